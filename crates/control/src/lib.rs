@@ -1,0 +1,1 @@
+//! Windows, statistics and the control laws, one file a law.

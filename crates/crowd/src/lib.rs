@@ -1,0 +1,1 @@
+//! Plays a workload over real HTTP and measures as the visitor sees it.

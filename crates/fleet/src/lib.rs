@@ -1,0 +1,1 @@
+//! Which node a request goes to: in-flight counts, health, ejection.

@@ -1,0 +1,1 @@
+//! The gate machine: session gate, route queues, slots; told the time, returns what should happen.

@@ -1,0 +1,42 @@
+//! Numbers that cannot be taken for one another.
+
+/// A route (method + path template); an index into the table of whoever declared it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RouteId(pub u32);
+
+/// A kind of session; an index into the table of whoever declared it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct KindId(pub u32);
+
+/// A session that was let in. Unique among the sessions of a gateway's life, and carried by its lease.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SessionId(pub u64);
+
+/// A request inside the gate: slot index and generation, so that a stale id is known as stale.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RequestId(pub u64);
+
+/// An application server; an index into the table of whoever declared it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(pub u32);
+
+impl RouteId {
+    /// Returns the id as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl KindId {
+    /// Returns the id as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl NodeId {
+    /// Returns the id as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}

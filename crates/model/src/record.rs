@@ -1,0 +1,230 @@
+//! A decision as it is shown: what was decided about what, why, and the signals it rests on.
+//!
+//! Metrics, traces, the status page and the simulator show this same struct, so a figure and a log line can
+//! never disagree.
+
+use crate::{Instant, KindId, RouteId};
+
+/// What a decision is about.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Subject {
+    /// A route's gate.
+    Route(RouteId),
+    /// The session gate of a kind.
+    Kind(KindId),
+}
+
+/// Which number of the subject was decided.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Quantity {
+    /// Requests of a route in the application at once.
+    Limit,
+    /// Seconds between two session starts of a kind; 0 = open.
+    Interval,
+}
+
+impl Quantity {
+    /// Returns the name used in metrics, JSON and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Quantity::Limit => "limit",
+            Quantity::Interval => "interval",
+        }
+    }
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $why:literal;)+) => {
+        /// Why something was decided, or why a request was refused.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Reason { $($(#[$doc])* $name,)+ }
+
+        impl Reason {
+            /// Every reason there is.
+            pub const ALL: &[Reason] = &[$(Reason::$name,)+];
+
+            /// Returns the short name used in metrics, headers and JSON; it never changes.
+            pub const fn code(self) -> &'static str {
+                match self { $(Reason::$name => $code,)+ }
+            }
+
+            /// Returns the reason as a sentence for people.
+            pub const fn explain(self) -> &'static str {
+                match self { $(Reason::$name => $why,)+ }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The first value, before anything was measured.
+    Initial = "initial", "the value to start from, before anything was measured";
+    /// Service times are not inflated and requests wait.
+    FastUp = "fast_up", "requests wait and service times are not inflated, so more at once is safe";
+    /// Paired windows: the new limit gave more useful work.
+    TrialBetter = "trial_better", "paired windows show more useful work at the new limit";
+    /// Paired windows could not tell, and the new limit is lower.
+    TrialEqualLower = "trial_equal_lower", "paired windows could not tell the two limits apart, and lower is safer";
+    /// Paired windows: the new limit gave less useful work.
+    TrialWorse = "trial_worse", "paired windows show no more useful work at the tried limit, so the old one stays";
+    /// A trial window begins at the limit under trial.
+    TrialWindow = "trial_window", "a window at the limit under trial begins";
+    /// A trial window begins at the base limit.
+    BaseWindow = "base_window", "a window at the base limit begins";
+    /// A trial lasted too long, or its route went idle.
+    TrialDropped = "trial_dropped", "the trial was dropped because its route went idle or it took too long";
+    /// Requests stay far too long in the application.
+    Brake = "brake", "requests stay in the application too long, so the limit is halved at once";
+    /// Useful work moved away from what the limit was found at.
+    Drift = "drift", "useful work changed by more than noise, so the search starts anew";
+    /// A light route that cannot be probed gets room.
+    Headroom = "headroom", "the route is too light to be probed and its queue is kept short";
+    /// The limit exceeded what the measured rate and service time can use.
+    Ceiling = "ceiling", "no more than a few bandwidth-delay products can be of use";
+    /// The paper's rule: throughput did not fall, one step on.
+    StepOn = "step_on", "throughput did not fall, so one step further in the same direction";
+    /// The paper's rule: throughput fell, one step back.
+    StepBack = "step_back", "throughput fell, so one step in the other direction";
+    /// The admission rate follows the measured capacity.
+    Capacity = "capacity", "the rate follows what the slowest route can do";
+    /// No session has finished yet.
+    ColdStart = "cold_start", "no session has finished yet, so the rate starts low and grows";
+    /// The paper's rule: queues at or over the threshold.
+    QueuesLong = "queues_long", "the mean route queue is at or over the threshold";
+    /// The paper's rule: queues under the threshold.
+    QueuesShort = "queues_short", "the mean route queue is under the threshold";
+    /// Nobody waits and the work under way leaves room.
+    GateOpen = "gate_open", "nobody waits and the work under way leaves room";
+    /// Admitted sessions already hold as much coming work as can be served in time.
+    WorkToCome = "work_to_come", "sessions already let in will need all there is for now";
+    /// Refused: the wait would be longer than the visitor would stay.
+    WaitTooLong = "wait_too_long", "the wait would be longer than most visitors stay";
+    /// Refused: a bound of the gateway itself is reached.
+    GatewayFull = "gateway_full", "the gateway holds as many waiting requests as it may";
+    /// Refused: waited as long as is worth it, and was not let in.
+    WaitedTooLong = "waited_too_long", "the wait took longer than was foreseen";
+    /// Refused: the gateway is shutting down.
+    ShuttingDown = "shutting_down", "the gateway is shutting down";
+}
+
+/// Named numbers a decision rests on; at most [`Signals::MAX`], kept without allocation.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Signals {
+    entries: [(&'static str, f64); Signals::MAX],
+    len: u8,
+}
+
+impl Signals {
+    /// The most signals one decision carries.
+    pub const MAX: usize = 6;
+
+    /// Returns no signals.
+    pub fn none() -> Self {
+        Signals::default()
+    }
+
+    /// Returns these signals and one more. Past [`Signals::MAX`] the new one is dropped.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: f64) -> Self {
+        if let Some(entry) = self.entries.get_mut(usize::from(self.len)) {
+            *entry = (name, value);
+            self.len += 1;
+        }
+        self
+    }
+
+    /// Returns names and values in the order they were given.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, f64)> + '_ {
+        self.entries[..usize::from(self.len)].iter().copied()
+    }
+}
+
+/// One decision.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Record {
+    /// When it was made.
+    pub at: Instant,
+    /// What it is about.
+    pub subject: Subject,
+    /// Which of the subject's numbers.
+    pub quantity: Quantity,
+    /// The value before.
+    pub old: f64,
+    /// The value from now on.
+    pub new: f64,
+    /// Why.
+    pub reason: Reason,
+    /// What it rests on.
+    pub signals: Signals,
+}
+
+/// A running hash of a stream of records: equal streams, equal hashes. (FNV-1a, 64 bits.)
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceHash(u64);
+
+impl Default for TraceHash {
+    fn default() -> Self {
+        TraceHash(0xCBF2_9CE4_8422_2325)
+    }
+}
+
+impl TraceHash {
+    /// Folds in one record.
+    pub fn record(&mut self, record: &Record) {
+        let subject = match record.subject {
+            Subject::Route(route) => u64::from(route.0) << 1,
+            Subject::Kind(kind) => u64::from(kind.0) << 1 | 1,
+        };
+        self.word(record.at.as_nanos());
+        self.word(subject);
+        self.word(record.quantity as u64);
+        self.word(record.old.to_bits());
+        self.word(record.new.to_bits());
+        self.word(record.reason as u64);
+        for (_, value) in record.signals.iter() {
+            self.word(value.to_bits());
+        }
+    }
+
+    /// Folds in one number.
+    pub fn word(&mut self, word: u64) {
+        for byte in word.to_le_bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
+        }
+    }
+
+    /// Returns the hash of everything folded in so far.
+    pub const fn value(self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_code_of_its_own() {
+        let mut codes: Vec<_> = Reason::ALL.iter().map(|r| r.code()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), Reason::ALL.len());
+    }
+
+    #[test]
+    fn signals_past_the_bound_are_dropped() {
+        let signals = (0..10).fold(Signals::none(), |s, i| s.with("x", f64::from(i)));
+        assert_eq!(signals.iter().count(), Signals::MAX);
+    }
+
+    #[test]
+    fn order_changes_the_trace_hash() {
+        let mut forward = TraceHash::default();
+        let mut backward = TraceHash::default();
+        forward.word(1);
+        forward.word(2);
+        backward.word(2);
+        backward.word(1);
+        assert_ne!(forward, backward);
+    }
+}

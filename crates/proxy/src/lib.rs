@@ -1,0 +1,1 @@
+//! HTTP in and out: listeners, pipeline, upstream pool, refusals.

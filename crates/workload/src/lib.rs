@@ -1,0 +1,1 @@
+//! Journeys, arrivals, think times and patience, from a seed.
