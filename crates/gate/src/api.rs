@@ -1,0 +1,249 @@
+//! What goes into the gate and what comes out of it.
+
+use suimon_control::{RouteLawKind, SessionLawKind};
+use suimon_model::{Duration, KindId, Reason, Record, RequestId, RouteId, SessionId};
+
+/// Everything the gate is told before it starts. The defaults run an application nobody knows anything about.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// Processor cores the application is thought to have; only where the search for limits starts. At least 1.
+    pub cores: u32,
+    /// Seed of the jitter in `Retry-After`.
+    pub seed: u64,
+    /// How limits are found.
+    pub route_law: RouteLawKind,
+    /// How sessions are let in.
+    pub session_law: SessionLawKind,
+    /// Who goes first in a route's queue.
+    pub order: Order,
+    /// How long clients wait for one answer when nothing was declared or learned yet.
+    pub patience: Duration,
+    /// The most requests held waiting at once; newcomers beyond it are refused.
+    pub waiting_max: usize,
+    /// The most sessions remembered; the longest idle one is forgotten for a new one.
+    pub sessions_max: usize,
+    /// A session idle for longer is forgotten.
+    pub session_idle: Duration,
+    /// The most recent decision records kept for [`Snapshot`].
+    pub records_max: usize,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            cores: 2,
+            seed: 1,
+            route_law: RouteLawKind::default(),
+            session_law: SessionLawKind::default(),
+            order: Order::default(),
+            patience: Duration::from_secs(60),
+            waiting_max: 20_000,
+            sessions_max: 200_000,
+            session_idle: Duration::from_secs(1800),
+            records_max: 256,
+        }
+    }
+}
+
+/// Who goes first in a route's queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// The session with more requests behind it; equal ones first in, first out.
+    #[default]
+    LaterInSession,
+    /// First in, first out.
+    FirstIn,
+}
+
+/// What the gate does on a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// Finds a limit and holds to it.
+    #[default]
+    Enforce,
+    /// Finds a limit, shows it, holds nobody back.
+    Observe,
+    /// Counts only.
+    Off,
+    /// Holds to this limit.
+    Fixed(u32),
+}
+
+/// One kind of session.
+#[derive(Clone, Debug)]
+pub struct KindParams {
+    /// How long its visitors wait for one answer, if declared; else learned.
+    pub patience: Option<Duration>,
+    /// The longest a newcomer is held waiting before being refused instead; `None`: 0.7 of the patience.
+    pub hold: Option<Duration>,
+    /// Whether newcomers are ever held back.
+    pub mode: Mode,
+}
+
+impl Default for KindParams {
+    fn default() -> Self {
+        KindParams { patience: None, hold: None, mode: Mode::Enforce }
+    }
+}
+
+/// A request that has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// The route it is for.
+    pub route: RouteId,
+    /// The session it belongs to or would begin; `None`: neither, it only passes the route's gate.
+    pub session: Option<Membership>,
+}
+
+/// How a request belongs to a session.
+#[derive(Clone, Copy, Debug)]
+pub enum Membership {
+    /// It would begin a session of this kind.
+    Newcomer(KindId),
+    /// It carries proof of a session that was let in (by this gate, or by one before a restart).
+    Member {
+        /// The kind the session was let in as.
+        kind: KindId,
+        /// The session.
+        session: SessionId,
+        /// Whether the proof was our lease, rather than the application's own cookie.
+        leased: bool,
+        /// Whether this request, once completed, ends the session.
+        ends: bool,
+    },
+}
+
+/// The right to be in the application. Not copyable: it ends once, in `Gate::handle_end`.
+#[derive(Debug)]
+#[must_use = "a slot leaks unless its token is handed to Gate::handle_end"]
+pub struct Token {
+    pub(crate) request: RequestId,
+}
+
+impl Token {
+    /// Returns the request that holds the slot.
+    pub fn request(&self) -> RequestId {
+        self.request
+    }
+}
+
+/// What should happen.
+#[derive(Debug)]
+pub enum Output {
+    /// Send this request to the application now.
+    Start(Start),
+    /// Answer this request with a refusal.
+    Refuse(Refusal),
+    /// Show this decision.
+    Decided(Record),
+}
+
+/// A request that may go to the application.
+#[derive(Debug)]
+pub struct Start {
+    /// The request.
+    pub request: RequestId,
+    /// Its slot.
+    pub token: Token,
+    /// The session it belongs to from now on.
+    pub session: Option<(KindId, SessionId)>,
+    /// Whether the answer should carry a lease: the session has none yet and might need one.
+    pub lease_due: bool,
+    /// Time it was held in the session's queue and the route's queue together.
+    pub waited: Duration,
+}
+
+/// A request that is not let in. A decision, not an error.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Refusal {
+    /// The request; it is forgotten by the gate from now on.
+    pub request: RequestId,
+    /// Why.
+    pub reason: Reason,
+    /// When it is worth coming back; jittered so that not all come back at once.
+    pub retry_after: Duration,
+    /// The wait foreseen had it been held.
+    pub predicted_wait: Duration,
+    /// How many are waiting to begin a session of the kind.
+    pub waiting: usize,
+}
+
+/// Everything that can be seen of the gate at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// By [`RouteId`].
+    pub routes: Vec<RouteView>,
+    /// By [`KindId`].
+    pub kinds: Vec<KindView>,
+    /// Requests held waiting, all queues together.
+    pub waiting: usize,
+    /// Requests in the application, all routes together.
+    pub in_flight: usize,
+    /// Sessions remembered.
+    pub sessions: usize,
+    /// The last decisions, oldest first.
+    pub records: Vec<Record>,
+    /// The route whose limit is being probed, if any.
+    pub probing: Option<RouteId>,
+}
+
+/// One route at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct RouteView {
+    /// What the gate does here.
+    pub mode: Mode,
+    /// The limit now; `None` where none is held.
+    pub limit: Option<u32>,
+    /// Requests in the application.
+    pub in_flight: usize,
+    /// Of these, requests whose client has gone.
+    pub ghosts: usize,
+    /// Requests waiting.
+    pub waiting: usize,
+    /// Completions a second, over the last seconds.
+    pub rate: f64,
+    /// Mean time in the application, seconds.
+    pub service_seconds: f64,
+    /// What came of everything that arrived here.
+    pub counts: Counts,
+}
+
+/// One kind of session at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct KindView {
+    /// Whether newcomers pass without being held back.
+    pub open: bool,
+    /// Seconds between two session starts; 0 while open.
+    pub interval_seconds: f64,
+    /// Newcomers waiting to begin.
+    pub waiting: usize,
+    /// Sessions under way: let in, not ended, not silent for long.
+    pub active: usize,
+    /// Sessions let in since the start.
+    pub admitted: u64,
+    /// Sessions a second, over the last admissions.
+    pub rate: f64,
+    /// Seconds a newcomer arriving now would wait.
+    pub predicted_wait_seconds: f64,
+    /// Patience in use, seconds, and whether it was declared, learned or assumed.
+    pub patience_seconds: f64,
+    /// Where the patience comes from.
+    pub patience_source: &'static str,
+    /// What came of everybody who asked to begin.
+    pub refused: u64,
+}
+
+/// Conservation: `offered = completed + failed + abandoned + refused + waiting + in flight`, after every event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Requests that came.
+    pub offered: u64,
+    /// Ended as `Completed`.
+    pub completed: u64,
+    /// Ended as `Failed`.
+    pub failed: u64,
+    /// Left while waiting, or ended as `Abandoned`.
+    pub abandoned: u64,
+    /// Refused.
+    pub refused: u64,
+}
