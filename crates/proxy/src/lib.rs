@@ -1,1 +1,3 @@
 //! HTTP in and out: listeners, pipeline, upstream pool, refusals.
+
+pub mod params;

@@ -1,0 +1,284 @@
+//! Everything the proxy is told before it starts: plain values, already checked, each with a default that runs.
+//!
+//! Whoever reads settings fills these in. Nothing here opens, reads or binds anything.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+use suimon_gate::{KindParams, Mode};
+
+/// Everything the proxy is told before it starts.
+#[derive(Clone, Debug, Default)]
+pub struct Params {
+    /// Where clients connect.
+    pub listen: Listen,
+    /// Peers whose `X-Forwarded-*` and `Forwarded` are believed. Empty: nobody's.
+    pub trusted_proxies: Vec<Network>,
+    /// How long each phase may take.
+    pub timeouts: Timeouts,
+    /// How much of everything is accepted.
+    pub limits: Limits,
+    /// Which requests share a limit, and which pass ungated.
+    pub routes: Routes,
+    /// The kinds of session, at least one; the first whose `begins` matches a request is the request's kind.
+    pub sessions: Sessions,
+    /// The cookie that proves a session was let in.
+    pub lease: Lease,
+    /// What becomes of the work of a client that has gone.
+    pub on_abandon: OnAbandon,
+    /// Whether requests to the application carry `Via: 1.1 suimon` (HTTP/2: `2.0`).
+    pub via: bool,
+    /// The gate's own parameters.
+    pub gate: suimon_gate::Params,
+}
+
+/// Where clients connect. At least one of the two must be set.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// HTTP/1.1 and HTTP/2 with prior knowledge, in clear. Port 0 takes a free one.
+    pub plain: Option<SocketAddr>,
+    /// HTTP/1.1 and HTTP/2 by ALPN, over TLS.
+    pub tls: Option<ListenTls>,
+    /// Connections the kernel holds ready for us to accept.
+    pub backlog: u32,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        let everywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8000);
+        Listen { plain: Some(everywhere), tls: None, backlog: 4096 }
+    }
+}
+
+/// A TLS listener.
+#[derive(Clone, Debug)]
+pub struct ListenTls {
+    /// Port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Certificate chain, PEM, the server's own first.
+    pub cert: PathBuf,
+    /// Private key, PEM: PKCS#8, PKCS#1 or SEC1.
+    pub key: PathBuf,
+    /// How often both files are looked at for a change. A pair that cannot be used is reported and the old one stays.
+    pub reload_every: Duration,
+}
+
+/// A range of addresses: those whose first `prefix` bits equal those of `address`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Network {
+    /// Any address of the range.
+    pub address: IpAddr,
+    /// 0 to 32 for IPv4, 0 to 128 for IPv6.
+    pub prefix: u8,
+}
+
+/// How long each phase may take. Those of the upstream side are with the upstream's parameters.
+#[derive(Clone, Debug)]
+pub struct Timeouts {
+    /// From a connection's first byte of a request (or its opening) to the end of the head.
+    pub header_read: Duration,
+    /// From one piece of a request body to the next.
+    pub body_read: Duration,
+    /// From one piece of a response a client takes to the next; then the client is too slow and its connection is closed.
+    pub body_write: Duration,
+    /// How long a connection may be idle between two requests.
+    pub keep_alive: Duration,
+    /// How long a TLS handshake may take.
+    pub handshake: Duration,
+    /// How long a graceful shutdown waits for what is under way. Longer than the longest wait for admission.
+    pub drain: Duration,
+    /// How long a client may wait for the application before the disconnect watch is armed for it.
+    pub watch_after: Duration,
+    /// Time between two HTTP/2 pings on a connection with open streams, and the longest a pong may take.
+    pub h2_ping: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            header_read: Duration::from_secs(10),
+            body_read: Duration::from_secs(30),
+            body_write: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(75),
+            handshake: Duration::from_secs(10),
+            drain: Duration::from_secs(70),
+            watch_after: Duration::from_millis(50),
+            h2_ping: Duration::from_secs(20),
+        }
+    }
+}
+
+/// How much of everything is accepted.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections open at once, all listeners together; more wait in the kernel's queue.
+    pub connections: usize,
+    /// Bytes of a request's head. 8 KiB and up; more is answered with 431.
+    pub head_bytes: usize,
+    /// Header lines of a request; more is answered with 431.
+    pub headers: usize,
+    /// Bytes of a request's target (path and query); more is answered with 414.
+    pub url_bytes: usize,
+    /// Bytes of a request body; more is answered with 413. `None`: the application decides.
+    pub body_bytes: Option<u64>,
+    /// Bytes of a request's body read while it waits to be let in.
+    pub prefix_bytes: usize,
+    /// Bytes of one response held for a slow client before the application has to wait for it.
+    pub response_bytes: usize,
+    /// Bytes of all such responses together.
+    pub responses_bytes: usize,
+    /// HTTP/2 streams open at once on a connection.
+    pub h2_streams: u32,
+    /// Application cookies remembered as belonging to a session that was let in.
+    pub aliases: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            connections: 9_000,
+            head_bytes: 64 << 10,
+            headers: 100,
+            url_bytes: 16 << 10,
+            body_bytes: None,
+            prefix_bytes: 64 << 10,
+            response_bytes: 1 << 20,
+            responses_bytes: 256 << 20,
+            h2_streams: 128,
+            aliases: 200_000,
+        }
+    }
+}
+
+/// Which requests share a limit, and which pass ungated.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    /// Routes known beforehand; they are tried in this order, before those found from traffic.
+    pub declared: Vec<DeclaredRoute>,
+    /// The most routes found from traffic; the rest share one, named `other`.
+    pub discovered_max: usize,
+    /// What the gate does on routes found from traffic.
+    pub discovered_mode: Mode,
+    /// Last path segments that end in `.` and one of these (lower case) are static assets: GET and HEAD pass ungated.
+    pub static_extensions: Vec<String>,
+    /// Paths that begin with one of these are static assets: GET and HEAD pass ungated.
+    pub static_prefixes: Vec<String>,
+    /// Paths that pass ungated whatever the method. One that ends in `/` stands for everything below it.
+    pub ungated: Vec<String>,
+}
+
+impl Default for Routes {
+    fn default() -> Self {
+        let strings = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect();
+        Routes {
+            declared: Vec::new(),
+            discovered_max: 200,
+            discovered_mode: Mode::Enforce,
+            static_extensions: strings(&[
+                "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff",
+                "woff2", "ttf", "otf", "eot", "mp4", "webm", "mp3", "wasm",
+            ]),
+            static_prefixes: Vec::new(),
+            ungated: strings(&[
+                "/robots.txt",
+                "/favicon.ico",
+                "/.well-known/",
+                "/health",
+                "/healthz",
+                "/livez",
+                "/readyz",
+                "/actuator/health",
+            ]),
+        }
+    }
+}
+
+/// A route known beforehand.
+#[derive(Clone, Debug)]
+pub struct DeclaredRoute {
+    /// The requests it stands for.
+    pub pattern: RoutePattern,
+    /// What the gate does here.
+    pub mode: Mode,
+}
+
+/// A set of requests: a method and a path template.
+///
+/// In the template a segment `{anything}` stands for any one segment, and a last segment `*` for any rest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RoutePattern {
+    /// In capitals; `None`: any.
+    pub method: Option<String>,
+    /// Begins with `/`. Without a query.
+    pub path: String,
+}
+
+/// The kinds of session.
+#[derive(Clone, Debug)]
+pub struct Sessions {
+    /// In order; at most 64. Empty: sessions are not gated, only routes are.
+    pub kinds: Vec<SessionKind>,
+    /// Whether well-known session cookies of applications (`JSESSIONID`, `PHPSESSID`, …) are recognised without being named.
+    pub detect_cookies: bool,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Sessions { kinds: vec![SessionKind::default()], detect_cookies: true }
+    }
+}
+
+/// A kind of session.
+#[derive(Clone, Debug)]
+pub struct SessionKind {
+    /// Its name in metrics, pages and logs. Unlike any other kind's.
+    pub name: String,
+    /// Requests that begin one. Empty: any gated request of a visitor who is in no session.
+    pub begins: Vec<RoutePattern>,
+    /// Requests that, once answered, end one.
+    pub ends: Vec<RoutePattern>,
+    /// The application's own session cookie, by name.
+    pub app_cookie: Option<String>,
+    /// What the gate does with them.
+    pub gate: KindParams,
+}
+
+impl Default for SessionKind {
+    fn default() -> Self {
+        SessionKind {
+            name: "visit".to_owned(),
+            begins: Vec::new(),
+            ends: Vec::new(),
+            app_cookie: None,
+            gate: KindParams::default(),
+        }
+    }
+}
+
+/// The cookie that proves a session was let in.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    /// The file of signing keys, made with mode 0600 if it is not there. `None`: a key that ends with the process,
+    /// so that leases do not outlive a restart and are not shared between gateways.
+    pub keys_file: Option<PathBuf>,
+    /// How long a lease is good for. Renewed in passing once half of it has gone by.
+    pub life: Duration,
+    /// Whether clients reach us over TLS that ends in front of us, so that the cookie carries `Secure` on the plain listener too.
+    pub secure: bool,
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Lease { keys_file: None, life: Duration::from_secs(3600), secure: false }
+    }
+}
+
+/// What becomes of the work of a client that has gone while the application was at it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnAbandon {
+    /// The answer is read to its end for nobody and its slot is kept: the application works on regardless.
+    #[default]
+    Finish,
+    /// The connection to the application is closed and the slot given back: for applications that stop then.
+    Cancel,
+}
