@@ -1,0 +1,240 @@
+//! What a crowd does: journeys, their steps, what counts as an answer, and what follows when there is none.
+
+use std::sync::Arc;
+
+use suimon_model::{Duration, Instant, KindId, Rng};
+
+use crate::{Arrivals, Patience, Template, Think};
+
+/// Everything a crowd or a simulator needs to know to play visitors.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Workload {
+    /// The kinds of journey; [`KindId`] is an index into it. At least one.
+    pub kinds: Vec<Arc<Journey>>,
+    /// How users arrive, and how many sessions each plays.
+    pub arrivals: Arrivals,
+    /// Whether a user's next session is the same visitor coming back, with his cookies and his connection.
+    /// Otherwise each session is a stranger.
+    pub returning: bool,
+    /// All randomness follows from it.
+    pub seed: u64,
+}
+
+/// One kind of session.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Journey {
+    /// Its name.
+    pub name: String,
+    /// How often it is chosen, relative to the other kinds; above 0.
+    pub weight: f64,
+    /// What is done, in order; at least one.
+    pub steps: Vec<Step>,
+    /// Time before each step but the first, where the step does not say otherwise.
+    pub think: Think,
+    /// How long a visitor waits for an answer. Drawn once a session: a person is impatient, not a request.
+    pub patience: Patience,
+    /// What follows a time-out or an error.
+    pub on_failure: OnFailure,
+    /// What follows a refusal.
+    pub on_refusal: OnRefusal,
+}
+
+/// One request of a journey.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// Its name, unique in its journey.
+    pub name: String,
+    /// The method, in capitals.
+    pub method: String,
+    /// Path and query, beginning with `/`.
+    pub path: Template,
+    /// What is sent with it.
+    pub body: Body,
+    /// Header lines beyond those every browser sends.
+    pub headers: Vec<(String, Template)>,
+    /// What makes an answer a good one.
+    pub expect: Expect,
+    /// What is kept from the answer for later steps.
+    pub captures: Vec<Capture>,
+    /// Time before this step, if not the journey's.
+    pub think: Option<Think>,
+    /// Patience for this step, if not the visitor's own; drawn at each request.
+    pub patience: Option<Patience>,
+}
+
+impl Step {
+    /// Returns a step that asks for a page and takes any answer with a status below 400.
+    pub fn get(name: &str, path: &str) -> Self {
+        Step {
+            name: name.to_owned(),
+            method: "GET".to_owned(),
+            path: Template::parse(path),
+            body: Body::None,
+            headers: Vec::new(),
+            expect: Expect::default(),
+            captures: Vec::new(),
+            think: None,
+            patience: None,
+        }
+    }
+}
+
+/// What is sent with a request.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Body {
+    /// Nothing.
+    None,
+    /// The fields of an HTML form, URL-encoded by whoever sends them.
+    Form(Vec<(String, Template)>),
+    /// Anything else, as it is.
+    Raw {
+        /// Its `Content-Type`.
+        content_type: String,
+        /// The text itself.
+        text: Template,
+    },
+}
+
+/// What makes an answer a good one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Expect {
+    /// Allowed statuses, as inclusive ranges.
+    pub statuses: Vec<(u16, u16)>,
+    /// Texts that must all appear in the body.
+    pub texts: Vec<String>,
+}
+
+impl Default for Expect {
+    fn default() -> Self {
+        Expect { statuses: vec![(200, 399)], texts: Vec::new() }
+    }
+}
+
+impl Expect {
+    /// Returns whether the status is allowed.
+    pub fn allows(&self, status: u16) -> bool {
+        self.statuses.iter().any(|&(low, high)| (low..=high).contains(&status))
+    }
+}
+
+/// A value kept from an answer under a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Capture {
+    /// The name placeholders use.
+    pub name: String,
+    /// Where it is found. An answer without it is not a good one.
+    pub source: Source,
+}
+
+/// Where in an answer a value is found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// The text between the first `after` and the next `before` in the body.
+    Between {
+        /// What comes just before the value.
+        after: String,
+        /// What comes just behind the value.
+        before: String,
+    },
+    /// The value of a header.
+    Header(String),
+    /// The `value` of the first HTML `<input>` with this `name`.
+    Input(String),
+}
+
+/// What follows a time-out, an error or a broken connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OnFailure {
+    /// The session is over.
+    GiveUp,
+    /// Another try.
+    Retry(Retry),
+}
+
+/// How a failed step is tried again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Retry {
+    /// The step (from 0) to go back to. A failure before it repeats the failed step.
+    pub from: usize,
+    /// Tries in one session; then it is given up.
+    pub retries_max: u32,
+    /// Time before the retry after a time-out. The paper's visitors lose none.
+    pub pause_after_timeout: Duration,
+    /// Time before the retry after an error. It must not be zero for long: errors come fast.
+    pub pause_after_error: Duration,
+}
+
+/// What follows a refusal (the server said "not now").
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OnRefusal {
+    /// Refusals in a row that are waited out; then the session is given up.
+    pub retries_max: u32,
+    /// The wait where the server named none.
+    pub wait_default: Duration,
+    /// No wait is longer than this, whatever the server says.
+    pub wait_max: Duration,
+}
+
+impl Default for OnRefusal {
+    fn default() -> Self {
+        OnRefusal {
+            retries_max: 1000,
+            wait_default: Duration::from_secs(3),
+            wait_max: Duration::from_secs(300),
+        }
+    }
+}
+
+impl Workload {
+    /// Returns the kind the next session is of, by weight.
+    pub fn choose(&self, rng: &mut Rng) -> KindId {
+        let weights: Vec<f64> = self.kinds.iter().map(|kind| kind.weight).collect();
+        let index = rng.weighted(&weights).unwrap_or(0);
+        KindId(u32::try_from(index).expect("kinds are few"))
+    }
+
+    /// Returns the journey of a kind.
+    pub fn journey(&self, kind: KindId) -> &Arc<Journey> {
+        &self.kinds[kind.index()]
+    }
+
+    /// Returns the user's own source of random numbers.
+    pub fn rng_of(&self, user: u32) -> Rng {
+        Rng::stream(self.seed, u64::from(user))
+    }
+
+    /// Returns when a user whose session ended at `now` begins the next one, or `None` if the `played` ones
+    /// were all.
+    pub fn next_session(&self, now: Instant, played: u32, rng: &mut Rng) -> Option<Instant> {
+        match &self.arrivals {
+            Arrivals::Open { .. } => None,
+            Arrivals::Closed { sessions_each, pause, .. } => {
+                let more = sessions_each.is_none_or(|each| played < each);
+                more.then(|| now + pause.draw(rng))
+            }
+        }
+    }
+
+    /// Returns the same workload in a world `divisor` times as fast: every time divided, every rate multiplied.
+    /// `divisor` is above 0.
+    #[must_use]
+    pub fn faster_by(mut self, divisor: f64) -> Self {
+        for kind in &mut self.kinds {
+            let journey = Arc::make_mut(kind);
+            journey.think = journey.think.divided_by(divisor);
+            journey.patience = journey.patience.clone().divided_by(divisor);
+            for step in &mut journey.steps {
+                step.think = step.think.map(|think| think.divided_by(divisor));
+                step.patience = step.patience.take().map(|patience| patience.divided_by(divisor));
+            }
+            if let OnFailure::Retry(retry) = &mut journey.on_failure {
+                retry.pause_after_timeout = retry.pause_after_timeout.div_f64(divisor);
+                retry.pause_after_error = retry.pause_after_error.div_f64(divisor);
+            }
+            journey.on_refusal.wait_default = journey.on_refusal.wait_default.div_f64(divisor);
+            journey.on_refusal.wait_max = journey.on_refusal.wait_max.div_f64(divisor);
+        }
+        self.arrivals = self.arrivals.faster_by(divisor);
+        self
+    }
+}

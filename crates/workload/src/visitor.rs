@@ -1,0 +1,224 @@
+//! One session being played: told how a step ended, it says what the visitor does next.
+//!
+//! It knows nothing of the server beyond the five ways a step can end, so the crowd drives it with real answers
+//! and the simulator with modelled ones.
+
+use std::sync::Arc;
+
+use suimon_model::{Duration, Instant, KindId, Rng};
+
+use crate::{Journey, OnFailure, Step, Workload};
+
+/// How a step ended, as its visitor sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// A whole answer, in time, and as expected.
+    Passed,
+    /// An answer that is not what was expected.
+    Failed,
+    /// "Not now": the server is there and says so.
+    Refused {
+        /// How long it asks to wait, if it says.
+        retry_after: Option<Duration>,
+    },
+    /// The visitor's patience ended first; he has dropped the request.
+    TimedOut,
+    /// No connection, or it broke before a whole answer.
+    Disconnected,
+}
+
+impl Outcome {
+    /// Returns whether this is a refusal that says when to come again. At the first step that is counted as a
+    /// refusal and not as a failure: nothing was promised and nothing was lost.
+    pub const fn is_honest_refusal(self) -> bool {
+        matches!(self, Outcome::Refused { retry_after: Some(_) })
+    }
+}
+
+/// What the visitor does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Ask for a step at a time. Say [`Visitor::asked`] when it is done.
+    Ask {
+        /// Which, from 0.
+        step: usize,
+        /// When.
+        at: Instant,
+    },
+    /// Every step is done.
+    Done,
+    /// He has had enough.
+    GaveUp,
+}
+
+/// How one step ended and what it meant; what the books are kept from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Turn {
+    /// When it ended.
+    pub at: Instant,
+    /// The session's kind.
+    pub kind: KindId,
+    /// The step that ended, from 0.
+    pub step: usize,
+    /// How.
+    pub outcome: Outcome,
+    /// From asking to the end.
+    pub took: Duration,
+    /// Good answers whose value was lost by this: they will be asked for again, or the session is given up.
+    pub wasted: u32,
+    /// Whether this is the session's first failure behind its first step.
+    pub first_mid_failure: bool,
+    /// From the session's beginning to its first step's first good answer, if that is what this is.
+    pub first_step_wait: Option<Duration>,
+    /// From the session's beginning to now.
+    pub session_time: Duration,
+    /// What comes next.
+    pub next: Next,
+}
+
+impl Turn {
+    /// Returns whether this counts as a failure: of the first step, or in mid-session.
+    pub const fn is_failure(&self) -> bool {
+        match self.outcome {
+            Outcome::Passed => false,
+            Outcome::Refused { .. } => self.step > 0 || !self.outcome.is_honest_refusal(),
+            Outcome::Failed | Outcome::TimedOut | Outcome::Disconnected => true,
+        }
+    }
+}
+
+/// A session under way.
+#[derive(Clone, Debug)]
+pub struct Visitor {
+    kind: KindId,
+    journey: Arc<Journey>,
+    /// The step being asked for, or to be asked for next. All before it are done and of value.
+    step: usize,
+    /// Patience with every request of this session, unless a step says otherwise.
+    patience: Option<Duration>,
+    patience_now: Option<Duration>,
+    begun_at: Option<Instant>,
+    asked_at: Instant,
+    retries: u32,
+    refusals_in_a_row: u32,
+    entered: bool,
+    failed_inside: bool,
+}
+
+impl Visitor {
+    /// Returns a session of `kind` that begins at `at`, and its first request.
+    pub fn begin(workload: &Workload, kind: KindId, at: Instant, rng: &mut Rng) -> (Self, Next) {
+        let journey = Arc::clone(workload.journey(kind));
+        let patience = journey.patience.draw(rng);
+        let visitor = Visitor {
+            kind,
+            journey,
+            step: 0,
+            patience,
+            patience_now: patience,
+            begun_at: None,
+            asked_at: at,
+            retries: 0,
+            refusals_in_a_row: 0,
+            entered: false,
+            failed_inside: false,
+        };
+        (visitor, Next::Ask { step: 0, at })
+    }
+
+    /// Takes note that the request leaves now. Returns how long its answer is waited for; `None` = for ever.
+    pub fn asked(&mut self, now: Instant, rng: &mut Rng) -> Option<Duration> {
+        self.begun_at.get_or_insert(now);
+        self.asked_at = now;
+        self.patience_now = match &self.step().patience {
+            Some(patience) => patience.draw(rng),
+            None => self.patience,
+        };
+        self.patience_now
+    }
+
+    /// Takes note that the request asked for last has ended, and says what that means and what comes next.
+    pub fn answered(&mut self, now: Instant, outcome: Outcome, rng: &mut Rng) -> Turn {
+        let step = self.step;
+        let first_entry = outcome == Outcome::Passed && !self.entered;
+        self.entered |= outcome == Outcome::Passed;
+        let next = match outcome {
+            Outcome::Passed => self.go_on(now, rng),
+            Outcome::Refused { retry_after } => self.wait_out(now, retry_after),
+            Outcome::TimedOut => self.try_again(now, true),
+            Outcome::Failed | Outcome::Disconnected => self.try_again(now, false),
+        };
+        let lost = match next {
+            Next::GaveUp => step,
+            Next::Ask { step: resumed, .. } => step.saturating_sub(resumed),
+            Next::Done => 0,
+        };
+        let session_time = now.since(self.begun_at.unwrap_or(self.asked_at));
+        let mut turn = Turn {
+            at: now,
+            kind: self.kind,
+            step,
+            outcome,
+            took: now.since(self.asked_at),
+            wasted: u32::try_from(lost).expect("a journey has few steps"),
+            first_mid_failure: false,
+            first_step_wait: first_entry.then_some(session_time),
+            session_time,
+            next,
+        };
+        if turn.is_failure() && step > 0 {
+            turn.first_mid_failure = !self.failed_inside;
+            self.failed_inside = true;
+        }
+        turn
+    }
+
+    /// Returns the step being asked for, or to be asked for next.
+    pub fn step(&self) -> &Step {
+        let last = self.journey.steps.len() - 1;
+        &self.journey.steps[self.step.min(last)]
+    }
+
+    /// Returns its kind.
+    pub const fn kind(&self) -> KindId {
+        self.kind
+    }
+
+    /// Returns when the answer to the last request is no longer waited for; `None` = never.
+    pub fn gives_up_waiting_at(&self) -> Option<Instant> {
+        self.patience_now.map(|patience| self.asked_at + patience)
+    }
+
+    fn go_on(&mut self, now: Instant, rng: &mut Rng) -> Next {
+        self.refusals_in_a_row = 0;
+        self.step += 1;
+        let Some(step) = self.journey.steps.get(self.step) else { return Next::Done };
+        let think = step.think.unwrap_or(self.journey.think);
+        Next::Ask { step: self.step, at: now + think.draw(rng) }
+    }
+
+    fn wait_out(&mut self, now: Instant, retry_after: Option<Duration>) -> Next {
+        let policy = &self.journey.on_refusal;
+        if self.refusals_in_a_row >= policy.retries_max {
+            return Next::GaveUp;
+        }
+        self.refusals_in_a_row += 1;
+        let wait = retry_after.unwrap_or(policy.wait_default).min(policy.wait_max);
+        Next::Ask { step: self.step, at: now + wait }
+    }
+
+    fn try_again(&mut self, now: Instant, timed_out: bool) -> Next {
+        let OnFailure::Retry(retry) = &self.journey.on_failure else { return Next::GaveUp };
+        if self.retries >= retry.retries_max {
+            return Next::GaveUp;
+        }
+        self.retries += 1;
+        self.refusals_in_a_row = 0;
+        self.step = self.step.min(retry.from);
+        let pause = if timed_out { retry.pause_after_timeout } else { retry.pause_after_error };
+        Next::Ask { step: self.step, at: now + pause }
+    }
+}
+
+#[cfg(test)]
+mod tests;
