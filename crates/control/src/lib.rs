@@ -2,7 +2,34 @@
 //!
 //! A law is told what happened and when; it answers with limits, intervals and the records of its decisions.
 //! It knows nothing of sessions' identities, HTTP or queues beyond their lengths.
+//!
+//! - [`Meter`], [`Window`]: what happened on a route between two moments.
+//! - [`Visits`], [`Capacity`], [`Patience`]: signals learned from what happened.
+//! - [`RouteLaw`]: a limit for each route: [`Paired`] (ours) or [`SeedRoutes`] (the paper's).
+//! - [`SessionLaw`]: when a session may begin: [`Flow`] (ours) or [`SeedSessions`] (the paper's).
 
+mod capacity;
 mod kind;
+mod patience;
+mod route;
+mod route_paired;
+mod route_seed;
+mod session;
+mod session_flow;
+mod session_seed;
+mod statistics;
+mod visits;
+mod window;
 
-pub use kind::{RouteLawKind, SessionLawKind, SeedRouteParams, SeedSessionParams};
+pub use capacity::Capacity;
+pub use kind::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
+pub use patience::Patience;
+pub use route::{RequestEnd, RouteLaw};
+pub use route_paired::Paired;
+pub use route_seed::SeedRoutes;
+pub use session::{Admission, Outlook, RouteOutlook, SessionLaw};
+pub use session_flow::Flow;
+pub use session_seed::SeedSessions;
+pub use statistics::{Average, Recent};
+pub use visits::{PATH_MAX, Place, Visit, Visits};
+pub use window::{Meter, Reading, Window};

@@ -61,7 +61,7 @@ pub enum Mode {
     /// Finds a limit and holds to it.
     #[default]
     Enforce,
-    /// Finds a limit, shows it, holds nobody back.
+    /// Measures and shows, holds nobody back. (A limit cannot be found without trying it.)
     Observe,
     /// Counts only.
     Off,

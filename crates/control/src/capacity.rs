@@ -1,0 +1,86 @@
+//! X: how much a route completes when it has all it can take.
+//!
+//! *Law*: the average (weight 0.3) of throughput over windows in which somebody waited for more than 90 % of the
+//! time; raised at once by any window that did better. Before the first such window: limit ÷ service time.
+//! *Units*: completions per second. *Limits*: a window is at least 2 s and 8 completions.
+//! *Regimes*: below saturation nothing is learned downward, as throughput is then only what was asked for.
+
+use crate::statistics::Average;
+use crate::window::{Meter, Reading};
+use suimon_model::Instant;
+
+/// The least length of a window, seconds.
+const SECONDS_MIN: f64 = 2.0;
+/// The fewest completions in a window.
+const COMPLETIONS_MIN: u64 = 8;
+/// Share of the time somebody must have waited for the window to show what the route can do.
+const SATURATED: f64 = 0.9;
+
+/// Learns X of one route.
+#[derive(Clone, Debug)]
+pub struct Capacity {
+    measured: Average,
+    begin: Reading,
+}
+
+impl Capacity {
+    /// Returns what is known at `now`: nothing.
+    pub fn new(now: Instant) -> Self {
+        Capacity { measured: Average::new(0.3), begin: Reading { at: now, ..Reading::default() } }
+    }
+
+    /// Looks at the meter; folds in a window when one is complete.
+    pub fn tick(&mut self, now: Instant, meter: &Meter) {
+        let window = meter.since(&self.begin, now);
+        if window.seconds < SECONDS_MIN || window.progressed + window.failed < COMPLETIONS_MIN {
+            return;
+        }
+        self.begin = meter.read(now);
+        if window.queued_share() > SATURATED && window.progressed > 0 {
+            self.measured.fold(window.throughput());
+        } else {
+            self.measured.raise(window.throughput());
+        }
+    }
+
+    /// Returns X in completions per second: measured, or else what `limit` requests of `service_seconds` each would give;
+    /// `None` if nothing at all is known.
+    pub fn per_second(&self, limit: Option<u32>, service_seconds: Option<f64>) -> Option<f64> {
+        self.measured.get().or_else(|| {
+            let (limit, service) = (limit?, service_seconds?);
+            (service > 0.0).then(|| f64::from(limit) / service)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_model::seconds;
+
+    fn second(n: u32) -> Instant {
+        Instant::ORIGIN + seconds(f64::from(n))
+    }
+
+    fn play(capacity: &mut Capacity, meter: &mut Meter, from: u32, waiting: usize, per_second: u32) {
+        meter.load(second(from), 1, waiting);
+        for n in from + 1..=from + 10 {
+            (0..per_second).for_each(|_| meter.end(0.1, true));
+            capacity.tick(second(n), meter);
+        }
+    }
+
+    #[test]
+    fn only_saturated_windows_lower_what_a_route_can_do() {
+        let (mut capacity, mut meter) = (Capacity::new(second(0)), Meter::new(second(0)));
+        assert_eq!(capacity.per_second(Some(2), Some(0.1)), Some(20.0));
+        play(&mut capacity, &mut meter, 0, 5, 8);
+        assert!((capacity.per_second(None, None).unwrap() - 8.0).abs() < 1e-9);
+        play(&mut capacity, &mut meter, 10, 0, 5);
+        assert!((capacity.per_second(None, None).unwrap() - 8.0).abs() < 1e-9, "asked for less, not able to less");
+        play(&mut capacity, &mut meter, 20, 0, 12);
+        assert!((capacity.per_second(None, None).unwrap() - 12.0).abs() < 1e-9, "did better, so can do better");
+        play(&mut capacity, &mut meter, 30, 5, 6);
+        assert!(capacity.per_second(None, None).unwrap() < 8.5);
+    }
+}

@@ -1,0 +1,553 @@
+//! The route law: finds each route's limit by paired comparison of useful work.
+//!
+//! *Law*. Progress of the whole host, while route p is probed, over a cohort of requests of p:
+//!
+//! ```text
+//! X_p = mean in flight / mean service time · share that did not fail   (Little; steadier than counting n ends)   (1)
+//! U   = w_p · X_p + Σ_{q≠p} w_q · ends_q / T                           (service-seconds of reference work a second)  (2)
+//! d   = mean ln U(m') − mean ln U(m) − θ · share_p · ln(m'/m)           (concurrency must pay for itself)         (3)
+//! se  = c · √(1/n' + 1/n)                                                                                          (4)
+//! ```
+//!
+//! m' replaces m when d is above z·se; when nothing can be told after [`PAIRS_MAX`] pairs, the lower of the two stays.
+//! *Signals*: starts and ends of requests; a route is *binding* while somebody waits and every slot is used, and only
+//! then is anything learned. *Units*: seconds, requests, natural logarithms.
+//! *Regimes*: **fast-up** while service times are not inflated; **trial** (windows A B B A …, each after a settle phase in
+//! which everything started under the other limit leaves); **hold** after two failures at the smallest step; **drift** ends a
+//! hold; **brake** when requests stay far too long; **headroom** for routes too light to be probed; idle: nothing.
+//! *Limits*: one route is probed at a time on the whole host (the token), so no route reads another's moves as its own effect.
+//! The ceiling is [`BANDWIDTH_DELAY`] bandwidth-delay products.
+//! *Source*: Progress-based Regulation (Douceur & Bolosky, SOSP '99) as the paper uses it; the pairing, the token and (2)
+//! are ours: `docs/laws/route.md`.
+
+mod trial;
+
+use crate::route::RequestEnd;
+use crate::statistics::Average;
+use crate::window::{Meter, Reading};
+use std::collections::BTreeMap;
+use suimon_model::{Instant, Quantity, Reason, Record, RequestId, RouteId, Signals, Subject, seconds};
+use trial::{Arm, Closed, Trial, Verdict, log_useful};
+
+/// The highest limit the search goes to.
+const LIMIT_MAX: u32 = 512;
+/// θ: the least d ln U / d ln m worth more concurrency.
+const BIAS: f64 = 0.07;
+/// z: standard errors that decide.
+const SIGNIFICANCE: f64 = 1.0;
+/// z on the first pair, which has seen least.
+const SIGNIFICANCE_FIRST: f64 = 2.0;
+/// Pairs after which a trial ends undecided; doubled after each hold up to [`PAIRS_CAP`].
+const PAIRS_MAX: usize = 4;
+/// The most pairs a trial ever takes.
+const PAIRS_CAP: usize = 16;
+/// The largest step of ln m.
+const STEP_MAX: f64 = std::f64::consts::LN_2;
+/// The smallest step of ln m: ln 1.15.
+const STEP_MIN: f64 = 0.139_761_942_375_158_7;
+/// Noise of ln U per √end before any was measured.
+const NOISE_INITIAL: f64 = 0.8;
+/// Share of the host's work below which a route's effect cannot be measured.
+const SHARE_MIN: f64 = 0.10;
+/// Ceiling, in products of best rate and best service time.
+const BANDWIDTH_DELAY: f64 = 3.0;
+/// Service time over the best known that still counts as not inflated.
+const INFLATION: f64 = 1.2;
+/// Growth of the limit in fast-up.
+const FAST_STEP: f64 = 1.5;
+/// Share of the patience a median request may spend in the application before the brake is pulled.
+const BRAKE: f64 = 0.15;
+/// Holds begin at this many seconds and double up to [`HOLD_MAX`].
+const HOLD_MIN: f64 = 4.0;
+const HOLD_MAX: f64 = 30.0;
+/// Change of ln U that is more than noise.
+const DRIFT: f64 = 0.30;
+/// Share of a window or tick during which somebody must wait for it to be binding.
+const BINDING: f64 = 0.9;
+/// Time over which the routes' shares of the work are measured, seconds.
+const SHARE_SECONDS: f64 = 2.0;
+
+/// The law over all routes of a host.
+#[derive(Clone, Debug)]
+pub struct Paired {
+    cores: u32,
+    patience: f64,
+    routes: Vec<Route>,
+    trial: Option<Trial>,
+    share_begin: Vec<Reading>,
+    last_tick: Vec<Reading>,
+}
+
+/// What is known of one route.
+#[derive(Clone, Debug)]
+struct Route {
+    /// Whether the law owns the limit; else it is only carried for its meter.
+    learns: bool,
+    /// The limit in force: the base, or the one under trial.
+    limit: u32,
+    /// The limit believed best so far.
+    base: u32,
+    up: bool,
+    step: f64,
+    hold_until: Instant,
+    hold_seconds: f64,
+    failures_at_smallest: u32,
+    pairs_max: usize,
+    /// c² of (4).
+    noise: Average,
+    memory: Option<Verdict>,
+    service: Average,
+    service_min: f64,
+    rate_max: f64,
+    fast: Option<Fast>,
+    /// ln U at the base limit, with the weights it was taken with.
+    reference: Option<Reference>,
+    drifts: u32,
+    share: f64,
+    binding_ticks: u32,
+    brake_until: Instant,
+    in_service: BTreeMap<RequestId, Instant>,
+}
+
+/// Fast-up: a window of ends, by count.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fast {
+    ends: u32,
+    service_seconds: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Reference {
+    log_useful: f64,
+    weights: Vec<f64>,
+    begin: Vec<Reading>,
+}
+
+impl Paired {
+    /// Returns the law for an application thought to have `cores` cores, with nothing known.
+    pub fn new(cores: u32) -> Self {
+        let cores = cores.max(1);
+        Paired { cores, patience: 60.0, routes: vec![], trial: None, share_begin: vec![], last_tick: vec![] }
+    }
+
+    /// Adds a route. `fixed`: its limit is given and not to be learned.
+    pub fn add_route(&mut self, now: Instant, fixed: Option<u32>) {
+        self.routes.push(Route::new(fixed.unwrap_or(self.cores).max(1), fixed.is_none()));
+        let begin = Meter::new(now).read(now);
+        self.share_begin.push(begin);
+        self.last_tick.push(begin);
+    }
+
+    /// Sets the patience the brake is measured by, seconds.
+    pub fn set_patience(&mut self, patience: f64) {
+        self.patience = patience;
+    }
+
+    /// Returns the limit in force.
+    pub fn limit(&self, route: RouteId) -> u32 {
+        self.routes[route.index()].limit
+    }
+
+    /// Returns the mean service time of a route, seconds, if any request has ended there.
+    pub fn service(&self, route: RouteId) -> Option<f64> {
+        self.routes[route.index()].service.get()
+    }
+
+    /// Returns the route under trial.
+    pub fn probing(&self) -> Option<RouteId> {
+        self.trial.as_ref().map(|trial| trial.route)
+    }
+
+    /// Takes note that `request` went to the application.
+    pub fn on_start(&mut self, now: Instant, route: RouteId, request: RequestId, meters: &[Meter]) {
+        self.routes[route.index()].in_service.insert(request, now);
+        if let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == route) {
+            trial.on_start(now, request, meters);
+        }
+    }
+
+    /// Takes note that a request is no longer in the application.
+    pub fn on_end(&mut self, now: Instant, end: &RequestEnd, meters: &[Meter], out: &mut Vec<Record>) {
+        let state = &mut self.routes[end.route.index()];
+        state.in_service.remove(&end.request);
+        if end.progress {
+            state.service.fold(end.service);
+        }
+        let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == end.route) else {
+            if end.progress {
+                self.fast_up(now, end.route, end.service, &meters[end.route.index()], out);
+            }
+            return;
+        };
+        if trial.on_end(now, end.request, end.service, end.progress) {
+            self.end_window(now, meters, out);
+        }
+    }
+
+    /// Does what is not driven by single requests: brake, drift, choice of the next trial, headroom. Every 250 ms or so.
+    pub fn on_tick(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
+        self.measure_shares(now, meters);
+        for index in 0..self.routes.len() {
+            let window = meters[index].since(&self.last_tick[index], now);
+            self.last_tick[index] = meters[index].read(now);
+            let route = &mut self.routes[index];
+            let full = meters[index].in_flight() >= route.limit as usize;
+            let binding = full && meters[index].waiting() > 0 && window.queued_share() >= BINDING;
+            route.binding_ticks = if binding { route.binding_ticks + 1 } else { 0 };
+            if route.learns {
+                self.brake(now, RouteId(index as u32), out);
+                self.watch_drift(now, RouteId(index as u32), meters);
+            }
+        }
+        self.drop_stale_trial(now, out);
+        if self.trial.is_none() {
+            self.choose(now, out);
+        }
+        self.headroom(now, meters, out);
+    }
+
+    fn fast_up(&mut self, now: Instant, route: RouteId, service: f64, meter: &Meter, out: &mut Vec<Record>) {
+        let ceiling = self.ceiling(route);
+        let state = &mut self.routes[route.index()];
+        let (Some(fast), true) = (&mut state.fast, state.learns) else { return };
+        fast.ends += 1;
+        fast.service_seconds += service;
+        if fast.ends < (2 * state.limit).max(6) {
+            return;
+        }
+        let mean = fast.service_seconds / f64::from(fast.ends);
+        *fast = Fast::default();
+        state.service_min = state.service_min.min(mean);
+        let inflation = mean / state.service_min;
+        if inflation > INFLATION {
+            state.fast = None;
+            state.up = inflation <= 1.4;
+            return;
+        }
+        if meter.waiting() > 0 {
+            let limit = ((f64::from(state.limit) * FAST_STEP).ceil() as u32).min(ceiling.max(state.limit));
+            let signals = Signals::none().with("service_seconds", mean).with("inflation", inflation);
+            self.set_base(now, route, limit, Reason::FastUp, signals, out);
+        }
+    }
+
+    /// Shares of the work, and the best rate and service time seen; slowly forgetting both.
+    fn measure_shares(&mut self, now: Instant, meters: &[Meter]) {
+        if self.share_begin.iter().any(|begin| now.secs_since(begin.at) < SHARE_SECONDS) {
+            return;
+        }
+        let mut work = vec![0.0; self.routes.len()];
+        for (index, route) in self.routes.iter_mut().enumerate() {
+            let window = meters[index].since(&self.share_begin[index], now);
+            self.share_begin[index] = meters[index].read(now);
+            work[index] = route.service.get().unwrap_or(0.0) * window.throughput();
+            if window.progressed >= 4 {
+                route.rate_max = (route.rate_max * 0.995).max(window.throughput());
+                if let Some(mean) = window.mean_service() {
+                    route.service_min = (route.service_min * 1.002).min(mean);
+                }
+            }
+        }
+        let total: f64 = work.iter().sum();
+        if total > 0.0 {
+            for (route, work) in self.routes.iter_mut().zip(&work) {
+                route.share += 0.3 * (work / total - route.share);
+            }
+        }
+    }
+
+    fn brake(&mut self, now: Instant, id: RouteId, out: &mut Vec<Record>) {
+        let route = &mut self.routes[id.index()];
+        if route.base.max(route.limit) <= self.cores || now < route.brake_until || route.in_service.is_empty() {
+            return;
+        }
+        let mut ages: Vec<f64> = route.in_service.values().map(|start| now.secs_since(*start)).collect();
+        let middle = ages.len() / 2;
+        let (_, median, _) = ages.select_nth_unstable_by(middle, f64::total_cmp);
+        // A route that takes long by nature (waiting for another system) is not braked for being itself.
+        let own = if route.service_min.is_finite() { 2.0 * route.service_min } else { 0.0 };
+        let allowed = (BRAKE * self.patience).max(1.0).max(own);
+        if *median <= allowed {
+            return;
+        }
+        let signals = Signals::none().with("median_age_seconds", *median).with("allowed_seconds", allowed);
+        route.brake_until = now + seconds(allowed);
+        route.step = STEP_MAX;
+        route.up = false;
+        let limit = (route.base / 2).max(self.cores);
+        if self.probing() == Some(id) {
+            self.trial = None;
+        }
+        self.set_base(now, id, limit, Reason::Brake, signals, out);
+    }
+
+    /// While a route is held: has useful work changed by more than noise since its limit was found?
+    fn watch_drift(&mut self, now: Instant, id: RouteId, meters: &[Meter]) {
+        let probed = self.probing();
+        let route = &mut self.routes[id.index()];
+        let Some(reference) = &mut route.reference else { return };
+        if probed.is_some() || now >= route.hold_until {
+            // A probe elsewhere moves this route's numbers too; look again from its end.
+            reference.begin = meters.iter().map(|meter| meter.read(now)).collect();
+            return;
+        }
+        let windows: Vec<_> = meters.iter().zip(&reference.begin).map(|(meter, begin)| meter.since(begin, now)).collect();
+        let Some(own) = windows.get(id.index()) else { return };
+        if own.progressed < u64::from((4 * route.base).max(20)) {
+            return;
+        }
+        reference.begin = meters.iter().map(|meter| meter.read(now)).collect();
+        if own.queued_share() < BINDING {
+            route.drifts = 0;
+            return;
+        }
+        let rates: Vec<f64> = windows.iter().map(|window| window.throughput()).collect();
+        let ends = own.progressed as f64;
+        route.drifted(&rates, ends);
+    }
+
+    fn drop_stale_trial(&mut self, now: Instant, out: &mut Vec<Record>) {
+        let Some(trial) = &self.trial else { return };
+        let id = trial.route;
+        let route = &self.routes[id.index()];
+        let service = route.service.get().unwrap_or(1.0);
+        let patience = 10.0 * service * (3.0 + trial.cohort_size as f64 / f64::from(route.limit));
+        if now.secs_since(trial.window_begin) <= patience.max(4.0) {
+            return;
+        }
+        self.drop_trial(now, id, out);
+    }
+
+    fn drop_trial(&mut self, now: Instant, id: RouteId, out: &mut Vec<Record>) {
+        let base = self.routes[id.index()].base;
+        self.trial = None;
+        self.routes[id.index()].hold_until = now + seconds(2.0);
+        self.set_base(now, id, base, Reason::TrialDropped, Signals::none(), out);
+    }
+
+    fn choose(&mut self, now: Instant, out: &mut Vec<Record>) {
+        let ready = |route: &Route| {
+            route.learns && route.fast.is_none() && route.binding_ticks > 0 && now >= route.hold_until && route.share >= SHARE_MIN
+        };
+        let candidates = self.routes.iter().enumerate().filter(|(_, route)| ready(route));
+        let Some((index, _)) = candidates.max_by(|a, b| a.1.share.total_cmp(&b.1.share)) else { return };
+        let id = RouteId(index as u32);
+        let ceiling = self.ceiling(id);
+        let route = &mut self.routes[index];
+        let probe = match route.probe(ceiling) {
+            Some(probe) => probe,
+            None => {
+                route.up = !route.up;
+                match route.probe(ceiling) {
+                    Some(probe) => probe,
+                    None => return,
+                }
+            }
+        };
+        let weights: Vec<f64> = self.routes.iter().map(|route| route.service.get().unwrap_or(0.0)).collect();
+        self.trial = Some(Trial::new(now, id, self.routes[index].base, probe, weights));
+        self.open_window(now, out);
+    }
+
+    /// Puts the limit of the trial's next window in force and begins to settle.
+    fn open_window(&mut self, now: Instant, out: &mut Vec<Record>) {
+        let Some(trial) = &mut self.trial else { return };
+        let route = &mut self.routes[trial.route.index()];
+        let arm = trial.next_arm();
+        let limit = trial.limit_of(arm);
+        trial.open(now, route.in_service.keys().copied(), limit);
+        let reason = if arm == Arm::Base { Reason::BaseWindow } else { Reason::TrialWindow };
+        publish(now, trial.route, route, limit, reason, Signals::none(), out);
+    }
+
+    fn end_window(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
+        let Some(trial) = &mut self.trial else { return };
+        let id = trial.route;
+        let route = &mut self.routes[id.index()];
+        let window = match trial.close(now, meters) {
+            Closed::Window(window) => window,
+            Closed::Spoiled => return self.open_window(now, out),
+            Closed::Hopeless => return self.drop_trial(now, id, out),
+        };
+        if let Some(difference) = window.same_arm_difference {
+            route.noise.fold(difference * difference * window.ends / 2.0);
+        }
+        if window.arm == Arm::Base && route.drifted(&window.rates, window.ends) {
+            self.trial = None;
+            let base = self.routes[id.index()].base;
+            return self.set_base(now, id, base, Reason::Drift, Signals::none(), out);
+        }
+        let (noise, share) = (route.noise(), route.share);
+        let Some(verdict) = trial.verdict(noise, share, route.pairs_max, route.memory.as_ref()) else {
+            return self.open_window(now, out);
+        };
+        let weights = trial.weights().to_vec();
+        self.trial = None;
+        self.conclude(now, id, verdict, weights, meters, out);
+    }
+
+    fn conclude(&mut self, now: Instant, id: RouteId, verdict: Verdict, weights: Vec<f64>, meters: &[Meter], out: &mut Vec<Record>) {
+        let route = &mut self.routes[id.index()];
+        let signals = Signals::none()
+            .with("tried", f64::from(verdict.probe))
+            .with("difference", verdict.difference)
+            .with("standard_error", verdict.standard_error)
+            .with("pairs", verdict.pairs as f64);
+        let begin = meters.iter().map(|meter| meter.read(now)).collect();
+        let (limit, reason) = if verdict.accepted {
+            route.step = (route.step * 1.5).min(STEP_MAX);
+            route.failures_at_smallest = 0;
+            route.hold_seconds = HOLD_MIN;
+            route.pairs_max = PAIRS_MAX;
+            (verdict.probe, if verdict.decided { Reason::TrialBetter } else { Reason::TrialEqualLower })
+        } else {
+            route.up = !route.up;
+            if route.step <= STEP_MIN + 1e-9 {
+                route.failures_at_smallest += 1;
+            }
+            route.step = (route.step * 0.5).max(STEP_MIN);
+            if route.failures_at_smallest >= 2 {
+                route.failures_at_smallest = 0;
+                route.hold_until = now + seconds(route.hold_seconds);
+                route.hold_seconds = (route.hold_seconds * 2.0).min(HOLD_MAX);
+                route.pairs_max = (route.pairs_max * 2).min(PAIRS_CAP);
+            }
+            (route.base, Reason::TrialWorse)
+        };
+        let log_useful = if verdict.accepted { verdict.log_useful_probe } else { verdict.log_useful_base };
+        route.reference = Some(Reference { log_useful, weights, begin });
+        route.drifts = 0;
+        route.memory = Some(verdict);
+        self.set_base(now, id, limit, reason, signals, out);
+    }
+
+    /// Routes too light to be probed: keep their queue short, never beyond what their rate can use.
+    fn headroom(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
+        for index in 0..self.routes.len() {
+            let route = &self.routes[index];
+            let light = route.learns && route.fast.is_none() && route.share < SHARE_MIN;
+            if !light || route.binding_ticks < 4 {
+                continue;
+            }
+            let id = RouteId(index as u32);
+            let useful = 1.5 * route.rate_max * route.service.get().unwrap_or(0.0);
+            let limit = (route.base + 1).min(useful.ceil() as u32 + 1).min(self.ceiling(id));
+            if limit > route.base {
+                self.routes[index].binding_ticks = 0;
+                let signals = Signals::none().with("waiting", meters[index].waiting() as f64).with("useful", useful);
+                self.set_base(now, id, limit, Reason::Headroom, signals, out);
+            }
+        }
+    }
+
+    fn ceiling(&self, id: RouteId) -> u32 {
+        let route = &self.routes[id.index()];
+        let product = route.rate_max * route.service_min;
+        let known = if product.is_finite() { (BANDWIDTH_DELAY * product + 1.0).ceil() as u32 } else { LIMIT_MAX };
+        // During fast-up the best rate is still being found; the product would stop the search at its start.
+        if route.fast.is_some() { LIMIT_MAX } else { known.clamp(self.cores + 1, LIMIT_MAX) }
+    }
+
+    fn set_base(&mut self, now: Instant, id: RouteId, limit: u32, reason: Reason, signals: Signals, out: &mut Vec<Record>) {
+        let route = &mut self.routes[id.index()];
+        if limit != route.base {
+            route.drifts = 0;
+        }
+        route.base = limit;
+        publish(now, id, route, limit, reason, signals, out);
+    }
+}
+
+fn publish(now: Instant, id: RouteId, route: &mut Route, limit: u32, reason: Reason, signals: Signals, out: &mut Vec<Record>) {
+    let old = route.limit;
+    route.limit = limit;
+    let told = !matches!(reason, Reason::BaseWindow | Reason::TrialWindow | Reason::TrialDropped);
+    if old != limit || told {
+        out.push(Record {
+            at: now,
+            subject: Subject::Route(id),
+            quantity: Quantity::Limit,
+            old: f64::from(old),
+            new: f64::from(limit),
+            reason,
+            signals,
+        });
+    }
+}
+
+impl Route {
+    fn new(limit: u32, learns: bool) -> Self {
+        Route {
+            learns,
+            limit,
+            base: limit,
+            up: true,
+            step: STEP_MAX,
+            hold_until: Instant::ORIGIN,
+            hold_seconds: HOLD_MIN,
+            failures_at_smallest: 0,
+            pairs_max: PAIRS_MAX,
+            noise: Average::new(0.2),
+            memory: None,
+            service: Average::new(0.02),
+            service_min: f64::INFINITY,
+            rate_max: 0.0,
+            fast: Some(Fast::default()),
+            reference: None,
+            drifts: 0,
+            share: 0.0,
+            binding_ticks: 0,
+            brake_until: Instant::ORIGIN,
+            in_service: BTreeMap::new(),
+        }
+    }
+
+    /// Returns c of (4): the prior, until same-arm differences have been seen.
+    fn noise(&self) -> f64 {
+        let prior = NOISE_INITIAL * NOISE_INITIAL;
+        let seen = self.noise.count().min(4) as f64 / 4.0;
+        (prior + seen * (self.noise.get().unwrap_or(prior) - prior)).sqrt()
+    }
+
+    /// Returns the limit one step on in the present direction, or `None` if there is none.
+    fn probe(&self, ceiling: u32) -> Option<u32> {
+        let base = f64::from(self.base);
+        let stepped = if self.up { base * self.step.exp() } else { base * (-self.step).exp() };
+        let probe = if self.up {
+            (stepped.round() as u32).max(self.base + 1).min(ceiling.max(1))
+        } else {
+            (stepped.round() as u32).min(self.base.saturating_sub(1)).max(1)
+        };
+        (probe != self.base && (self.up == (probe > self.base))).then_some(probe)
+    }
+
+    /// Compares progress per second by route at the base limit, over `ends` ends, with the reference; returns whether the
+    /// search begins anew.
+    fn drifted(&mut self, rates: &[f64], ends: f64) -> bool {
+        let noise = self.noise();
+        let Some(reference) = &mut self.reference else { return false };
+        let change = log_useful(&reference.weights, rates) - reference.log_useful;
+        if change.abs() <= DRIFT.max(3.0 * noise / ends.sqrt()) {
+            self.drifts = 0;
+            reference.log_useful += 0.1 * change;
+            return false;
+        }
+        self.drifts += 1;
+        if self.drifts < 2 {
+            return false;
+        }
+        self.drifts = 0;
+        self.step = STEP_MAX;
+        self.hold_until = Instant::ORIGIN;
+        self.hold_seconds = HOLD_MIN;
+        self.failures_at_smallest = 0;
+        self.pairs_max = PAIRS_MAX;
+        self.memory = None;
+        self.up = change > 0.0;
+        self.reference = None;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

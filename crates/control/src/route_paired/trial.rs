@@ -1,0 +1,263 @@
+//! One trial: windows at two limits, in the order A B B A …, compared in pairs.
+
+use super::{BIAS, SIGNIFICANCE, SIGNIFICANCE_FIRST};
+use crate::window::{Meter, Reading};
+use std::collections::BTreeSet;
+use suimon_model::{Instant, RequestId, RouteId};
+
+/// The fewest requests of a window's cohort.
+const COHORT_MIN: usize = 10;
+/// The most; only routes of thousands a second come near.
+const COHORT_MAX: usize = 4096;
+/// The least time over which a cohort is gathered, seconds.
+const GATHER_SECONDS: f64 = 0.2;
+/// Share of a window during which somebody must wait for it to count.
+const BINDING: f64 = 0.7;
+/// Windows in a row that may be spoiled before the trial is given up.
+const SPOILED_MAX: u32 = 3;
+/// What a pair remembered from the previous trial of the same two limits weighs.
+const MEMORY: f64 = 0.5;
+
+/// Which of the two limits a window runs at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arm {
+    Base,
+    Probe,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Trial {
+    pub(super) route: RouteId,
+    base: u32,
+    probe: u32,
+    /// w of formula (2), as they were when the trial began.
+    weights: Vec<f64>,
+    windows: Vec<Done>,
+    spoiled: u32,
+    pub(super) window_begin: Instant,
+    pub(super) cohort_size: usize,
+    phase: Phase,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    /// Waiting for everything that started under the other limit to leave.
+    Settling(BTreeSet<RequestId>),
+    Measuring(Cohort),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cohort {
+    begin: Option<(Instant, Vec<Reading>)>,
+    taken: usize,
+    outstanding: BTreeSet<RequestId>,
+    service_seconds: f64,
+    ended: u32,
+    failed: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    arm: Arm,
+    log_useful: f64,
+    ends: f64,
+}
+
+/// What became of a window.
+#[derive(Clone, Debug)]
+pub(super) enum Closed {
+    Window(Window),
+    /// The route was not binding for long enough; the window is to be run again.
+    Spoiled,
+    /// It was not binding several times in a row.
+    Hopeless,
+}
+
+/// A finished window.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    pub(super) arm: Arm,
+    pub(super) ends: f64,
+    /// Progress per second by route, the probed one by formula (1).
+    pub(super) rates: Vec<f64>,
+    /// Difference of ln U to the last window of the same arm, if there is one.
+    pub(super) same_arm_difference: Option<f64>,
+}
+
+/// What a trial came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Verdict {
+    pub(super) base: u32,
+    pub(super) probe: u32,
+    pub(super) accepted: bool,
+    /// Whether the difference was significant.
+    pub(super) decided: bool,
+    /// d of formula (3).
+    pub(super) difference: f64,
+    pub(super) standard_error: f64,
+    pub(super) pairs: usize,
+    pub(super) log_useful_base: f64,
+    pub(super) log_useful_probe: f64,
+    /// mean ln U(m') − mean ln U(m), without the bias, and the ends it rests on.
+    raw: f64,
+    ends: f64,
+}
+
+impl Trial {
+    pub(super) fn new(now: Instant, route: RouteId, base: u32, probe: u32, weights: Vec<f64>) -> Self {
+        Trial {
+            route,
+            base,
+            probe,
+            weights,
+            windows: vec![],
+            spoiled: 0,
+            window_begin: now,
+            cohort_size: COHORT_MIN,
+            phase: Phase::Settling(BTreeSet::new()),
+        }
+    }
+
+    pub(super) fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// Returns the arm of the next window: A B B A A B B A …
+    pub(super) fn next_arm(&self) -> Arm {
+        if matches!(self.windows.len() % 4, 1 | 2) { Arm::Probe } else { Arm::Base }
+    }
+
+    pub(super) fn limit_of(&self, arm: Arm) -> u32 {
+        match arm {
+            Arm::Base => self.base,
+            Arm::Probe => self.probe,
+        }
+    }
+
+    /// Begins a window: `running` started under the other limit and must leave first.
+    pub(super) fn open(&mut self, now: Instant, running: impl Iterator<Item = RequestId>, limit: u32) {
+        self.window_begin = now;
+        self.cohort_size = (2 * limit as usize).clamp(COHORT_MIN, COHORT_MAX);
+        let old: BTreeSet<_> = running.collect();
+        self.phase = if old.is_empty() { Phase::Measuring(Cohort::default()) } else { Phase::Settling(old) };
+    }
+
+    pub(super) fn on_start(&mut self, now: Instant, request: RequestId, meters: &[Meter]) {
+        let size = self.cohort_size;
+        let Phase::Measuring(cohort) = &mut self.phase else { return };
+        let begin = cohort.begin.get_or_insert_with(|| (now, meters.iter().map(|meter| meter.read(now)).collect()));
+        let gathering = now.secs_since(begin.0) < GATHER_SECONDS && cohort.taken < COHORT_MAX;
+        if cohort.taken < size || gathering {
+            cohort.taken += 1;
+            cohort.outstanding.insert(request);
+        }
+    }
+
+    /// Returns whether the window's cohort is back.
+    pub(super) fn on_end(&mut self, now: Instant, request: RequestId, service: f64, progress: bool) -> bool {
+        match &mut self.phase {
+            Phase::Settling(old) => {
+                old.remove(&request);
+                if old.is_empty() {
+                    self.phase = Phase::Measuring(Cohort::default());
+                }
+                false
+            }
+            Phase::Measuring(cohort) => {
+                if !cohort.outstanding.remove(&request) {
+                    return false;
+                }
+                cohort.ended += 1;
+                cohort.service_seconds += service;
+                cohort.failed += u32::from(!progress);
+                let gathered = cohort.begin.as_ref().is_some_and(|(at, _)| now.secs_since(*at) >= GATHER_SECONDS);
+                cohort.outstanding.is_empty() && cohort.taken >= self.cohort_size && gathered
+            }
+        }
+    }
+
+    /// Ends the window whose cohort is back.
+    pub(super) fn close(&mut self, now: Instant, meters: &[Meter]) -> Closed {
+        let arm = self.next_arm();
+        let Phase::Measuring(cohort) = &self.phase else { return Closed::Spoiled };
+        let Some((_, begin)) = &cohort.begin else { return Closed::Spoiled };
+        let own = meters[self.route.index()].since(&begin[self.route.index()], now);
+        if own.queued_share() < BINDING || cohort.service_seconds <= 0.0 {
+            self.spoiled += 1;
+            return if self.spoiled >= SPOILED_MAX { Closed::Hopeless } else { Closed::Spoiled };
+        }
+        self.spoiled = 0;
+        let ends = f64::from(cohort.ended);
+        let good = f64::from(cohort.ended - cohort.failed) / ends;
+        let mut rates: Vec<f64> = begin.iter().zip(meters).map(|(begin, meter)| meter.since(begin, now).throughput()).collect();
+        rates[self.route.index()] = own.mean_in_flight() / (cohort.service_seconds / ends) * good;
+        let log_useful = log_useful(&self.weights, &rates);
+        let before = self.windows.iter().rev().find(|done| done.arm == arm);
+        let same_arm_difference = before.map(|before| log_useful - before.log_useful);
+        self.windows.push(Done { arm, log_useful, ends });
+        Closed::Window(Window { arm, ends, rates, same_arm_difference })
+    }
+
+    /// Returns the verdict, once there are as many windows of one arm as of the other and they suffice.
+    /// `noise`: c of formula (4). `share`: the route's share of the work. `memory`: the last verdict on this route.
+    pub(super) fn verdict(&self, noise: f64, share: f64, pairs_max: usize, memory: Option<&Verdict>) -> Option<Verdict> {
+        let (base, base_ends) = self.mean(Arm::Base)?;
+        let (probe, probe_ends) = self.mean(Arm::Probe)?;
+        if self.windows.len() % 2 == 1 {
+            return None;
+        }
+        let pairs = self.windows.len() / 2;
+        let (raw, ends) = (probe - base, base_ends + probe_ends);
+        let mut standard_error = noise * (1.0 / base_ends + 1.0 / probe_ends).sqrt();
+        let mut blended = raw;
+        if let Some((remembered, weight)) = memory.and_then(|memory| memory.recall(self.base, self.probe)) {
+            blended = (raw * ends + remembered * weight) / (ends + weight);
+            standard_error *= (ends / (ends + weight)).sqrt();
+        }
+        let difference = blended - BIAS * share * (f64::from(self.probe) / f64::from(self.base)).ln();
+        let needed = standard_error * if pairs == 1 { SIGNIFICANCE_FIRST } else { SIGNIFICANCE };
+        let decided = difference.abs() > needed;
+        if !decided && pairs < pairs_max {
+            return None;
+        }
+        Some(Verdict {
+            base: self.base,
+            probe: self.probe,
+            accepted: difference > 0.0 && (decided || self.probe < self.base),
+            decided,
+            difference,
+            standard_error,
+            pairs,
+            log_useful_base: base,
+            log_useful_probe: probe,
+            raw,
+            ends,
+        })
+    }
+
+    fn mean(&self, arm: Arm) -> Option<(f64, f64)> {
+        let of_arm = || self.windows.iter().filter(|done| done.arm == arm);
+        let count = of_arm().count();
+        let sum: f64 = of_arm().map(|done| done.log_useful).sum();
+        (count > 0).then(|| (sum / count as f64, of_arm().map(|done| done.ends).sum()))
+    }
+}
+
+impl Verdict {
+    /// Returns the remembered difference for these limits, either way round, and what it weighs in ends.
+    fn recall(&self, base: u32, probe: u32) -> Option<(f64, f64)> {
+        if (self.base, self.probe) == (base, probe) {
+            Some((self.raw, MEMORY * self.ends))
+        } else if (self.base, self.probe) == (probe, base) {
+            Some((-self.raw, MEMORY * self.ends))
+        } else {
+            None
+        }
+    }
+}
+
+/// Returns ln U of formula (2). Nothing done at all is a very small number, not minus infinity.
+pub(super) fn log_useful(weights: &[f64], rates: &[f64]) -> f64 {
+    let useful: f64 = weights.iter().zip(rates).map(|(weight, rate)| weight * rate).sum();
+    useful.max(1e-9).ln()
+}

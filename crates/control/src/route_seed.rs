@@ -1,0 +1,166 @@
+//! The paper's page rule, exactly: one step of ±1 on each route's own throughput.
+//!
+//! *Law*. Every period T, with h[m] the average (weight ½) of the throughputs seen at limit m:
+//!
+//! ```text
+//! h[m] ≥ h[m of the period before]   one step further in the same direction      (1)
+//! h[m] < h[m of the period before]   one step in the other direction             (2)
+//! ```
+//!
+//! *Signals*: completions of the route alone. *Units*: completions per second. *Limits*: 1 to [`LIMIT_MAX`].
+//! *Regimes*: a period in which nothing was in the application decides nothing; otherwise the rule does not ask whether
+//! the limit was what held throughput back, as the paper's does not.
+//! *Source*: Matsunuma et al. 2006, §3.1 and §3.3 (direction and step; "statistics over past measurements"). The paper leaves T, the
+//! initial limit and the statistic open; ours are in [`SeedRouteParams`] and (1).
+
+use crate::kind::SeedRouteParams;
+use crate::statistics::Average;
+use crate::window::{Meter, Reading};
+use std::collections::BTreeMap;
+use suimon_model::{Instant, Quantity, Reason, Record, RouteId, Signals, Subject};
+
+/// The highest limit the rule goes to.
+const LIMIT_MAX: u32 = 512;
+
+/// The rule over all routes, each by itself.
+#[derive(Clone, Debug)]
+pub struct SeedRoutes {
+    params: SeedRouteParams,
+    routes: Vec<Route>,
+}
+
+#[derive(Clone, Debug)]
+struct Route {
+    learns: bool,
+    limit: u32,
+    previous: u32,
+    up: bool,
+    history: BTreeMap<u32, Average>,
+    service: Average,
+    begin: Reading,
+}
+
+impl SeedRoutes {
+    /// Returns the rule with nothing known.
+    pub fn new(params: SeedRouteParams) -> Self {
+        SeedRoutes { params, routes: vec![] }
+    }
+
+    /// Adds a route. `fixed`: its limit is given and not to be learned.
+    pub fn add_route(&mut self, now: Instant, fixed: Option<u32>) {
+        let limit = fixed.unwrap_or(self.params.initial).max(1);
+        self.routes.push(Route {
+            learns: fixed.is_none(),
+            limit,
+            previous: limit,
+            up: true,
+            history: BTreeMap::new(),
+            service: Average::new(0.02),
+            begin: Meter::new(now).read(now),
+        });
+    }
+
+    /// Returns the limit in force.
+    pub fn limit(&self, route: RouteId) -> u32 {
+        self.routes[route.index()].limit
+    }
+
+    /// Returns the mean service time of a route, seconds, if any request has ended there.
+    pub fn service(&self, route: RouteId) -> Option<f64> {
+        self.routes[route.index()].service.get()
+    }
+
+    /// Takes note of a request's end after `service` seconds in the application.
+    pub fn on_end(&mut self, route: RouteId, service: f64) {
+        self.routes[route.index()].service.fold(service);
+    }
+
+    /// Decides for every route whose period is over.
+    pub fn on_tick(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
+        for (index, (route, meter)) in self.routes.iter_mut().zip(meters).enumerate() {
+            if !route.learns || now.since(route.begin.at) < self.params.period {
+                continue;
+            }
+            let window = meter.since(&route.begin, now);
+            route.begin = meter.read(now);
+            if window.mean_in_flight() <= 0.0 {
+                continue;
+            }
+            let (old, reason, signals) = route.step(window.throughput());
+            if old != route.limit {
+                out.push(Record {
+                    at: now,
+                    subject: Subject::Route(RouteId(index as u32)),
+                    quantity: Quantity::Limit,
+                    old: f64::from(old),
+                    new: f64::from(route.limit),
+                    reason,
+                    signals,
+                });
+            }
+        }
+    }
+}
+
+impl Route {
+    fn step(&mut self, throughput: f64) -> (u32, Reason, Signals) {
+        let here = self.history.entry(self.limit).or_insert(Average::new(0.5));
+        here.fold(throughput);
+        let here = here.get().unwrap_or(throughput);
+        let before = self.history.get(&self.previous).and_then(Average::get).unwrap_or(here);
+        let reason = if here >= before { Reason::StepOn } else { Reason::StepBack };
+        if reason == Reason::StepBack {
+            self.up = !self.up;
+        }
+        let old = self.limit;
+        self.previous = old;
+        self.limit = if self.up { old + 1 } else { old.saturating_sub(1) }.clamp(1, LIMIT_MAX);
+        if self.limit == old {
+            self.up = !self.up;
+        }
+        (old, reason, Signals::none().with("throughput", here).with("throughput_before", before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_model::seconds;
+
+    /// Plays a route whose throughput is a function of its limit; returns the limits of the last half.
+    fn settle(throughput: impl Fn(u32) -> u32, periods: u32) -> Vec<u32> {
+        let mut law = SeedRoutes::new(SeedRouteParams::default());
+        let mut meter = Meter::new(Instant::ORIGIN);
+        law.add_route(Instant::ORIGIN, None);
+        let (mut limits, mut out) = (vec![], vec![]);
+        for period in 1..=periods {
+            let limit = law.limit(RouteId(0));
+            meter.load(Instant::ORIGIN + seconds(f64::from(period - 1) * 2.0), limit as usize, 1);
+            (0..throughput(limit)).for_each(|_| meter.end(0.1, true));
+            law.on_tick(Instant::ORIGIN + seconds(f64::from(period) * 2.0), std::slice::from_ref(&meter), &mut out);
+            limits.push(law.limit(RouteId(0)));
+        }
+        limits.split_off(limits.len() / 2)
+    }
+
+    #[test]
+    fn it_walks_to_the_peak_and_stays_beside_it() {
+        let limits = settle(|m| 100 - 5 * m.abs_diff(9), 60);
+        assert!(limits.iter().all(|m| (7..=11).contains(m)), "{limits:?}");
+    }
+
+    #[test]
+    fn it_never_falls_below_one() {
+        let limits = settle(|m| 50 / m.max(1), 60);
+        assert!(limits.iter().all(|m| (1..=3).contains(m)), "{limits:?}");
+    }
+
+    #[test]
+    fn an_idle_route_decides_nothing() {
+        let mut law = SeedRoutes::new(SeedRouteParams::default());
+        law.add_route(Instant::ORIGIN, None);
+        let mut out = vec![];
+        law.on_tick(Instant::ORIGIN + seconds(10.0), &[Meter::new(Instant::ORIGIN)], &mut out);
+        assert!(out.is_empty() && law.limit(RouteId(0)) == 5);
+    }
+}

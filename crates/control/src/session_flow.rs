@@ -1,0 +1,302 @@
+//! The session law: flow control by remaining visits.
+//!
+//! *Law*. A session let in now would wait at route p for about R_p/X_p − δ_p (Little), so it may begin when
+//!
+//! ```text
+//! for all p:  R_p / X_p − δ_p ≤ W*_p        W*_p = min(0.10 · patience, max(0.5 s, 4 S_p))     (1)
+//! and a token is there                       filled at pace · rate, at most max(1, rate · W*)    (2)
+//! rate = min over p of X_p / F[START][p]                                                        (3)
+//! ```
+//!
+//! *Signals*: R, δ, F from [`Visits`]; X and S by route. *Units*: seconds, visits, sessions per second.
+//! *Regimes*: **open**: nobody waits and (1), (2) hold; **overloaded**: (1) holds newcomers back, (2) only smooths;
+//! **cold start**, until a session has ended: rate = cores per second, growing by 5 % a second while (2) and not (1) is what holds.
+//! *Limits*: there is no integrator, so nothing winds up: R is a count of things that exist, X a measurement.
+//! *Source*: constant work in process as in production control; `docs/laws/session.md`.
+
+use crate::session::{Admission, Outlook, interval_record};
+use std::collections::VecDeque;
+use suimon_model::{Instant, KindId, Reason, Record, RouteId, Signals, seconds};
+
+/// How much faster than the rate tokens come: (2) smooths, (1) limits.
+const PACE: f64 = 1.3;
+/// The largest share of the patience that may be spent waiting at one route.
+const WAIT_SHARE: f64 = 0.10;
+/// Waits below this are of no concern, seconds.
+const WAIT_MIN: f64 = 0.5;
+/// Waits of this many service times cover the noise of arrivals.
+const WAIT_SERVICES: f64 = 4.0;
+/// Growth of the cold-start rate per second.
+const COLD_GROWTH: f64 = 1.05;
+/// Sessions that must have ended before F is believed.
+const ENDED_MIN: u64 = 3;
+/// Visits per session below which a route does not count.
+const VISITS_MIN: f64 = 0.01;
+/// Admissions the achieved rate is taken over, and the fewest that show one.
+const ACHIEVED_MAX: usize = 40;
+const ACHIEVED_MIN: usize = 8;
+
+/// Flow control of one kind of session.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    kind: KindId,
+    cores: f64,
+    tokens: f64,
+    tokens_at: Instant,
+    cold_rate: f64,
+    rate: f64,
+    depth: f64,
+    bottleneck: Option<RouteId>,
+    held_by_pace: bool,
+    busy_since: Option<Instant>,
+    admissions: VecDeque<Instant>,
+    interval: f64,
+    told: Instant,
+}
+
+impl Flow {
+    /// Returns the law of `kind` with nothing known.
+    pub fn new(kind: KindId, cores: u32, now: Instant) -> Self {
+        let cores = f64::from(cores.max(1));
+        Flow {
+            kind,
+            cores,
+            tokens: cold_depth(cores),
+            tokens_at: now,
+            cold_rate: cores,
+            rate: cores,
+            depth: cold_depth(cores),
+            bottleneck: None,
+            held_by_pace: false,
+            busy_since: None,
+            admissions: VecDeque::with_capacity(ACHIEVED_MAX),
+            interval: 0.0,
+            told: now,
+        }
+    }
+
+    /// Returns whether one more session may begin at `now`.
+    pub fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission {
+        self.refill(now);
+        self.held_by_pace = false;
+        if exceeded(outlook).is_some() {
+            return Admission::Held(Reason::WorkToCome);
+        }
+        if self.tokens < 1.0 {
+            self.held_by_pace = true;
+            return Admission::NotBefore(self.tokens_at + seconds((1.0 - self.tokens) / (PACE * self.rate)));
+        }
+        Admission::Now
+    }
+
+    /// Takes note that a session began.
+    pub fn admitted(&mut self, now: Instant) {
+        self.tokens = (self.tokens - 1.0).max(0.0);
+        if self.admissions.len() == ACHIEVED_MAX {
+            self.admissions.pop_front();
+        }
+        self.admissions.push_back(now);
+    }
+
+    /// Works out the rate anew and shows it.
+    pub fn on_tick(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
+        self.refill(now);
+        self.note_line(now, outlook.waiting);
+        let cold = outlook.visits.ended(self.kind) < ENDED_MIN;
+        if cold && self.held_by_pace && outlook.waiting > 0 {
+            self.cold_rate *= COLD_GROWTH.powf(now.secs_since(self.told).min(1.0));
+        }
+        let known = (!cold).then(|| self.slowest(outlook)).flatten();
+        (self.rate, self.bottleneck, self.depth) = match known {
+            Some((rate, route)) => (rate, Some(route), (rate * wait_allowed(outlook, route)).max(1.0)),
+            None => (self.cold_rate, None, cold_depth(self.cores)),
+        };
+        self.tell(now, outlook, cold, out);
+    }
+
+    /// Returns sessions per second to expect while there is a line: the rate, or what was really achieved if that is less.
+    pub fn expected_rate(&self, now: Instant) -> f64 {
+        let achieved = self.busy_since.and_then(|since| {
+            let oldest = self.admissions.iter().find(|at| **at >= since)?;
+            let count = self.admissions.iter().filter(|at| **at >= since).count();
+            let span = now.secs_since(*oldest);
+            (count >= ACHIEVED_MIN && span > 0.0).then(|| count as f64 / span)
+        });
+        achieved.map_or(self.rate, |achieved| achieved.min(self.rate))
+    }
+
+    /// Returns sessions per second that may begin by (3).
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// Returns the interval last shown, seconds; 0 while open.
+    pub fn interval(&self) -> f64 {
+        self.interval
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let gained = now.secs_since(self.tokens_at) * PACE * self.rate;
+        self.tokens = (self.tokens + gained).min(self.depth);
+        self.tokens_at = self.tokens_at.max(now);
+    }
+
+    /// The achieved rate says something only while there is a line.
+    fn note_line(&mut self, now: Instant, waiting: usize) {
+        if waiting == 0 {
+            self.busy_since = None;
+        } else if self.busy_since.is_none() {
+            self.busy_since = Some(now);
+        }
+    }
+
+    fn slowest(&self, outlook: &Outlook<'_>) -> Option<(f64, RouteId)> {
+        let rates = outlook.visits.routes().filter_map(|route| {
+            let visits = outlook.visits.per_session(self.kind, route);
+            let capacity = outlook.routes[route.index()].capacity?;
+            (visits > VISITS_MIN).then_some((capacity / visits, route))
+        });
+        rates.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    fn tell(&mut self, now: Instant, outlook: &Outlook<'_>, cold: bool, out: &mut Vec<Record>) {
+        let exceeded = exceeded(outlook);
+        let open = outlook.waiting == 0 && exceeded.is_none();
+        let interval = if open { 0.0 } else { 1.0 / self.rate.max(1e-6) };
+        let changed = (interval - self.interval).abs() > 0.05 * self.interval.max(interval);
+        if !changed || now.secs_since(self.told) < 1.0 {
+            return;
+        }
+        let reason = match (open, cold, exceeded) {
+            (true, _, _) => Reason::GateOpen,
+            (false, true, _) => Reason::ColdStart,
+            (false, false, Some(_)) => Reason::WorkToCome,
+            (false, false, None) => Reason::Capacity,
+        };
+        let mut signals = Signals::none().with("sessions_per_s", self.rate).with("waiting", outlook.waiting as f64);
+        if let Some(route) = exceeded.or(self.bottleneck) {
+            signals = signals
+                .with("route", f64::from(route.0))
+                .with("remaining_visits", outlook.visits.remaining(route))
+                .with("capacity_per_s", outlook.routes[route.index()].capacity.unwrap_or(0.0))
+                .with("delay_seconds", outlook.visits.delay(route));
+        }
+        out.push(interval_record(now, self.kind, self.interval, interval, reason, signals));
+        self.interval = interval;
+        self.told = now;
+    }
+}
+
+/// Returns the first route at which (1) does not hold.
+fn exceeded(outlook: &Outlook<'_>) -> Option<RouteId> {
+    outlook.visits.routes().find(|route| {
+        let remaining = outlook.visits.remaining(*route);
+        // A handful of visits is the grain of the thing: below two, one admission more or less is the whole difference.
+        let Some(capacity) = outlook.routes[route.index()].capacity.filter(|x| *x > 0.0) else { return false };
+        remaining > 2.0 && remaining / capacity - outlook.visits.delay(*route) > wait_allowed(outlook, *route)
+    })
+}
+
+/// Returns W* of (1), seconds.
+fn wait_allowed(outlook: &Outlook<'_>, route: RouteId) -> f64 {
+    let service = outlook.routes[route.index()].service.unwrap_or(0.0);
+    (WAIT_SHARE * outlook.patience).min(WAIT_MIN.max(WAIT_SERVICES * service))
+}
+
+/// Sessions that may begin at once before anything is known.
+fn cold_depth(cores: f64) -> f64 {
+    (2.0 * cores).max(4.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::RouteOutlook;
+    use crate::visits::{Place, Visits};
+
+    const SHOP: KindId = KindId(0);
+    const SEARCH: RouteId = RouteId(0);
+
+    /// Sessions that search once, 12 s after they begin; the route does 4 a second.
+    fn learned() -> (Visits, [RouteOutlook; 1]) {
+        let mut visits = Visits::default();
+        visits.add_route();
+        visits.add_kind();
+        (0..40).for_each(|_| visits.teach(SHOP, &[(SEARCH, 12.0)]));
+        (visits, [RouteOutlook { capacity: Some(4.0), service: Some(0.4), waiting: 0 }])
+    }
+
+    fn outlook<'a>(visits: &'a Visits, routes: &'a [RouteOutlook], waiting: usize) -> Outlook<'a> {
+        Outlook { visits, routes, patience: 60.0, waiting, active: 0 }
+    }
+
+    fn second(n: f64) -> Instant {
+        Instant::ORIGIN + seconds(n)
+    }
+
+    #[test]
+    fn it_fills_the_pipe_and_then_holds() {
+        let (mut visits, routes) = learned();
+        let mut flow = Flow::new(SHOP, 2, second(0.0));
+        let (mut admitted, mut out) = (0, vec![]);
+        for tick in 0..400 {
+            let now = second(f64::from(tick) * 0.25);
+            flow.on_tick(now, &outlook(&visits, &routes, 100), &mut out);
+            while flow.may_admit(now, &outlook(&visits, &routes, 100)) == Admission::Now {
+                flow.admitted(now);
+                visits.enter(SHOP, Place::START);
+                admitted += 1;
+            }
+        }
+        // X (δ + W*) = 4 · (12 + 1.6): nobody ever gets to search here, so no more than that may be under way.
+        assert!((54..=56).contains(&admitted), "{admitted}");
+        assert_eq!(flow.may_admit(second(100.0), &outlook(&visits, &routes, 100)), Admission::Held(Reason::WorkToCome));
+        assert!((flow.rate() - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_cold_start_is_slow_and_grows_only_while_pace_is_what_holds() {
+        let mut visits = Visits::default();
+        visits.add_route();
+        visits.add_kind();
+        let routes = [RouteOutlook::default()];
+        let mut flow = Flow::new(SHOP, 2, second(0.0));
+        let (mut admitted, mut out) = (0, vec![]);
+        for tick in 0..40 {
+            let now = second(f64::from(tick) * 0.25);
+            flow.on_tick(now, &outlook(&visits, &routes, 50), &mut out);
+            while flow.may_admit(now, &outlook(&visits, &routes, 50)) == Admission::Now {
+                flow.admitted(now);
+                admitted += 1;
+            }
+        }
+        assert!((20..=45).contains(&admitted), "about 2 to 3 a second for 10 s: {admitted}");
+        assert_eq!(out.first().map(|record| record.reason), Some(Reason::ColdStart));
+    }
+
+    #[test]
+    fn below_capacity_nobody_waits_and_the_interval_is_zero() {
+        let (visits, routes) = learned();
+        let mut flow = Flow::new(SHOP, 2, second(0.0));
+        let mut out = vec![];
+        for tick in 0..200 {
+            let now = second(f64::from(tick) * 0.5);
+            flow.on_tick(now, &outlook(&visits, &routes, 0), &mut out);
+            assert_eq!(flow.may_admit(now, &outlook(&visits, &routes, 0)), Admission::Now);
+            flow.admitted(now);
+        }
+        assert!(flow.interval() == 0.0 && out.is_empty(), "{out:?}");
+    }
+
+    #[test]
+    fn an_old_lull_does_not_make_the_line_look_slow() {
+        let (visits, routes) = learned();
+        let mut flow = Flow::new(SHOP, 2, second(0.0));
+        let mut out = vec![];
+        for n in 0..40 {
+            flow.admitted(second(f64::from(n) * 30.0));
+        }
+        flow.on_tick(second(1200.0), &outlook(&visits, &routes, 10), &mut out);
+        assert!((flow.expected_rate(second(1200.0)) - 4.0).abs() < 1e-9);
+    }
+}

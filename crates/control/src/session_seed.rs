@@ -1,0 +1,122 @@
+//! The paper's session rule, exactly: a threshold on the mean route queue moves the admission interval.
+//!
+//! *Law*. Every period T, with a = mean length of the queues of the kind's routes:
+//!
+//! ```text
+//! a ≥ threshold:  interval += up        a < threshold:  interval −= down                      (1)
+//! ```
+//!
+//! and one newcomer begins per interval. *Units*: requests, seconds. *Limits*: 0 to [`INTERVAL_MAX`] seconds.
+//! *Regimes*: none of its own; no history is used. *Source*: Matsunuma et al. 2006, §3.2 and §3.3; threshold and increments are
+//! "customisable" there and [`SeedSessionParams`] here.
+
+use crate::kind::SeedSessionParams;
+use crate::session::{Admission, Outlook, interval_record};
+use suimon_model::{Instant, KindId, Reason, Record, Signals, seconds};
+
+/// The longest interval, seconds: a gate that is shut for longer than patience is shut.
+const INTERVAL_MAX: f64 = 60.0;
+/// Visits per session above which a route belongs to the kind.
+const VISITS_MIN: f64 = 0.01;
+
+/// The rule for one kind.
+#[derive(Clone, Debug)]
+pub struct SeedSessions {
+    kind: KindId,
+    params: SeedSessionParams,
+    interval: f64,
+    last: Option<Instant>,
+    decided: Instant,
+}
+
+impl SeedSessions {
+    /// Returns the rule with the gate open.
+    pub fn new(kind: KindId, params: SeedSessionParams, now: Instant) -> Self {
+        SeedSessions { kind, params, interval: params.up.as_secs_f64(), last: None, decided: now }
+    }
+
+    /// Returns whether one more session may begin at `now`.
+    pub fn may_admit(&mut self, now: Instant) -> Admission {
+        match self.last.map(|last| last + seconds(self.interval)) {
+            Some(next) if next > now => Admission::NotBefore(next),
+            _ => Admission::Now,
+        }
+    }
+
+    /// Takes note that a session began.
+    pub fn admitted(&mut self, now: Instant) {
+        self.last = Some(now);
+    }
+
+    /// Returns the interval, seconds.
+    pub fn interval(&self) -> f64 {
+        self.interval
+    }
+
+    /// Applies (1) when a period is over.
+    pub fn on_tick(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
+        if now.since(self.decided) < self.params.period {
+            return;
+        }
+        self.decided = now;
+        // Before any session has ended, every route that exists is taken to belong to the kind.
+        let unknown = outlook.visits.ended(self.kind) == 0;
+        let belongs = |route: &suimon_model::RouteId| unknown || outlook.visits.per_session(self.kind, *route) > VISITS_MIN;
+        let queues: Vec<f64> =
+            outlook.visits.routes().filter(belongs).map(|route| outlook.routes[route.index()].waiting as f64).collect();
+        let mean = queues.iter().sum::<f64>() / queues.len().max(1) as f64;
+        let old = self.interval;
+        let reason = if mean >= self.params.threshold {
+            self.interval += self.params.up.as_secs_f64();
+            Reason::QueuesLong
+        } else {
+            self.interval -= self.params.down.as_secs_f64();
+            Reason::QueuesShort
+        };
+        self.interval = self.interval.clamp(0.0, INTERVAL_MAX);
+        if (self.interval - old).abs() > 1e-12 {
+            let signals = Signals::none().with("mean_queue", mean).with("threshold", self.params.threshold);
+            out.push(interval_record(now, self.kind, old, self.interval, reason, signals));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::RouteOutlook;
+    use crate::visits::Visits;
+
+    #[test]
+    fn the_interval_follows_the_mean_queue_against_the_threshold() {
+        let mut visits = Visits::default();
+        (0..2).for_each(|_| visits.add_route());
+        visits.add_kind();
+        let mut rule = SeedSessions::new(KindId(0), SeedSessionParams::default(), Instant::ORIGIN);
+        let mut out = vec![];
+        let mut play = |rule: &mut SeedSessions, at: f64, queues: [usize; 2]| {
+            let routes = queues.map(|waiting| RouteOutlook { waiting, ..RouteOutlook::default() });
+            let outlook = Outlook { visits: &visits, routes: &routes, patience: 60.0, waiting: 9, active: 0 };
+            rule.on_tick(Instant::ORIGIN + seconds(at), &outlook, &mut out);
+            rule.interval()
+        };
+        assert!((play(&mut rule, 1.0, [0, 6]) - 0.10).abs() < 1e-9, "mean 3 is at the threshold");
+        assert!((play(&mut rule, 1.5, [9, 9]) - 0.10).abs() < 1e-9, "the period is not over");
+        assert!((play(&mut rule, 2.0, [9, 9]) - 0.15).abs() < 1e-9);
+        assert!((play(&mut rule, 3.0, [0, 5]) - 0.10).abs() < 1e-9);
+        for n in 4..10 {
+            play(&mut rule, f64::from(n), [0, 0]);
+        }
+        assert!(rule.interval() == 0.0);
+    }
+
+    #[test]
+    fn one_newcomer_begins_per_interval() {
+        let mut rule = SeedSessions::new(KindId(0), SeedSessionParams::default(), Instant::ORIGIN);
+        assert_eq!(rule.may_admit(Instant::ORIGIN), Admission::Now);
+        rule.admitted(Instant::ORIGIN);
+        let next = Instant::ORIGIN + seconds(0.05);
+        assert_eq!(rule.may_admit(Instant::ORIGIN), Admission::NotBefore(next));
+        assert_eq!(rule.may_admit(next), Admission::Now);
+    }
+}

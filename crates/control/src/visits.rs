@@ -1,0 +1,279 @@
+//! What sessions still have to come: learned from those that ended, counted over those under way.
+//!
+//! *Law*. For every kind k of session and every place `cur` in it (its start, or the route it asked for last)
+//!
+//! ```text
+//! F[k][cur][p]  mean number of visits to route p still to come after cur                        (1)
+//! R[p]        = Σ sessions under way F[kind][cur][p] + requests of sessions now waiting or running at p   (2)
+//! δ[p]        = mean time from a session's admission to its visits at p                         (3)
+//! ```
+//!
+//! *Signals*: the paths of ended sessions (1), (3); transitions of sessions under way (2). A session ends when it says
+//! so, or when it has been silent for longer than visitors think ([`Visits::silence`]).
+//! *Units*: visits; seconds. *Source*: F and R are flow control by remaining visits (`docs/laws/session.md`). (3) is
+//! the mean over *all* visits, not the time of the first one: by Little's law R/X = δ + wait then holds exactly, also for
+//! routes that a session visits many times.
+//! *Limits*: [`PATH_MAX`] visits of a session are learned from; an average weighs a new session with max(3 %, 1/n).
+
+use crate::statistics::{Average, Recent};
+use suimon_model::{KindId, RouteId};
+
+/// Visits of one session that are remembered to learn from.
+pub const PATH_MAX: usize = 64;
+/// The least weight of a newly ended session.
+const WEIGHT_MIN: f64 = 0.03;
+/// Think times needed before their tail is believed.
+const THINKS_MIN: usize = 20;
+/// Silence that ends a session as long as too few think times are known, seconds.
+const SILENCE_UNKNOWN: f64 = 30.0;
+/// Silence that ends a session at the least, seconds.
+const SILENCE_MIN: f64 = 2.0;
+
+/// Where a session stands: before its first request, or at the route it asked for last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Place(u32);
+
+impl Place {
+    /// Let in, nothing asked yet.
+    pub const START: Place = Place(0);
+
+    /// Returns the place of a session that asked for `route` last.
+    pub const fn at(route: RouteId) -> Place {
+        Place(route.0 + 1)
+    }
+}
+
+/// One visit of a session's path: the route, and seconds from the session's admission to the request.
+pub type Visit = (RouteId, f32);
+
+/// Expected and counted visits, all kinds and routes.
+#[derive(Clone, Debug, Default)]
+pub struct Visits {
+    routes: usize,
+    kinds: Vec<Kind>,
+    /// (2) without the requests now at a route.
+    to_come: Vec<f64>,
+    at_route: Vec<u32>,
+    /// Of (3), over ended sessions of all kinds: summed offsets, and visits, per session.
+    offsets: Vec<Average>,
+    visits: Vec<Average>,
+    thinks: Recent,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Kind {
+    /// By [`Place`].
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Row {
+    sessions_here: u32,
+    ended: u64,
+    /// (1), by route.
+    further: Vec<f64>,
+}
+
+impl Visits {
+    /// Adds a route.
+    pub fn add_route(&mut self) {
+        self.routes += 1;
+        self.to_come.push(0.0);
+        self.at_route.push(0);
+        self.offsets.push(Average::new(WEIGHT_MIN));
+        self.visits.push(Average::new(WEIGHT_MIN));
+        for kind in &mut self.kinds {
+            kind.rows.push(Row::default());
+            kind.rows.iter_mut().for_each(|row| row.further.push(0.0));
+        }
+    }
+
+    /// Adds a kind of session.
+    pub fn add_kind(&mut self) {
+        let row = Row { further: vec![0.0; self.routes], ..Row::default() };
+        self.kinds.push(Kind { rows: vec![row; self.routes + 1] });
+    }
+
+    /// Counts a session in at `place`.
+    pub fn enter(&mut self, kind: KindId, place: Place) {
+        let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
+        row.sessions_here += 1;
+        for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
+            *sum += further;
+        }
+    }
+
+    /// Counts a session out that stood at `place`.
+    pub fn leave(&mut self, kind: KindId, place: Place) {
+        let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
+        debug_assert!(row.sessions_here > 0, "a session leaves the place it entered");
+        row.sessions_here = row.sessions_here.saturating_sub(1);
+        for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
+            *sum = (*sum - further).max(0.0);
+        }
+    }
+
+    /// Takes note of a session's request now at `route`, waiting or running.
+    pub fn request_begins(&mut self, route: RouteId) {
+        self.at_route[route.index()] += 1;
+    }
+
+    /// Takes note that a session's request is no longer at `route`.
+    pub fn request_ends(&mut self, route: RouteId) {
+        let at = &mut self.at_route[route.index()];
+        *at = at.saturating_sub(1);
+    }
+
+    /// Takes note of `seconds` between an answer and the session's next request.
+    pub fn thought(&mut self, seconds: f64) {
+        self.thinks.fold(seconds);
+    }
+
+    /// Learns from the path of a session that ended.
+    pub fn teach(&mut self, kind: KindId, path: &[Visit]) {
+        let weight = |n: u64| WEIGHT_MIN.max(1.0 / n as f64);
+        let rows = &mut self.kinds[kind.index()].rows;
+        // What lies ahead is what lies behind when walking backwards.
+        let mut ahead = vec![0.0; self.routes];
+        for step in (0..=path.len()).rev() {
+            let place = if step == 0 { Place::START } else { Place::at(path[step - 1].0) };
+            let row = &mut rows[place.0 as usize];
+            row.ended += 1;
+            let weight = weight(row.ended);
+            for (mean, ahead) in row.further.iter_mut().zip(&ahead) {
+                *mean += weight * (ahead - *mean);
+            }
+            if step > 0 {
+                ahead[path[step - 1].0.index()] += 1.0;
+            }
+        }
+        let mut offset = vec![0.0; self.routes];
+        path.iter().for_each(|(route, at)| offset[route.index()] += f64::from(*at));
+        for route in 0..self.routes {
+            self.offsets[route].fold(offset[route]);
+            self.visits[route].fold(ahead[route]);
+        }
+    }
+
+    /// Counts (2) anew, now that (1) has changed under the sessions. For the tick, not for a request.
+    pub fn refresh(&mut self) {
+        self.to_come.fill(0.0);
+        for row in self.kinds.iter().flat_map(|kind| &kind.rows).filter(|row| row.sessions_here > 0) {
+            for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
+                *sum += f64::from(row.sessions_here) * further;
+            }
+        }
+    }
+
+    /// Returns R: visits to `route` that sessions already let in still have to make.
+    pub fn remaining(&self, route: RouteId) -> f64 {
+        self.to_come[route.index()] + f64::from(self.at_route[route.index()])
+    }
+
+    /// Returns F[START]: visits to `route` that a session of `kind` makes in all.
+    pub fn per_session(&self, kind: KindId, route: RouteId) -> f64 {
+        self.kinds[kind.index()].rows[0].further[route.index()]
+    }
+
+    /// Returns δ: mean seconds from admission to a visit at `route`; 0 if none is known.
+    pub fn delay(&self, route: RouteId) -> f64 {
+        let visits = self.visits[route.index()].get().unwrap_or(0.0);
+        if visits > 1e-6 { self.offsets[route.index()].get().unwrap_or(0.0) / visits } else { 0.0 }
+    }
+
+    /// Returns how many sessions of `kind` have ended and been learned from.
+    pub fn ended(&self, kind: KindId) -> u64 {
+        self.kinds[kind.index()].rows[0].ended
+    }
+
+    /// Returns how many sessions of `kind` are counted in.
+    pub fn under_way(&self, kind: KindId) -> usize {
+        self.kinds[kind.index()].rows.iter().map(|row| row.sessions_here as usize).sum()
+    }
+
+    /// Returns the silence after which a session is taken to have ended, seconds: half as much again as the 99th percentile of
+    /// the think times, at least 2.
+    pub fn silence(&self) -> f64 {
+        if self.thinks.len() < THINKS_MIN {
+            return SILENCE_UNKNOWN;
+        }
+        self.thinks.quantile(0.99).map_or(SILENCE_UNKNOWN, |p99| SILENCE_MIN.max(1.5 * p99))
+    }
+
+    /// Returns the routes, in order.
+    pub fn routes(&self) -> impl Iterator<Item = RouteId> + use<> {
+        (0..self.routes as u32).map(RouteId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHOP: KindId = KindId(0);
+    const LOGIN: RouteId = RouteId(0);
+    const BROWSE: RouteId = RouteId(1);
+    const SEARCH: RouteId = RouteId(2);
+
+    fn learned() -> Visits {
+        let mut visits = Visits::default();
+        (0..3).for_each(|_| visits.add_route());
+        visits.add_kind();
+        let path = [(LOGIN, 0.0), (BROWSE, 3.0), (BROWSE, 6.0), (BROWSE, 9.0), (SEARCH, 12.0)];
+        (0..50).for_each(|_| visits.teach(SHOP, &path));
+        visits
+    }
+
+    #[test]
+    fn further_visits_are_learned_from_the_whole_path() {
+        let visits = learned();
+        assert!((visits.per_session(SHOP, BROWSE) - 3.0).abs() < 1e-9);
+        assert!((visits.per_session(SHOP, SEARCH) - 1.0).abs() < 1e-9);
+        assert!((visits.delay(BROWSE) - 6.0).abs() < 1e-6);
+        assert!((visits.delay(SEARCH) - 12.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn remaining_visits_follow_the_sessions_under_way() {
+        let mut visits = learned();
+        visits.enter(SHOP, Place::START);
+        assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9);
+        visits.leave(SHOP, Place::START);
+        visits.enter(SHOP, Place::at(SEARCH));
+        visits.request_begins(SEARCH);
+        assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "the visit under way still counts");
+        visits.request_ends(SEARCH);
+        assert!(visits.remaining(SEARCH) < 1e-9);
+        visits.leave(SHOP, Place::at(SEARCH));
+        assert_eq!(visits.under_way(SHOP), 0);
+    }
+
+    #[test]
+    fn a_recount_agrees_with_the_running_count() {
+        let mut visits = learned();
+        for _ in 0..7 {
+            visits.enter(SHOP, Place::START);
+            visits.enter(SHOP, Place::at(BROWSE));
+        }
+        let running: Vec<_> = visits.routes().map(|r| visits.remaining(r)).collect();
+        visits.refresh();
+        let recounted: Vec<_> = visits.routes().map(|r| visits.remaining(r)).collect();
+        running.iter().zip(&recounted).for_each(|(a, b)| assert!((a - b).abs() < 1e-9));
+    }
+
+    #[test]
+    fn silence_follows_the_longest_thinkers() {
+        let mut visits = learned();
+        assert!((visits.silence() - SILENCE_UNKNOWN).abs() < 1e-9);
+        (0..100).for_each(|_| visits.thought(4.0));
+        assert!((visits.silence() - 6.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_route_added_later_is_known_to_earlier_kinds() {
+        let mut visits = learned();
+        visits.add_route();
+        visits.enter(SHOP, Place::at(RouteId(3)));
+        assert!(visits.remaining(RouteId(3)) < 1e-9);
+    }
+}

@@ -1,0 +1,171 @@
+//! Windows: what happened on a route between two moments.
+//!
+//! A [`Meter`] only ever counts up. A law that wants a window keeps the [`Reading`] it began with and takes the
+//! difference later, so any number of laws can look at the same route without disturbing one another.
+
+use suimon_model::Instant;
+
+/// Counts up what happens on one route.
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    now: Reading,
+    in_flight: usize,
+    waiting: usize,
+}
+
+/// The meter at one moment. All numbers are sums since the meter was made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    /// When it was read.
+    pub at: Instant,
+    /// Ends that count as progress: completed, or abandoned by the client while the application worked on.
+    pub progressed: u64,
+    /// Ends that are no progress: errors. A storm of quick errors must not look like speed.
+    pub failed: u64,
+    /// Seconds in the application, summed over everything that ended.
+    pub service_seconds: f64,
+    /// Requests in the application, integrated over time.
+    pub in_flight_seconds: f64,
+    /// Seconds during which somebody waited.
+    pub queued_seconds: f64,
+}
+
+/// The difference of two readings.
+#[derive(Clone, Copy, Debug)]
+pub struct Window {
+    /// Length in seconds.
+    pub seconds: f64,
+    /// Ends that count as progress.
+    pub progressed: u64,
+    /// Ends that are errors.
+    pub failed: u64,
+    service_seconds: f64,
+    in_flight_seconds: f64,
+    queued_seconds: f64,
+}
+
+impl Meter {
+    /// Returns a meter that begins at `now` with nothing in the application.
+    pub fn new(now: Instant) -> Self {
+        Meter { now: Reading { at: now, ..Reading::default() }, in_flight: 0, waiting: 0 }
+    }
+
+    /// Takes note of how many are in the application and waiting from `now` on.
+    pub fn load(&mut self, now: Instant, in_flight: usize, waiting: usize) {
+        self.advance(now);
+        self.in_flight = in_flight;
+        self.waiting = waiting;
+    }
+
+    /// Takes note of an end after `service_seconds` in the application.
+    pub fn end(&mut self, service_seconds: f64, progress: bool) {
+        self.now.service_seconds += service_seconds;
+        if progress {
+            self.now.progressed += 1;
+        } else {
+            self.now.failed += 1;
+        }
+    }
+
+    /// Returns the reading at `now`.
+    pub fn read(&self, now: Instant) -> Reading {
+        let mut copy = self.clone();
+        copy.advance(now);
+        copy.now
+    }
+
+    /// Returns what happened from `begin` to `now`.
+    pub fn since(&self, begin: &Reading, now: Instant) -> Window {
+        self.read(now).since(begin)
+    }
+
+    /// Returns how many are in the application.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Returns how many wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let seconds = now.secs_since(self.now.at);
+        self.now.in_flight_seconds += self.in_flight as f64 * seconds;
+        if self.waiting > 0 {
+            self.now.queued_seconds += seconds;
+        }
+        self.now.at = self.now.at.max(now);
+    }
+}
+
+impl Reading {
+    /// Returns what happened from `begin` to this reading.
+    pub fn since(&self, begin: &Reading) -> Window {
+        Window {
+            seconds: self.at.secs_since(begin.at),
+            progressed: self.progressed - begin.progressed,
+            failed: self.failed - begin.failed,
+            service_seconds: self.service_seconds - begin.service_seconds,
+            in_flight_seconds: self.in_flight_seconds - begin.in_flight_seconds,
+            queued_seconds: self.queued_seconds - begin.queued_seconds,
+        }
+    }
+}
+
+impl Window {
+    /// Returns progress per second; 0 for an empty window.
+    pub fn throughput(&self) -> f64 {
+        if self.seconds > 0.0 { self.progressed as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Returns the mean time in the application of what ended, in seconds, or `None` if nothing did.
+    pub fn mean_service(&self) -> Option<f64> {
+        let ended = self.progressed + self.failed;
+        (ended > 0).then(|| self.service_seconds / ended as f64)
+    }
+
+    /// Returns the mean number in the application over the time of the window.
+    pub fn mean_in_flight(&self) -> f64 {
+        if self.seconds > 0.0 { self.in_flight_seconds / self.seconds } else { 0.0 }
+    }
+
+    /// Returns the share of the time during which somebody waited, 0 to 1.
+    pub fn queued_share(&self) -> f64 {
+        if self.seconds > 0.0 { (self.queued_seconds / self.seconds).clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_model::seconds;
+
+    fn at(secs: f64) -> Instant {
+        Instant::ORIGIN + seconds(secs)
+    }
+
+    #[test]
+    fn a_window_is_the_difference_of_two_readings() {
+        let mut meter = Meter::new(at(0.0));
+        meter.load(at(1.0), 2, 1);
+        let begin = meter.read(at(2.0));
+        meter.load(at(3.0), 1, 0);
+        meter.end(0.5, true);
+        meter.end(1.5, false);
+        let window = meter.since(&begin, at(4.0));
+        assert_eq!((window.progressed, window.failed), (1, 1));
+        assert!((window.mean_in_flight() - 1.5).abs() < 1e-9);
+        assert!((window.queued_share() - 0.5).abs() < 1e-9);
+        assert_eq!(window.mean_service(), Some(1.0));
+        assert!((window.throughput() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_empty_window_divides_by_nothing() {
+        let meter = Meter::new(at(5.0));
+        let window = meter.since(&meter.read(at(5.0)), at(5.0));
+        assert_eq!((window.throughput(), window.mean_in_flight(), window.queued_share()), (0.0, 0.0, 0.0));
+        assert_eq!(window.mean_service(), None);
+    }
+}

@@ -1,0 +1,568 @@
+//! The machine: what happens when a request comes, ends, leaves, and when time passes.
+
+use crate::api::{
+    Arrival, Counts, KindParams, Membership, Mode, Order, Output, Params, Refusal, RouteView, Snapshot, Start, Token,
+};
+use crate::kinds::Kind;
+use crate::queue::Queue;
+use crate::requests::{Request, Requests, Stage};
+use crate::sessions::Sessions;
+use std::collections::VecDeque;
+use suimon_control::{Admission, Capacity, Meter, Outlook, Reading, RequestEnd, RouteLaw, RouteOutlook, Visits};
+use suimon_model::{
+    Duration, Ending, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId, TraceHash, seconds,
+};
+
+/// Time between two ticks: the grain of everything that is not driven by a request.
+pub(crate) const TICK: Duration = Duration::from_millis(250);
+/// Rates shown are taken over this long.
+const VIEW_SECONDS: f64 = 2.0;
+/// Leases are given for this long after the last sign of pressure.
+const PRESSURE: Duration = Duration::from_secs(600);
+/// Share of the time somebody must wait at a route for that to be pressure.
+const PRESSURE_SHARE: f64 = 0.5;
+
+/// The gate. See the crate's documentation for how it is spoken to.
+#[derive(Debug)]
+pub struct Gate {
+    params: Params,
+    requests: Requests,
+    sessions: Sessions,
+    routes: Vec<Route>,
+    /// By route, beside `routes` so that the law can read all of them.
+    meters: Vec<Meter>,
+    outlook: Vec<RouteOutlook>,
+    kinds: Vec<Kind>,
+    visits: Visits,
+    law: RouteLaw,
+    rng: Rng,
+    outputs: VecDeque<Output>,
+    records: VecDeque<Record>,
+    trace: TraceHash,
+    /// Records of the event under way, until they are published.
+    fresh: Vec<Record>,
+    waiting: usize,
+    in_flight: usize,
+    next_tick: Instant,
+    pressed_until: Instant,
+    draining: bool,
+}
+
+#[derive(Debug)]
+struct Route {
+    mode: Mode,
+    queue: Queue,
+    in_flight: usize,
+    ghosts: usize,
+    capacity: Capacity,
+    counts: Counts,
+    view_begin: Reading,
+    view_rate: f64,
+    view_service: f64,
+}
+
+impl Gate {
+    /// Returns a gate that knows no routes and no kinds yet.
+    pub fn new(params: Params, now: Instant) -> Self {
+        Gate {
+            requests: Requests::default(),
+            sessions: Sessions::new(params.sessions_max),
+            routes: vec![],
+            meters: vec![],
+            outlook: vec![],
+            kinds: vec![],
+            visits: Visits::default(),
+            law: RouteLaw::new(params.route_law, params.cores),
+            rng: Rng::stream(params.seed, 1),
+            outputs: VecDeque::new(),
+            records: VecDeque::with_capacity(params.records_max),
+            trace: TraceHash::default(),
+            fresh: vec![],
+            waiting: 0,
+            in_flight: 0,
+            next_tick: now + TICK,
+            pressed_until: Instant::ORIGIN,
+            draining: false,
+            params,
+        }
+    }
+
+    /// Declares a route and returns its id; ids count up from 0. The caller bounds how many there are.
+    pub fn declare_route(&mut self, now: Instant, mode: Mode) -> RouteId {
+        let id = RouteId(self.routes.len() as u32);
+        let meter = Meter::new(now);
+        self.routes.push(Route {
+            mode,
+            queue: Queue::default(),
+            in_flight: 0,
+            ghosts: 0,
+            capacity: Capacity::new(now),
+            counts: Counts::default(),
+            view_begin: meter.read(now),
+            view_rate: 0.0,
+            view_service: 0.0,
+        });
+        self.meters.push(meter);
+        self.outlook.push(RouteOutlook::default());
+        let fixed = if let Mode::Fixed(limit) = mode { Some(limit) } else { None };
+        self.law.add_route(now, fixed);
+        self.visits.add_route();
+        id
+    }
+
+    /// Declares a kind of session and returns its id; ids count up from 0. The caller bounds how many there are.
+    pub fn declare_kind(&mut self, now: Instant, params: KindParams) -> KindId {
+        let id = KindId(self.kinds.len() as u32);
+        let (law, cores, patience) = (self.params.session_law, self.params.cores, self.params.patience);
+        self.kinds.push(Kind::new(id, params, law, cores, patience, now));
+        self.visits.add_kind();
+        id
+    }
+
+    /// Takes in a request. If it may go on, or is refused, an output for it follows from `poll_output` at once; otherwise it
+    /// waits, and the output follows when its time has come.
+    pub fn handle_arrival(&mut self, now: Instant, arrival: Arrival) -> RequestId {
+        self.routes[arrival.route.index()].counts.offered += 1;
+        let mut request = Request {
+            route: arrival.route,
+            session: None,
+            newcomer: None,
+            leased: false,
+            ends_session: false,
+            arrived: now,
+            stage: Stage::InApplication(now),
+        };
+        let id = match arrival.session {
+            None => {
+                let id = self.requests.insert(request);
+                if self.route_hopeless(arrival.route) {
+                    self.refuse(now, id, Reason::WaitTooLong, None);
+                } else {
+                    self.to_route_gate(now, id);
+                }
+                id
+            }
+            Some(Membership::Member { kind, session, leased, ends }) => {
+                request.session = Some((kind, session));
+                request.leased = leased;
+                request.ends_session = ends;
+                let id = self.requests.insert(request);
+                // A lease from before a restart: whoever was let in stays let in.
+                if self.sessions.get(session).is_none() {
+                    self.sessions.begin(now, session, kind, &mut self.visits);
+                }
+                self.to_route_gate(now, id);
+                id
+            }
+            Some(Membership::Newcomer(kind)) => {
+                request.newcomer = Some(kind);
+                let id = self.requests.insert(request);
+                self.to_session_gate(now, id, kind);
+                id
+            }
+        };
+        self.publish();
+        id
+    }
+
+    /// Takes note that the client of `request` has gone. Waiting: it leaves the queue at once and its id is forgotten. In the
+    /// application: its slot stays with its token, as ghost work. Unknown or stale ids are ignored.
+    pub fn handle_departure(&mut self, now: Instant, request: RequestId) {
+        let Some(entry) = self.requests.get(request).copied() else { return };
+        match entry.stage {
+            Stage::Ghost(_) => return,
+            Stage::InApplication(since) => {
+                let ghost = self.requests.get_mut(request).expect("the request was there a line ago");
+                ghost.stage = Stage::Ghost(since);
+                self.routes[entry.route.index()].ghosts += 1;
+                self.learn_patience(&entry, now, true);
+                return;
+            }
+            Stage::AtSessionGate(key) => {
+                if let Some(kind) = entry.newcomer {
+                    self.kinds[kind.index()].line.remove(&key);
+                }
+            }
+            Stage::AtRouteGate(key) => {
+                self.routes[entry.route.index()].queue.remove(key);
+                self.note_load(now, entry.route);
+                if let Some((_, session)) = entry.session {
+                    self.sessions.answered(now, session, entry.route, &mut self.visits);
+                }
+            }
+        }
+        self.waiting -= 1;
+        self.requests.remove(request);
+        self.routes[entry.route.index()].counts.abandoned += 1;
+        self.learn_patience(&entry, now, true);
+        self.admit_from_lines(now);
+        self.publish();
+    }
+
+    /// Takes back a slot.
+    pub fn handle_end(&mut self, now: Instant, token: Token, ending: Ending) {
+        let id = token.request;
+        let entry = self.requests.remove(id).expect("a token is made for a request in the table and ends once");
+        let (Stage::InApplication(since) | Stage::Ghost(since)) = entry.stage else {
+            unreachable!("a token is given only to a request in the application")
+        };
+        let ghost = matches!(entry.stage, Stage::Ghost(_));
+        let route = &mut self.routes[entry.route.index()];
+        route.in_flight -= 1;
+        self.in_flight -= 1;
+        route.ghosts -= usize::from(ghost);
+        let counted = match ending {
+            Ending::Completed if ghost => &mut route.counts.abandoned,
+            Ending::Completed => &mut route.counts.completed,
+            Ending::Failed(_) => &mut route.counts.failed,
+            Ending::Abandoned => &mut route.counts.abandoned,
+        };
+        *counted += 1;
+        let service = now.secs_since(since);
+        let progress = !matches!(ending, Ending::Failed(_));
+        self.meters[entry.route.index()].end(service, progress);
+        self.note_load(now, entry.route);
+        let end = RequestEnd { route: entry.route, request: id, service, progress };
+        self.law.on_end(now, &end, &self.meters, &mut self.fresh);
+        if let Some((_, session)) = entry.session {
+            self.sessions.answered(now, session, entry.route, &mut self.visits);
+            if entry.ends_session && ending == Ending::Completed {
+                self.sessions.end(session, &mut self.visits);
+            }
+        }
+        if !ghost {
+            self.learn_patience(&entry, now, ending == Ending::Abandoned);
+        }
+        self.serve_route(now, entry.route);
+        self.admit_from_lines(now);
+        self.publish();
+    }
+
+    /// Does what is due by `now`: see `poll_timeout`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if now >= self.next_tick {
+            self.tick(now);
+            // A late shell gets one tick, not all it missed.
+            self.next_tick = now + TICK;
+        }
+        self.admit_from_lines(now);
+        self.publish();
+    }
+
+    /// Returns the next thing that should happen, until there is none. Call after every `handle_*`.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Returns when `handle_timeout` is to be called, if nothing else happens before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let next = self.kinds.iter().filter(|kind| !kind.line.is_empty()).filter_map(|kind| kind.next).min();
+        Some(next.map_or(self.next_tick, |next| next.min(self.next_tick)))
+    }
+
+    /// Refuses newcomers from now on, those in line included, so that what is under way can end (graceful shutdown).
+    pub fn drain(&mut self, now: Instant) {
+        self.draining = true;
+        for index in 0..self.kinds.len() {
+            while let Some((_, request)) = self.kinds[index].line.pop_first() {
+                self.waiting -= 1;
+                self.refuse(now, request, Reason::ShuttingDown, Some(KindId(index as u32)));
+            }
+        }
+        self.publish();
+    }
+
+    /// Returns the hash of all decisions so far: the same events give the same hash.
+    pub fn trace(&self) -> TraceHash {
+        self.trace
+    }
+
+    /// Returns everything that can be seen of the gate at `now`.
+    pub fn snapshot(&self, now: Instant) -> Snapshot {
+        let route_view = |(index, route): (usize, &Route)| RouteView {
+            mode: route.mode,
+            limit: self.limit(RouteId(index as u32)),
+            in_flight: route.in_flight,
+            ghosts: route.ghosts,
+            waiting: route.queue.len(),
+            rate: route.view_rate,
+            service_seconds: route.view_service,
+            counts: route.counts,
+        };
+        Snapshot {
+            routes: self.routes.iter().enumerate().map(route_view).collect(),
+            kinds: self.kinds.iter().map(|kind| kind.view(now, &self.outlook_of(kind.id))).collect(),
+            waiting: self.waiting,
+            in_flight: self.in_flight,
+            sessions: self.sessions.len(),
+            records: self.records.iter().copied().collect(),
+            probing: self.law.probing(),
+        }
+    }
+
+    fn to_session_gate(&mut self, now: Instant, id: RequestId, kind_id: KindId) {
+        let route = self.requests.get(id).expect("the request was inserted by the caller").route;
+        if self.draining {
+            return self.refuse(now, id, Reason::ShuttingDown, Some(kind_id));
+        }
+        if self.route_hopeless(route) {
+            return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
+        }
+        let kind = &self.kinds[kind_id.index()];
+        if !kind.holds() {
+            return self.let_in(now, id, kind_id);
+        }
+        let admission = if kind.line.is_empty() { Some(self.may_admit(now, kind_id)) } else { None };
+        match admission {
+            Some(Admission::Now) => return self.let_in(now, id, kind_id),
+            Some(Admission::Refuse) => return self.refuse(now, id, Reason::WorkToCome, Some(kind_id)),
+            Some(Admission::NotBefore(_) | Admission::Held(_)) | None => {}
+        }
+        self.pressed_until = now + PRESSURE;
+        if self.waiting >= self.params.waiting_max {
+            return self.refuse(now, id, Reason::GatewayFull, Some(kind_id));
+        }
+        let kind = &mut self.kinds[kind_id.index()];
+        if kind.line_too_long(now) {
+            return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
+        }
+        let key = kind.join(id);
+        self.waiting += 1;
+        self.requests.get_mut(id).expect("the request was inserted by the caller").stage = Stage::AtSessionGate(key);
+    }
+
+    /// Begins a session for a newcomer and sends it on to its route.
+    fn let_in(&mut self, now: Instant, id: RequestId, kind: KindId) {
+        let session = SessionId(self.rng.bits());
+        self.sessions.begin(now, session, kind, &mut self.visits);
+        let request = self.requests.get_mut(id).expect("a newcomer is in the table until it is let in");
+        request.session = Some((kind, session));
+        request.newcomer = None;
+        let state = &mut self.kinds[kind.index()];
+        state.admitted += 1;
+        state.law.admitted(now);
+        self.to_route_gate(now, id);
+    }
+
+    fn to_route_gate(&mut self, now: Instant, id: RequestId) {
+        let request = *self.requests.get(id).expect("a request is in the table until it ends");
+        let mut position = 0;
+        if let Some((_, session)) = request.session {
+            self.sessions.asks(now, session, request.route, &mut self.visits);
+            if self.params.order == Order::LaterInSession {
+                position = self.sessions.get(session).map_or(0, |session| session.requests);
+            }
+        }
+        let route = &mut self.routes[request.route.index()];
+        let key = route.queue.push(position, id);
+        self.waiting += 1;
+        self.requests.get_mut(id).expect("a request is in the table until it ends").stage = Stage::AtRouteGate(key);
+        self.serve_route(now, request.route);
+    }
+
+    /// Starts whoever may start at `route`: nobody waits while a slot is free.
+    fn serve_route(&mut self, now: Instant, route_id: RouteId) {
+        let index = route_id.index();
+        while self.limit(route_id).is_none_or(|limit| self.routes[index].in_flight < limit as usize) {
+            let Some(id) = self.routes[index].queue.pop() else { break };
+            self.waiting -= 1;
+            self.start(now, id);
+        }
+        self.note_load(now, route_id);
+    }
+
+    fn start(&mut self, now: Instant, id: RequestId) {
+        let pressed = now < self.pressed_until;
+        let request = self.requests.get_mut(id).expect("a queued request is in the table");
+        request.stage = Stage::InApplication(now);
+        let (route, session, arrived) = (request.route, request.session, request.arrived);
+        let lease_due = session.is_some() && !request.leased && pressed;
+        self.routes[route.index()].in_flight += 1;
+        self.in_flight += 1;
+        self.law.on_start(now, route, id, &self.meters);
+        let waited = now.since(arrived);
+        self.outputs.push_back(Output::Start(Start {
+            request: id,
+            token: Token { request: id },
+            session,
+            lease_due,
+            waited,
+        }));
+    }
+
+    fn refuse(&mut self, now: Instant, id: RequestId, reason: Reason, kind: Option<KindId>) {
+        let Some(entry) = self.requests.remove(id) else { return };
+        self.routes[entry.route.index()].counts.refused += 1;
+        let jitter = self.rng.between(0.75, 1.25);
+        let (retry_after, predicted_wait, waiting) = match kind {
+            Some(kind) => {
+                let state = &mut self.kinds[kind.index()];
+                state.refused += 1;
+                (state.retry_after(now, jitter), state.predicted_wait(now), state.line.len())
+            }
+            None => {
+                let wait = self.time_to_serve(entry.route).unwrap_or(1.0);
+                let waiting = self.routes[entry.route.index()].queue.len();
+                (seconds((wait * jitter).clamp(1.0, 30.0)), seconds(wait), waiting)
+            }
+        };
+        self.outputs.push_back(Output::Refuse(Refusal { request: id, reason, retry_after, predicted_wait, waiting }));
+    }
+
+    /// Lets in from the lines whoever may begin, the one waiting longest over all kinds first.
+    fn admit_from_lines(&mut self, now: Instant) {
+        let mut blocked = vec![];
+        loop {
+            let heads = self.kinds.iter().filter(|kind| !blocked.contains(&kind.id));
+            let heads = heads.filter_map(|kind| Some((kind.line.first_key_value()?, kind.id)));
+            let arrived = |id: &RequestId| self.requests.get(*id).map_or(now, |request| request.arrived);
+            let Some(((key, id), kind)) = heads.min_by_key(|((_, id), _)| arrived(id)) else { return };
+            let (key, id) = (*key, *id);
+            self.kinds[kind.index()].next = None;
+            match self.may_admit(now, kind) {
+                Admission::Now => {
+                    self.kinds[kind.index()].line.remove(&key);
+                    self.waiting -= 1;
+                    self.let_in(now, id, kind);
+                }
+                Admission::NotBefore(next) => {
+                    self.kinds[kind.index()].next = Some(next);
+                    blocked.push(kind);
+                }
+                Admission::Held(_) | Admission::Refuse => blocked.push(kind),
+            }
+        }
+    }
+
+    fn may_admit(&mut self, now: Instant, kind: KindId) -> Admission {
+        let state = &mut self.kinds[kind.index()];
+        let outlook = Outlook {
+            visits: &self.visits,
+            routes: &self.outlook,
+            patience: state.patience(),
+            waiting: state.line.len(),
+            active: self.sessions.of_kind(kind),
+        };
+        state.law.may_admit(now, &outlook)
+    }
+
+    fn outlook_of(&self, kind: KindId) -> Outlook<'_> {
+        let state = &self.kinds[kind.index()];
+        Outlook {
+            visits: &self.visits,
+            routes: &self.outlook,
+            patience: state.patience(),
+            waiting: state.line.len(),
+            active: self.sessions.of_kind(kind),
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        let silent_since = now - seconds(self.visits.silence());
+        self.sessions.sweep(silent_since, now - self.params.session_idle, &mut self.visits);
+        self.visits.refresh();
+        self.kinds.iter_mut().for_each(|kind| kind.learner.refresh());
+        let patience = self.kinds.iter().map(Kind::patience).min_by(f64::total_cmp);
+        self.law.set_patience(patience.unwrap_or(self.params.patience.as_secs_f64()));
+        self.look_at_routes(now);
+        self.law.on_tick(now, &self.meters, &mut self.fresh);
+        for index in 0..self.kinds.len() {
+            let state = &mut self.kinds[index];
+            let outlook = Outlook {
+                visits: &self.visits,
+                routes: &self.outlook,
+                patience: state.patience(),
+                waiting: state.line.len(),
+                active: self.sessions.of_kind(state.id),
+            };
+            state.law.on_tick(now, &outlook, &mut self.fresh);
+        }
+        (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
+        self.expire(now);
+    }
+
+    /// Takes in what each route can do and shows; notices pressure.
+    fn look_at_routes(&mut self, now: Instant) {
+        for (index, route) in self.routes.iter_mut().enumerate() {
+            let meter = &self.meters[index];
+            let id = RouteId(index as u32);
+            route.capacity.tick(now, meter);
+            let service = self.law.service(id);
+            let held = matches!(route.mode, Mode::Enforce | Mode::Fixed(_));
+            let capacity = if held { route.capacity.per_second(Some(self.law.limit(id)), service) } else { None };
+            self.outlook[index] = RouteOutlook { capacity, service, waiting: route.queue.len() };
+            let window = meter.since(&route.view_begin, now);
+            if window.seconds >= VIEW_SECONDS {
+                route.view_begin = meter.read(now);
+                route.view_rate = window.throughput();
+                route.view_service = window.mean_service().unwrap_or(route.view_service);
+                if window.queued_share() > PRESSURE_SHARE {
+                    self.pressed_until = now + PRESSURE;
+                }
+            }
+        }
+    }
+
+    /// Refuses newcomers that have been held for longer than visitors stay: an honest answer before they give up.
+    fn expire(&mut self, now: Instant) {
+        for index in 0..self.kinds.len() {
+            let oldest = now - seconds(self.kinds[index].patience().max(self.kinds[index].hold()));
+            while let Some((key, id)) = self.kinds[index].line.first_key_value().map(|(key, id)| (*key, *id)) {
+                if self.requests.get(id).is_some_and(|request| request.arrived >= oldest) {
+                    break;
+                }
+                self.kinds[index].line.remove(&key);
+                self.waiting -= 1;
+                self.refuse(now, id, Reason::WaitedTooLong, Some(KindId(index as u32)));
+            }
+        }
+    }
+
+    /// Returns the limit held at `route`, if one is.
+    fn limit(&self, route: RouteId) -> Option<u32> {
+        match self.routes[route.index()].mode {
+            Mode::Enforce => Some(self.law.limit(route)),
+            Mode::Fixed(limit) => Some(limit),
+            Mode::Observe | Mode::Off => None,
+        }
+    }
+
+    /// Returns whether one more at `route` would wait for longer than anybody stays. Never asked for members: they are not refused.
+    fn route_hopeless(&self, route: RouteId) -> bool {
+        let full = self.waiting >= self.params.waiting_max;
+        full || self.time_to_serve(route).is_some_and(|wait| wait > self.params.patience.as_secs_f64())
+    }
+
+    /// Returns seconds until a request that joins `route`'s queue now would start.
+    fn time_to_serve(&self, route: RouteId) -> Option<f64> {
+        let waiting = self.routes[route.index()].queue.len() as f64;
+        self.outlook[route.index()].capacity.filter(|x| *x > 0.0).map(|x| waiting / x)
+    }
+
+    fn learn_patience(&mut self, request: &Request, now: Instant, left: bool) {
+        let kind = request.session.map(|(kind, _)| kind).or(request.newcomer);
+        if let Some(kind) = kind {
+            self.kinds[kind.index()].learner.fold(now.secs_since(request.arrived), left);
+        }
+    }
+
+    fn note_load(&mut self, now: Instant, route: RouteId) {
+        let state = &self.routes[route.index()];
+        self.meters[route.index()].load(now, state.in_flight, state.queue.len());
+    }
+
+    /// Moves the records of the event under way to where they are seen.
+    fn publish(&mut self) {
+        for record in self.fresh.drain(..) {
+            self.trace.record(&record);
+            if self.records.len() == self.params.records_max {
+                self.records.pop_front();
+            }
+            self.records.push_back(record);
+            self.outputs.push_back(Output::Decided(record));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

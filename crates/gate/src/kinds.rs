@@ -1,0 +1,114 @@
+//! One kind of session at the gate: its line, its law, its visitors' patience.
+
+use crate::api::{KindParams, KindView, Mode};
+use std::collections::BTreeMap;
+use suimon_control::{Outlook, Patience, SessionLaw, SessionLawKind};
+use suimon_model::{Duration, Instant, KindId, RequestId, seconds};
+
+/// Share of the patience a newcomer is held at most, where nothing is declared.
+const HOLD_SHARE: f64 = 0.7;
+/// Lines shorter than this are not judged: the rate of a handful is noise.
+const LINE_MIN: usize = 4;
+/// Share of the patience that coming back may cut into.
+const RETURN_SHARE: f64 = 0.35;
+/// `Retry-After` stays within these, seconds.
+const RETRY_MIN: f64 = 1.0;
+const RETRY_MAX: f64 = 30.0;
+
+/// State of one kind.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    pub(crate) id: KindId,
+    pub(crate) params: KindParams,
+    pub(crate) law: SessionLaw,
+    /// Newcomers waiting, by arrival.
+    pub(crate) line: BTreeMap<u64, RequestId>,
+    arrivals: u64,
+    /// When the head of the line may begin if nothing else happens.
+    pub(crate) next: Option<Instant>,
+    pub(crate) learner: Patience,
+    assumed: f64,
+    pub(crate) admitted: u64,
+    pub(crate) refused: u64,
+}
+
+impl Kind {
+    pub(crate) fn new(id: KindId, params: KindParams, law: SessionLawKind, cores: u32, assumed: Duration, now: Instant) -> Self {
+        Kind {
+            id,
+            params,
+            law: SessionLaw::new(law, id, cores, now),
+            line: BTreeMap::new(),
+            arrivals: 0,
+            next: None,
+            learner: Patience::default(),
+            assumed: assumed.as_secs_f64(),
+            admitted: 0,
+            refused: 0,
+        }
+    }
+
+    /// Returns whether newcomers are ever held back.
+    pub(crate) fn holds(&self) -> bool {
+        !matches!(self.params.mode, Mode::Off | Mode::Observe)
+    }
+
+    /// Returns seconds a visitor waits for one answer: declared, learned or assumed.
+    pub(crate) fn patience(&self) -> f64 {
+        let declared = self.params.patience.map(|patience| patience.as_secs_f64());
+        declared.or(self.learner.learned()).unwrap_or(self.assumed)
+    }
+
+    fn patience_source(&self) -> &'static str {
+        match (self.params.patience, self.learner.learned()) {
+            (Some(_), _) => "declared",
+            (None, Some(_)) => "learned",
+            (None, None) => "assumed",
+        }
+    }
+
+    /// Returns the longest a newcomer is held, seconds.
+    pub(crate) fn hold(&self) -> f64 {
+        self.params.hold.map_or(HOLD_SHARE * self.patience(), |hold| hold.as_secs_f64())
+    }
+
+    /// Puts a newcomer at the end of the line. Returns the key to take it out by.
+    pub(crate) fn join(&mut self, request: RequestId) -> u64 {
+        let key = self.arrivals;
+        self.arrivals += 1;
+        self.line.insert(key, request);
+        key
+    }
+
+    /// Returns whether one more in the line would wait for longer than it is worth.
+    pub(crate) fn line_too_long(&self, now: Instant) -> bool {
+        self.line.len() >= LINE_MIN && self.predicted_wait(now).as_secs_f64() > self.hold()
+    }
+
+    pub(crate) fn predicted_wait(&self, now: Instant) -> Duration {
+        self.law.predicted_wait(now, self.line.len())
+    }
+
+    /// Returns when a refused newcomer should come back: when the line has moved far enough that the rest of the wait is
+    /// well within the patience. `jitter`: 0.75 to 1.25, so that not all come back at once.
+    pub(crate) fn retry_after(&self, now: Instant, jitter: f64) -> Duration {
+        let wait = self.predicted_wait(now).as_secs_f64() - RETURN_SHARE * self.patience();
+        seconds((wait * jitter).clamp(RETRY_MIN, RETRY_MAX))
+    }
+
+    pub(crate) fn view(&self, now: Instant, outlook: &Outlook<'_>) -> KindView {
+        let interval_seconds = self.law.interval();
+        KindView {
+            open: !self.holds() || (self.line.is_empty() && interval_seconds == 0.0),
+            interval_seconds,
+            waiting: self.line.len(),
+            active: outlook.visits.under_way(self.id),
+            admitted: self.admitted,
+            rate: self.law.rate().unwrap_or(0.0),
+            predicted_wait_seconds: if self.line.is_empty() { 0.0 } else { self.predicted_wait(now).as_secs_f64() },
+            patience_seconds: self.patience(),
+            patience_source: self.patience_source(),
+            refused: self.refused,
+        }
+    }
+}

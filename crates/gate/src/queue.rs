@@ -1,0 +1,36 @@
+//! A route's queue: by position in the session, then by arrival; anybody can leave from the middle at once.
+
+use std::collections::BTreeMap;
+use suimon_model::RequestId;
+
+/// Positions beyond this are equal: by then a session is far along.
+const POSITION_MAX: u32 = 1000;
+
+/// Waiting requests of one route. Bounded by the gate's `waiting_max` for newcomers; members are bounded by the shell's connections.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    entries: BTreeMap<(u32, u64), RequestId>,
+    arrivals: u64,
+}
+
+impl Queue {
+    /// Puts `request` in; a higher `position` goes first. Returns the key to take it out by.
+    pub(crate) fn push(&mut self, position: u32, request: RequestId) -> (u32, u64) {
+        let key = (POSITION_MAX - position.min(POSITION_MAX), self.arrivals);
+        self.arrivals += 1;
+        self.entries.insert(key, request);
+        key
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<RequestId> {
+        self.entries.pop_first().map(|(_, request)| request)
+    }
+
+    pub(crate) fn remove(&mut self, key: (u32, u64)) {
+        self.entries.remove(&key);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}

@@ -1,0 +1,85 @@
+//! The requests inside the gate: a table whose ids go stale.
+
+use suimon_model::{Instant, KindId, RequestId, RouteId, SessionId};
+
+/// Where a request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// In its kind's queue, at this key.
+    AtSessionGate(u64),
+    /// In its route's queue, at this key.
+    AtRouteGate((u32, u64)),
+    /// In the application since then.
+    InApplication(Instant),
+    /// In the application since then, its client gone.
+    Ghost(Instant),
+}
+
+/// One request inside the gate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) route: RouteId,
+    pub(crate) session: Option<(KindId, SessionId)>,
+    /// For a newcomer: the kind it would begin.
+    pub(crate) newcomer: Option<KindId>,
+    pub(crate) leased: bool,
+    pub(crate) ends_session: bool,
+    pub(crate) arrived: Instant,
+    pub(crate) stage: Stage,
+}
+
+/// A slab with generations: an id that was given back is never mistaken for its successor.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    generation: u32,
+    request: Option<Request>,
+}
+
+impl Requests {
+    pub(crate) fn insert(&mut self, request: Request) -> RequestId {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(Entry { generation: 0, request: None });
+            self.entries.len() as u32 - 1
+        });
+        let entry = &mut self.entries[index as usize];
+        entry.request = Some(request);
+        id(index, entry.generation)
+    }
+
+    pub(crate) fn get(&self, request: RequestId) -> Option<&Request> {
+        let entry = self.entries.get(index_of(request))?;
+        entry.request.as_ref().filter(|_| entry.generation == generation_of(request))
+    }
+
+    pub(crate) fn get_mut(&mut self, request: RequestId) -> Option<&mut Request> {
+        let entry = self.entries.get_mut(index_of(request))?;
+        let generation = entry.generation;
+        entry.request.as_mut().filter(|_| generation == generation_of(request))
+    }
+
+    pub(crate) fn remove(&mut self, request: RequestId) -> Option<Request> {
+        self.get(request)?;
+        let entry = &mut self.entries[index_of(request)];
+        entry.generation = entry.generation.wrapping_add(1);
+        self.free.push(index_of(request) as u32);
+        entry.request.take()
+    }
+}
+
+fn id(index: u32, generation: u32) -> RequestId {
+    RequestId(u64::from(generation) << 32 | u64::from(index))
+}
+
+fn index_of(request: RequestId) -> usize {
+    (request.0 & 0xFFFF_FFFF) as usize
+}
+
+fn generation_of(request: RequestId) -> u32 {
+    (request.0 >> 32) as u32
+}

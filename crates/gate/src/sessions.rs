@@ -1,0 +1,157 @@
+//! The sessions that were let in: where each stands, its path so far, and when it was last heard of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use suimon_control::{PATH_MAX, Place, Visit, Visits};
+use suimon_model::{Instant, KindId, RouteId, SessionId};
+
+/// One session.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    kind: KindId,
+    admitted: Instant,
+    place: Place,
+    /// Visits since the session began, or since it was last taken to have ended.
+    path: Vec<Visit>,
+    /// Requests it has made in all; its position, for the order of queues.
+    pub(crate) requests: u32,
+    pending: u32,
+    heard: Instant,
+    /// Whether it is counted among those that have visits to come.
+    active: bool,
+}
+
+/// All sessions, also by when they were last heard of, so that the silent are found without a search.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    by_id: BTreeMap<SessionId, Session>,
+    idle: BTreeSet<(Instant, SessionId)>,
+    /// Active sessions without a pending request, by when they were last heard of.
+    quiet: BTreeSet<(Instant, SessionId)>,
+    by_kind: Vec<usize>,
+    sessions_max: usize,
+}
+
+impl Sessions {
+    pub(crate) fn new(sessions_max: usize) -> Self {
+        Sessions { by_id: BTreeMap::new(), idle: BTreeSet::new(), quiet: BTreeSet::new(), by_kind: vec![], sessions_max }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Returns how many of `kind` were let in and are not known to have ended.
+    pub(crate) fn of_kind(&self, kind: KindId) -> usize {
+        self.by_kind.get(kind.index()).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn get(&self, id: SessionId) -> Option<&Session> {
+        self.by_id.get(&id)
+    }
+
+    /// Lets `id` in. The longest idle session is forgotten if there are too many.
+    pub(crate) fn begin(&mut self, now: Instant, id: SessionId, kind: KindId, visits: &mut Visits) {
+        if self.by_id.len() >= self.sessions_max
+            && let Some((_, oldest)) = self.idle.first().copied()
+        {
+            self.forget(oldest, visits);
+        }
+        visits.enter(kind, Place::START);
+        let session = Session {
+            kind,
+            admitted: now,
+            place: Place::START,
+            path: Vec::new(),
+            requests: 0,
+            pending: 0,
+            heard: now,
+            active: true,
+        };
+        self.by_id.insert(id, session);
+        if self.by_kind.len() <= kind.index() {
+            self.by_kind.resize(kind.index() + 1, 0);
+        }
+        self.by_kind[kind.index()] += 1;
+        self.idle.insert((now, id));
+        self.quiet.insert((now, id));
+    }
+
+    /// Takes note that `id` asks for `route`. Unknown ids are ignored.
+    pub(crate) fn asks(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) {
+        let Some(session) = self.by_id.get_mut(&id) else { return };
+        self.idle.remove(&(session.heard, id));
+        self.quiet.remove(&(session.heard, id));
+        if session.active {
+            visits.leave(session.kind, session.place);
+        } else {
+            // It was taken to have ended and comes back: what it does from here on is learned as a path of its own.
+            session.path.clear();
+            session.admitted = now;
+        }
+        if session.pending == 0 && session.requests > 0 {
+            visits.thought(now.secs_since(session.heard));
+        }
+        session.active = true;
+        session.place = Place::at(route);
+        session.requests = session.requests.saturating_add(1);
+        session.pending += 1;
+        if session.path.len() < PATH_MAX {
+            session.path.push((route, now.secs_since(session.admitted) as f32));
+        }
+        session.heard = now;
+        visits.enter(session.kind, session.place);
+        visits.request_begins(route);
+        self.idle.insert((now, id));
+    }
+
+    /// Takes note that a request of `id` for `route` is answered, or given up.
+    pub(crate) fn answered(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) {
+        visits.request_ends(route);
+        let Some(session) = self.by_id.get_mut(&id) else { return };
+        self.idle.remove(&(session.heard, id));
+        session.pending = session.pending.saturating_sub(1);
+        session.heard = now;
+        self.idle.insert((now, id));
+        if session.active && session.pending == 0 {
+            self.quiet.insert((now, id));
+        }
+    }
+
+    /// Ends `id` for good: it is learned from and forgotten.
+    pub(crate) fn end(&mut self, id: SessionId, visits: &mut Visits) {
+        self.rest(id, visits);
+        self.forget(id, visits);
+    }
+
+    /// Takes out of the count whoever has been silent since `silent_since`, and forgets whoever has been idle since `idle_since`.
+    pub(crate) fn sweep(&mut self, silent_since: Instant, idle_since: Instant, visits: &mut Visits) {
+        while let Some((heard, id)) = self.quiet.first().copied().filter(|(heard, _)| *heard < silent_since) {
+            self.quiet.remove(&(heard, id));
+            self.rest(id, visits);
+        }
+        while let Some((heard, id)) = self.idle.first().copied().filter(|(heard, _)| *heard < idle_since) {
+            self.idle.remove(&(heard, id));
+            self.forget(id, visits);
+        }
+    }
+
+    /// Takes `id` out of the count and learns from its path; it may still come back.
+    fn rest(&mut self, id: SessionId, visits: &mut Visits) {
+        let Some(session) = self.by_id.get_mut(&id).filter(|session| session.active) else { return };
+        session.active = false;
+        visits.leave(session.kind, session.place);
+        visits.teach(session.kind, &session.path);
+        // Most sessions that rest never come back; their paths need no memory meanwhile.
+        session.path = Vec::new();
+    }
+
+    fn forget(&mut self, id: SessionId, visits: &mut Visits) {
+        let Some(session) = self.by_id.remove(&id) else { return };
+        self.by_kind[session.kind.index()] -= 1;
+        self.idle.remove(&(session.heard, id));
+        self.quiet.remove(&(session.heard, id));
+        if session.active {
+            visits.leave(session.kind, session.place);
+        }
+    }
+}
