@@ -6,6 +6,9 @@ use suimon_model::{Duration, Instant, KindId, Rng};
 
 use crate::{Arrivals, Patience, Template, Think};
 
+/// Placeholders that need no capture: the user's number and his session's, both counted from 1.
+pub const VALUES_GIVEN: [&str; 2] = ["user", "session"];
+
 /// Everything a crowd or a simulator needs to know to play visitors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Workload {
