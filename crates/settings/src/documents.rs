@@ -1,0 +1,150 @@
+//! The files written from the schema: the commented example, and the table of all settings.
+
+use crate::schema::{Form, Key, LeftOut, SECTIONS, Section};
+use std::fmt::Write;
+
+/// How wide prose in the example file may be.
+const WIDTH: usize = 100;
+
+const EXAMPLE_HEAD: &str = "\
+# Suimon's settings: every one there is, with its default. Written by `cargo xtask docs`; do not edit.
+#
+# All of it is optional. Keep what you change and delete the rest: `suimon check FILE` tells everything
+# that is wrong with a file, and touches nothing. A key behind a # is not set; take the # away to set it.
+";
+
+const DOCUMENT_HEAD: &str = "\
+# Settings
+
+Written from the schema by `cargo xtask docs`; do not edit. `suimon.example.toml` holds the same as a file to start from.
+
+Every setting is optional; `suimon serve --to URL` works with none. Unknown keys are refused. `suimon check FILE` reports all faults
+together, each with its key, the value seen and what is allowed, and opens no port. Flags of `suimon serve` go before the file.
+
+Times are written `\"250ms\"`, `\"30s\"`, `\"5m\"`, `\"1h\"`; sizes as bytes or `\"64KiB\"`, `\"1MiB\"`, `\"1GiB\"`. Faults count repeated
+sections from 0: `session[0]` is the first `[[session]]`.
+";
+
+/// Returns `suimon.example.toml`: every key with its meaning, range and default.
+pub fn example_file() -> String {
+    let mut text = EXAMPLE_HEAD.to_string();
+    for section in SECTIONS {
+        text.push('\n');
+        comment(&mut text, section.doc);
+        let off = if section.form == Form::Table { "" } else { "#" };
+        let _ = writeln!(text, "{off}{}", heading(section));
+        for key in section.keys {
+            text.push('\n');
+            comment(&mut text, &format!("{} ({})", key.doc, range(key)));
+            match key.default {
+                LeftOut::Is(literal) => {
+                    let _ = writeln!(text, "{off}{} = {literal}", key.name);
+                }
+                LeftOut::Unset { means, example } => {
+                    comment(&mut text, &format!("Left out: {means}."));
+                    let _ = writeln!(text, "#{} = {example}", key.name);
+                }
+                LeftOut::Required { example } => {
+                    let _ = writeln!(text, "#{} = {example}", key.name);
+                }
+            }
+        }
+    }
+    text
+}
+
+/// Returns `docs/settings.md`.
+pub fn settings_document() -> String {
+    let mut text = DOCUMENT_HEAD.to_string();
+    for section in SECTIONS {
+        let _ = write!(text, "\n## `{}`\n\n{}\n\n", heading(section), cell(section.doc));
+        text.push_str("| key | default | allowed | meaning |\n|---|---|---|---|\n");
+        for key in section.keys {
+            let default = match key.default {
+                LeftOut::Is(literal) => format!("`{literal}`"),
+                LeftOut::Unset { means, .. } => means.to_string(),
+                LeftOut::Required { .. } => "must be given".to_string(),
+            };
+            let _ = writeln!(
+                text,
+                "| `{}` | {} | {} | {} |",
+                key.name,
+                cell(&default),
+                cell(&key.shape.summary()),
+                cell(key.doc)
+            );
+        }
+    }
+    text
+}
+
+fn heading(section: &Section) -> String {
+    match section.form {
+        Form::Table | Form::Optional => format!("[{}]", section.path),
+        Form::Repeated(_) => format!("[[{}]]", section.path),
+    }
+}
+
+fn range(key: &Key) -> String {
+    key.shape.summary().replace('`', "")
+}
+
+/// Writes prose as comment lines of at most [`WIDTH`] characters.
+fn comment(text: &mut String, prose: &str) {
+    let mut line = String::from("#");
+    for word in prose.split_whitespace() {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = writeln!(text, "{line}");
+            line = String::from("#");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    let _ = writeln!(text, "{line}");
+}
+
+/// Returns text that keeps within a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+
+    #[test]
+    fn the_example_file_says_nothing_but_the_defaults() {
+        let example = Settings::parse("suimon.example.toml", &example_file()).unwrap();
+        assert_eq!(format!("{example:?}"), format!("{:?}", Settings::default()));
+    }
+
+    #[test]
+    fn the_example_file_is_right_with_everything_switched_on() {
+        let mut text = String::new();
+        for line in example_file().lines() {
+            let bare = line.strip_prefix('#').unwrap_or(line);
+            let key = bare.split(' ').next().unwrap_or("");
+            let is_key = SECTIONS.iter().any(|section| section.keys.iter().any(|known| known.name == key))
+                && bare.starts_with(&format!("{key} = "));
+            let is_heading = SECTIONS.iter().any(|section| bare == heading(section));
+            let _ = writeln!(text, "{}", if is_key || is_heading { bare } else { line });
+        }
+        let settings = Settings::parse("test.toml", &text).unwrap();
+        assert!(settings.proxy.listen.tls.is_some());
+        assert_eq!(settings.proxy.sessions.kinds[0].name, "shopping");
+        assert_eq!(settings.proxy.routes.declared.len(), 1);
+    }
+
+    #[test]
+    fn both_documents_name_every_key() {
+        let (example, document) = (example_file(), settings_document());
+        for section in SECTIONS {
+            assert!(example.contains(&heading(section)) && document.contains(&heading(section)));
+            for key in section.keys {
+                assert!(example.contains(&format!("{} = ", key.name)), "{}", key.name);
+                assert!(document.contains(&format!("| `{}` |", key.name)), "{}", key.name);
+            }
+        }
+    }
+}

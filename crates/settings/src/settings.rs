@@ -1,0 +1,466 @@
+//! From checked values to each room's own parameters, and the faults that only show when settings are seen together.
+
+use crate::Faults;
+use crate::read::{self, Sections, Values, seen_time};
+use crate::schema::KINDS_MAX;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
+use suimon_gate::{KindParams, Mode, Order};
+use suimon_proxy::params::{
+    DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, RoutePattern, Routes, SessionKind,
+    Sessions, Timeouts,
+};
+use suimon_proxy::upstream::{EjectionParams, HealthParams, Protocol, TlsParams, UpstreamParams};
+
+/// Everything `suimon serve` is told: each room's own parameters, checked.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The proxy's. `lease.keys_file` is set only where the file is named; see [`LeaseKeys`].
+    pub proxy: suimon_proxy::params::Params,
+    /// The application's side.
+    pub upstream: UpstreamParams,
+    /// Where the keys that sign leases are kept.
+    pub lease_keys: LeaseKeys,
+    /// Where the operator's listener is; `None`: nowhere.
+    pub admin_listen: Option<SocketAddr>,
+    /// Names the operator's listener may be reached by, beside localhost and addresses.
+    pub admin_hosts: Vec<String>,
+    /// What is logged, as a filter of `tracing`.
+    pub log_filter: String,
+}
+
+/// Where the keys that sign leases are kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LeaseKeys {
+    /// In a folder for state that whoever starts the gateway chooses.
+    StateFolder,
+    /// In this file.
+    File(PathBuf),
+    /// Nowhere: they end with the process.
+    Nowhere,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings::parse("defaults", "").expect("the defaults are right; a test reads them")
+    }
+}
+
+impl Settings {
+    /// Returns the settings in the file at `path`.
+    ///
+    /// # Errors
+    /// Returns everything that is wrong with it, together: it cannot be read, its syntax, its values, or a file it names
+    /// that is not there.
+    pub fn load(path: &Path) -> Result<Settings, Faults> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Faults::one(format!("{name}: cannot be read: {error}")))?;
+        let (settings, mut faults) = check(&read::parse(&name, &text)?);
+        check_files(&settings, &mut faults);
+        faults.into_result(settings)
+    }
+
+    /// Returns the settings in `text`, without looking at any file it names; `name` is what syntax errors call it.
+    ///
+    /// # Errors
+    /// Returns everything that is wrong with it, together.
+    pub fn parse(name: &str, text: &str) -> Result<Settings, Faults> {
+        let (settings, faults) = check(&read::parse(name, text)?);
+        faults.into_result(settings)
+    }
+}
+
+/// Returns the settings and everything that is wrong with them; where something is, they hold a default.
+fn check(table: &toml::Table) -> (Settings, Faults) {
+    let mut faults = Faults::none();
+    let sections = read::read(table, &mut faults);
+    let lease_keys = match sections.once("lease").given_path("keys") {
+        None => LeaseKeys::StateFolder,
+        Some(path) if path.as_os_str() == "none" => LeaseKeys::Nowhere,
+        Some(path) => LeaseKeys::File(path),
+    };
+    let admin = sections.once("admin");
+    let settings = Settings {
+        upstream: upstream(&sections, &mut faults),
+        proxy: proxy(&sections, &lease_keys, &mut faults),
+        lease_keys,
+        admin_listen: admin.address("listen"),
+        admin_hosts: admin.texts("hosts"),
+        log_filter: sections.once("log").text("filter").to_string(),
+    };
+    check_addresses(&settings, &mut faults);
+    (settings, faults)
+}
+
+fn proxy(sections: &Sections, lease_keys: &LeaseKeys, faults: &mut Faults) -> suimon_proxy::params::Params {
+    let listen = sections.once("listen");
+    let upstream = sections.once("upstream");
+    let lease = sections.once("lease");
+    let networks = listen.networks("trusted_proxies");
+    suimon_proxy::params::Params {
+        listen: Listen {
+            plain: listen.address("http"),
+            tls: sections.optional("listen.tls").and_then(listen_tls),
+            backlog: listen.small("backlog"),
+        },
+        trusted_proxies: networks.into_iter().map(|(address, prefix)| Network { address, prefix }).collect(),
+        timeouts: timeouts(sections.once("timeouts")),
+        limits: limits(sections.once("limits"), faults),
+        routes: routes(sections, faults),
+        sessions: sessions(sections, faults),
+        lease: Lease {
+            keys_file: match lease_keys {
+                LeaseKeys::File(path) => Some(path.clone()),
+                LeaseKeys::StateFolder | LeaseKeys::Nowhere => None,
+            },
+            life: lease.time("life"),
+            secure: lease.flag("secure"),
+        },
+        on_abandon: match upstream.text("on_abandon") {
+            "cancel" => OnAbandon::Cancel,
+            _ => OnAbandon::Finish,
+        },
+        via: upstream.flag("via"),
+        gate: gate(sections, faults),
+    }
+}
+
+/// Returns the TLS listener, or `None` where something it needs is missing, which was noted before, or it is off.
+fn listen_tls(values: &Values) -> Option<ListenTls> {
+    Some(ListenTls {
+        address: values.address("address")?,
+        cert: values.given_path("cert")?,
+        key: values.given_path("key")?,
+        reload_every: values.time("reload_every"),
+    })
+}
+
+fn timeouts(values: &Values) -> Timeouts {
+    Timeouts {
+        header_read: values.time("header_read"),
+        body_read: values.time("body_read"),
+        body_write: values.time("body_write"),
+        keep_alive: values.time("keep_alive"),
+        handshake: values.time("handshake"),
+        drain: values.time("drain"),
+        watch_after: values.time("watch_after"),
+        h2_ping: values.time("h2_ping"),
+    }
+}
+
+fn limits(values: &Values, faults: &mut Faults) -> Limits {
+    let limits = Limits {
+        connections: values.size("connections"),
+        head_bytes: values.size("head_bytes"),
+        headers: values.size("headers"),
+        url_bytes: values.size("url_bytes"),
+        body_bytes: values.given_count("body_bytes"),
+        prefix_bytes: values.size("prefix_bytes"),
+        response_bytes: values.size("response_bytes"),
+        responses_bytes: values.size("responses_bytes"),
+        h2_streams: values.small("h2_streams"),
+        aliases: values.size("aliases"),
+    };
+    if limits.url_bytes > limits.head_bytes {
+        faults.value(
+            "limits.url_bytes",
+            limits.url_bytes,
+            format!("at most limits.head_bytes ({})", limits.head_bytes),
+        );
+    }
+    if limits.response_bytes > limits.responses_bytes {
+        let allowed = format!("at most limits.responses_bytes ({})", limits.responses_bytes);
+        faults.value("limits.response_bytes", limits.response_bytes, allowed);
+    }
+    limits
+}
+
+fn routes(sections: &Sections, faults: &mut Faults) -> Routes {
+    let discovery = sections.once("discovery");
+    let mut declared: Vec<DeclaredRoute> = Vec::new();
+    for (index, values) in sections.repeated("route").iter().enumerate() {
+        let Some(text) = values.given_text("match") else { continue };
+        let pattern = pattern(text);
+        if let Some(earlier) = declared.iter().position(|route| route.pattern == pattern) {
+            faults.value(
+                format!("route[{index}].match"),
+                format!("{text:?}"),
+                format!("unlike that of route[{earlier}]"),
+            );
+        }
+        declared.push(DeclaredRoute { pattern, mode: mode(values) });
+    }
+    Routes {
+        declared,
+        discovered_max: discovery.size("routes_max"),
+        discovered_mode: mode(discovery),
+        static_extensions: discovery
+            .texts("static_extensions")
+            .iter()
+            .map(|e| e.to_ascii_lowercase())
+            .collect(),
+        static_prefixes: discovery.texts("static_prefixes"),
+        ungated: discovery.texts("ungated"),
+    }
+}
+
+/// Returns the pattern that "METHOD /path" names; the schema has seen to it that it is one.
+fn pattern(text: &str) -> RoutePattern {
+    let (method, path) = text.split_once(' ').expect("the schema takes no route without a space");
+    RoutePattern { method: (method != "*").then(|| method.to_string()), path: path.to_string() }
+}
+
+fn patterns(texts: &[String]) -> Vec<RoutePattern> {
+    texts.iter().map(|text| pattern(text)).collect()
+}
+
+fn mode(values: &Values) -> Mode {
+    match values.word_or_count("mode") {
+        Ok("observe") => Mode::Observe,
+        Ok("off") => Mode::Off,
+        Ok(_) => Mode::Enforce,
+        Err(limit) => Mode::Fixed(u32::try_from(limit).expect("the schema's range ends within u32")),
+    }
+}
+
+fn sessions(sections: &Sections, faults: &mut Faults) -> Sessions {
+    let mut kinds: Vec<SessionKind> = Vec::new();
+    let entries = sections.repeated("session");
+    for (index, values) in entries.iter().enumerate() {
+        let Some(name) = values.given_text("kind") else { continue };
+        if kinds.iter().any(|kind| kind.name == name) {
+            faults.value(
+                format!("session[{index}].kind"),
+                format!("{name:?}"),
+                "unlike that of any other session",
+            );
+        }
+        let begins = patterns(&values.texts("begins"));
+        if begins.is_empty() && index + 1 < entries.len() {
+            let allowed = "given here: empty stands for every request, so the kinds after it would never be reached (put it last)";
+            faults.value(format!("session[{index}].begins"), "[]", allowed);
+        }
+        kinds.push(SessionKind {
+            name: name.to_string(),
+            begins,
+            ends: patterns(&values.texts("ends")),
+            app_cookie: values.given_text("app_cookie").map(str::to_string),
+            gate: kind(index, values, faults),
+        });
+    }
+    if kinds.is_empty() {
+        kinds = Sessions::default().kinds;
+    }
+    debug_assert!(kinds.len() <= KINDS_MAX);
+    Sessions { kinds, detect_cookies: sections.once("gate").flag("detect_app_cookies") }
+}
+
+fn kind(index: usize, values: &Values, faults: &mut Faults) -> KindParams {
+    let (patience, hold) = (values.given_time("patience"), values.given_time("hold"));
+    if let (Some(patience), Some(hold)) = (patience, hold)
+        && hold > patience
+    {
+        let allowed = format!("at most its patience ({})", seen_time(patience));
+        faults.value(format!("session[{index}].hold"), seen_time(hold), allowed);
+    }
+    KindParams { patience, hold, mode: mode(values) }
+}
+
+fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {
+    let gate = sections.once("gate");
+    suimon_gate::Params {
+        cores: gate.given_count("cores").map_or_else(cores_here, |cores| {
+            u32::try_from(cores).expect("the schema's range ends within u32")
+        }),
+        seed: gate.count("seed"),
+        route_law: match gate.text("route_law") {
+            "seed" => RouteLawKind::Seed(seed_route(sections.once("gate.seed_route"))),
+            _ => RouteLawKind::Paired,
+        },
+        session_law: session_law(sections, faults),
+        order: match gate.text("order") {
+            "first_in" => Order::FirstIn,
+            _ => Order::LaterInSession,
+        },
+        patience: gate.time("patience"),
+        waiting_max: gate.size("waiting_max"),
+        sessions_max: gate.size("sessions_max"),
+        session_idle: gate.time("session_idle"),
+        records_max: gate.size("records_max"),
+    }
+}
+
+/// Returns the cores of this machine, which is where the application often is, and else a beginning.
+fn cores_here() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    u32::try_from(cores).unwrap_or(u32::MAX)
+}
+
+fn seed_route(values: &Values) -> SeedRouteParams {
+    SeedRouteParams { initial: values.small("initial"), period: values.time("period") }
+}
+
+fn session_law(sections: &Sections, faults: &mut Faults) -> SessionLawKind {
+    let gate = sections.once("gate");
+    match gate.text("session_law") {
+        "seed" => {
+            let values = sections.once("gate.seed_session");
+            SessionLawKind::Seed(SeedSessionParams {
+                threshold: values.number("threshold"),
+                up: values.time("up"),
+                down: values.time("down"),
+                period: values.time("period"),
+            })
+        }
+        "static" => {
+            let sessions = gate.given_count("static_sessions");
+            if sessions.is_none() {
+                faults.missing(
+                    "gate.static_sessions",
+                    "session_law = \"static\" needs the number of sessions under way at once",
+                );
+            }
+            let sessions = u32::try_from(sessions.unwrap_or(1)).expect("the schema's range ends within u32");
+            SessionLawKind::Static { sessions }
+        }
+        "open" => SessionLawKind::Open,
+        _ => SessionLawKind::Flow,
+    }
+}
+
+fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
+    let values = sections.once("upstream");
+    let (health, ejection, tls) =
+        (sections.once("upstream.health"), sections.once("upstream.ejection"), sections.once("upstream.tls"));
+    let timeouts = sections.once("timeouts");
+    let protocol = match values.text("protocol") {
+        "http2" => Protocol::Http2,
+        _ => Protocol::Http1,
+    };
+    let mut nodes = values.nodes("nodes");
+    if nodes.is_empty() {
+        faults.value("upstream.nodes", "[]", "at least one node, such as [\"http://127.0.0.1:8080\"]");
+    }
+    for (index, node) in nodes.iter().enumerate() {
+        if nodes[..index].contains(node) {
+            faults.value("upstream.nodes", format!("\"{node}\""), "named once");
+        }
+    }
+    for node in &mut nodes {
+        node.protocol = protocol;
+    }
+    let ejection = EjectionParams {
+        after: ejection.small("after"),
+        base: ejection.time("base"),
+        max: ejection.time("max"),
+    };
+    if ejection.base > ejection.max {
+        let allowed = format!("at most upstream.ejection.max ({})", seen_time(ejection.max));
+        faults.value("upstream.ejection.base", seen_time(ejection.base), allowed);
+    }
+    UpstreamParams {
+        nodes,
+        connect_timeout: timeouts.time("connect"),
+        first_byte_timeout: timeouts.time("first_byte"),
+        idle_timeout: timeouts.time("idle"),
+        pool_idle_max: values.size("pool_idle_max"),
+        pool_idle_age: values.time("pool_idle_age"),
+        h2_connections_max: values.size("h2_connections_max"),
+        h2_streams_max: values.size("h2_streams_max"),
+        max_head_bytes: values.size("head_bytes_max"),
+        health: HealthParams {
+            path: health.given_text("path").map(str::to_string),
+            interval: health.time("interval"),
+            timeout: health.time("timeout"),
+            down_after: health.small("down_after"),
+            up_after: health.small("up_after"),
+        },
+        ejection,
+        tls: TlsParams {
+            ca_file: tls.given_path("ca_file"),
+            server_name: tls.given_text("server_name").map(str::to_string),
+            verify: tls.flag("verify"),
+        },
+        seed: sections.once("gate").count("seed"),
+    }
+}
+
+impl Settings {
+    /// Notes listeners that cannot be together, and nodes that are this gateway itself. [`Settings::load`] and
+    /// [`Settings::parse`] have done it; to be called again after an address was changed.
+    pub fn check_addresses(&self, faults: &mut Faults) {
+        check_addresses(self, faults);
+    }
+}
+
+fn check_addresses(settings: &Settings, faults: &mut Faults) {
+    let listen = &settings.proxy.listen;
+    let named = [
+        ("listen.http", listen.plain),
+        ("listen.tls.address", listen.tls.as_ref().map(|tls| tls.address)),
+        ("admin.listen", settings.admin_listen),
+    ];
+    let named: Vec<_> = named.into_iter().filter_map(|(key, address)| Some((key, address?))).collect();
+    if listen.plain.is_none() && listen.tls.is_none() {
+        faults.value("listen.http", "\"off\"", "an address, as there is no [listen.tls] either");
+    }
+    for (index, (key, address)) in named.iter().enumerate() {
+        if let Some((other, _)) = named[..index].iter().find(|(_, earlier)| overlap(*earlier, *address)) {
+            faults.value(
+                *key,
+                format!("\"{address}\""),
+                format!("another address than {other}, which takes it already"),
+            );
+        }
+    }
+    for node in &settings.upstream.nodes {
+        let host = if node.host == "localhost" { "127.0.0.1" } else { &node.host };
+        let Ok(ip) = host.parse() else { continue };
+        let reached = SocketAddr::new(ip, node.port);
+        let takes = |address: SocketAddr| {
+            address == reached
+                || (address.ip().is_unspecified()
+                    && reached.ip().is_loopback()
+                    && address.port() == reached.port())
+        };
+        if let Some((key, _)) = named.iter().find(|(_, address)| takes(*address)) {
+            faults.value(
+                "upstream.nodes",
+                format!("\"{node}\""),
+                format!("the application, not Suimon's own {key}"),
+            );
+        }
+    }
+}
+
+/// Returns whether two listeners would want the same port of the same address. Port 0 is always another.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let everywhere = a.ip().is_unspecified() || b.ip().is_unspecified();
+    a.port() != 0 && a.port() == b.port() && (a.ip() == b.ip() || (everywhere && a.is_ipv4() == b.is_ipv4()))
+}
+
+/// Notes files that are named and cannot be read. The file of lease keys is made when it is not there.
+fn check_files(settings: &Settings, faults: &mut Faults) {
+    let tls = settings.proxy.listen.tls.as_ref();
+    let named = [
+        ("listen.tls.cert", tls.map(|tls| &tls.cert)),
+        ("listen.tls.key", tls.map(|tls| &tls.key)),
+        ("upstream.tls.ca_file", settings.upstream.tls.ca_file.as_ref()),
+    ];
+    for (key, path) in named {
+        let Some(path) = path else { continue };
+        if let Err(error) = File::open(path) {
+            faults.value(
+                key,
+                format!("\"{}\"", path.display()),
+                format!("a file that can be read ({error})"),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+use super::*;
+use suimon_model::Duration;
+
+fn parse(text: &str) -> Settings {
+    Settings::parse("test.toml", text).unwrap()
+}
+
+fn faults(text: &str) -> String {
+    Settings::parse("test.toml", text).unwrap_err().to_string()
+}
+
+#[test]
+fn the_defaults_are_those_of_the_rooms() {
+    let mut settings = Settings::default();
+    settings.proxy.gate.cores = suimon_gate::Params::default().cores;
+    assert_eq!(format!("{:#?}", settings.proxy), format!("{:#?}", suimon_proxy::params::Params::default()));
+
+    settings.upstream.nodes.clear();
+    assert_eq!(settings.upstream, UpstreamParams::default());
+
+    let text = "[gate]\nroute_law = \"seed\"\nsession_law = \"seed\"";
+    let gate = parse(text).proxy.gate;
+    assert_eq!(gate.route_law, RouteLawKind::Seed(SeedRouteParams::default()));
+    assert_eq!(gate.session_law, SessionLawKind::Seed(SeedSessionParams::default()));
+}
+
+#[test]
+fn what_is_set_reaches_its_room() {
+    let settings = parse(
+        r#"
+        [listen]
+        http = "127.0.0.1:0"
+        trusted_proxies = ["10.0.0.0/8"]
+        tls = { cert = "c.pem", key = "k.pem" }
+        [upstream]
+        nodes = ["http://10.1.1.1:8080", "https://10.1.1.2"]
+        protocol = "http2"
+        on_abandon = "cancel"
+        [[session]]
+        kind = "shopping"
+        begins = ["POST /login", "GET /"]
+        ends = ["POST /logout"]
+        app_cookie = "JSESSIONID"
+        patience = "30s"
+        hold = "10s"
+        [[session]]
+        kind = "rest"
+        mode = "off"
+        [[route]]
+        match = "GET /search"
+        mode = 3
+        [[route]]
+        match = "* /api/*"
+        mode = "observe"
+        [gate]
+        session_law = "static"
+        static_sessions = 35
+        order = "first_in"
+        cores = 4
+        [lease]
+        keys = "/tmp/keys"
+        [timeouts]
+        first_byte = "2m"
+        [limits]
+        body_bytes = "1MiB"
+        [admin]
+        listen = "off"
+        "#,
+    );
+    let proxy = &settings.proxy;
+    assert_eq!(proxy.listen.plain, Some("127.0.0.1:0".parse().unwrap()));
+    assert_eq!(proxy.listen.tls.as_ref().unwrap().cert, Path::new("c.pem"));
+    assert_eq!(proxy.trusted_proxies, [Network { address: "10.0.0.0".parse().unwrap(), prefix: 8 }]);
+    assert_eq!(proxy.on_abandon, OnAbandon::Cancel);
+    assert_eq!(proxy.sessions.kinds.len(), 2);
+    let shopping = &proxy.sessions.kinds[0];
+    assert_eq!(shopping.begins[0], RoutePattern { method: Some("POST".into()), path: "/login".into() });
+    assert_eq!(shopping.gate.patience, Some(Duration::from_secs(30)));
+    assert_eq!(shopping.gate.hold, Some(Duration::from_secs(10)));
+    assert_eq!(proxy.sessions.kinds[1].gate.mode, Mode::Off);
+    assert_eq!(proxy.routes.declared[0].mode, Mode::Fixed(3));
+    assert_eq!(proxy.routes.declared[1].pattern, RoutePattern { method: None, path: "/api/*".into() });
+    assert_eq!(proxy.gate.session_law, SessionLawKind::Static { sessions: 35 });
+    assert_eq!(proxy.gate.order, Order::FirstIn);
+    assert_eq!(proxy.gate.cores, 4);
+    assert_eq!(proxy.limits.body_bytes, Some(1 << 20));
+    assert_eq!(settings.lease_keys, LeaseKeys::File("/tmp/keys".into()));
+    assert_eq!(settings.upstream.nodes[1].to_string(), "https://10.1.1.2:443");
+    assert_eq!(settings.upstream.nodes[0].protocol, Protocol::Http2);
+    assert_eq!(settings.upstream.first_byte_timeout, Duration::from_secs(120));
+    assert_eq!(settings.admin_listen, None);
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_refused_with_both_names() {
+    let cases = [
+        ("[gate]\nsession_law = \"static\"", "gate.static_sessions is missing"),
+        (
+            "[[session]]\nkind = \"a\"\npatience = \"5s\"\nhold = \"6s\"",
+            "session[0].hold = \"6s\": must be at most its patience (\"5s\")",
+        ),
+        (
+            "[[session]]\nkind = \"a\"\nbegins = [\"GET /\"]\n[[session]]\nkind = \"a\"",
+            "session[1].kind = \"a\": must be unlike",
+        ),
+        (
+            "[[session]]\nkind = \"a\"\n[[session]]\nkind = \"b\"",
+            "session[0].begins = []: must be given here",
+        ),
+        (
+            "[[route]]\nmatch = \"GET /\"\n[[route]]\nmatch = \"GET /\"",
+            "route[1].match = \"GET /\": must be unlike that of route[0]",
+        ),
+        ("[upstream]\nnodes = []", "upstream.nodes = []: must be at least one node"),
+        (
+            "[upstream]\nnodes = [\"http://a\", \"http://a:80\"]",
+            "upstream.nodes = \"http://a:80\": must be named once",
+        ),
+        (
+            "[upstream.ejection]\nbase = \"2m\"",
+            "upstream.ejection.base = \"2m\": must be at most upstream.ejection.max (\"1m\")",
+        ),
+        ("[listen]\nhttp = \"off\"", "listen.http = \"off\": must be an address"),
+        (
+            "[admin]\nlisten = \"127.0.0.1:8000\"",
+            "admin.listen = \"127.0.0.1:8000\": must be another address than listen.http",
+        ),
+        (
+            "[upstream]\nnodes = [\"http://localhost:8000\"]",
+            "upstream.nodes = \"http://localhost:8000\": must be the application",
+        ),
+        (
+            "[limits]\nresponse_bytes = \"1GiB\"",
+            "limits.response_bytes = 1073741824: must be at most limits.responses_bytes",
+        ),
+    ];
+    for (text, wanted) in cases {
+        let faults = faults(text);
+        assert!(faults.contains(wanted) && !faults.contains('\n'), "{wanted}\n{faults}");
+    }
+}
+
+#[test]
+fn faults_of_form_and_faults_between_settings_come_together() {
+    let faults = faults(
+        "[upstream]\nnodes = []\n[timeouts]\nconnect = 3\n[gate]\nlaw = \"seed\"\nsession_law = \"static\"",
+    );
+    assert_eq!(faults.lines().count(), 4, "{faults}");
+}
+
+#[test]
+fn port_zero_is_never_taken() {
+    parse("[listen]\nhttp = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"");
+}
+
+#[test]
+fn a_file_that_is_named_and_not_there_is_a_fault_of_loading() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("suimon.toml");
+    std::fs::write(&path, "[listen.tls]\ncert = \"/nowhere/cert.pem\"\nkey = \"/nowhere/key.pem\"\n")
+        .unwrap();
+    let faults = Settings::load(&path).unwrap_err().to_string();
+    assert_eq!(faults.lines().count(), 2, "{faults}");
+    assert!(
+        faults.starts_with("listen.tls.cert = \"/nowhere/cert.pem\": must be a file that can be read"),
+        "{faults}"
+    );
+
+    let missing = Settings::load(&folder.path().join("absent.toml")).unwrap_err().to_string();
+    assert!(missing.contains("absent.toml: cannot be read"), "{missing}");
+}
+
+#[test]
+fn keys_can_be_kept_nowhere() {
+    assert_eq!(parse("[lease]\nkeys = \"none\"").lease_keys, LeaseKeys::Nowhere);
+    assert_eq!(parse("").lease_keys, LeaseKeys::StateFolder);
+}
