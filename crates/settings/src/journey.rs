@@ -23,8 +23,7 @@ use std::sync::Arc;
 
 use suimon_model::Duration;
 use suimon_workload::{
-    Arrivals, Body, Capture, Expect, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Source, Spacing,
-    Step, Template, Think, VALUES_GIVEN, Workload,
+    Arrivals, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
 };
 use toml::Value;
 
@@ -259,6 +258,7 @@ impl Reader {
         let second = 1.min(steps.len().saturating_sub(1));
         let mut retry = Retry {
             from: second,
+            from_after_error: second,
             retries_max: DEFAULT_RETRIES_MAX,
             pause_after_timeout: Duration::ZERO,
             pause_after_error: DEFAULT_PAUSE_AFTER_ERROR,
@@ -276,6 +276,10 @@ impl Reader {
         }
         if let Some(from) = &raw.retry_from {
             retry.from = self.retry_from(&format!("{key}.retry_from"), from, steps);
+            retry.from_after_error = retry.from;
+        }
+        if let Some(from) = &raw.retry_from_after_error {
+            retry.from_after_error = self.retry_from(&format!("{key}.retry_from_after_error"), from, steps);
         }
         if retry.retries_max == 0 { OnFailure::GiveUp } else { OnFailure::Retry(retry) }
     }

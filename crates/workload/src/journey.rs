@@ -157,8 +157,10 @@ pub enum OnFailure {
 /// How a failed step is tried again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// The step (from 0) to go back to. A failure before it repeats the failed step.
+    /// The step (from 0) to go back to after a time-out. A failure before it repeats the failed step.
     pub from: usize,
+    /// The same after an error: a wrong answer may mean that the server has lost the session.
+    pub from_after_error: usize,
     /// Tries in one session; then it is given up.
     pub retries_max: u32,
     /// Time before the retry after a time-out. The paper's visitors lose none.

@@ -214,8 +214,12 @@ impl Visitor {
         }
         self.retries += 1;
         self.refusals_in_a_row = 0;
-        self.step = self.step.min(retry.from);
-        let pause = if timed_out { retry.pause_after_timeout } else { retry.pause_after_error };
+        let (from, pause) = if timed_out {
+            (retry.from, retry.pause_after_timeout)
+        } else {
+            (retry.from_after_error, retry.pause_after_error)
+        };
+        self.step = self.step.min(from);
         Next::Ask { step: self.step, at: now + pause }
     }
 }

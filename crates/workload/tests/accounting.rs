@@ -52,6 +52,7 @@ fn workload(shape: &Shape) -> Workload {
                 None => OnFailure::GiveUp,
                 Some((from, retries_max)) => OnFailure::Retry(Retry {
                     from,
+                    from_after_error: from / 2,
                     retries_max,
                     pause_after_timeout: Duration::ZERO,
                     pause_after_error: Duration::from_secs(1),

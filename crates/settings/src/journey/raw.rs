@@ -69,6 +69,7 @@ pub(super) struct Visitor {
 #[serde(deny_unknown_fields)]
 pub(super) struct OnFailure {
     pub(super) retry_from: Option<Value>,
+    pub(super) retry_from_after_error: Option<Value>,
     pub(super) retries_max: Option<Value>,
     pub(super) pause_after_timeout: Option<Value>,
     pub(super) pause_after_error: Option<Value>,

@@ -29,10 +29,10 @@ fn the_shop_file_reads_as_the_paper_says() {
     assert_eq!(journey.think, Think::Exponential { mean: Duration::from_secs(3) });
     assert_eq!(journey.patience, Patience::Constant(Duration::from_secs(60)));
     let OnFailure::Retry(retry) = &journey.on_failure else { panic!("the paper's visitors try again") };
-    assert_eq!((retry.from, retry.pause_after_timeout), (1, Duration::ZERO));
+    assert_eq!((retry.from, retry.from_after_error, retry.pause_after_timeout), (1, 0, Duration::ZERO));
     assert_eq!(journey.on_refusal.wait_default, Duration::from_secs(3));
     assert_eq!(journey.steps[0].method, "POST", "a form is posted");
-    assert_eq!(journey.steps[4].captures[0].source, Source::Input("token".into()));
+    assert!(journey.steps[4].captures.iter().any(|kept| kept.source == Source::Input("token".into())));
     assert_eq!(workload.arrivals.users_max(), 100);
     assert!(workload.arrivals.is_endless());
 }

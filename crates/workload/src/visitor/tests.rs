@@ -15,6 +15,7 @@ fn at(secs: u64) -> Instant {
 fn retry(from: usize, retries_max: u32) -> OnFailure {
     OnFailure::Retry(Retry {
         from,
+        from_after_error: from,
         retries_max,
         pause_after_timeout: Duration::ZERO,
         pause_after_error: secs(2),
@@ -101,6 +102,20 @@ fn an_error_pauses_before_it_is_tried_again() {
         assert_eq!(turns[1].next, Next::Ask { step: 0, at: turns[1].at + secs(2) });
         assert_eq!(turns[1].wasted, 1);
     }
+}
+
+#[test]
+fn an_error_may_go_back_further_than_a_time_out() {
+    use Outcome::{Failed, Passed, TimedOut};
+    let mut workload = workload(retry(2, 9));
+    let OnFailure::Retry(retry) = &mut Arc::make_mut(&mut workload.kinds[0]).on_failure else {
+        panic!("it retries")
+    };
+    retry.from_after_error = 0;
+    let turns = play(&workload, &[Passed, Passed, Passed, TimedOut, Failed]);
+    assert!(matches!(turns[3].next, Next::Ask { step: 2, .. }));
+    assert!(matches!(turns[4].next, Next::Ask { step: 0, .. }));
+    assert_eq!((turns[3].wasted, turns[4].wasted), (1, 2));
 }
 
 #[test]
