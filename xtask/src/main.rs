@@ -1,3 +1,53 @@
-//! Workspace chores.
+//! Workspace chores: `cargo xtask walls` and `cargo xtask docs [--check]`.
+//!
+//! - `walls`: who depends on whom, held against what is allowed; and each pure room's own `clippy.toml`.
+//! - `docs`: writes the files that are generated from the settings' schema; `--check` only compares.
+//!
+//! Exit codes: 0 it holds, 1 it does not, 2 wrong usage.
 
-fn main() {}
+mod docs;
+mod walls;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask walls          who depends on whom, against what is allowed
+       cargo xtask docs           write suimon.example.toml and docs/settings.md
+       cargo xtask docs --check   compare them with what would be written";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let faults = match words.as_slice() {
+        ["walls"] => walls::check(&root()),
+        ["docs"] => docs::write(&root()),
+        ["docs", "--check"] => docs::compare(&root()),
+        ["--help" | "-h" | "help"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match faults {
+        Ok(faults) if faults.is_empty() => ExitCode::SUCCESS,
+        Ok(faults) => {
+            for fault in &faults {
+                eprintln!("{fault}");
+            }
+            eprintln!("{} to mend", faults.len());
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Returns the workspace's folder, which is the parent of this package's.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies inside the workspace").to_path_buf()
+}

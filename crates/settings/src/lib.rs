@@ -1,1 +1,21 @@
 //! TOML settings: raw, checked, each room's parameters; and the documents generated from them.
+//!
+//! Nothing here opens a port. All that is wrong with a file is told together, with key, value and what is allowed.
+//!
+//! - [`Settings`]: what `suimon serve` is told. Every setting's name, form, range, default and meaning stand together in
+//!   `schema.rs`; [`example_file`] and [`settings_document`] are written from there.
+//! - [`journey`]: what a crowd is told.
+//! - [`Faults`]: everything that is wrong with what was read.
+
+mod documents;
+pub mod duration;
+pub mod faults;
+pub mod journey;
+mod read;
+mod schema;
+mod settings;
+mod shape;
+
+pub use documents::{example_file, settings_document};
+pub use faults::{Fault, Faults};
+pub use settings::{LeaseKeys, Settings};

@@ -124,7 +124,7 @@ pub(crate) const SECTIONS: &[Section] = &[
         keys: &[
             key(
                 "nodes",
-                List(&Node, 64),
+                List(&Node, suimon_proxy::upstream::NODES_MAX),
                 Is("[\"http://127.0.0.1:8080\"]"),
                 "The application's servers. A route's limit is for all of them together.",
             ),

@@ -1,0 +1,376 @@
+//! Who may know whom.
+//!
+//! The table below is the architecture; cargo's own account of the workspace is held against it. A room that is not in
+//! the table, or an edge that is not, is a fault with a name. Pure rooms know no crate of others' at all, except for
+//! their tests, and carry a complete `clippy.toml`, because clippy reads a crate's own file *instead of* the workspace's.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// What one crate of the workspace may depend on.
+struct Room {
+    name: &'static str,
+    /// Rooms it may know, in code and tests alike.
+    knows: &'static [&'static str],
+    /// Rooms only its tests may know.
+    tests_know: &'static [&'static str],
+    others: Others,
+}
+
+/// Which crates from outside the workspace a room may use.
+enum Others {
+    /// None but these: a pure room. Its tests may use [`TEST_TOOLS`].
+    Only(&'static [&'static str]),
+    /// Any but these.
+    AnyBut(&'static [&'static str]),
+}
+
+/// What the tests and benches of a pure room may use.
+const TEST_TOOLS: &[&str] = &["criterion", "proptest"];
+
+/// A tool that draws pages or parses files has no place on the path of a request.
+const NOT_ON_THE_REQUEST_PATH: &[&str] =
+    &["axum", "tower", "clap", "toml", "reqwest", "hyper-rustls", "openssl"];
+
+/// Settings are checked without touching the network.
+const NOT_IN_SETTINGS: &[&str] = &["tokio", "hyper", "axum", "clap", "socket2"];
+
+const PURE: Others = Others::Only(&[]);
+
+const ROOMS: &[Room] = &[
+    // Pure rooms: told the time, return what should happen.
+    Room { name: "suimon-model", knows: &[], tests_know: &[], others: PURE },
+    Room { name: "suimon-control", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Room { name: "suimon-gate", knows: &["suimon-control", "suimon-model"], tests_know: &[], others: PURE },
+    Room { name: "suimon-fleet", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Room { name: "suimon-workload", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    // Shells: own clocks, sockets, processes.
+    Room {
+        name: "suimon-proxy",
+        knows: &["suimon-control", "suimon-fleet", "suimon-gate", "suimon-model"],
+        tests_know: &[],
+        others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
+    },
+    Room {
+        name: "suimon-crowd",
+        knows: &["suimon-model", "suimon-workload"],
+        tests_know: &["suimon-settings", "suimon-shop"],
+        others: Others::AnyBut(&["axum", "clap", "toml"]),
+    },
+    Room {
+        name: "suimon-sim",
+        knows: &["suimon-control", "suimon-fleet", "suimon-gate", "suimon-model", "suimon-workload"],
+        tests_know: &[],
+        others: Others::AnyBut(&["tokio", "hyper", "axum"]),
+    },
+    Room {
+        name: "suimon-shop",
+        knows: &["suimon-model"],
+        tests_know: &[],
+        others: Others::AnyBut(&["tokio", "axum"]),
+    },
+    // Edges.
+    Room {
+        name: "suimon-settings",
+        knows: &["suimon-control", "suimon-gate", "suimon-model", "suimon-proxy", "suimon-workload"],
+        tests_know: &[],
+        others: Others::AnyBut(NOT_IN_SETTINGS),
+    },
+    Room {
+        name: "suimon-admin",
+        knows: &["suimon-gate", "suimon-model", "suimon-proxy"],
+        tests_know: &[],
+        others: Others::AnyBut(&["toml", "clap"]),
+    },
+    Room {
+        name: "suimon-cli",
+        knows: &[
+            "suimon-admin",
+            "suimon-crowd",
+            "suimon-gate",
+            "suimon-model",
+            "suimon-proxy",
+            "suimon-settings",
+            "suimon-shop",
+            "suimon-sim",
+            "suimon-workload",
+        ],
+        tests_know: &[],
+        others: Others::AnyBut(&[]),
+    },
+    Room {
+        name: "xtask",
+        knows: &["suimon-settings"],
+        tests_know: &[],
+        others: Others::AnyBut(&["tokio", "hyper"]),
+    },
+];
+
+/// What each pure room's `clippy.toml` must ban: the world outside, in the forms it usually comes in.
+const BANS: &[(&str, &[&str])] = &[
+    (
+        "disallowed-types",
+        &[
+            "std::time::Instant",
+            "std::time::SystemTime",
+            "std::collections::HashMap",
+            "std::collections::HashSet",
+            "std::sync::Mutex",
+            "std::net::TcpStream",
+            "std::fs::File",
+        ],
+    ),
+    (
+        "disallowed-methods",
+        &[
+            "std::thread::spawn",
+            "std::thread::sleep",
+            "std::env::var",
+            "std::env::args",
+            "std::process::exit",
+            "std::fs::read_to_string",
+        ],
+    ),
+    ("disallowed-macros", &["std::println", "std::eprintln"]),
+];
+
+/// One dependency as cargo tells it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Edge {
+    from: String,
+    to: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Normal,
+    Test,
+    Build,
+}
+
+/// Returns every edge and every pure room's lint file that is not as the table says.
+pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
+    let metadata = metadata(root)?;
+    let (members, edges) = account(&metadata)?;
+    let mut faults = judge(&members, &edges);
+    for room in ROOMS.iter().filter(|room| matches!(room.others, Others::Only(_))) {
+        let folder = room.name.trim_start_matches("suimon-");
+        let path = format!("crates/{folder}/clippy.toml");
+        match fs::read_to_string(root.join(&path)) {
+            Ok(text) => faults.extend(judge_lints(&path, &text)),
+            Err(error) => {
+                faults.push(format!("{path}: a pure room carries its own complete lint file: {error}"))
+            }
+        }
+    }
+    if faults.is_empty() {
+        println!("{} rooms, {} edges, all allowed", members.len(), edges.len());
+    }
+    Ok(faults)
+}
+
+/// Runs `cargo metadata` without resolving anything, so that it needs no network and no lock.
+fn metadata(root: &Path) -> Result<Value, String> {
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("cargo metadata cannot be run: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr)));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("cargo metadata answered something odd: {error}"))
+}
+
+/// Returns the workspace's crates and the dependencies they declare.
+fn account(metadata: &Value) -> Result<(Vec<String>, Vec<Edge>), String> {
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
+    let mut members = Vec::new();
+    let mut edges = Vec::new();
+    for package in packages {
+        let from = package["name"].as_str().ok_or("a package without a name")?;
+        members.push(from.to_string());
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let to = dependency["name"].as_str().ok_or("a dependency without a name")?;
+            let kind = match dependency["kind"].as_str() {
+                Some("dev") => Kind::Test,
+                Some("build") => Kind::Build,
+                _ => Kind::Normal,
+            };
+            edges.push(Edge { from: from.to_string(), to: to.to_string(), kind });
+        }
+    }
+    Ok((members, edges))
+}
+
+/// Returns a sentence for each crate and each edge that the table does not allow.
+fn judge(members: &[String], edges: &[Edge]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let known: BTreeSet<&str> = ROOMS.iter().map(|room| room.name).collect();
+    for member in members {
+        if !known.contains(member.as_str()) {
+            faults.push(format!(
+                "{member}: not in the table of rooms; say in xtask/src/walls.rs what it may know"
+            ));
+        }
+    }
+    for room in ROOMS {
+        if !members.iter().any(|member| member == room.name) {
+            faults.push(format!("{}: in the table of rooms, but not in the workspace", room.name));
+        }
+        for edge in edges.iter().filter(|edge| edge.from == room.name) {
+            let allowed = if known.contains(edge.to.as_str()) {
+                room_allowed(room, edge)
+            } else {
+                crate_allowed(room, edge)
+            };
+            if let Err(why) = allowed {
+                let kind = match edge.kind {
+                    Kind::Normal => "",
+                    Kind::Test => " (for tests)",
+                    Kind::Build => " (to build)",
+                };
+                faults.push(format!("{} -> {}{kind}: {why}", edge.from, edge.to));
+            }
+        }
+    }
+    faults
+}
+
+fn room_allowed(room: &Room, edge: &Edge) -> Result<(), String> {
+    let to = edge.to.as_str();
+    if room.knows.contains(&to) || (edge.kind == Kind::Test && room.tests_know.contains(&to)) {
+        return Ok(());
+    }
+    if room.knows.is_empty() {
+        return Err("this room knows no other room".to_string());
+    }
+    Err(format!("this room may know only {}", room.knows.join(", ")))
+}
+
+fn crate_allowed(room: &Room, edge: &Edge) -> Result<(), String> {
+    let to = edge.to.as_str();
+    match room.others {
+        Others::Only(allowed) if allowed.contains(&to) => Ok(()),
+        Others::Only(_) if edge.kind == Kind::Test && TEST_TOOLS.contains(&to) => Ok(()),
+        Others::Only(_) => Err(format!(
+            "a pure room stands on the standard library alone (its tests may use {})",
+            TEST_TOOLS.join(", ")
+        )),
+        Others::AnyBut(banned) if edge.kind == Kind::Normal && banned.contains(&to) => {
+            Err("this crate has no place in this room; see xtask/src/walls.rs".to_string())
+        }
+        Others::AnyBut(_) => Ok(()),
+    }
+}
+
+/// Returns a sentence for each ban that a pure room's lint file lacks, or gives without a reason.
+fn judge_lints(path: &str, text: &str) -> Vec<String> {
+    let table: toml::Table = match text.parse() {
+        Ok(table) => table,
+        Err(error) => return vec![format!("{path}: {error}")],
+    };
+    let mut faults = Vec::new();
+    for (list, wanted) in BANS {
+        let entries = table.get(*list).and_then(toml::Value::as_array).map_or(&[][..], Vec::as_slice);
+        for ban in *wanted {
+            let entry =
+                entries.iter().find(|entry| entry.get("path").and_then(toml::Value::as_str) == Some(ban));
+            let reason =
+                entry.and_then(|entry| entry.get("reason")).and_then(toml::Value::as_str).unwrap_or("");
+            if entry.is_none() {
+                faults.push(format!("{path}: {list} lacks {ban}"));
+            } else if reason.trim().is_empty() {
+                faults.push(format!("{path}: {ban} is banned without a reason"));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members() -> Vec<String> {
+        ROOMS.iter().map(|room| room.name.to_string()).collect()
+    }
+
+    fn edge(from: &str, to: &str, kind: Kind) -> Edge {
+        Edge { from: from.to_string(), to: to.to_string(), kind }
+    }
+
+    #[test]
+    fn this_workspace_keeps_its_walls() {
+        assert_eq!(check(&crate::root()), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_pure_room_that_takes_in_a_crate_is_named_with_it() {
+        let faults = judge(&members(), &[edge("suimon-gate", "serde", Kind::Normal)]);
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].starts_with("suimon-gate -> serde: a pure room"), "{faults:?}");
+    }
+
+    #[test]
+    fn the_tests_of_a_pure_room_may_use_the_test_tools_and_nothing_else() {
+        assert!(judge(&members(), &[edge("suimon-control", "proptest", Kind::Test)]).is_empty());
+        assert_eq!(judge(&members(), &[edge("suimon-control", "proptest", Kind::Normal)]).len(), 1);
+        assert_eq!(judge(&members(), &[edge("suimon-control", "tokio", Kind::Test)]).len(), 1);
+    }
+
+    #[test]
+    fn a_room_does_not_look_up_or_across() {
+        for (from, to) in [
+            ("suimon-model", "suimon-control"),
+            ("suimon-control", "suimon-gate"),
+            ("suimon-proxy", "suimon-crowd"),
+            ("suimon-proxy", "suimon-sim"),
+            ("suimon-sim", "suimon-proxy"),
+            ("suimon-crowd", "suimon-proxy"),
+        ] {
+            let faults = judge(&members(), &[edge(from, to, Kind::Normal)]);
+            assert_eq!(faults.len(), 1, "{from} -> {to}");
+            assert!(faults[0].contains(&format!("{from} -> {to}")), "{faults:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_tests_may_know_is_refused_in_code() {
+        assert!(judge(&members(), &[edge("suimon-crowd", "suimon-shop", Kind::Test)]).is_empty());
+        assert_eq!(judge(&members(), &[edge("suimon-crowd", "suimon-shop", Kind::Normal)]).len(), 1);
+    }
+
+    #[test]
+    fn axum_stays_off_the_request_path() {
+        assert_eq!(judge(&members(), &[edge("suimon-proxy", "axum", Kind::Normal)]).len(), 1);
+        assert!(judge(&members(), &[edge("suimon-admin", "axum", Kind::Normal)]).is_empty());
+    }
+
+    #[test]
+    fn a_crate_nobody_placed_is_asked_for() {
+        let mut members = members();
+        members.push("suimon-line".to_string());
+        let faults = judge(&members, &[]);
+        assert_eq!(faults.len(), 1);
+        assert!(faults[0].starts_with("suimon-line: not in the table"), "{faults:?}");
+    }
+
+    #[test]
+    fn a_lint_file_with_a_hole_is_named_with_the_hole() {
+        let whole = fs::read_to_string(crate::root().join("crates/gate/clippy.toml")).unwrap();
+        assert!(judge_lints("x", &whole).is_empty());
+
+        let holed: String =
+            whole.lines().filter(|line| !line.contains("SystemTime")).collect::<Vec<_>>().join("\n");
+        assert_eq!(judge_lints("x", &holed), ["x: disallowed-types lacks std::time::SystemTime"]);
+
+        let bare = "disallowed-macros = [{ path = \"std::println\", reason = \" \" }]";
+        assert!(judge_lints("x", bare).contains(&"x: std::println is banned without a reason".to_string()));
+    }
+}
