@@ -1,3 +1,4 @@
 //! HTTP in and out: listeners, pipeline, upstream pool, refusals.
 
 pub mod params;
+pub mod upstream;

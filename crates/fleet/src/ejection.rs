@@ -1,0 +1,75 @@
+//! What requests say about one node: after so many failures in a row it is left out, each time twice as long.
+//!
+//! A node that comes back is on probation: its first failure sends it out again at once, its first answer ends the probation.
+//! The doubling is forgotten once it has answered for as long as it was last left out.
+
+use crate::EjectionParams;
+use suimon_model::{Duration, Instant};
+
+/// Doublings after which the time out no longer grows, whatever its bound: 2^20 times any base is past every sensible one.
+const LEVEL_MAX: u32 = 20;
+
+/// One node's failures.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ejection {
+    failures: u32,
+    probation: bool,
+    /// Ejections so far without a healthy stretch between them.
+    level: u32,
+    until: Option<Instant>,
+    lasted: Duration,
+    returned: Instant,
+}
+
+impl Ejection {
+    pub(crate) fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    pub(crate) fn is_out(&self) -> bool {
+        self.until.is_some()
+    }
+
+    pub(crate) fn failures_in_a_row(&self) -> u32 {
+        self.failures
+    }
+
+    /// Folds in an answer.
+    pub(crate) fn answer(&mut self, now: Instant) {
+        self.failures = 0;
+        self.probation = false;
+        if self.level > 0 && self.until.is_none() && now.since(self.returned) >= self.lasted {
+            self.level = 0;
+        }
+    }
+
+    /// Folds in a failure and returns whether it is one too many. What comes while the node is out changes nothing.
+    pub(crate) fn failure(&mut self, params: &EjectionParams) -> bool {
+        if self.is_out() || params.after == 0 {
+            return false;
+        }
+        self.failures = self.failures.saturating_add(1);
+        self.probation || self.failures >= params.after
+    }
+
+    /// Leaves the node out from `now` on and returns for how long.
+    pub(crate) fn eject(&mut self, now: Instant, params: &EjectionParams) -> Duration {
+        let lasts = params.base.saturating_mul(1 << self.level).min(params.max);
+        self.level = (self.level + 1).min(LEVEL_MAX);
+        self.until = Some(now + lasts);
+        self.lasted = lasts;
+        lasts
+    }
+
+    /// Returns whether the node's time out ended by `now`; if so, it is back, on probation.
+    pub(crate) fn ends(&mut self, now: Instant) -> bool {
+        let over = self.until.is_some_and(|until| until <= now);
+        if over {
+            self.until = None;
+            self.failures = 0;
+            self.probation = true;
+            self.returned = now;
+        }
+        over
+    }
+}

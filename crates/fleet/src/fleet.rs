@@ -1,0 +1,267 @@
+//! The machine: a table of nodes, and who of them gets the next request.
+
+use crate::api::{
+    Change, FleetFull, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick, PickReason, Status, Why,
+};
+use crate::ejection::Ejection;
+use crate::health::Health;
+use std::collections::VecDeque;
+use suimon_model::{Duration, Instant, NodeId, Rng};
+
+/// The nodes of an upstream.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    params: Params,
+    nodes: Vec<Node>,
+    outputs: VecDeque<Output>,
+    rng: Rng,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    in_flight: u32,
+    picked: u64,
+    draining: bool,
+    health: Health,
+    ejection: Ejection,
+    why: Why,
+    since: Instant,
+}
+
+impl Fleet {
+    /// Returns a fleet without nodes.
+    pub fn new(params: Params) -> Self {
+        let rng = Rng::stream(params.seed, 0xF1EE7);
+        Fleet { params, nodes: Vec::new(), outputs: VecDeque::new(), rng }
+    }
+
+    /// Adds a node, thought to be well, and returns its id; ids count up from 0.
+    ///
+    /// # Errors
+    /// [`FleetFull`] if there are [`NODES_MAX`] nodes already.
+    pub fn add_node(&mut self, now: Instant) -> Result<NodeId, FleetFull> {
+        if self.nodes.len() >= NODES_MAX {
+            return Err(FleetFull);
+        }
+        let node = NodeId(self.nodes.len() as u32);
+        self.nodes.push(Node {
+            in_flight: 0,
+            picked: 0,
+            draining: false,
+            health: Health::new(now, self.params.checks.as_ref(), &mut self.rng),
+            ejection: Ejection::default(),
+            why: Why::Initial,
+            since: now,
+        });
+        Ok(node)
+    }
+
+    /// Returns a node for one request, other than `avoid` if any other is well, or `None` if all are being drained.
+    /// It counts as in flight until [`Fleet::handle_release`].
+    pub fn pick(&mut self, now: Instant, avoid: Option<NodeId>) -> Option<Pick> {
+        self.end_ejections(now);
+        let pick = self.choose(avoid)?;
+        let node = &mut self.nodes[pick.node.index()];
+        node.in_flight += 1;
+        node.picked += 1;
+        Some(pick)
+    }
+
+    /// Takes note that a picked request is over on `node`, however it ended.
+    pub fn handle_release(&mut self, node: NodeId) {
+        if let Some(node) = self.nodes.get_mut(node.index()) {
+            debug_assert!(node.in_flight > 0, "released more often than picked");
+            node.in_flight = node.in_flight.saturating_sub(1);
+        }
+    }
+
+    /// Takes note that `node` answered a request; what it answered does not matter.
+    pub fn handle_answer(&mut self, now: Instant, node: NodeId) {
+        if let Some(node) = self.nodes.get_mut(node.index()) {
+            node.ejection.answer(now);
+        }
+    }
+
+    /// Takes note that a request could not connect to `node` or got no answer from it.
+    pub fn handle_failure(&mut self, now: Instant, node: NodeId) {
+        self.end_ejections(now);
+        let ejected = self.nodes.iter().filter(|node| node.ejection.is_out()).count();
+        let may_eject = ejected < self.nodes.len() / 2;
+        let params = &self.params.ejection;
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        if !state.ejection.failure(params) || !may_eject {
+            return;
+        }
+        let from = state.status();
+        let lasts = state.ejection.eject(now, params);
+        self.changed(now, node, from, Why::RequestsFailed, lasts);
+    }
+
+    /// Takes what came of a check that [`Output::Check`] asked for.
+    pub fn handle_check(&mut self, now: Instant, node: NodeId, passed: bool) {
+        let Some(checks) = &self.params.checks else { return };
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        let from = state.status();
+        if state.health.finish(now, passed, checks, &mut self.rng) {
+            let why = if passed { Why::ChecksPassed } else { Why::ChecksFailed };
+            self.changed(now, node, from, why, Duration::ZERO);
+        }
+    }
+
+    /// Gives `node` no more new requests, or does so again. What it has in flight goes on.
+    pub fn drain(&mut self, now: Instant, node: NodeId, draining: bool) {
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        let from = state.status();
+        if std::mem::replace(&mut state.draining, draining) != draining {
+            let why = if draining { Why::Drain } else { Why::DrainOver };
+            self.changed(now, node, from, why, Duration::ZERO);
+        }
+    }
+
+    /// Does what is due by `now`: see [`Fleet::poll_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.end_ejections(now);
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            if node.health.begin(now) {
+                self.outputs.push_back(Output::Check(NodeId(index as u32)));
+            }
+        }
+    }
+
+    /// Returns when [`Fleet::handle_timeout`] is to be called, if nothing else happens before.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.nodes.iter().filter_map(|node| earlier(node.health.due(), node.ejection.until())).min()
+    }
+
+    /// Returns the next thing that should happen or has happened, until there is none. Call after every `handle_*`.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// Returns whether [`Fleet::poll_output`] has something.
+    pub fn has_output(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
+    /// Returns what can be seen of every node, by id.
+    pub fn view(&self) -> Vec<NodeView> {
+        let ids = (0u32..).map(NodeId);
+        self.nodes.iter().zip(ids).map(|(node, id)| node.view(id)).collect()
+    }
+
+    /// Returns the requests in flight on `node`; 0 if there is no such node.
+    pub fn in_flight(&self, node: NodeId) -> u32 {
+        self.nodes.get(node.index()).map_or(0, |node| node.in_flight)
+    }
+
+    fn choose(&mut self, avoid: Option<NodeId>) -> Option<Pick> {
+        let well = |node: &Node| node.status() == Status::Up;
+        if let Some(pick) = self.choose_among(avoid, well) {
+            return Some(pick);
+        }
+        if let Some(Pick { node, .. }) = self.choose_among(None, well) {
+            return Some(Pick { node, reason: PickReason::NoOther });
+        }
+        let able = |node: &Node| !node.draining;
+        let pick = self.choose_among(avoid, able).or_else(|| self.choose_among(None, able))?;
+        Some(Pick { reason: PickReason::Panic, ..pick })
+    }
+
+    /// Returns the choice among the nodes that are `able`, without `avoid`.
+    fn choose_among(&mut self, avoid: Option<NodeId>, able: impl Fn(&Node) -> bool) -> Option<Pick> {
+        let avoid = avoid.map(NodeId::index);
+        let candidates = || {
+            let nodes = self.nodes.iter().enumerate();
+            nodes.filter(|(index, node)| Some(*index) != avoid && able(node)).map(|(index, _)| index)
+        };
+        let count = candidates().count();
+        let (first, second, reason) = match count {
+            0 => return None,
+            1 => (0, 0, PickReason::OnlyOne),
+            2 => {
+                let first = self.rng.below(2);
+                (first, 1 - first, PickReason::LeastInFlight)
+            }
+            _ => {
+                let first = self.rng.below(count);
+                // One of the others: skip over the first.
+                let second = self.rng.below(count - 1);
+                (first, second + usize::from(second >= first), PickReason::PowerOfTwo)
+            }
+        };
+        let first = candidates().nth(first)?;
+        let second = candidates().nth(second)?;
+        let index = if self.nodes[second].in_flight < self.nodes[first].in_flight { second } else { first };
+        Some(Pick { node: NodeId(index as u32), reason })
+    }
+
+    fn end_ejections(&mut self, now: Instant) {
+        for index in 0..self.nodes.len() {
+            let from = self.nodes[index].status();
+            if self.nodes[index].ejection.ends(now) {
+                self.changed(now, NodeId(index as u32), from, Why::EjectionOver, Duration::ZERO);
+            }
+        }
+    }
+
+    /// Writes down why `node` is what it is now, and says so if that is not what it was.
+    fn changed(&mut self, at: Instant, node: NodeId, from: Status, why: Why, lasts: Duration) {
+        let state = &mut self.nodes[node.index()];
+        let to = state.status();
+        if from == to {
+            return;
+        }
+        // Only for being up there is more than one reason.
+        let why = match to {
+            Status::Up => why,
+            Status::Down => Why::ChecksFailed,
+            Status::Ejected => Why::RequestsFailed,
+            Status::Draining => Why::Drain,
+        };
+        state.why = why;
+        state.since = at;
+        if self.outputs.len() >= OUTPUTS_MAX {
+            // Checks are never dropped: each is owed a result. There is at most one for each node.
+            let oldest = self.outputs.iter().position(|output| matches!(output, Output::Changed(_)));
+            oldest.map(|oldest| self.outputs.remove(oldest));
+        }
+        self.outputs.push_back(Output::Changed(Change { at, node, from, to, why, lasts }));
+    }
+}
+
+impl Node {
+    fn status(&self) -> Status {
+        if self.draining {
+            Status::Draining
+        } else if !self.health.is_up() {
+            Status::Down
+        } else if self.ejection.is_out() {
+            Status::Ejected
+        } else {
+            Status::Up
+        }
+    }
+
+    fn view(&self, node: NodeId) -> NodeView {
+        NodeView {
+            node,
+            status: self.status(),
+            why: self.why,
+            since: self.since,
+            until: self.ejection.until(),
+            in_flight: self.in_flight,
+            picked: self.picked,
+            failures_in_a_row: self.ejection.failures_in_a_row(),
+        }
+    }
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! The body of a response on its way from a node.
+//!
+//! Reading it drives the connection. At its clean end the connection goes back to its pool and the node's in-flight count
+//! falls; dropped before, it closes the connection (HTTP/2: resets the stream).
+
+use super::Guard;
+use super::connect::Stream;
+use super::error::{UpstreamError, UpstreamErrorKind};
+use super::http1::Http1;
+use super::http2::Lease;
+use super::request::Progress;
+use super::timer::Silence;
+use bytes::{Buf, Bytes};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::error::Error;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use suimon_model::NodeId;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The body of a response, or the raw connection after a `101`.
+pub struct UpstreamBody {
+    state: State,
+    node: NodeId,
+    tries: u32,
+    idle_timeout: Duration,
+    /// Made at the first wait; a body that is there at once needs no timer.
+    silence: Option<Silence>,
+    waiting: bool,
+    progress: Option<Arc<Progress>>,
+    guard: Option<Guard>,
+}
+
+enum State {
+    Http1 { incoming: Incoming, connection: Box<Http1> },
+    Http2 { incoming: Incoming, _lease: Lease },
+    Upgraded { stream: Stream, early: Bytes },
+    Over,
+}
+
+/// The raw connection to a node after a `101`: reads and writes bytes of whatever protocol follows.
+///
+/// The node's in-flight count falls when it is dropped.
+pub struct UpgradedIo {
+    stream: Stream,
+    early: Bytes,
+    _guard: Option<Guard>,
+}
+
+impl UpstreamBody {
+    /// Returns the node the response comes from.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Returns how many times the request was sent or was to be sent; 1 if all went well at once.
+    pub fn tries(&self) -> u32 {
+        self.tries
+    }
+
+    /// Returns the raw connection, if this is the body of a `101`.
+    pub fn into_upgraded(mut self) -> Option<UpgradedIo> {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Upgraded { stream, early } => {
+                Some(UpgradedIo { stream, early, _guard: self.guard.take() })
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn http1(incoming: Incoming, connection: Box<Http1>, sent: Sent) -> Self {
+        let mut body = sent.into_body(State::Http1 { incoming, connection });
+        if body.is_end_stream() {
+            body.end();
+        }
+        body
+    }
+
+    pub(super) fn http2(incoming: Incoming, lease: Lease, sent: Sent) -> Self {
+        let mut body = sent.into_body(State::Http2 { incoming, _lease: lease });
+        if body.is_end_stream() {
+            body.end();
+        }
+        body
+    }
+
+    pub(super) fn upgraded(stream: Stream, early: Bytes, sent: Sent) -> Self {
+        sent.into_body(State::Upgraded { stream, early })
+    }
+
+    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut self.state {
+            State::Http1 { incoming, connection } => {
+                // What comes out of the connection comes by polling it here, so nobody else needs to wake us.
+                let mut nobody = Context::from_waker(Waker::noop());
+                if let Poll::Ready(frame) = Pin::new(&mut *incoming).poll_frame(&mut nobody) {
+                    return Poll::Ready(frame);
+                }
+                let ended = connection.poll(cx).is_ready();
+                let frame = Pin::new(&mut *incoming).poll_frame(&mut nobody);
+                if frame.is_pending() && ended {
+                    connection.abandon();
+                    return Pin::new(incoming).poll_frame(&mut nobody);
+                }
+                frame
+            }
+            State::Http2 { incoming, .. } => Pin::new(incoming).poll_frame(cx),
+            State::Upgraded { .. } | State::Over => Poll::Ready(None),
+        }
+    }
+
+    fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let silence = self.silence.get_or_insert_with(|| Silence::new(self.idle_timeout));
+        if !std::mem::replace(&mut self.waiting, true) {
+            silence.restart();
+        }
+        silence.poll_over(cx, self.progress.as_ref())
+    }
+
+    /// The response is complete: gives the connection back, if it can be used again, and the place in the node.
+    fn end(&mut self) {
+        if let State::Http1 { mut connection, .. } = std::mem::replace(&mut self.state, State::Over)
+            && let Some(guard) = &self.guard
+            && connection.is_usable()
+        {
+            guard.put_back(connection);
+        }
+        self.guard = None;
+    }
+
+    fn fail(&mut self, kind: UpstreamErrorKind, detail: &'static str) -> UpstreamError {
+        self.state = State::Over;
+        self.guard = None;
+        UpstreamError::new(kind, self.node, detail)
+    }
+
+    fn fail_by(&mut self, error: hyper::Error) -> UpstreamError {
+        let (kind, detail) = if self.progress.as_ref().is_some_and(|progress| progress.failed()) {
+            (UpstreamErrorKind::RequestBody, "the request's body broke off while the response was coming")
+        } else if is_malformed(&error) {
+            (UpstreamErrorKind::BadResponse, "the response's body is malformed")
+        } else {
+            (UpstreamErrorKind::BrokenInBody, "the connection broke in the middle of the response")
+        };
+        self.fail(kind, detail).caused_by(error)
+    }
+}
+
+/// How a request was sent: what its response's body has to know.
+pub(super) struct Sent {
+    pub(super) node: NodeId,
+    pub(super) tries: u32,
+    pub(super) idle_timeout: Duration,
+    pub(super) progress: Option<Arc<Progress>>,
+    pub(super) guard: Guard,
+}
+
+impl Sent {
+    fn into_body(self, state: State) -> UpstreamBody {
+        let Sent { node, tries, idle_timeout, progress, guard } = self;
+        let (silence, waiting, guard) = (None, false, Some(guard));
+        UpstreamBody { state, node, tries, idle_timeout, silence, waiting, progress, guard }
+    }
+}
+
+impl Body for UpstreamBody {
+    type Data = Bytes;
+    type Error = UpstreamError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UpstreamError>>> {
+        let this = self.get_mut();
+        match this.poll_incoming(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                this.waiting = false;
+                if this.is_end_stream() {
+                    this.end();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(this.fail_by(error)))),
+            Poll::Ready(None) => {
+                this.end();
+                Poll::Ready(None)
+            }
+            Poll::Pending => this.poll_silence(cx).map(|()| {
+                let detail = "the next piece of the response did not come in time";
+                Some(Err(this.fail(UpstreamErrorKind::IdleTimeout, detail)))
+            }),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.state {
+            State::Http1 { incoming, .. } | State::Http2 { incoming, .. } => incoming.is_end_stream(),
+            State::Upgraded { .. } | State::Over => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.state {
+            State::Http1 { incoming, .. } | State::Http2 { incoming, .. } => incoming.size_hint(),
+            State::Upgraded { .. } | State::Over => SizeHint::with_exact(0),
+        }
+    }
+}
+
+impl AsyncRead for UpgradedIo {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.early.is_empty() {
+            return Pin::new(&mut this.stream).poll_read(cx, buf);
+        }
+        let count = this.early.len().min(buf.remaining());
+        buf.put_slice(&this.early[..count]);
+        this.early.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for UpgradedIo {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+/// Returns whether the bytes that came are wrong, rather than missing.
+fn is_malformed(error: &hyper::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData);
+        }
+        cause = error.source();
+    }
+    false
+}

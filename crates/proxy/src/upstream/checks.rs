@@ -1,0 +1,100 @@
+//! What goes on beside requests: health checks as the fleet asks for them, and closing connections nobody uses.
+
+use super::http1::Http1;
+use super::request::RequestBody;
+use super::send::prepare;
+use super::{Node, Pool, Shared, Upstream};
+use http::header::{CONNECTION, HeaderValue, USER_AGENT};
+use http::{Request, StatusCode};
+use std::sync::Arc;
+use std::time::Duration;
+use suimon_model::NodeId;
+use tokio::task::JoinSet;
+
+/// Time between two looks at the idle connections.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// What checks call themselves.
+const AGENT: HeaderValue = HeaderValue::from_static("suimon-health-check");
+
+impl Upstream {
+    /// Runs health checks and closes connections nobody uses, until `shutdown` is done. To run once beside the requests.
+    pub async fn run(&self, shutdown: impl Future<Output = ()>) {
+        tokio::pin!(shutdown);
+        let shared = &self.shared;
+        let mut checks = JoinSet::new();
+        let mut sweep = tokio::time::interval(SWEEP_EVERY);
+        sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let due = shared.fleet().poll_timeout().map(|at| at.since(shared.now()));
+            tokio::select! {
+                () = &mut shutdown => return,
+                _ = sweep.tick() => shared.nodes.iter().for_each(Node::sweep),
+                // A check is never lost: its end is told by the check itself, also when it panics or times out.
+                Some(_) = checks.join_next() => {}
+                () = tokio::time::sleep(due.unwrap_or(SWEEP_EVERY)) => {
+                    shared.fleet().handle_timeout(shared.now());
+                }
+            }
+            for node in shared.tell_changes() {
+                checks.spawn(check(Arc::clone(shared), node));
+            }
+        }
+    }
+}
+
+/// Checks one node and tells the fleet, whatever comes of it.
+async fn check(shared: Arc<Shared>, node: NodeId) {
+    let mut verdict = Verdict { shared, node, passed: false };
+    let shared = &verdict.shared;
+    let passes = passes(&shared.nodes[node.index()], shared);
+    verdict.passed = tokio::time::timeout(shared.params.health.timeout, passes).await.unwrap_or(false);
+}
+
+/// Tells the fleet what came of a check when it is dropped, so that none stays open for ever.
+struct Verdict {
+    shared: Arc<Shared>,
+    node: NodeId,
+    passed: bool,
+}
+
+impl Drop for Verdict {
+    fn drop(&mut self) {
+        self.shared.fleet().handle_check(self.shared.now(), self.node, self.passed);
+        // Fleet asks for checks only when its timeout is handled, so there are none to pass on here.
+        self.shared.tell_changes();
+    }
+}
+
+async fn passes(node: &Node, shared: &Shared) -> bool {
+    let Ok(stream) = node.connector.connect().await else { return false };
+    let Some(path) = &shared.params.health.path else { return true };
+    let Ok(request) = Request::get(path.as_str()).header(USER_AGENT, AGENT).body(RequestBody::empty()) else {
+        return false;
+    };
+    let (mut head, body) = request.into_parts();
+    prepare(&mut head, node);
+    let (limit, head_max) = (shared.params.health.timeout, shared.params.max_head_bytes);
+    let status = match &node.pool {
+        Pool::Http1(_) => {
+            head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            let Ok(mut connection) = Http1::open(stream, head_max).await else { return false };
+            connection
+                .exchange(Request::from_parts(head, body), None, limit)
+                .await
+                .map(|response| response.status())
+        }
+        Pool::Http2(pool) => {
+            let Ok(mut lease) = pool.open_alone(stream).await else { return false };
+            lease
+                .exchange(Request::from_parts(head, body), None, limit)
+                .await
+                .map(|response| response.status())
+        }
+    };
+    status.is_ok_and(is_well)
+}
+
+fn is_well(status: StatusCode) -> bool {
+    status.is_success() || status.is_redirection()
+}

@@ -1,0 +1,150 @@
+//! Opens connections to one node: name lookup, TCP, TLS, all within one time limit.
+
+use super::error::{BoxError, UpstreamErrorKind};
+use super::params::{NodeParams, Protocol, Scheme, TlsParams};
+use super::tls;
+use rustls_pki_types::ServerName;
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// After so long without a byte the kernel asks whether the other side is still there.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// A connection to a node before anything is spoken over it.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// How to reach one node.
+pub(super) struct Connector {
+    host: String,
+    port: u16,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    timeout: Duration,
+}
+
+/// Why a connection could not be opened.
+#[derive(Debug)]
+pub(super) struct ConnectError {
+    pub(super) kind: UpstreamErrorKind,
+    pub(super) detail: &'static str,
+    pub(super) cause: Option<BoxError>,
+}
+
+impl Connector {
+    /// Returns the way to `node`.
+    ///
+    /// # Errors
+    /// A sentence about a CA file that cannot be used, or a name that no certificate can be for.
+    pub(super) fn new(node: &NodeParams, tls: &TlsParams, timeout: Duration) -> Result<Self, String> {
+        let tls = match node.scheme {
+            Scheme::Http => None,
+            Scheme::Https => {
+                let alpn: &[&[u8]] = if node.protocol == Protocol::Http2 { &[b"h2"] } else { &[b"http/1.1"] };
+                let name = tls.server_name.as_ref().unwrap_or(&node.host);
+                let name = ServerName::try_from(name.clone())
+                    .map_err(|_| format!("{node}: {name:?} is not a name a certificate can be for"))?;
+                Some((TlsConnector::from(tls::client(tls, alpn)?), name))
+            }
+        };
+        Ok(Connector { host: node.host.clone(), port: node.port, tls, timeout })
+    }
+
+    /// Returns the longest that opening a connection may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Opens a connection.
+    pub(super) async fn connect(&self) -> Result<Stream, ConnectError> {
+        match tokio::time::timeout(self.timeout, self.open()).await {
+            Ok(result) => result,
+            Err(_) => {
+                let detail = "the connection was not open in time";
+                Err(ConnectError { kind: UpstreamErrorKind::ConnectTimeout, detail, cause: None })
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Stream, ConnectError> {
+        let stream =
+            TcpStream::connect((self.host.as_str(), self.port)).await.map_err(|error| ConnectError {
+                kind: UpstreamErrorKind::Connect,
+                detail: "the node cannot be connected to",
+                cause: Some(error.into()),
+            })?;
+        // Neither is worth failing a request for: without them it is only slower to send, or to notice a dead peer.
+        let _ = stream.set_nodelay(true);
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+        let Some((connector, name)) = &self.tls else { return Ok(Stream::Plain(stream)) };
+        let handshake = |detail, cause| ConnectError { kind: UpstreamErrorKind::TlsHandshake, detail, cause };
+        let stream = connector
+            .connect(name.clone(), stream)
+            .await
+            .map_err(|error| handshake("the TLS handshake with the node failed", Some(error.into())))?;
+        let wants_h2 = connector.config().alpn_protocols.iter().any(|name| name == b"h2");
+        if wants_h2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+            return Err(handshake("the node does not offer HTTP/2 (ALPN h2)", None));
+        }
+        Ok(Stream::Tls(Box::new(stream)))
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The HTTP/2 connections of one node, each shared by many requests and driven by a task of its own.
+//!
+//! A request goes to the connection with the fewest streams. Where all are as full as they may be, another is opened, up to
+//! the bound; past it requests queue inside the connection until the node allows another stream.
+
+use super::connect::{ConnectError, Connector, Stream};
+use super::error::{BoxError, UpstreamErrorKind};
+use super::http1::{Failed, classify};
+use super::request::{Progress, RequestBody};
+use super::timer::Silence;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+/// Time between two pings on a connection in use.
+const PING_EVERY: Duration = Duration::from_secs(20);
+/// The longest wait for the answer to a ping; then the connection is dead.
+const PONG_WITHIN: Duration = Duration::from_secs(10);
+
+/// The connections to one node.
+pub(super) struct SharedPool {
+    open: Mutex<Vec<Shared>>,
+    /// Held while a connection is being opened, so that a burst of requests opens one and not one each.
+    opening: tokio::sync::Mutex<()>,
+    limits: Limits,
+}
+
+/// The bounds of a [`SharedPool`].
+pub(super) struct Limits {
+    pub(super) connections_max: usize,
+    pub(super) streams_max: usize,
+    pub(super) idle_age: Duration,
+    pub(super) max_head_bytes: usize,
+}
+
+/// A connection, as the pool knows it.
+struct Shared {
+    sender: SendRequest<RequestBody>,
+    streams: Arc<Streams>,
+    idle_since: Instant,
+}
+
+/// How many streams of a connection are in use, and how many the node allows.
+struct Streams {
+    used: AtomicUsize,
+    allowed: AtomicUsize,
+}
+
+/// The right to one stream of a connection.
+pub(super) struct Lease {
+    sender: SendRequest<RequestBody>,
+    streams: Arc<Streams>,
+}
+
+impl SharedPool {
+    /// Returns a pool without connections.
+    pub(super) fn new(limits: Limits) -> Self {
+        SharedPool { open: Mutex::new(Vec::new()), opening: tokio::sync::Mutex::new(()), limits }
+    }
+
+    /// Returns a stream of the least used connection, opened where none has room.
+    pub(super) async fn lease(
+        &self,
+        connector: &Connector,
+        fresh: bool,
+    ) -> Result<(Lease, bool), ConnectError> {
+        if !fresh && let Some(lease) = self.roomy() {
+            return Ok((lease, true));
+        }
+        // Whoever stands in line behind an opening that hangs gives up when it does, and does not hang after it once more.
+        let Ok(_opening) = tokio::time::timeout(connector.timeout(), self.opening.lock()).await else {
+            let detail = "the HTTP/2 connection to the node was not open in time";
+            return Err(ConnectError { kind: UpstreamErrorKind::ConnectTimeout, detail, cause: None });
+        };
+        // Somebody may have opened one while we stood in line.
+        if !fresh && let Some(lease) = self.roomy() {
+            return Ok((lease, true));
+        }
+        if self.count() >= self.limits.connections_max.max(1)
+            && let Some(lease) = self.least_used(usize::MAX)
+        {
+            return Ok((lease, true));
+        }
+        let shared = open(connector.connect().await?, &self.limits).await?;
+        let lease = shared.lease();
+        self.lock().push(shared);
+        Ok((lease, false))
+    }
+
+    /// Returns a stream of a connection over `stream` that is not shared and ends with it.
+    pub(super) async fn open_alone(&self, stream: Stream) -> Result<Lease, ConnectError> {
+        Ok(open(stream, &self.limits).await?.lease())
+    }
+
+    /// Returns how many connections are open.
+    pub(super) fn count(&self) -> usize {
+        let mut open = self.lock();
+        open.retain(|shared| !shared.sender.is_closed());
+        open.len()
+    }
+
+    /// Lets go of connections without a stream for too long; they then say goodbye and close.
+    pub(super) fn sweep(&self) {
+        let now = Instant::now();
+        self.lock().retain_mut(|shared| {
+            if shared.streams.used.load(Relaxed) > 0 {
+                shared.idle_since = now;
+            }
+            !shared.sender.is_closed() && now.duration_since(shared.idle_since) < self.limits.idle_age
+        });
+    }
+
+    fn roomy(&self) -> Option<Lease> {
+        self.least_used(self.limits.streams_max.max(1))
+    }
+
+    /// Returns a stream of the least used connection with fewer than `streams_max`, and fewer than its node allows.
+    fn least_used(&self, streams_max: usize) -> Option<Lease> {
+        let mut open = self.lock();
+        open.retain(|shared| !shared.sender.is_closed());
+        let least = open.iter_mut().min_by_key(|shared| shared.streams.used.load(Relaxed))?;
+        let room = streams_max == usize::MAX
+            || least.streams.used.load(Relaxed) < streams_max.min(least.streams.allowed.load(Relaxed));
+        room.then(|| {
+            least.idle_since = Instant::now();
+            least.lease()
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Shared>> {
+        // A panic while it was held leaves the list whole.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn lease(&self) -> Lease {
+        self.streams.used.fetch_add(1, Relaxed);
+        Lease { sender: self.sender.clone(), streams: Arc::clone(&self.streams) }
+    }
+}
+
+impl Lease {
+    /// Sends `request` and returns the head of the response, with the body still to come.
+    pub(super) async fn exchange(
+        &mut self,
+        request: Request<RequestBody>,
+        progress: Option<&Arc<Progress>>,
+        first_byte_timeout: Duration,
+    ) -> Result<Response<Incoming>, Failed> {
+        let mut answer = pin!(self.sender.try_send_request(request));
+        let mut silence = Silence::new(first_byte_timeout);
+        poll_fn(|cx| {
+            if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+                return Poll::Ready(answer.map_err(|mut failure| {
+                    let unsent = failure.take_message().map(Box::new);
+                    let error = failure.into_error();
+                    let (kind, detail) = classify(&error, progress);
+                    Failed { kind, detail, cause: Some(error.into()), unsent }
+                }));
+            }
+            silence.poll_over(cx, progress).map(|()| {
+                let (kind, detail) = (UpstreamErrorKind::FirstByteTimeout, "no response came in time");
+                Err(Failed { kind, detail, cause: None, unsent: None })
+            })
+        })
+        .await
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.streams.used.fetch_sub(1, Relaxed);
+    }
+}
+
+async fn open(stream: Stream, limits: &Limits) -> Result<Shared, ConnectError> {
+    let head_max = u32::try_from(limits.max_head_bytes).unwrap_or(u32::MAX);
+    let handshake = Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PONG_WITHIN)
+        .max_header_list_size(head_max)
+        .handshake(TokioIo::new(stream))
+        .await;
+    let (sender, mut connection) = handshake.map_err(|error| ConnectError {
+        kind: UpstreamErrorKind::Connect,
+        detail: "the HTTP/2 connection to the node broke while it was set up",
+        cause: Some(BoxError::from(error)),
+    })?;
+    let streams =
+        Arc::new(Streams { used: AtomicUsize::new(0), allowed: AtomicUsize::new(limits.streams_max) });
+    let seen = Arc::clone(&streams);
+    // It ends with the connection, or when the pool and the last stream have let go of their senders.
+    tokio::spawn(poll_fn(move |cx| {
+        let over = Pin::new(&mut connection).poll(cx);
+        seen.allowed.store(connection.current_max_send_streams(), Relaxed);
+        over.map(|_| ())
+    }));
+    Ok(Shared { sender, streams, idle_since: Instant::now() })
+}

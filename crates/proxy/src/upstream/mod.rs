@@ -1,0 +1,255 @@
+//! The upstream side: sends a request to one of the application's nodes and hands back the response as it comes.
+//!
+//! - [`Upstream::send`]: picks a node, takes or opens a connection, sends, and tries again where that is certainly safe.
+//! - [`UpstreamBody`]: the response's body; reading it drives the connection, its end gives the connection back.
+//! - [`Upstream::run`]: what goes on beside requests: health checks, and closing connections nobody uses.
+//! - [`Upstream::view`]: every node, as it stands.
+//!
+//! HTTP/1.1 connections have no task of their own: the request that uses one polls it ([`http1`](self)), so cancelling is
+//! dropping. HTTP/2 connections are shared and driven by a task each. Which node: `suimon-fleet`, behind a lock that is held
+//! for nanoseconds.
+//!
+//! A request is sent again only if nothing of it was written; or if it is GET, HEAD or OPTIONS without a body, was sent on a
+//! connection used before (or there is another node to go to), and the connection broke before any of the response came. At
+//! most [`TRIES_MAX`] times in all, the last on a new connection.
+
+mod body;
+mod checks;
+mod connect;
+mod error;
+mod http1;
+mod http2;
+mod params;
+mod pool;
+mod request;
+mod send;
+mod timer;
+mod tls;
+mod view;
+
+pub use body::{UpgradedIo, UpstreamBody};
+pub use error::{BoxError, Fault, UpstreamError, UpstreamErrorKind};
+pub use params::{
+    EjectionParams, HealthParams, NODES_MAX, NodeParams, Protocol, Scheme, TlsParams, UpstreamParams,
+};
+pub use send::{Sending, TRIES_MAX};
+pub use view::UpstreamNodeView;
+
+use bytes::Bytes;
+use connect::Connector;
+use http::HeaderValue;
+use http::request::Parts;
+use http_body::Body;
+use http1::Http1;
+use http2::SharedPool;
+use pool::IdlePool;
+use request::RequestBody;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use suimon_fleet::{Fleet, Output, Pick, Status};
+use suimon_model::{Instant, NodeId};
+
+/// The application's nodes and the connections to them. Clones share everything.
+#[derive(Clone)]
+pub struct Upstream {
+    shared: Arc<Shared>,
+}
+
+/// What all requests share.
+struct Shared {
+    origin: std::time::Instant,
+    params: UpstreamParams,
+    fleet: Mutex<Fleet>,
+    nodes: Vec<Node>,
+}
+
+/// One node: how to reach it, and the connections to it.
+struct Node {
+    params: NodeParams,
+    authority: HeaderValue,
+    connector: Connector,
+    pool: Pool,
+}
+
+enum Pool {
+    Http1(IdlePool),
+    Http2(SharedPool),
+}
+
+/// A request's place in a node; given back when dropped.
+struct Guard {
+    shared: Arc<Shared>,
+    node: NodeId,
+}
+
+impl Upstream {
+    /// Returns the upstream side over `params.nodes`. Opens nothing yet; [`Upstream::run`] must run beside it.
+    ///
+    /// # Errors
+    /// A sentence about no nodes, too many, or TLS parameters that cannot be used.
+    pub fn new(params: UpstreamParams) -> Result<Self, String> {
+        if params.nodes.is_empty() {
+            return Err("no nodes: name at least one, such as http://127.0.0.1:8080".to_owned());
+        }
+        let mut fleet = Fleet::new(fleet_params(&params));
+        let mut nodes = Vec::with_capacity(params.nodes.len());
+        for node in &params.nodes {
+            fleet.add_node(Instant::ORIGIN).map_err(|full| full.to_string())?;
+            nodes.push(Node::new(node, &params)?);
+        }
+        let origin = std::time::Instant::now();
+        Ok(Upstream { shared: Arc::new(Shared { origin, params, fleet: Mutex::new(fleet), nodes }) })
+    }
+
+    /// Sends a request to a node, other than `avoid` if another is well, and returns the response with its body still to come.
+    ///
+    /// `head` is to be in origin form, without hop-by-hop headers except `Connection: upgrade` with its `Upgrade`. After a
+    /// `101` the body is the raw connection: [`UpstreamBody::into_upgraded`]. The future is small; dropping it, or the body
+    /// of the response before its end, cancels the request at the node as far as HTTP allows.
+    ///
+    /// # Errors
+    /// Every [`UpstreamErrorKind`] but those of a response's body, which come from [`UpstreamBody`].
+    pub fn send<B>(&self, head: Parts, body: B, avoid: Option<NodeId>) -> Sending
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (body, progress) = RequestBody::new(body);
+        Box::pin(send::send(Arc::clone(&self.shared), head, body, progress, avoid))
+    }
+
+    /// Gives a node no more new requests, or does so again. What it has in flight goes on.
+    pub fn drain(&self, node: NodeId, draining: bool) {
+        let now = self.shared.now();
+        self.shared.fleet().drain(now, node, draining);
+        self.shared.tell_changes();
+    }
+
+    /// Returns whether any node is thought to be well.
+    pub fn is_up(&self) -> bool {
+        self.shared.fleet().view().iter().any(|node| node.status == Status::Up)
+    }
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").field("nodes", &self.shared.params.nodes).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn now(&self) -> Instant {
+        let nanos = u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Instant::from_nanos(nanos)
+    }
+
+    fn fleet(&self) -> MutexGuard<'_, Fleet> {
+        // A panic while it was held left counts that are at worst off by one.
+        self.fleet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Picks a node and takes a place in it.
+    fn pick(self: &Arc<Self>, avoid: Option<NodeId>) -> Option<(Pick, Guard)> {
+        let now = self.now();
+        let (pick, changed) = {
+            let mut fleet = self.fleet();
+            (fleet.pick(now, avoid)?, fleet.has_output())
+        };
+        if changed {
+            self.tell_changes();
+        }
+        Some((pick, Guard { shared: Arc::clone(self), node: pick.node }))
+    }
+
+    fn note_answer(&self, node: NodeId) {
+        self.fleet().handle_answer(self.now(), node);
+    }
+
+    fn note_failure(&self, node: NodeId) {
+        self.fleet().handle_failure(self.now(), node);
+        self.tell_changes();
+    }
+
+    /// Writes changes of nodes to the log and returns the nodes that are to be checked.
+    fn tell_changes(&self) -> Vec<NodeId> {
+        let mut checks = Vec::new();
+        loop {
+            // Not while holding the lock: the log may be slow.
+            let Some(output) = self.fleet().poll_output() else { return checks };
+            match output {
+                Output::Check(node) => checks.push(node),
+                Output::Changed(change) => tracing::warn!(
+                    node = %self.nodes[change.node.index()].params,
+                    from = change.from.code(),
+                    to = change.to.code(),
+                    reason = change.why.code(),
+                    lasts_s = change.lasts.as_secs_f64(),
+                    "a node is now {}: {}",
+                    change.to.code(),
+                    change.why.explain(),
+                ),
+            }
+        }
+    }
+}
+
+impl Node {
+    fn new(node: &NodeParams, params: &UpstreamParams) -> Result<Self, String> {
+        let authority = HeaderValue::from_str(&node.authority())
+            .map_err(|_| format!("{node}: the host has characters that cannot stand in a Host header"))?;
+        let pool = match node.protocol {
+            Protocol::Http1 => Pool::Http1(IdlePool::new(params.pool_idle_max, params.pool_idle_age)),
+            Protocol::Http2 => Pool::Http2(SharedPool::new(http2::Limits {
+                connections_max: params.h2_connections_max,
+                streams_max: params.h2_streams_max,
+                idle_age: params.pool_idle_age,
+                max_head_bytes: params.max_head_bytes,
+            })),
+        };
+        let connector = Connector::new(node, &params.tls, params.connect_timeout)?;
+        Ok(Node { params: node.clone(), authority, connector, pool })
+    }
+
+    /// Closes connections nobody has used for long.
+    fn sweep(&self) {
+        match &self.pool {
+            Pool::Http1(pool) => pool.sweep(),
+            Pool::Http2(pool) => pool.sweep(),
+        }
+    }
+
+    /// Returns the connections kept open: idle ones (HTTP/1.1), all (HTTP/2).
+    fn pooled(&self) -> usize {
+        match &self.pool {
+            Pool::Http1(pool) => pool.len(),
+            Pool::Http2(pool) => pool.count(),
+        }
+    }
+}
+
+impl Guard {
+    /// Returns a connection to the pool of this guard's node.
+    fn put_back(&self, connection: Box<Http1>) {
+        if let Pool::Http1(pool) = &self.shared.nodes[self.node.index()].pool {
+            pool.put(connection);
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.shared.fleet().handle_release(self.node);
+    }
+}
+
+fn fleet_params(params: &UpstreamParams) -> suimon_fleet::Params {
+    let health = &params.health;
+    let checks = (!health.interval.is_zero()).then_some(suimon_fleet::CheckParams {
+        interval: health.interval,
+        down_after: health.down_after,
+        up_after: health.up_after,
+    });
+    let EjectionParams { after, base, max } = params.ejection;
+    let ejection = suimon_fleet::EjectionParams { after, base, max };
+    suimon_fleet::Params { checks, ejection, seed: params.seed }
+}

@@ -1,0 +1,68 @@
+//! The idle HTTP/1.1 connections of one node: last in, first out, so that few are used often and the rest can age away.
+
+use super::http1::Http1;
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Idle connections, the longest idle one first.
+pub(super) struct IdlePool {
+    idle: Mutex<VecDeque<Box<Http1>>>,
+    max: usize,
+    age: Duration,
+}
+
+impl IdlePool {
+    /// Returns a pool that keeps at most `max` connections, none for longer than `age`.
+    pub(super) fn new(max: usize, age: Duration) -> Self {
+        IdlePool { idle: Mutex::new(VecDeque::new()), max, age }
+    }
+
+    /// Returns the connection used last, if it is still open and not too old. Dead ones on the way to it are closed.
+    pub(super) fn take(&self) -> Option<Box<Http1>> {
+        loop {
+            let mut connection = self.lock().pop_back()?;
+            if connection.idle_since().elapsed() < self.age && connection.is_usable() {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Takes back a connection that can be used again. Past the bound the longest idle one is closed for it.
+    pub(super) fn put(&self, mut connection: Box<Http1>) {
+        connection.note_idle();
+        let surplus = {
+            let mut idle = self.lock();
+            idle.push_back(connection);
+            if idle.len() > self.max { idle.pop_front() } else { None }
+        };
+        // Closing a socket is a system call; not under the lock.
+        drop(surplus);
+    }
+
+    /// Returns how many connections there are.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Closes what is too old or was closed by the node. Holds the lock for one connection at a time.
+    pub(super) fn sweep(&self) {
+        let mut next = 0;
+        loop {
+            let mut idle = self.lock();
+            let Some(connection) = idle.get_mut(next) else { return };
+            if connection.idle_since().elapsed() < self.age && connection.is_usable() {
+                next += 1;
+                continue;
+            }
+            let dead = idle.remove(next);
+            drop(idle);
+            drop(dead);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Box<Http1>>> {
+        // A panic while it was held leaves at worst one connection fewer.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

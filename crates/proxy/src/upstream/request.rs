@@ -1,0 +1,128 @@
+//! A request on its way: its head, its body, and what is known of the body's progress.
+//!
+//! A request without a body costs no allocation here. One with a body has it boxed once, so that all connections can carry
+//! any body, and shares a note with the waiting side: whether the body moves, broke off, or is what everybody waits for.
+
+use super::error::BoxError;
+use bytes::Bytes;
+use http::request::Parts;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// The request body as connections see it.
+pub(super) struct RequestBody {
+    inner: Option<Inner>,
+}
+
+struct Inner {
+    body: UnsyncBoxBody<Bytes, BoxError>,
+    progress: Arc<Progress>,
+}
+
+/// What is known of a body while it is being sent.
+#[derive(Debug)]
+pub(super) struct Progress {
+    start: Instant,
+    /// When the body last moved, in nanoseconds since `start`.
+    moved: AtomicU64,
+    failed: AtomicBool,
+    awaits_client: AtomicBool,
+}
+
+impl RequestBody {
+    /// Returns `body` ready to be sent, and the note of its progress if it has anything to send.
+    pub(super) fn new<B>(body: B) -> (Self, Option<Arc<Progress>>)
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if body.is_end_stream() {
+            return (RequestBody { inner: None }, None);
+        }
+        let progress = Arc::new(Progress {
+            start: Instant::now(),
+            moved: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            awaits_client: AtomicBool::new(false),
+        });
+        let body = body.map_err(Into::into).boxed_unsync();
+        (RequestBody { inner: Some(Inner { body, progress: Arc::clone(&progress) }) }, Some(progress))
+    }
+
+    /// Returns a body of nothing.
+    pub(super) fn empty() -> Self {
+        RequestBody { inner: None }
+    }
+}
+
+impl Progress {
+    /// Returns whether the client's body broke off or was malformed.
+    pub(super) fn failed(&self) -> bool {
+        self.failed.load(Relaxed)
+    }
+
+    /// Returns whether everything received was sent on and the client has to send more.
+    pub(super) fn awaits_client(&self) -> bool {
+        self.awaits_client.load(Relaxed)
+    }
+
+    /// Returns how long ago the body last moved.
+    pub(super) fn still_for(&self) -> Duration {
+        let moved = Duration::from_nanos(self.moved.load(Relaxed));
+        self.start.elapsed().saturating_sub(moved)
+    }
+
+    fn note_moved(&self) {
+        let nanos = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.moved.store(nanos, Relaxed);
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let Some(inner) = &mut self.inner else { return Poll::Ready(None) };
+        let polled = Pin::new(&mut inner.body).poll_frame(cx);
+        inner.progress.awaits_client.store(polled.is_pending(), Relaxed);
+        match &polled {
+            Poll::Pending => {}
+            Poll::Ready(Some(Err(_))) => inner.progress.failed.store(true, Relaxed),
+            Poll::Ready(_) => inner.progress.note_moved(),
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(|inner| inner.body.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.as_ref().map_or_else(|| SizeHint::with_exact(0), |inner| inner.body.size_hint())
+    }
+}
+
+/// Returns whether sending the request twice does no more than sending it once, by its method alone.
+pub(super) fn is_safe(method: &http::Method) -> bool {
+    matches!(*method, http::Method::GET | http::Method::HEAD | http::Method::OPTIONS)
+}
+
+/// Returns a second head equal to the first: method, target, version and headers. Values are shared, not copied.
+pub(super) fn copy_of(head: &Parts) -> Parts {
+    let (mut copy, ()) = http::Request::new(()).into_parts();
+    copy.method = head.method.clone();
+    copy.uri = head.uri.clone();
+    copy.version = head.version;
+    copy.headers = head.headers.clone();
+    copy
+}

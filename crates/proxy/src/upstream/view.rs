@@ -1,0 +1,54 @@
+//! The upstream side as it stands, for people and metrics.
+
+use super::Upstream;
+use std::time::Duration;
+use suimon_model::NodeId;
+
+/// What can be seen of a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UpstreamNodeView {
+    /// Which one.
+    pub node: NodeId,
+    /// `http://host:port`.
+    pub address: String,
+    /// `up`, `down`, `ejected` or `draining`.
+    pub status: &'static str,
+    /// Short name of the reason, such as `checks_failed`.
+    pub reason: &'static str,
+    /// The reason as a sentence for people.
+    pub explanation: &'static str,
+    /// How long it has been so.
+    pub for_the_last: Duration,
+    /// How long an ejection still lasts.
+    pub ejected_for: Option<Duration>,
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Requests it was picked for since the start.
+    pub picked: u64,
+    /// Failed requests in a row.
+    pub failures_in_a_row: u32,
+    /// Connections kept open: idle ones (HTTP/1.1), all (HTTP/2).
+    pub connections: usize,
+}
+
+impl Upstream {
+    /// Returns every node as it stands, by id.
+    pub fn view(&self) -> Vec<UpstreamNodeView> {
+        let now = self.shared.now();
+        let nodes = self.shared.fleet().view();
+        let seen = nodes.into_iter().zip(&self.shared.nodes).map(|(seen, node)| UpstreamNodeView {
+            node: seen.node,
+            address: node.params.to_string(),
+            status: seen.status.code(),
+            reason: seen.why.code(),
+            explanation: seen.why.explain(),
+            for_the_last: now.since(seen.since),
+            ejected_for: seen.until.map(|until| until.since(now)),
+            in_flight: seen.in_flight,
+            picked: seen.picked,
+            failures_in_a_row: seen.failures_in_a_row,
+            connections: node.pooled(),
+        });
+        seen.collect()
+    }
+}
