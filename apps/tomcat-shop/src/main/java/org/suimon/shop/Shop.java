@@ -1,0 +1,159 @@
+package org.suimon.shop;
+
+import jakarta.servlet.Servlet;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.Semaphore;
+import java.util.stream.Stream;
+import org.apache.catalina.Context;
+import org.apache.catalina.LifecycleException;
+import org.apache.catalina.LifecycleState;
+import org.apache.catalina.connector.Connector;
+import org.apache.catalina.session.StandardManager;
+import org.apache.catalina.startup.Tomcat;
+import org.apache.tomcat.util.descriptor.web.FilterDef;
+import org.apache.tomcat.util.descriptor.web.FilterMap;
+
+/** The running shop: an embedded Tomcat with our pages in it, on loopback only. */
+final class Shop implements AutoCloseable {
+    private final Tomcat tomcat;
+    private final Path folder;
+    private final Work work;
+    private final int catalogueBytes;
+
+    private Shop(Tomcat tomcat, Path folder, Work work, int catalogueBytes) {
+        this.tomcat = tomcat;
+        this.folder = folder;
+        this.work = work;
+        this.catalogueBytes = catalogueBytes;
+    }
+
+    /** Prepares the work and returns the shop, ready for visitors. Throws if the port cannot be had. */
+    static Shop open(Options options) throws IOException, LifecycleException {
+        Catalogue catalogue = Catalogue.generate(options.seed(), options.catalogueSize());
+        CatalogueSearch search = new CatalogueSearch(catalogue.xml(), options.searchHeld());
+        Work work = Work.prepare(options, catalogue, search);
+        Path folder = Files.createTempDirectory("tomcat-shop");
+
+        Tomcat tomcat = new Tomcat();
+        tomcat.setBaseDir(folder.toString());
+        tomcat.setConnector(connector(options));
+        Context context = tomcat.addContext("", new File(folder.toString()).getAbsolutePath());
+        StandardManager sessions = new StandardManager();
+        // Sessions end with the process.
+        sessions.setPathname(null);
+        context.setManager(sessions);
+        guard(context);
+        add(context, "", new Pages.Start());
+        add(context, "/healthz", new Pages.Health());
+        add(context, "/login", new Pages.Login(catalogue, work.lightWork()));
+        add(context, "/browse", new Pages.Browse(catalogue, work.lightWork()));
+        add(context, "/search", new Pages.Search(search, work.searchRepeats()));
+        add(context, "/buy", new Pages.Buy(catalogue, work.lightWork()));
+        add(context, "/logout", new Pages.Logout(catalogue, work.lightWork()));
+
+        Shop shop = new Shop(tomcat, folder, work, catalogue.xml().length);
+        try {
+            tomcat.start();
+            if (tomcat.getConnector().getState() != LifecycleState.STARTED) {
+                throw new IOException("the port may be in use");
+            }
+        } catch (IOException | LifecycleException failure) {
+            shop.close();
+            throw failure;
+        }
+        return shop;
+    }
+
+    int port() {
+        return tomcat.getConnector().getLocalPort();
+    }
+
+    Work work() {
+        return work;
+    }
+
+    /** Returns the size of the XML a search parses, in bytes. */
+    int catalogueBytes() {
+        return catalogueBytes;
+    }
+
+    /**
+     * Keeps the shop open for good. An exhausted heap may hit one of the two threads that take connections in; Tomcat
+     * then lives on without hearing anybody. Such a thread's end is said aloud and both are started anew.
+     */
+    void serve() throws InterruptedException {
+        Semaphore deaf = new Semaphore(0);
+        Thread.setDefaultUncaughtExceptionHandler((thread, error) -> {
+            System.err.println("thread " + thread.getName() + " ended: " + error);
+            if (thread.getName().contains("Poller") || thread.getName().contains("Acceptor")) {
+                deaf.release();
+            }
+        });
+        while (true) {
+            deaf.acquire();
+            deaf.drainPermits();
+            restartConnector();
+        }
+    }
+
+    private void restartConnector() {
+        try {
+            tomcat.getConnector().stop();
+            tomcat.getConnector().start();
+            System.err.println("taking connections again");
+        } catch (LifecycleException failure) {
+            System.err.println("cannot take connections any more: " + failure);
+            Runtime.getRuntime().halt(1);
+        }
+    }
+
+    @Override
+    public void close() {
+        try {
+            tomcat.stop();
+            tomcat.destroy();
+        } catch (LifecycleException failure) {
+            System.err.println("closing: " + failure);
+        }
+        try (Stream<Path> files = Files.walk(folder)) {
+            List<Path> deepestFirst = files.sorted(Comparator.reverseOrder()).toList();
+            for (Path file : deepestFirst) {
+                Files.deleteIfExists(file);
+            }
+        } catch (IOException failure) {
+            System.err.println("closing: " + folder + " not removed: " + failure);
+        }
+    }
+
+    private static Connector connector(Options options) {
+        Connector connector = new Connector();
+        connector.setPort(options.port());
+        connector.setProperty("address", "127.0.0.1");
+        connector.setProperty("maxThreads", Integer.toString(options.threads()));
+        connector.setProperty("minSpareThreads", Integer.toString(Math.min(10, options.threads())));
+        connector.setProperty("acceptCount", Integer.toString(options.acceptCount()));
+        return connector;
+    }
+
+    private static void guard(Context context) {
+        FilterDef filter = new FilterDef();
+        filter.setFilterName("out-of-memory");
+        filter.setFilter(new OutOfMemoryFilter());
+        context.addFilterDef(filter);
+        FilterMap everywhere = new FilterMap();
+        everywhere.setFilterName("out-of-memory");
+        everywhere.addURLPattern("/*");
+        context.addFilterMap(everywhere);
+    }
+
+    private static void add(Context context, String path, Servlet page) {
+        String name = page.getClass().getSimpleName();
+        Tomcat.addServlet(context, name, page);
+        context.addServletMappingDecoded(path, name);
+    }
+}

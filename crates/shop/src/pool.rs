@@ -1,0 +1,151 @@
+//! The pool of parsed shelves, which makes too many searches at once expensive.
+//!
+//! A search works on its own parsed copy of each shelf (a visitor's shelf carries the visitor's prices). All searches'
+//! copies live in one pool of a fixed number of places, the way pages live in a database's buffer pool. Up to a few
+//! searches at once everything stays parsed. With more, each takes places from the others: whoever comes back to a shelf
+//! finds it gone and parses it again, putting out another in turn. That work is real, and it is all waste.
+//!
+//! Popular shelves are looked at far more often than the rest (see `search`), so the loss grows step by step with the
+//! number of searches, and not at one stroke.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::document::Element;
+
+/// The places, and what is in them. When a place is needed, the shelf that was looked at longest ago goes.
+pub(crate) struct Pool {
+    places: usize,
+    next_search: AtomicU64,
+    inside: Mutex<Inside>,
+}
+
+#[derive(Default)]
+struct Inside {
+    kept: HashMap<Key, Kept>,
+    looks: u64,
+}
+
+/// Which search, and which of its shelves.
+type Key = (u64, usize);
+
+struct Kept {
+    shelf: Arc<Element>,
+    looked_at: u64,
+}
+
+impl Pool {
+    /// Returns an empty pool of so many places; at least one.
+    pub(crate) fn new(places: usize) -> Self {
+        Pool { places, next_search: AtomicU64::new(0), inside: Mutex::default() }
+    }
+
+    /// Returns a new search's hold on the pool. What it put there leaves with it.
+    pub(crate) fn open(&self) -> Holding<'_> {
+        Holding { pool: self, search: self.next_search.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Inside) -> T) -> T {
+        // Nothing inside can be left half done: a panic in another request is no reason to stop.
+        work(&mut self.inside.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// One search's hold on the pool.
+pub(crate) struct Holding<'a> {
+    pool: &'a Pool,
+    search: u64,
+}
+
+impl Holding<'_> {
+    /// Returns the shelf: the one kept, or a new one from `parse`, which runs without the lock.
+    pub(crate) fn shelf(&self, shelf: usize, parse: impl FnOnce() -> Element) -> Arc<Element> {
+        let key = (self.search, shelf);
+        let kept = self.pool.with(|inside| {
+            inside.looks += 1;
+            let looks = inside.looks;
+            inside.kept.get_mut(&key).map(|kept| {
+                kept.looked_at = looks;
+                Arc::clone(&kept.shelf)
+            })
+        });
+        if let Some(kept) = kept {
+            return kept;
+        }
+        let parsed = Arc::new(parse());
+        // Freed after the lock is given back: a tree takes long to free.
+        let _evicted = self.pool.with(|inside| {
+            let evicted = if inside.kept.len() < self.pool.places { None } else { inside.evict() };
+            let looked_at = inside.looks;
+            inside.kept.insert(key, Kept { shelf: Arc::clone(&parsed), looked_at });
+            evicted
+        });
+        parsed
+    }
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        let _freed: Vec<Kept> = self.pool.with(|inside| {
+            let mine: Vec<Key> =
+                inside.kept.keys().filter(|(search, _)| *search == self.search).copied().collect();
+            mine.iter().filter_map(|key| inside.kept.remove(key)).collect()
+        });
+    }
+}
+
+impl Inside {
+    fn evict(&mut self) -> Option<Kept> {
+        // A look over some hundred places is nothing beside the parse that needed one.
+        let (key, _) = self.kept.iter().min_by_key(|(key, kept)| (kept.looked_at, **key))?;
+        let key = *key;
+        self.kept.remove(&key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Looks at shelves `0..shelves` in turn and returns how many had to be parsed.
+    fn parsed(holding: &Holding<'_>, shelves: usize) -> usize {
+        let parsed = Cell::new(0);
+        for shelf in 0..shelves {
+            holding.shelf(shelf, || {
+                parsed.set(parsed.get() + 1);
+                Element::default()
+            });
+        }
+        parsed.get()
+    }
+
+    #[test]
+    fn what_fits_is_parsed_once() {
+        let pool = Pool::new(10);
+        let (one, other) = (pool.open(), pool.open());
+        assert_eq!((parsed(&one, 5), parsed(&other, 5)), (5, 5), "nobody shares another's shelves");
+        assert_eq!((parsed(&one, 5), parsed(&other, 5)), (0, 0));
+    }
+
+    #[test]
+    fn searches_that_do_not_fit_put_each_other_out() {
+        let pool = Pool::new(8);
+        let (one, other) = (pool.open(), pool.open());
+        parsed(&one, 5);
+        parsed(&other, 5);
+        assert_eq!(parsed(&one, 5), 5, "going round in turn, each finds its next one gone");
+    }
+
+    #[test]
+    fn a_search_that_ends_gives_its_places_back() {
+        let pool = Pool::new(5);
+        let one = pool.open();
+        parsed(&one, 3);
+        parsed(&pool.open(), 2);
+        assert_eq!(parsed(&pool.open(), 2), 2);
+        assert_eq!(parsed(&one, 3), 0, "nothing of it was put out, for there was room");
+    }
+}

@@ -1,0 +1,137 @@
+//! The heavy page's work.
+//!
+//! A search first parses and walks the whole catalogue for the word. Then it looks for goods like the best match: again
+//! and again it takes one of that item's words and walks a shelf for it, popular shelves far more often than others. The
+//! number of such looks is what the page costs; each finds its shelf in the pool or has to parse it anew.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use suimon_model::Rng;
+
+use crate::catalogue::{Catalogue, SHELVES};
+use crate::document::{Element, parse};
+use crate::pool::{Holding, Pool};
+
+/// Matches shown.
+const MATCHES: usize = 10;
+/// A shelf is drawn as `SHELVES * uniform^POPULARITY`: half of all looks go to the first three shelves.
+const POPULARITY: i32 = 3;
+/// Longest word searched for, in bytes; the rest of a longer one is ignored.
+const WORD_BYTES_MAX: usize = 100;
+
+/// One item found.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Match {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) price: String,
+    pub(crate) matches: usize,
+    description: String,
+}
+
+/// What a search brought.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Found {
+    /// Best first; never empty: with nothing better, items that do not have the word at all.
+    pub(crate) matches: Vec<Match>,
+    /// How many times something like the best match was seen.
+    pub(crate) alike: usize,
+}
+
+/// Searches the catalogue, all searches sharing one pool.
+pub(crate) struct Search {
+    catalogue: Arc<Catalogue>,
+    pool: Pool,
+}
+
+impl Search {
+    pub(crate) fn new(catalogue: Arc<Catalogue>, pool_shelves: usize) -> Self {
+        Search { catalogue, pool: Pool::new(pool_shelves) }
+    }
+
+    /// Returns what is found for the word in one walk over everything and `repeats` looks at single shelves.
+    pub(crate) fn find(&self, word: &str, repeats: u32) -> Found {
+        let word: String = word.to_lowercase().chars().take(WORD_BYTES_MAX).collect();
+        let holding = self.pool.open();
+        let mut matches = Vec::new();
+        for shelf in 0..SHELVES {
+            keep_best(&mut matches, &self.shelf(&holding, shelf), &word);
+        }
+        let likings: Vec<String> = matches
+            .first()
+            .map(|best: &Match| best.description.split_whitespace().map(str::to_owned).collect())
+            .unwrap_or_default();
+        let mut random = Rng::new(hash(&word));
+        let mut alike = 0;
+        for _ in 0..repeats {
+            let shelf = (SHELVES as f64 * random.uniform().powi(POPULARITY)) as usize;
+            let liking = &likings[random.below(likings.len())];
+            alike += self.shelf(&holding, shelf.min(SHELVES - 1)).occurrences(liking);
+        }
+        Found { matches, alike }
+    }
+
+    fn shelf(&self, holding: &Holding<'_>, shelf: usize) -> Arc<Element> {
+        holding.shelf(shelf, || parse(self.catalogue.shelf(shelf)).expect("our own catalogue is well-formed"))
+    }
+}
+
+fn keep_best(best: &mut Vec<Match>, shelf: &Element, word: &str) {
+    for item in shelf.elements() {
+        let matches = item.occurrences(word);
+        if best.len() == MATCHES && best[MATCHES - 1].matches >= matches {
+            continue;
+        }
+        let place = best.partition_point(|kept| kept.matches >= matches);
+        best.insert(place, found(item, matches));
+        best.truncate(MATCHES);
+    }
+}
+
+fn found(item: &Element, matches: usize) -> Match {
+    let text = |name| item.text_of(name).unwrap_or_default().to_owned();
+    Match {
+        id: item.attribute("id").unwrap_or_default().to_owned(),
+        name: text("name"),
+        price: text("price"),
+        matches,
+        description: text("description"),
+    }
+}
+
+fn hash(word: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    word.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(pool_shelves: usize) -> Search {
+        Search::new(Arc::new(Catalogue::generate(1, 60_000)), pool_shelves)
+    }
+
+    #[test]
+    fn matches_come_best_first_and_are_the_same_again() {
+        let search = search(SHELVES);
+        let found = search.find("Lantern", 50);
+        assert_eq!(found.matches.len(), MATCHES);
+        assert!(found.matches[0].matches >= 1);
+        assert!(found.matches.is_sorted_by(|a, b| a.matches >= b.matches));
+        assert_eq!(found, search.find("lantern", 50));
+    }
+
+    #[test]
+    fn a_pool_too_small_costs_time_but_changes_nothing() {
+        assert_eq!(search(SHELVES).find("silk", 100), search(2).find("silk", 100));
+    }
+
+    #[test]
+    fn a_word_nobody_sells_still_offers_something() {
+        let found = search(SHELVES).find("zeppelin", 1);
+        assert_eq!((found.matches.len(), found.matches[0].matches), (MATCHES, 0));
+    }
+}

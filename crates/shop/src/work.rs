@@ -1,0 +1,91 @@
+//! How much work a page is.
+
+use std::time::{Duration, Instant};
+
+use crate::catalogue::Catalogue;
+use crate::light;
+use crate::options::Options;
+use crate::search::Search;
+
+/// CPU of a light page at scale 1.
+const LIGHT: Duration = Duration::from_millis(30);
+/// CPU of a search at scale 1.
+const SEARCH: Duration = Duration::from_millis(400);
+/// A measurement repeats its work until it has lasted this long; the kernel's books are in steps of some milliseconds.
+const MEASURED: Duration = Duration::from_millis(150);
+
+/// What a page costs, as counts that were found once. Give them to [`Options`] to run the same work again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Renderings of a light page.
+    pub light_work: u32,
+    /// Looks a search takes at shelves after the first walk over all.
+    pub search_repeats: u32,
+}
+
+impl Work {
+    /// Returns the counts the options name, and measures those they leave open. Takes up to a second of CPU.
+    pub(crate) fn prepare(options: &Options, catalogue: &Catalogue, search: &Search) -> Self {
+        let light_work = options.light_work.unwrap_or_else(|| {
+            let rendering = cost(|times| drop(light::table(catalogue.page(1), times)));
+            count(LIGHT.div_f64(options.scale), rendering)
+        });
+        let search_repeats = options.search_repeats.unwrap_or_else(|| {
+            const LOOKS: u32 = 1000;
+            let walk = cost(|times| (0..times).for_each(|_| drop(search.find("lantern", 1))));
+            let with_looks = cost(|times| (0..times).for_each(|_| drop(search.find("lantern", LOOKS))));
+            let look = with_looks.saturating_sub(walk) / LOOKS;
+            count(SEARCH.div_f64(options.scale).saturating_sub(walk), look)
+        });
+        Work { light_work, search_repeats }
+    }
+}
+
+/// Returns how many repetitions cost `target`; at least one.
+fn count(target: Duration, each: Duration) -> u32 {
+    let each = each.max(Duration::from_nanos(1));
+    (target.as_secs_f64() / each.as_secs_f64()).round().clamp(1.0, f64::from(u32::MAX)) as u32
+}
+
+/// Returns what one repetition costs this thread; the quicker of two, for disturbance only ever adds.
+fn cost(work: impl Fn(u32)) -> Duration {
+    let once = || {
+        let mut times = 1;
+        loop {
+            let before = thread_cpu();
+            work(times);
+            let taken = thread_cpu().saturating_sub(before);
+            if taken >= MEASURED || times > u32::MAX / 2 {
+                return taken / times;
+            }
+            times *= 2;
+        }
+    };
+    once().min(once())
+}
+
+/// Returns the CPU time of this thread; where the kernel does not tell, the time by the clock.
+fn thread_cpu() -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|text| text.split_whitespace().next()?.parse().ok());
+    nanos.map_or_else(by_the_clock, Duration::from_nanos)
+}
+
+fn by_the_clock() -> Duration {
+    use std::sync::OnceLock;
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    ORIGIN.get_or_init(Instant::now).elapsed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_the_target_over_the_cost_and_never_none() {
+        let ms = Duration::from_millis;
+        assert_eq!(count(ms(30), Duration::from_micros(10)), 3000);
+        assert_eq!(count(ms(0), ms(1)), 1);
+        assert_eq!(count(ms(1), ms(0)), 1_000_000);
+    }
+}
