@@ -1,1 +1,355 @@
+use super::*;
+use crate::{CheckParams, EjectionParams};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
 
+const SECOND: Duration = Duration::from_secs(1);
+
+fn at(seconds: f64) -> Instant {
+    Instant::ORIGIN + suimon_model::seconds(seconds)
+}
+
+fn fleet(nodes: u32) -> Fleet {
+    fleet_with(nodes, Params::default())
+}
+
+fn fleet_with(nodes: u32, params: Params) -> Fleet {
+    let mut fleet = Fleet::new(params);
+    for _ in 0..nodes {
+        fleet.add_node(Instant::ORIGIN).unwrap();
+    }
+    fleet
+}
+
+fn checked(nodes: u32) -> Fleet {
+    let checks = Some(CheckParams { interval: 2 * SECOND, down_after: 3, up_after: 2 });
+    fleet_with(nodes, Params { checks, ..Params::default() })
+}
+
+fn fail(fleet: &mut Fleet, now: Instant, node: u32, times: u32) {
+    for _ in 0..times {
+        fleet.handle_failure(now, NodeId(node));
+    }
+}
+
+fn status(fleet: &Fleet, node: u32) -> Status {
+    fleet.view()[node as usize].status
+}
+
+fn picks(fleet: &mut Fleet, now: Instant, times: usize) -> BTreeSet<u32> {
+    (0..times)
+        .map(|_| {
+            let node = fleet.pick(now, None).unwrap().node;
+            fleet.handle_release(node);
+            node.0
+        })
+        .collect()
+}
+
+fn changes(fleet: &mut Fleet) -> Vec<(u32, Status, Status, Why)> {
+    let mut changes = Vec::new();
+    while let Some(output) = fleet.poll_output() {
+        if let Output::Changed(change) = output {
+            changes.push((change.node.0, change.from, change.to, change.why));
+        }
+    }
+    changes
+}
+
+/// Lets time pass until the next check of any node and answers it, and all due with it, by `verdict`.
+fn next_checks(fleet: &mut Fleet, verdict: impl Fn(NodeId) -> bool) -> Instant {
+    let now = fleet.poll_timeout().expect("checks are on");
+    fleet.handle_timeout(now);
+    let mut due = Vec::new();
+    let mut kept = Vec::new();
+    while let Some(output) = fleet.poll_output() {
+        match output {
+            Output::Check(node) => due.push(node),
+            Output::Changed(_) => kept.push(output),
+        }
+    }
+    fleet.outputs.extend(kept);
+    for node in due {
+        fleet.handle_check(now, node, verdict(node));
+    }
+    now
+}
+
+#[test]
+fn two_nodes_never_differ_by_more_than_one_request() {
+    let mut fleet = fleet(2);
+    for _ in 0..101 {
+        fleet.pick(at(0.0), None).unwrap();
+        assert!(fleet.in_flight(NodeId(0)).abs_diff(fleet.in_flight(NodeId(1))) <= 1);
+    }
+}
+
+#[test]
+fn the_only_node_gets_everything_whatever_it_does() {
+    let mut fleet = fleet(1);
+    fail(&mut fleet, at(0.0), 0, 100);
+    let pick = fleet.pick(at(0.0), None).unwrap();
+    assert_eq!(pick, Pick { node: NodeId(0), reason: PickReason::OnlyOne });
+    assert_eq!(fleet.pick(at(0.0), Some(NodeId(0))).unwrap().reason, PickReason::NoOther);
+}
+
+#[test]
+fn two_choices_keep_many_nodes_close_together() {
+    let mut fleet = fleet(10);
+    for _ in 0..10_000 {
+        assert_eq!(fleet.pick(at(0.0), None).unwrap().reason, PickReason::PowerOfTwo);
+    }
+    let in_flight: Vec<_> = fleet.view().iter().map(|node| node.in_flight).collect();
+    assert!(in_flight.iter().all(|count| count.abs_diff(1000) <= 10), "{in_flight:?}");
+}
+
+#[test]
+fn a_retry_goes_to_another_node_while_one_is_well() {
+    let mut fleet = fleet(3);
+    for _ in 0..100 {
+        assert_ne!(fleet.pick(at(0.0), Some(NodeId(1))).unwrap().node, NodeId(1));
+    }
+}
+
+#[test]
+fn failures_in_a_row_leave_a_node_out_and_one_answer_forgives_them() {
+    let mut fleet = fleet(2);
+    fail(&mut fleet, at(0.0), 0, 4);
+    fleet.handle_answer(at(0.0), NodeId(0));
+    fail(&mut fleet, at(0.0), 0, 4);
+    assert_eq!(status(&fleet, 0), Status::Up);
+    fail(&mut fleet, at(0.0), 0, 1);
+    assert_eq!(status(&fleet, 0), Status::Ejected);
+    assert_eq!(picks(&mut fleet, at(4.9), 50), BTreeSet::from([1]));
+    assert_eq!(picks(&mut fleet, at(5.0), 50), BTreeSet::from([0, 1]));
+    let told = changes(&mut fleet);
+    assert_eq!(
+        told,
+        [
+            (0, Status::Up, Status::Ejected, Why::RequestsFailed),
+            (0, Status::Ejected, Status::Up, Why::EjectionOver)
+        ]
+    );
+}
+
+#[test]
+fn time_out_doubles_up_to_its_bound_and_is_forgotten_after_a_healthy_stretch() {
+    let mut fleet = fleet(2);
+    let mut now = at(0.0);
+    fail(&mut fleet, now, 0, 5);
+    for lasts in [5, 10, 20, 40, 60, 60] {
+        let until = fleet.view()[0].until.unwrap();
+        assert_eq!(until, now + lasts * SECOND);
+        now = until;
+        fleet.handle_timeout(now);
+        assert_eq!(status(&fleet, 0), Status::Up);
+        // On probation, one failure is enough.
+        fail(&mut fleet, now, 0, 1);
+        assert_eq!(status(&fleet, 0), Status::Ejected);
+    }
+    now = fleet.view()[0].until.unwrap();
+    fleet.handle_timeout(now);
+    fleet.handle_answer(now, NodeId(0));
+    fail(&mut fleet, now, 0, 1);
+    assert_eq!(status(&fleet, 0), Status::Up, "an answer ends the probation");
+    fleet.handle_answer(now + 60 * SECOND, NodeId(0));
+    fail(&mut fleet, now + 61 * SECOND, 0, 5);
+    assert_eq!(fleet.view()[0].until, Some(now + 66 * SECOND));
+}
+
+#[test]
+fn at_most_half_are_ejected_and_none_of_a_single_one() {
+    for (nodes, out) in [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2)] {
+        let mut fleet = fleet(nodes);
+        for node in 0..nodes {
+            fail(&mut fleet, at(0.0), node, 100);
+        }
+        let ejected = fleet.view().iter().filter(|node| node.status == Status::Ejected).count();
+        assert_eq!(ejected, out, "of {nodes}");
+    }
+}
+
+#[test]
+fn checks_take_a_node_out_and_back() {
+    let mut fleet = checked(2);
+    while status(&fleet, 0) == Status::Up {
+        next_checks(&mut fleet, |node| node != NodeId(0));
+        assert!(fleet.view()[0].since < at(8.0), "three checks of two seconds are enough");
+    }
+    assert_eq!(picks(&mut fleet, at(8.0), 50), BTreeSet::from([1]));
+    while status(&fleet, 0) == Status::Down {
+        next_checks(&mut fleet, |_| true);
+    }
+    let told = changes(&mut fleet);
+    assert_eq!(
+        told,
+        [(0, Status::Up, Status::Down, Why::ChecksFailed), (0, Status::Down, Status::Up, Why::ChecksPassed)]
+    );
+}
+
+#[test]
+fn checks_are_spread_and_keep_their_interval() {
+    let mut fleet = checked(20);
+    let first: BTreeSet<_> = fleet.nodes.iter().map(|node| node.health.due().unwrap()).collect();
+    assert!(first.len() > 15 && first.iter().all(|due| *due <= at(2.0)), "{first:?}");
+    let mut last = vec![None; 20];
+    for _ in 0..200 {
+        let now = fleet.poll_timeout().unwrap();
+        fleet.handle_timeout(now);
+        while let Some(Output::Check(node)) = fleet.poll_output() {
+            fleet.handle_check(now, node, true);
+            if let Some(before) = last[node.index()].replace(now) {
+                let apart = now.secs_since(before);
+                assert!((1.8..=2.2).contains(&apart), "{apart}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_unanswered_check_is_not_asked_for_twice() {
+    let mut fleet = checked(1);
+    fleet.handle_timeout(at(2.0));
+    assert_eq!(fleet.poll_output(), Some(Output::Check(NodeId(0))));
+    fleet.handle_timeout(at(100.0));
+    assert_eq!(fleet.poll_output(), None);
+    assert_eq!(fleet.poll_timeout(), None);
+    fleet.handle_check(at(100.0), NodeId(0), true);
+    assert!(fleet.poll_timeout().is_some());
+}
+
+#[test]
+fn with_none_well_any_is_picked_but_never_one_that_drains() {
+    let mut fleet = checked(3);
+    while fleet.view().iter().any(|node| node.status == Status::Up) {
+        next_checks(&mut fleet, |_| false);
+    }
+    fleet.drain(at(9.0), NodeId(2), true);
+    let pick = fleet.pick(at(9.0), None).unwrap();
+    assert_eq!(pick.reason, PickReason::Panic);
+    fleet.handle_release(pick.node);
+    assert_eq!(picks(&mut fleet, at(9.0), 50), BTreeSet::from([0, 1]));
+    fleet.drain(at(9.0), NodeId(0), true);
+    assert_eq!(fleet.pick(at(9.0), Some(NodeId(1))).unwrap().node, NodeId(1), "better the avoided than none");
+    fleet.drain(at(9.0), NodeId(1), true);
+    assert_eq!(fleet.pick(at(9.0), None), None);
+}
+
+#[test]
+fn the_table_is_bounded() {
+    let mut fleet = fleet(NODES_MAX as u32);
+    assert_eq!(fleet.add_node(at(0.0)), Err(FleetFull));
+}
+
+/// What may happen to a fleet.
+#[derive(Clone, Debug)]
+enum Event {
+    Pick(Option<u32>),
+    Release,
+    Answer(u32),
+    Failure(u32),
+    Timeout,
+    Check(bool),
+    Drain(u32, bool),
+    Wait(u32),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        6 => proptest::option::of(0..6u32).prop_map(Event::Pick),
+        4 => Just(Event::Release),
+        1 => (0..6u32).prop_map(Event::Answer),
+        8 => (0..6u32).prop_map(Event::Failure),
+        3 => Just(Event::Timeout),
+        3 => any::<bool>().prop_map(Event::Check),
+        1 => (0..6u32, any::<bool>()).prop_map(|(node, draining)| Event::Drain(node, draining)),
+        3 => (0..5_000u32).prop_map(Event::Wait),
+    ]
+}
+
+/// Plays `events` and returns everything the fleet said, checking its promises after each.
+fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
+    let checks = Some(CheckParams { interval: SECOND, down_after: 2, up_after: 1 });
+    let ejection = EjectionParams { after: 2, base: SECOND, max: 8 * SECOND };
+    let mut fleet = fleet_with(nodes, Params { checks, ejection, seed });
+    let mut now = Instant::ORIGIN;
+    let mut held = Vec::new();
+    let mut to_check: VecDeque<NodeId> = VecDeque::new();
+    let mut said = Vec::new();
+    for event in events {
+        match *event {
+            Event::Pick(avoid) => {
+                fleet.end_ejections(now);
+                let before = fleet.view();
+                let pick = fleet.pick(now, avoid.map(NodeId));
+                let well: Vec<_> = before.iter().filter(|node| node.status == Status::Up).collect();
+                let able = before.iter().any(|node| node.status != Status::Draining);
+                assert_eq!(pick.is_some(), able);
+                if let Some(pick) = pick {
+                    let chosen = before[pick.node.index()];
+                    assert_ne!(chosen.status, Status::Draining);
+                    assert_eq!(chosen.status == Status::Up, !well.is_empty());
+                    let others = well.iter().any(|node| Some(node.node.0) != avoid);
+                    assert!(!(others && Some(pick.node.0) == avoid), "the avoided one was not needed");
+                    if (1..=2).contains(&well.len()) && avoid.is_none() {
+                        assert!(
+                            well.iter().all(|node| node.in_flight >= chosen.in_flight),
+                            "exact least in flight"
+                        );
+                    }
+                    held.push(pick.node);
+                }
+                said.push(format!("{pick:?}"));
+            }
+            Event::Release => {
+                if let Some(node) = held.pop() {
+                    fleet.handle_release(node);
+                }
+            }
+            Event::Answer(node) => fleet.handle_answer(now, NodeId(node)),
+            Event::Failure(node) => fleet.handle_failure(now, NodeId(node)),
+            Event::Timeout => {
+                fleet.handle_timeout(now);
+                assert!(
+                    fleet.poll_timeout().is_none_or(|next| next > now),
+                    "asked for a moment that is over"
+                );
+            }
+            Event::Check(passed) => {
+                if let Some(node) = to_check.pop_front() {
+                    fleet.handle_check(now, node, passed);
+                }
+            }
+            Event::Drain(node, draining) => fleet.drain(now, NodeId(node), draining),
+            Event::Wait(millis) => now += Duration::from_millis(u64::from(millis)),
+        }
+        while let Some(output) = fleet.poll_output() {
+            said.push(format!("{output:?}"));
+            match output {
+                Output::Check(node) => {
+                    assert!(!to_check.contains(&node), "a node is checked once at a time");
+                    to_check.push_back(node);
+                }
+                Output::Changed(change) => assert_ne!(change.from, change.to),
+            }
+        }
+        let view = fleet.view();
+        let in_flight: usize = view.iter().map(|node| node.in_flight as usize).sum();
+        assert_eq!(in_flight, held.len(), "in flight = picked - released");
+        let out = fleet.nodes.iter().filter(|node| node.ejection.is_out()).count();
+        assert!(out <= view.len() / 2, "more than half ejected");
+    }
+    said
+}
+
+proptest! {
+    #[test]
+    fn the_promises_hold_whatever_happens(
+        nodes in 1..6u32,
+        seed: u64,
+        events in proptest::collection::vec(event(), 1..200),
+    ) {
+        let said = play(nodes, seed, &events);
+        prop_assert_eq!(said, play(nodes, seed, &events), "same events, same decisions");
+    }
+}
