@@ -18,6 +18,8 @@ use crate::session::{Admission, Outlook, interval_record};
 use std::collections::VecDeque;
 use suimon_model::{Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
+/// Tokens closer to one than this are one: the clock has a grain, and waiting for less than it never ends.
+const TOKEN_GRAIN: f64 = 1e-6;
 /// How much faster than the rate tokens come: (2) smooths, (1) limits.
 const PACE: f64 = 1.3;
 /// The largest share of the patience that may be spent waiting at one route.
@@ -82,7 +84,7 @@ impl Flow {
         if exceeded(outlook).is_some() {
             return Admission::Held(Reason::WorkToCome);
         }
-        if self.tokens < 1.0 {
+        if self.tokens < 1.0 - TOKEN_GRAIN {
             self.held_by_pace = true;
             return Admission::NotBefore(self.tokens_at + seconds((1.0 - self.tokens) / (PACE * self.rate)));
         }
