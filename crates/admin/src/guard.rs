@@ -1,0 +1,87 @@
+//! Who may ask: only reading, and only by a name that is ours.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Passes on what may be answered, and marks every answer as not to be stored or guessed at.
+pub(crate) async fn guard(State(hosts): State<Arc<[String]>>, request: Request, next: Next) -> Response {
+    let mut response = if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let allow = [(header::ALLOW, "GET, HEAD")];
+        (StatusCode::METHOD_NOT_ALLOWED, allow, "only GET and HEAD: nothing can be changed here\n")
+            .into_response()
+    } else if !is_known(host_of(request.headers(), request.uri()), &hosts) {
+        let why = "this listener answers to IP addresses, localhost and the names in admin.hosts; name this host there to allow it\n";
+        (StatusCode::MISDIRECTED_REQUEST, why).into_response()
+    } else {
+        next.run(request).await
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// Returns the host a request is for, port and all, if it names exactly one.
+fn host_of<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
+    let mut named = headers.get_all(header::HOST).iter();
+    match (named.next(), named.next()) {
+        (Some(host), None) => host.to_str().ok(),
+        (None, None) => uri.authority().map(axum::http::uri::Authority::as_str),
+        _ => None,
+    }
+}
+
+/// Returns whether a host is an address, localhost, or one of `hosts`. Names are what a stranger could point here.
+fn is_known(host: Option<&str>, hosts: &[String]) -> bool {
+    let Some(host) = host else { return false };
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(""),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.parse::<IpAddr>().is_ok()
+        || name.eq_ignore_ascii_case("localhost")
+        || hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_localhost_and_named_hosts_are_known() {
+        let hosts = ["Gate.internal".to_string()];
+        for host in [
+            "127.0.0.1:8001",
+            "127.0.0.1",
+            "[::1]:8001",
+            "[::1]",
+            "localhost:1",
+            "LOCALHOST",
+            "10.0.0.1",
+            "gate.internal:8001",
+        ] {
+            assert!(is_known(Some(host), &hosts), "{host}");
+        }
+    }
+
+    #[test]
+    fn names_a_stranger_could_point_here_are_not_known() {
+        for host in [
+            "evil.example",
+            "127.0.0.1.evil.example:8001",
+            "localhost.evil.example",
+            "",
+            "[",
+            ":8001",
+            "[evil]",
+            "a@127.0.0.1",
+        ] {
+            assert!(!is_known(Some(host), &[]), "{host}");
+        }
+        assert!(!is_known(None, &[]));
+    }
+}

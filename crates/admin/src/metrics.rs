@@ -1,0 +1,153 @@
+//! One moment's numbers as metrics. Routes are as many as the proxy ever tells apart; the rest share one, so the number of
+//! lines is bounded.
+
+use crate::names;
+use crate::text::{Exposition, Family, Labels, Metric};
+use crate::{Source, process, state};
+use suimon_proxy::upstream::UpstreamNodeView;
+use suimon_proxy::{BUCKETS, RouteReport, Times, View};
+
+/// Returns what `/metrics` answers.
+pub(crate) fn render(source: &dyn Source, version: &str) -> String {
+    let view = source.view();
+    let nodes = source.nodes();
+    let ready = state::not_ready_because(source.is_draining(), &nodes).is_none();
+    let mut out = Exposition::default();
+    out.family(names::BUILD).value(&[("version", version)], 1.0);
+    out.single(names::UPTIME, view.uptime.as_secs_f64());
+    out.single(names::READY, flag(ready));
+    whole(&mut out, &view);
+    routes(&mut out, &view);
+    kinds(&mut out, &view);
+    of_nodes(&mut out, &nodes);
+    if let Some(usage) = process::usage() {
+        out.single(names::CPU, usage.cpu_seconds);
+        out.single(names::MEMORY, usage.resident_bytes as f64);
+        out.single(names::OPEN_FILES, usage.open_files as f64);
+    }
+    out.finish()
+}
+
+fn whole(out: &mut Exposition, view: &View) {
+    out.single(names::REQUESTS, view.requests as f64);
+    out.single(names::BAD_REQUESTS, view.faults as f64);
+    out.single(names::UPSTREAM_ERRORS, view.upstream_errors as f64);
+    let mut refusals = out.family(names::REFUSALS);
+    for (reason, count) in &view.refusals {
+        refusals.value(&[("reason", reason.code())], *count as f64);
+    }
+    out.single(names::CONNECTIONS_OPEN, view.connections_open as f64);
+    out.single(names::CONNECTIONS, view.connections as f64);
+    out.single(names::GONE_WAITING, view.gone_while_waiting as f64);
+    out.single(names::GHOSTS, view.ghosts as f64);
+    out.single(names::BUFFERED, view.buffered_bytes as f64);
+    out.single(names::WAITING, view.gate.waiting as f64);
+    out.single(names::IN_FLIGHT, view.gate.in_flight as f64);
+    out.single(names::SESSIONS, view.gate.sessions as f64);
+}
+
+fn routes(out: &mut Exposition, view: &View) {
+    let mut gated = |metric: Metric, value: fn(&RouteReport) -> Option<f64>| {
+        let mut family = out.family(metric);
+        for route in &view.routes {
+            if let Some(value) = value(route) {
+                family.value(&[("route", &route.name)], value);
+            }
+        }
+    };
+    gated(names::ROUTE_LIMIT, |route| route.gate.limit.map(f64::from));
+    gated(names::ROUTE_IN_FLIGHT, |route| Some(route.gate.in_flight as f64));
+    gated(names::ROUTE_GHOSTS, |route| Some(route.gate.ghosts as f64));
+    gated(names::ROUTE_WAITING, |route| Some(route.gate.waiting as f64));
+    gated(names::ROUTE_OFFERED, |route| Some(route.gate.counts.offered as f64));
+
+    let mut ended = out.family(names::ROUTE_ENDED);
+    for route in &view.routes {
+        let counts = &route.gate.counts;
+        for (outcome, count) in [
+            ("completed", counts.completed),
+            ("failed", counts.failed),
+            ("abandoned", counts.abandoned),
+            ("refused", counts.refused),
+        ] {
+            ended.value(&[("route", &route.name), ("outcome", outcome)], count as f64);
+        }
+    }
+    let mut active = out.family(names::ACTIVE);
+    for route in &view.routes {
+        let clients = (route.gate.waiting + route.gate.in_flight).saturating_sub(route.gate.ghosts);
+        with_http_labels(&route.name, |labels| {
+            active.value(labels, clients as f64);
+        });
+    }
+
+    let everything = || view.routes.iter().chain([&view.ungated]);
+    let mut responses = out.family(names::RESPONSES);
+    for route in everything() {
+        for (class, count) in ["1xx", "2xx", "3xx", "4xx", "5xx"].iter().zip(route.statuses) {
+            if count > 0 {
+                responses.value(&[("route", &route.name), ("status", class)], count as f64);
+            }
+        }
+    }
+    let mut waited = out.family(names::WAIT_SECONDS);
+    everything().for_each(|route| distribution(&mut waited, &[("route", &route.name)], &route.waited));
+    let mut added = out.family(names::ADDED_SECONDS);
+    everything().for_each(|route| distribution(&mut added, &[("route", &route.name)], &route.added));
+    let mut upstream = out.family(names::UPSTREAM_SECONDS);
+    everything().for_each(|route| {
+        with_http_labels(&route.name, |labels| distribution(&mut upstream, labels, &route.upstream));
+    });
+}
+
+/// Calls `write` with the labels that OpenTelemetry gives method and route. `other` and `ungated` have no method of their own.
+fn with_http_labels(name: &str, write: impl FnOnce(Labels<'_>)) {
+    match name.split_once(' ') {
+        Some((method, route)) => write(&[("http_request_method", method), ("http_route", route)]),
+        None => write(&[("http_route", name)]),
+    }
+}
+
+/// Writes a distribution, unless nothing was ever counted.
+fn distribution(family: &mut Family<'_>, labels: Labels<'_>, times: &Times) {
+    if times.count() > 0 {
+        family.histogram(labels, &BUCKETS, &times.counts, times.sum_seconds);
+    }
+}
+
+fn kinds(out: &mut Exposition, view: &View) {
+    let mut each = |metric: Metric, value: fn(&suimon_gate::KindView) -> f64| {
+        let mut family = out.family(metric);
+        for (name, kind) in &view.kinds {
+            family.value(&[("kind", name)], value(kind));
+        }
+    };
+    each(names::KIND_OPEN, |kind| flag(kind.open));
+    each(names::KIND_INTERVAL, |kind| kind.interval_seconds);
+    each(names::KIND_WAITING, |kind| kind.waiting as f64);
+    each(names::KIND_ACTIVE, |kind| kind.active as f64);
+    each(names::KIND_ADMITTED, |kind| kind.admitted as f64);
+    each(names::KIND_REFUSED, |kind| kind.refused as f64);
+    each(names::KIND_WAIT, |kind| kind.predicted_wait_seconds);
+    let mut patience = out.family(names::KIND_PATIENCE);
+    for (name, kind) in &view.kinds {
+        patience.value(&[("kind", name), ("source", kind.patience_source)], kind.patience_seconds);
+    }
+}
+
+fn of_nodes(out: &mut Exposition, nodes: &[UpstreamNodeView]) {
+    let mut each = |metric: Metric, value: fn(&UpstreamNodeView) -> f64| {
+        let mut family = out.family(metric);
+        for node in nodes {
+            family.value(&[("node", &node.address)], value(node));
+        }
+    };
+    each(names::NODE_UP, |node| flag(node.status == "up"));
+    each(names::NODE_IN_FLIGHT, |node| f64::from(node.in_flight));
+    each(names::NODE_PICKED, |node| node.picked as f64);
+    each(names::NODE_CONNECTIONS, |node| node.connections as f64);
+}
+
+fn flag(holds: bool) -> f64 {
+    if holds { 1.0 } else { 0.0 }
+}

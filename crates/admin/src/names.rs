@@ -1,0 +1,91 @@
+//! Every metric, named once: `suimon_<noun>_<unit>`, or OpenTelemetry's HTTP name where one exists. Names never change meaning.
+
+use crate::text::{Kind, Metric};
+
+macro_rules! metrics {
+    ($($constant:ident = $kind:ident $name:literal, $help:literal;)+) => {
+        $(pub(crate) const $constant: Metric = Metric { name: $name, kind: Kind::$kind, help: $help };)+
+
+        /// Every metric there is.
+        #[cfg(test)]
+        pub(crate) const ALL: &[Metric] = &[$($constant,)+];
+    };
+}
+
+metrics! {
+    BUILD = Gauge "suimon_build_info", "Always 1; the version is in the label.";
+    UPTIME = Gauge "suimon_uptime_seconds", "Time since the start.";
+    READY = Gauge "suimon_ready", "1 if new visitors should be sent here, as /readyz says.";
+
+    // The whole gateway.
+    REQUESTS = Counter "suimon_requests_total", "Requests whose head was read, good or bad.";
+    BAD_REQUESTS = Counter "suimon_bad_requests_total", "Requests answered as bad by the gateway itself (status 4xx).";
+    UPSTREAM_ERRORS = Counter "suimon_upstream_errors_total", "Requests answered 502 to 504 because of the application or the way to it.";
+    REFUSALS = Counter "suimon_refusals_total", "Requests refused, by reason.";
+    CONNECTIONS_OPEN = Gauge "suimon_client_connections", "Client connections open now.";
+    CONNECTIONS = Counter "suimon_client_connections_total", "Client connections ever accepted.";
+    GONE_WAITING = Counter "suimon_clients_gone_while_waiting_total", "Clients that left while they waited to be let in.";
+    GHOSTS = Counter "suimon_ghosts_total", "Clients that left while the application worked for them.";
+    BUFFERED = Gauge "suimon_buffered_bytes", "Answers held for slow clients.";
+    WAITING = Gauge "suimon_waiting_requests", "Requests held waiting, all queues together.";
+    IN_FLIGHT = Gauge "suimon_in_flight_requests", "Requests in the application, all routes together.";
+    SESSIONS = Gauge "suimon_sessions", "Sessions remembered.";
+
+    // By route.
+    ACTIVE = Gauge "http_server_active_requests", "Requests whose client waits for an answer, in a queue or in the application.";
+    ROUTE_LIMIT = Gauge "suimon_route_limit_requests", "How many requests of the route may be in the application at once; absent where none is held.";
+    ROUTE_IN_FLIGHT = Gauge "suimon_route_in_flight_requests", "Requests of the route in the application.";
+    ROUTE_GHOSTS = Gauge "suimon_route_ghost_requests", "Of these, requests whose client has gone.";
+    ROUTE_WAITING = Gauge "suimon_route_waiting_requests", "Requests waiting in the route's queue.";
+    ROUTE_OFFERED = Counter "suimon_route_offered_requests_total", "Requests that came; once ended, each is in suimon_route_ended_requests_total.";
+    ROUTE_ENDED = Counter "suimon_route_ended_requests_total", "What came of them: completed, failed, abandoned, refused.";
+    RESPONSES = Counter "suimon_responses_total", "Answers sent, by first digit of their status.";
+    WAIT_SECONDS = Histogram "suimon_wait_seconds", "Time held waiting, of requests that were.";
+    ADDED_SECONDS = Histogram "suimon_added_seconds", "Time the gateway itself added, less waiting and application.";
+    UPSTREAM_SECONDS = Histogram "http_client_request_duration_seconds", "Time from sending a request to the application until it was done.";
+
+    // By kind of session.
+    KIND_OPEN = Gauge "suimon_kind_open", "1 while newcomers pass without being held back.";
+    KIND_INTERVAL = Gauge "suimon_kind_interval_seconds", "Time between two session starts; 0 while open.";
+    KIND_WAITING = Gauge "suimon_kind_waiting_sessions", "Newcomers waiting to begin.";
+    KIND_ACTIVE = Gauge "suimon_kind_active_sessions", "Sessions under way.";
+    KIND_ADMITTED = Counter "suimon_kind_admitted_sessions_total", "Sessions let in.";
+    KIND_REFUSED = Counter "suimon_kind_refused_sessions_total", "Newcomers told to come back later.";
+    KIND_WAIT = Gauge "suimon_kind_predicted_wait_seconds", "Time a newcomer arriving now would wait.";
+    KIND_PATIENCE = Gauge "suimon_kind_patience_seconds", "How long visitors are taken to wait; source: declared, learned or assumed.";
+
+    // By node of the application.
+    NODE_UP = Gauge "suimon_node_up", "1 if the node is sent new requests.";
+    NODE_IN_FLIGHT = Gauge "suimon_node_in_flight_requests", "Requests at the node.";
+    NODE_PICKED = Counter "suimon_node_picked_requests_total", "Requests the node was picked for.";
+    NODE_CONNECTIONS = Gauge "suimon_node_connections", "Connections kept open to the node.";
+
+    // The process, by the names Prometheus' own clients use.
+    CPU = Counter "process_cpu_seconds_total", "Processor time used, user and system.";
+    MEMORY = Gauge "process_resident_memory_bytes", "Memory in use.";
+    OPEN_FILES = Gauge "process_open_fds", "File descriptors open.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_told_once_and_in_the_agreed_form() {
+        let mut names: Vec<&str> = ALL.iter().map(|metric| metric.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+        for metric in ALL {
+            assert!(metric.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{}", metric.name);
+            assert!(
+                ["suimon_", "http_", "process_"].iter().any(|prefix| metric.name.starts_with(prefix)),
+                "{}",
+                metric.name
+            );
+            assert_eq!(metric.kind == Kind::Counter, metric.name.ends_with("_total"), "{}", metric.name);
+            assert!(metric.kind != Kind::Histogram || metric.name.ends_with("_seconds"), "{}", metric.name);
+            assert!(metric.help.ends_with('.') && !metric.help.contains('\n'), "{}", metric.name);
+        }
+    }
+}

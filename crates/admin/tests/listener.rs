@@ -1,0 +1,250 @@
+//! The operator's listener over real sockets.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use suimon_admin::{Params, Source, State, serve};
+use suimon_gate::{Counts, KindView, Mode, RouteView, Snapshot};
+use suimon_model::{Instant, NodeId, Quantity, Reason, Record, RouteId, Signals, Subject};
+use suimon_proxy::upstream::UpstreamNodeView;
+use suimon_proxy::{RouteReport, View};
+use tokio::net::TcpListener;
+
+/// A gateway that always shows the same.
+#[derive(Default)]
+struct Fixed {
+    draining: AtomicBool,
+    node_down: AtomicBool,
+}
+
+impl Source for Fixed {
+    fn view(&self) -> View {
+        let gate = RouteView {
+            mode: Mode::Enforce,
+            limit: Some(3),
+            in_flight: 3,
+            ghosts: 1,
+            waiting: 7,
+            counts: Counts { offered: 110, completed: 90, failed: 2, abandoned: 5, refused: 3 },
+            ..RouteView::default()
+        };
+        let mut search = RouteReport {
+            name: "GET /search/\"x\"".to_string(),
+            id: Some(RouteId(1)),
+            statuses: [0, 90, 0, 0, 2],
+            gate,
+            ..RouteReport::default()
+        };
+        search.upstream.counts[10] = 92;
+        search.upstream.sum_seconds = 7.5;
+        let record = Record {
+            at: Instant::from_nanos(5_000_000_000),
+            subject: Subject::Route(RouteId(1)),
+            quantity: Quantity::Limit,
+            old: f64::INFINITY,
+            new: 3.0,
+            reason: Reason::TrialBetter,
+            signals: Signals::none().with("gain", 0.12),
+        };
+        View {
+            uptime: Duration::from_secs(12),
+            connections_open: 8,
+            connections: 40,
+            requests: 120,
+            faults: 1,
+            upstream_errors: 2,
+            gone_while_waiting: 4,
+            ghosts: 1,
+            buffered_bytes: 0,
+            refusals: vec![(Reason::WaitTooLong, 3)],
+            routes: vec![
+                RouteReport { name: "other".into(), id: Some(RouteId(0)), ..RouteReport::default() },
+                search,
+            ],
+            ungated: RouteReport { name: "ungated".into(), ..RouteReport::default() },
+            kinds: vec![("visit".into(), KindView { patience_source: "learned", ..KindView::default() })],
+            gate: Snapshot {
+                routes: vec![],
+                kinds: vec![],
+                waiting: 7,
+                in_flight: 3,
+                sessions: 20,
+                records: vec![record],
+                probing: Some(RouteId(1)),
+            },
+        }
+    }
+
+    fn nodes(&self) -> Vec<UpstreamNodeView> {
+        let down = self.node_down.load(Relaxed);
+        vec![UpstreamNodeView {
+            node: NodeId(0),
+            address: "http://127.0.0.1:8080".into(),
+            status: if down { "down" } else { "up" },
+            reason: if down { "checks_failed" } else { "checks_passed" },
+            explanation: if down { "health checks fail" } else { "health checks pass" },
+            for_the_last: Duration::from_secs(3),
+            ejected_for: None,
+            in_flight: 3,
+            picked: 100,
+            failures_in_a_row: 0,
+            connections: 5,
+        }]
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.load(Relaxed)
+    }
+}
+
+async fn start() -> (SocketAddr, Arc<Fixed>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let source = Arc::new(Fixed::default());
+    let params = Params { hosts: vec!["gate.internal".into()], version: "9.9.9".into() };
+    tokio::spawn(serve(listener, params, Arc::clone(&source) as Arc<dyn Source>, std::future::pending()));
+    (address, source)
+}
+
+/// Returns status and whole answer of a request with these lines of head.
+async fn ask(address: SocketAddr, head: String) -> (u16, String) {
+    tokio::task::spawn_blocking(move || {
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(stream, "{head}Connection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, answer)
+    })
+    .await
+    .unwrap()
+}
+
+async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    ask(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n")).await
+}
+
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").unwrap().1
+}
+
+#[tokio::test]
+async fn the_state_reads_back_as_it_was() {
+    let (address, _) = start().await;
+    let (status, answer) = get(address, "/api/state").await;
+    assert_eq!(status, 200);
+    let state: State = serde_json::from_str(body(&answer)).unwrap();
+    assert_eq!(state.version, "9.9.9");
+    assert!(state.ready);
+    assert_eq!(state.probing.as_deref(), Some("GET /search/\"x\""));
+    let search = &state.routes[1];
+    assert_eq!((search.limit, search.in_flight, search.waiting, search.offered), (Some(3), 3, 7, 110));
+    assert_eq!(search.statuses.get("2xx"), Some(&90));
+    assert!(search.upstream.p99.is_some() && search.waited.p99.is_none());
+    let decision = &state.decisions[0];
+    assert_eq!((decision.reason.as_str(), decision.old, decision.new), ("trial_better", None, Some(3.0)));
+    assert!(decision.explanation.contains("more useful work"));
+    assert_eq!(decision.signals.get("gain"), Some(&Some(0.12)));
+    assert!(answer.to_ascii_lowercase().contains("cache-control: no-store"));
+}
+
+#[tokio::test]
+async fn metrics_are_in_the_form_prometheus_reads() {
+    let (address, _) = start().await;
+    let (status, answer) = get(address, "/metrics").await;
+    assert_eq!(status, 200);
+    assert!(answer.contains("text/plain; version=0.0.4"));
+    let text = body(&answer);
+    for line in [
+        r#"suimon_build_info{version="9.9.9"} 1"#,
+        r#"suimon_route_limit_requests{route="GET /search/\"x\""} 3"#,
+        r#"http_server_active_requests{http_request_method="GET",http_route="/search/\"x\""} 9"#,
+        r#"suimon_refusals_total{reason="wait_too_long"} 3"#,
+        r#"suimon_route_ended_requests_total{route="GET /search/\"x\"",outcome="abandoned"} 5"#,
+        r#"http_client_request_duration_seconds_count{http_request_method="GET",http_route="/search/\"x\""} 92"#,
+        r#"suimon_node_up{node="http://127.0.0.1:8080"} 1"#,
+        "suimon_ready 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    // Every number belongs to the family announced last, and every family is announced once.
+    let mut announced = Vec::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            announced.push(rest.split(' ').next().unwrap());
+        } else if !line.starts_with('#') {
+            let family = announced.last().unwrap();
+            assert!(line.starts_with(family), "{line} under {family}");
+            line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
+        }
+    }
+    let count = announced.len();
+    announced.sort_unstable();
+    announced.dedup();
+    assert_eq!(announced.len(), count);
+}
+
+#[tokio::test]
+async fn readiness_ends_with_the_last_node_and_with_draining() {
+    let (address, source) = start().await;
+    assert_eq!(get(address, "/readyz").await.0, 200);
+
+    source.node_down.store(true, Relaxed);
+    let (status, answer) = get(address, "/readyz").await;
+    assert_eq!(status, 503);
+    assert!(body(&answer).contains("http://127.0.0.1:8080 is down: health checks fail"), "{answer}");
+
+    source.node_down.store(false, Relaxed);
+    source.draining.store(true, Relaxed);
+    let (status, answer) = get(address, "/readyz").await;
+    assert_eq!(status, 503);
+    assert!(body(&answer).contains("shutting down"), "{answer}");
+    assert_eq!(get(address, "/healthz").await.0, 200);
+}
+
+#[tokio::test]
+async fn nothing_can_be_changed_from_here() {
+    let (address, _) = start().await;
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
+        let (status, answer) =
+            ask(address, format!("{method} /api/state HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n"))
+                .await;
+        assert_eq!(status, 405, "{method}");
+        assert!(answer.to_ascii_lowercase().contains("allow: get, head"), "{answer}");
+    }
+    assert_eq!(get(address, "/nowhere").await.0, 404);
+}
+
+#[tokio::test]
+async fn a_name_of_a_strangers_is_refused() {
+    let (address, _) = start().await;
+    let port = address.port();
+    for (host, wanted) in [
+        (format!("evil.example:{port}"), 421),
+        (format!("127.0.0.1.evil.example:{port}"), 421),
+        (format!("localhost:{port}"), 200),
+        (format!("gate.internal:{port}"), 200),
+    ] {
+        let (status, _) = ask(address, format!("GET /api/state HTTP/1.1\r\nHost: {host}\r\n")).await;
+        assert_eq!(status, wanted, "{host}");
+    }
+    let (status, _) =
+        ask(address, format!("GET /api/state HTTP/1.1\r\nHost: {address}\r\nHost: evil.example\r\n")).await;
+    assert_ne!(status, 200);
+}
+
+#[tokio::test]
+async fn connections_held_open_do_not_lock_others_out_for_ever() {
+    let (address, _) = start().await;
+    let held: Vec<TcpStream> =
+        (0..suimon_admin::CONNECTIONS_MAX).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let asking = tokio::spawn(get_owned(address));
+    drop(held);
+    assert_eq!(asking.await.unwrap().0, 200);
+}
+
+async fn get_owned(address: SocketAddr) -> (u16, String) {
+    get(address, "/healthz").await
+}
