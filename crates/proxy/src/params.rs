@@ -2,6 +2,7 @@
 //!
 //! Whoever reads settings fills these in. Nothing here opens, reads or binds anything.
 
+use crate::upstream::UpstreamParams;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub struct Params {
     pub on_abandon: OnAbandon,
     /// Whether requests to the application carry `Via: 1.1 suimon` (HTTP/2: `2.0`).
     pub via: bool,
+    /// The application's nodes and how they are spoken to.
+    pub upstream: UpstreamParams,
     /// The gate's own parameters.
     pub gate: suimon_gate::Params,
 }

@@ -1,0 +1,307 @@
+//! The body of an answer on its way to the client, so that a slow client does not hold a slot.
+//!
+//! A response that is small, or there at once, is taken whole before its head goes out: no task, no second wake-up,
+//! and the slot is free. A longer one is read by a task of its own, as fast as the application gives it, into a
+//! bounded queue that the client's connection empties at its own pace; past the bound the application has to wait.
+//! A stream that never ends (server-sent events, a switched protocol) is passed through and held by nobody.
+
+use crate::exchange;
+use crate::upstream::{BoxError, UpstreamBody, UpstreamError};
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use suimon_model::Failure;
+
+/// The body of an answer.
+pub(crate) struct AnswerBody {
+    source: Source,
+    /// Let go of when the answer is complete or given up.
+    _until_done: Option<crate::connection::Busy>,
+}
+
+enum Source {
+    /// All of it.
+    Whole { first: Option<Bytes>, rest: VecDeque<Frame<Bytes>> },
+    /// A queue that a task fills.
+    Queued(Reader),
+    /// As it comes.
+    Passing(Box<UpstreamBody>),
+}
+
+impl AnswerBody {
+    /// Returns a body that is all there.
+    pub(crate) fn whole(first: Option<Bytes>, rest: VecDeque<Frame<Bytes>>) -> Self {
+        AnswerBody { source: Source::Whole { first, rest }, _until_done: None }
+    }
+
+    /// Returns a body of one piece.
+    pub(crate) fn text(text: String) -> Self {
+        AnswerBody::whole(Some(Bytes::from(text)), VecDeque::new())
+    }
+
+    /// Returns a body of nothing.
+    pub(crate) fn empty() -> Self {
+        AnswerBody::whole(None, VecDeque::new())
+    }
+
+    /// Returns the body that `reader` takes out of its queue.
+    pub(crate) fn queued(reader: Reader) -> Self {
+        AnswerBody { source: Source::Queued(reader), _until_done: None }
+    }
+
+    /// Returns a body passed through as it comes.
+    pub(crate) fn passing(body: UpstreamBody) -> Self {
+        AnswerBody { source: Source::Passing(Box::new(body)), _until_done: None }
+    }
+
+    /// Keeps `busy` until the body is complete or given up.
+    pub(crate) fn keeping(mut self, busy: crate::connection::Busy) -> Self {
+        self._until_done = Some(busy);
+        self
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut self.source {
+            Source::Whole { first, rest } => {
+                let frame = first.take().map(Frame::data).or_else(|| rest.pop_front());
+                Poll::Ready(frame.map(Ok))
+            }
+            Source::Queued(reader) => reader.poll_frame(cx),
+            Source::Passing(body) => Pin::new(body.as_mut())
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Whole { first, rest } => first.is_none() && rest.is_empty(),
+            Source::Queued(_) => false,
+            Source::Passing(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Whole { first, rest } => {
+                let of = |bytes: &Bytes| bytes.len() as u64;
+                let rest: u64 = rest.iter().filter_map(Frame::data_ref).map(of).sum();
+                SizeHint::with_exact(first.as_ref().map_or(0, of) + rest)
+            }
+            // A declared length stays in the head, which says it better.
+            Source::Queued(_) => SizeHint::default(),
+            Source::Passing(body) => body.size_hint(),
+        }
+    }
+}
+
+/// Bytes held for slow clients, all responses together.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    held: AtomicUsize,
+    max: usize,
+}
+
+impl Budget {
+    /// Returns the budget of `max` bytes.
+    pub(crate) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Budget { held: AtomicUsize::new(0), max })
+    }
+
+    /// Returns the bytes held now.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Relaxed)
+    }
+}
+
+/// The end of a queue that a task fills from the application.
+#[derive(Debug)]
+pub(crate) struct Writer(Arc<Queue>);
+
+/// The end of a queue that the client's connection empties.
+#[derive(Debug)]
+pub(crate) struct Reader(Arc<Queue>);
+
+#[derive(Debug)]
+struct Queue {
+    budget: Arc<Budget>,
+    bytes_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default, Debug)]
+struct State {
+    frames: VecDeque<Frame<Bytes>>,
+    bytes: usize,
+    end: Option<Result<(), UpstreamError>>,
+    reader_gone: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+/// What a task that fills a queue should do next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Go on; a frame was taken over.
+    Moved,
+    /// The application is done, or failed in this way.
+    Done(Option<Failure>),
+    /// The client has gone.
+    ReaderGone,
+}
+
+/// Returns the two ends of a queue of at most `bytes_max` bytes. One frame is always taken, however long.
+pub(crate) fn queue(budget: Arc<Budget>, bytes_max: usize) -> (Writer, Reader) {
+    let queue = Arc::new(Queue { budget, bytes_max, state: Mutex::default() });
+    (Writer(Arc::clone(&queue)), Reader(queue))
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, state: &mut State, frame: &Frame<Bytes>) {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        state.bytes -= bytes;
+        self.budget.held.fetch_sub(bytes, Relaxed);
+    }
+}
+
+impl Writer {
+    /// Puts in what is there already.
+    pub(crate) fn push(&self, frame: Frame<Bytes>) {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        let reader = {
+            let mut state = self.0.lock();
+            if state.reader_gone {
+                return;
+            }
+            state.bytes += bytes;
+            self.0.budget.held.fetch_add(bytes, Relaxed);
+            state.frames.push_back(frame);
+            state.reader.take()
+        };
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    /// Moves the next frame of `body` into the queue, once there is room.
+    pub(crate) fn poll_move(&self, cx: &mut Context<'_>, body: &mut UpstreamBody) -> Poll<Next> {
+        {
+            let mut state = self.0.lock();
+            if state.reader_gone {
+                return Poll::Ready(Next::ReaderGone);
+            }
+            // Registered also while the application is waited for: the client's leaving must be heard then, too.
+            match &mut state.writer {
+                Some(waker) => waker.clone_from(cx.waker()),
+                none => *none = Some(cx.waker().clone()),
+            }
+            let over = state.bytes >= self.0.bytes_max || self.0.budget.held() >= self.0.budget.max;
+            // Something of its own is always in there when a response waits, so its own reader will wake it.
+            if over && state.bytes > 0 {
+                return Poll::Pending;
+            }
+        }
+        let end = match Pin::new(body).poll_frame(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Some(Ok(frame))) => {
+                self.push(frame);
+                return Poll::Ready(Next::Moved);
+            }
+            Poll::Ready(Some(Err(error))) => Err(error),
+            Poll::Ready(None) => Ok(()),
+        };
+        let failure = end.as_ref().err().map(exchange::failure);
+        let reader = {
+            let mut state = self.0.lock();
+            state.end = Some(end);
+            state.reader.take()
+        };
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+        Poll::Ready(Next::Done(failure))
+    }
+}
+
+impl Reader {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let mut state = self.0.lock();
+        if let Some(frame) = state.frames.pop_front() {
+            self.0.take(&mut state, &frame);
+            let writer = state.writer.take();
+            drop(state);
+            if let Some(writer) = writer {
+                writer.wake();
+            }
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        match state.end.take() {
+            Some(Ok(())) => {
+                state.end = Some(Ok(()));
+                Poll::Ready(None)
+            }
+            Some(Err(error)) => Poll::Ready(Some(Err(error.into()))),
+            None => {
+                state.reader = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let writer = {
+            let mut state = self.0.lock();
+            state.reader_gone = true;
+            self.0.budget.held.fetch_sub(state.bytes, Relaxed);
+            state.bytes = 0;
+            state.frames.clear();
+            state.writer.take()
+        };
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(bytes: usize) -> Frame<Bytes> {
+        Frame::data(Bytes::from(vec![0; bytes]))
+    }
+
+    #[test]
+    fn the_budget_counts_what_is_held_and_nothing_else() {
+        let budget = Budget::new(100);
+        let (writer, mut reader) = queue(Arc::clone(&budget), 50);
+        writer.push(frame(30));
+        writer.push(frame(20));
+        assert_eq!(budget.held(), 50);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(matches!(reader.poll_frame(&mut cx), Poll::Ready(Some(Ok(_)))));
+        assert_eq!(budget.held(), 20);
+        drop(reader);
+        assert_eq!(budget.held(), 0);
+        writer.push(frame(9));
+        assert_eq!(budget.held(), 0, "nothing is held for a client that has gone");
+    }
+}

@@ -1,0 +1,90 @@
+//! What all requests of one client connection share.
+
+use crate::headers::Peer;
+use crate::telemetry::Telemetry;
+use crate::watch::Watch;
+use std::future::pending;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// One client connection. Lives as long as anybody works for it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    peer: Peer,
+    /// The socket, where a closed one is not noticed otherwise: HTTP/1.
+    watched: Option<RawFd>,
+    begun: AtomicU32,
+    done: AtomicU32,
+    telemetry: Arc<Telemetry>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Marks a request as under way until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Busy(Arc<Connection>);
+
+impl Connection {
+    /// Returns the connection of `peer`. `watched` is the socket of an HTTP/1 connection.
+    pub(crate) fn new(
+        peer: Peer,
+        watched: Option<RawFd>,
+        telemetry: Arc<Telemetry>,
+        permit: OwnedSemaphorePermit,
+    ) -> Arc<Self> {
+        telemetry.note_connection_opened();
+        let (begun, done) = (AtomicU32::new(0), AtomicU32::new(0));
+        Arc::new(Connection { peer, watched, begun, done, telemetry, _permit: permit })
+    }
+
+    /// Returns who is at the other end.
+    pub(crate) fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Takes note that a request is under way.
+    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
+        self.begun.fetch_add(1, Relaxed);
+        Busy(Arc::clone(self))
+    }
+
+    /// Returns how many requests have ended, answered or not. Wraps.
+    pub(crate) fn done(&self) -> u32 {
+        self.done.load(Relaxed)
+    }
+
+    /// Returns how many requests have begun. Wraps.
+    pub(crate) fn begun(&self) -> u32 {
+        self.begun.load(Relaxed)
+    }
+
+    /// Returns once the client is known to have closed the connection; the watch is armed `after` a while. Never returns
+    /// where the HTTP library notices by itself.
+    pub(crate) async fn closed(&self, after: Duration) {
+        let Some(socket) = self.watched else {
+            return pending().await;
+        };
+        if !after.is_zero() {
+            tokio::time::sleep(after).await;
+        }
+        match Watch::new(socket) {
+            Ok(watch) => watch.closed().await,
+            // Out of descriptors: the library still notices most clients that leave.
+            Err(_) => pending().await,
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.telemetry.note_connection_closed();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.done.fetch_add(1, Relaxed);
+    }
+}

@@ -1,0 +1,230 @@
+//! One exchange with the application, and what becomes of it when its client leaves.
+//!
+//! Dropped before its end, an exchange is work for nobody: by default it is read to its end all the same, its slot kept,
+//! because most applications go on regardless and their capacity is not free before they are done. Where the
+//! application does stop when the connection closes, it is cancelled.
+
+use crate::buffer::{Next, Writer};
+use crate::gatekeeper::Slot;
+use crate::params::OnAbandon;
+use crate::pipeline::Core;
+use crate::routes::RouteIndex;
+use crate::upstream::{Fault, Sending, UpstreamBody, UpstreamError};
+use bytes::Bytes;
+use http::response;
+use http_body::{Body, Frame};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+use suimon_model::{Ending, Failure};
+use tokio::runtime::Handle;
+
+/// A body of a declared length up to this many bytes is taken whole before its head goes out.
+const WHOLE_MAX: u64 = 64 << 10;
+
+/// An exchange under way.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    core: Arc<Core>,
+    phase: Phase,
+    /// `None`: ungated.
+    slot: Option<Slot>,
+    tally: Tally,
+}
+
+/// What is needed to count an exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tally {
+    pub(crate) sent: Instant,
+    pub(crate) route: Option<RouteIndex>,
+}
+
+enum Phase {
+    Sending(Sending),
+    Reading(UpstreamBody),
+    Over,
+}
+
+/// What was there of a body.
+#[derive(Debug)]
+pub(crate) enum Gathered {
+    /// All of it.
+    Whole { first: Option<Bytes>, rest: VecDeque<Frame<Bytes>> },
+    /// A part; the application has more to say.
+    More { first: Option<Bytes>, rest: VecDeque<Frame<Bytes>> },
+}
+
+impl Exchange {
+    /// Returns the exchange that begins with `sending` and holds `slot` while the application works.
+    pub(crate) fn new(core: Arc<Core>, sending: Sending, slot: Option<Slot>, tally: Tally) -> Self {
+        Exchange { core, phase: Phase::Sending(sending), slot, tally }
+    }
+
+    /// Returns whether there is no slot to give back.
+    pub(crate) fn is_ungated(&self) -> bool {
+        self.slot.is_none()
+    }
+
+    /// Waits for the head of the response. On an error the exchange is over and its slot given back.
+    pub(crate) async fn head(&mut self) -> Result<response::Parts, UpstreamError> {
+        let answered = match &mut self.phase {
+            Phase::Sending(sending) => sending.await,
+            Phase::Reading(_) | Phase::Over => unreachable!("the head is asked for once, at the beginning"),
+        };
+        match answered {
+            Ok(response) => {
+                let (head, body) = response.into_parts();
+                self.phase = Phase::Reading(body);
+                Ok(head)
+            }
+            Err(error) => {
+                self.settle(Ending::Failed(failure(&error)));
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes what is there of the body without waiting; a short one of declared length, all of it.
+    /// At most about `bytes_max` bytes. On an error the exchange is over and its slot given back.
+    pub(crate) async fn gather(&mut self, bytes_max: usize) -> Result<Gathered, UpstreamError> {
+        let gathered = {
+            let Phase::Reading(body) = &mut self.phase else {
+                unreachable!("the body comes after the head");
+            };
+            gather(body, bytes_max).await
+        };
+        if let Err(error) = &gathered {
+            self.settle(Ending::Failed(failure(error)));
+        }
+        gathered
+    }
+
+    /// Ends the exchange: the slot is given back. Returns the body, whatever is still to come of it.
+    pub(crate) fn release(mut self, ending: Ending) -> Option<UpstreamBody> {
+        let phase = std::mem::replace(&mut self.phase, Phase::Over);
+        self.settle(ending);
+        match phase {
+            Phase::Reading(body) => Some(body),
+            Phase::Sending(_) | Phase::Over => None,
+        }
+    }
+
+    /// Reads the rest of the body into `writer`, as fast as the application gives it and the queue takes it.
+    pub(crate) async fn pump(mut self, writer: Writer, ending: Ending) {
+        loop {
+            let next = {
+                let Phase::Reading(body) = &mut self.phase else { return };
+                poll_fn(|cx| writer.poll_move(cx, body)).await
+            };
+            match next {
+                Next::Moved => {}
+                Next::Done(failure) => return self.settle(failure.map_or(ending, Ending::Failed)),
+                // Dropping the exchange does what is to be done about it.
+                Next::ReaderGone => return,
+            }
+        }
+    }
+
+    fn settle(&mut self, ending: Ending) {
+        self.phase = Phase::Over;
+        self.core.telemetry.route(self.tally.route).served(self.tally.sent.elapsed());
+        if let Some(slot) = self.slot.take() {
+            slot.end(ending);
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Over);
+        if matches!(phase, Phase::Over) {
+            return;
+        }
+        // An ungated exchange holds nothing that would be worth finishing it for.
+        let Some(slot) = self.slot.take() else {
+            return;
+        };
+        self.core.telemetry.note_ghost();
+        match (self.core.on_abandon, Handle::try_current()) {
+            (OnAbandon::Finish, Ok(runtime)) => {
+                slot.depart();
+                runtime.spawn(finish(phase, slot));
+            }
+            // First the connection to the application, then the slot: never more in there than the limit.
+            _ => {
+                drop(phase);
+                slot.end(Ending::Abandoned);
+            }
+        }
+    }
+}
+
+/// Reads an exchange to its end for nobody.
+async fn finish(phase: Phase, slot: Slot) {
+    let body = match phase {
+        Phase::Sending(sending) => sending.await.ok().map(http::Response::into_body),
+        Phase::Reading(body) => Some(body),
+        Phase::Over => None,
+    };
+    if let Some(mut body) = body {
+        // A broken connection is an end, too. The upstream's own time limits bound all of this.
+        while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
+    }
+    slot.end(Ending::Abandoned);
+}
+
+async fn gather(body: &mut UpstreamBody, bytes_max: usize) -> Result<Gathered, UpstreamError> {
+    let declared = body.size_hint().exact();
+    let wait_for_all = declared.is_some_and(|length| length <= WHOLE_MAX);
+    let mut bytes = 0;
+    let mut first = None;
+    let mut rest = VecDeque::new();
+    let is_whole = loop {
+        if body.is_end_stream() {
+            break true;
+        }
+        if bytes >= bytes_max {
+            break false;
+        }
+        let frame = poll_fn(|cx| match Pin::new(&mut *body).poll_frame(cx) {
+            Poll::Pending if !wait_for_all => Poll::Ready(None),
+            polled => polled.map(Some),
+        });
+        match frame.await {
+            None => break false,
+            Some(None) => break true,
+            Some(Some(Ok(frame))) => {
+                bytes += frame.data_ref().map_or(0, Bytes::len);
+                match frame.into_data() {
+                    Ok(data) if first.is_none() && rest.is_empty() => first = Some(data),
+                    Ok(data) => rest.push_back(Frame::data(data)),
+                    Err(other) => rest.push_back(other),
+                }
+            }
+            Some(Some(Err(error))) => return Err(error),
+        }
+    };
+    Ok(if is_whole { Gathered::Whole { first, rest } } else { Gathered::More { first, rest } })
+}
+
+/// Returns what the gate is told of an error.
+pub(crate) fn failure(error: &UpstreamError) -> Failure {
+    match error.fault() {
+        Fault::Client => Failure::BadRequest,
+        _ if error.kind().is_timeout() => Failure::Timeout,
+        _ => Failure::Connection,
+    }
+}
+
+impl std::fmt::Debug for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Phase::Sending(_) => "Sending",
+            Phase::Reading(_) => "Reading",
+            Phase::Over => "Over",
+        })
+    }
+}

@@ -1,0 +1,301 @@
+//! The shell around the gate: its clock, its lock, and the futures that wait for its word.
+//!
+//! The gate decides in well under a microsecond, so a plain mutex is held just for that and never across an await.
+//! Whoever waits holds a [`Waiting`]; whoever is in the application holds a [`Slot`]. Both are guards: a future that
+//! is dropped settles what it held, and no path leaks a slot.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use suimon_gate::{Arrival, Gate, KindParams, Mode, Output, Params, Refusal, Snapshot, Start, Token};
+use suimon_model::{Ending, Instant, KindId, RequestId, RouteId, SessionId};
+use tokio::sync::{Notify, oneshot};
+
+/// The longest the gate is left alone. Also keeps the runtime's timer from being rearmed for each request.
+const TICK: Duration = Duration::from_millis(20);
+
+/// The gate and everybody who waits for it.
+#[derive(Debug)]
+pub(crate) struct Gatekeeper {
+    clock: Clock,
+    inner: Mutex<Inner>,
+    /// Wakes the ticker before the time it has set itself.
+    earlier: Notify,
+    /// What the ticker has set itself, in nanoseconds since the origin.
+    armed: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Inner {
+    gate: Gate,
+    /// Bounded by the gate's `waiting_max`.
+    waiters: HashMap<RequestId, oneshot::Sender<Verdict>>,
+}
+
+/// Turns the system's clock into the gate's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    origin: std::time::Instant,
+}
+
+#[derive(Debug)]
+enum Verdict {
+    Start(Start),
+    Refuse(Refusal),
+}
+
+/// What becomes of a request that has come.
+#[derive(Debug)]
+pub(crate) enum Arrived {
+    /// It may go to the application now.
+    Admitted(Admission),
+    /// It is to be refused.
+    Refused(Refusal),
+    /// It waits.
+    Waiting(Waiting),
+}
+
+/// A request that may go to the application.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    pub(crate) slot: Slot,
+    pub(crate) session: Option<(KindId, SessionId)>,
+    pub(crate) lease_due: bool,
+    pub(crate) waited: Duration,
+}
+
+/// A request in a queue of the gate. Dropped, it leaves the queue.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    keeper: Arc<Gatekeeper>,
+    request: RequestId,
+    verdict: oneshot::Receiver<Verdict>,
+    settled: bool,
+}
+
+/// The right to be in the application. Dropped, it ends as abandoned.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    keeper: Arc<Gatekeeper>,
+    token: Option<Token>,
+}
+
+impl Clock {
+    /// Returns the clock whose origin is now.
+    pub(crate) fn new() -> Self {
+        Clock { origin: std::time::Instant::now() }
+    }
+
+    /// Returns the time as the pure rooms see it.
+    pub(crate) fn now(self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Returns the time since the origin.
+    pub(crate) fn elapsed(self) -> Duration {
+        self.origin.elapsed()
+    }
+}
+
+impl Gatekeeper {
+    /// Returns the keeper of a gate that knows no routes and no kinds yet.
+    pub(crate) fn new(params: Params) -> Arc<Self> {
+        let clock = Clock::new();
+        let gate = Gate::new(params, clock.now());
+        Arc::new(Gatekeeper {
+            clock,
+            inner: Mutex::new(Inner { gate, waiters: HashMap::new() }),
+            earlier: Notify::new(),
+            armed: AtomicU64::new(0),
+        })
+    }
+
+    /// Returns the clock the gate goes by.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Declares a route.
+    pub(crate) fn declare_route(&self, mode: Mode) -> RouteId {
+        let now = self.clock.now();
+        self.lock().gate.declare_route(now, mode)
+    }
+
+    /// Declares a kind of session.
+    pub(crate) fn declare_kind(&self, params: KindParams) -> KindId {
+        let now = self.clock.now();
+        self.lock().gate.declare_kind(now, params)
+    }
+
+    /// Takes in a request.
+    pub(crate) fn arrive(self: &Arc<Self>, arrival: Arrival) -> Arrived {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        let request = inner.gate.handle_arrival(now, arrival);
+        let verdict = inner.settle(now, Some(request));
+        let arrived = match verdict {
+            Some(Verdict::Start(start)) => Arrived::Admitted(self.admission(start)),
+            Some(Verdict::Refuse(refusal)) => Arrived::Refused(refusal),
+            None => {
+                let (sender, verdict) = oneshot::channel();
+                inner.waiters.insert(request, sender);
+                Arrived::Waiting(Waiting { keeper: Arc::clone(self), request, verdict, settled: false })
+            }
+        };
+        self.rearm(inner);
+        arrived
+    }
+
+    /// Returns everything that can be seen of the gate.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let now = self.clock.now();
+        self.lock().gate.snapshot(now)
+    }
+
+    /// Begins to refuse newcomers.
+    pub(crate) fn drain(&self) {
+        self.with_gate(Gate::drain);
+    }
+
+    /// Calls the gate whenever it has asked for it. Never returns.
+    pub(crate) async fn tick(&self) {
+        loop {
+            let now = self.clock.now();
+            let latest = now + TICK;
+            let due = {
+                let mut inner = self.lock();
+                inner.gate.handle_timeout(now);
+                inner.settle(now, None);
+                inner.gate.poll_timeout().map_or(latest, |due| due.min(latest))
+            };
+            self.armed.store(due.as_nanos(), Relaxed);
+            let pause = due.since(now);
+            if pause.is_zero() {
+                // Due already: let others at the lock first.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let _ = tokio::time::timeout(pause, self.earlier.notified()).await;
+        }
+    }
+
+    fn with_gate(&self, act: impl FnOnce(&mut Gate, Instant)) {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        act(&mut inner.gate, now);
+        inner.settle(now, None);
+        self.rearm(inner);
+    }
+
+    /// Lets go of the lock, and wakes the ticker if the gate wants to be called before the ticker would.
+    fn rearm(&self, inner: MutexGuard<'_, Inner>) {
+        let due = inner.gate.poll_timeout();
+        drop(inner);
+        if due.is_some_and(|due| due.as_nanos() < self.armed.load(Relaxed)) {
+            self.earlier.notify_one();
+        }
+    }
+
+    fn admission(self: &Arc<Self>, start: Start) -> Admission {
+        let Start { request: _, token, session, lease_due, waited } = start;
+        let slot = Slot { keeper: Arc::clone(self), token: Some(token) };
+        Admission { slot, session, lease_due, waited }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // After a panic inside the gate its numbers may be off; refusing everybody for ever would be worse.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Does what the gate wants done. Returns the verdict on `own`, if there is one among it.
+    fn settle(&mut self, now: Instant, own: Option<RequestId>) -> Option<Verdict> {
+        let mut verdict_on_own = None;
+        while let Some(output) = self.gate.poll_output() {
+            let (request, verdict) = match output {
+                Output::Start(start) => (start.request, Verdict::Start(start)),
+                Output::Refuse(refusal) => (refusal.request, Verdict::Refuse(refusal)),
+                Output::Decided(record) => {
+                    tracing::debug!(?record, reason = record.reason.code(), "decided");
+                    continue;
+                }
+            };
+            if own == Some(request) {
+                verdict_on_own = Some(verdict);
+                continue;
+            }
+            let unheard = match self.waiters.remove(&request) {
+                Some(waiter) => waiter.send(verdict).err(),
+                None => Some(verdict),
+            };
+            // Its client left at this very moment: the slot goes to the next.
+            if let Some(Verdict::Start(start)) = unheard {
+                self.gate.handle_end(now, start.token, Ending::Abandoned);
+            }
+        }
+        verdict_on_own
+    }
+}
+
+impl Waiting {
+    /// Waits for the gate's word. May be dropped and called again.
+    pub(crate) async fn verdict(&mut self) -> Result<Admission, Refusal> {
+        let verdict = (&mut self.verdict).await;
+        self.settled = true;
+        match verdict {
+            Ok(Verdict::Start(start)) => Ok(self.keeper.admission(start)),
+            Ok(Verdict::Refuse(refusal)) => Err(refusal),
+            // The sender goes only with a verdict or with the keeper, of which we hold a share.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        let request = self.request;
+        let now = self.keeper.clock.now();
+        let mut inner = self.keeper.lock();
+        inner.waiters.remove(&request);
+        // Under the lock no verdict can be on its way any more: either it is here, or it never comes.
+        match self.verdict.try_recv() {
+            Ok(Verdict::Start(start)) => inner.gate.handle_end(now, start.token, Ending::Abandoned),
+            Ok(Verdict::Refuse(_)) => {}
+            Err(_) => inner.gate.handle_departure(now, request),
+        }
+        inner.settle(now, None);
+        self.keeper.rearm(inner);
+    }
+}
+
+impl Slot {
+    /// Gives the slot back.
+    pub(crate) fn end(mut self, ending: Ending) {
+        self.settle(ending);
+    }
+
+    /// Takes note that the client has gone; the slot stays taken, by work for nobody.
+    pub(crate) fn depart(&self) {
+        if let Some(token) = &self.token {
+            let request = token.request();
+            self.keeper.with_gate(|gate, now| gate.handle_departure(now, request));
+        }
+    }
+
+    fn settle(&mut self, ending: Ending) {
+        if let Some(token) = self.token.take() {
+            self.keeper.with_gate(|gate, now| gate.handle_end(now, token, ending));
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.settle(Ending::Abandoned);
+    }
+}

@@ -1,0 +1,363 @@
+//! Header hygiene: what belongs to one connection stays on it, and what says who the client is, we say.
+//!
+//! Order matters. First everything the client's connection owns goes, including whatever `Connection` names; only
+//! then are our own headers set, so that no `Connection: x-forwarded-for` can take them away again.
+
+use crate::params::Network;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, COOKIE, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use http::{Request, Uri, Version, request};
+use std::net::IpAddr;
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Headers that only we may send to the application begin with this.
+const OWN_PREFIX: &str = "suimon-";
+
+/// Headers that hold for one connection only, beside those that `Connection` names.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Who a connection's requests come from, as the application is told. Made once a connection.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    address: HeaderValue,
+    forwarded: HeaderValue,
+    is_tls: bool,
+    is_trusted: bool,
+}
+
+impl Peer {
+    /// Returns the peer at `address`, believed about others if one of `trusted` contains it.
+    pub(crate) fn new(address: IpAddr, is_tls: bool, trusted: &[Network]) -> Self {
+        let address = address.to_canonical();
+        let scheme = if is_tls { "https" } else { "http" };
+        let node = match address {
+            IpAddr::V4(v4) => v4.to_string(),
+            IpAddr::V6(v6) => format!("\"[{v6}]\""),
+        };
+        let value =
+            |text: String| HeaderValue::try_from(text).expect("addresses and schemes are visible ASCII");
+        Peer {
+            address: value(address.to_string()),
+            forwarded: value(format!("for={node};proto={scheme}")),
+            is_tls,
+            is_trusted: trusted.iter().any(|network| network.contains(address)),
+        }
+    }
+
+    /// Returns whether the client's own connection is encrypted, as far as can be known.
+    pub(crate) fn is_secure(&self, headers: &HeaderMap) -> bool {
+        let forwarded = headers.get(X_FORWARDED_PROTO).filter(|_| self.is_trusted);
+        forwarded.map_or(self.is_tls, |proto| proto.as_bytes().eq_ignore_ascii_case(b"https"))
+    }
+}
+
+impl Network {
+    /// Returns whether `address` lies in the range. An IPv4 address mapped into IPv6 counts as the IPv4 address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address.to_canonical(), address.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                let shift = 32u32.saturating_sub(u32::from(self.prefix));
+                (u32::from(own) ^ u32::from(other)).checked_shr(shift).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                let shift = 128u32.saturating_sub(u32::from(self.prefix));
+                (u128::from(own) ^ u128::from(other)).checked_shr(shift).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Makes the head of a validated request fit for the application: nothing of the client's connection, nothing forged.
+///
+/// With `upgrade`, the request asks the application to switch to WebSocket, and the two headers of that are kept.
+pub(crate) fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: bool, via: bool) {
+    let version = parts.version;
+    own_host(parts);
+    let headers = &mut parts.headers;
+    strip_hop_by_hop(headers);
+    strip_own(headers);
+    if version == Version::HTTP_2 {
+        join_cookies(headers);
+    }
+    forward(headers, peer);
+    if upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    }
+    if via {
+        let received = if version == Version::HTTP_2 { "2.0 suimon" } else { "1.1 suimon" };
+        headers.append(VIA, HeaderValue::from_static(received));
+    }
+}
+
+/// Takes what holds for the application's connection only out of a response's head.
+pub(crate) fn prepare_response(headers: &mut HeaderMap, upgrade: bool) {
+    strip_hop_by_hop(headers);
+    if upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    }
+}
+
+/// Returns whether a request asks to switch to WebSocket.
+pub(crate) fn asks_for_websocket<B>(request: &Request<B>) -> bool {
+    let Some(upgrade) = request.headers().get(UPGRADE) else {
+        return false;
+    };
+    request.version() == Version::HTTP_11
+        && request.method() == http::Method::GET
+        && upgrade.as_bytes().eq_ignore_ascii_case(b"websocket")
+        && list(request.headers(), &CONNECTION).any(|option| option.eq_ignore_ascii_case("upgrade"))
+}
+
+/// Returns the items of a comma-separated header, all of its lines together.
+pub(crate) fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// Moves the host from the target, where HTTP/2 and absolute targets carry it, into `Host`.
+fn own_host(parts: &mut request::Parts) {
+    let Some(authority) = parts.uri.authority() else {
+        return;
+    };
+    if !parts.headers.contains_key(HOST)
+        && let Ok(host) = HeaderValue::try_from(authority.as_str())
+    {
+        parts.headers.insert(HOST, host);
+    }
+    let target = parts.uri.path_and_query().cloned();
+    parts.uri = target.map_or_else(|| Uri::from_static("/"), Uri::from);
+}
+
+fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    if headers.contains_key(CONNECTION) {
+        let named: Vec<HeaderName> = list(headers, &CONNECTION)
+            .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
+            // What frames or addresses the message holds from end to end, whatever the client says.
+            .filter(|name| *name != HOST && *name != CONTENT_LENGTH)
+            .collect();
+        for name in named {
+            headers.remove(name);
+        }
+        headers.remove(CONNECTION);
+    }
+    for name in &HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+fn strip_own(headers: &mut HeaderMap) {
+    if headers.keys().any(|name| name.as_str().starts_with(OWN_PREFIX)) {
+        let own: Vec<HeaderName> =
+            headers.keys().filter(|name| name.as_str().starts_with(OWN_PREFIX)).cloned().collect();
+        for name in own {
+            headers.remove(name);
+        }
+    }
+}
+
+/// HTTP/2 may split cookies into several headers; before HTTP/2 there is one (RFC 9113, 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut cookies = headers.get_all(COOKIE).iter();
+    if let (Some(first), Some(second)) = (cookies.next(), cookies.next()) {
+        let mut joined = first.as_bytes().to_vec();
+        for cookie in std::iter::once(second).chain(cookies) {
+            joined.extend_from_slice(b"; ");
+            joined.extend_from_slice(cookie.as_bytes());
+        }
+        if let Ok(joined) = HeaderValue::from_maybe_shared(bytes::Bytes::from(joined)) {
+            headers.insert(COOKIE, joined);
+        }
+    }
+}
+
+fn forward(headers: &mut HeaderMap, peer: &Peer) {
+    if peer.is_trusted {
+        append_to_list(headers, X_FORWARDED_FOR, &peer.address);
+        append_to_list(headers, FORWARDED, &peer.forwarded);
+    } else {
+        headers.insert(X_FORWARDED_FOR, peer.address.clone());
+        headers.insert(FORWARDED, peer.forwarded.clone());
+    }
+    if !peer.is_trusted || !headers.contains_key(X_FORWARDED_PROTO) {
+        let scheme = if peer.is_tls { "https" } else { "http" };
+        headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
+    }
+    if (!peer.is_trusted || !headers.contains_key(X_FORWARDED_HOST))
+        && let Some(host) = headers.get(HOST).cloned()
+    {
+        headers.insert(X_FORWARDED_HOST, host);
+    }
+}
+
+fn append_to_list(headers: &mut HeaderMap, name: HeaderName, value: &HeaderValue) {
+    let mut items: Vec<u8> = Vec::new();
+    for line in headers.get_all(&name) {
+        items.extend_from_slice(line.as_bytes());
+        items.extend_from_slice(b", ");
+    }
+    items.extend_from_slice(value.as_bytes());
+    if let Ok(items) = HeaderValue::from_maybe_shared(bytes::Bytes::from(items)) {
+        headers.insert(name, items);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(version: Version, peer: &Peer, headers: &[(&'static str, &'static str)]) -> request::Parts {
+        let mut parts = Request::builder().version(version).uri("/x?y").body(()).unwrap().into_parts().0;
+        for (name, value) in headers {
+            parts.headers.append(*name, HeaderValue::from_static(value));
+        }
+        prepare_request(&mut parts, peer, false, false);
+        parts
+    }
+
+    fn stranger() -> Peer {
+        Peer::new("192.0.2.7".parse().unwrap(), false, &[])
+    }
+
+    fn balancer() -> Peer {
+        let trusted = [Network { address: "10.0.0.0".parse().unwrap(), prefix: 8 }];
+        Peer::new("10.1.2.3".parse().unwrap(), false, &trusted)
+    }
+
+    fn all(parts: &request::Parts, name: &str) -> Vec<String> {
+        parts.headers.get_all(name).iter().map(|v| v.to_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn what_the_connection_owns_stays_on_it() {
+        let parts = prepared(
+            Version::HTTP_11,
+            &stranger(),
+            &[
+                ("host", "a"),
+                ("connection", "keep-alive, X-Secret"),
+                ("connection", "x-other,host, content-length"),
+                ("content-length", "3"),
+                ("x-secret", "1"),
+                ("x-other", "1"),
+                ("keep-alive", "timeout=5"),
+                ("te", "trailers"),
+                ("proxy-authorization", "Basic x"),
+                ("upgrade", "h2c"),
+                ("accept", "*/*"),
+            ],
+        );
+        let mut names: Vec<_> = parts.headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        let kept = ["accept", "content-length", "forwarded", "host"];
+        assert_eq!(names[..4], kept);
+        assert!(names[4..].iter().all(|name| name.starts_with("x-forwarded-")), "{names:?}");
+    }
+
+    #[test]
+    fn a_stranger_is_not_believed() {
+        let parts = prepared(
+            Version::HTTP_11,
+            &stranger(),
+            &[
+                ("host", "shop"),
+                ("connection", "x-forwarded-for"),
+                ("x-forwarded-for", "1.1.1.1"),
+                ("x-forwarded-proto", "https"),
+                ("x-forwarded-host", "evil"),
+                ("forwarded", "for=1.1.1.1"),
+                ("suimon-session", "1"),
+            ],
+        );
+        assert_eq!(all(&parts, "x-forwarded-for"), ["192.0.2.7"]);
+        assert_eq!(all(&parts, "x-forwarded-proto"), ["http"]);
+        assert_eq!(all(&parts, "x-forwarded-host"), ["shop"]);
+        assert_eq!(all(&parts, "forwarded"), ["for=192.0.2.7;proto=http"]);
+        assert!(!parts.headers.contains_key("suimon-session"));
+    }
+
+    #[test]
+    fn a_trusted_balancer_is_believed_and_added_to() {
+        let peer = balancer();
+        let parts = prepared(
+            Version::HTTP_11,
+            &peer,
+            &[
+                ("host", "shop"),
+                ("x-forwarded-for", "1.1.1.1"),
+                ("x-forwarded-for", "2.2.2.2"),
+                ("x-forwarded-proto", "https"),
+                ("x-forwarded-host", "www.shop"),
+            ],
+        );
+        assert_eq!(all(&parts, "x-forwarded-for"), ["1.1.1.1, 2.2.2.2, 10.1.2.3"]);
+        assert_eq!(all(&parts, "x-forwarded-proto"), ["https"]);
+        assert_eq!(all(&parts, "x-forwarded-host"), ["www.shop"]);
+        assert!(peer.is_secure(&parts.headers));
+        assert!(!stranger().is_secure(&parts.headers));
+    }
+
+    #[test]
+    fn networks_hold_what_lies_in_them() {
+        let network = |address: &str, prefix| Network { address: address.parse().unwrap(), prefix };
+        let holds = |n: Network, address: &str| n.contains(address.parse().unwrap());
+        assert!(holds(network("10.0.0.0", 8), "10.255.0.1"));
+        assert!(holds(network("10.0.0.0", 8), "::ffff:10.1.1.1"));
+        assert!(!holds(network("10.0.0.0", 8), "11.0.0.1"));
+        assert!(holds(network("0.0.0.0", 0), "203.0.113.1"));
+        assert!(holds(network("192.0.2.1", 32), "192.0.2.1"));
+        assert!(!holds(network("192.0.2.1", 32), "192.0.2.2"));
+        assert!(holds(network("2001:db8::", 32), "2001:db8:1::1"));
+        assert!(!holds(network("2001:db8::", 32), "2001:db9::1"));
+        assert!(!holds(network("::", 0), "10.0.0.1"));
+    }
+
+    #[test]
+    fn split_cookies_of_http2_are_joined_and_the_target_loses_its_host() {
+        let mut parts = Request::builder()
+            .version(Version::HTTP_2)
+            .uri("https://shop/x?y")
+            .body(())
+            .unwrap()
+            .into_parts()
+            .0;
+        parts.headers.append(COOKIE, HeaderValue::from_static("a=1"));
+        parts.headers.append(COOKIE, HeaderValue::from_static("b=2"));
+        prepare_request(&mut parts, &stranger(), false, true);
+        assert_eq!(all(&parts, "cookie"), ["a=1; b=2"]);
+        assert_eq!(all(&parts, "host"), ["shop"]);
+        assert_eq!(parts.uri, "/x?y");
+        assert_eq!(all(&parts, "via"), ["2.0 suimon"]);
+    }
+
+    #[test]
+    fn only_a_real_websocket_request_asks_for_one() {
+        let asks = |version, connection: &'static str, upgrade: &'static str| {
+            let request = Request::builder().version(version);
+            let request = request.header(CONNECTION, connection).header(UPGRADE, upgrade);
+            asks_for_websocket(&request.body(()).unwrap())
+        };
+        assert!(asks(Version::HTTP_11, "keep-alive, Upgrade", "WebSocket"));
+        assert!(!asks(Version::HTTP_11, "keep-alive", "websocket"));
+        assert!(!asks(Version::HTTP_11, "upgrade", "h2c"));
+        assert!(!asks(Version::HTTP_2, "upgrade", "websocket"));
+    }
+}

@@ -1,0 +1,429 @@
+//! Who a request comes from: a session that was let in, somebody who would begin one, or neither.
+//!
+//! Proof of a session is our lease. Where the gate has never closed nobody carries one, so the application's own session
+//! cookie serves as well, once we have seen it on a request that was let in or on its response: under capacity no
+//! cookie of ours is ever set, and when the gate closes, those inside are known.
+
+use crate::lease::{self, Leases, Proof};
+use crate::params;
+use crate::routes::Pattern;
+use http::Method;
+use http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use suimon_gate::Membership;
+use suimon_model::{KindId, SessionId};
+
+/// Application cookies looked at in one request.
+const COOKIES_MAX: usize = 2;
+
+/// Names under which widespread frameworks keep their sessions.
+const KNOWN_COOKIES: [&str; 20] = [
+    "JSESSIONID",
+    "SESSION",
+    "PHPSESSID",
+    "connect.sid",
+    "sessionid",
+    "session",
+    "session_id",
+    "sid",
+    "laravel_session",
+    "ci_session",
+    "ASP.NET_SessionId",
+    ".AspNetCore.Session",
+    "_session_id",
+    "rack.session",
+    "beaker.session.id",
+    "CFID",
+    "CGISESSID",
+    "PLAY_SESSION",
+    "CAKEPHP",
+    "symfony",
+];
+
+/// A keyed hash of an application cookie's name and value.
+type AliasKey = u128;
+
+/// Tells sessions from strangers.
+#[derive(Debug)]
+pub(crate) struct Identifier {
+    kinds: Vec<Kind>,
+    detect_cookies: bool,
+    leases: Leases,
+    aliases: Aliases,
+}
+
+#[derive(Debug)]
+struct Kind {
+    begins: Vec<Pattern>,
+    ends: Vec<Pattern>,
+    app_cookie: Option<String>,
+}
+
+/// What a request's cookies say.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Visitor {
+    /// A good lease.
+    pub(crate) proof: Option<Proof>,
+    /// Whether there is a cookie by the lease's name, good or not, to be kept from the application.
+    pub(crate) has_lease_cookie: bool,
+    app: [Option<AliasKey>; COOKIES_MAX],
+}
+
+impl Identifier {
+    /// Returns the identifier of these kinds of session.
+    pub(crate) fn new(
+        sessions: &params::Sessions,
+        leases: Leases,
+        aliases_max: usize,
+        secret: [u8; 32],
+    ) -> Self {
+        let patterns = |list: &[params::RoutePattern]| list.iter().map(Pattern::new).collect();
+        let kind = |kind: &params::SessionKind| Kind {
+            begins: patterns(&kind.begins),
+            ends: patterns(&kind.ends),
+            app_cookie: kind.app_cookie.clone(),
+        };
+        Identifier {
+            kinds: sessions.kinds.iter().map(kind).collect(),
+            detect_cookies: sessions.detect_cookies,
+            leases,
+            aliases: Aliases::new(aliases_max, secret),
+        }
+    }
+
+    /// Returns the leases.
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.leases
+    }
+
+    /// Reads a request's cookies. `now` is in seconds since 1970.
+    pub(crate) fn read(&self, headers: &HeaderMap, now: u32) -> Visitor {
+        let mut visitor = Visitor::default();
+        let mut app = 0;
+        for line in headers.get_all(COOKIE) {
+            for (name, value) in cookies(line.as_bytes()) {
+                if is_lease(name) {
+                    visitor.has_lease_cookie = true;
+                    visitor.proof = visitor.proof.or_else(|| self.leases.check(value, now));
+                } else if app < COOKIES_MAX && !value.is_empty() && self.is_session_cookie(name) {
+                    visitor.app[app] = Some(self.aliases.key(name, value));
+                    app += 1;
+                }
+            }
+        }
+        visitor
+    }
+
+    /// Returns how a gated request belongs to a session.
+    pub(crate) fn membership(&self, visitor: &Visitor, method: &Method, path: &str) -> Option<Membership> {
+        if let Some(proof) = visitor.proof {
+            return Some(self.member(proof.kind, proof.session, true, method, path));
+        }
+        if let Some((kind, session)) = visitor.app.iter().flatten().find_map(|key| self.aliases.find(*key)) {
+            return Some(self.member(kind, session, false, method, path));
+        }
+        let begins = |kind: &Kind| {
+            kind.begins.is_empty() || kind.begins.iter().any(|pattern| pattern.matches(method, path))
+        };
+        let kind = self.kinds.iter().position(begins)?;
+        Some(Membership::Newcomer(KindId(kind as u32)))
+    }
+
+    /// Remembers that the cookies a request came with belong to the session it was let in as.
+    pub(crate) fn learn_request(&self, visitor: &Visitor, session: (KindId, SessionId)) {
+        for key in visitor.app.iter().flatten() {
+            self.aliases.insert(*key, session);
+        }
+    }
+
+    /// Remembers that the cookies a response sets belong to the session of its request.
+    pub(crate) fn learn_response(&self, headers: &HeaderMap, session: (KindId, SessionId)) {
+        for line in headers.get_all(SET_COOKIE) {
+            let pair = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+            if let Some((name, value)) = split_pair(pair)
+                && !value.is_empty()
+                && self.is_session_cookie(name)
+            {
+                self.aliases.insert(self.aliases.key(name, value), session);
+            }
+        }
+    }
+
+    /// Forgets the cookies of a request whose session has ended.
+    pub(crate) fn forget(&self, visitor: &Visitor) {
+        for key in visitor.app.iter().flatten() {
+            self.aliases.remove(*key);
+        }
+    }
+
+    fn member(
+        &self,
+        kind: KindId,
+        session: SessionId,
+        leased: bool,
+        method: &Method,
+        path: &str,
+    ) -> Membership {
+        let ends = self
+            .kinds
+            .get(kind.index())
+            .is_some_and(|kind| kind.ends.iter().any(|pattern| pattern.matches(method, path)));
+        Membership::Member { kind, session, leased, ends }
+    }
+
+    fn is_session_cookie(&self, name: &[u8]) -> bool {
+        let declared = || self.kinds.iter().filter_map(|kind| kind.app_cookie.as_deref());
+        declared().any(|own| own.as_bytes() == name)
+            || (self.detect_cookies
+                && (KNOWN_COOKIES.iter().any(|known| known.as_bytes() == name)
+                    // Rails and Phoenix name it after the application.
+                    || (name.starts_with(b"_") && (name.ends_with(b"_session") || name.ends_with(b"_key")))
+                    || name.starts_with(b"ASPSESSIONID")))
+    }
+}
+
+/// Takes the lease's cookie out of a request's head.
+pub(crate) fn strip_lease(headers: &mut HeaderMap) {
+    let mut kept: Vec<u8> = Vec::new();
+    for line in headers.get_all(COOKIE) {
+        for cookie in line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
+            if cookie.is_empty() || split_pair(cookie).is_some_and(|(name, _)| is_lease(name)) {
+                continue;
+            }
+            if !kept.is_empty() {
+                kept.extend_from_slice(b"; ");
+            }
+            kept.extend_from_slice(cookie);
+        }
+    }
+    headers.remove(COOKIE);
+    if !kept.is_empty()
+        && let Ok(kept) = HeaderValue::from_maybe_shared(bytes::Bytes::from(kept))
+    {
+        headers.insert(COOKIE, kept);
+    }
+}
+
+fn is_lease(name: &[u8]) -> bool {
+    name == lease::NAME.as_bytes() || name == lease::NAME_SECURE.as_bytes()
+}
+
+fn cookies(line: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    line.split(|byte| *byte == b';').filter_map(split_pair)
+}
+
+fn split_pair(pair: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = memchr::memchr(b'=', pair)?;
+    Some((pair[..at].trim_ascii(), pair[at + 1..].trim_ascii()))
+}
+
+/// Which session an application's cookie belongs to. Holds hashes under a key of this process, never the cookies.
+///
+/// Two generations: when the young one is full it becomes the old one, and the old one is forgotten. What is asked for
+/// moves back into the young one, so what is in use stays.
+#[derive(Debug)]
+struct Aliases {
+    secret: [u8; 32],
+    generation_max: usize,
+    maps: Mutex<Generations>,
+}
+
+type Map = HashMap<AliasKey, (KindId, SessionId), BuildHasherDefault<AlreadyHashed>>;
+
+#[derive(Default, Debug)]
+struct Generations {
+    young: Map,
+    old: Map,
+}
+
+impl Aliases {
+    fn new(max: usize, secret: [u8; 32]) -> Self {
+        Aliases { secret, generation_max: (max / 2).max(1), maps: Mutex::new(Generations::default()) }
+    }
+
+    fn key(&self, name: &[u8], value: &[u8]) -> AliasKey {
+        let mut hasher = blake3::Hasher::new_keyed(&self.secret);
+        hasher.update(name).update(b"=").update(value);
+        let hash = hasher.finalize();
+        u128::from_le_bytes(hash.as_bytes()[..16].try_into().expect("sixteen of thirty-two bytes"))
+    }
+
+    fn find(&self, key: AliasKey) -> Option<(KindId, SessionId)> {
+        let mut maps = self.lock();
+        if let Some(session) = maps.young.get(&key) {
+            return Some(*session);
+        }
+        let session = maps.old.remove(&key)?;
+        maps.insert(key, session, self.generation_max);
+        Some(session)
+    }
+
+    fn insert(&self, key: AliasKey, session: (KindId, SessionId)) {
+        self.lock().insert(key, session, self.generation_max);
+    }
+
+    fn remove(&self, key: AliasKey) {
+        let mut maps = self.lock();
+        maps.young.remove(&key);
+        maps.old.remove(&key);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Generations> {
+        self.maps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Generations {
+    fn insert(&mut self, key: AliasKey, session: (KindId, SessionId), max: usize) {
+        if self.young.len() >= max && !self.young.contains_key(&key) {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, session);
+    }
+}
+
+/// The keys are hashes under a secret key already; one half of one is as good as any hash of it.
+#[derive(Default)]
+struct AlreadyHashed(u64);
+
+impl Hasher for AlreadyHashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = key as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Keys;
+    use crate::params::{RoutePattern, SessionKind, Sessions};
+
+    const NOW: u32 = 1_000_000;
+    const SESSION: (KindId, SessionId) = (KindId(0), SessionId(9));
+
+    fn pattern(method: &str, path: &str) -> RoutePattern {
+        RoutePattern { method: Some(method.to_owned()), path: path.to_owned() }
+    }
+
+    fn identifier(kinds: Vec<SessionKind>, aliases_max: usize) -> Identifier {
+        let sessions = Sessions { kinds, detect_cookies: true };
+        let names: Vec<_> = sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
+        let leases = Leases::new(Keys::fresh().unwrap(), 3600, names.iter().map(String::as_str)).unwrap();
+        Identifier::new(&sessions, leases, aliases_max, [7; 32])
+    }
+
+    fn headers(lines: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(COOKIE, HeaderValue::from_str(line).unwrap());
+        }
+        headers
+    }
+
+    fn membership(
+        identifier: &Identifier,
+        lines: &[&str],
+        method: &Method,
+        path: &str,
+    ) -> Option<Membership> {
+        identifier.membership(&identifier.read(&headers(lines), NOW), method, path)
+    }
+
+    fn is_member(membership: Option<Membership>) -> bool {
+        matches!(membership, Some(Membership::Member { .. }))
+    }
+
+    #[test]
+    fn a_lease_makes_a_member_and_a_forged_one_a_newcomer() {
+        let identifier = identifier(vec![SessionKind::default()], 100);
+        let cookie = identifier.leases().issue(SESSION.0, SESSION.1, NOW, false);
+        let lease = cookie.to_str().unwrap().split(';').next().unwrap();
+        let found = membership(&identifier, &[&format!("a=b; {lease}; c=d")], &Method::GET, "/");
+        assert!(matches!(
+            found,
+            Some(Membership::Member { session: SessionId(9), leased: true, ends: false, .. })
+        ));
+        let secure = format!("__Host-{lease}");
+        assert!(is_member(membership(&identifier, &[&secure], &Method::GET, "/")));
+        let forged = format!("{}x", &lease[..lease.len() - 1]);
+        let found = membership(&identifier, &[&forged], &Method::GET, "/");
+        assert!(matches!(found, Some(Membership::Newcomer(KindId(0)))), "{found:?}");
+        assert!(is_member(membership(&identifier, &[&format!("{forged}; {lease}")], &Method::GET, "/")));
+    }
+
+    #[test]
+    fn an_application_cookie_seen_inside_makes_a_member_and_any_other_does_not() {
+        let identifier = identifier(vec![SessionKind::default()], 100);
+        let mut response = HeaderMap::new();
+        response.append(SET_COOKIE, HeaderValue::from_static("JSESSIONID=abc; Path=/; HttpOnly"));
+        response.append(SET_COOKIE, HeaderValue::from_static("theme=dark"));
+        identifier.learn_response(&response, SESSION);
+        let asks = |lines: &[&str]| is_member(membership(&identifier, lines, &Method::GET, "/x"));
+        assert!(asks(&["theme=dark; JSESSIONID=abc"]));
+        assert!(!asks(&["theme=dark"]));
+        assert!(!asks(&["JSESSIONID=abd"]));
+        assert!(!asks(&["PHPSESSID=abc"]));
+        let visitor = identifier.read(&headers(&["_shop_session=q; sid=1"]), NOW);
+        identifier.learn_request(&visitor, SESSION);
+        assert!(asks(&["sid=1"]) && asks(&["_shop_session=q"]));
+        identifier.forget(&visitor);
+        assert!(!asks(&["sid=1"]));
+    }
+
+    #[test]
+    fn with_declared_beginnings_other_requests_belong_to_no_session() {
+        let shopping = SessionKind {
+            name: "shopping".into(),
+            begins: vec![pattern("POST", "/login")],
+            ends: vec![pattern("POST", "/logout")],
+            app_cookie: Some("basket".into()),
+            ..SessionKind::default()
+        };
+        let api = SessionKind {
+            name: "api".into(),
+            begins: vec![pattern("GET", "/api/*")],
+            ..SessionKind::default()
+        };
+        let identifier = identifier(vec![shopping, api], 100);
+        let asks = |method: Method, path| membership(&identifier, &[], &method, path);
+        assert!(matches!(asks(Method::POST, "/login"), Some(Membership::Newcomer(KindId(0)))));
+        assert!(matches!(asks(Method::GET, "/api/x"), Some(Membership::Newcomer(KindId(1)))));
+        assert!(asks(Method::GET, "/login").is_none());
+        identifier.learn_request(&identifier.read(&headers(&["basket=1"]), NOW), SESSION);
+        let ends = membership(&identifier, &["basket=1"], &Method::POST, "/logout");
+        assert!(matches!(ends, Some(Membership::Member { ends: true, leased: false, .. })), "{ends:?}");
+    }
+
+    #[test]
+    fn aliases_are_bounded_and_those_in_use_stay() {
+        let aliases = Aliases::new(100, [1; 32]);
+        for n in 0..1000 {
+            aliases.insert(n, SESSION);
+            assert_eq!(aliases.find(0), Some(SESSION), "in use all the time");
+        }
+        let maps = aliases.lock();
+        assert!(maps.young.len() + maps.old.len() <= 100);
+    }
+
+    #[test]
+    fn the_application_never_sees_the_lease() {
+        let mut request = headers(&["a=b; suimon=x;c=d", "__Host-suimon=y"]);
+        strip_lease(&mut request);
+        assert_eq!(request.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=b; c=d"]);
+        let mut request = headers(&["suimon=x"]);
+        strip_lease(&mut request);
+        assert!(!request.contains_key(COOKIE));
+    }
+}

@@ -1,0 +1,249 @@
+//! The keys that leases are signed with: read from a file, made on the first start.
+//!
+//! One key a line: an id from 0 to 255, a space, 64 hexadecimal digits. The first signs; all are accepted. To rotate,
+//! put a new line first; remove the old one when no lease signed with it can still be good.
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::{error, fmt, fs};
+
+/// The most keys a file may hold.
+pub const KEYS_MAX: usize = 16;
+
+/// The keys, the signing one first; at least one.
+#[derive(Clone)]
+pub struct Keys {
+    keys: Vec<Key>,
+}
+
+/// One key and the id leases name it by.
+#[derive(Clone, Copy)]
+pub(crate) struct Key {
+    pub(crate) id: u8,
+    pub(crate) secret: [u8; 32],
+}
+
+/// Why there are no keys.
+#[derive(Debug)]
+pub enum KeysError {
+    /// The file could not be read or made.
+    Io(PathBuf, io::Error),
+    /// Others than its owner may read the file; its mode.
+    Readable(PathBuf, u32),
+    /// A line, counted from 1, is not as it should be, and in what way.
+    Line(PathBuf, usize, &'static str),
+    /// There is no key in the file.
+    Empty(PathBuf),
+    /// The system gave no random bytes.
+    Random,
+}
+
+impl Keys {
+    /// Returns the keys of the file at `path`, made with one fresh key and mode 0600 if it is not there.
+    ///
+    /// # Errors
+    /// See [`KeysError`]; the message names the file and the remedy.
+    pub fn open(path: &Path) -> Result<Keys, KeysError> {
+        match fs::File::open(path) {
+            Ok(file) => Keys::read(path, file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Keys::create(path),
+            Err(error) => Err(KeysError::Io(path.to_owned(), error)),
+        }
+    }
+
+    /// Returns one fresh key that nobody else has.
+    ///
+    /// # Errors
+    /// Where the system gives no random bytes.
+    pub fn fresh() -> Result<Keys, KeysError> {
+        let mut secret = [0; 32];
+        fill_random(&mut secret)?;
+        Ok(Keys { keys: vec![Key { id: 0, secret }] })
+    }
+
+    /// Returns the key that signs.
+    pub(crate) fn signing(&self) -> &Key {
+        self.keys.first().expect("there is at least one key")
+    }
+
+    /// Returns the key of that id.
+    pub(crate) fn find(&self, id: u8) -> Option<&Key> {
+        self.keys.iter().find(|key| key.id == id)
+    }
+
+    fn read(path: &Path, mut file: fs::File) -> Result<Keys, KeysError> {
+        let io = |error| KeysError::Io(path.to_owned(), error);
+        let mode = file.metadata().map_err(io)?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(KeysError::Readable(path.to_owned(), mode));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(io)?;
+        let mut keys: Vec<Key> = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let fault = |what| KeysError::Line(path.to_owned(), at + 1, what);
+            let key = parse(line).map_err(fault)?;
+            if keys.iter().any(|other| other.id == key.id) {
+                return Err(fault("has the id of a key above it; every key needs its own"));
+            }
+            if keys.len() == KEYS_MAX {
+                return Err(fault("is one key too many; at most 16 are allowed, remove the oldest"));
+            }
+            keys.push(key);
+        }
+        if keys.is_empty() { Err(KeysError::Empty(path.to_owned())) } else { Ok(Keys { keys }) }
+    }
+
+    fn create(path: &Path) -> Result<Keys, KeysError> {
+        let io = |error| KeysError::Io(path.to_owned(), error);
+        let keys = Keys::fresh()?;
+        let mut text = String::from(
+            "# Keys that leases are signed with. Keep this file secret; share it among gateways of one application.\n\
+             # One a line: id (0 to 255), 64 hexadecimal digits. The first signs, all are accepted.\n",
+        );
+        let Key { id, secret } = keys.signing();
+        let _ = write!(text, "{id} ");
+        for byte in secret {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text.push('\n');
+        // Complete before it bears the name: two gateways that start together agree on the one that came first.
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(format!(".{}", std::process::id()));
+        let unfinished = PathBuf::from(unfinished);
+        let mut file =
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).map_err(io)?;
+        let linked = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        let linked = linked.and_then(|()| fs::hard_link(&unfinished, path));
+        let _ = fs::remove_file(&unfinished);
+        match linked {
+            Ok(()) => Ok(keys),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Keys::read(path, fs::File::open(path).map_err(io)?)
+            }
+            Err(error) => Err(io(error)),
+        }
+    }
+}
+
+/// Fills `bytes` from the system's source of random numbers.
+pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<(), KeysError> {
+    rustls::crypto::ring::default_provider().secure_random.fill(bytes).map_err(|_| KeysError::Random)
+}
+
+fn parse(line: &str) -> Result<Key, &'static str> {
+    let (id, digits) = line.split_once(char::is_whitespace).ok_or("is not an id and a key")?;
+    let id = id.parse().map_err(|_| "begins with something that is not an id from 0 to 255")?;
+    let digits = digits.trim().as_bytes();
+    if digits.len() != 64 {
+        return Err("has a key that is not 64 hexadecimal digits long");
+    }
+    let mut secret = [0; 32];
+    for (byte, pair) in secret.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |at: usize| {
+            (pair[at] as char).to_digit(16).ok_or("has a key with a digit that is not 0-9 or a-f")
+        };
+        *byte = (digit(0)? << 4 | digit(1)?) as u8;
+    }
+    Ok(Key { id, secret })
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Secrets do not belong into logs.
+        f.debug_list().entries(self.keys.iter().map(|key| key.id)).finish()
+    }
+}
+
+impl fmt::Display for KeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeysError::Io(path, error) => {
+                write!(f, "keys file {}: {error}; its directory must exist and be writable", path.display())
+            }
+            KeysError::Readable(path, mode) => write!(
+                f,
+                "keys file {} may be read by others (mode {mode:04o}); run: chmod 600 {}",
+                path.display(),
+                path.display()
+            ),
+            KeysError::Line(path, line, what) => write!(
+                f,
+                "keys file {}, line {line}: {what}; a line is an id from 0 to 255, a space and 64 hexadecimal digits",
+                path.display()
+            ),
+            KeysError::Empty(path) => write!(
+                f,
+                "keys file {}: holds no key; remove the file and one is made on the next start",
+                path.display()
+            ),
+            KeysError::Random => f.write_str("the system gave no random bytes for a signing key"),
+        }
+    }
+}
+
+impl error::Error for KeysError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            KeysError::Io(_, error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn the_first_start_makes_a_secret_file_and_the_next_reads_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys");
+        let made = Keys::open(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(Keys::open(&path).unwrap().signing().secret, made.signing().secret);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing unfinished is left behind");
+        assert_ne!(Keys::fresh().unwrap().signing().secret, made.signing().secret);
+    }
+
+    #[test]
+    fn a_file_others_may_read_is_refused() {
+        let (_dir, path) = file(&format!("0 {}\n", "0".repeat(64)), 0o640);
+        let message = Keys::open(&path).unwrap_err().to_string();
+        assert!(message.contains("0640") && message.contains("chmod 600"), "{message}");
+    }
+
+    #[test]
+    fn bad_content_is_named_by_its_line() {
+        let good = format!("7 {}", "aB".repeat(32));
+        for (text, part) in [
+            ("", "holds no key"),
+            ("# only words\n\n", "holds no key"),
+            (&format!("{good}\n300 {}", "0".repeat(64)), "line 2: begins with"),
+            (&format!("# x\n{good}0"), "line 2: has a key that is not 64"),
+            (&format!("1 {}", "g".repeat(64)), "line 1: has a key with a digit"),
+            ("nonsense", "line 1: is not an id and a key"),
+            (&format!("{good}\n{good}"), "line 2: has the id of a key above"),
+        ] {
+            let (_dir, path) = file(text, 0o600);
+            let message = Keys::open(&path).unwrap_err().to_string();
+            assert!(message.contains(part), "{text:?}: {message}");
+        }
+        let (_dir, path) = file(&good, 0o600);
+        assert_eq!(Keys::open(&path).unwrap().signing().secret, [0xAB; 32]);
+    }
+}

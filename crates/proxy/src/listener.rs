@@ -1,0 +1,216 @@
+//! Accepts connections and gives each its protocol.
+
+use crate::connection::Connection;
+use crate::headers::Peer;
+use crate::params::Network;
+use crate::pipeline::{self, Core};
+use crate::tls::Certificate;
+use crate::wire::{Patience, Wire};
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// How an HTTP/2 connection with prior knowledge begins; no method of HTTP/1 begins like this.
+const PREFACE: &[u8; 3] = b"PRI";
+
+/// Pause after the system could not give us a connection, such as for want of descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// HTTP/2 flow-control windows: of a stream, of a connection. What a client may send before we have read it.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 1 << 20;
+
+/// The smallest read buffer the HTTP library works with.
+const BUFFER_MIN: usize = 16 << 10;
+
+/// What accepts connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Acceptor {
+    core: Arc<Core>,
+    trusted: Arc<[Network]>,
+    certificate: Option<Arc<Certificate>>,
+    permits: Arc<Semaphore>,
+    draining: watch::Receiver<bool>,
+}
+
+impl Acceptor {
+    /// Returns what accepts connections while `permits` lasts, over TLS if there is a certificate, until `draining` is true.
+    pub(crate) fn new(
+        core: Arc<Core>,
+        trusted: Arc<[Network]>,
+        certificate: Option<Arc<Certificate>>,
+        permits: Arc<Semaphore>,
+        draining: watch::Receiver<bool>,
+    ) -> Self {
+        Acceptor { core, trusted, certificate, permits, draining }
+    }
+
+    /// Accepts connections until draining begins, each served by a task of its own.
+    pub(crate) async fn run(self, listener: TcpListener) {
+        let mut draining = self.draining.clone();
+        loop {
+            let permit = tokio::select! {
+                biased;
+                _ = draining.wait_for(|draining| *draining) => return,
+                permit = Arc::clone(&self.permits).acquire_owned() => permit.expect("the semaphore is never closed"),
+            };
+            let accepted = tokio::select! {
+                biased;
+                _ = draining.wait_for(|draining| *draining) => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let acceptor = self.clone();
+                    tokio::spawn(async move { acceptor.serve(stream, peer, permit).await });
+                }
+                Err(error) => {
+                    tracing::warn!("a connection could not be accepted: {error}");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn serve(self, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
+        let socket = stream.as_raw_fd();
+        let ended = match &self.certificate {
+            None => match tokio::time::timeout(self.core.timeouts.header_read, begins_as_h2(&stream)).await {
+                Ok(Ok(is_h2)) => self.speak(stream, socket, is_h2, peer, permit).await,
+                Ok(Err(error)) => Err(error.into()),
+                Err(_) => return,
+            },
+            Some(certificate) => {
+                let handshake = certificate.acceptor().accept(stream);
+                match tokio::time::timeout(self.core.timeouts.handshake, handshake).await {
+                    Ok(Ok(stream)) => {
+                        let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                        self.speak(stream, socket, is_h2, peer, permit).await
+                    }
+                    Ok(Err(error)) => Err(error.into()),
+                    Err(_) => return,
+                }
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%peer, "a connection ended: {error}");
+        }
+    }
+
+    async fn speak<S>(
+        self,
+        stream: S,
+        socket: RawFd,
+        is_h2: bool,
+        peer: SocketAddr,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<(), crate::upstream::BoxError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Acceptor { core, trusted, certificate, permits: _, draining } = self;
+        let peer = Peer::new(peer.ip(), certificate.is_some(), &trusted);
+        let watched = (!is_h2).then_some(socket);
+        let connection = Connection::new(peer, watched, Arc::clone(&core.telemetry), permit);
+        let timeouts = &core.timeouts;
+        let patience =
+            Patience { head: timeouts.header_read, idle: timeouts.keep_alive, write: timeouts.body_write };
+        if is_h2 {
+            let wire = Wire::http2(stream, Arc::clone(&connection), patience);
+            http2(core, connection, wire, draining).await?;
+        } else {
+            let wire = Wire::http1(stream, Arc::clone(&connection), patience);
+            http1(core, connection, wire, draining).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn http1<S>(
+    core: Arc<Core>,
+    connection: Arc<Connection>,
+    wire: Wire<S>,
+    mut draining: watch::Receiver<bool>,
+) -> hyper::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http1::Builder::new();
+    builder
+        // Our wire keeps the time: the library's timer would be set anew for each request.
+        .header_read_timeout(None)
+        .max_headers(core.limits.headers)
+        .max_header_size(core.limits.head_bytes)
+        .max_buf_size(core.limits.head_bytes.max(BUFFER_MIN));
+    let service =
+        service_fn(move |request| pipeline::serve(Arc::clone(&core), Arc::clone(&connection), request));
+    let mut served = pin!(builder.serve_connection(TokioIo::new(wire), service).with_upgrades());
+    tokio::select! {
+        biased;
+        ended = served.as_mut() => return ended,
+        _ = draining.wait_for(|draining| *draining) => {}
+    }
+    served.as_mut().graceful_shutdown();
+    served.await
+}
+
+async fn http2<S>(
+    core: Arc<Core>,
+    connection: Arc<Connection>,
+    wire: Wire<S>,
+    mut draining: watch::Receiver<bool>,
+) -> hyper::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .keep_alive_interval(core.timeouts.h2_ping)
+        .keep_alive_timeout(core.timeouts.h2_ping)
+        .max_concurrent_streams(core.limits.h2_streams)
+        .max_header_list_size(u32::try_from(core.limits.head_bytes).unwrap_or(u32::MAX))
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    let idle = idle(Arc::clone(&connection), core.timeouts.keep_alive);
+    let service =
+        service_fn(move |request| pipeline::serve(Arc::clone(&core), Arc::clone(&connection), request));
+    let mut served = pin!(builder.serve_connection(TokioIo::new(wire), service));
+    tokio::select! {
+        biased;
+        ended = served.as_mut() => return ended,
+        _ = draining.wait_for(|draining| *draining) => {}
+        () = idle => {}
+    }
+    served.as_mut().graceful_shutdown();
+    served.await
+}
+
+/// Returns once nothing was asked of a connection for `limit`, and at most twice that.
+async fn idle(connection: Arc<Connection>, limit: Duration) {
+    let mut before = None;
+    loop {
+        tokio::time::sleep(limit).await;
+        let begun = connection.begun();
+        if before == Some(begun) && connection.done() == begun {
+            return;
+        }
+        before = Some(begun);
+    }
+}
+
+/// Returns whether the client speaks HTTP/2 without being asked, once it has said something.
+async fn begins_as_h2(stream: &TcpStream) -> io::Result<bool> {
+    let mut start = [0; PREFACE.len()];
+    let length = stream.peek(&mut start).await?;
+    Ok(length == PREFACE.len() && start == *PREFACE)
+}

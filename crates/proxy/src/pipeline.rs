@@ -1,0 +1,402 @@
+//! The life of a request, phase by phase.
+//!
+//! | phase | does | why here |
+//! |---|---|---|
+//! | accept | [`crate::listener`]: connection, TLS, HTTP framing | |
+//! | validate | refuses what could be read in two ways | before anybody believes a word of it |
+//! | identify | lease and application cookies → session | needs the request as it came, cookies and all |
+//! | classify | path → route, gated or not | decides whether there is a gate to pass |
+//! | gate | a slot now, a wait, or a refusal | before the application is touched at all |
+//! | prepare | hop-by-hop headers out, forwarding headers in | last, so that a waiting request costs as little as it can |
+//! | forward | node, exchange, response head | holds the slot |
+//! | gather | the body, as far as it takes no waiting on the client | the slot ends when the application is done |
+//! | finish | slot back, cookies, counters | |
+//!
+//! A client may leave at any point: the library, or our watch, drops the future, and the guards settle the rest.
+
+use crate::buffer::{self, AnswerBody, Budget};
+use crate::connection::Connection;
+use crate::exchange::{Exchange, Gathered, Tally};
+use crate::gatekeeper::{Admission, Arrived, Gatekeeper, Waiting};
+use crate::headers;
+use crate::identify::{self, Identifier, Visitor};
+use crate::params::{Limits, OnAbandon, Timeouts};
+use crate::prefix::{BodyFault, RequestBody};
+use crate::rescue::{self, Asker};
+use crate::routes::{Class, Table};
+use crate::telemetry::Telemetry;
+use crate::upstream::{Fault as Whose, Upstream, UpstreamBody, UpstreamError};
+use crate::validate::{Fault, validate};
+use http::header::{CONNECTION, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, SET_COOKIE, UPGRADE};
+use http::{Method, Request, Response, StatusCode, Version, request, response};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+use std::{error, fmt};
+use suimon_gate::{Arrival, Membership, Mode, Refusal};
+use suimon_model::{Ending, KindId, SessionId};
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) timeouts: Timeouts,
+    pub(crate) limits: Limits,
+    pub(crate) on_abandon: OnAbandon,
+    pub(crate) via: bool,
+    pub(crate) lease_secure: bool,
+    pub(crate) discovered_mode: Mode,
+    pub(crate) table: Table,
+    pub(crate) identifier: Identifier,
+    pub(crate) keeper: Arc<Gatekeeper>,
+    pub(crate) upstream: Upstream,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) telemetry: Arc<Telemetry>,
+}
+
+/// The client has closed its connection: there is nobody to answer.
+#[derive(Debug)]
+pub(crate) struct Gone;
+
+/// Why a request got no slot.
+enum NotAdmitted {
+    Refused(Refusal, Duration),
+    BadBody(Fault),
+    Gone,
+}
+
+/// Takes one request from its head to its answer.
+pub(crate) async fn serve(
+    core: Arc<Core>,
+    connection: Arc<Connection>,
+    mut request: Request<Incoming>,
+) -> Result<Response<AnswerBody>, Gone> {
+    let busy = connection.begin();
+    let arrived = Instant::now();
+    core.telemetry.note_request();
+
+    let switch = headers::asks_for_websocket(&request).then(|| hyper::upgrade::on(&mut request));
+    // A client that offered another protocol and does not get it may send it all the same.
+    let close = request.version() == Version::HTTP_11 && request.headers().contains_key(UPGRADE);
+    let (parts, incoming) = request.into_parts();
+    let asker = Asker::new(&parts);
+    if let Err(fault) = validate(&parts, core.limits.url_bytes, core.limits.body_bytes) {
+        core.telemetry.note_fault();
+        return Ok(asker.fault(fault).map(|body| body.keeping(busy)));
+    }
+
+    let visitor = core.identifier.read(&parts.headers, now_unix());
+    let class = core.table.classify(&parts.method, parts.uri.path());
+    let mut body = RequestBody::new(incoming, core.limits.body_bytes, core.timeouts.body_read);
+    let asked = Asked { arrived, asker, visitor, class };
+
+    let answered = match core.admit(&connection, &parts, &mut body, &asked).await {
+        Ok(passed) => {
+            // On the heap: what only admitted requests need is nothing that waiting ones should carry.
+            let pass = Box::pin(core.pass(&connection, parts, body, &asked, switch, passed));
+            pass.await
+        }
+        Err(NotAdmitted::Refused(refusal, waited)) => Ok(asker.refused(&refusal, waited)),
+        Err(NotAdmitted::BadBody(fault)) => {
+            core.telemetry.note_fault();
+            Ok(asker.fault(fault))
+        }
+        Err(NotAdmitted::Gone) => {
+            core.telemetry.note_gone_while_waiting();
+            Err(Gone)
+        }
+    };
+    let mut response = answered?;
+    if close && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    core.telemetry.route(class.route()).answered(response.status());
+    Ok(response.map(|body| body.keeping(busy)))
+}
+
+/// What is known of a request beside its head and body.
+struct Asked {
+    arrived: Instant,
+    asker: Asker,
+    visitor: Visitor,
+    class: Class,
+}
+
+/// A request that may go to the application: its slot and session, or neither if its route is ungated.
+struct Passed {
+    admission: Option<Admission>,
+    /// Whether this request, once answered, ends its session.
+    ends: bool,
+}
+
+impl Core {
+    /// Identified and classified: passes the gate, at once or after a wait.
+    async fn admit(
+        &self,
+        connection: &Connection,
+        parts: &request::Parts,
+        body: &mut RequestBody,
+        asked: &Asked,
+    ) -> Result<Passed, NotAdmitted> {
+        let Some(index) = asked.class.route() else {
+            return Ok(Passed { admission: None, ends: false });
+        };
+        let session = self.identifier.membership(&asked.visitor, &parts.method, parts.uri.path());
+        let ends = matches!(session, Some(Membership::Member { ends: true, .. }));
+        let route = self.telemetry.route_id(index);
+        let admission = match self.keeper.arrive(Arrival { route, session }) {
+            Arrived::Admitted(admission) => admission,
+            Arrived::Refused(refusal) => {
+                self.telemetry.note_refusal(refusal.reason);
+                return Err(NotAdmitted::Refused(refusal, Duration::ZERO));
+            }
+            Arrived::Waiting(waiting) => {
+                let expects = parts.headers.contains_key(EXPECT);
+                self.wait(connection, waiting, body, expects, asked.arrived).await?
+            }
+        };
+        if let Some(own) = admission.session
+            && !is_known_as(session, own)
+        {
+            self.identifier.learn_request(&asked.visitor, own);
+        }
+        Ok(Passed { admission: Some(admission), ends })
+    }
+
+    /// Holds a request until the gate has decided, while its client is there and part of its body comes in.
+    async fn wait(
+        &self,
+        connection: &Connection,
+        mut waiting: Waiting,
+        body: &mut RequestBody,
+        expects_continue: bool,
+        arrived: Instant,
+    ) -> Result<Admission, NotAdmitted> {
+        // Reading the body of a client that expects `100 Continue` would ask for it.
+        let prefix_bytes = if expects_continue { 0 } else { self.limits.prefix_bytes };
+        let mut guard = LeftWaiting { telemetry: Some(&self.telemetry) };
+        let outcome = tokio::select! {
+            biased;
+            verdict = waiting.verdict() => verdict.map_err(|refusal| {
+                self.telemetry.note_refusal(refusal.reason);
+                NotAdmitted::Refused(refusal, arrived.elapsed())
+            }),
+            () = connection.closed(Duration::ZERO) => Err(NotAdmitted::Gone),
+            BodyFault(fault) = body.fill(prefix_bytes) => Err(NotAdmitted::BadBody(fault)),
+        };
+        guard.telemetry = None;
+        outcome
+    }
+
+    /// Admitted: takes a request to the application and its answer back.
+    async fn pass(
+        self: &Arc<Self>,
+        connection: &Connection,
+        mut parts: request::Parts,
+        body: RequestBody,
+        asked: &Asked,
+        switch: Option<OnUpgrade>,
+        passed: Passed,
+    ) -> Result<Response<AnswerBody>, Gone> {
+        let Passed { admission, ends } = passed;
+        let (slot, session, lease_due, waited) = match admission {
+            Some(Admission { slot, session, lease_due, waited }) => (Some(slot), session, lease_due, waited),
+            None => (None, None, false, Duration::ZERO),
+        };
+        let secure = self.lease_secure || connection.peer().is_secure(&parts.headers);
+        let method = parts.method.clone();
+        // Kept for the table only if the path is new to it.
+        let novel = (asked.class == Class::Unknown).then(|| parts.uri.path().to_owned());
+
+        if asked.visitor.has_lease_cookie {
+            identify::strip_lease(&mut parts.headers);
+        }
+        headers::prepare_request(&mut parts, connection.peer(), switch.is_some(), self.via);
+
+        let sent = Instant::now();
+        let tally = Tally { sent, route: asked.class.route() };
+        let sending = self.upstream.send(parts, body, None);
+        let mut exchange = Exchange::new(Arc::clone(self), sending, slot, tally);
+        let head = tokio::select! {
+            biased;
+            head = exchange.head() => head,
+            () = connection.closed(self.timeouts.watch_after) => return Err(Gone),
+        };
+        let mut head = match head {
+            Ok(head) => head,
+            Err(error) => return Ok(self.failed(asked, &error)),
+        };
+        let answered = sent.elapsed();
+
+        let is_good = !head.status.is_client_error() && !head.status.is_server_error();
+        let body = match self.gather(connection, &head, exchange, switch).await? {
+            Ok(body) => body,
+            Err(error) => return Ok(self.failed(asked, &error)),
+        };
+        if let Some(path) = novel.filter(|_| is_good) {
+            self.learn(&method, &path);
+        }
+        let switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
+        headers::prepare_response(&mut head.headers, switched);
+        if let Some(session) = session {
+            self.keep_session(&mut head.headers, &asked.visitor, session, lease_due, ends && is_good, secure);
+        }
+        if !waited.is_zero() {
+            head.headers.append(rescue::SERVER_TIMING, rescue::server_timing("waited", waited));
+        }
+        let total = asked.arrived.elapsed();
+        let added = total.saturating_sub(waited).saturating_sub(answered);
+        self.telemetry.route(asked.class.route()).passed(waited, added);
+        Ok(Response::from_parts(head, body))
+    }
+
+    /// Takes the body as far as need be, so that the slot ends when the application is done.
+    async fn gather(
+        self: &Arc<Self>,
+        connection: &Connection,
+        head: &response::Parts,
+        mut exchange: Exchange,
+        switch: Option<OnUpgrade>,
+    ) -> Result<Result<AnswerBody, UpstreamError>, Gone> {
+        let ending = ending_of(head.status);
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            if let (Some(body), Some(switch)) = (exchange.release(ending), switch) {
+                tunnel(switch, body);
+            }
+            return Ok(Ok(AnswerBody::empty()));
+        }
+        if exchange.is_ungated() || is_stream(&head.headers) {
+            let body = exchange.release(ending);
+            return Ok(Ok(body.map_or_else(AnswerBody::empty, AnswerBody::passing)));
+        }
+        let gathered = tokio::select! {
+            biased;
+            gathered = exchange.gather(self.limits.response_bytes) => gathered,
+            () = connection.closed(self.timeouts.watch_after) => return Err(Gone),
+        };
+        match gathered {
+            Ok(Gathered::Whole { first, rest }) => {
+                exchange.release(ending);
+                Ok(Ok(AnswerBody::whole(first, rest)))
+            }
+            Ok(Gathered::More { first, rest }) => {
+                let (writer, reader) = buffer::queue(Arc::clone(&self.budget), self.limits.response_bytes);
+                for frame in first.map(http_body::Frame::data).into_iter().chain(rest) {
+                    writer.push(frame);
+                }
+                tokio::spawn(exchange.pump(writer, ending));
+                Ok(Ok(AnswerBody::queued(reader)))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    fn failed(&self, asked: &Asked, error: &UpstreamError) -> Response<AnswerBody> {
+        if error.fault() == Whose::Client {
+            self.telemetry.note_fault();
+            return asked.asker.fault(error.find::<BodyFault>().map_or(Fault::BadBody, |fault| fault.0));
+        }
+        self.telemetry.note_upstream_error();
+        tracing::warn!(reason = error.kind().code(), "no answer from the application: {error}");
+        asked.asker.failed(error)
+    }
+
+    fn learn(&self, method: &Method, path: &str) {
+        self.table.learn(method, path, |_, name| {
+            let id = self.keeper.declare_route(self.discovered_mode);
+            self.telemetry.name_route(name, id);
+            tracing::info!(route = name, "a route was found");
+        });
+    }
+
+    /// Sees to the cookies by which a session is known next time.
+    fn keep_session(
+        &self,
+        headers: &mut HeaderMap,
+        visitor: &Visitor,
+        session: (KindId, SessionId),
+        lease_due: bool,
+        has_ended: bool,
+        secure: bool,
+    ) {
+        if has_ended {
+            self.identifier.forget(visitor);
+            if visitor.has_lease_cookie {
+                headers.append(SET_COOKIE, self.identifier.leases().withdraw(secure));
+            }
+            return;
+        }
+        if headers.contains_key(SET_COOKIE) {
+            self.identifier.learn_response(headers, session);
+        }
+        if lease_due || visitor.proof.is_some_and(|proof| proof.renewal_due) {
+            let (kind, session) = session;
+            headers.append(SET_COOKIE, self.identifier.leases().issue(kind, session, now_unix(), secure));
+        }
+    }
+}
+
+/// Counts a client that left while it waited, when the library drops the future.
+struct LeftWaiting<'a> {
+    telemetry: Option<&'a Telemetry>,
+}
+
+impl Drop for LeftWaiting<'_> {
+    fn drop(&mut self) {
+        if let Some(telemetry) = self.telemetry {
+            telemetry.note_gone_while_waiting();
+        }
+    }
+}
+
+/// Carries bytes both ways between a client and the application until one of them has had enough.
+fn tunnel(switch: OnUpgrade, body: UpstreamBody) {
+    tokio::spawn(async move {
+        let Some(mut application) = body.into_upgraded() else {
+            return;
+        };
+        if let Ok(client) = switch.await {
+            // Broken off is how most of them end.
+            let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(client), &mut application).await;
+        }
+    });
+}
+
+fn is_known_as(membership: Option<Membership>, own: (KindId, SessionId)) -> bool {
+    matches!(membership, Some(Membership::Member { kind, session, leased: false, .. }) if (kind, session) == own)
+}
+
+/// Answers that do not end, or are to be shown piece by piece as they come.
+fn is_stream(headers: &HeaderMap) -> bool {
+    let is = |text: &[u8], start: &[u8]| {
+        text.len() >= start.len() && text[..start.len()].eq_ignore_ascii_case(start)
+    };
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    is(kind, b"text/event-stream")
+        || is(kind, b"multipart/x-mixed-replace")
+        || is(kind, b"application/grpc")
+        || headers.get("x-accel-buffering").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"no"))
+}
+
+fn ending_of(status: StatusCode) -> Ending {
+    if status.is_server_error() {
+        Ending::Failed(suimon_model::Failure::ServerError)
+    } else {
+        Ending::Completed
+    }
+}
+
+/// Returns the seconds since 1970, by the system's clock.
+fn now_unix() -> u32 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the client has closed its connection")
+    }
+}
+
+impl error::Error for Gone {}

@@ -1,0 +1,168 @@
+//! A request's body on its way to the application, and the part of it that is read while the request still waits.
+//!
+//! A client that sends its body at once should not find the connection dead while it waits to be let in, and its
+//! leaving should be seen; so up to a bound of the body is read early and replayed later. Not where the client
+//! expects `100 Continue`: reading would ask for a body that may not be wanted.
+
+use crate::validate::Fault;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use std::{error, fmt};
+use tokio::time::{Instant, Sleep};
+
+/// A request body as it is sent on.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    /// `None`: there is no body.
+    inner: Option<Box<Inner>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    early: VecDeque<Bytes>,
+    early_bytes: usize,
+    rest: Incoming,
+    rest_ended: bool,
+    /// Bytes that may still come.
+    left: u64,
+    pause_max: Duration,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+/// Why a request body broke off: the client's fault.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyFault(pub(crate) Fault);
+
+impl RequestBody {
+    /// Returns the body that comes in over `rest`: at most `bytes_max`, no pause longer than `pause_max`.
+    pub(crate) fn new(rest: Incoming, bytes_max: Option<u64>, pause_max: Duration) -> Self {
+        if rest.is_end_stream() {
+            return RequestBody { inner: None };
+        }
+        RequestBody {
+            inner: Some(Box::new(Inner {
+                early: VecDeque::new(),
+                early_bytes: 0,
+                rest,
+                rest_ended: false,
+                left: bytes_max.unwrap_or(u64::MAX),
+                pause_max,
+                pause: None,
+            })),
+        }
+    }
+
+
+    /// Reads until `bytes_max` are held or the body has ended, then waits for ever; returns only if the body breaks.
+    /// May be dropped at any moment without losing anything.
+    pub(crate) async fn fill(&mut self, bytes_max: usize) -> BodyFault {
+        poll_fn(|cx| {
+            let Some(inner) = &mut self.inner else {
+                return Poll::Pending;
+            };
+            while !inner.rest_ended && inner.early_bytes < bytes_max {
+                match ready!(inner.poll_rest(cx)) {
+                    Some(Ok(piece)) => {
+                        inner.early_bytes += piece.len();
+                        inner.early.push_back(piece);
+                    }
+                    Some(Err(fault)) => return Poll::Ready(fault),
+                    None => break,
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Inner {
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
+        loop {
+            match Pin::new(&mut self.rest).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    self.pause = None;
+                    // Trailers are dropped: before them nobody could say that they may be merged, and few do.
+                    let Ok(piece) = frame.into_data() else { continue };
+                    match self.left.checked_sub(piece.len() as u64) {
+                        Some(left) => self.left = left,
+                        None => return Poll::Ready(Some(Err(BodyFault(Fault::BodyTooLarge)))),
+                    }
+                    return Poll::Ready(Some(Ok(piece)));
+                }
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(Some(Err(BodyFault(Fault::BadBody)))),
+                Poll::Ready(None) => {
+                    self.rest_ended = true;
+                    return Poll::Ready(None);
+                }
+                Poll::Pending => {
+                    let pause_max = self.pause_max;
+                    let pause = self.pause.get_or_insert_with(|| {
+                        Box::pin(tokio::time::sleep_until(Instant::now() + pause_max))
+                    });
+                    ready!(pause.as_mut().poll(cx));
+                    return Poll::Ready(Some(Err(BodyFault(Fault::BodyTimeout))));
+                }
+            }
+        }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyFault;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        let Some(inner) = &mut self.inner else {
+            return Poll::Ready(None);
+        };
+        if let Some(piece) = inner.early.pop_front() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        if inner.rest_ended {
+            return Poll::Ready(None);
+        }
+        inner.poll_rest(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner
+            .as_ref()
+            .is_none_or(|inner| inner.early.is_empty() && (inner.rest_ended || inner.rest.is_end_stream()))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let Some(inner) = &self.inner else {
+            return SizeHint::with_exact(0);
+        };
+        let early: u64 = inner.early.iter().map(|piece| piece.len() as u64).sum();
+        let rest = if inner.rest_ended { SizeHint::with_exact(0) } else { inner.rest.size_hint() };
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + early);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + early);
+        }
+        hint
+    }
+}
+
+impl fmt::Display for BodyFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Fault::BodyTooLarge => "the request body is larger than is accepted",
+            Fault::BodyTimeout => "the request body came too slowly",
+            _ => "the request body broke off or is malformed",
+        })
+    }
+}
+
+impl error::Error for BodyFault {}

@@ -1,0 +1,376 @@
+//! The one place that turns a refusal, a bad request or a failing application into an answer.
+//!
+//! Browsers get a page, everybody else `application/problem+json` (RFC 9457). Every such answer says why in
+//! `Proxy-Status` (RFC 9209), is never stored, and carries `Retry-After` exactly where coming back may help.
+
+use crate::buffer::AnswerBody;
+use crate::page;
+use crate::upstream::{UpstreamError, UpstreamErrorKind};
+use crate::validate::Fault;
+use http::header::{
+    ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+};
+use http::request::Parts;
+use http::{Method, Response, StatusCode, Version};
+use serde_json::{Value, json};
+use std::time::Duration;
+use suimon_gate::Refusal;
+use suimon_model::Reason;
+
+pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
+
+/// How long to stay away when the application is not there; nobody knows better.
+const RETRY_UPSTREAM: Duration = Duration::from_secs(5);
+
+/// Who asks: what decides the form of an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker {
+    /// Whether to answer with a page.
+    pub(crate) reads_html: bool,
+    /// Whether the page may ask the browser to try again by itself.
+    pub(crate) may_reload: bool,
+    /// Whether there is a `Connection` header to say things with: HTTP/1.
+    has_connection_header: bool,
+}
+
+/// An answer of ours, before it takes a form.
+struct Answer<'a> {
+    status: StatusCode,
+    /// Short name, which never changes.
+    code: &'a str,
+    title: &'a str,
+    detail: &'a str,
+    /// Type of error in RFC 9209's registry.
+    proxy_error: &'static str,
+    retry_after: Option<Duration>,
+    predicted_wait: Option<Duration>,
+}
+
+impl Asker {
+    /// Returns who asks, by the request's head.
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let accepts = parts.headers.get_all(ACCEPT).iter();
+        Asker {
+            reads_html: accepts.filter_map(|line| line.to_str().ok()).any(|line| line.contains("text/html")),
+            may_reload: parts.method == Method::GET || parts.method == Method::HEAD,
+            has_connection_header: parts.version < Version::HTTP_2,
+        }
+    }
+
+    /// Returns the answer to a request that is not let in. `waited` is how long it was held before.
+    pub(crate) fn refused(self, refusal: &Refusal, waited: Duration) -> Response<AnswerBody> {
+        let (title, detail) = match refusal.reason {
+            Reason::ShuttingDown => (
+                "Back in a moment",
+                "This server is being restarted. Nothing you have done is lost; please come back in a moment.",
+            ),
+            Reason::WaitedTooLong => (
+                "Still too busy",
+                "More people are here than can be served well. We kept your place as long as was reasonable, but it was not enough.",
+            ),
+            Reason::GatewayFull => (
+                "Too many people at once",
+                "More people are waiting already than can be let in within a reasonable time.",
+            ),
+            _ => (
+                "Too many people at once",
+                "More people are here than can be served well. Rather than keep you waiting for nothing, we ask you to come back later.",
+            ),
+        };
+        let mut response = self.answer(&Answer {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            code: refusal.reason.code(),
+            title,
+            detail,
+            proxy_error: "http_request_denied",
+            retry_after: Some(refusal.retry_after),
+            predicted_wait: Some(refusal.predicted_wait),
+        });
+        let timing = server_timing(refusal.reason.code(), waited);
+        response.headers_mut().insert(SERVER_TIMING, timing);
+        response
+    }
+
+    /// Returns the answer to a bad request. Its connection is closed where what follows on it cannot be trusted.
+    pub(crate) fn fault(self, fault: Fault) -> Response<AnswerBody> {
+        let (status, code, title, detail) = describe(fault);
+        let mut response = self.answer(&Answer {
+            status,
+            code,
+            title,
+            detail,
+            proxy_error: "http_request_error",
+            retry_after: None,
+            predicted_wait: None,
+        });
+        let headers = response.headers_mut();
+        if fault == Fault::Method {
+            let allowed = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
+            headers.insert(ALLOW, allowed);
+        }
+        if self.has_connection_header {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    /// Returns the answer where the application gave none.
+    pub(crate) fn failed(self, error: &UpstreamError) -> Response<AnswerBody> {
+        let kind = error.kind();
+        let status = match kind {
+            UpstreamErrorKind::NoNode => StatusCode::SERVICE_UNAVAILABLE,
+            _ if kind.is_timeout() => StatusCode::GATEWAY_TIMEOUT,
+            _ => StatusCode::BAD_GATEWAY,
+        };
+        let (title, detail, proxy_error) = match kind {
+            UpstreamErrorKind::NoNode => (
+                "The application is not available",
+                "No server of the application takes requests at the moment. Please try again shortly.",
+                "destination_unavailable",
+            ),
+            UpstreamErrorKind::Connect => (
+                "The application cannot be reached",
+                "The server behind this address does not answer. Your request did not reach it; please try again shortly.",
+                "connection_refused",
+            ),
+            UpstreamErrorKind::TlsHandshake => (
+                "The application cannot be reached",
+                "No secure connection to the server behind this address could be made. Your request did not reach it.",
+                "tls_protocol_error",
+            ),
+            UpstreamErrorKind::ConnectTimeout => (
+                "The application cannot be reached",
+                "The server behind this address does not answer in time. Your request did not reach it; please try again shortly.",
+                "connection_timeout",
+            ),
+            UpstreamErrorKind::FirstByteTimeout | UpstreamErrorKind::IdleTimeout => (
+                "The application takes too long",
+                "The application got your request but did not answer in time. It may still have done what you asked for.",
+                "http_response_timeout",
+            ),
+            UpstreamErrorKind::BadResponse => (
+                "The application answered with nonsense",
+                "The application got your request, but its answer cannot be understood.",
+                "http_protocol_error",
+            ),
+            UpstreamErrorKind::BrokenBeforeHead
+            | UpstreamErrorKind::BrokenInBody
+            | UpstreamErrorKind::RequestBody => (
+                "The application broke off",
+                "The application got your request, but its connection broke before the answer was complete. It may have done what you asked for.",
+                "connection_terminated",
+            ),
+        };
+        self.answer(&Answer {
+            status,
+            code: kind.code(),
+            title,
+            detail,
+            proxy_error,
+            retry_after: error.retry_may_help().then_some(RETRY_UPSTREAM),
+            predicted_wait: None,
+        })
+    }
+
+    fn answer(self, answer: &Answer<'_>) -> Response<AnswerBody> {
+        let retry_seconds = answer.retry_after.map(whole_seconds);
+        let (content_type, text) = if self.reads_html {
+            let reload = retry_seconds.filter(|_| self.may_reload);
+            let page = page::Page {
+                title: answer.title,
+                detail: answer.detail,
+                code: answer.code,
+                retry_seconds,
+                reload,
+            };
+            ("text/html; charset=utf-8", page.to_string())
+        } else {
+            let mut problem = json!({
+                "type": format!("urn:suimon:{}", answer.code),
+                "title": answer.title,
+                "status": answer.status.as_u16(),
+                "detail": answer.detail,
+                "reason": answer.code,
+            });
+            if let Some(seconds) = retry_seconds {
+                problem["retry_after_seconds"] = Value::from(seconds);
+            }
+            if let Some(wait) = answer.predicted_wait {
+                problem["predicted_wait_seconds"] = Value::from((wait.as_secs_f64() * 10.0).round() / 10.0);
+            }
+            ("application/problem+json", problem.to_string())
+        };
+        let mut response = Response::new(AnswerBody::text(text));
+        *response.status_mut() = answer.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let status = format!("suimon; error={}; details=\"{}\"", answer.proxy_error, answer.code);
+        headers.insert(PROXY_STATUS, HeaderValue::try_from(status).expect("codes are words"));
+        if let Some(seconds) = retry_seconds {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// Returns what `Server-Timing` says of a request that waited.
+pub(crate) fn server_timing(what: &str, waited: Duration) -> HeaderValue {
+    let value = format!("suimon;desc=\"{what}\";dur={:.1}", waited.as_secs_f64() * 1e3);
+    HeaderValue::try_from(value).expect("codes are words")
+}
+
+/// Rounded up: whoever comes back a moment early has come for nothing. At least 1.
+fn whole_seconds(time: Duration) -> u64 {
+    (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
+}
+
+fn describe(fault: Fault) -> (StatusCode, &'static str, &'static str, &'static str) {
+    let bad = StatusCode::BAD_REQUEST;
+    match fault {
+        Fault::NoHost => (bad, "no_host", "Bad request", "The request does not say which host it is for."),
+        Fault::ManyHosts => {
+            (bad, "many_hosts", "Bad request", "The request says more than once which host it is for.")
+        }
+        Fault::BadHost => {
+            (bad, "bad_host", "Bad request", "The request's Host is not a host name with an optional port.")
+        }
+        Fault::HostMismatch => (
+            bad,
+            "host_mismatch",
+            "Bad request",
+            "The request's target names another host than its Host header.",
+        ),
+        Fault::BadTarget => {
+            (bad, "bad_target", "Bad request", "The request's target is not a path on this server.")
+        }
+        Fault::TransferCoding => (
+            StatusCode::NOT_IMPLEMENTED,
+            "transfer_coding",
+            "Not implemented",
+            "The request's body is coded in a way other than chunked.",
+        ),
+        Fault::ManyTransferCodings => (
+            bad,
+            "many_transfer_codings",
+            "Bad request",
+            "The request says more than once how its body is coded.",
+        ),
+        Fault::Expectation => (
+            StatusCode::EXPECTATION_FAILED,
+            "expectation",
+            "Expectation failed",
+            "The request expects something other than 100-continue.",
+        ),
+        Fault::Method => (
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method",
+            "Method not allowed",
+            "The request's method is not passed on by this gateway.",
+        ),
+        Fault::UrlTooLong => (
+            StatusCode::URI_TOO_LONG,
+            "url_too_long",
+            "Address too long",
+            "The request's target is longer than is accepted.",
+        ),
+        Fault::BodyTooLarge => (
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body_too_large",
+            "Too large",
+            "The request's body is larger than is accepted.",
+        ),
+        Fault::BadBody => (bad, "bad_body", "Bad request", "The request's body broke off or is malformed."),
+        Fault::BodyTimeout => {
+            (StatusCode::REQUEST_TIMEOUT, "body_timeout", "Too slow", "The request's body came too slowly.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body::Body;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+    use suimon_model::RequestId;
+
+    fn body(response: Response<AnswerBody>) -> String {
+        let mut body = response.into_body();
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut body).poll_frame(&mut cx) else {
+            panic!("a body of one piece");
+        };
+        String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
+    }
+
+    fn refusal(millis: u64) -> Refusal {
+        Refusal {
+            request: RequestId(0),
+            reason: Reason::WaitTooLong,
+            retry_after: Duration::from_millis(millis),
+            predicted_wait: Duration::from_millis(48_760),
+            waiting: 3,
+        }
+    }
+
+    fn asker(method: &Method, accept: &'static str) -> Asker {
+        let request = http::Request::builder().method(method).header(ACCEPT, accept);
+        Asker::new(&request.body(()).unwrap().into_parts().0)
+    }
+
+    #[test]
+    fn a_browser_gets_a_page_that_comes_back_by_itself() {
+        let browser = asker(&Method::GET, "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8");
+        let response = browser.refused(&refusal(31_200), Duration::from_millis(1500));
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()[RETRY_AFTER], "32");
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+        assert_eq!(response.headers()[SERVER_TIMING], "suimon;desc=\"wait_too_long\";dur=1500.0");
+        assert_eq!(
+            response.headers()[PROXY_STATUS],
+            "suimon; error=http_request_denied; details=\"wait_too_long\""
+        );
+        assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+        let page = body(response);
+        assert!(page.contains("<meta http-equiv=\"refresh\" content=\"32\">"), "{page}");
+        let posted = asker(&Method::POST, "text/html").refused(&refusal(5000), Duration::ZERO);
+        assert!(!body(posted).contains("http-equiv=\"refresh\""), "a form is not sent twice unasked");
+    }
+
+    #[test]
+    fn a_program_gets_a_problem_it_can_read() {
+        let response = asker(&Method::GET, "*/*").refused(&refusal(10), Duration::ZERO);
+        assert_eq!(response.headers()[RETRY_AFTER], "1");
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
+        let problem: Value = serde_json::from_str(&body(response)).unwrap();
+        assert_eq!(problem["type"], "urn:suimon:wait_too_long");
+        assert_eq!(problem["status"], 503);
+        assert_eq!(problem["retry_after_seconds"], 1);
+        assert_eq!(problem["predicted_wait_seconds"], 48.8);
+    }
+
+    #[test]
+    fn every_reason_and_every_fault_has_an_answer() {
+        let program = asker(&Method::GET, "*/*");
+        for reason in Reason::ALL {
+            let refused = program.refused(&Refusal { reason: *reason, ..refusal(1000) }, Duration::ZERO);
+            assert_eq!(refused.status(), 503);
+        }
+        for (fault, status) in [
+            (Fault::NoHost, 400),
+            (Fault::TransferCoding, 501),
+            (Fault::Method, 405),
+            (Fault::UrlTooLong, 414),
+            (Fault::BodyTooLarge, 413),
+            (Fault::BodyTimeout, 408),
+            (Fault::Expectation, 417),
+        ] {
+            let response = program.fault(fault);
+            assert_eq!(response.status(), status);
+            assert_eq!(response.headers().get(RETRY_AFTER), None, "the same again would be as bad");
+            assert_eq!(response.headers().contains_key(ALLOW), status == 405);
+        }
+    }
+}

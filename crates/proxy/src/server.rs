@@ -1,0 +1,269 @@
+//! The proxy as a whole: bound, run, looked at, drained.
+
+use crate::buffer::Budget;
+use crate::gatekeeper::Gatekeeper;
+use crate::identify::Identifier;
+use crate::keys::{self, Keys, KeysError};
+use crate::lease::Leases;
+use crate::listener::Acceptor;
+use crate::params::Params;
+use crate::pipeline::Core;
+use crate::routes::{OTHER, Table};
+use crate::telemetry::{Telemetry, View};
+use crate::tls::Certificate;
+use crate::upstream::{Upstream, UpstreamNodeView};
+use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{error, fmt, io};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+/// The most kinds of session.
+pub const KINDS_MAX: usize = 64;
+
+/// How long a vanished peer, that sends neither data nor a close, stays unnoticed: probes begin after, and end after.
+const PROBE_AFTER: Duration = Duration::from_secs(30);
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(60);
+
+/// A proxy that holds its listening sockets but accepts nobody yet.
+#[derive(Debug)]
+pub struct Server {
+    core: Arc<Core>,
+    params: Params,
+    plain: Option<TcpListener>,
+    tls: Option<(TcpListener, Arc<Certificate>)>,
+    permits: Arc<Semaphore>,
+}
+
+/// A look at a running proxy, for whoever reports on it. Clones see the same one.
+#[derive(Clone, Debug)]
+pub struct Observer {
+    core: Arc<Core>,
+}
+
+/// Why a proxy did not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// Settings that contradict each other, as a sentence.
+    Params(String),
+    /// An address that cannot be listened on.
+    Listen(SocketAddr, io::Error),
+    /// Certificate or key that cannot be used, as a sentence.
+    Tls(String),
+    /// The file of signing keys.
+    Keys(KeysError),
+}
+
+impl Server {
+    /// Binds the listening sockets and reads certificates and keys. Must be called inside the runtime that will run it.
+    ///
+    /// # Errors
+    /// See [`StartError`]; each names the thing and the remedy. Nothing stays bound then.
+    pub fn bind(params: Params) -> Result<Server, StartError> {
+        check(&params)?;
+        let keys = match &params.lease.keys_file {
+            Some(path) => Keys::open(path),
+            None => Keys::fresh(),
+        };
+        let mut secret = [0; 32];
+        keys::fill_random(&mut secret).map_err(StartError::Keys)?;
+        let names = params.sessions.kinds.iter().map(|kind| kind.name.as_str());
+        let life = u32::try_from(params.lease.life.as_secs()).unwrap_or(u32::MAX).max(1);
+        let leases = Leases::new(keys.map_err(StartError::Keys)?, life, names).map_err(|(one, other)| {
+            StartError::Params(format!(
+                "session kinds {one:?} and {other:?} cannot be told apart in leases; rename one"
+            ))
+        })?;
+        let identifier = Identifier::new(&params.sessions, leases, params.limits.aliases, secret);
+
+        let keeper = Gatekeeper::new(params.gate.clone());
+        let table = Table::new(&params.routes);
+        let kinds = params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
+        let telemetry = Arc::new(Telemetry::new(table.capacity(), kinds));
+        for kind in &params.sessions.kinds {
+            keeper.declare_kind(kind.gate.clone());
+        }
+        debug_assert_eq!(OTHER, 0, "the first route is the one for the rest");
+        telemetry.name_route("other", keeper.declare_route(params.routes.discovered_mode));
+        for route in &params.routes.declared {
+            telemetry.name_route(&route.pattern.name(), keeper.declare_route(route.mode));
+        }
+
+        let upstream = Upstream::new(params.upstream.clone()).map_err(StartError::Params)?;
+        let certificate =
+            params.listen.tls.as_ref().map(Certificate::load).transpose().map_err(StartError::Tls)?;
+        let backlog = params.listen.backlog;
+        let plain = params.listen.plain.map(|address| listen(address, backlog)).transpose()?;
+        let tls = match (&params.listen.tls, certificate) {
+            (Some(tls), Some(certificate)) => Some((listen(tls.address, backlog)?, Arc::new(certificate))),
+            _ => None,
+        };
+        let core = Arc::new(Core {
+            timeouts: params.timeouts.clone(),
+            limits: params.limits.clone(),
+            on_abandon: params.on_abandon,
+            via: params.via,
+            lease_secure: params.lease.secure,
+            discovered_mode: params.routes.discovered_mode,
+            table,
+            identifier,
+            keeper,
+            upstream,
+            budget: Budget::new(params.limits.responses_bytes),
+            telemetry,
+        });
+        let permits = Arc::new(Semaphore::new(params.limits.connections));
+        Ok(Server { core, params, plain, tls, permits })
+    }
+
+    /// Returns the address of the plain listener, with the port it really has.
+    pub fn plain_address(&self) -> Option<SocketAddr> {
+        self.plain.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
+    /// Returns the address of the TLS listener, with the port it really has.
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        self.tls.as_ref().and_then(|(listener, _)| listener.local_addr().ok())
+    }
+
+    /// Returns a look at the proxy, which stays good while it runs and after.
+    pub fn observer(&self) -> Observer {
+        Observer { core: Arc::clone(&self.core) }
+    }
+
+    /// Serves until `shutdown` is ready, then drains: accepts nobody, refuses newcomers, lets what is under way end, and returns
+    /// once the last connection is closed, or after the drain time.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let (drain, draining) = watch::channel(false);
+        let trusted: Arc<[_]> = self.params.trusted_proxies.clone().into();
+        let mut background = JoinSet::new();
+        let core = Arc::clone(&self.core);
+        background.spawn(async move { core.keeper.tick().await });
+        let upstream = self.core.upstream.clone();
+        background.spawn(async move { upstream.run(std::future::pending()).await });
+
+        let mut accepting = JoinSet::new();
+        let acceptor = |certificate| {
+            let permits = Arc::clone(&self.permits);
+            Acceptor::new(
+                Arc::clone(&self.core),
+                Arc::clone(&trusted),
+                certificate,
+                permits,
+                draining.clone(),
+            )
+        };
+        if let Some(listener) = self.plain {
+            accepting.spawn(acceptor(None).run(listener));
+        }
+        if let Some((listener, certificate)) = self.tls {
+            let watched = Arc::clone(&certificate);
+            background.spawn(async move { watched.watch().await });
+            accepting.spawn(acceptor(Some(certificate)).run(listener));
+        }
+
+        shutdown.await;
+        tracing::info!("draining: newcomers are refused, what is under way may end");
+        self.core.keeper.drain();
+        drain.send_replace(true);
+        while accepting.join_next().await.is_some() {}
+        let all = u32::try_from(self.params.limits.connections).unwrap_or(u32::MAX);
+        let closed = tokio::time::timeout(self.params.timeouts.drain, self.permits.acquire_many(all)).await;
+        if closed.is_err() {
+            let left =
+                self.core.telemetry.view(Duration::ZERO, 0, self.core.keeper.snapshot()).connections_open;
+            tracing::warn!(connections = left, "the drain time is over; what is left is cut off");
+        }
+    }
+}
+
+impl Observer {
+    /// Returns everything that can be seen of the proxy now.
+    pub fn view(&self) -> View {
+        let uptime = self.core.keeper.clock().elapsed();
+        self.core.telemetry.view(uptime, self.core.budget.held(), self.core.keeper.snapshot())
+    }
+
+    /// Returns every node of the application as it stands.
+    pub fn upstream(&self) -> Vec<UpstreamNodeView> {
+        self.core.upstream.view()
+    }
+
+    /// Returns whether requests can be served: some node is thought to be well.
+    pub fn is_ready(&self) -> bool {
+        self.core.upstream.is_up()
+    }
+}
+
+fn check(params: &Params) -> Result<(), StartError> {
+    let fault = |text: &str| Err(StartError::Params(text.to_owned()));
+    if params.listen.plain.is_none() && params.listen.tls.is_none() {
+        return fault("no address to listen on: name a plain one, one with TLS, or both");
+    }
+    if params.sessions.kinds.len() > KINDS_MAX {
+        return fault("too many kinds of session: at most 64 are allowed");
+    }
+    if params.limits.connections == 0
+        || params.limits.connections > Semaphore::MAX_PERMITS.min(u32::MAX as usize)
+    {
+        return fault("the limit of connections must be at least 1 and below 2^29");
+    }
+    Ok(())
+}
+
+fn listen(address: SocketAddr, backlog: u32) -> Result<TcpListener, StartError> {
+    let open = || {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        // A port whose last owner has just gone is free for us; one in use is not.
+        socket.set_reuse_address(true)?;
+        // Connections inherit these from their listener, which saves four system calls for each.
+        socket.set_tcp_nodelay(true)?;
+        socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_EVERY))?;
+        socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        TcpListener::from_std(socket.into())
+    };
+    open().map_err(|error| StartError::Listen(address, error))
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Params(text) | StartError::Tls(text) => f.write_str(text),
+            StartError::Listen(address, error) => {
+                write!(f, "cannot listen on {address}: {error}; ")?;
+                match error.kind() {
+                    io::ErrorKind::AddrInUse => write!(
+                        f,
+                        "another program has the port (`ss -ltnp 'sport = :{}'` names it): stop it or choose another port",
+                        address.port()
+                    ),
+                    io::ErrorKind::PermissionDenied => {
+                        f.write_str("ports below 1024 need the right to bind them: choose a higher one")
+                    }
+                    io::ErrorKind::AddrNotAvailable => f.write_str(
+                        "the address is not one of this machine's: use one of its own, or 0.0.0.0 for all",
+                    ),
+                    _ => f.write_str("choose another address"),
+                }
+            }
+            StartError::Keys(error) => error.fmt(f),
+        }
+    }
+}
+
+impl error::Error for StartError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            StartError::Listen(_, error) => Some(error),
+            StartError::Keys(error) => Some(error),
+            StartError::Params(_) | StartError::Tls(_) => None,
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What the proxy counts: plain atomics on the request path, gathered into a [`View`] when somebody looks.
+
+use crate::routes::{OTHER, RouteIndex};
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use suimon_gate::{KindView, RouteView, Snapshot};
+use suimon_model::{Reason, RouteId};
+
+/// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is longer.
+pub const BUCKETS: [f64; 20] = [
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    5.0, 10.0, 20.0, 30.0, 60.0,
+];
+
+/// A distribution of times.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    counts: [AtomicU64; BUCKETS.len() + 1],
+    nanos: AtomicU64,
+}
+
+/// A distribution of times at one moment.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Times {
+    /// How many fell into each of [`BUCKETS`], not cumulated; the last is for what is longer.
+    pub counts: [u64; BUCKETS.len() + 1],
+    /// All times together, seconds.
+    pub sum_seconds: f64,
+}
+
+/// Everything counted.
+#[derive(Debug)]
+pub(crate) struct Telemetry {
+    /// By route index; room for every route there may ever be.
+    routes: Vec<RouteCounters>,
+    /// By route index: its name and the gate's number for it. Grows to the length of `routes`.
+    names: RwLock<Vec<(String, RouteId)>>,
+    ungated: RouteCounters,
+    kinds: Vec<String>,
+    /// By position in [`Reason::ALL`].
+    refusals: Vec<AtomicU64>,
+    faults: AtomicU64,
+    upstream_errors: AtomicU64,
+    connections_open: AtomicUsize,
+    connections: AtomicU64,
+    requests: AtomicU64,
+    gone_while_waiting: AtomicU64,
+    ghosts: AtomicU64,
+}
+
+/// What is counted of one route.
+#[derive(Debug, Default)]
+pub(crate) struct RouteCounters {
+    statuses: [AtomicU64; 5],
+    waited: Histogram,
+    upstream: Histogram,
+    added: Histogram,
+}
+
+/// Everything that can be seen of the proxy at one moment.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Time since the start.
+    pub uptime: Duration,
+    /// Connections of clients open now.
+    pub connections_open: usize,
+    /// Connections of clients ever accepted.
+    pub connections: u64,
+    /// Requests whose head was read, good or bad.
+    pub requests: u64,
+    /// Requests answered as bad (status 4xx of our own).
+    pub faults: u64,
+    /// Requests answered 502 to 504 because of the application or the way to it.
+    pub upstream_errors: u64,
+    /// Clients that left while they waited to be let in.
+    pub gone_while_waiting: u64,
+    /// Clients that left while the application worked for them.
+    pub ghosts: u64,
+    /// Bytes of responses held for slow clients now.
+    pub buffered_bytes: usize,
+    /// How many were refused, and why; reasons never used are left out.
+    pub refusals: Vec<(Reason, u64)>,
+    /// Every gated route; the first is `other`.
+    pub routes: Vec<RouteReport>,
+    /// Static assets, health checks and whatever else passes ungated, all together.
+    pub ungated: RouteReport,
+    /// Every kind of session, by name.
+    pub kinds: Vec<(String, KindView)>,
+    /// The rest of what the gate shows: totals and last decisions. Its routes and kinds are in the two lists above; records
+    /// name routes by [`RouteReport::id`] and kinds by position.
+    pub gate: Snapshot,
+}
+
+/// One route at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct RouteReport {
+    /// `GET /items/{id}`, `other` or `ungated`.
+    pub name: String,
+    /// The gate's number for it; `None` if ungated.
+    pub id: Option<RouteId>,
+    /// Responses by first digit of their status: 1xx to 5xx.
+    pub statuses: [u64; 5],
+    /// Time held waiting, of those that were.
+    pub waited: Times,
+    /// Time from sending to the application's being done.
+    pub upstream: Times,
+    /// Time the proxy itself added: all until the response's head, less waiting and application.
+    pub added: Times,
+    /// What the gate shows of it.
+    pub gate: RouteView,
+}
+
+impl Histogram {
+    /// Counts one time.
+    pub(crate) fn record(&self, time: Duration) {
+        let seconds = time.as_secs_f64();
+        let bucket = BUCKETS.partition_point(|bound| *bound < seconds);
+        self.counts[bucket].fetch_add(1, Relaxed);
+        self.nanos.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    fn read(&self) -> Times {
+        Times {
+            counts: std::array::from_fn(|at| self.counts[at].load(Relaxed)),
+            sum_seconds: self.nanos.load(Relaxed) as f64 * 1e-9,
+        }
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { counts: std::array::from_fn(|_| AtomicU64::new(0)), nanos: AtomicU64::new(0) }
+    }
+}
+
+impl Times {
+    /// Returns how many times were counted.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+impl RouteCounters {
+    /// Counts a response.
+    pub(crate) fn answered(&self, status: http::StatusCode) {
+        let class = usize::from(status.as_u16() / 100).clamp(1, 5) - 1;
+        self.statuses[class].fetch_add(1, Relaxed);
+    }
+
+    /// Counts a time in the application.
+    pub(crate) fn served(&self, upstream: Duration) {
+        self.upstream.record(upstream);
+    }
+
+    /// Counts a time held waiting, if there was any, and the time added otherwise.
+    pub(crate) fn passed(&self, waited: Duration, added: Duration) {
+        if !waited.is_zero() {
+            self.waited.record(waited);
+        }
+        self.added.record(added);
+    }
+
+    fn report(&self, name: String, id: Option<RouteId>, gate: RouteView) -> RouteReport {
+        RouteReport {
+            name,
+            id,
+            statuses: std::array::from_fn(|at| self.statuses[at].load(Relaxed)),
+            waited: self.waited.read(),
+            upstream: self.upstream.read(),
+            added: self.added.read(),
+            gate,
+        }
+    }
+}
+
+impl Telemetry {
+    /// Returns counters at zero for at most `routes_max` routes and for the kinds of these names.
+    pub(crate) fn new(routes_max: usize, kinds: Vec<String>) -> Self {
+        Telemetry {
+            routes: std::iter::repeat_with(RouteCounters::default).take(routes_max).collect(),
+            names: RwLock::new(Vec::new()),
+            ungated: RouteCounters::default(),
+            kinds,
+            refusals: Reason::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
+            faults: AtomicU64::new(0),
+            upstream_errors: AtomicU64::new(0),
+            connections_open: AtomicUsize::new(0),
+            connections: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            gone_while_waiting: AtomicU64::new(0),
+            ghosts: AtomicU64::new(0),
+        }
+    }
+
+    /// Names the next route; routes are named in the order of their indices.
+    pub(crate) fn name_route(&self, name: &str, id: RouteId) {
+        self.names.write().expect("nobody panics while holding the names").push((name.to_owned(), id));
+    }
+
+    /// Returns the gate's number of a route.
+    pub(crate) fn route_id(&self, index: RouteIndex) -> RouteId {
+        let names = self.names.read().expect("nobody panics while holding the names");
+        names.get(index).or(names.first()).map_or(RouteId(OTHER as u32), |(_, id)| *id)
+    }
+
+    /// Returns the counters of a route, or of all that is ungated.
+    pub(crate) fn route(&self, index: Option<RouteIndex>) -> &RouteCounters {
+        index.and_then(|index| self.routes.get(index)).unwrap_or(&self.ungated)
+    }
+
+    pub(crate) fn note_request(&self) {
+        self.requests.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn note_fault(&self) {
+        self.faults.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn note_upstream_error(&self) {
+        self.upstream_errors.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn note_refusal(&self, reason: Reason) {
+        if let Some(at) = Reason::ALL.iter().position(|other| *other == reason) {
+            self.refusals[at].fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn note_gone_while_waiting(&self) {
+        self.gone_while_waiting.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn note_ghost(&self) {
+        self.ghosts.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn note_connection_opened(&self) {
+        self.connections.fetch_add(1, Relaxed);
+        self.connections_open.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn note_connection_closed(&self) {
+        self.connections_open.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn view(&self, uptime: Duration, buffered_bytes: usize, mut gate: Snapshot) -> View {
+        let names = self.names.read().expect("nobody panics while holding the names").clone();
+        let reports = names.into_iter().zip(&self.routes).map(|((name, id), counters)| {
+            let view = gate.routes.get(id.index()).cloned().unwrap_or_default();
+            counters.report(name, Some(id), view)
+        });
+        let routes = reports.collect();
+        let kinds = self.kinds.iter().cloned().zip(std::mem::take(&mut gate.kinds)).collect();
+        gate.routes.clear();
+        let refusals =
+            Reason::ALL.iter().zip(&self.refusals).map(|(reason, count)| (*reason, count.load(Relaxed)));
+        View {
+            uptime,
+            connections_open: self.connections_open.load(Relaxed),
+            connections: self.connections.load(Relaxed),
+            requests: self.requests.load(Relaxed),
+            faults: self.faults.load(Relaxed),
+            upstream_errors: self.upstream_errors.load(Relaxed),
+            gone_while_waiting: self.gone_while_waiting.load(Relaxed),
+            ghosts: self.ghosts.load(Relaxed),
+            buffered_bytes,
+            refusals: refusals.filter(|(_, count)| *count > 0).collect(),
+            routes,
+            ungated: self.ungated.report("ungated".to_owned(), None, RouteView::default()),
+            kinds,
+            gate,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_falls_into_the_bucket_that_bounds_it() {
+        let histogram = Histogram::default();
+        for micros in [0, 50, 51, 1_000_000, 100_000_000] {
+            histogram.record(Duration::from_micros(micros));
+        }
+        let times = histogram.read();
+        assert_eq!((times.counts[0], times.counts[1], times.counts[13], times.counts[20]), (2, 1, 1, 1));
+        assert_eq!(times.count(), 5);
+        assert!((times.sum_seconds - 101.000_101).abs() < 1e-9);
+    }
+}

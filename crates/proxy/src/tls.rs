@@ -1,0 +1,91 @@
+//! The certificate a TLS listener shows, read again when its files change.
+
+use crate::params::ListenTls;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+use tokio_rustls::TlsAcceptor;
+
+/// The certificate in use.
+#[derive(Debug)]
+pub(crate) struct Certificate {
+    files: ListenTls,
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+/// What tells one state of the files from another.
+type Stamp = [Option<(SystemTime, u64)>; 2];
+
+impl Certificate {
+    /// Returns the certificate of the files, or a sentence about what is wrong with them.
+    pub(crate) fn load(files: &ListenTls) -> Result<Self, String> {
+        let config = RwLock::new(read(files)?);
+        Ok(Certificate { files: files.clone(), config })
+    }
+
+    /// Returns who accepts a connection with the certificate in use now.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Looks at the files from time to time. Never returns.
+    pub(crate) async fn watch(&self) {
+        let every = self.files.reload_every.max(Duration::from_millis(10));
+        let mut seen = self.stamp();
+        loop {
+            tokio::time::sleep(every).await;
+            let stamp = self.stamp();
+            if stamp == seen {
+                continue;
+            }
+            seen = stamp;
+            match read(&self.files) {
+                Ok(config) => {
+                    *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+                    tracing::info!(cert = %self.files.cert.display(), "the certificate was read again");
+                }
+                // Half-written files are common: the second file's change brings us back here.
+                Err(error) => tracing::warn!("the certificate in use stays: {error}"),
+            }
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
+        let of = |path: &Path| {
+            let metadata = std::fs::metadata(path).ok()?;
+            Some((metadata.modified().ok()?, metadata.len()))
+        };
+        [of(&self.files.cert), of(&self.files.key)]
+    }
+}
+
+fn read(files: &ListenTls) -> Result<Arc<ServerConfig>, String> {
+    let cert = files.cert.display();
+    let key = files.key.display();
+    let chain =
+        CertificateDer::pem_file_iter(&files.cert)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| format!("certificate file {cert}: {error}; it must hold certificates in PEM"))?;
+    if chain.is_empty() {
+        return Err(format!(
+            "certificate file {cert}: holds no certificate; it must hold certificates in PEM"
+        ));
+    }
+    let private = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|error| format!("key file {key}: {error}; it must hold one private key in PEM"))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS: {error}"))?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|error| format!("certificate {cert} with key {key}: {error}; do they belong together?"))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    if let Ok(ticketer) = rustls::crypto::ring::Ticketer::new() {
+        config.ticketer = ticketer;
+    }
+    Ok(Arc::new(config))
+}

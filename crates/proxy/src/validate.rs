@@ -1,0 +1,214 @@
+//! What a request must be before anything else looks at it.
+//!
+//! Everything a second HTTP parser behind us could read differently is refused here rather than repaired. What the
+//! HTTP library refuses by itself (bad line folding, control characters, broken lengths) never gets this far; what
+//! it repairs in silence is caught in `framing`.
+
+use http::header::{EXPECT, HOST, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{Method, Version};
+
+/// What is wrong with a request. The client's fault; the same request will fail again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// Neither a `Host` header nor, in HTTP/2, an authority.
+    NoHost,
+    /// More than one `Host`.
+    ManyHosts,
+    /// `Host` is not a host with an optional port.
+    BadHost,
+    /// The target names another host than `Host` does.
+    HostMismatch,
+    /// The target is not a path, or names a scheme other than http and https.
+    BadTarget,
+    /// A transfer coding other than `chunked`.
+    TransferCoding,
+    /// More than one `Transfer-Encoding`.
+    ManyTransferCodings,
+    /// `Expect` asks for something other than `100-continue`.
+    Expectation,
+    /// A method that a gateway does not pass on.
+    Method,
+    /// The target is longer than is accepted.
+    UrlTooLong,
+    /// The body is longer than is accepted.
+    BodyTooLarge,
+    /// The body broke off, or is not framed as it should be.
+    BadBody,
+    /// The body came too slowly.
+    BodyTimeout,
+}
+
+/// Checks a request's head. `url_max` and `body_max` are in bytes.
+pub(crate) fn validate(parts: &Parts, url_max: usize, body_max: Option<u64>) -> Result<(), Fault> {
+    if parts.method == Method::CONNECT || parts.method == Method::TRACE {
+        return Err(Fault::Method);
+    }
+    target(parts, url_max)?;
+    host(parts)?;
+    framing(parts)?;
+    if let Some(expect) = parts.headers.get(EXPECT)
+        && !expect.as_bytes().eq_ignore_ascii_case(b"100-continue")
+    {
+        return Err(Fault::Expectation);
+    }
+    if let Some(max) = body_max
+        && declared_length(parts).is_some_and(|length| length > max)
+    {
+        return Err(Fault::BodyTooLarge);
+    }
+    Ok(())
+}
+
+/// Returns the length the request's body was declared to have.
+pub(crate) fn declared_length(parts: &Parts) -> Option<u64> {
+    parts.headers.get(http::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn target(parts: &Parts, url_max: usize) -> Result<(), Fault> {
+    let uri = &parts.uri;
+    let length = uri.path_and_query().map_or(0, |target| target.as_str().len());
+    if length > url_max {
+        return Err(Fault::UrlTooLong);
+    }
+    if uri.scheme_str().is_some_and(|scheme| scheme != "http" && scheme != "https") {
+        return Err(Fault::BadTarget);
+    }
+    let path = uri.path();
+    let is_asterisk = path == "*" && parts.method == Method::OPTIONS;
+    if path.starts_with('/') || is_asterisk { Ok(()) } else { Err(Fault::BadTarget) }
+}
+
+fn host(parts: &Parts) -> Result<(), Fault> {
+    let mut hosts = parts.headers.get_all(HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Err(Fault::ManyHosts);
+    }
+    let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
+    // Before HTTP/2 the target's authority is no substitute: the header itself is required.
+    let Some(named) = host.map(http::HeaderValue::as_bytes).or(authority.filter(|_| is_h2(parts))) else {
+        return Err(Fault::NoHost);
+    };
+    if !is_host(named) {
+        return Err(Fault::BadHost);
+    }
+    match authority {
+        Some(authority) if !authority.eq_ignore_ascii_case(named) => Err(Fault::HostMismatch),
+        _ => Ok(()),
+    }
+}
+
+fn is_h2(parts: &Parts) -> bool {
+    parts.version == Version::HTTP_2
+}
+
+fn framing(parts: &Parts) -> Result<(), Fault> {
+    let mut codings = parts.headers.get_all(TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(()),
+        (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
+        (Some(_), None) => Err(Fault::TransferCoding),
+        (Some(_), Some(_)) => Err(Fault::ManyTransferCodings),
+    }
+}
+
+/// Returns whether `text` is a host name or address with an optional port, and nothing else: no user, no path.
+fn is_host(text: &[u8]) -> bool {
+    let (name, port) = if text.first() == Some(&b'[') {
+        let Some(end) = text.iter().position(|byte| *byte == b']') else {
+            return false;
+        };
+        let inside = &text[1..end];
+        if inside.is_empty() || !inside.iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.')) {
+            return false;
+        }
+        (inside, &text[end + 1..])
+    } else {
+        let end = text.iter().position(|byte| *byte == b':').unwrap_or(text.len());
+        let name = &text[..end];
+        if !name.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'~' | b'%')) {
+            return false;
+        }
+        (name, &text[end..])
+    };
+    let is_port = match port {
+        [] => true,
+        [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    !name.is_empty() && is_port
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn check(version: Version, method: &str, target: &str, headers: &[(&str, &str)]) -> Result<(), Fault> {
+        let mut request = Request::builder().version(version).method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        validate(&request.body(()).unwrap().into_parts().0, 100, Some(10))
+    }
+
+    fn h1(target: &str, headers: &[(&str, &str)]) -> Result<(), Fault> {
+        check(Version::HTTP_11, "GET", target, headers)
+    }
+
+    #[test]
+    fn there_is_exactly_one_host_and_it_is_one() {
+        assert_eq!(h1("/", &[("host", "a")]), Ok(()));
+        assert_eq!(h1("/", &[]), Err(Fault::NoHost));
+        assert_eq!(h1("http://a/", &[]), Err(Fault::NoHost));
+        assert_eq!(h1("/", &[("host", "a"), ("host", "a")]), Err(Fault::ManyHosts));
+        for host in ["", "a b", "user@a", "a/b", "a:b", "a:123456", ":80", "a,b", "[::1", "[::1]x", "[]"] {
+            assert_eq!(h1("/", &[("host", host)]), Err(Fault::BadHost), "{host:?}");
+        }
+        for host in ["a", "a.b-c_d:8080", "127.0.0.1:1", "[::1]", "[fe80::1]:443", "a:"] {
+            assert_eq!(h1("/", &[("host", host)]), Ok(()), "{host:?}");
+        }
+    }
+
+    #[test]
+    fn the_target_names_the_same_host() {
+        assert_eq!(h1("http://A.b:1/x", &[("host", "a.B:1")]), Ok(()));
+        assert_eq!(h1("http://other/x", &[("host", "a")]), Err(Fault::HostMismatch));
+        let h2 = |target, headers: &[(&str, &str)]| check(Version::HTTP_2, "GET", target, headers);
+        assert_eq!(h2("https://a/x", &[]), Ok(()));
+        assert_eq!(h2("https://a/x", &[("host", "a")]), Ok(()));
+        assert_eq!(h2("https://a/x", &[("host", "b")]), Err(Fault::HostMismatch));
+        assert_eq!(h2("https://user@a/x", &[]), Err(Fault::BadHost));
+    }
+
+    #[test]
+    fn targets_are_paths_of_a_bounded_length() {
+        assert_eq!(h1("ftp://a/x", &[("host", "a")]), Err(Fault::BadTarget));
+        assert_eq!(check(Version::HTTP_11, "OPTIONS", "*", &[("host", "a")]), Ok(()));
+        assert_eq!(h1("*", &[("host", "a")]), Err(Fault::BadTarget));
+        assert_eq!(h1(&format!("/{}", "x".repeat(100)), &[("host", "a")]), Err(Fault::UrlTooLong));
+    }
+
+    #[test]
+    fn only_chunked_only_once() {
+        let host = ("host", "a");
+        assert_eq!(h1("/", &[host, ("transfer-encoding", "Chunked")]), Ok(()));
+        assert_eq!(h1("/", &[host, ("transfer-encoding", "gzip, chunked")]), Err(Fault::TransferCoding));
+        assert_eq!(
+            h1("/", &[host, ("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")]),
+            Err(Fault::ManyTransferCodings)
+        );
+    }
+
+    #[test]
+    fn methods_expectations_and_lengths_have_their_bounds() {
+        let host = ("host", "a");
+        assert_eq!(check(Version::HTTP_11, "TRACE", "/", &[host]), Err(Fault::Method));
+        assert_eq!(check(Version::HTTP_11, "CONNECT", "a:1", &[host]), Err(Fault::Method));
+        assert_eq!(h1("/", &[host, ("expect", "100-Continue")]), Ok(()));
+        assert_eq!(h1("/", &[host, ("expect", "a-pony")]), Err(Fault::Expectation));
+        assert_eq!(h1("/", &[host, ("content-length", "10")]), Ok(()));
+        assert_eq!(h1("/", &[host, ("content-length", "11")]), Err(Fault::BodyTooLarge));
+    }
+}

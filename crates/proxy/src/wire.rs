@@ -1,0 +1,230 @@
+//! The bytes of one client connection, between the socket (or TLS) and the HTTP library.
+//!
+//! Sees to what only the bytes can tell: framing faults (see [`crate::framing`]), how long a head takes, how long a
+//! connection is idle, and how long a client takes nothing. Timers are moved only when they go off, so a request on
+//! a busy connection costs none.
+
+use crate::connection::Connection;
+use crate::framing::{Framing, Phase};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+/// How long a client may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) head: Duration,
+    pub(crate) idle: Duration,
+    pub(crate) write: Duration,
+}
+
+/// A connection's bytes.
+#[derive(Debug)]
+pub(crate) struct Wire<S> {
+    stream: S,
+    connection: Arc<Connection>,
+    /// `None`: HTTP/2, whose library frames for itself.
+    framing: Option<Framing>,
+    patience: Patience,
+    awaited: Awaited,
+    reading: Deadline,
+    writing: Deadline,
+    is_fresh: bool,
+}
+
+/// What the next read waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Awaited {
+    /// Whatever comes; it is not for us to be impatient.
+    Anything,
+    /// The next request, after this many.
+    Request(u32),
+    /// The rest of a head, after this many.
+    Head(u32),
+}
+
+impl<S> Wire<S> {
+    /// Returns the bytes of an HTTP/1 connection.
+    pub(crate) fn http1(stream: S, connection: Arc<Connection>, patience: Patience) -> Self {
+        Wire::new(stream, connection, Some(Framing::new()), patience)
+    }
+
+    /// Returns the bytes of an HTTP/2 connection.
+    pub(crate) fn http2(stream: S, connection: Arc<Connection>, patience: Patience) -> Self {
+        Wire::new(stream, connection, None, patience)
+    }
+
+    fn new(stream: S, connection: Arc<Connection>, framing: Option<Framing>, patience: Patience) -> Self {
+        Wire {
+            stream,
+            connection,
+            framing,
+            patience,
+            awaited: Awaited::Anything,
+            reading: Deadline::default(),
+            writing: Deadline::default(),
+            is_fresh: true,
+        }
+    }
+
+    fn awaited(&self) -> Awaited {
+        let Some(framing) = &self.framing else {
+            return Awaited::Anything;
+        };
+        match framing.phase() {
+            Phase::Head => Awaited::Head(framing.heads()),
+            // While a request is being answered the client has every right to be silent.
+            Phase::Between if framing.heads() == self.connection.done() => Awaited::Request(framing.heads()),
+            _ => Awaited::Anything,
+        }
+    }
+
+    /// Is ready when the client has taken too long.
+    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let awaited = self.awaited();
+        if self.awaited != awaited {
+            self.awaited = awaited;
+            let limit = match awaited {
+                Awaited::Anything => None,
+                // A connection that says nothing at all is worth less than one that has said something.
+                Awaited::Request(_) if self.is_fresh => Some(self.patience.head),
+                Awaited::Request(_) => Some(self.patience.idle),
+                Awaited::Head(_) => Some(self.patience.head),
+            };
+            self.reading.set(limit);
+        }
+        ready!(self.reading.poll(cx));
+        match awaited {
+            Awaited::Head(_) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            // As if the client had closed it: between two requests nothing is lost.
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = buf.filled().len();
+        match Pin::new(&mut this.stream).poll_read(cx, buf) {
+            Poll::Ready(result) => {
+                if let Some(framing) = &mut this.framing {
+                    framing.scan(&mut buf.filled_mut()[before..]);
+                    this.is_fresh = false;
+                }
+                Poll::Ready(result)
+            }
+            Poll::Pending => this.poll_patience(cx),
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Wire<S> {
+    fn poll_writing<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let polled = poll(Pin::new(&mut self.stream), cx);
+        if polled.is_ready() {
+            self.writing.set(None);
+            return polled;
+        }
+        if !self.writing.is_set() {
+            self.writing.set(Some(self.patience.write));
+        }
+        ready!(self.writing.poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_writing(cx, |stream, cx| stream.poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_writing(cx, |stream, cx| stream.poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_writing(cx, |stream, cx| stream.poll_flush(cx))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_writing(cx, |stream, cx| stream.poll_shutdown(cx))
+    }
+}
+
+/// A moment that may be moved often at no cost: its timer is moved only when it goes off too early.
+#[derive(Default, Debug)]
+struct Deadline {
+    at: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Deadline {
+    fn is_set(&self) -> bool {
+        self.at.is_some()
+    }
+
+    fn set(&mut self, limit: Option<Duration>) {
+        self.at = limit.map(|limit| Instant::now() + limit);
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(at) = self.at else {
+            return Poll::Pending;
+        };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        // A timer set for later than this is of no use; one set for earlier will look again when it goes off.
+        if timer.deadline() > at || timer.is_elapsed() {
+            timer.as_mut().reset(at);
+        }
+        while timer.as_mut().poll(cx).is_ready() {
+            if timer.deadline() >= at {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(at);
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_that_moves_holds_at_its_last_place() {
+        let start = Instant::now();
+        let mut deadline = Deadline::default();
+        deadline.set(Some(Duration::from_secs(1)));
+        assert!(poll_fn(|cx| Poll::Ready(deadline.poll(cx))).await.is_pending());
+        deadline.set(Some(Duration::from_secs(3)));
+        poll_fn(|cx| deadline.poll(cx)).await;
+        assert_eq!(start.elapsed().as_secs(), 3);
+        deadline.set(Some(Duration::from_secs(60)));
+        assert!(poll_fn(|cx| Poll::Ready(deadline.poll(cx))).await.is_pending());
+        deadline.set(Some(Duration::from_secs(2)));
+        poll_fn(|cx| deadline.poll(cx)).await;
+        assert_eq!(start.elapsed().as_secs(), 5);
+    }
+}
