@@ -28,7 +28,8 @@ impl Window {
     /// Everything.
     pub const ALL: Window = Window { from: Instant::ORIGIN, to: Instant::FAR_FUTURE };
 
-    fn holds(&self, at: Instant) -> bool {
+    /// Returns whether `at` lies in it.
+    pub fn holds(&self, at: Instant) -> bool {
         self.from <= at && at < self.to
     }
 }

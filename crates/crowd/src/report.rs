@@ -1,0 +1,286 @@
+//! What the visitors saw, as data; [`table`](Report::table) shows it to people.
+
+mod table;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use suimon_workload::{Histogram, Workload};
+
+use crate::user::Books;
+
+/// Bins to each doubling in the distribution: 64 ÷ 8 = 8.
+const BINS_MERGED: usize = 8;
+
+/// What the visitors saw. Counts and times are of the measured time, unless they say otherwise. Times are in
+/// seconds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// Where the crowd went.
+    pub base_url: String,
+    /// The seed everything random followed from.
+    pub seed: u64,
+    /// Why the run ended.
+    pub ended: Ended,
+    /// When it began, in seconds since 1970.
+    pub started_unix_s: f64,
+    /// How long it took, warm-up included.
+    pub duration_s: f64,
+    /// The part of it that was not measured.
+    pub warmup_s: f64,
+    /// The part of it that was.
+    pub measured_s: f64,
+
+    /// Sessions completed per second.
+    pub sessions_per_s: f64,
+    /// Sessions begun.
+    pub sessions_begun: u64,
+    /// Sessions completed.
+    pub sessions_completed: u64,
+    /// Sessions given up.
+    pub sessions_gave_up: u64,
+    /// Sessions under way at the end.
+    pub sessions_under_way: u64,
+    /// Sessions that failed at least once behind their first step.
+    pub sessions_failed_inside: u64,
+    /// Time-outs, errors and refusals behind the first step; each one counts.
+    pub mid_session_failures: u64,
+    /// Time-outs and errors at the first step, and refusals there that did not say when to come again.
+    pub first_step_failures: u64,
+    /// Failures by step (`kind/step` where there are several kinds): the two numbers above, taken apart.
+    pub failures_by_step: BTreeMap<String, u64>,
+    /// The same failures by kind.
+    pub failures_by_kind: BTreeMap<String, u64>,
+    /// Refusals at the first step that said when to come again; no failures.
+    pub refusals: u64,
+    /// Good answers that lost their value, because their session failed later.
+    pub wasted_requests: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Requests sent, per second.
+    pub requests_per_s: f64,
+    /// Requests sent twice because a kept connection turned out to be closed; of the whole run.
+    pub reconnects: u64,
+    /// Users who did not start because too many were there already (open arrivals); of the whole run.
+    pub users_not_started: u64,
+
+    /// From a session's first request to its last answer, of the completed ones.
+    pub session_time: Spread,
+    /// The same, in bins.
+    pub session_time_distribution: Vec<Bin>,
+    /// From a session's first request to its first step's good answer, refusals and retries included.
+    pub first_step_wait: Spread,
+    /// Each step's good answers, in the order of the journeys.
+    pub steps: Vec<StepReport>,
+    /// Every second of the run, warm-up included.
+    pub series: Vec<SecondReport>,
+
+    /// The crowd's own CPU time ÷ time: above 0.8 or so it was the bottleneck, and this measures the crowd.
+    pub crowd_cpu_share: f64,
+    /// How much later than planned requests were sent: the crowd's own slowness.
+    pub send_delay: Spread,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// Its time was over.
+    TimeOver,
+    /// Everybody was done.
+    AllDone,
+    /// It was told to stop.
+    Interrupted,
+}
+
+/// Some durations, summed up. All zero if there were none.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Spread {
+    /// How many.
+    pub count: u64,
+    /// Mean.
+    pub mean_s: f64,
+    /// Least.
+    pub min_s: f64,
+    /// Median.
+    pub p50_s: f64,
+    /// 90th percentile.
+    pub p90_s: f64,
+    /// 95th percentile.
+    pub p95_s: f64,
+    /// 99th percentile.
+    pub p99_s: f64,
+    /// Greatest.
+    pub max_s: f64,
+}
+
+/// One bin of a distribution.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Bin {
+    /// From here on.
+    pub from_s: f64,
+    /// Up to, not including.
+    pub to_s: f64,
+    /// How many.
+    pub count: u64,
+}
+
+/// One step of one kind.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StepReport {
+    /// The journey.
+    pub kind: String,
+    /// The step.
+    pub step: String,
+    /// Failures.
+    pub failures: u64,
+    /// Refusals, of which those behind the first step are failures as well.
+    pub refusals: u64,
+    /// Time to its good answers.
+    pub time: Spread,
+}
+
+/// What happened in one second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SecondReport {
+    /// Which, from 0.
+    pub at_s: u64,
+    /// Sessions begun.
+    pub begun: u32,
+    /// Sessions completed.
+    pub completed: u32,
+    /// Sessions given up.
+    pub gave_up: u32,
+    /// Failures behind the first step.
+    pub mid_session_failures: u32,
+    /// Failures at the first step.
+    pub first_step_failures: u32,
+    /// Refusals at the first step.
+    pub refusals: u32,
+    /// Requests sent.
+    pub requests: u32,
+    /// Sessions under way at its end.
+    pub under_way: u32,
+}
+
+/// What a report is made from.
+pub(crate) struct Facts<'a> {
+    pub(crate) base_url: &'a str,
+    pub(crate) workload: &'a Workload,
+    pub(crate) books: &'a Books,
+    pub(crate) ended: Ended,
+    pub(crate) started: SystemTime,
+    pub(crate) duration: Duration,
+    pub(crate) cpu: Duration,
+    pub(crate) cpu_over: Duration,
+    pub(crate) reconnects: u64,
+    pub(crate) not_started: u64,
+}
+
+impl Report {
+    pub(crate) fn new(facts: &Facts<'_>) -> Self {
+        let tally = &facts.books.tally;
+        let counts = tally.measured();
+        let window = tally.window();
+        let measured_s = window.to.secs_since(window.from);
+        let per_s = |count: u64| if measured_s > 0.0 { count as f64 / measured_s } else { 0.0 };
+        let steps = steps(facts);
+        let several = facts.workload.kinds.len() > 1;
+        let step_name =
+            |s: &StepReport| if several { format!("{}/{}", s.kind, s.step) } else { s.step.clone() };
+        let troubles = facts.books.troubles.iter().map(|(trouble, count)| (trouble.to_string(), *count));
+        Report {
+            base_url: facts.base_url.to_owned(),
+            seed: facts.workload.seed,
+            ended: facts.ended,
+            started_unix_s: facts
+                .started
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs_f64(),
+            duration_s: facts.duration.as_secs_f64(),
+            warmup_s: window.from.as_secs_f64().min(facts.duration.as_secs_f64()),
+            measured_s,
+            sessions_per_s: per_s(counts.sessions_completed),
+            sessions_begun: counts.sessions_begun,
+            sessions_completed: counts.sessions_completed,
+            sessions_gave_up: counts.sessions_gave_up,
+            sessions_under_way: tally.under_way(),
+            sessions_failed_inside: counts.sessions_failed_inside,
+            mid_session_failures: counts.mid_session_failures,
+            first_step_failures: counts.first_step_failures,
+            failures_by_step: steps.iter().map(|step| (step_name(step), step.failures)).collect(),
+            failures_by_kind: troubles.collect(),
+            refusals: counts.refusals,
+            wasted_requests: counts.wasted_requests,
+            requests: counts.requests,
+            requests_per_s: per_s(counts.requests),
+            reconnects: facts.reconnects,
+            users_not_started: facts.not_started,
+            session_time: Spread::of(tally.session_time()),
+            session_time_distribution: bins(tally.session_time()),
+            first_step_wait: Spread::of(tally.first_step_wait()),
+            steps,
+            series: series(facts),
+            crowd_cpu_share: facts.cpu.as_secs_f64() / facts.cpu_over.as_secs_f64().max(1e-9),
+            send_delay: Spread::of(&facts.books.send_delay),
+        }
+    }
+}
+
+impl Spread {
+    fn of(histogram: &Histogram) -> Self {
+        let secs = |time: Option<Duration>| time.unwrap_or_default().as_secs_f64();
+        Spread {
+            count: histogram.count(),
+            mean_s: secs(histogram.mean()),
+            min_s: secs(histogram.min()),
+            p50_s: secs(histogram.quantile(0.50)),
+            p90_s: secs(histogram.quantile(0.90)),
+            p95_s: secs(histogram.quantile(0.95)),
+            p99_s: secs(histogram.quantile(0.99)),
+            max_s: secs(histogram.max()),
+        }
+    }
+}
+
+fn bins(histogram: &Histogram) -> Vec<Bin> {
+    let bin = |bin: suimon_workload::Bin| Bin {
+        from_s: bin.from.as_secs_f64(),
+        to_s: bin.to.as_secs_f64(),
+        count: bin.count,
+    };
+    histogram.bins(BINS_MERGED).into_iter().map(bin).collect()
+}
+
+fn steps(facts: &Facts<'_>) -> Vec<StepReport> {
+    let mut reports = Vec::new();
+    for (journey, tallies) in facts.workload.kinds.iter().zip(facts.books.tally.steps()) {
+        for (step, tally) in journey.steps.iter().zip(tallies) {
+            reports.push(StepReport {
+                kind: journey.name.clone(),
+                step: step.name.clone(),
+                failures: tally.failures,
+                refusals: tally.refusals,
+                time: Spread::of(&tally.time),
+            });
+        }
+    }
+    reports
+}
+
+fn series(facts: &Facts<'_>) -> Vec<SecondReport> {
+    let second = |(at_s, second): (u64, &suimon_workload::Second)| SecondReport {
+        at_s,
+        begun: second.begun,
+        completed: second.completed,
+        gave_up: second.gave_up,
+        mid_session_failures: second.mid_session_failures,
+        first_step_failures: second.first_step_failures,
+        refusals: second.refusals,
+        requests: second.requests,
+        under_way: second.under_way,
+    };
+    (0..).zip(facts.books.tally.series()).map(second).collect()
+}

@@ -1,0 +1,117 @@
+//! A report for people: aligned text, at most 100 columns.
+
+use std::fmt::Write as _;
+
+use super::{Ended, Report, Spread, StepReport};
+
+impl Report {
+    /// Returns the report as aligned lines of text.
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        // Writing into a String cannot fail.
+        let _ = self.write_table(&mut out);
+        out
+    }
+
+    fn write_table(&self, out: &mut String) -> std::fmt::Result {
+        let ended = match self.ended {
+            Ended::TimeOver => "",
+            Ended::AllDone => ", everybody was done",
+            Ended::Interrupted => ", interrupted",
+        };
+        writeln!(
+            out,
+            "Crowd at {}: {:.1} s measured after {:.1} s of warm-up{ended}, seed {}",
+            self.base_url, self.measured_s, self.warmup_s, self.seed
+        )?;
+        writeln!(out)?;
+        let mut row = |name: &str, value: u64, note: String| writeln!(out, "  {name:<24}{value:>9}  {note}");
+        row("sessions completed", self.sessions_completed, format!("{:.2} per s", self.sessions_per_s))?;
+        row(
+            "sessions begun",
+            self.sessions_begun,
+            format!("{} under way at the end", self.sessions_under_way),
+        )?;
+        row("sessions given up", self.sessions_gave_up, String::new())?;
+        row(
+            "mid-session failures",
+            self.mid_session_failures,
+            format!("in {} sessions", self.sessions_failed_inside),
+        )?;
+        row("first-step failures", self.first_step_failures, String::new())?;
+        row("refusals", self.refusals, "at the first step, with a time to come again".to_owned())?;
+        row("requests", self.requests, format!("{:.1} per s", self.requests_per_s))?;
+        row("wasted requests", self.wasted_requests, "answered well, for a session that failed".to_owned())?;
+        if self.users_not_started > 0 {
+            row("users not started", self.users_not_started, "too many were there already".to_owned())?;
+        }
+        if !self.failures_by_kind.is_empty() {
+            let kinds: Vec<String> =
+                self.failures_by_kind.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+            writeln!(out, "  failures by kind: {}", kinds.join(", "))?;
+        }
+        self.write_times(out)?;
+        writeln!(out)?;
+        writeln!(
+            out,
+            "  crowd's own CPU: {:.0} % of a core; requests sent late by {} at the 99th percentile",
+            self.crowd_cpu_share * 100.0,
+            time(self.send_delay.p99_s),
+        )
+    }
+
+    fn write_times(&self, out: &mut String) -> std::fmt::Result {
+        let several = self.steps.windows(2).any(|pair| pair[0].kind != pair[1].kind);
+        let name = |step: &StepReport| {
+            if several { format!("{}/{}", step.kind, step.step) } else { step.step.clone() }
+        };
+        let names: Vec<String> = self.steps.iter().map(name).collect();
+        let width =
+            names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max("first step wait".len());
+        writeln!(out)?;
+        writeln!(
+            out,
+            "  {:<width$}{:>9}{:>9}{:>9}{:>10}{:>10}{:>10}{:>10}",
+            "step", "passed", "failed", "refused", "p50", "p90", "p99", "max"
+        )?;
+        for (name, step) in names.iter().zip(&self.steps) {
+            let counts = format!("{:>9}{:>9}{:>9}", step.time.count, step.failures, step.refusals);
+            writeln!(out, "  {name:<width$}{counts}{}", percentiles(&step.time))?;
+        }
+        let total = |name: &str, spread: &Spread, out: &mut String| {
+            writeln!(out, "  {name:<width$}{:>9}{:>18}{}", spread.count, "", percentiles(spread))
+        };
+        total("first step wait", &self.first_step_wait, out)?;
+        total("session", &self.session_time, out)
+    }
+}
+
+fn percentiles(spread: &Spread) -> String {
+    if spread.count == 0 {
+        return format!("{:>10}{:>10}{:>10}{:>10}", "-", "-", "-", "-");
+    }
+    [spread.p50_s, spread.p90_s, spread.p99_s, spread.max_s]
+        .map(|secs| format!("{:>10}", time(secs)))
+        .concat()
+}
+
+/// Shows three digits and the unit that suits them.
+fn time(secs: f64) -> String {
+    let (value, unit) = if secs >= 1.0 { (secs, "s") } else { (secs * 1000.0, "ms") };
+    let digits = if value >= 100.0 { 0 } else { usize::from(value < 10.0) + 1 };
+    format!("{value:.digits$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_show_three_digits() {
+        for (secs, shown) in [(0.0, "0.00 ms"), (0.001_234, "1.23 ms"), (0.123, "123 ms"), (1.0, "1.00 s")] {
+            assert_eq!(time(secs), shown);
+        }
+        assert_eq!(time(61.26), "61.3 s");
+        assert_eq!(time(612.6), "613 s");
+    }
+}

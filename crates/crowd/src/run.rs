@@ -1,0 +1,308 @@
+//! A run: users start, time passes, somebody is told how it goes, and in the end there is a report.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use suimon_model::Instant;
+use suimon_workload::{Histogram, Starts, Tally, Window, Workload};
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::MissedTickBehavior;
+
+use crate::machine::{ensure_descriptors, thread_cpu_time};
+use crate::report::{Ended, Facts, Report};
+use crate::target::BaseUrl;
+use crate::user::{Books, Clock, Shared, play};
+
+/// Somebody who is told how it goes.
+pub type OnProgress = Box<dyn FnMut(&Progress) + Send>;
+
+/// What is to be played, where, and for how long.
+pub struct Options {
+    /// Where: `http://host:port`, and a path that stands before every step's path.
+    pub base_url: String,
+    /// What.
+    pub workload: Workload,
+    /// Replaces the workload's own seed.
+    pub seed: Option<u64>,
+    /// Time that is played but not measured.
+    pub warmup: Duration,
+    /// Time that is measured; then the run ends, whatever is under way. `None`: until everybody is done, which a
+    /// workload without end is refused.
+    pub measure: Option<Duration>,
+    /// Is told each second how it goes.
+    pub progress: Option<OnProgress>,
+}
+
+/// How it goes. Counts are of the whole run so far.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Progress {
+    /// Seconds since the run began.
+    pub at_s: f64,
+    /// Whether the warm-up is over.
+    pub measuring: bool,
+    /// Seconds until the run ends, if that is known.
+    pub left_s: Option<f64>,
+    /// Users there are now.
+    pub users: u64,
+    /// Sessions under way.
+    pub sessions_under_way: u64,
+    /// Sessions completed.
+    pub sessions_completed: u64,
+    /// Sessions completed since the last snapshot, per second.
+    pub sessions_per_s: f64,
+    /// Failures behind the first step.
+    pub mid_session_failures: u64,
+    /// Failures at the first step.
+    pub first_step_failures: u64,
+    /// Refusals at the first step that said when to come again.
+    pub refusals: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Requests in flight.
+    pub in_flight: u64,
+    /// The crowd's own share of a core since the last snapshot.
+    pub crowd_cpu_share: f64,
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phase = if self.measuring { "" } else { " warm-up" };
+        write!(f, "{:4.0} s{phase}", self.at_s)?;
+        if let Some(left) = self.left_s {
+            write!(f, ", {left:.0} s left")?;
+        }
+        write!(
+            f,
+            " | sessions: {} done ({:.1}/s), {} under way | lost inside {} at start {} refused {} | \
+             {} requests in flight | crowd {:.0} % of a core",
+            self.sessions_completed,
+            self.sessions_per_s,
+            self.sessions_under_way,
+            self.mid_session_failures,
+            self.first_step_failures,
+            self.refusals,
+            self.in_flight,
+            self.crowd_cpu_share * 100.0,
+        )
+    }
+}
+
+/// Why a run could not begin.
+#[derive(Debug)]
+pub enum CrowdError {
+    /// The base URL cannot be used; the sentence says why.
+    BadUrl(String),
+    /// The workload goes on for ever and no time was given.
+    Endless,
+    /// There are no kinds of journey, or one without steps.
+    NothingToDo,
+    /// The process may not hold so many connections.
+    TooManyUsers {
+        /// Descriptors needed.
+        needed: u64,
+        /// Descriptors it may have.
+        limit: u64,
+    },
+    /// The host's name was not resolved.
+    UnknownHost(String, std::io::Error),
+    /// The runtime did not start.
+    Runtime(std::io::Error),
+}
+
+impl CrowdError {
+    /// Returns whether what was asked for is wrong (and not the world).
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, CrowdError::BadUrl(_) | CrowdError::Endless | CrowdError::NothingToDo)
+    }
+}
+
+impl fmt::Display for CrowdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CrowdError::BadUrl(sentence) => f.write_str(sentence),
+            CrowdError::Endless => f.write_str(
+                "this workload never ends: give a time to measure, or arrivals that end (sessions_each, or phases)",
+            ),
+            CrowdError::NothingToDo => f.write_str("this workload has nothing to do: give it a journey with steps"),
+            CrowdError::TooManyUsers { needed, limit } => write!(
+                f,
+                "so many users need {needed} descriptors and this process may have {limit}: \
+                 raise it (ulimit -Hn), or play fewer users"
+            ),
+            CrowdError::UnknownHost(host, error) => write!(f, "the host {host} was not found ({error})"),
+            CrowdError::Runtime(error) => write!(f, "the runtime did not start ({error})"),
+        }
+    }
+}
+
+impl std::error::Error for CrowdError {}
+
+/// Plays the workload and returns what was seen. It ends when its time is over, when everybody is done, or when
+/// `shutdown` is ready; what is under way then is dropped and counted as under way.
+///
+/// Blocks the calling thread, which plays all users; so call it from a thread of its own, not from inside an async
+/// runtime.
+///
+/// # Errors
+/// Fails before anything is sent if it cannot begin.
+pub fn run(options: Options, shutdown: impl Future<Output = ()>) -> Result<Report, CrowdError> {
+    let base = BaseUrl::parse(&options.base_url).map_err(CrowdError::BadUrl)?;
+    if options.measure.is_none() && options.workload.arrivals.is_endless() {
+        return Err(CrowdError::Endless);
+    }
+    let kinds = &options.workload.kinds;
+    if kinds.is_empty() || kinds.iter().any(|kind| kind.steps.is_empty()) {
+        return Err(CrowdError::NothingToDo);
+    }
+    ensure_descriptors(options.workload.arrivals.users_max())
+        .map_err(|(needed, limit)| CrowdError::TooManyUsers { needed, limit })?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CrowdError::Runtime)?;
+    let local = LocalSet::new();
+    let report = local.block_on(&runtime, observe(options, base, shutdown));
+    drop(local);
+    runtime.shutdown_background();
+    report
+}
+
+async fn observe(
+    options: Options,
+    base: BaseUrl,
+    shutdown: impl Future<Output = ()>,
+) -> Result<Report, CrowdError> {
+    let Options { base_url, mut workload, seed, warmup, measure, mut progress } = options;
+    workload.seed = seed.unwrap_or(workload.seed);
+    let addresses =
+        base.resolve().await.map_err(|error| CrowdError::UnknownHost(base.host.clone(), error))?;
+    let from = Instant::ORIGIN + warmup;
+    let window = Window { from, to: measure.map_or(Instant::FAR_FUTURE, |measure| from + measure) };
+    let users_max = workload.arrivals.users_max() as usize;
+    let mut starts = Starts::new(&workload.arrivals, workload.seed).peekable();
+    let books = Books {
+        tally: Tally::new(&workload, window),
+        troubles: BTreeMap::new(),
+        send_delay: Histogram::default(),
+    };
+    let started = SystemTime::now();
+    let shared = Rc::new(Shared {
+        workload: Arc::new(workload),
+        base,
+        addresses,
+        clock: Clock::start(),
+        books: RefCell::new(books),
+        reconnects: Cell::new(0),
+    });
+    let clock = shared.clock;
+    let mut users = JoinSet::new();
+    let mut not_started = 0;
+    let mut cpu_before = thread_cpu_time();
+    let mut warming_up = true;
+    let mut watch = Watch::new(cpu_before);
+    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + Watch::EVERY, Watch::EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut shutdown = pin!(shutdown);
+
+    let ended = loop {
+        let next_start = starts.peek().map(|start| start.at);
+        if users.is_empty() && next_start.is_none() {
+            break Ended::AllDone;
+        }
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break Ended::Interrupted,
+            () = clock.sleep_until(window.to) => break Ended::TimeOver,
+            () = clock.sleep_until(window.from), if warming_up => {
+                warming_up = false;
+                cpu_before = thread_cpu_time();
+            }
+            _ = ticks.tick() => {
+                let snapshot = watch.snapshot(&shared, users.len());
+                if let Some(tell) = &mut progress {
+                    tell(&snapshot);
+                }
+            }
+            Some(done) = users.join_next() => {
+                if let Err(error) = done
+                    && let Ok(panic) = error.try_into_panic()
+                {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+            () = clock.sleep_until(next_start.unwrap_or(Instant::FAR_FUTURE)), if next_start.is_some() => {
+                let now = clock.now();
+                while let Some(start) = starts.next_if(|start| start.at <= now) {
+                    if users.len() < users_max {
+                        users.spawn_local(play(Rc::clone(&shared), start));
+                    } else {
+                        not_started += 1;
+                    }
+                }
+            }
+        }
+    };
+
+    let now = clock.now();
+    let cpu = thread_cpu_time().saturating_sub(cpu_before);
+    let mut books = shared.books.borrow_mut();
+    books.tally.close(now);
+    Ok(Report::new(&Facts {
+        base_url: &base_url,
+        workload: &shared.workload,
+        books: &books,
+        ended,
+        started,
+        duration: now.since(Instant::ORIGIN),
+        cpu,
+        // Interrupted before the warm-up was over, the CPU was used since the beginning.
+        cpu_over: if warming_up { now.since(Instant::ORIGIN) } else { now.since(window.from) },
+        reconnects: shared.reconnects.get(),
+        not_started,
+    }))
+}
+
+/// Makes snapshots, with rates since the last one.
+struct Watch {
+    at: Instant,
+    cpu: Duration,
+    completed: u64,
+}
+
+impl Watch {
+    const EVERY: Duration = Duration::from_secs(1);
+
+    const fn new(cpu: Duration) -> Self {
+        Watch { at: Instant::ORIGIN, cpu, completed: 0 }
+    }
+
+    fn snapshot(&mut self, shared: &Shared, users: usize) -> Progress {
+        let now = shared.clock.now();
+        let cpu = thread_cpu_time();
+        let books = shared.books.borrow();
+        let (whole, window) = (books.tally.whole(), books.tally.window());
+        let elapsed = now.secs_since(self.at).max(1e-9);
+        let snapshot = Progress {
+            at_s: now.as_secs_f64(),
+            measuring: now >= window.from,
+            left_s: (window.to < Instant::FAR_FUTURE).then(|| window.to.secs_since(now)),
+            users: users as u64,
+            sessions_under_way: books.tally.under_way(),
+            sessions_completed: whole.sessions_completed,
+            sessions_per_s: (whole.sessions_completed - self.completed) as f64 / elapsed,
+            mid_session_failures: whole.mid_session_failures,
+            first_step_failures: whole.first_step_failures,
+            refusals: whole.refusals,
+            requests: whole.requests,
+            in_flight: books.tally.in_flight(),
+            crowd_cpu_share: cpu.saturating_sub(self.cpu).as_secs_f64() / elapsed,
+        };
+        *self = Watch { at: now, cpu, completed: whole.sessions_completed };
+        snapshot
+    }
+}

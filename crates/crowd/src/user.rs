@@ -1,0 +1,175 @@
+//! One user: plays his sessions one after another, each as the workload's [`Visitor`] says.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::SET_COOKIE;
+use suimon_model::{Instant, Rng};
+use suimon_workload::{Histogram, Next, Outcome, Start, Step, Tally, Visitor, Workload};
+
+use crate::answer::needs_body;
+use crate::asking::{Values, request};
+use crate::jar::Jar;
+use crate::target::{Addresses, BaseUrl};
+use crate::trouble::Trouble;
+use crate::wire::{self, Wire};
+
+/// What all users of a run share; they live in one thread.
+pub(crate) struct Shared {
+    pub(crate) workload: Arc<Workload>,
+    pub(crate) base: BaseUrl,
+    pub(crate) addresses: Addresses,
+    pub(crate) clock: Clock,
+    pub(crate) books: RefCell<Books>,
+    /// Requests asked once more because a kept connection was dead.
+    pub(crate) reconnects: Cell<u64>,
+}
+
+/// What is written down.
+pub(crate) struct Books {
+    pub(crate) tally: Tally,
+    /// Failures inside the window, by kind.
+    pub(crate) troubles: BTreeMap<Trouble, u64>,
+    /// How much later than planned requests were sent, inside the window: the crowd's own slowness.
+    pub(crate) send_delay: Histogram,
+}
+
+/// Time since the run began.
+#[derive(Clone, Copy)]
+pub(crate) struct Clock {
+    origin: tokio::time::Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Clock { origin: tokio::time::Instant::now() }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        Instant::ORIGIN + self.origin.elapsed()
+    }
+
+    pub(crate) async fn sleep_until(&self, at: Instant) {
+        let since_origin = at.since(Instant::ORIGIN);
+        match self.origin.checked_add(since_origin) {
+            Some(at) => tokio::time::sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Plays all sessions of a user.
+pub(crate) async fn play(shared: Rc<Shared>, start: Start) {
+    let mut user = User {
+        rng: shared.workload.rng_of(start.user),
+        jar: Jar::default(),
+        wire: None,
+        values: Values::new(),
+        shared: Rc::clone(&shared),
+    };
+    let mut played = 0;
+    let mut begins = start.at;
+    loop {
+        played += 1;
+        user.values.clear();
+        user.values.insert("user".into(), (u64::from(start.user) + 1).to_string());
+        user.values.insert("session".into(), played.to_string());
+        user.session(begins).await;
+        if !shared.workload.returning {
+            user.jar = Jar::default();
+            user.wire = None;
+        }
+        match shared.workload.next_session(shared.clock.now(), played, &mut user.rng) {
+            Some(next) => begins = next,
+            None => return,
+        }
+    }
+}
+
+struct User {
+    shared: Rc<Shared>,
+    rng: Rng,
+    jar: Jar,
+    wire: Option<Wire>,
+    values: Values,
+}
+
+impl User {
+    async fn session(&mut self, begins: Instant) {
+        let shared = Rc::clone(&self.shared);
+        let kind = shared.workload.choose(&mut self.rng);
+        let journey = Arc::clone(shared.workload.journey(kind));
+        let (mut visitor, mut next) = Visitor::begin(&shared.workload, kind, begins, &mut self.rng);
+        let mut first = true;
+        while let Next::Ask { step, at } = next {
+            wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
+            let now = shared.clock.now();
+            let patience = visitor.asked(now, &mut self.rng);
+            shared.books.borrow_mut().asked(now, at, std::mem::take(&mut first));
+            let answered = self.ask(&journey.steps[step], now, patience).await;
+            let (outcome, trouble) = match answered {
+                Ok(()) => (Outcome::Passed, None),
+                Err((trouble, retry_after)) => (trouble.outcome(retry_after), Some(trouble)),
+            };
+            let turn = visitor.answered(shared.clock.now(), outcome, &mut self.rng);
+            shared.books.borrow_mut().answered(&turn, trouble);
+            next = turn.next;
+        }
+    }
+
+    /// Asks for a step within the visitor's patience and keeps what is to be kept.
+    async fn ask(
+        &mut self,
+        step: &Step,
+        now: Instant,
+        patience: Option<Duration>,
+    ) -> Result<(), (Trouble, Option<Duration>)> {
+        let shared = &self.shared;
+        let plain = |trouble| (trouble, None);
+        let request = request(step, &shared.base, &self.values, &mut self.jar, now).map_err(plain)?;
+        let path = request.uri().path().to_owned();
+        let asked =
+            wire::ask(&shared.addresses, &mut self.wire, request, needs_body(step), &shared.reconnects);
+        let answer = match patience {
+            None => asked.await,
+            // Dropping what is under way closes its connection.
+            Some(patience) => tokio::time::timeout(patience, asked).await.unwrap_or(Err(Trouble::TimedOut)),
+        };
+        let answer = answer.map_err(plain)?;
+        for cookie in answer.headers.get_all(SET_COOKIE) {
+            self.jar.store(&shared.base, &path, cookie, shared.clock.now());
+        }
+        match answer.judge(step) {
+            Ok(values) => {
+                self.values.extend(values);
+                Ok(())
+            }
+            Err(refusal) => Err((refusal.trouble, refusal.retry_after)),
+        }
+    }
+}
+
+impl Books {
+    fn asked(&mut self, now: Instant, planned: Instant, begins: bool) {
+        if begins {
+            self.tally.begun(now);
+        }
+        self.tally.asked(now);
+        if self.tally.window().holds(now) {
+            self.send_delay.record(now.since(planned));
+        }
+    }
+
+    fn answered(&mut self, turn: &suimon_workload::Turn, trouble: Option<Trouble>) {
+        self.tally.fold(turn);
+        if let Some(trouble) = trouble
+            && turn.is_failure()
+            && self.tally.window().holds(turn.at)
+        {
+            *self.troubles.entry(trouble).or_default() += 1;
+        }
+    }
+}

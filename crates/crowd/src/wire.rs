@@ -1,0 +1,154 @@
+//! One HTTP/1.1 connection, driven by the task of the user it belongs to: dropping it closes it, at once.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use crate::answer::Answer;
+use crate::target::Addresses;
+use crate::trouble::Trouble;
+
+/// The most of a body that is kept to look for texts and values in it.
+const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The most that an answer's head, or what is read ahead of a body, may hold.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+
+type Connection = Pin<Box<http1::Connection<TokioIo<TcpStream>, Full<Bytes>>>>;
+
+/// An open connection.
+pub(crate) struct Wire {
+    sender: SendRequest<Full<Bytes>>,
+    /// `None` once it is closed.
+    connection: Option<Connection>,
+}
+
+/// Asks over the kept connection, or a new one, which is then kept while it can be.
+///
+/// Like a browser it asks once more over a new connection if a *kept* one turns out to be dead before any answer
+/// came: the server may have closed it just then. Each time is counted in `reconnects`.
+pub(crate) async fn ask(
+    addresses: &Addresses,
+    kept: &mut Option<Wire>,
+    request: Request<Full<Bytes>>,
+    keep_body: bool,
+    reconnects: &Cell<u64>,
+) -> Result<Answer, Trouble> {
+    // Taken out, so that a caller who drops this future closes the connection with it.
+    if let Some(mut wire) = kept.take()
+        && wire.is_ready().await
+    {
+        match wire.exchange(request.clone(), keep_body).await {
+            Ok(answer) => {
+                *kept = Some(wire);
+                return Ok(answer);
+            }
+            Err(Broken { trouble: Trouble::ConnectionLost, before_answer: true }) => {
+                reconnects.set(reconnects.get() + 1);
+            }
+            Err(broken) => return Err(broken.trouble),
+        }
+    }
+    let mut wire = Wire::open(addresses).await?;
+    let answer = wire.exchange(request, keep_body).await.map_err(|broken| broken.trouble)?;
+    *kept = Some(wire);
+    Ok(answer)
+}
+
+/// Waits for `future` and meanwhile notices if the kept connection is closed from the other side.
+pub(crate) async fn idle<F: Future>(kept: &mut Option<Wire>, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        if let Some(wire) = kept {
+            let closed = match &mut wire.connection {
+                Some(connection) => connection.as_mut().poll(cx).is_ready(),
+                None => true,
+            };
+            if closed {
+                *kept = None;
+            }
+        }
+        future.as_mut().poll(cx)
+    })
+    .await
+}
+
+struct Broken {
+    trouble: Trouble,
+    before_answer: bool,
+}
+
+impl Wire {
+    async fn open(addresses: &Addresses) -> Result<Self, Trouble> {
+        let stream = addresses.connect().await.map_err(|error| match error.kind() {
+            io::ErrorKind::AddrNotAvailable => Trouble::OutOfPorts,
+            _ if error.raw_os_error() == Some(libc::EMFILE) => Trouble::OutOfPorts,
+            _ => Trouble::NotConnected,
+        })?;
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(BUFFER_BYTES_MAX);
+        let (sender, connection) =
+            builder.handshake(TokioIo::new(stream)).await.map_err(|_| Trouble::NotConnected)?;
+        Ok(Wire { sender, connection: Some(Box::pin(connection)) })
+    }
+
+    /// Waits until a request can be sent; false if none ever can.
+    async fn is_ready(&mut self) -> bool {
+        drive(&mut self.connection, self.sender.ready()).await.is_ok() && self.connection.is_some()
+    }
+
+    async fn exchange(&mut self, request: Request<Full<Bytes>>, keep_body: bool) -> Result<Answer, Broken> {
+        let asked = self.sender.send_request(request);
+        let response = drive(&mut self.connection, asked)
+            .await
+            .map_err(|error| Broken { trouble: trouble(&error), before_answer: true })?;
+        let (head, mut body) = response.into_parts();
+        let mut kept = Vec::new();
+        while let Some(bytes) = self.next_bytes(&mut body).await? {
+            if !keep_body {
+                continue;
+            }
+            if kept.len() + bytes.len() > KEPT_BYTES_MAX {
+                return Err(Broken { trouble: Trouble::AnswerTooLong, before_answer: false });
+            }
+            kept.extend_from_slice(&bytes);
+        }
+        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body: kept })
+    }
+
+    async fn next_bytes(&mut self, body: &mut Incoming) -> Result<Option<Bytes>, Broken> {
+        while let Some(frame) = drive(&mut self.connection, body.frame()).await {
+            let frame = frame.map_err(|error| Broken { trouble: trouble(&error), before_answer: false })?;
+            if let Ok(bytes) = frame.into_data() {
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Polls the connection for as long as `future` needs it.
+async fn drive<F: Future>(connection: &mut Option<Connection>, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        if let Some(open) = connection
+            && open.as_mut().poll(cx).is_ready()
+        {
+            *connection = None;
+        }
+        future.as_mut().poll(cx)
+    })
+    .await
+}
+
+fn trouble(error: &hyper::Error) -> Trouble {
+    if error.is_parse() { Trouble::BadAnswer } else { Trouble::ConnectionLost }
+}
