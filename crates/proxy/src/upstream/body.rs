@@ -14,6 +14,7 @@ use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -208,6 +209,21 @@ impl Body for UpstreamBody {
             State::Http1 { incoming, .. } | State::Http2 { incoming, .. } => incoming.size_hint(),
             State::Upgraded { .. } | State::Over => SizeHint::with_exact(0),
         }
+    }
+}
+
+impl fmt::Debug for UpstreamBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpstreamBody")
+            .field("node", &self.node)
+            .field("tries", &self.tries)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for UpgradedIo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpgradedIo").field("early", &self.early.len()).finish_non_exhaustive()
     }
 }
 

@@ -10,19 +10,24 @@ use super::request::{Progress, RequestBody};
 use super::timer::Silence;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper::client::conn::http2::{Builder, Connection, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 /// Time between two pings on a connection in use.
 const PING_EVERY: Duration = Duration::from_secs(20);
 /// The longest wait for the answer to a ping; then the connection is dead.
 const PONG_WITHIN: Duration = Duration::from_secs(10);
+
+/// Streams opened before the node has said how many it allows; more wait inside the connection, so that none is refused.
+const STREAMS_AT_FIRST: usize = 1;
+/// So long after its opening a connection that allows no more than [`STREAMS_AT_FIRST`] is taken at its word.
+const SETTINGS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The connections to one node.
 pub(super) struct SharedPool {
@@ -47,10 +52,12 @@ struct Shared {
     idle_since: Instant,
 }
 
-/// How many streams of a connection are in use, and how many the node allows.
+/// How many streams of a connection are in use, and the connection itself, which knows how many its node allows.
 struct Streams {
     used: AtomicUsize,
-    allowed: AtomicUsize,
+    opened: Instant,
+    /// Locked by its driver for as long as a poll takes, and by who asks what the node allows. `None` once it is over.
+    connection: Mutex<Option<Connection<TokioIo<Stream>, RequestBody, TokioExecutor>>>,
 }
 
 /// The right to one stream of a connection.
@@ -127,7 +134,7 @@ impl SharedPool {
         open.retain(|shared| !shared.sender.is_closed());
         let least = open.iter_mut().min_by_key(|shared| shared.streams.used.load(Relaxed))?;
         let room = streams_max == usize::MAX
-            || least.streams.used.load(Relaxed) < streams_max.min(least.streams.allowed.load(Relaxed));
+            || least.streams.used.load(Relaxed) < streams_max.min(least.streams.allowed());
         room.then(|| {
             least.idle_since = Instant::now();
             least.lease()
@@ -137,6 +144,30 @@ impl SharedPool {
     fn lock(&self) -> MutexGuard<'_, Vec<Shared>> {
         // A panic while it was held leaves the list whole.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Streams {
+    /// Returns how many streams the node allows at once; as many as one likes while it has not said so yet.
+    fn allowed(&self) -> usize {
+        let allowed = self.connection().as_ref().map_or(0, Connection::current_max_send_streams);
+        let unsaid = allowed == STREAMS_AT_FIRST && self.opened.elapsed() < SETTINGS_WITHIN;
+        if unsaid { usize::MAX } else { allowed }
+    }
+
+    /// Drives the connection; ready once it is over.
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut slot = self.connection();
+        let Some(connection) = &mut *slot else { return Poll::Ready(()) };
+        // How it ended is told to each request on it.
+        let _ = ready!(Pin::new(connection).poll(cx));
+        *slot = None;
+        Poll::Ready(())
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Option<Connection<TokioIo<Stream>, RequestBody, TokioExecutor>>> {
+        // A panic in its driver leaves a connection nobody drives; its requests run into their time limits.
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -188,21 +219,21 @@ async fn open(stream: Stream, limits: &Limits) -> Result<Shared, ConnectError> {
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PONG_WITHIN)
         .max_header_list_size(head_max)
+        .initial_max_send_streams(STREAMS_AT_FIRST)
         .handshake(TokioIo::new(stream))
         .await;
-    let (sender, mut connection) = handshake.map_err(|error| ConnectError {
+    let (sender, connection) = handshake.map_err(|error| ConnectError {
         kind: UpstreamErrorKind::Connect,
         detail: "the HTTP/2 connection to the node broke while it was set up",
         cause: Some(BoxError::from(error)),
     })?;
-    let streams =
-        Arc::new(Streams { used: AtomicUsize::new(0), allowed: AtomicUsize::new(limits.streams_max) });
-    let seen = Arc::clone(&streams);
+    let streams = Arc::new(Streams {
+        used: AtomicUsize::new(0),
+        opened: Instant::now(),
+        connection: Mutex::new(Some(connection)),
+    });
+    let driven = Arc::clone(&streams);
     // It ends with the connection, or when the pool and the last stream have let go of their senders.
-    tokio::spawn(poll_fn(move |cx| {
-        let over = Pin::new(&mut connection).poll(cx);
-        seen.allowed.store(connection.current_max_send_streams(), Relaxed);
-        over.map(|_| ())
-    }));
+    tokio::spawn(poll_fn(move |cx| driven.poll(cx)));
     Ok(Shared { sender, streams, idle_since: Instant::now() })
 }

@@ -253,3 +253,6 @@ fn fleet_params(params: &UpstreamParams) -> suimon_fleet::Params {
     let ejection = suimon_fleet::EjectionParams { after, base, max };
     suimon_fleet::Params { checks, ejection, seed: params.seed }
 }
+
+#[cfg(test)]
+mod tests;
