@@ -77,9 +77,15 @@ mod tests {
         play(&mut capacity, &mut meter, 0, 5, 8);
         assert!((capacity.per_second(None, None).unwrap() - 8.0).abs() < 1e-9);
         play(&mut capacity, &mut meter, 10, 0, 5);
-        assert!((capacity.per_second(None, None).unwrap() - 8.0).abs() < 1e-9, "asked for less, not able to less");
+        assert!(
+            (capacity.per_second(None, None).unwrap() - 8.0).abs() < 1e-9,
+            "asked for less, not able to less"
+        );
         play(&mut capacity, &mut meter, 20, 0, 12);
-        assert!((capacity.per_second(None, None).unwrap() - 12.0).abs() < 1e-9, "did better, so can do better");
+        assert!(
+            (capacity.per_second(None, None).unwrap() - 12.0).abs() < 1e-9,
+            "did better, so can do better"
+        );
         play(&mut capacity, &mut meter, 30, 5, 6);
         assert!(capacity.per_second(None, None).unwrap() < 8.5);
     }

@@ -258,7 +258,8 @@ impl Paired {
 
     fn brake(&mut self, now: Instant, id: RouteId, out: &mut Vec<Record>) {
         let route = &mut self.routes[id.index()];
-        if route.base.max(route.limit) <= self.cores || now < route.brake_until || route.in_service.is_empty() {
+        if route.base.max(route.limit) <= self.cores || now < route.brake_until || route.in_service.is_empty()
+        {
             return;
         }
         let mut ages: Vec<f64> = route.in_service.values().map(|start| now.secs_since(*start)).collect();
@@ -291,7 +292,8 @@ impl Paired {
             reference.begin = meters.iter().map(|meter| meter.read(now)).collect();
             return;
         }
-        let windows: Vec<_> = meters.iter().zip(&reference.begin).map(|(meter, begin)| meter.since(begin, now)).collect();
+        let windows: Vec<_> =
+            meters.iter().zip(&reference.begin).map(|(meter, begin)| meter.since(begin, now)).collect();
         let Some(own) = windows.get(id.index()) else { return };
         if own.progressed < u64::from((4 * route.base).max(20)) {
             return;
@@ -327,7 +329,11 @@ impl Paired {
 
     fn choose(&mut self, now: Instant, out: &mut Vec<Record>) {
         let ready = |route: &Route| {
-            route.learns && route.fast.is_none() && route.binding_ticks > 0 && now >= route.hold_until && route.share >= SHARE_MIN
+            route.learns
+                && route.fast.is_none()
+                && route.binding_ticks > 0
+                && now >= route.hold_until
+                && route.share >= SHARE_MIN
         };
         let candidates = self.routes.iter().enumerate().filter(|(_, route)| ready(route));
         let Some((index, _)) = candidates.max_by(|a, b| a.1.share.total_cmp(&b.1.share)) else { return };
@@ -386,7 +392,15 @@ impl Paired {
         self.conclude(now, id, verdict, weights, meters, out);
     }
 
-    fn conclude(&mut self, now: Instant, id: RouteId, verdict: Verdict, weights: Vec<f64>, meters: &[Meter], out: &mut Vec<Record>) {
+    fn conclude(
+        &mut self,
+        now: Instant,
+        id: RouteId,
+        verdict: Verdict,
+        weights: Vec<f64>,
+        meters: &[Meter],
+        out: &mut Vec<Record>,
+    ) {
         let route = &mut self.routes[id.index()];
         let signals = Signals::none()
             .with("tried", f64::from(verdict.probe))
@@ -423,7 +437,7 @@ impl Paired {
 
     /// Routes too light to be probed: keep their queue short, never beyond what their rate can use.
     fn headroom(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
-        for index in 0..self.routes.len() {
+        for (index, meter) in meters.iter().enumerate() {
             let route = &self.routes[index];
             let light = route.learns && route.fast.is_none() && route.share < SHARE_MIN;
             if !light || route.binding_ticks < 4 {
@@ -434,7 +448,7 @@ impl Paired {
             let limit = (route.base + 1).min(useful.ceil() as u32 + 1).min(self.ceiling(id));
             if limit > route.base {
                 self.routes[index].binding_ticks = 0;
-                let signals = Signals::none().with("waiting", meters[index].waiting() as f64).with("useful", useful);
+                let signals = Signals::none().with("waiting", meter.waiting() as f64).with("useful", useful);
                 self.set_base(now, id, limit, Reason::Headroom, signals, out);
             }
         }
@@ -443,12 +457,21 @@ impl Paired {
     fn ceiling(&self, id: RouteId) -> u32 {
         let route = &self.routes[id.index()];
         let product = route.rate_max * route.service_min;
-        let known = if product.is_finite() { (BANDWIDTH_DELAY * product + 1.0).ceil() as u32 } else { LIMIT_MAX };
+        let known =
+            if product.is_finite() { (BANDWIDTH_DELAY * product + 1.0).ceil() as u32 } else { LIMIT_MAX };
         // During fast-up the best rate is still being found; the product would stop the search at its start.
         if route.fast.is_some() { LIMIT_MAX } else { known.clamp(self.cores + 1, LIMIT_MAX) }
     }
 
-    fn set_base(&mut self, now: Instant, id: RouteId, limit: u32, reason: Reason, signals: Signals, out: &mut Vec<Record>) {
+    fn set_base(
+        &mut self,
+        now: Instant,
+        id: RouteId,
+        limit: u32,
+        reason: Reason,
+        signals: Signals,
+        out: &mut Vec<Record>,
+    ) {
         let route = &mut self.routes[id.index()];
         if limit != route.base {
             route.drifts = 0;
@@ -458,7 +481,15 @@ impl Paired {
     }
 }
 
-fn publish(now: Instant, id: RouteId, route: &mut Route, limit: u32, reason: Reason, signals: Signals, out: &mut Vec<Record>) {
+fn publish(
+    now: Instant,
+    id: RouteId,
+    route: &mut Route,
+    limit: u32,
+    reason: Reason,
+    signals: Signals,
+    out: &mut Vec<Record>,
+) {
     let old = route.limit;
     route.limit = limit;
     let told = !matches!(reason, Reason::BaseWindow | Reason::TrialWindow | Reason::TrialDropped);

@@ -137,7 +137,11 @@ mod tests {
             let limit = law.limit(RouteId(0));
             meter.load(Instant::ORIGIN + seconds(f64::from(period - 1) * 2.0), limit as usize, 1);
             (0..throughput(limit)).for_each(|_| meter.end(0.1, true));
-            law.on_tick(Instant::ORIGIN + seconds(f64::from(period) * 2.0), std::slice::from_ref(&meter), &mut out);
+            law.on_tick(
+                Instant::ORIGIN + seconds(f64::from(period) * 2.0),
+                std::slice::from_ref(&meter),
+                &mut out,
+            );
             limits.push(law.limit(RouteId(0)));
         }
         limits.split_off(limits.len() / 2)

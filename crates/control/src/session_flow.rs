@@ -54,6 +54,7 @@ pub struct Flow {
     admissions: VecDeque<Instant>,
     interval: f64,
     told: Instant,
+    ticked: Instant,
 }
 
 impl Flow {
@@ -74,6 +75,7 @@ impl Flow {
             admissions: VecDeque::with_capacity(ACHIEVED_MAX),
             interval: 0.0,
             told: now,
+            ticked: now,
         }
     }
 
@@ -106,8 +108,9 @@ impl Flow {
         self.note_line(now, outlook.waiting);
         let cold = outlook.visits.ended(self.kind) < ENDED_MIN;
         if cold && self.held_by_pace && outlook.waiting > 0 {
-            self.cold_rate *= COLD_GROWTH.powf(now.secs_since(self.told).min(1.0));
+            self.cold_rate *= COLD_GROWTH.powf(now.secs_since(self.ticked).min(1.0));
         }
+        self.ticked = now;
         let known = (!cold).then(|| self.slowest(outlook)).flatten();
         (self.rate, self.bottleneck, self.depth) = match known {
             Some((rate, route)) => (rate, Some(route), (rate * wait_allowed(outlook, route)).max(1.0)),
@@ -175,7 +178,8 @@ impl Flow {
             (false, false, Some(_)) => Reason::WorkToCome,
             (false, false, None) => Reason::Capacity,
         };
-        let mut signals = Signals::none().with("sessions_per_s", self.rate).with("waiting", outlook.waiting as f64);
+        let mut signals =
+            Signals::none().with("sessions_per_s", self.rate).with("waiting", outlook.waiting as f64);
         if let Some(route) = exceeded.or(self.bottleneck) {
             signals = signals
                 .with("route", f64::from(route.0))
@@ -194,7 +198,9 @@ fn exceeded(outlook: &Outlook<'_>) -> Option<RouteId> {
     outlook.visits.routes().find(|route| {
         let remaining = outlook.visits.remaining(*route);
         // A handful of visits is the grain of the thing: below two, one admission more or less is the whole difference.
-        let Some(capacity) = outlook.routes[route.index()].capacity.filter(|x| *x > 0.0) else { return false };
+        let Some(capacity) = outlook.routes[route.index()].capacity.filter(|x| *x > 0.0) else {
+            return false;
+        };
         remaining > 2.0 && remaining / capacity - outlook.visits.delay(*route) > wait_allowed(outlook, *route)
     })
 }
@@ -252,7 +258,10 @@ mod tests {
         }
         // X (δ + W*) = 4 · (12 + 1.6): nobody ever gets to search here, so no more than that may be under way.
         assert!((54..=56).contains(&admitted), "{admitted}");
-        assert_eq!(flow.may_admit(second(100.0), &outlook(&visits, &routes, 100)), Admission::Held(Reason::WorkToCome));
+        assert_eq!(
+            flow.may_admit(second(100.0), &outlook(&visits, &routes, 100)),
+            Admission::Held(Reason::WorkToCome)
+        );
         assert!((flow.rate() - 4.0).abs() < 1e-9);
     }
 

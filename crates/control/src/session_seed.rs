@@ -61,9 +61,15 @@ impl SeedSessions {
         self.decided = now;
         // Before any session has ended, every route that exists is taken to belong to the kind.
         let unknown = outlook.visits.ended(self.kind) == 0;
-        let belongs = |route: &suimon_model::RouteId| unknown || outlook.visits.per_session(self.kind, *route) > VISITS_MIN;
-        let queues: Vec<f64> =
-            outlook.visits.routes().filter(belongs).map(|route| outlook.routes[route.index()].waiting as f64).collect();
+        let belongs = |route: &suimon_model::RouteId| {
+            unknown || outlook.visits.per_session(self.kind, *route) > VISITS_MIN
+        };
+        let queues: Vec<f64> = outlook
+            .visits
+            .routes()
+            .filter(belongs)
+            .map(|route| outlook.routes[route.index()].waiting as f64)
+            .collect();
         let mean = queues.iter().sum::<f64>() / queues.len().max(1) as f64;
         let old = self.interval;
         let reason = if mean >= self.params.threshold {

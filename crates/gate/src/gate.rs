@@ -1,14 +1,17 @@
 //! The machine: what happens when a request comes, ends, leaves, and when time passes.
 
 use crate::api::{
-    Arrival, Counts, KindParams, Membership, Mode, Order, Output, Params, Refusal, RouteView, Snapshot, Start, Token,
+    Arrival, Counts, KindParams, Membership, Mode, Order, Output, Params, Refusal, RouteView, Snapshot,
+    Start, Token,
 };
 use crate::kinds::Kind;
 use crate::queue::Queue;
 use crate::requests::{Request, Requests, Stage};
 use crate::sessions::Sessions;
 use std::collections::VecDeque;
-use suimon_control::{Admission, Capacity, Meter, Outlook, Reading, RequestEnd, RouteLaw, RouteOutlook, Visits};
+use suimon_control::{
+    Admission, Capacity, Meter, Outlook, Reading, RequestEnd, RouteLaw, RouteOutlook, Visits,
+};
 use suimon_model::{
     Duration, Ending, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId, TraceHash, seconds,
 };
@@ -202,7 +205,8 @@ impl Gate {
     /// Takes back a slot.
     pub fn handle_end(&mut self, now: Instant, token: Token, ending: Ending) {
         let id = token.request;
-        let entry = self.requests.remove(id).expect("a token is made for a request in the table and ends once");
+        let entry =
+            self.requests.remove(id).expect("a token is made for a request in the table and ends once");
         let (Stage::InApplication(since) | Stage::Ghost(since)) = entry.stage else {
             unreachable!("a token is given only to a request in the application")
         };
@@ -328,7 +332,8 @@ impl Gate {
         }
         let key = kind.join(id);
         self.waiting += 1;
-        self.requests.get_mut(id).expect("the request was inserted by the caller").stage = Stage::AtSessionGate(key);
+        self.requests.get_mut(id).expect("the request was inserted by the caller").stage =
+            Stage::AtSessionGate(key);
     }
 
     /// Begins a session for a newcomer and sends it on to its route.
@@ -356,7 +361,8 @@ impl Gate {
         let route = &mut self.routes[request.route.index()];
         let key = route.queue.push(position, id);
         self.waiting += 1;
-        self.requests.get_mut(id).expect("a request is in the table until it ends").stage = Stage::AtRouteGate(key);
+        self.requests.get_mut(id).expect("a request is in the table until it ends").stage =
+            Stage::AtRouteGate(key);
         self.serve_route(now, request.route);
     }
 
@@ -406,7 +412,13 @@ impl Gate {
                 (seconds((wait * jitter).clamp(1.0, 30.0)), seconds(wait), waiting)
             }
         };
-        self.outputs.push_back(Output::Refuse(Refusal { request: id, reason, retry_after, predicted_wait, waiting }));
+        self.outputs.push_back(Output::Refuse(Refusal {
+            request: id,
+            reason,
+            retry_after,
+            predicted_wait,
+            waiting,
+        }));
     }
 
     /// Lets in from the lines whoever may begin, the one waiting longest over all kinds first.
@@ -489,7 +501,8 @@ impl Gate {
             route.capacity.tick(now, meter);
             let service = self.law.service(id);
             let held = matches!(route.mode, Mode::Enforce | Mode::Fixed(_));
-            let capacity = if held { route.capacity.per_second(Some(self.law.limit(id)), service) } else { None };
+            let capacity =
+                if held { route.capacity.per_second(Some(self.law.limit(id)), service) } else { None };
             self.outlook[index] = RouteOutlook { capacity, service, waiting: route.queue.len() };
             let window = meter.since(&route.view_begin, now);
             if window.seconds >= VIEW_SECONDS {
@@ -507,7 +520,8 @@ impl Gate {
     fn expire(&mut self, now: Instant) {
         for index in 0..self.kinds.len() {
             let oldest = now - seconds(self.kinds[index].patience().max(self.kinds[index].hold()));
-            while let Some((key, id)) = self.kinds[index].line.first_key_value().map(|(key, id)| (*key, *id)) {
+            while let Some((key, id)) = self.kinds[index].line.first_key_value().map(|(key, id)| (*key, *id))
+            {
                 if self.requests.get(id).is_some_and(|request| request.arrived >= oldest) {
                     break;
                 }

@@ -33,7 +33,14 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    pub(crate) fn new(id: KindId, params: KindParams, law: SessionLawKind, cores: u32, assumed: Duration, now: Instant) -> Self {
+    pub(crate) fn new(
+        id: KindId,
+        params: KindParams,
+        law: SessionLawKind,
+        cores: u32,
+        assumed: Duration,
+        now: Instant,
+    ) -> Self {
         Kind {
             id,
             params,
@@ -105,7 +112,11 @@ impl Kind {
             active: outlook.visits.under_way(self.id),
             admitted: self.admitted,
             rate: self.law.rate().unwrap_or(0.0),
-            predicted_wait_seconds: if self.line.is_empty() { 0.0 } else { self.predicted_wait(now).as_secs_f64() },
+            predicted_wait_seconds: if self.line.is_empty() {
+                0.0
+            } else {
+                self.predicted_wait(now).as_secs_f64()
+            },
             patience_seconds: self.patience(),
             patience_source: self.patience_source(),
             refused: self.refused,

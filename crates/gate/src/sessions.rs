@@ -33,7 +33,13 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     pub(crate) fn new(sessions_max: usize) -> Self {
-        Sessions { by_id: BTreeMap::new(), idle: BTreeSet::new(), quiet: BTreeSet::new(), by_kind: vec![], sessions_max }
+        Sessions {
+            by_id: BTreeMap::new(),
+            idle: BTreeSet::new(),
+            quiet: BTreeSet::new(),
+            by_kind: vec![],
+            sessions_max,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -13,8 +13,10 @@ fn main() {
         if !name.contains(&wanted) {
             continue;
         }
-        let outcomes: Vec<Outcome> = (1..=5).map(|seed| run(&Scenario { seed, ..scenario.clone() })).collect();
-        let column = |value: &dyn Fn(&Outcome) -> String| outcomes.iter().map(value).collect::<Vec<_>>().join(" ");
+        let outcomes: Vec<Outcome> =
+            (1..=5).map(|seed| run(&Scenario { seed, ..scenario.clone() })).collect();
+        let column =
+            |value: &dyn Fn(&Outcome) -> String| outcomes.iter().map(value).collect::<Vec<_>>().join(" ");
         println!(
             "{name:34} goodput {} | mid {} | first {} | refused {} | limits {}",
             column(&|o| format!("{:.2}", o.goodput_share)),
@@ -24,7 +26,10 @@ fn main() {
             column(&|o| format!("{:?}", o.limits)),
         );
         if std::env::var_os("BINS").is_some() {
-            println!("    {}", outcomes[0].bins.iter().map(|b| format!("{b:.2}")).collect::<Vec<_>>().join(" "));
+            println!(
+                "    {}",
+                outcomes[0].bins.iter().map(|b| format!("{b:.2}")).collect::<Vec<_>>().join(" ")
+            );
         }
     }
 }
@@ -53,7 +58,10 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
         ("A patience not declared", Scenario { patience_declared: false, ..base() }),
         ("B patience 30", Scenario { patience: vec![30.0], ..base() }),
         ("B patience 30 not declared", Scenario { patience: vec![30.0], patience_declared: false, ..base() }),
-        ("C mixed, exponential think", Scenario { patience: vec![30.0, 60.0], think_exponential: true, ..base() }),
+        (
+            "C mixed, exponential think",
+            Scenario { patience: vec![30.0, 60.0], think_exponential: true, ..base() },
+        ),
         ("D think 1", Scenario { think: 1.0, ..base() }),
         ("E open 2.0 B", Scenario { arrivals_per_s: 2.0 * base().bound(), ..base() }),
         ("E open 0.95 B", Scenario { arrivals_per_s: 0.95 * base().bound(), ..base() }),
@@ -61,11 +69,17 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
         ("F patience 10", Scenario { patience: vec![10.0], ..base() }),
         ("G 70 % browse", Scenario { browse_only: 0.7, ..base() }),
         ("H 5 % leave", Scenario { leave: 0.05, ..base() }),
-        ("I capacity halved and back", Scenario {
-            changes: vec![Change { at: 300.0, machine: half }, Change { at: 600.0, machine: Machine::default() }],
-            measure: 780.0,
-            ..base()
-        }),
+        (
+            "I capacity halved and back",
+            Scenario {
+                changes: vec![
+                    Change { at: 300.0, machine: half },
+                    Change { at: 600.0, machine: Machine::default() },
+                ],
+                measure: 780.0,
+                ..base()
+            },
+        ),
         ("J two heavy pages", two_heavy),
         ("K 2 s elsewhere", io),
         ("L variation 1", Scenario { variation: 1.0, ..base() }),
@@ -78,7 +92,10 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
         ("rival: none 100", none),
         ("rival: routes only", with(SessionLawKind::Open, RouteLawKind::Paired)),
         ("rival: the paper's rules", with(SessionLawKind::Seed(SeedSessionParams::default()), seed_routes)),
-        ("rival: static 35, routes ours", with(SessionLawKind::Static { sessions: 35 }, RouteLawKind::Paired)),
+        (
+            "rival: static 35, routes ours",
+            with(SessionLawKind::Static { sessions: 35 }, RouteLawKind::Paired),
+        ),
         ("rival: our sessions, paper's routes", with(SessionLawKind::Flow, seed_routes)),
     ]
 }

@@ -86,8 +86,12 @@ pub fn run(scenario: &Scenario) -> Outcome {
     let routes = scenario.routes.iter().max().map_or(0, |last| last + 1);
     let mode = if scenario.route_gates_off { Mode::Off } else { Mode::Enforce };
     (0..routes).for_each(|_| _ = gate.declare_route(Instant::ORIGIN, mode));
-    let declared = scenario.patience.iter().copied().min_by(f64::total_cmp).filter(|_| scenario.patience_declared);
-    gate.declare_kind(Instant::ORIGIN, KindParams { patience: declared.map(seconds), ..KindParams::default() });
+    let declared =
+        scenario.patience.iter().copied().min_by(f64::total_cmp).filter(|_| scenario.patience_declared);
+    gate.declare_kind(
+        Instant::ORIGIN,
+        KindParams { patience: declared.map(seconds), ..KindParams::default() },
+    );
     let warm_up = if scenario.burst { 0.0 } else { scenario.warm_up };
     let mut run = Run {
         gate,
@@ -180,7 +184,12 @@ impl Run<'_> {
     fn ask(&mut self, now: Instant, index: usize) {
         let client = &self.clients[index];
         let session = match client.session {
-            Some(session) => Membership::Member { kind: KIND, session, leased: true, ends: client.page + 1 == self.scenario.pages.len() },
+            Some(session) => Membership::Member {
+                kind: KIND,
+                session,
+                leased: true,
+                ends: client.page + 1 == self.scenario.pages.len(),
+            },
             None => Membership::Newcomer(KIND),
         };
         let route = RouteId(self.scenario.routes[client.page]);
@@ -262,7 +271,8 @@ impl Run<'_> {
         while let Some(output) = self.gate.poll_output() {
             match output {
                 Output::Start(start) => {
-                    let owner = self.owners.get(&start.request).copied().expect("a started request has a client");
+                    let owner =
+                        self.owners.get(&start.request).copied().expect("a started request has a client");
                     let client = &mut self.clients[owner];
                     client.session = start.session.map(|(_, session)| session);
                     let page = self.scenario.pages[client.page];
@@ -302,7 +312,12 @@ impl Run<'_> {
                 route.counts.completed + route.counts.failed + route.counts.abandoned + route.counts.refused;
         }
         let inside = (snapshot.waiting + snapshot.in_flight) as u64;
-        assert_eq!(total.offered, total.completed + inside, "seed {}: requests lost at {now:?}", self.scenario.seed);
+        assert_eq!(
+            total.offered,
+            total.completed + inside,
+            "seed {}: requests lost at {now:?}",
+            self.scenario.seed
+        );
     }
 
     fn wake_gate(&mut self) {

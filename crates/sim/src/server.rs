@@ -61,7 +61,15 @@ pub struct Server {
 impl Server {
     /// Returns an idle server.
     pub fn new(machine: Machine, rng: Rng) -> Self {
-        Server { machine, rng, now: Instant::ORIGIN, virtual_time: 0.0, weights: 0.0, memory: 0.0, jobs: BTreeMap::new() }
+        Server {
+            machine,
+            rng,
+            now: Instant::ORIGIN,
+            virtual_time: 0.0,
+            weights: 0.0,
+            memory: 0.0,
+            jobs: BTreeMap::new(),
+        }
     }
 
     /// Changes the machine at `now`.

@@ -1,0 +1,198 @@
+//! The law in a closed loop with a host whose best concurrency is known.
+
+use super::*;
+use crate::window::Meter;
+use suimon_model::Rng;
+
+/// A host by the Universal Scalability Law: work goes at n / (1 + s(n−1) + k·n(n−1)), best at n* = √((1−s)/k).
+struct Host {
+    contention: f64,
+    coherence: f64,
+}
+
+impl Host {
+    fn with_best(best: f64) -> Self {
+        let contention = 0.1;
+        Host { contention, coherence: (1.0 - contention) / (best * best) }
+    }
+
+    fn speed(&self, n: usize) -> f64 {
+        let n = n as f64;
+        n / (1.0 + self.contention * (n - 1.0) + self.coherence * n * (n - 1.0))
+    }
+
+    fn peak(&self) -> f64 {
+        (1..=LIMIT_MAX as usize).map(|n| self.speed(n)).fold(0.0, f64::max)
+    }
+}
+
+/// One route with always somebody waiting; work of 0.1 s each.
+struct Loop {
+    law: Paired,
+    meter: Meter,
+    host: Host,
+    rng: Rng,
+    variation: f64,
+    now: Instant,
+    next_tick: Instant,
+    next_id: u64,
+    /// Request, work left, start.
+    running: Vec<(RequestId, f64, Instant)>,
+    done: Vec<f64>,
+    out: Vec<Record>,
+    failing: bool,
+}
+
+const ROUTE: RouteId = RouteId(0);
+const WORK: f64 = 0.1;
+
+impl Loop {
+    fn new(host: Host, variation: f64, seed: u64) -> Self {
+        let mut law = Paired::new(2);
+        law.add_route(Instant::ORIGIN, None);
+        Loop {
+            law,
+            meter: Meter::new(Instant::ORIGIN),
+            host,
+            rng: Rng::new(seed),
+            variation,
+            now: Instant::ORIGIN,
+            next_tick: Instant::ORIGIN,
+            next_id: 0,
+            running: vec![],
+            done: vec![],
+            out: vec![],
+            failing: false,
+        }
+    }
+
+    fn run(&mut self, until: f64) {
+        let until = Instant::ORIGIN + seconds(until);
+        while self.now < until {
+            while self.running.len() < self.law.limit(ROUTE) as usize {
+                self.start();
+            }
+            let each = self.host.speed(self.running.len()) / self.running.len() as f64;
+            let least = self.running.iter().map(|(_, left, _)| *left).fold(f64::INFINITY, f64::min);
+            let next = (self.now + seconds(least / each)).min(self.next_tick);
+            let passed = next.secs_since(self.now) * each;
+            self.running.iter_mut().for_each(|(_, left, _)| *left -= passed);
+            self.now = next;
+            self.end_done();
+            if self.now >= self.next_tick {
+                self.law.on_tick(self.now, std::slice::from_ref(&self.meter), &mut self.out);
+                self.next_tick = self.now + seconds(0.25);
+            }
+        }
+    }
+
+    fn start(&mut self) {
+        self.next_id += 1;
+        let id = RequestId(self.next_id);
+        let work = if self.failing { 0.001 } else { self.rng.lognormal(WORK, self.variation) };
+        self.running.push((id, work, self.now));
+        self.law.on_start(self.now, ROUTE, id, std::slice::from_ref(&self.meter));
+        self.meter.load(self.now, self.running.len(), 100);
+    }
+
+    fn end_done(&mut self) {
+        while let Some(index) = self.running.iter().position(|(_, left, _)| *left <= 1e-8) {
+            let (request, _, start) = self.running.swap_remove(index);
+            let service = self.now.secs_since(start);
+            let progress = !self.failing;
+            self.meter.end(service, progress);
+            self.meter.load(self.now, self.running.len(), 100);
+            let end = RequestEnd { route: ROUTE, request, service, progress };
+            self.law.on_end(self.now, &end, std::slice::from_ref(&self.meter), &mut self.out);
+            self.done.push(self.now.as_secs_f64());
+        }
+    }
+
+    /// Throughput from `from` to `to` seconds as a share of the host's best.
+    fn share(&self, from: f64, to: f64) -> f64 {
+        let count = self.done.iter().filter(|at| (from..to).contains(*at)).count() as f64;
+        count * WORK / (to - from) / self.host.peak()
+    }
+}
+
+#[test]
+fn it_finds_the_best_concurrency_and_stays_there() {
+    for best in [4.0, 10.0, 30.0] {
+        for seed in 1..=4 {
+            let mut closed = Loop::new(Host::with_best(best), 0.2, seed);
+            closed.run(400.0);
+            let (soon, late) = (closed.share(15.0, 60.0), closed.share(200.0, 400.0));
+            assert!(
+                late >= 0.95,
+                "n* {best} seed {seed}: {late:.3} of the best, limit {}",
+                closed.law.limit(ROUTE)
+            );
+            assert!(soon >= 0.88, "n* {best} seed {seed}: {soon:.3} of the best in the first minute");
+        }
+    }
+}
+
+#[test]
+fn it_follows_a_best_that_moves() {
+    for seed in 1..=4 {
+        let mut closed = Loop::new(Host::with_best(20.0), 0.2, seed);
+        closed.run(200.0);
+        closed.host = Host::with_best(5.0);
+        closed.run(500.0);
+        let late = closed.share(350.0, 500.0);
+        assert!(late >= 0.93, "seed {seed}: {late:.3} of the new best, limit {}", closed.law.limit(ROUTE));
+    }
+}
+
+#[test]
+fn quick_errors_do_not_look_like_speed() {
+    let mut closed = Loop::new(Host::with_best(4.0), 0.2, 1);
+    closed.run(100.0);
+    let before = closed.law.limit(ROUTE);
+    closed.failing = true;
+    closed.run(130.0);
+    assert!(closed.law.limit(ROUTE) <= 2 * before, "{before} became {}", closed.law.limit(ROUTE));
+}
+
+#[test]
+fn requests_that_never_come_back_pull_the_brake() {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, None);
+    law.set_patience(20.0);
+    law.routes[0].base = 64;
+    law.routes[0].limit = 64;
+    let mut meter = Meter::new(Instant::ORIGIN);
+    for id in 0..64 {
+        law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
+    }
+    meter.load(Instant::ORIGIN, 64, 10);
+    let mut out = vec![];
+    for quarter in 1..=14 {
+        law.on_tick(
+            Instant::ORIGIN + seconds(f64::from(quarter) * 0.25),
+            std::slice::from_ref(&meter),
+            &mut out,
+        );
+    }
+    assert_eq!(law.limit(ROUTE), 32, "once, 3 s after the start: 0.15 of the patience");
+    assert_eq!(out.iter().filter(|record| record.reason == Reason::Brake).count(), 1);
+}
+
+#[test]
+fn a_route_nobody_waits_for_is_left_alone() {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, None);
+    let mut meter = Meter::new(Instant::ORIGIN);
+    let mut out = vec![];
+    for n in 0..4000u32 {
+        let now = Instant::ORIGIN + seconds(f64::from(n) * 0.25);
+        law.on_start(now, ROUTE, RequestId(u64::from(n)), std::slice::from_ref(&meter));
+        meter.load(now, 1, 0);
+        let end = RequestEnd { route: ROUTE, request: RequestId(u64::from(n)), service: 0.1, progress: true };
+        meter.end(0.1, true);
+        meter.load(now + seconds(0.1), 0, 0);
+        law.on_end(now + seconds(0.1), &end, std::slice::from_ref(&meter), &mut out);
+        law.on_tick(now + seconds(0.2), std::slice::from_ref(&meter), &mut out);
+    }
+    assert!(out.is_empty() && law.limit(ROUTE) == 2 && law.probing().is_none());
+}

@@ -145,7 +145,8 @@ impl Trial {
     pub(super) fn on_start(&mut self, now: Instant, request: RequestId, meters: &[Meter]) {
         let size = self.cohort_size;
         let Phase::Measuring(cohort) = &mut self.phase else { return };
-        let begin = cohort.begin.get_or_insert_with(|| (now, meters.iter().map(|meter| meter.read(now)).collect()));
+        let begin =
+            cohort.begin.get_or_insert_with(|| (now, meters.iter().map(|meter| meter.read(now)).collect()));
         let gathering = now.secs_since(begin.0) < GATHER_SECONDS && cohort.taken < COHORT_MAX;
         if cohort.taken < size || gathering {
             cohort.taken += 1;
@@ -170,7 +171,8 @@ impl Trial {
                 cohort.ended += 1;
                 cohort.service_seconds += service;
                 cohort.failed += u32::from(!progress);
-                let gathered = cohort.begin.as_ref().is_some_and(|(at, _)| now.secs_since(*at) >= GATHER_SECONDS);
+                let gathered =
+                    cohort.begin.as_ref().is_some_and(|(at, _)| now.secs_since(*at) >= GATHER_SECONDS);
                 cohort.outstanding.is_empty() && cohort.taken >= self.cohort_size && gathered
             }
         }
@@ -189,7 +191,8 @@ impl Trial {
         self.spoiled = 0;
         let ends = f64::from(cohort.ended);
         let good = f64::from(cohort.ended - cohort.failed) / ends;
-        let mut rates: Vec<f64> = begin.iter().zip(meters).map(|(begin, meter)| meter.since(begin, now).throughput()).collect();
+        let mut rates: Vec<f64> =
+            begin.iter().zip(meters).map(|(begin, meter)| meter.since(begin, now).throughput()).collect();
         rates[self.route.index()] = own.mean_in_flight() / (cohort.service_seconds / ends) * good;
         let log_useful = log_useful(&self.weights, &rates);
         let before = self.windows.iter().rev().find(|done| done.arm == arm);
@@ -200,7 +203,13 @@ impl Trial {
 
     /// Returns the verdict, once there are as many windows of one arm as of the other and they suffice.
     /// `noise`: c of formula (4). `share`: the route's share of the work. `memory`: the last verdict on this route.
-    pub(super) fn verdict(&self, noise: f64, share: f64, pairs_max: usize, memory: Option<&Verdict>) -> Option<Verdict> {
+    pub(super) fn verdict(
+        &self,
+        noise: f64,
+        share: f64,
+        pairs_max: usize,
+        memory: Option<&Verdict>,
+    ) -> Option<Verdict> {
         let (base, base_ends) = self.mean(Arm::Base)?;
         let (probe, probe_ends) = self.mean(Arm::Probe)?;
         if self.windows.len() % 2 == 1 {
