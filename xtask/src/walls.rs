@@ -89,6 +89,7 @@ const ROOMS: &[Room] = &[
         name: "suimon-cli",
         knows: &[
             "suimon-admin",
+            "suimon-control",
             "suimon-crowd",
             "suimon-gate",
             "suimon-model",

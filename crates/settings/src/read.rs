@@ -169,7 +169,7 @@ fn unknown(full: &str, value: &Value, section: &str, name: &str, faults: &mut Fa
     match nearest(section, name) {
         Some(known) => faults.other(format!("{full} = {seen}: there is no such key; did you mean {known}?")),
         None => {
-            faults.other(format!("{full} = {seen}: there is no such key; suimon.example.toml has them all"))
+            faults.other(format!("{full} = {seen}: there is no such key; suimon.example.toml has them all"));
         }
     }
 }

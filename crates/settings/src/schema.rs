@@ -58,8 +58,6 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// The most kinds of session.
-pub(crate) const KINDS_MAX: usize = 64;
 /// The most routes declared beforehand.
 const ROUTES_MAX: usize = 1000;
 /// The most entries of any other list.
@@ -242,7 +240,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     },
     Section {
         path: "session",
-        form: Form::Repeated(KINDS_MAX),
+        form: Form::Repeated(suimon_proxy::KINDS_MAX),
         doc: "A kind of session: requests of one visitor that pay off only when the last is answered. The first kind whose begins match a request is its kind. With none declared, every visitor's requests are one kind, \"visit\".",
         keys: &[
             key("kind", Name, Required { example: "\"shopping\"" }, "Its name in metrics, pages and logs."),

@@ -2,7 +2,6 @@
 
 use crate::Faults;
 use crate::read::{self, Sections, Values, seen_time};
-use crate::schema::KINDS_MAX;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,8 +18,6 @@ use suimon_proxy::upstream::{EjectionParams, HealthParams, Protocol, TlsParams, 
 pub struct Settings {
     /// The proxy's. `lease.keys_file` is set only where the file is named; see [`LeaseKeys`].
     pub proxy: suimon_proxy::params::Params,
-    /// The application's side.
-    pub upstream: UpstreamParams,
     /// Where the keys that sign leases are kept.
     pub lease_keys: LeaseKeys,
     /// Where the operator's listener is; `None`: nowhere.
@@ -84,7 +81,6 @@ fn check(table: &toml::Table) -> (Settings, Faults) {
     };
     let admin = sections.once("admin");
     let settings = Settings {
-        upstream: upstream(&sections, &mut faults),
         proxy: proxy(&sections, &lease_keys, &mut faults),
         lease_keys,
         admin_listen: admin.address("listen"),
@@ -97,10 +93,11 @@ fn check(table: &toml::Table) -> (Settings, Faults) {
 
 fn proxy(sections: &Sections, lease_keys: &LeaseKeys, faults: &mut Faults) -> suimon_proxy::params::Params {
     let listen = sections.once("listen");
-    let upstream = sections.once("upstream");
+    let application = sections.once("upstream");
     let lease = sections.once("lease");
     let networks = listen.networks("trusted_proxies");
     suimon_proxy::params::Params {
+        upstream: upstream(sections, faults),
         listen: Listen {
             plain: listen.address("http"),
             tls: sections.optional("listen.tls").and_then(listen_tls),
@@ -119,11 +116,11 @@ fn proxy(sections: &Sections, lease_keys: &LeaseKeys, faults: &mut Faults) -> su
             life: lease.time("life"),
             secure: lease.flag("secure"),
         },
-        on_abandon: match upstream.text("on_abandon") {
+        on_abandon: match application.text("on_abandon") {
             "cancel" => OnAbandon::Cancel,
             _ => OnAbandon::Finish,
         },
-        via: upstream.flag("via"),
+        via: application.flag("via"),
         gate: gate(sections, faults),
     }
 }
@@ -254,7 +251,6 @@ fn sessions(sections: &Sections, faults: &mut Faults) -> Sessions {
     if kinds.is_empty() {
         kinds = Sessions::default().kinds;
     }
-    debug_assert!(kinds.len() <= KINDS_MAX);
     Sessions { kinds, detect_cookies: sections.once("gate").flag("detect_app_cookies") }
 }
 
@@ -416,7 +412,7 @@ fn check_addresses(settings: &Settings, faults: &mut Faults) {
             );
         }
     }
-    for node in &settings.upstream.nodes {
+    for node in &settings.proxy.upstream.nodes {
         let host = if node.host == "localhost" { "127.0.0.1" } else { &node.host };
         let Ok(ip) = host.parse() else { continue };
         let reached = SocketAddr::new(ip, node.port);
@@ -448,7 +444,7 @@ fn check_files(settings: &Settings, faults: &mut Faults) {
     let named = [
         ("listen.tls.cert", tls.map(|tls| &tls.cert)),
         ("listen.tls.key", tls.map(|tls| &tls.key)),
-        ("upstream.tls.ca_file", settings.upstream.tls.ca_file.as_ref()),
+        ("upstream.tls.ca_file", settings.proxy.upstream.tls.ca_file.as_ref()),
     ];
     for (key, path) in named {
         let Some(path) = path else { continue };

@@ -97,7 +97,7 @@ impl Shape {
             Shape::Name => "a name of letters, digits, _, - and ., at most 64 long".to_string(),
             Shape::Host => "a host name or an IP address, without a port".to_string(),
             Shape::Text => "text of one line".to_string(),
-            Shape::Word(words) => format!("{}", either(words)),
+            Shape::Word(words) => either(words),
             Shape::WordOrCount(words, min, max) => {
                 format!("{}, or a whole number from {min} to {max}", either(words))
             }

@@ -1,0 +1,186 @@
+//! What can be written behind `suimon`, and the help that teaches it.
+
+use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use suimon_settings::duration;
+
+/// The floodgate: stands in front of a web application and lets in only as many sessions as will finish.
+#[derive(Parser, Debug)]
+#[command(
+    name = "suimon",
+    version,
+    about = "The floodgate: lets in only as many sessions as will finish, keeps everybody else in a fair line, and finds every limit by itself.",
+    after_help = "Examples:
+  suimon serve --to http://127.0.0.1:8080     protect the application on port 8080; visitors come to port 8000
+  suimon status                               what the gateway does right now, and why
+  suimon check suimon.toml                    everything that is wrong with a settings file
+
+Exit codes: 0 done and it holds; 1 it does not hold, or something failed while running; 2 wrong usage or settings.",
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Stand in front of an application.
+    Serve(Serve),
+    /// Tell everything that is wrong with a settings file; open no port.
+    Check(Check),
+    /// Show what a running gateway does right now, and why.
+    Status(Status),
+    /// Play a crowd of visitors over real HTTP and report what they saw.
+    Crowd(Crowd),
+    /// Run the bundled shop: an application that can be overloaded.
+    Shop(Shop),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  suimon serve --to http://127.0.0.1:8080
+  suimon serve --to http://10.0.0.5:8080 --to http://10.0.0.6:8080 --listen 0.0.0.0:80
+  suimon serve --config /etc/suimon.toml
+
+Nothing needs to be configured: routes, limits and the pace at which sessions are let in are found from traffic.
+Flags go before the file. suimon.example.toml shows every setting with its default.
+
+Keys that sign the lease cookie are kept in lease.keys in the state folder: $STATE_DIRECTORY (set by systemd), else
+$XDG_STATE_HOME/suimon, else ~/.local/state/suimon. Gateways that share visitors share this file. Where no such folder can be
+used, keys end with the process, and that is said.
+
+SIGTERM or Ctrl-C: newcomers are refused, what is under way ends, then the process does. A second one ends it at once.")]
+pub(crate) struct Serve {
+    /// Settings file; see `suimon check`.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The application: http://HOST[:PORT]. May be given several times, once a node.
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: Vec<String>,
+    /// Where visitors connect; port 0 takes a free one. [default: 0.0.0.0:8000]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The operator's address, for metrics and `suimon status`; or "off". [default: 127.0.0.1:8001]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<AddressOrOff>,
+    /// File of the keys that sign leases, made if it is not there; or "none".
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lease_keys: Option<PathBuf>,
+    /// What is logged: error, warn, info, debug, trace, or by part. [default: $SUIMON_LOG, else info]
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  suimon check suimon.toml
+  suimon check --json suimon.toml
+
+All faults are told together, each with its key, the value seen and what is allowed. Journey files (see `suimon crowd`) are
+checked too. Exit codes: 0 the file is right, 2 it is not.")]
+pub(crate) struct Check {
+    /// The file: settings or journeys.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Answer as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  suimon status
+  suimon status --watch
+  suimon status --admin http://127.0.0.1:9001 --json")]
+pub(crate) struct Status {
+    /// The gateway's operator address.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8001")]
+    pub(crate) admin: String,
+    /// Print the gateway's own JSON.
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) json: bool,
+    /// Show it anew every second, until Ctrl-C.
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Decisions shown, the latest last.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) decisions: usize,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  suimon crowd crates/crowd/journeys/shop.toml --to http://127.0.0.1:8000 --duration 60s
+  suimon crowd shop.toml --to http://127.0.0.1:8000 --users 200 --seed 7 --json run.json
+
+The crowd connects to --to and nowhere else. Exit codes: 0 sessions were completed; 1 none was, or nobody answered;
+2 the file or the command line is wrong.")]
+pub(crate) struct Crowd {
+    /// Journey file: who comes, and what they do.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Where they go: http://HOST[:PORT].
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
+    /// Users at once, in place of the file's (closed arrivals only).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) users: Option<u32>,
+    /// Seed of all random choices, in place of the file's.
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// How long to count, after the warm-up. [default: 60s, or until everybody is done if the file's arrivals end]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) duration: Option<Duration>,
+    /// Played before, and not counted.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
+    pub(crate) warmup: Duration,
+    /// Write the whole report to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  suimon shop
+  suimon shop --port 8080 --scale 4      all costs divided by 4")]
+pub(crate) struct Shop {
+    /// Port on 127.0.0.1; 0 takes a free one.
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    pub(crate) port: u16,
+    /// Divides all costs, from 0.01 to 1000.
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    pub(crate) scale: f64,
+    /// Connections at once, each with a thread.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub(crate) threads: usize,
+    /// Work of a light page, as a count it has printed before; else this machine is measured at start.
+    #[arg(long, value_name = "N")]
+    pub(crate) light_work: Option<u32>,
+    /// Work of a search, likewise.
+    #[arg(long, value_name = "N")]
+    pub(crate) search_repeats: Option<u32>,
+}
+
+/// An address to listen on, or none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AddressOrOff(pub(crate) Option<SocketAddr>);
+
+impl std::str::FromStr for AddressOrOff {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(AddressOrOff(None));
+        }
+        let address = text
+            .parse()
+            .map_err(|_| "must be an IP address and a port, such as 127.0.0.1:8001, or off".to_string())?;
+        Ok(AddressOrOff(Some(address)))
+    }
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    duration::parse(text).ok_or_else(|| format!("must be {}", duration::HOW_WRITTEN))
+}

@@ -1,0 +1,24 @@
+//! How a command ends.
+
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Exit {
+    /// Done, and what was to hold holds.
+    Done,
+    /// Something failed while running, or does not hold.
+    Failed,
+    /// The command line or a file is wrong.
+    Usage,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        match exit {
+            Exit::Done => ExitCode::SUCCESS,
+            Exit::Failed => ExitCode::from(1),
+            Exit::Usage => ExitCode::from(2),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `suimon serve`: stands in front of an application until told to stop.
+
+mod descriptors;
+mod lease_keys;
+
+use crate::args::Serve;
+use crate::exit::Exit;
+use crate::{interrupt, summary};
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use suimon_admin::Source;
+use suimon_proxy::keys::KeysError;
+use suimon_proxy::upstream::{NodeParams, UpstreamNodeView};
+use suimon_proxy::{Observer, Server, StartError, View};
+use suimon_settings::{Faults, LeaseKeys, Settings};
+use tokio::net::{TcpListener, TcpStream};
+use tracing_subscriber::EnvFilter;
+
+/// How long a node may take to accept a connection at the start before that is remarked upon.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+
+/// Variable of the environment that says what is logged.
+const LOG_VARIABLE: &str = "SUIMON_LOG";
+
+/// Serves until told to stop, and then until what was under way has ended.
+pub(crate) fn run(args: &Serve) -> Exit {
+    let mut settings = match settings(args) {
+        Ok(settings) => settings,
+        Err(faults) => {
+            eprintln!("{faults}");
+            return Exit::Usage;
+        }
+    };
+    if let Err(why) = log(args, &settings) {
+        eprintln!("{why}");
+        return Exit::Usage;
+    }
+    descriptors::raise(settings.proxy.limits.connections);
+    settings.proxy.lease.keys_file = lease_keys::file(&settings.lease_keys);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("the runtime cannot be started: {error}");
+            return Exit::Failed;
+        }
+    };
+    let exit = runtime.block_on(serve(settings));
+    // Nothing of worth is left: the drain is over, and what it left was cut off.
+    runtime.shutdown_background();
+    exit
+}
+
+/// Returns the file's settings, if one is named, with what the command line says in place of what it says.
+fn settings(args: &Serve) -> Result<Settings, Faults> {
+    let mut settings = match &args.config {
+        Some(path) => Settings::load(path)?,
+        None => Settings::default(),
+    };
+    let mut faults = Faults::none();
+    if !args.to.is_empty() {
+        let protocol = settings.proxy.upstream.nodes.first().map(|node| node.protocol).unwrap_or_default();
+        let mut nodes: Vec<NodeParams> = Vec::new();
+        for url in &args.to {
+            match NodeParams::parse(url) {
+                Ok(node) => nodes.push(NodeParams { protocol, ..node }),
+                Err(why) => faults.other(format!("--to: {why}")),
+            }
+        }
+        settings.proxy.upstream.nodes = nodes;
+    }
+    if let Some(address) = args.listen {
+        settings.proxy.listen.plain = Some(address);
+    }
+    if let Some(address) = args.admin {
+        settings.admin_listen = address.0;
+    }
+    match args.lease_keys.as_ref() {
+        None => {}
+        Some(path) if path.as_os_str() == "none" => settings.lease_keys = LeaseKeys::Nowhere,
+        Some(path) => settings.lease_keys = LeaseKeys::File(path.clone()),
+    }
+    settings.check_addresses(&mut faults);
+    faults.into_result(settings)
+}
+
+/// Begins to log to standard error: by the flag, else by the environment, else by the file.
+fn log(args: &Serve, settings: &Settings) -> Result<(), String> {
+    let (name, filter) = match (&args.log, std::env::var(LOG_VARIABLE)) {
+        (Some(filter), _) => ("--log", filter.clone()),
+        (None, Ok(filter)) => (LOG_VARIABLE, filter),
+        (None, Err(_)) => ("log.filter", settings.log_filter.clone()),
+    };
+    let allowed =
+        "must be error, warn, info, debug or trace, or by part, such as \"info,suimon_proxy=debug\"";
+    let parsed =
+        EnvFilter::try_new(&filter).map_err(|error| format!("{name} = \"{filter}\": {allowed} ({error})"))?;
+    let colours = io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(parsed).with_writer(io::stderr).with_ansi(colours).init();
+    Ok(())
+}
+
+async fn serve(mut settings: Settings) -> Exit {
+    let server = match Server::bind(settings.proxy.clone()) {
+        Ok(server) => server,
+        Err(error) => {
+            eprintln!("{error}");
+            return exit_of(&error);
+        }
+    };
+    let admin = match settings.admin_listen {
+        None => None,
+        Some(address) => match TcpListener::bind(address).await {
+            Ok(listener) => Some(listener),
+            Err(error) => {
+                eprintln!("{}", explain_admin(address, &error));
+                return Exit::Failed;
+            }
+        },
+    };
+    settings.proxy.listen.plain = server.plain_address();
+    if let (Some(tls), Some(address)) = (&mut settings.proxy.listen.tls, server.tls_address()) {
+        tls.address = address;
+    }
+    settings.admin_listen = admin.as_ref().and_then(|listener| listener.local_addr().ok());
+    announce(&settings);
+    tokio::spawn(look_at_nodes(settings.proxy.upstream.nodes.clone()));
+
+    let draining = Arc::new(AtomicBool::new(false));
+    if let Some(listener) = admin {
+        let source = Gateway { observer: server.observer(), draining: Arc::clone(&draining) };
+        let params = suimon_admin::Params {
+            hosts: settings.admin_hosts,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+        };
+        tokio::spawn(async move {
+            // It answers until the very end, so that a drain can be watched.
+            if let Err(error) =
+                suimon_admin::serve(listener, params, Arc::new(source), std::future::pending()).await
+            {
+                tracing::error!(%error, "the operator's listener has ended; the gateway goes on without it");
+            }
+        });
+    }
+    let told_to_stop = async move {
+        interrupt::first().await;
+        draining.store(true, Relaxed);
+    };
+    server.run(told_to_stop).await;
+    tracing::info!("ended");
+    Exit::Done
+}
+
+/// A gateway as the operator's listener sees it.
+struct Gateway {
+    observer: Observer,
+    draining: Arc<AtomicBool>,
+}
+
+impl Source for Gateway {
+    fn view(&self) -> View {
+        self.observer.view()
+    }
+
+    fn nodes(&self) -> Vec<UpstreamNodeView> {
+        self.observer.upstream()
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.load(Relaxed)
+    }
+}
+
+/// Says on standard output what is being done, with the ports that were really taken.
+fn announce(settings: &Settings) {
+    let lines = summary::of_settings(settings);
+    let text = format!("suimon {}\n{}", env!("CARGO_PKG_VERSION"), summary::aligned(&lines));
+    // Whoever started us may not be listening; that is no reason not to serve.
+    let _ = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
+}
+
+/// Says which nodes do not answer yet. They may well come later, so it is no reason not to start.
+async fn look_at_nodes(nodes: Vec<NodeParams>) {
+    for node in nodes {
+        let address = (node.host.as_str(), node.port);
+        let why = match tokio::time::timeout(FIRST_LOOK, TcpStream::connect(address)).await {
+            Ok(Ok(_)) => continue,
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {} s", FIRST_LOOK.as_secs()),
+        };
+        tracing::warn!(
+            "{node} cannot be reached ({why}): visitors get an error until it can; start the application, or correct --to or upstream.nodes"
+        );
+    }
+}
+
+/// Returns whose fault it is: what was written, or what was found when running.
+fn exit_of(error: &StartError) -> Exit {
+    match error {
+        StartError::Listen(_, error) if error.kind() == io::ErrorKind::AddrNotAvailable => Exit::Usage,
+        StartError::Listen(..) | StartError::Keys(KeysError::Io(..) | KeysError::Random) => Exit::Failed,
+        StartError::Params(_) | StartError::Tls(_) | StartError::Keys(_) => Exit::Usage,
+    }
+}
+
+fn explain_admin(address: SocketAddr, error: &io::Error) -> String {
+    let remedy = match error.kind() {
+        io::ErrorKind::AddrInUse => "another program has the port, perhaps another gateway",
+        io::ErrorKind::AddrNotAvailable => "the address is not one of this machine's",
+        _ => "it cannot be had",
+    };
+    format!(
+        "the operator's listener cannot listen on {address}: {error}; {remedy}: name another with --admin or admin.listen, or switch it off with --admin off"
+    )
+}

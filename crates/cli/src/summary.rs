@@ -1,0 +1,174 @@
+//! What would be run, in a few lines for people.
+
+use suimon_control::{RouteLawKind, SessionLawKind};
+use suimon_gate::{Mode, Order};
+use suimon_proxy::params::{OnAbandon, RoutePattern, SessionKind};
+use suimon_settings::{LeaseKeys, Settings, duration};
+use suimon_workload::{Arrivals, Workload};
+
+/// The most routes and kinds named one by one.
+const NAMED_MAX: usize = 8;
+
+/// A name and what is to be said of it.
+pub(crate) type Lines = Vec<(&'static str, String)>;
+
+/// Returns the lines with their second parts under each other.
+pub(crate) fn aligned(lines: &[(&'static str, String)]) -> String {
+    let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    lines.iter().map(|(name, text)| format!("  {name:width$}  {text}\n")).collect()
+}
+
+/// Returns what `suimon serve` would do with these settings.
+pub(crate) fn of_settings(settings: &Settings) -> Lines {
+    let proxy = &settings.proxy;
+    let mut lines = Lines::new();
+    lines.push(("clients", clients(settings)));
+    let nodes: Vec<String> = proxy.upstream.nodes.iter().map(ToString::to_string).collect();
+    let abandoned = match proxy.on_abandon {
+        OnAbandon::Finish => "work for clients that left is finished",
+        OnAbandon::Cancel => "work for clients that left is cancelled",
+    };
+    lines.push(("application", format!("{}; {abandoned}", nodes.join(", "))));
+    lines.push(("sessions", listed(&proxy.sessions.kinds, kind)));
+    lines.push(("let in", session_law(settings)));
+    lines.push(("limits", route_law(settings)));
+    lines.push(("routes", routes(settings)));
+    lines.push(("leases", leases(settings)));
+    let admin =
+        settings.admin_listen.map_or_else(|| "off".to_string(), |address| format!("http://{address}"));
+    lines.push(("operator", admin));
+    lines
+}
+
+/// Returns what `suimon crowd` would do with this workload.
+pub(crate) fn of_workload(workload: &Workload) -> Lines {
+    let arrivals = match &workload.arrivals {
+        Arrivals::Closed { users, .. } => format!("closed, {users} users, one session after another"),
+        Arrivals::Open { phases, .. } => format!("open, {} phases of arrival", phases.len()),
+    };
+    let journeys: Vec<String> = workload
+        .kinds
+        .iter()
+        .take(NAMED_MAX)
+        .map(|journey| format!("{} ({} steps)", journey.name, journey.steps.len()))
+        .collect();
+    vec![("arrivals", arrivals), ("journeys", journeys.join(", ")), ("seed", workload.seed.to_string())]
+}
+
+fn clients(settings: &Settings) -> String {
+    let listen = &settings.proxy.listen;
+    let plain = listen.plain.map(|address| format!("http://{address}"));
+    let tls = listen.tls.as_ref().map(|tls| format!("https://{} ({})", tls.address, tls.cert.display()));
+    plain.into_iter().chain(tls).collect::<Vec<_>>().join(", ")
+}
+
+fn kind(kind: &SessionKind) -> String {
+    let mut parts = Vec::new();
+    if kind.begins.is_empty() {
+        parts.push("begins with any request".to_string());
+    } else {
+        parts.push(format!("begins {}", listed(&kind.begins, pattern)));
+    }
+    if !kind.ends.is_empty() {
+        parts.push(format!("ends {}", listed(&kind.ends, pattern)));
+    }
+    parts.push(match kind.gate.patience {
+        Some(patience) => format!("patience {}", duration::show(patience)),
+        None => "patience learned".to_string(),
+    });
+    if let Some(cookie) = &kind.app_cookie {
+        parts.push(format!("knows {cookie}"));
+    }
+    if kind.gate.mode != Mode::Enforce {
+        parts.push(mode(kind.gate.mode));
+    }
+    format!("{} ({})", kind.name, parts.join("; "))
+}
+
+fn session_law(settings: &Settings) -> String {
+    match settings.proxy.gate.session_law {
+        SessionLawKind::Flow => "by the work that sessions under way still bring (flow)".to_string(),
+        SessionLawKind::Seed(params) => format!("by the paper's rule, threshold {} (seed)", params.threshold),
+        SessionLawKind::Static { sessions } => format!("at most {sessions} sessions at once (static)"),
+        SessionLawKind::Open => "everybody (open)".to_string(),
+    }
+}
+
+fn route_law(settings: &Settings) -> String {
+    let order = match settings.proxy.gate.order {
+        Order::LaterInSession => "later steps of a session first",
+        Order::FirstIn => "first in, first out",
+    };
+    match settings.proxy.gate.route_law {
+        RouteLawKind::Paired => format!("found by paired trials; {order}"),
+        RouteLawKind::Seed(params) => format!("found by the paper's rule from {}; {order}", params.initial),
+    }
+}
+
+fn routes(settings: &Settings) -> String {
+    let routes = &settings.proxy.routes;
+    let found =
+        format!("up to {} found from traffic, {}", routes.discovered_max, mode(routes.discovered_mode));
+    if routes.declared.is_empty() {
+        return found;
+    }
+    let declared =
+        listed(&routes.declared, |route| format!("{} {}", pattern(&route.pattern), mode(route.mode)));
+    format!("{declared}; {found}")
+}
+
+fn leases(settings: &Settings) -> String {
+    let keys = match &settings.lease_keys {
+        LeaseKeys::StateFolder => "keys in the state folder".to_string(),
+        LeaseKeys::File(path) => format!("keys in {}", path.display()),
+        LeaseKeys::Nowhere => "keys end with the process".to_string(),
+    };
+    format!("good for {}; {keys}", duration::show(settings.proxy.lease.life))
+}
+
+fn pattern(pattern: &RoutePattern) -> String {
+    format!("{} {}", pattern.method.as_deref().unwrap_or("*"), pattern.path)
+}
+
+/// Returns what a gate's mode means, in a word or two.
+pub(crate) fn mode(mode: Mode) -> String {
+    match mode {
+        Mode::Enforce => "enforced".to_string(),
+        Mode::Observe => "observed".to_string(),
+        Mode::Off => "off".to_string(),
+        Mode::Fixed(limit) => format!("fixed at {limit}"),
+    }
+}
+
+/// Returns the first few, and how many more there are.
+fn listed<T>(items: &[T], say: impl Fn(&T) -> String) -> String {
+    if items.is_empty() {
+        return "none".to_string();
+    }
+    let mut said: Vec<String> = items.iter().take(NAMED_MAX).map(say).collect();
+    if items.len() > NAMED_MAX {
+        said.push(format!("and {} more", items.len() - NAMED_MAX));
+    }
+    said.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_read_as_a_sentence_a_line() {
+        let lines = of_settings(&Settings::default());
+        let text = aligned(&lines);
+        assert!(text.contains("clients      http://0.0.0.0:8000\n"), "{text}");
+        assert!(text.contains("visit (begins with any request; patience learned)"), "{text}");
+        assert!(text.contains("up to 200 found from traffic, enforced"), "{text}");
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let items: Vec<u32> = (0..20).collect();
+        assert!(listed(&items, u32::to_string).ends_with("and 12 more"));
+        assert_eq!(listed(&[] as &[u32], u32::to_string), "none");
+    }
+}

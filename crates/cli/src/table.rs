@@ -1,0 +1,43 @@
+//! Columns under each other.
+
+/// How a column stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Returns the rows as lines, each column as wide as its widest entry; the first row is the heading.
+pub(crate) fn columns(aligns: &[Align], rows: &[Vec<String>]) -> String {
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..aligns.len()).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for ((cell, align), width) in row.iter().zip(aligns).zip(&widths) {
+            let padded = match align {
+                Align::Left => format!("{cell:<width$}"),
+                Align::Right => format!("{cell:>width$}"),
+            };
+            line.push_str("  ");
+            line.push_str(&padded);
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_entry() {
+        let rows =
+            [vec!["route".to_string(), "limit".to_string()], vec!["GET /ü".to_string(), "3".to_string()]];
+        assert_eq!(columns(&[Align::Left, Align::Right], &rows), "  route   limit\n  GET /ü      3\n");
+    }
+}
