@@ -141,7 +141,7 @@ impl Gate {
                 if self.route_hopeless(arrival.route) {
                     self.refuse(now, id, Reason::WaitTooLong, None);
                 } else {
-                    self.to_route_gate(now, id);
+                    self.enter_route_gate(now, id);
                 }
                 id
             }
@@ -154,13 +154,13 @@ impl Gate {
                 if self.sessions.get(session).is_none() {
                     self.sessions.begin(now, session, kind, &mut self.visits);
                 }
-                self.to_route_gate(now, id);
+                self.enter_route_gate(now, id);
                 id
             }
             Some(Membership::Newcomer(kind)) => {
                 request.newcomer = Some(kind);
                 let id = self.requests.insert(request);
-                self.to_session_gate(now, id, kind);
+                self.enter_session_gate(now, id, kind);
                 id
             }
         };
@@ -204,7 +204,7 @@ impl Gate {
 
     /// Takes back a slot.
     pub fn handle_end(&mut self, now: Instant, token: Token, ending: Ending) {
-        let id = token.request;
+        let Token { request: id } = token;
         let entry =
             self.requests.remove(id).expect("a token is made for a request in the table and ends once");
         let (Stage::InApplication(since) | Stage::Ghost(since)) = entry.stage else {
@@ -304,7 +304,7 @@ impl Gate {
         }
     }
 
-    fn to_session_gate(&mut self, now: Instant, id: RequestId, kind_id: KindId) {
+    fn enter_session_gate(&mut self, now: Instant, id: RequestId, kind_id: KindId) {
         let route = self.requests.get(id).expect("the request was inserted by the caller").route;
         if self.draining {
             return self.refuse(now, id, Reason::ShuttingDown, Some(kind_id));
@@ -346,10 +346,10 @@ impl Gate {
         let state = &mut self.kinds[kind.index()];
         state.admitted += 1;
         state.law.admitted(now);
-        self.to_route_gate(now, id);
+        self.enter_route_gate(now, id);
     }
 
-    fn to_route_gate(&mut self, now: Instant, id: RequestId) {
+    fn enter_route_gate(&mut self, now: Instant, id: RequestId) {
         let request = *self.requests.get(id).expect("a request is in the table until it ends");
         let mut position = 0;
         if let Some((_, session)) = request.session {
