@@ -73,22 +73,20 @@ pub struct Progress {
 
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let phase = if self.measuring { "" } else { " warm-up" };
-        write!(f, "{:4.0} s{phase}", self.at_s)?;
-        if let Some(left) = self.left_s {
-            write!(f, ", {left:.0} s left")?;
+        match self.left_s {
+            Some(left) => write!(f, "{:.0} of {:.0} s", self.at_s, self.at_s + left)?,
+            None => write!(f, "{:.0} s", self.at_s)?,
         }
+        let phase = if self.measuring { "" } else { " (warm-up)" };
         write!(
             f,
-            " | sessions: {} done ({:.1}/s), {} under way | lost inside {} at start {} refused {} | \
-             {} requests in flight | crowd {:.0} % of a core",
+            "{phase} | sessions {} done, {:.1}/s, {} under way | lost {} inside, {} at the start | {} refused | CPU {:.0} %",
             self.sessions_completed,
             self.sessions_per_s,
             self.sessions_under_way,
             self.mid_session_failures,
             self.first_step_failures,
             self.refusals,
-            self.in_flight,
             self.crowd_cpu_share * 100.0,
         )
     }

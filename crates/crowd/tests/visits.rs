@@ -169,9 +169,19 @@ fn a_visitor_out_of_patience_closes_his_connection_and_goes_back() {
 
 #[test]
 fn patience_covers_the_whole_answer() {
+    let server = Server::start(|_, _| Reply::HangHalfway);
+    let mut workload = workload(gets(&["/a"]));
+    journey(&mut workload).patience = Patience::Constant(SHORT);
+    let report = visit(&server, workload);
+    assert_eq!(kind(&report, "timeout"), 1);
+    server.client_left();
+}
+
+#[test]
+fn half_an_answer_is_none() {
     let server = Server::start(|_, _| Reply::Bytes("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"));
     let report = visit(&server, workload(gets(&["/a"])));
-    assert_eq!(kind(&report, "connection_lost"), 1, "half an answer is none");
+    assert_eq!((kind(&report, "connection_lost"), report.first_step_failures), (1, 1));
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub(crate) enum Reply {
     AnswerAndClose,
     /// Says nothing until the client goes, and then tells [`Server::client_left`].
     Hang,
+    /// The same in the middle of an answer.
+    HangHalfway,
 }
 
 pub(crate) fn page(body: &str) -> Reply {
@@ -131,7 +133,10 @@ fn serve(
                 let _ = writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
                 return;
             }
-            Reply::Hang => {
+            stuck @ (Reply::Hang | Reply::HangHalfway) => {
+                if matches!(stuck, Reply::HangHalfway) {
+                    let _ = writer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+                }
                 let _ = reader.read(&mut [0]);
                 let _ = tell.send(Instant::now());
                 return;
