@@ -1,9 +1,10 @@
 //! Finds a shop's knee: searches completed per second at 1, 2, 4, ... searches at once.
 //!
-//! `knee URL PID [SECONDS [MOST]]`: each step keeps n visitors searching for SECONDS (30), after a third of that to
-//! settle; the last step is MOST (64) visitors. Works on either shop. PID is the shop's process: the efficiency comes
-//! from searches per second of *its* CPU (Linux), so other work on the machine disturbs it little. Pin the shop to one
-//! core and this program to another, and give the shop `--scale 4`, so that a step sees many searches.
+//! `knee URL PID [SECONDS [MOST]]`: each step keeps n visitors searching, lets everybody finish one search, and then
+//! measures for SECONDS (30) and at least n searches, but never longer than six times that; the last step is MOST (64)
+//! visitors. Works on either shop. PID is the shop's process: the efficiency comes from searches per second of *its* CPU
+//! (Linux), so other work on the machine disturbs it little. Pin the shop to one core and this program to another, and
+//! give the shop `--scale 4`, so that a step sees many searches.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -61,22 +62,27 @@ fn cpu_seconds(process: &str) -> f64 {
 
 /// Keeps so many visitors searching all the time and counts what they complete.
 fn step(address: &str, process: &str, visitors: u64, measured: Duration) -> Step {
-    let settle = measured / 3;
-    let (measuring, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let over = AtomicBool::new(false);
     let (completed, failed) = (AtomicU32::new(0), AtomicU32::new(0));
+    let done = || completed.load(Ordering::Relaxed) + failed.load(Ordering::Relaxed);
+    let wait = |searches: u32, most: Duration| {
+        let begun = Instant::now();
+        while done() < searches && begun.elapsed() < most {
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let visitors = visitors.min(10_000) as u32;
+    let mut counted = (0, 0);
     let (mut seconds, mut cpu) = (0.0, 0.0);
     thread::scope(|scope| {
         for visitor in 0..visitors {
-            let (measuring, over, completed, failed) = (&measuring, &over, &completed, &failed);
+            let (over, completed, failed) = (&over, &completed, &failed);
             scope.spawn(move || {
                 // Spread out, or everybody would begin and finish together.
-                thread::sleep(settle.mul_f64(visitor as f64 / visitors as f64));
+                thread::sleep(measured.mul_f64(f64::from(visitor) / f64::from(visitors) / 3.0));
                 let mut client = None;
                 while !over.load(Ordering::Relaxed) {
                     let done = search(&mut client, address);
-                    if over.load(Ordering::Relaxed) || !measuring.load(Ordering::Relaxed) {
-                        continue;
-                    }
                     if done.is_ok_and(|done| done) {
                         completed.fetch_add(1, Ordering::Relaxed);
                     } else {
@@ -87,20 +93,17 @@ fn step(address: &str, process: &str, visitors: u64, measured: Duration) -> Step
                 }
             });
         }
-        thread::sleep(settle);
-        measuring.store(true, Ordering::Relaxed);
+        wait(visitors.max(10), measured * 3);
+        let before = (completed.load(Ordering::Relaxed), failed.load(Ordering::Relaxed));
         let (begun, cpu_before) = (Instant::now(), cpu_seconds(process));
         thread::sleep(measured);
-        over.store(true, Ordering::Relaxed);
+        wait(before.0 + before.1 + visitors, measured * 5);
         seconds = begun.elapsed().as_secs_f64();
         cpu = cpu_seconds(process) - cpu_before;
+        counted = (completed.load(Ordering::Relaxed) - before.0, failed.load(Ordering::Relaxed) - before.1);
+        over.store(true, Ordering::Relaxed);
     });
-    Step {
-        seconds,
-        cpu_seconds: cpu,
-        completed: completed.load(Ordering::Relaxed),
-        failed: failed.load(Ordering::Relaxed),
-    }
+    Step { seconds, cpu_seconds: cpu, completed: counted.0, failed: counted.1 }
 }
 
 /// One visitor's connection, logged in.

@@ -28,7 +28,7 @@ pub(crate) struct Request {
     /// The value of each cookie header.
     pub(crate) cookies: Vec<String>,
     pub(crate) body: Vec<u8>,
-    /// The client wants the connection kept.
+    /// The connection may be kept: the client speaks HTTP/1.1 and did not ask for its end.
     pub(crate) keep: bool,
 }
 
@@ -232,7 +232,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Fault> {
     let said = |word: &str| {
         all("connection").any(|value| value.split(',').any(|option| option.trim().eq_ignore_ascii_case(word)))
     };
-    let keep = if version == 1 { !said("close") } else { said("keep-alive") && !said("close") };
+    let keep = version == 1 && !said("close");
     let request = Request {
         method: method.to_owned(),
         path,

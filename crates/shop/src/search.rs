@@ -1,7 +1,7 @@
 //! The heavy page's work.
 //!
 //! A search first parses and walks the whole catalogue for the word. Then it looks for goods like the best match: again
-//! and again it takes one of that item's words and walks a shelf for it, popular shelves far more often than others. The
+//! and again it takes two of that item's words and walks a shelf for them, popular shelves far more often than others. The
 //! number of such looks is what the page costs; each finds its shelf in the pool or has to parse it anew.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,6 +17,9 @@ use crate::pool::{Holding, Pool};
 const MATCHES: usize = 10;
 /// A shelf is drawn as `SHELVES * uniform^POPULARITY`: half of all looks go to the first three shelves.
 const POPULARITY: i32 = 3;
+/// Words of the best match that a look counts on its shelf. Fewer make a look cheaper beside the parse it may need, and the
+/// collapse deeper.
+const WORDS_A_LOOK: usize = 2;
 /// Longest word searched for, in bytes; the rest of a longer one is ignored.
 const WORD_BYTES_MAX: usize = 100;
 
@@ -66,8 +69,10 @@ impl Search {
         let mut alike = 0;
         for _ in 0..repeats {
             let shelf = (SHELVES as f64 * random.uniform().powi(POPULARITY)) as usize;
-            let liking = &likings[random.below(likings.len())];
-            alike += self.shelf(&holding, shelf.min(SHELVES - 1)).occurrences(liking);
+            let shelf = self.shelf(&holding, shelf.min(SHELVES - 1));
+            for _ in 0..WORDS_A_LOOK {
+                alike += shelf.occurrences(&likings[random.below(likings.len())]);
+            }
         }
         Found { matches, alike }
     }

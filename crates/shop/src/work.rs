@@ -12,7 +12,7 @@ const LIGHT: Duration = Duration::from_millis(30);
 /// CPU of a search at scale 1.
 const SEARCH: Duration = Duration::from_millis(400);
 /// A measurement repeats its work until it has lasted this long; the kernel's books are in steps of some milliseconds.
-const MEASURED: Duration = Duration::from_millis(150);
+const MEASURED: Duration = Duration::from_millis(100);
 
 /// What a page costs, as counts that were found once. Give them to [`Options`] to run the same work again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// Returns the counts the options name, and measures those they leave open. Takes up to a second of CPU.
+    /// Returns the counts the options name, and measures those they leave open. Measuring takes one or two
+    /// seconds of CPU.
     pub(crate) fn prepare(options: &Options, catalogue: &Catalogue, search: &Search) -> Self {
         let light_work = options.light_work.unwrap_or_else(|| {
             let rendering = cost(|times| drop(light::table(catalogue.page(1), times)));

@@ -28,17 +28,17 @@ record Options(
         int catalogueSize,
         long seed) {
 
-    static final Options DEFAULT = new Options(8080, 1.0, 200, 100, 0, 0, 3, 650 * 1024, 1);
+    static final Options DEFAULT = new Options(8080, 1.0, 200, 100, 0, 0, 1, 650 * 1024, 1);
 
     static final String USAGE = """
-            usage: java -XX:+UseSerialGC -Xms512m -Xmx512m -jar tomcat-shop.jar [flags]
+            usage: java -XX:+UseSerialGC -Xms256m -Xmx256m -jar tomcat-shop.jar [flags]
               --port N            port on 127.0.0.1; 0 takes a free one (8080)
               --scale X           divide the cost of every page by X (1: light 30 ms, search 400 ms of CPU)
               --threads N         requests run at once, Tomcat's maxThreads (200)
               --accept-count N    connections kept waiting beyond that, Tomcat's acceptCount (100)
               --light-work N      renderings of a light page; 0 measures this machine at start (0)
               --search-repeats N  catalogues a search parses and walks; 0 measures this machine at start (0)
-              --search-held N     parsed catalogues a search keeps until it ends (3)
+              --search-held N     parsed catalogues a search keeps until it ends (1)
               --catalogue-size N  bytes of XML in the catalogue (665600)
               --seed N            seed of the catalogue (1)
             """;

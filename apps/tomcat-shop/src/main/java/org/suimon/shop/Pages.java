@@ -152,14 +152,14 @@ final class Pages {
             }
             List<CatalogueSearch.Match> matches = search.search(word, repeats);
             String chosen = matches.get(0).id();
-            String token = visitor.choose(chosen);
+            String token = visitor.choose();
             StringBuilder body = new StringBuilder("<ol>\n");
             for (CatalogueSearch.Match match : matches) {
                 body.append("<li>").append(Html.escape(match.name())).append(", ").append(match.price())
                         .append(" EUR, ").append(match.matches()).append(" times</li>\n");
             }
             body.append("</ol>\n<p>Item ").append(chosen).append(" is in your cart.</p>\n<form method=\"post\" action=\"/buy\">")
-                    .append("<input type=\"hidden\" name=\"item\" value=\"").append(chosen).append("\">")
+                    .append("<input type=\"hidden\" name=\"item\" value=\"1\">")
                     .append("<input type=\"hidden\" name=\"token\" value=\"").append(token).append("\">")
                     .append("<button>Buy</button></form>\n");
             answer(response, 200, "Results for " + word, body.toString());

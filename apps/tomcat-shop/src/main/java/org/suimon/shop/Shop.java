@@ -1,7 +1,6 @@
 package org.suimon.shop;
 
 import jakarta.servlet.Servlet;
-import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -13,6 +12,7 @@ import org.apache.catalina.Context;
 import org.apache.catalina.LifecycleException;
 import org.apache.catalina.LifecycleState;
 import org.apache.catalina.connector.Connector;
+import org.apache.catalina.core.StandardContext;
 import org.apache.catalina.session.StandardManager;
 import org.apache.catalina.startup.Tomcat;
 import org.apache.tomcat.util.descriptor.web.FilterDef;
@@ -42,7 +42,10 @@ final class Shop implements AutoCloseable {
         Tomcat tomcat = new Tomcat();
         tomcat.setBaseDir(folder.toString());
         tomcat.setConnector(connector(options));
-        Context context = tomcat.addContext("", new File(folder.toString()).getAbsolutePath());
+        StandardContext context = (StandardContext) tomcat.addContext("", folder.toFile().getAbsolutePath());
+        // Redeployment is not our life; and the search for its leaks warns about flags nobody set.
+        context.setClearReferencesRmiTargets(false);
+        context.setClearReferencesThreadLocals(false);
         StandardManager sessions = new StandardManager();
         // Sessions end with the process.
         sessions.setPathname(null);
