@@ -203,6 +203,7 @@ impl Gate {
     }
 
     /// Takes back a slot.
+    #[allow(clippy::needless_pass_by_value)] // taking the token is what ends it
     pub fn handle_end(&mut self, now: Instant, token: Token, ending: Ending) {
         let Token { request: id } = token;
         let entry =
