@@ -15,6 +15,8 @@ use crate::work::Work;
 
 /// When the system has no descriptor or thread for another connection, it may have one after this long.
 const PAUSE_WHEN_EXHAUSTED: Duration = Duration::from_millis(50);
+/// A server that closes waits this long for the requests under way; overloaded, they could take minutes.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// Stack of a connection's thread, bytes; the walk over a document is a few calls deep.
 const STACK_BYTES: usize = 256 * 1024;
 
@@ -68,7 +70,8 @@ impl Shop {
         self.inside.pages.work
     }
 
-    /// Serves until [`Shop::shutdown`]; returns when the last request under way has been answered.
+    /// Serves until [`Shop::shutdown`]; returns when the last request under way has been answered, or after five seconds
+    /// of waiting for that.
     pub fn serve(&self) {
         let inside = &self.inside;
         loop {
@@ -94,7 +97,8 @@ impl Shop {
             // Idle ones wake and end; busy ones still answer.
             let _already_gone = stream.shutdown(Shutdown::Read);
         }
-        let ended = inside.one_ended.wait_while(connections, |connections| !connections.open.is_empty());
+        let busy = |connections: &mut Connections| !connections.open.is_empty();
+        let ended = inside.one_ended.wait_timeout_while(connections, DRAIN_MAX, busy);
         drop(ended.unwrap_or_else(PoisonError::into_inner));
     }
 

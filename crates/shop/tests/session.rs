@@ -17,16 +17,16 @@ struct Open {
 
 impl Open {
     fn new() -> Self {
-        Open::with(Options::default())
+        Open::with(&Options::default())
     }
 
-    fn with(options: Options) -> Self {
+    fn with(options: &Options) -> Self {
         let quick = Options {
             port: 0,
             light_work: Some(1),
             search_repeats: Some(1),
             catalogue_bytes: 20_000,
-            ..options
+            ..options.clone()
         };
         let shop = Shop::bind(&quick).unwrap();
         let serving = thread::spawn({
@@ -309,7 +309,7 @@ fn a_body_cut_short_is_nobodys_order() {
 
 #[test]
 fn beyond_the_last_thread_a_connection_waits_for_a_place() {
-    let open = Open::with(Options { threads_max: 1, ..Options::default() });
+    let open = Open::with(&Options { threads_max: 1, ..Options::default() });
     let mut first = open.visitor();
     assert_eq!(first.get("/healthz").status, 200);
     let mut second = open.visitor();
@@ -322,7 +322,7 @@ fn beyond_the_last_thread_a_connection_waits_for_a_place() {
 
 #[test]
 fn many_visitors_at_once_each_get_their_own_order() {
-    let open = Open::with(Options { pool_shelves: 5, ..Options::default() });
+    let open = Open::with(&Options { pool_shelves: 5, ..Options::default() });
     let address = open.shop.local_addr();
     let shoppers: Vec<_> = (0..20)
         .map(|_| {
@@ -355,7 +355,7 @@ fn shutting_down_ends_idle_connections_and_frees_the_port() {
 
 #[test]
 fn shutting_down_with_every_thread_taken_still_ends() {
-    let open = Open::with(Options { threads_max: 1, ..Options::default() });
+    let open = Open::with(&Options { threads_max: 1, ..Options::default() });
     let mut idle = open.visitor();
     assert_eq!(idle.get("/healthz").status, 200);
     let waiting = open.visitor();
