@@ -164,7 +164,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
         match fs::read_to_string(root.join(&path)) {
             Ok(text) => faults.extend(judge_lints(&path, &text)),
             Err(error) => {
-                faults.push(format!("{path}: a pure room carries its own complete lint file: {error}"))
+                faults.push(format!("{path}: a pure room carries its own complete lint file: {error}"));
             }
         }
     }

@@ -47,7 +47,7 @@ pub(crate) enum Command {
   suimon serve --config /etc/suimon.toml
 
 Nothing needs to be configured: routes, limits and the pace at which sessions are let in are found from traffic.
-Flags go before the file. suimon.example.toml shows every setting with its default.
+Flags win over the file. suimon.example.toml shows every setting with its default.
 
 Keys that sign the lease cookie are kept in lease.keys in the state folder: $STATE_DIRECTORY (set by systemd), else
 $XDG_STATE_HOME/suimon, else ~/.local/state/suimon. Gateways that share visitors share this file. Where no such folder can be

@@ -39,6 +39,7 @@ pub(crate) fn run(args: &Crowd) -> Exit {
             return Exit::Usage;
         }
     };
+    interrupt::listen();
     let endless = workload.arrivals.is_endless();
     let options = Options {
         base_url: args.to.clone(),

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use tokio::sync::watch;
 
-/// Turns true at the first signal. Handlers are set when it is first looked at.
+/// Turns true at the first signal. The handler is set when it is first looked at.
 static ASKED: LazyLock<watch::Sender<bool>> = LazyLock::new(|| {
     let asked = watch::Sender::new(false);
     let told = asked.clone();
@@ -19,7 +19,13 @@ static ASKED: LazyLock<watch::Sender<bool>> = LazyLock::new(|| {
     asked
 });
 
-/// Waits for the first signal. From the first call on, signals no longer end the process by themselves.
+/// Begins to listen: from here on a signal does not end the process by itself. To be called before anybody is told that
+/// the process runs, so that a signal that follows at once finds it listening.
+pub(crate) fn listen() {
+    LazyLock::force(&ASKED);
+}
+
+/// Waits for the first signal.
 pub(crate) async fn first() {
     let mut asked = ASKED.subscribe();
     asked.wait_for(|asked| *asked).await.expect("the sender is a static");

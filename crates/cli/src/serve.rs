@@ -38,6 +38,7 @@ pub(crate) fn run(args: &Serve) -> Exit {
         eprintln!("{why}");
         return Exit::Usage;
     }
+    interrupt::listen();
     descriptors::raise(settings.proxy.limits.connections);
     settings.proxy.lease.keys_file = lease_keys::file(&settings.lease_keys);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

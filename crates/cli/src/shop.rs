@@ -9,6 +9,7 @@ use suimon_shop::Options;
 
 /// Serves until told to stop.
 pub(crate) fn run(args: &Shop) -> Exit {
+    interrupt::listen();
     let options = Options {
         port: args.port,
         scale: args.scale,
@@ -40,7 +41,11 @@ pub(crate) fn run(args: &Shop) -> Exit {
         }
     };
     println!("listening on http://{}", shop.local_addr());
-    eprintln!("{:?}", shop.work());
+    let work = shop.work();
+    eprintln!(
+        "the same work again: --light-work {} --search-repeats {}",
+        work.light_work, work.search_repeats
+    );
     let runtime = match tokio::runtime::Builder::new_current_thread().build() {
         Ok(runtime) => runtime,
         Err(error) => {

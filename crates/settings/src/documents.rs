@@ -19,7 +19,7 @@ const DOCUMENT_HEAD: &str = "\
 Written from the schema by `cargo xtask docs`; do not edit. `suimon.example.toml` holds the same as a file to start from.
 
 Every setting is optional; `suimon serve --to URL` works with none. Unknown keys are refused. `suimon check FILE` reports all faults
-together, each with its key, the value seen and what is allowed, and opens no port. Flags of `suimon serve` go before the file.
+together, each with its key, the value seen and what is allowed, and opens no port. Flags of `suimon serve` win over the file.
 
 Times are written `\"250ms\"`, `\"30s\"`, `\"5m\"`, `\"1h\"`; sizes as bytes or `\"64KiB\"`, `\"1MiB\"`, `\"1GiB\"`. Faults count repeated
 sections from 0: `session[0]` is the first `[[session]]`.

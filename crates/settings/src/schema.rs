@@ -629,7 +629,7 @@ pub(crate) const SECTIONS: &[Section] = &[
             "filter",
             Text,
             Is("\"info\""),
-            "error, warn, info, debug or trace; or by part, such as \"info,suimon_proxy=debug\". The environment variable SUIMON_LOG goes before it.",
+            "error, warn, info, debug or trace; or by part, such as \"info,suimon_proxy=debug\". The environment variable SUIMON_LOG wins over it.",
         )],
     },
 ];

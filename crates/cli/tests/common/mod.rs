@@ -1,0 +1,248 @@
+//! Real processes and real sockets for the tests of the command.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file is a crate of its own and uses its part")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Far longer than anything here takes, so that a hang is a failure and noise is not.
+pub const LONG: Duration = Duration::from_secs(30);
+
+/// Returns the command, with nothing of this machine's environment that would change what it does.
+pub fn suimon(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_suimon"));
+    command.args(args).env_remove("SUIMON_LOG").env_remove("STATE_DIRECTORY");
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Writes a file into a folder and returns its path.
+pub fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+/// Runs the command to its end.
+pub fn run(args: &[&str]) -> Ran {
+    Ran::from(suimon(args).output().unwrap())
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        Ran {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// A process that runs beside the test and does not outlive it.
+pub struct Running {
+    /// Gone once the test waits for its end.
+    child: Option<Child>,
+    out: Receiver<String>,
+    err: Receiver<String>,
+}
+
+impl Running {
+    pub fn start(args: &[&str]) -> Running {
+        let mut child = suimon(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = lines(child.stdout.take().unwrap());
+        let err = lines(child.stderr.take().unwrap());
+        Running { child: Some(child), out, err }
+    }
+
+    /// Returns the first line on standard output from here on that contains `what`.
+    pub fn wait_out(&self, what: &str) -> String {
+        wait_for(&self.out, what)
+    }
+
+    /// Returns the first line on standard error from here on that contains `what`.
+    pub fn wait_err(&self, what: &str) -> String {
+        wait_for(&self.err, what)
+    }
+
+    pub fn signal(&self, signal: i32) {
+        let pid = i32::try_from(self.child.as_ref().unwrap().id()).unwrap();
+        #[allow(unsafe_code, reason = "kill has no safe form in the standard library")]
+        // SAFETY: kill takes plain numbers; the process is our child and was not waited for, so the id is still its own.
+        let sent = unsafe { libc::kill(pid, signal) };
+        assert_eq!(sent, 0);
+    }
+
+    /// Waits for the end of the process.
+    pub fn end(mut self) -> ExitStatus {
+        let mut child = self.child.take().unwrap();
+        let id = child.id();
+        let (sender, ended) = channel();
+        thread::spawn(move || sender.send(child.wait().unwrap()));
+        ended.recv_timeout(LONG).unwrap_or_else(|_| panic!("process {id} did not end"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Reads lines on a thread, so that a process never waits for the test to read.
+fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn wait_for(lines: &Receiver<String>, what: &str) -> String {
+    let mut before = Vec::new();
+    loop {
+        match lines.recv_timeout(LONG) {
+            Ok(line) if line.contains(what) => return line,
+            Ok(line) => before.push(line),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                panic!("{what:?} was never said; instead:\n{}", before.join("\n"))
+            }
+        }
+    }
+}
+
+/// A gateway before a backend.
+pub struct Gateway {
+    pub process: Running,
+    pub clients: SocketAddr,
+    pub admin: SocketAddr,
+}
+
+impl Gateway {
+    /// Starts `suimon serve` on free ports, with these arguments besides.
+    pub fn start(args: &[&str]) -> Gateway {
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+        all.extend(args);
+        let process = Running::start(&all);
+        let clients = address_in(&process.wait_out("  clients "));
+        let admin = address_in(&process.wait_out("  operator "));
+        Gateway { process, clients, admin }
+    }
+
+    pub fn admin_url(&self) -> String {
+        format!("http://{}", self.admin)
+    }
+}
+
+/// Returns the address in the first URL of a line.
+pub fn address_in(line: &str) -> SocketAddr {
+    let rest = line.split("http://").nth(1).unwrap_or_else(|| panic!("no address in {line:?}"));
+    rest.split([' ', ',', ';']).next().unwrap().parse().unwrap()
+}
+
+/// Returns status and body of a GET.
+pub fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    try_get(address, path).unwrap()
+}
+
+/// Returns status and body of a GET, unless nobody answers.
+pub fn try_get(address: SocketAddr, path: &str) -> std::io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(LONG))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_string();
+    Ok((status.ok_or(std::io::ErrorKind::UnexpectedEof)?, body))
+}
+
+/// A tiny application: answers every GET with its path; `/held` only once it is let go.
+pub struct Backend {
+    pub address: SocketAddr,
+    gate: Arc<(Mutex<bool>, Condvar)>,
+    arrived: Receiver<String>,
+}
+
+impl Backend {
+    pub fn start() -> Backend {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let gate = Arc::new((Mutex::new(false), Condvar::new()));
+        let (sender, arrived) = channel();
+        let shared = Arc::clone(&gate);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (gate, sender) = (Arc::clone(&shared), sender.clone());
+                thread::spawn(move || answer_all(&stream, &gate, &sender));
+            }
+        });
+        Backend { address, gate, arrived }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Waits until a request for `path` is being worked on.
+    pub fn wait_for(&self, path: &str) {
+        while self.arrived.recv_timeout(LONG).expect("the request never arrived") != path {}
+    }
+
+    /// Lets all held requests be answered.
+    pub fn let_go(&self) {
+        *self.gate.0.lock().unwrap() = true;
+        self.gate.1.notify_all();
+    }
+}
+
+fn answer_all(stream: &TcpStream, gate: &(Mutex<bool>, Condvar), arrived: &Sender<String>) {
+    let mut reader = BufReader::new(stream);
+    let mut writer = stream;
+    loop {
+        let mut head = String::new();
+        loop {
+            let mut line = String::new();
+            match reader.read_line(&mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) if line == "\r\n" => break,
+                Ok(_) => head.push_str(&line),
+            }
+        }
+        let path = head.split(' ').nth(1).unwrap_or("").to_string();
+        let _ = arrived.send(path.clone());
+        if path == "/held" {
+            let mut open = gate.0.lock().unwrap();
+            while !*open {
+                open = gate.1.wait(open).unwrap();
+            }
+        }
+        let body = format!("you asked for {path}\n");
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n", body.len());
+        if writer.write_all(format!("{head}{body}").as_bytes()).is_err() {
+            return;
+        }
+    }
+}
