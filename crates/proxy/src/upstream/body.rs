@@ -28,8 +28,7 @@ pub struct UpstreamBody {
     state: State,
     node: NodeId,
     tries: u32,
-    idle_timeout: Duration,
-    /// Made at the first wait; a body that is there at once needs no timer.
+    /// The one that waited for the head; kept for the body only if there is one to wait for.
     silence: Option<Silence>,
     waiting: bool,
     progress: Option<Arc<Progress>>,
@@ -73,16 +72,16 @@ impl UpstreamBody {
         }
     }
 
-    pub(super) fn http1(incoming: Incoming, connection: Box<Http1>, sent: Sent) -> Self {
-        let mut body = sent.into_body(State::Http1 { incoming, connection });
+    pub(super) fn http1(incoming: Incoming, connection: Box<Http1>, silence: Silence, sent: Sent) -> Self {
+        let mut body = sent.into_body(State::Http1 { incoming, connection }, Some(silence));
         if body.is_end_stream() {
             body.end();
         }
         body
     }
 
-    pub(super) fn http2(incoming: Incoming, lease: Lease, sent: Sent) -> Self {
-        let mut body = sent.into_body(State::Http2 { incoming, _lease: lease });
+    pub(super) fn http2(incoming: Incoming, lease: Lease, silence: Silence, sent: Sent) -> Self {
+        let mut body = sent.into_body(State::Http2 { incoming, _lease: lease }, Some(silence));
         if body.is_end_stream() {
             body.end();
         }
@@ -90,7 +89,7 @@ impl UpstreamBody {
     }
 
     pub(super) fn upgraded(stream: Stream, early: Bytes, sent: Sent) -> Self {
-        sent.into_body(State::Upgraded { stream, early })
+        sent.into_body(State::Upgraded { stream, early }, None)
     }
 
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
@@ -115,7 +114,7 @@ impl UpstreamBody {
     }
 
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let silence = self.silence.get_or_insert_with(|| Silence::new(self.idle_timeout));
+        let Some(silence) = &mut self.silence else { return Poll::Pending };
         if !std::mem::replace(&mut self.waiting, true) {
             silence.restart();
         }
@@ -131,11 +130,13 @@ impl UpstreamBody {
             guard.put_back(connection);
         }
         self.guard = None;
+        self.silence = None;
     }
 
     fn fail(&mut self, kind: UpstreamErrorKind, detail: &'static str) -> UpstreamError {
         self.state = State::Over;
         self.guard = None;
+        self.silence = None;
         UpstreamError::new(kind, self.node, detail)
     }
 
@@ -161,10 +162,12 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    fn into_body(self, state: State) -> UpstreamBody {
+    fn into_body(self, state: State, mut silence: Option<Silence>) -> UpstreamBody {
         let Sent { node, tries, idle_timeout, progress, guard } = self;
-        let (silence, waiting, guard) = (None, false, Some(guard));
-        UpstreamBody { state, node, tries, idle_timeout, silence, waiting, progress, guard }
+        if let Some(silence) = &mut silence {
+            silence.set_limit(idle_timeout);
+        }
+        UpstreamBody { state, node, tries, silence, waiting: false, progress, guard: Some(guard) }
     }
 }
 

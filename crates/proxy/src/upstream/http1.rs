@@ -8,7 +8,7 @@ use super::error::{BoxError, UpstreamErrorKind};
 use super::request::{Progress, RequestBody};
 use super::timer::Silence;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -25,6 +25,8 @@ pub(super) struct Http1 {
     connection: Option<Connection<TokioIo<Stream>, RequestBody>>,
     ended: bool,
     idle_since: Instant,
+    /// How long the node keeps the connection open without a request, as far as it has said so.
+    kept_for: Option<Duration>,
 }
 
 /// Why no head of a response came, and the request itself where none of it was written.
@@ -40,7 +42,13 @@ impl Http1 {
     pub(super) async fn open(stream: Stream, max_head_bytes: usize) -> Result<Box<Self>, hyper::Error> {
         let (sender, connection) =
             Builder::new().max_header_size(max_head_bytes).handshake(TokioIo::new(stream)).await?;
-        Ok(Box::new(Http1 { sender, connection: Some(connection), ended: false, idle_since: Instant::now() }))
+        Ok(Box::new(Http1 {
+            sender,
+            connection: Some(connection),
+            ended: false,
+            idle_since: Instant::now(),
+            kept_for: None,
+        }))
     }
 
     /// Drives the connection; ready once it is over.
@@ -59,9 +67,9 @@ impl Http1 {
         self.poll(&mut nobody).is_pending() && self.sender.is_ready()
     }
 
-    /// Returns since when nobody has used the connection.
-    pub(super) fn idle_since(&self) -> Instant {
-        self.idle_since
+    /// Returns whether nobody has used the connection for `age`, or for as long as the node keeps it open.
+    pub(super) fn is_stale(&self, age: Duration) -> bool {
+        self.idle_since.elapsed() >= self.kept_for.map_or(age, |kept| kept.min(age))
     }
 
     /// Takes note that from now on nobody uses the connection.
@@ -75,18 +83,18 @@ impl Http1 {
         self.ended = true;
     }
 
-    /// Sends `request` and returns the head of the response, with the body still to come over this connection.
+    /// Sends `request` and returns the head of the response, with the body still to come over this connection. Waits for it
+    /// as long as `silence` allows.
     pub(super) async fn exchange(
         &mut self,
         request: Request<RequestBody>,
         progress: Option<&Arc<Progress>>,
-        first_byte_timeout: Duration,
+        silence: &mut Silence,
     ) -> Result<Response<Incoming>, Failed> {
         // The answer is handed over inside this task, by polling the connection: it needs no wake-up, and must not
         // lose one to the scheduler's budget either.
         let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
-        let mut silence = None;
-        poll_fn(|cx| {
+        let answer = poll_fn(|cx| {
             let mut nobody = Context::from_waker(Waker::noop());
             let ended = match (self.ended, &mut self.connection) {
                 (false, Some(connection)) => connection.poll_without_shutdown(cx).is_ready(),
@@ -109,7 +117,6 @@ impl Http1 {
                     unsent: None,
                 }));
             }
-            let silence = silence.get_or_insert_with(|| Silence::new(first_byte_timeout));
             ready!(silence.poll_over(cx, progress));
             Poll::Ready(Err(Failed {
                 kind: UpstreamErrorKind::FirstByteTimeout,
@@ -118,7 +125,13 @@ impl Http1 {
                 unsent: None,
             }))
         })
-        .await
+        .await;
+        if let Ok(response) = &answer
+            && let Some(kept) = response.headers().get("keep-alive").and_then(kept_for)
+        {
+            self.kept_for = Some(kept);
+        }
+        answer
     }
 
     /// Returns the bare connection and what was already read from it, after it has ended in an upgrade.
@@ -126,6 +139,15 @@ impl Http1 {
         let parts = self.connection?.into_parts();
         Some((parts.io.into_inner(), parts.read_buf))
     }
+}
+
+/// Returns how long a connection can be trusted to stay open, by a header such as `Keep-Alive: timeout=5`: a little less.
+fn kept_for(header: &HeaderValue) -> Option<Duration> {
+    let parameters = header.to_str().ok()?.split(',');
+    let mut named = parameters.filter_map(|parameter| parameter.trim().split_once('='));
+    let (_, seconds) = named.find(|(name, _)| name.eq_ignore_ascii_case("timeout"))?;
+    let timeout = Duration::from_secs(seconds.trim().parse::<u32>().ok()?.into());
+    Some(timeout - (timeout / 2).min(Duration::from_secs(1)))
 }
 
 fn failed(

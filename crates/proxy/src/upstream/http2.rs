@@ -179,15 +179,15 @@ impl Shared {
 }
 
 impl Lease {
-    /// Sends `request` and returns the head of the response, with the body still to come.
+    /// Sends `request` and returns the head of the response, with the body still to come. Waits for it as long as `silence`
+    /// allows.
     pub(super) async fn exchange(
         &mut self,
         request: Request<RequestBody>,
         progress: Option<&Arc<Progress>>,
-        first_byte_timeout: Duration,
+        silence: &mut Silence,
     ) -> Result<Response<Incoming>, Failed> {
         let mut answer = pin!(self.sender.try_send_request(request));
-        let mut silence = Silence::new(first_byte_timeout);
         poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
                 return Poll::Ready(answer.map_err(|mut failure| {

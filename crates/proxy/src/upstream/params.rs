@@ -21,7 +21,8 @@ pub struct UpstreamParams {
     pub idle_timeout: Duration,
     /// The most unused connections kept open to one node.
     pub pool_idle_max: usize,
-    /// How long an unused connection is kept. Keep it shorter than the application's own keep-alive (Tomcat: 60 s).
+    /// How long an unused connection is kept; less where the node's `Keep-Alive` header says so. Set it shorter than the
+    /// application's own keep-alive (Tomcat: 60 s).
     pub pool_idle_age: Duration,
     /// The most connections to one HTTP/2 node; at least 1.
     pub h2_connections_max: usize,

@@ -13,7 +13,7 @@ pub(super) struct IdlePool {
 }
 
 impl IdlePool {
-    /// Returns a pool that keeps at most `max` connections, none for longer than `age`.
+    /// Returns a pool that keeps at most `max` connections, none for longer than `age` or the node itself would.
     pub(super) fn new(max: usize, age: Duration) -> Self {
         IdlePool { idle: Mutex::new(VecDeque::new()), max, age }
     }
@@ -22,7 +22,7 @@ impl IdlePool {
     pub(super) fn take(&self) -> Option<Box<Http1>> {
         loop {
             let mut connection = self.lock().pop_back()?;
-            if connection.idle_since().elapsed() < self.age && connection.is_usable() {
+            if !connection.is_stale(self.age) && connection.is_usable() {
                 return Some(connection);
             }
         }
@@ -51,7 +51,7 @@ impl IdlePool {
         loop {
             let mut idle = self.lock();
             let Some(connection) = idle.get_mut(next) else { return };
-            if connection.idle_since().elapsed() < self.age && connection.is_usable() {
+            if !connection.is_stale(self.age) && connection.is_usable() {
                 next += 1;
                 continue;
             }

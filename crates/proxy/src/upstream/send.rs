@@ -6,11 +6,12 @@ use super::error::{UpstreamError, UpstreamErrorKind};
 use super::http1::{Failed, Http1};
 use super::http2::Lease;
 use super::request::{Progress, RequestBody, copy_of, is_safe};
+use super::timer::Silence;
 use super::{Node, Pool, Shared};
 use http::header::{CONNECTION, HOST, UPGRADE};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
-use http::{Extensions, Request, Response, StatusCode, Version};
+use http::{Extensions, HeaderValue, Request, Response, StatusCode, Version};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -44,20 +45,20 @@ pub(super) async fn send(
     mut head: Parts,
     mut body: RequestBody,
     progress: Option<Arc<Progress>>,
-    mut avoid: Option<NodeId>,
+    avoid: Option<NodeId>,
 ) -> Result<Response<UpstreamBody>, UpstreamError> {
     // What the front side left in there belongs to its connection, not to the node's.
     head.extensions = Extensions::new();
     let replayable = progress.is_none() && is_safe(&head.method);
     let mut last_error: Option<UpstreamError> = None;
+    let mut refused: Option<NodeId> = None;
     for tries in 1..=TRIES_MAX {
-        let Some((pick, guard)) = shared.pick(avoid) else {
+        let Some((pick, guard)) = shared.pick(refused.or(avoid)) else {
             return Err(last_error.unwrap_or_else(UpstreamError::no_node));
         };
-        // The node that just refused would refuse again.
+        // A node that just refused would refuse again.
         if let Some(error) = last_error.take()
-            && avoid == Some(pick.node)
-            && error.node() == avoid
+            && refused == Some(pick.node)
         {
             return Err(error);
         }
@@ -68,8 +69,12 @@ pub(super) async fn send(
             Err(ConnectError { kind, detail, cause }) => {
                 shared.note_failure(pick.node);
                 let error = UpstreamError::new(kind, pick.node, detail);
-                last_error = Some(cause.into_iter().fold(error, UpstreamError::caused_by));
-                avoid = Some(pick.node);
+                let error = cause.into_iter().fold(error, UpstreamError::caused_by);
+                if shared.nodes.len() == 1 {
+                    return Err(error);
+                }
+                last_error = Some(error);
+                refused = Some(pick.node);
                 continue;
             }
         };
@@ -87,7 +92,7 @@ pub(super) async fn send(
         // A connection from the pool says nothing about the node; a new one that breaks does.
         if !used_before && matches!(tried, Err(Missed::Unsent(..) | Missed::Lost(_))) {
             shared.note_failure(pick.node);
-            avoid = Some(pick.node);
+            refused = Some(pick.node);
         }
         match tried {
             Ok(response) => {
@@ -121,7 +126,8 @@ async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool),
             if !fresh && let Some(connection) = pool.take() {
                 return Ok((Link::Http1(connection), true));
             }
-            let stream = node.connector.connect().await?;
+            // On the heap: most requests find a connection, and none should be larger for those that do not.
+            let stream = Box::pin(node.connector.connect()).await?;
             let connection =
                 Http1::open(stream, shared.params.max_head_bytes).await.map_err(|error| ConnectError {
                     kind: UpstreamErrorKind::Connect,
@@ -131,7 +137,7 @@ async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool),
             Ok((Link::Http1(connection), false))
         }
         Pool::Http2(pool) => {
-            let (lease, used_before) = pool.lease(&node.connector, fresh).await?;
+            let (lease, used_before) = Box::pin(pool.lease(&node.connector, fresh)).await?;
             Ok((Link::Http2(lease), used_before))
         }
     }
@@ -145,6 +151,7 @@ async fn attempt(
 ) -> Result<Response<UpstreamBody>, Missed> {
     let progress = sent.progress.clone();
     let node = sent.node;
+    let mut silence = Silence::new(first_byte_timeout);
     let failed = |failed: Failed| {
         let Failed { kind, detail, cause, unsent } = failed;
         let error = UpstreamError::new(kind, node, detail);
@@ -158,20 +165,18 @@ async fn attempt(
     match link {
         Link::Http1(mut connection) => {
             let upgradable = request.headers().contains_key(UPGRADE);
-            match connection.exchange(request, progress.as_ref(), first_byte_timeout).await {
+            match connection.exchange(request, progress.as_ref(), &mut silence).await {
                 Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                     upgrade(response.into_parts().0, connection, upgradable, sent).await
                 }
-                Ok(response) => Ok(response.map(|body| UpstreamBody::http1(body, connection, sent))),
+                Ok(response) => Ok(response.map(|body| UpstreamBody::http1(body, connection, silence, sent))),
                 Err(failure) => Err(failed(failure)),
             }
         }
-        Link::Http2(mut lease) => {
-            match lease.exchange(request, progress.as_ref(), first_byte_timeout).await {
-                Ok(response) => Ok(response.map(|body| UpstreamBody::http2(body, lease, sent))),
-                Err(failure) => Err(failed(failure)),
-            }
-        }
+        Link::Http2(mut lease) => match lease.exchange(request, progress.as_ref(), &mut silence).await {
+            Ok(response) => Ok(response.map(|body| UpstreamBody::http2(body, lease, silence, sent))),
+            Err(failure) => Err(failed(failure)),
+        },
     }
 }
 
@@ -201,8 +206,13 @@ pub(super) fn prepare(head: &mut Parts, node: &Node) {
     match node.pool {
         Pool::Http1(_) => {
             head.version = Version::HTTP_11;
+            // Whole targets come from a first try at an HTTP/2 node, which has taken the header's place.
+            let authority = head.uri.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
+            if authority.is_some() {
+                head.uri = origin(&head.uri);
+            }
             if !head.headers.contains_key(HOST) {
-                head.headers.insert(HOST, node.authority.clone());
+                head.headers.insert(HOST, authority.unwrap_or_else(|| node.authority.clone()));
             }
         }
         Pool::Http2(_) => {
@@ -218,8 +228,13 @@ pub(super) fn prepare(head: &mut Parts, node: &Node) {
     }
 }
 
+/// Returns `uri` without scheme and authority, as HTTP/1.1 sends them.
+fn origin(uri: &Uri) -> Uri {
+    uri.path_and_query().map_or_else(|| Uri::from_static("/"), |target| Uri::from(target.clone()))
+}
+
 /// Returns `uri` with scheme and authority, as HTTP/2 sends them.
-fn absolute(uri: &Uri, host: &http::HeaderValue, node: &Node) -> Uri {
+fn absolute(uri: &Uri, host: &HeaderValue, node: &Node) -> Uri {
     let authority =
         Authority::try_from(host.as_bytes()).or_else(|_| Authority::try_from(node.authority.as_bytes()));
     let mut parts = uri.clone().into_parts();

@@ -22,9 +22,19 @@ impl Silence {
         Silence { limit, since: Instant::now(), sleep: Box::pin(sleep(limit)) }
     }
 
+    /// Sets how long the application may keep silent from the next [`Silence::restart`] on.
+    pub(super) fn set_limit(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
+
     /// Begins the wait anew.
     pub(super) fn restart(&mut self) {
         self.since = Instant::now();
+        let due = self.since + self.limit;
+        // Going off early costs one more look; going off late would be late.
+        if self.sleep.deadline() > due {
+            self.sleep.as_mut().reset(due);
+        }
     }
 
     /// Is ready once the wait is over. `progress` is that of the request's body, if it has one.

@@ -74,7 +74,11 @@ impl Backend {
 
     /// Returns an HTTP/2 server, over TLS if `tls` is given, that sends back the request's body behind `method path `.
     pub(super) async fn http2(tls: Option<ServerConfig>, streams_max: u32) -> Backend {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Backend::http2_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), tls, streams_max)
+    }
+
+    /// Returns a server as [`Backend::http2`] on a port that is already there.
+    pub(super) fn http2_on(listener: TcpListener, tls: Option<ServerConfig>, streams_max: u32) -> Backend {
         let tls = tls.map(|config| TlsAcceptor::from(Arc::new(config)));
         Backend::accepting(listener, move |stream, _, requests| {
             let tls = tls.clone();

@@ -136,7 +136,7 @@ async fn a_large_body_arrives_whole_both_ways() {
     })
     .await;
     let upstream = upstream(&backend);
-    let sent: Vec<u8> = (0..3_000_000u32).map(|i| (i * 31 >> 3) as u8).collect();
+    let sent: Vec<u8> = (0..3_000_000u32).map(|i| ((i * 31) >> 3) as u8).collect();
     for _ in 0..2 {
         let body = Full::new(Bytes::from(sent.clone()));
         let response = within(upstream.send(head(Method::PUT, "/"), body, None)).await.unwrap();
@@ -272,6 +272,22 @@ async fn idle_connections_are_bounded_in_number_and_age() {
     let sweeper = upstream.clone();
     let sweeper = tokio::spawn(async move { sweeper.run(std::future::pending()).await });
     until("the idle ones are closed", || idle(&upstream) == 0).await;
+    sweeper.abort();
+}
+
+#[tokio::test]
+async fn a_connection_is_given_up_before_the_node_said_it_would_close_it() {
+    let backend =
+        Backend::answering(b"HTTP/1.1 200 OK\r\nkeep-alive: timeout=1, max=100\r\ncontent-length: 0\r\n\r\n")
+            .await;
+    let upstream = upstream(&backend);
+    let begun = std::time::Instant::now();
+    get(&upstream, "/").await.unwrap();
+    assert_eq!(idle(&upstream), 1);
+    let sweeper = upstream.clone();
+    let sweeper = tokio::spawn(async move { sweeper.run(std::future::pending()).await });
+    until("it is given up", || idle(&upstream) == 0).await;
+    assert!(begun.elapsed() >= Duration::from_millis(500) && begun.elapsed() < Duration::from_secs(10));
     sweeper.abort();
 }
 

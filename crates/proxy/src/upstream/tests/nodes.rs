@@ -101,11 +101,10 @@ async fn a_failing_health_check_takes_a_node_out_and_a_passing_one_back() {
             loop {
                 let request = talk.request().await?;
                 let check = request.head.starts_with("GET /health?deep=1 HTTP/1.1\r\n");
-                match check && !well.load(SeqCst) {
-                    true => {
-                        talk.send(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n").await?
-                    }
-                    false => talk.answer("ok").await?,
+                if check && !well.load(SeqCst) {
+                    talk.send(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n").await?;
+                } else {
+                    talk.answer("ok").await?;
                 }
             }
         }

@@ -155,9 +155,9 @@ async fn a_lost_http2_connection_is_replaced() {
     drop(backend);
     until("the loss is noticed", || idle(&upstream) == 0).await;
     assert_eq!(kind(get(&upstream, "/").await), UpstreamErrorKind::Connect);
-    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
-    drop(listener);
-    assert_eq!(in_flight(&upstream), 0);
+    let backend = Backend::http2_on(tokio::net::TcpListener::bind(address).await.unwrap(), None, 100);
+    get(&upstream, "/").await.unwrap();
+    assert_eq!((backend.connections(), in_flight(&upstream)), (1, 0));
 }
 
 #[tokio::test]
