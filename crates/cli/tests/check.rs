@@ -13,6 +13,7 @@ fn a_right_file_is_ok_and_its_port_stays_free() {
     let address = taken.local_addr().unwrap();
     let path = file(
         &folder,
+        "suimon.toml",
         &format!("[listen]\nhttp = \"{address}\"\n[[route]]\nmatch = \"GET /search\"\nmode = 3\n"),
     );
     let ran = run(&["check", &path]);
@@ -29,6 +30,7 @@ fn all_that_is_wrong_is_told_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(
         &folder,
+        "suimon.toml",
         "[upstream]\nnode = [\"http://x\"]\n[timeouts]\nconnect = \"soon\"\n[gate]\nsession_law = \"static\"\n",
     );
     let ran = run(&["check", &path]);
