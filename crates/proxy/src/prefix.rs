@@ -58,7 +58,6 @@ impl RequestBody {
         }
     }
 
-
     /// Reads until `bytes_max` are held or the body has ended, then waits for ever; returns only if the body breaks.
     /// May be dropped at any moment without losing anything.
     pub(crate) async fn fill(&mut self, bytes_max: usize) -> BodyFault {

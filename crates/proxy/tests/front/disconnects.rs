@@ -1,0 +1,300 @@
+//! Clients that leave: while they wait, while the application works for them, and while they are slow to take the answer.
+
+use crate::passage::{certificate, tls_client};
+use crate::support::{
+    App, Gateway, app, connect, gateway, get, h2_over, params, read_until, request, soon, until,
+};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+use suimon_proxy::params::OnAbandon;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// The promise: a client that leaves has left the line within this time.
+const PROMISE: Duration = Duration::from_millis(20);
+
+/// How often a measurement may be spoilt by other work on the machine.
+const TRIES: usize = 10;
+
+/// Lets a client wait for the only slot, lets it leave, and measures how long it takes to be noticed.
+async fn notices<C>(
+    gateway: &Gateway,
+    case: &str,
+    mut come: impl AsyncFnMut() -> C,
+    mut leave: impl AsyncFnMut(C),
+) {
+    let mut best = Duration::MAX;
+    for _ in 0..TRIES {
+        let client = come().await;
+        until("the client waits", || gateway.waiting() == 1).await;
+        let left = Instant::now();
+        leave(client).await;
+        while gateway.waiting() > 0 {
+            assert!(left.elapsed() < Duration::from_secs(10), "{case}: never noticed");
+            tokio::task::yield_now().await;
+        }
+        best = best.min(left.elapsed());
+        if best < PROMISE {
+            return;
+        }
+    }
+    panic!("{case}: noticed after {best:?} at best");
+}
+
+async fn send(gateway: &Gateway, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(gateway.plain).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream
+}
+
+fn reset(stream: TcpStream) {
+    socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+}
+
+const GET: &str = "GET /hold HTTP/1.1\r\nHost: a\r\n\r\n";
+const PIPELINED: &str = "GET /hold HTTP/1.1\r\nHost: a\r\n\r\nGET /head HTTP/1.1\r\nHost: a\r\n\r\n";
+const BODY: &str = "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789";
+const HALF: &str = "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n0123456789";
+const CHUNKED: &str = "POST /hold HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n";
+const EXPECT: &str = "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n";
+
+async fn occupied() -> (App, Gateway) {
+    let app = app().await;
+    let gateway = gateway(params(app.address));
+    gateway.occupy(&app).await;
+    (app, gateway)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_has_left_the_line_whatever_it_has_sent() {
+    let (app, gateway) = occupied().await;
+    let long = format!("{HALF}{}", "x".repeat(100 << 10));
+    for (case, bytes) in [
+        ("idle", GET),
+        ("pipelined bytes behind", PIPELINED),
+        ("body sent", BODY),
+        ("body half sent", HALF),
+        ("long body half sent", &long),
+        ("chunked body half sent", CHUNKED),
+        ("expects 100", EXPECT),
+    ] {
+        notices(&gateway, case, async || send(&gateway, bytes.as_bytes()).await, async |stream| drop(stream))
+            .await;
+        notices(
+            &gateway,
+            case,
+            async || send(&gateway, bytes.as_bytes()).await,
+            async |stream| reset(stream),
+        )
+        .await;
+    }
+    notices(
+        &gateway,
+        "pipelined bytes later",
+        async || {
+            let mut stream = send(&gateway, GET.as_bytes()).await;
+            until("the client waits", || gateway.waiting() == 1).await;
+            stream.write_all(GET.as_bytes()).await.unwrap();
+            stream
+        },
+        async |stream| drop(stream),
+    )
+    .await;
+    assert_eq!(app.state.begun.load(SeqCst), 1, "none of them ever reached the application");
+    assert!(gateway.view().gone_while_waiting >= 15);
+    app.state.release(1);
+    until("the slot is free", || gateway.in_flight() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leaving_is_noticed_over_tls_and_over_http2() {
+    let app = app().await;
+    let files = certificate("a");
+    let mut with_tls = params(app.address);
+    with_tls.listen.tls = Some(files.listen());
+    let gateway = gateway(with_tls);
+    gateway.occupy(&app).await;
+    let tls = gateway.tls.unwrap();
+    for (case, bytes) in [("idle", GET), ("pipelined", PIPELINED), ("half a body", HALF)] {
+        notices(
+            &gateway,
+            case,
+            async || {
+                let mut stream = tls_client(tls, &files, &[b"http/1.1"]).await;
+                stream.write_all(bytes.as_bytes()).await.unwrap();
+                stream
+            },
+            async |stream| drop(stream),
+        )
+        .await;
+    }
+    for over_tls in [false, true] {
+        for method in ["GET", "POST"] {
+            // The whole connection closes; then one stream of it is reset.
+            for whole in [true, false] {
+                notices(
+                    &gateway,
+                    "HTTP/2",
+                    async || {
+                        let (mut sender, driver) = if over_tls {
+                            h2_over(tls_client(tls, &files, &[b"h2"]).await).await
+                        } else {
+                            h2_over(connect(gateway.plain).await).await
+                        };
+                        let mut held = request(method, "https://a/hold", &[], "body");
+                        held.headers_mut().remove("host");
+                        let asked = tokio::spawn(sender.send_request(held));
+                        (asked, sender, driver)
+                    },
+                    async |(asked, sender, driver)| {
+                        asked.abort();
+                        if whole {
+                            driver.abort();
+                        } else {
+                            let _ = asked.await;
+                            tokio::spawn(async move {
+                                // Alive while the measurement lasts.
+                                tokio::time::sleep(Duration::from_secs(5)).await;
+                                drop((sender, driver));
+                            });
+                        }
+                    },
+                )
+                .await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_sent_while_waiting_arrives_whole() {
+    let (app, gateway) = occupied().await;
+    let body = vec![b'x'; 300_000];
+    let mut stream = TcpStream::connect(gateway.plain).await.unwrap();
+    stream.write_all(b"POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n").await.unwrap();
+    let (mut from, mut to) = stream.into_split();
+    let sender = tokio::spawn(async move { to.write_all(&body).await.map(|()| to).unwrap() });
+    until("the client waits", || gateway.waiting() == 1).await;
+    app.state.release(2);
+    read_until(&mut from, "held 300000").await;
+    drop(sender.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_client_that_expects_100_gets_it_only_once_let_in() {
+    let (app, gateway) = occupied().await;
+    let mut stream = send(&gateway, EXPECT.as_bytes()).await;
+    until("the client waits", || gateway.waiting() == 1).await;
+    let mut byte = [0];
+    let early = tokio::time::timeout(Duration::from_millis(50), stream.read(&mut byte)).await;
+    assert!(early.is_err(), "nothing is asked of it while it waits");
+    app.state.release(1);
+    read_until(&mut stream, "100 Continue").await;
+    stream.write_all(b"0123456789").await.unwrap();
+    app.state.release(1);
+    read_until(&mut stream, "held 10").await;
+}
+
+#[tokio::test]
+async fn work_for_a_client_that_left_keeps_its_slot_until_done() {
+    for bytes in [GET, PIPELINED] {
+        let app = app().await;
+        let gateway = gateway(params(app.address));
+        let stream = send(&gateway, bytes.as_bytes()).await;
+        until("the application has it", || app.state.held.load(SeqCst) == 1).await;
+        drop(stream);
+        until("a ghost", || gateway.view().ghosts == 1).await;
+        assert_eq!(gateway.view().routes[1].gate.ghosts, 1);
+        assert_eq!((gateway.in_flight(), app.state.cancelled.load(SeqCst)), (1, 0));
+        app.state.release(1);
+        until("the slot is free", || gateway.in_flight() == 0).await;
+        assert_eq!(gateway.view().routes[1].gate.counts.abandoned, 1);
+        assert_eq!(app.state.cancelled.load(SeqCst), 0);
+    }
+}
+
+#[tokio::test]
+async fn work_for_a_client_that_left_is_cancelled_where_that_is_wished() {
+    for bytes in [GET, PIPELINED] {
+        let app = app().await;
+        let mut params = params(app.address);
+        params.on_abandon = OnAbandon::Cancel;
+        let gateway = gateway(params);
+        let stream = send(&gateway, bytes.as_bytes()).await;
+        until("the application has it", || app.state.held.load(SeqCst) == 1).await;
+        drop(stream);
+        until("the application saw it", || app.state.cancelled.load(SeqCst) == 1).await;
+        until("the slot is free", || gateway.in_flight() == 0).await;
+        assert_eq!(gateway.view().routes[1].gate.counts.abandoned, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_slow_client_frees_the_slot_and_still_gets_everything() {
+    const LENGTH: usize = 16_000_000;
+    let app = app().await;
+    let mut params = params(app.address);
+    params.limits.response_bytes = LENGTH;
+    let gateway = gateway(params);
+    for path in ["/big", "/sized"] {
+        let mut stream = TcpStream::connect(gateway.plain).await.unwrap();
+        let text = format!("GET {path}?{LENGTH} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        stream.write_all(text.as_bytes()).await.unwrap();
+        let counts = || gateway.view().routes.iter().map(|route| route.gate.counts.completed).sum::<u64>();
+        let before = counts();
+        until("the application is done and its slot free", || counts() == before + 1).await;
+        assert_eq!(gateway.in_flight(), 0);
+        assert!(gateway.view().buffered_bytes > 0, "and the client has not got it yet");
+        let mut all = Vec::new();
+        soon(stream.read_to_end(&mut all)).await.unwrap();
+        assert_eq!(all.iter().filter(|byte| **byte == b'x').count(), LENGTH);
+        until("nothing is held any more", || gateway.view().buffered_bytes == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn past_the_bound_the_application_waits_for_the_client() {
+    let app = app().await;
+    let mut params = params(app.address);
+    params.limits.response_bytes = 64 << 10;
+    let gateway = gateway(params);
+    let mut stream =
+        send(&gateway, b"GET /big?30000000 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    until("the queue is full", || gateway.view().buffered_bytes >= 64 << 10).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(gateway.view().buffered_bytes <= 2 << 20, "{}", gateway.view().buffered_bytes);
+    assert_eq!(gateway.in_flight(), 1);
+    let mut all = Vec::new();
+    soon(stream.read_to_end(&mut all)).await.unwrap();
+    assert_eq!(all.iter().filter(|byte| **byte == b'x').count(), 30_000_000);
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_given_up() {
+    let app = app().await;
+    let mut params = params(app.address);
+    params.timeouts.body_write = Duration::from_millis(200);
+    params.limits.response_bytes = 64 << 10;
+    let gateway = gateway(params);
+    let _stream = send(&gateway, b"GET /big?30000000 HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    until("a ghost", || gateway.view().ghosts == 1).await;
+    until("read to its end for nobody", || gateway.in_flight() == 0).await;
+    until("nothing is held", || gateway.view().buffered_bytes == 0).await;
+    until("the connection is closed", || gateway.view().connections_open == 0).await;
+}
+
+#[tokio::test]
+async fn a_crowd_that_leaves_at_once_leaves_nothing_behind() {
+    let (app, gateway) = occupied().await;
+    let mut crowd = Vec::new();
+    for _ in 0..200 {
+        crowd.push(send(&gateway, GET.as_bytes()).await);
+    }
+    until("all wait", || gateway.waiting() == 200).await;
+    drop(crowd);
+    until("none waits", || gateway.waiting() == 0).await;
+    app.state.release(1);
+    until("the slot is free", || gateway.in_flight() == 0).await;
+    app.state.release(1);
+    assert_eq!(gateway.ask(get("/hold", &[])).await.status, 200);
+}

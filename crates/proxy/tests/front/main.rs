@@ -1,0 +1,8 @@
+//! The proxy's front side over real sockets: clients on one side, a small application on the other.
+
+mod disconnects;
+mod lifecycle;
+mod malformed;
+mod passage;
+mod sessions;
+mod support;

@@ -1,0 +1,399 @@
+//! A gateway and an application on free ports of this machine, and clients to go with them.
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use suimon_gate::Mode;
+use suimon_proxy::params::{DeclaredRoute, Params, RoutePattern};
+use suimon_proxy::upstream::NodeParams;
+use suimon_proxy::{Observer, Server, View};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+/// Long enough for anything here on a slow machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Returns what `future` returns, which must not take long.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("done in time")
+}
+
+/// Waits until `condition` holds.
+pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "never came true: {what}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// The application.
+pub(crate) struct App {
+    pub(crate) address: SocketAddr,
+    pub(crate) state: Arc<AppState>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Default)]
+pub(crate) struct AppState {
+    /// Requests whose head has come.
+    pub(crate) begun: AtomicUsize,
+    /// Requests to `/hold` that are being worked on.
+    pub(crate) held: AtomicUsize,
+    /// Requests to `/hold` whose connection was closed while they were worked on.
+    pub(crate) cancelled: AtomicUsize,
+    /// Lets one `/hold` go for each permit.
+    pub(crate) release: HoldGate,
+}
+
+pub(crate) struct HoldGate(pub(crate) Semaphore);
+
+impl Default for HoldGate {
+    fn default() -> Self {
+        HoldGate(Semaphore::new(0))
+    }
+}
+
+impl AppState {
+    pub(crate) fn release(&self, count: usize) {
+        self.release.0.add_permits(count);
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+type AppBody = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Starts the application:
+///
+/// - `/hold` answers when released; `/hold/fail` then with 500.
+/// - `/echo` answers with the length and BLAKE3 hash of the body; `/head` with the request's head as text.
+/// - `/big` sends as many bytes as its query says, without saying so before; `/sized` says so.
+/// - `/events` sends one event and keeps silent; `/ws` switches to an echo of bytes; `/login` sets a session cookie.
+pub(crate) async fn app() -> App {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let state = Arc::new(AppState::default());
+    let shared = Arc::clone(&state);
+    let task = tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let state = Arc::clone(&shared);
+            tokio::spawn(async move {
+                let service = service_fn(move |request| answer(Arc::clone(&state), request));
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .with_upgrades()
+                    .await;
+            });
+        }
+    });
+    App { address, state, task }
+}
+
+struct Held<'a>(&'a AppState, bool);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, SeqCst);
+        if !self.1 {
+            self.0.cancelled.fetch_add(1, SeqCst);
+        }
+    }
+}
+
+async fn answer(
+    state: Arc<AppState>,
+    mut request: Request<Incoming>,
+) -> Result<Response<AppBody>, Infallible> {
+    state.begun.fetch_add(1, SeqCst);
+    let text = |text: String| Response::new(Full::new(Bytes::from(text)).boxed_unsync());
+    let count = || request.uri().query().and_then(|query| query.parse().ok()).unwrap_or(0usize);
+    let path = request.uri().path().to_owned();
+    Ok(match path.as_str() {
+        "/hold" | "/hold/fail" => {
+            state.held.fetch_add(1, SeqCst);
+            let mut held = Held(&state, false);
+            let body = request.into_body().collect().await;
+            state.release.0.acquire().await.unwrap().forget();
+            held.1 = true;
+            let mut response = text(format!("held {}", body.map_or(0, |body| body.to_bytes().len())));
+            if path.ends_with("fail") {
+                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            }
+            response
+        }
+        "/echo" => match request.into_body().collect().await {
+            Ok(body) => {
+                let body = body.to_bytes();
+                text(format!("{} {}", body.len(), blake3::hash(&body)))
+            }
+            Err(_) => text("broken".to_owned()),
+        },
+        "/head" => {
+            let mut lines = format!("{} {}\n", request.method(), request.uri());
+            for (name, value) in request.headers() {
+                lines.push_str(&format!("{name}: {}\n", value.to_str().unwrap()));
+            }
+            text(lines)
+        }
+        "/sized" => text("x".repeat(count())),
+        "/big" => {
+            let (sender, receiver) = mpsc::channel(1);
+            let mut left = count();
+            tokio::spawn(async move {
+                while left > 0 {
+                    let bytes = left.min(16 << 10);
+                    left -= bytes;
+                    if sender.send(Bytes::from(vec![b'x'; bytes])).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            Response::new(Pieces(receiver).boxed_unsync())
+        }
+        "/events" => {
+            let (sender, receiver) = mpsc::channel(1);
+            sender.send(Bytes::from_static(b"data: hello\n\n")).await.unwrap();
+            let state = Arc::clone(&state);
+            tokio::spawn(async move {
+                sender.closed().await;
+                state.cancelled.fetch_add(1, SeqCst);
+            });
+            let body = Pieces(receiver).boxed_unsync();
+            Response::builder().header("content-type", "text/event-stream").body(body).unwrap()
+        }
+        "/ws" => {
+            let upgrade = hyper::upgrade::on(&mut request);
+            tokio::spawn(async move {
+                let mut stream = TokioIo::new(upgrade.await.unwrap());
+                stream.write_all(b"welcome").await.unwrap();
+                let (mut from, mut to) = tokio::io::split(stream);
+                let _ = tokio::io::copy(&mut from, &mut to).await;
+            });
+            let mut response = text(String::new());
+            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            response.headers_mut().insert("connection", "upgrade".parse().unwrap());
+            response.headers_mut().insert("upgrade", "websocket".parse().unwrap());
+            response
+        }
+        "/login" => {
+            let mut response = text("in".to_owned());
+            response.headers_mut().insert("set-cookie", "JSESSIONID=s1; Path=/".parse().unwrap());
+            response
+        }
+        "/missing" => {
+            let mut response = text("no".to_owned());
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            response
+        }
+        _ => text("ok".to_owned()),
+    })
+}
+
+/// A body of the pieces that come over a channel.
+pub(crate) struct Pieces(pub(crate) mpsc::Receiver<Bytes>);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
+
+/// The gateway.
+pub(crate) struct Gateway {
+    pub(crate) plain: SocketAddr,
+    pub(crate) tls: Option<SocketAddr>,
+    pub(crate) observer: Observer,
+    stop: Option<oneshot::Sender<()>>,
+    task: Option<JoinHandle<()>>,
+}
+
+/// Returns parameters for a gateway in front of `app`, without session gate, with one slot for `/hold`.
+pub(crate) fn params(app: SocketAddr) -> Params {
+    let mut params = Params::default();
+    params.listen.plain = Some("127.0.0.1:0".parse().unwrap());
+    params.upstream.nodes = vec![NodeParams::parse(&format!("http://{app}")).unwrap()];
+    params.sessions.kinds.clear();
+    params.routes.declared = ["/hold", "/big", "/sized"]
+        .map(|path| DeclaredRoute {
+            pattern: RoutePattern { method: None, path: path.to_owned() },
+            mode: Mode::Fixed(1),
+        })
+        .to_vec();
+    params
+}
+
+/// Starts a gateway.
+pub(crate) fn gateway(params: Params) -> Gateway {
+    let server = Server::bind(params).unwrap();
+    let plain = server.plain_address().unwrap_or_else(|| "127.0.0.1:9".parse().unwrap());
+    let (tls, observer) = (server.tls_address(), server.observer());
+    let (stop, stopped) = oneshot::channel();
+    let task = tokio::spawn(server.run(async {
+        let _ = stopped.await;
+    }));
+    Gateway { plain, tls, observer, stop: Some(stop), task: Some(task) }
+}
+
+impl Gateway {
+    pub(crate) fn view(&self) -> View {
+        self.observer.view()
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.view().gate.waiting
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.view().gate.in_flight
+    }
+
+    /// Asks the gateway to shut down; the handle ends when it has.
+    pub(crate) fn stop(&mut self) -> JoinHandle<()> {
+        let _ = self.stop.take().unwrap().send(());
+        self.task.take().unwrap()
+    }
+
+    /// Sends one request on a connection of its own.
+    pub(crate) async fn ask(&self, request: Request<Full<Bytes>>) -> Answer {
+        ask_over(TcpStream::connect(self.plain).await.unwrap(), request).await
+    }
+
+    /// Gets one path on a connection of its own.
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask(get(path, &[])).await
+    }
+
+    /// Takes the only slot of `/hold` and returns once the application has it.
+    pub(crate) async fn occupy(&self, app: &App) -> JoinHandle<Answer> {
+        let before = app.state.held.load(SeqCst);
+        let address = self.plain;
+        let task = tokio::spawn(async move {
+            ask_over(TcpStream::connect(address).await.unwrap(), get("/hold", &[])).await
+        });
+        until("the application holds a request", || app.state.held.load(SeqCst) > before).await;
+        task
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}
+
+/// Returns a request for `path` with these headers beside `Host`.
+pub(crate) fn get(path: &str, headers: &[(&str, &str)]) -> Request<Full<Bytes>> {
+    request("GET", path, headers, "")
+}
+
+pub(crate) fn request(
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Request<Full<Bytes>> {
+    let mut request = Request::builder().method(method).uri(path).header("host", "shop.example");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(Full::new(body.into())).unwrap()
+}
+
+/// Sends one HTTP/1.1 request over `stream`.
+pub(crate) async fn ask_over<S>(stream: S, request: Request<Full<Bytes>>) -> Answer
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    let driver = tokio::spawn(connection);
+    let response = soon(sender.send_request(request)).await.unwrap();
+    let answer = collected(response).await;
+    driver.abort();
+    answer
+}
+
+/// Opens an HTTP/2 connection over `stream`.
+pub(crate) async fn h2_over<S>(
+    stream: S,
+) -> (hyper::client::conn::http2::SendRequest<Full<Bytes>>, JoinHandle<()>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let driver = tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    (sender, driver)
+}
+
+/// Returns a response with all of its body.
+pub(crate) async fn collected(response: Response<Incoming>) -> Answer {
+    let (head, body) = response.into_parts();
+    let body = soon(body.collect()).await.unwrap().to_bytes();
+    Answer { status: head.status.as_u16(), headers: head.headers, body }
+}
+
+/// Opens a connection that sends what it is given at once, as browsers do.
+pub(crate) async fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+}
+
+/// Sends bytes as they are and returns everything that comes back until the connection is closed.
+pub(crate) async fn raw(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    // The other side may close before it has read everything.
+    let _ = stream.write_all(bytes).await;
+    let mut answer = Vec::new();
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("closed in time");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Reads until `part` has come.
+pub(crate) async fn read_until(stream: &mut (impl AsyncRead + Unpin), part: &str) -> String {
+    let mut seen = Vec::new();
+    let mut buffer = [0; 4096];
+    while !String::from_utf8_lossy(&seen).contains(part) {
+        let count = soon(stream.read(&mut buffer)).await.unwrap();
+        assert!(count > 0, "closed before {part:?}: {:?}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&buffer[..count]);
+    }
+    String::from_utf8_lossy(&seen).into_owned()
+}
