@@ -74,6 +74,12 @@ const ROOMS: &[Room] = &[
     },
     // Edges.
     Room {
+        name: "suimon-chart",
+        knows: &[],
+        tests_know: &[],
+        others: Others::AnyBut(&["tokio", "hyper", "axum", "clap"]),
+    },
+    Room {
         name: "suimon-settings",
         knows: &["suimon-control", "suimon-gate", "suimon-model", "suimon-proxy", "suimon-workload"],
         tests_know: &[],
@@ -89,6 +95,7 @@ const ROOMS: &[Room] = &[
         name: "suimon-cli",
         knows: &[
             "suimon-admin",
+            "suimon-chart",
             "suimon-control",
             "suimon-crowd",
             "suimon-gate",
