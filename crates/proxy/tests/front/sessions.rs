@@ -14,7 +14,8 @@ fn closing(app: SocketAddr) -> Params {
     let mut params = params(app);
     params.sessions.kinds = vec![SessionKind {
         ends: vec![RoutePattern { method: None, path: "/logout".to_owned() }],
-        gate: KindParams { hold: Some(Duration::from_millis(50)), ..KindParams::default() },
+        // Held no longer than this before being refused.
+        gate: KindParams { patience: Some(Duration::from_millis(50)), ..KindParams::default() },
         ..SessionKind::default()
     }];
     let up = Duration::from_secs(3600);
