@@ -74,7 +74,8 @@ pub enum Mode {
 pub struct KindParams {
     /// How long its visitors wait for one answer, if declared; else learned.
     pub patience: Option<Duration>,
-    /// The longest a newcomer is held waiting before being refused instead; `None`: 0.7 of the patience.
+    /// The longest a newcomer is held waiting before being refused instead; `None`: 0.7 of the patience, at
+    /// most 10 s.
     pub hold: Option<Duration>,
     /// Whether newcomers are ever held back.
     pub mode: Mode,

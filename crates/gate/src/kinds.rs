@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use suimon_control::{Outlook, Patience, SessionLaw, SessionLawKind};
 use suimon_model::{Duration, Instant, KindId, RequestId, seconds};
 
-/// Share of the patience a newcomer is held at most, where nothing is declared.
+/// A newcomer is held for at most this share of the patience, where nothing is declared, ...
 const HOLD_SHARE: f64 = 0.7;
+/// ... and for at most this long, seconds: a page that says when to come again beats a blank one.
+const HOLD_MAX: f64 = 10.0;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
-/// Share of the patience that coming back may cut into.
-const RETURN_SHARE: f64 = 0.35;
+/// Whoever comes back when told finds this share of the longest hold still before them.
+const RETURN_SHARE: f64 = 0.5;
 /// `Retry-After` stays within these, seconds.
 const RETRY_MIN: f64 = 1.0;
 const RETRY_MAX: f64 = 30.0;
@@ -76,7 +78,7 @@ impl Kind {
 
     /// Returns the longest a newcomer is held, seconds.
     pub(crate) fn hold(&self) -> f64 {
-        self.params.hold.map_or(HOLD_SHARE * self.patience(), |hold| hold.as_secs_f64())
+        self.params.hold.map_or((HOLD_SHARE * self.patience()).min(HOLD_MAX), |hold| hold.as_secs_f64())
     }
 
     /// Puts a newcomer at the end of the line. Returns the key to take it out by.
@@ -97,9 +99,9 @@ impl Kind {
     }
 
     /// Returns when a refused newcomer should come back: when the line has moved far enough that the rest of the wait is
-    /// well within the patience. `jitter`: 0.75 to 1.25, so that not all come back at once.
+    /// well within what anybody is held. `jitter`: 0.75 to 1.25, so that not all come back at once.
     pub(crate) fn retry_after(&self, now: Instant, jitter: f64) -> Duration {
-        let wait = self.predicted_wait(now).as_secs_f64() - RETURN_SHARE * self.patience();
+        let wait = self.predicted_wait(now).as_secs_f64() - RETURN_SHARE * self.hold();
         seconds((wait * jitter).clamp(RETRY_MIN, RETRY_MAX))
     }
 

@@ -47,6 +47,20 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
     let mut two_heavy = base();
     two_heavy.pages[2] = Page::HEAVY;
     two_heavy.routes = vec![0, 1, 2, 1, 3, 4, 5];
+    let scaled = |clients: usize| {
+        let mut scenario = Scenario {
+            machine: Machine { cores: 1.0, ..Machine::default() },
+            clients,
+            think: 0.75,
+            patience: vec![15.0],
+            patience_declared: false,
+            warm_up: 20.0,
+            measure: 45.0,
+            ..base()
+        };
+        scenario.pages.iter_mut().for_each(|page| page.demand /= 4.0);
+        scenario
+    };
     let mut io = base();
     io.pages[2].elsewhere = 2.0;
     io.routes = vec![0, 1, 5, 1, 2, 3, 4];
@@ -89,6 +103,11 @@ fn scenarios() -> Vec<(&'static str, Scenario)> {
         ("closed 50", Scenario { clients: 50, ..base() }),
         ("closed 25", Scenario { clients: 25, ..base() }),
         ("one core", Scenario { machine: Machine { cores: 1.0, ..Machine::default() }, ..base() }),
+        ("scaled by 4, one core, 25", scaled(25)),
+        ("scaled by 4, one core, 50", scaled(50)),
+        ("scaled by 4, one core, 100", scaled(100)),
+        ("scaled by 4, one core, 200", scaled(200)),
+        ("scaled by 4, one core, 400", scaled(400)),
         ("rival: none 100", none),
         ("rival: routes only", with(SessionLawKind::Open, RouteLawKind::Paired)),
         ("rival: the paper's rules", with(SessionLawKind::Seed(SeedSessionParams::default()), seed_routes)),
