@@ -127,6 +127,11 @@ async fn serve(mut settings: Settings) -> Exit {
     }
     settings.admin_listen = admin.as_ref().and_then(|listener| listener.local_addr().ok());
     announce(&settings);
+    if let Some(address) = settings.admin_listen.filter(|address| !address.ip().is_loopback()) {
+        tracing::warn!(
+            "the operator's listener at {address} has no password: whoever can reach it reads all it shows"
+        );
+    }
     tokio::spawn(look_at_nodes(settings.proxy.upstream.nodes.clone()));
 
     let draining = Arc::new(AtomicBool::new(false));

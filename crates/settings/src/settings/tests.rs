@@ -1,4 +1,5 @@
 use super::*;
+use crate::schema;
 use suimon_model::Duration;
 
 fn parse(text: &str) -> Settings {
@@ -172,4 +173,80 @@ fn a_file_that_is_named_and_not_there_is_a_fault_of_loading() {
 fn keys_can_be_kept_nowhere() {
     assert_eq!(parse("[lease]\nkeys = \"none\"").lease_keys, LeaseKeys::Nowhere);
     assert_eq!(parse("").lease_keys, LeaseKeys::StateFolder);
+}
+
+#[test]
+fn no_value_of_any_key_panics_and_every_fault_names_its_key() {
+    let values = [
+        "true",
+        "-1",
+        "0",
+        "1",
+        "9223372036854775807",
+        "1.5",
+        "-0.0",
+        "nan",
+        "inf",
+        "\"\"",
+        "\"x\"",
+        "\"off\"",
+        "\"none\"",
+        "\"0s\"",
+        "\"1h\"",
+        "\"1KiB\"",
+        "\"GET /\"",
+        "\"/\"",
+        "\"*\"",
+        "\"http://h\"",
+        "\"127.0.0.1:1\"",
+        "\"::/0\"",
+        "[]",
+        "[1]",
+        "[\"x\"]",
+        "[\"GET /a\"]",
+        "[[]]",
+        "{}",
+        "{ a = 1 }",
+        "[{ a = 1 }]",
+        "2026-11-21",
+        "\"\\u0000\"",
+        "\"a\\nb\"",
+    ];
+    let mut right = 0;
+    for section in schema::SECTIONS {
+        let heading = match section.form {
+            schema::Form::Repeated(_) => format!("[[{}]]", section.path),
+            schema::Form::Table | schema::Form::Optional => format!("[{}]", section.path),
+        };
+        for key in section.keys {
+            for value in values {
+                let text = format!("{heading}\n{} = {value}\n", key.name);
+                match Settings::parse("test.toml", &text) {
+                    Ok(_) => right += 1,
+                    Err(faults) => assert!(
+                        faults.to_string().contains(key.name) || faults.to_string().contains("missing"),
+                        "{text}\n{faults}"
+                    ),
+                }
+            }
+        }
+    }
+    assert!(right > 100, "{right}");
+}
+
+#[test]
+fn a_file_of_many_kinds_and_routes_is_bounded() {
+    use std::fmt::Write;
+    let mut text = String::new();
+    for index in 0..=suimon_proxy::KINDS_MAX {
+        let _ = writeln!(text, "[[session]]\nkind = \"k{index}\"\nbegins = [\"GET /{index}\"]");
+    }
+    assert_eq!(
+        faults(&text),
+        format!(
+            "session: there are {} of them; at most {} are allowed",
+            suimon_proxy::KINDS_MAX + 1,
+            suimon_proxy::KINDS_MAX
+        )
+    );
 }

@@ -1,0 +1,167 @@
+//! `suimon demo`: one crowd, one shop, twice: without Suimon and with it. Shows what happens and writes a report.
+//!
+//! Shop, gateway and crowd are processes of their own, all of this binary, on free ports of 127.0.0.1. First the most the
+//! shop could do is measured (the bound); then the same crowd comes straight to a fresh shop; then to another fresh one
+//! through a gateway without any settings. Where it can be done the shop has a core of its own, so that neither gateway
+//! nor crowd takes anything from it.
+//!
+//! Map: `process` children that never outlive us; `cores` who runs where; `crowd` the crowd's process; `stage` the three
+//! acts; `gateway` what is asked of it each second; `outcome` what came of it; `live` and `comparison` for the terminal;
+//! `report` (with `figures`) for the browser.
+
+mod comparison;
+mod cores;
+mod crowd;
+mod figures;
+mod gateway;
+mod live;
+mod outcome;
+mod process;
+mod report;
+mod stage;
+
+pub(crate) use crowd::{DemoCrowd, run as play};
+
+use crate::exit::Exit;
+use crate::interrupt;
+use clap::Args;
+use outcome::Outcome;
+use stage::Stage;
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  suimon demo
+  suimon demo --clients 400 --seconds 60 --json demo.json
+
+Takes about 90 s and leaves a report, suimon-demo.html. Everything happens on this machine, on 127.0.0.1.
+Exit codes: 0 Suimon held: no session it let in failed, and more were finished than without it; 1 it did not, or something
+failed while running; 2 wrong usage.")]
+pub(crate) struct Demo {
+    /// Visitors at once, each playing one session after another.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) clients: u32,
+    /// Divides all times: what pages cost, how long visitors think, how long they wait; from 0.1 to 100.
+    #[arg(long, value_name = "N", default_value_t = 4.0, value_parser = scale)]
+    pub(crate) scale: f64,
+    /// Seed of all random choices; the same for both runs.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// How long each of the two runs lasts.
+    #[arg(long, value_name = "N", default_value_t = 38, value_parser = clap::value_parser!(u32).range(2..=3600))]
+    pub(crate) seconds: u32,
+    /// The report, a page for the browser.
+    #[arg(long, value_name = "FILE", default_value = "suimon-demo.html")]
+    pub(crate) report: PathBuf,
+    /// Write all numbers to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write the chart of sessions a second to this file, as an SVG picture of its own.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) picture: Option<PathBuf>,
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    let value: Option<f64> = text.parse().ok();
+    value
+        .filter(|value| (0.1..=100.0).contains(value))
+        .ok_or_else(|| "must be a number from 0.1 to 100".to_owned())
+}
+
+/// Why there is no outcome.
+#[derive(Debug)]
+pub(crate) enum DemoError {
+    /// Somebody pressed Ctrl-C, or told us otherwise to end.
+    Interrupted,
+    /// Something did not work; the sentence says what, and what may help.
+    Failed(String),
+}
+
+impl fmt::Display for DemoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DemoError::Interrupted => f.write_str("interrupted; nothing was left running and no report was written"),
+            DemoError::Failed(sentence) => f.write_str(sentence),
+        }
+    }
+}
+
+/// Plays the demo, shows it, and writes what was asked for.
+pub(crate) fn run(args: &Demo) -> Exit {
+    let files = [("--report", Some(&args.report)), ("--json", args.json.as_ref()), ("--picture", args.picture.as_ref())];
+    for (flag, path) in files {
+        // A run is not lost to a path that cannot be written.
+        if let Some(Err(error)) = path.map(|path| try_writing(path)) {
+            eprintln!("{flag}: {}: cannot be written: {error}", path.map_or("".into(), |path| path.display().to_string()));
+            return Exit::Usage;
+        }
+    }
+    let interrupted = match told_to_stop() {
+        Ok(interrupted) => interrupted,
+        Err(error) => {
+            eprintln!("no thread could be had to wait for signals: {error}");
+            return Exit::Failed;
+        }
+    };
+    let outcome = match Stage::new(args, interrupted).play() {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            eprintln!("{error}");
+            return Exit::Failed;
+        }
+    };
+    print!("{}", comparison::table(&outcome));
+    println!("\n{}", outcome.verdict());
+    match write(args, &outcome) {
+        Ok(()) => {
+            println!("\nReport: {}", args.report.display());
+            if outcome.holds { Exit::Done } else { Exit::Failed }
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            Exit::Failed
+        }
+    }
+}
+
+fn write(args: &Demo, outcome: &Outcome) -> Result<(), String> {
+    let put = |path: &Path, text: String| {
+        fs::write(path, text).map_err(|error| format!("{}: could not be written: {error}", path.display()))
+    };
+    put(&args.report, report::page(outcome))?;
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(outcome).map_err(|error| format!("--json: {error}"))?;
+        put(path, text + "\n")?;
+    }
+    if let Some(path) = &args.picture {
+        put(path, figures::picture(outcome))?;
+    }
+    Ok(())
+}
+
+/// Finds out whether a file can be written there, and leaves everything as it was.
+fn try_writing(path: &Path) -> std::io::Result<()> {
+    if path.exists() {
+        return OpenOptions::new().append(true).open(path).map(drop);
+    }
+    OpenOptions::new().write(true).create_new(true).open(path)?;
+    fs::remove_file(path)
+}
+
+/// Returns what turns true when a signal comes. From now on none ends the process by itself.
+fn told_to_stop() -> std::io::Result<Arc<AtomicBool>> {
+    interrupt::listen();
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&interrupted);
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        runtime.block_on(interrupt::first());
+        told.store(true, Relaxed);
+    })?;
+    Ok(interrupted)
+}
