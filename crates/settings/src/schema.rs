@@ -274,7 +274,7 @@ pub(crate) const SECTIONS: &[Section] = &[
             key(
                 "hold",
                 Time(0, HOUR),
-                Unset { means: "0.7 of the patience", example: "\"20s\"" },
+                Unset { means: "0.7 of the patience, at most 10 s", example: "\"20s\"" },
                 "The longest a newcomer is held waiting before being told to come back later instead.",
             ),
             key(
