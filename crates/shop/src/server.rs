@@ -27,7 +27,8 @@ pub struct Shop {
 }
 
 struct Inside {
-    listener: TcpListener,
+    /// Until it serves.
+    listener: Mutex<Option<TcpListener>>,
     address: SocketAddr,
     pages: Pages,
     threads_max: usize,
@@ -43,14 +44,14 @@ struct Connections {
 }
 
 impl Shop {
-    /// Binds to the port on 127.0.0.1 and prepares the work, which takes up to a few seconds of CPU unless the options
-    /// name the counts. Fails if an option is out of range (`InvalidInput`) or the port cannot be had.
+    /// Binds to the port on 127.0.0.1 and prepares the work, which takes about half a second of CPU unless the
+    /// options name the counts. Fails if an option is out of range (`InvalidInput`) or the port cannot be had.
     pub fn bind(options: &Options) -> io::Result<Self> {
         options.check()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
         let inside = Inside {
             address: listener.local_addr()?,
-            listener,
+            listener: Mutex::new(Some(listener)),
             pages: Pages::prepare(options),
             threads_max: options.threads_max,
             closing: AtomicBool::new(false),
@@ -71,9 +72,11 @@ impl Shop {
     }
 
     /// Serves until [`Shop::shutdown`]; returns when the last request under way has been answered, or after five seconds
-    /// of waiting for that.
+    /// of waiting for that. A shop serves once; called again, this returns at once.
     pub fn serve(&self) {
         let inside = &self.inside;
+        let taken = inside.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(listener) = taken else { return };
         loop {
             let crowded = |connections: &mut Connections| {
                 connections.open.len() >= inside.threads_max && !inside.closing.load(Ordering::SeqCst)
@@ -83,7 +86,7 @@ impl Shop {
             if inside.closing.load(Ordering::SeqCst) {
                 break;
             }
-            let accepted = inside.listener.accept();
+            let accepted = listener.accept();
             if inside.closing.load(Ordering::SeqCst) {
                 // Perhaps it was shutdown's own call; and nobody who comes while we close is served.
                 break;
@@ -92,6 +95,8 @@ impl Shop {
                 thread::sleep(PAUSE_WHEN_EXHAUSTED);
             }
         }
+        // Frees the port now, whatever connections still have to end.
+        drop(listener);
         let connections = inside.connections();
         for stream in connections.open.values() {
             // Idle ones wake and end; busy ones still answer.

@@ -12,7 +12,7 @@ const LIGHT: Duration = Duration::from_millis(30);
 /// CPU of a search at scale 1.
 const SEARCH: Duration = Duration::from_millis(400);
 /// A measurement repeats its work until it has lasted this long; the kernel's books are in steps of some milliseconds.
-const MEASURED: Duration = Duration::from_millis(100);
+const MEASURED: Duration = Duration::from_millis(60);
 
 /// What a page costs, as counts that were found once. Give them to [`Options`] to run the same work again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// Returns the counts the options name, and measures those they leave open. Measuring takes one or two
-    /// seconds of CPU.
+    /// Returns the counts the options name, and measures those they leave open. Measuring takes
+    /// about half a second of CPU.
     pub(crate) fn prepare(options: &Options, catalogue: &Catalogue, search: &Search) -> Self {
         let light_work = options.light_work.unwrap_or_else(|| {
             let rendering = cost(|times| drop(light::table(catalogue.page(1), times)));
@@ -50,19 +50,18 @@ fn count(target: Duration, each: Duration) -> u32 {
 
 /// Returns what one repetition costs this thread; the quicker of two, for disturbance only ever adds.
 fn cost(work: impl Fn(u32)) -> Duration {
-    let once = || {
-        let mut times = 1;
-        loop {
-            let before = thread_cpu();
-            work(times);
-            let taken = thread_cpu().saturating_sub(before);
-            if taken >= MEASURED || times > u32::MAX / 2 {
-                return taken / times;
-            }
-            times *= 2;
-        }
+    let timed = |times: u32| {
+        let before = thread_cpu();
+        work(times);
+        thread_cpu().saturating_sub(before)
     };
-    once().min(once())
+    let mut times = 1;
+    let mut taken = timed(times);
+    while taken < MEASURED && times <= u32::MAX / 2 {
+        times *= 2;
+        taken = timed(times);
+    }
+    taken.min(timed(times)) / times
 }
 
 /// Returns the CPU time of this thread; where the kernel does not tell, the time by the clock.
