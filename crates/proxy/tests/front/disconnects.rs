@@ -47,8 +47,9 @@ async fn send(gateway: &Gateway, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-fn reset(stream: TcpStream) {
-    socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+/// Makes the stream's end a reset.
+fn will_reset(stream: &TcpStream) {
+    socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).unwrap();
 }
 
 const GET: &str = "GET /hold HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -84,7 +85,7 @@ async fn a_client_that_leaves_has_left_the_line_whatever_it_has_sent() {
             &gateway,
             case,
             async || send(&gateway, bytes.as_bytes()).await,
-            async |stream| reset(stream),
+            async |stream| will_reset(&stream),
         )
         .await;
     }

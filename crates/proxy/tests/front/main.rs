@@ -1,5 +1,7 @@
 //! The proxy's front side over real sockets: clients on one side, a small application on the other.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
 mod disconnects;
 mod lifecycle;
 mod malformed;
