@@ -109,6 +109,13 @@ const ROOMS: &[Room] = &[
         tests_know: &[],
         others: Others::AnyBut(&[]),
     },
+    // Beside the product.
+    Room {
+        name: "suimon-experiments",
+        knows: &["suimon-admin", "suimon-chart", "suimon-crowd", "suimon-model"],
+        tests_know: &["suimon-settings"],
+        others: Others::AnyBut(&[]),
+    },
     Room {
         name: "xtask",
         knows: &["suimon-settings"],
