@@ -1,0 +1,146 @@
+//! The applications under test: the Tomcat shop, and the bundled one.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use crate::processes::{Program, Running, listening_address};
+use crate::trouble::{Result, Trouble};
+
+/// A shop measures the machine before it listens.
+const START_PATIENCE: Duration = Duration::from_secs(120);
+
+/// Which shop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ShopKind {
+    /// apps/tomcat-shop: embedded Tomcat, searches that thrash the collector.
+    Tomcat,
+    /// `suimon shop`: the same pages in Rust.
+    Bundled,
+}
+
+/// How the shop is set up.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ShopOptions {
+    /// Divides the cost of every page, think time and patience.
+    #[arg(long, value_name = "X", default_value_t = 4.0)]
+    pub(crate) scale: f64,
+    /// Heap of the Tomcat shop, MB: small enough that too many searches at once thrash the collector.
+    #[arg(long, value_name = "MB", default_value_t = 256)]
+    pub(crate) heap_mb: u32,
+    /// Requests the Tomcat shop runs at once (its maxThreads).
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) threads: u32,
+    /// The Tomcat shop's jar [default: apps/tomcat-shop/target/tomcat-shop.jar]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) jar: Option<PathBuf>,
+}
+
+/// How much work a page is, as counts the shop found once, so that it is the same work from then on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Work {
+    pub(crate) light: u32,
+    pub(crate) search: u32,
+}
+
+/// A shop to be started as often as wanted.
+pub(crate) struct Shop<'a> {
+    pub(crate) kind: ShopKind,
+    pub(crate) options: &'a ShopOptions,
+    /// The `suimon` program, for the bundled shop.
+    pub(crate) suimon: &'a Path,
+    pub(crate) core: usize,
+    pub(crate) logs: &'a Path,
+    /// The work of a page; found by the shop at its first start where it is `None`.
+    pub(crate) work: Option<Work>,
+}
+
+/// A shop that listens.
+pub(crate) struct OpenShop {
+    pub(crate) process: Running,
+    pub(crate) address: SocketAddr,
+    pub(crate) work: Work,
+}
+
+impl Shop<'_> {
+    /// Returns its jar, checked to be there.
+    fn jar(&self) -> Result<PathBuf> {
+        let built =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../apps/tomcat-shop/target/tomcat-shop.jar");
+        let jar = self.options.jar.clone().unwrap_or(built);
+        if jar.is_file() {
+            return Ok(jar);
+        }
+        Err(Trouble::Usage(
+            "the Tomcat shop is not built: mvn -q -f apps/tomcat-shop/pom.xml package -DskipTests, or name its jar \
+             with --jar (./experiments/run does it)"
+                .to_string(),
+        ))
+    }
+
+    /// Starts it on a free port.
+    pub(crate) fn open(&self) -> Result<OpenShop> {
+        self.open_at(0)
+    }
+
+    /// Starts it on `port` and waits until it listens.
+    pub(crate) fn open_at(&self, port: u16) -> Result<OpenShop> {
+        let program = match self.kind {
+            ShopKind::Tomcat => Program::new("shop", "java", self.core)
+                .args(["-XX:+UseSerialGC".to_string(), format!("-Xms{}m", self.options.heap_mb)])
+                .args([format!("-Xmx{}m", self.options.heap_mb), "-jar".to_string()])
+                .arg(self.jar()?.display())
+                .args(["--threads".to_string(), self.options.threads.to_string()]),
+            ShopKind::Bundled => Program::new("shop", self.suimon, self.core).arg("shop"),
+        };
+        let mut program = program
+            .args(["--port".to_string(), port.to_string()])
+            .args(["--scale".to_string(), self.options.scale.to_string()]);
+        if let Some(work) = self.work {
+            program = program
+                .args(["--light-work".to_string(), work.light.to_string()])
+                .args(["--search-repeats".to_string(), work.search.to_string()]);
+        }
+        let mut process = program.start(self.logs)?;
+        let what = "line with its address and one with the work of its pages";
+        let (address, work) = process.wait_for(what, START_PATIENCE, |shop| {
+            let said = shop.said();
+            let work = self.work.or_else(|| work_told(&(said.clone() + &shop.complained())));
+            listening_address(&said).zip(work)
+        })?;
+        Ok(OpenShop { process, address, work })
+    }
+}
+
+/// Reads the counts from `--light-work N --search-repeats N` (Tomcat) or `Work { light_work: N, search_repeats: N }`
+/// (bundled).
+fn work_told(said: &str) -> Option<Work> {
+    let number_behind = |name: &str| -> Option<u32> {
+        let behind = &said[said.find(name)? + name.len()..];
+        let number = behind.trim_start_matches([':', ' ']).split(|c: char| !c.is_ascii_digit()).next()?;
+        number.parse().ok()
+    };
+    let said_either = |tomcat, bundled| number_behind(tomcat).or_else(|| number_behind(bundled));
+    Some(Work {
+        light: said_either("--light-work", "light_work")?,
+        search: said_either("--search-repeats", "search_repeats")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_work_is_read_from_what_either_shop_says() {
+        let tomcat = "work: --light-work 3750 --search-repeats 33 --search-held 1 (catalogue 665886 bytes)\n";
+        assert_eq!(work_told(tomcat), Some(Work { light: 3750, search: 33 }));
+        let bundled = "listening on http://127.0.0.1:1\nWork { light_work: 12, search_repeats: 7 }\n";
+        assert_eq!(work_told(bundled), Some(Work { light: 12, search: 7 }));
+        assert_eq!(work_told("work: much\n"), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! What all experiments have in common: where they run, and where their files go.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::machine::Machine;
+use crate::processes::pin_self;
+use crate::trouble::{Result, Trouble, While};
+
+/// Flags every experiment has.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CommonOptions {
+    /// Core of the application (or, in proxy-cost, of the proxy).
+    #[arg(long, value_name = "CORE", default_value_t = 0)]
+    pub(crate) app_core: usize,
+    /// Core of everything else.
+    #[arg(long, value_name = "CORE", default_value_t = 1)]
+    pub(crate) load_core: usize,
+    /// The suimon program [default: the one built beside this program]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suimon: Option<PathBuf>,
+    /// Folder for data and figure [default: the experiment's own; with --quick one under target/]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// Seed of everything random.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// A few short rounds, to see whether everything runs. Its figures mean nothing.
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+/// The same, checked and made ready.
+pub(crate) struct Common {
+    pub(crate) app_core: usize,
+    pub(crate) load_core: usize,
+    pub(crate) suimon: PathBuf,
+    pub(crate) seed: u64,
+    pub(crate) quick: bool,
+    pub(crate) machine: Machine,
+    /// Holds `data/` and `figure.svg`.
+    pub(crate) out: PathBuf,
+    /// Logs, journeys and settings of the run, to look at afterwards; overwritten by the next one.
+    pub(crate) scratch: PathBuf,
+}
+
+impl CommonOptions {
+    /// Checks what is there, makes the folders, and puts this process on the load's core. `name` is the experiment's.
+    pub(crate) fn prepare(&self, name: &str) -> Result<Common> {
+        let harness = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let machine = Machine::look(harness);
+        if self.app_core == self.load_core {
+            let why = "--app-core and --load-core must differ: what is measured must not share its core";
+            return Err(Trouble::Usage(why.to_string()));
+        }
+        let own = env::current_exe().trouble("this program cannot find itself")?;
+        let beside = own.parent().unwrap_or(Path::new("."));
+        let suimon = self.suimon.clone().unwrap_or_else(|| beside.join("suimon"));
+        if !suimon.is_file() {
+            return Err(Trouble::Usage(format!(
+                "{} is not there: cargo build --release -p suimon-cli, or name it with --suimon (./experiments/run does it)",
+                suimon.display()
+            )));
+        }
+        let scratch = beside.join("../experiments").join(name);
+        let usual = if self.quick { scratch.clone() } else { harness.join("..").join(name) };
+        let out = self.out.clone().unwrap_or(usual);
+        for folder in [&scratch, &out, &out.join("data")] {
+            fs::create_dir_all(folder).trouble(format!("{}: cannot be made", folder.display()))?;
+        }
+        pin_self(self.load_core)?;
+        Ok(Common {
+            app_core: self.app_core,
+            load_core: self.load_core,
+            suimon,
+            seed: self.seed,
+            quick: self.quick,
+            machine,
+            out,
+            scratch,
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! A crowd in a process of its own.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use suimon_crowd::Report;
+
+use crate::journey::Journey;
+use crate::processes::{Program, Running};
+use crate::trouble::{Result, While, failed};
+
+/// How long a crowd may take beyond its own time.
+const OVERTIME: Duration = Duration::from_secs(30);
+/// The longest a crowd that ends by itself may take.
+const UNTIL_DONE_MAX: Duration = Duration::from_secs(300);
+/// How often the caller may look at something meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A crowd to be played.
+pub(crate) struct Crowd<'a> {
+    /// The `suimon` program.
+    pub(crate) suimon: &'a Path,
+    /// Names its files.
+    pub(crate) name: &'a str,
+    /// Where journey, report and logs go.
+    pub(crate) folder: &'a Path,
+    /// The core it runs on.
+    pub(crate) core: usize,
+    /// What is played.
+    pub(crate) journey: &'a Journey,
+    /// Where.
+    pub(crate) to: SocketAddr,
+    /// Played, but not counted.
+    pub(crate) warmup: Duration,
+    /// Counted; `None`: until everybody is done.
+    pub(crate) measure: Option<Duration>,
+}
+
+/// A crowd under way.
+pub(crate) struct Playing {
+    process: Running,
+    report: std::path::PathBuf,
+    began: Instant,
+    warmup: Duration,
+    deadline: Instant,
+}
+
+impl Crowd<'_> {
+    /// Starts it.
+    pub(crate) fn start(&self) -> Result<Playing> {
+        let journey = self.folder.join(format!("{}.toml", self.name));
+        let report = self.folder.join(format!("{}.json", self.name));
+        fs::write(&journey, self.journey.toml()).trouble(journey.display())?;
+        // A report of an earlier run must not be taken for this one's.
+        let _ = fs::remove_file(&report);
+        let mut program = Program::new(self.name, self.suimon, self.core)
+            .args(["crowd", &journey.to_string_lossy(), "--to", &format!("http://{}", self.to)])
+            .args(["--json", &report.to_string_lossy()])
+            .args(["--warmup".to_string(), milliseconds(self.warmup)]);
+        if let Some(measure) = self.measure {
+            program = program.args(["--duration".to_string(), milliseconds(measure)]);
+        }
+        let process = program.start(self.folder)?;
+        let began = Instant::now();
+        let longest = self.measure.map_or(UNTIL_DONE_MAX, |measure| self.warmup + measure + OVERTIME);
+        Ok(Playing { process, report, began, warmup: self.warmup, deadline: began + longest })
+    }
+
+    /// Plays it to its end.
+    pub(crate) fn play(&self) -> Result<Report> {
+        self.start()?.finish(|_| Ok(()))
+    }
+}
+
+impl Playing {
+    /// Plays on to the end and returns what the visitors saw. Meanwhile `look` is called every tenth of a second with
+    /// the time since the start; an error of it ends the crowd.
+    pub(crate) fn finish(mut self, mut look: impl FnMut(Duration) -> Result<()>) -> Result<Report> {
+        let status = loop {
+            if let Some(status) = self.process.ended()? {
+                break status;
+            }
+            if Instant::now() > self.deadline {
+                return failed(format!("the crowd does not end:\n{}", self.process.last_words()));
+            }
+            look(self.began.elapsed())?;
+            thread::sleep(LOOK_EVERY);
+        };
+        // A crowd of which nobody completed a session ends with 1 and has a report all the same.
+        let text = fs::read_to_string(&self.report).unwrap_or_default();
+        if text.is_empty() {
+            return failed(format!(
+                "the crowd ended ({status}) without a report:\n{}",
+                self.process.last_words()
+            ));
+        }
+        serde_json::from_str(&text).trouble(self.report.display())
+    }
+
+    /// Returns when what is counted begins.
+    pub(crate) fn measuring_from(&self) -> Instant {
+        self.began + self.warmup
+    }
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{}ms", time.as_millis())
+}

@@ -1,0 +1,239 @@
+//! What stands between crowd and application: nothing, Suimon under one of its laws, or HAProxy.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::common::Common;
+use crate::http;
+use crate::processes::{Program, Running, free_address};
+use crate::trouble::{Result, Trouble, While};
+
+/// How long a gateway may take to listen.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// Descriptors of a gateway: all that can be had on most machines.
+const DESCRIPTORS: u32 = 20_000;
+
+/// What stands between.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Control {
+    /// Nothing.
+    None,
+    /// Routes have limits, sessions are not held back.
+    RoutesOnly,
+    /// So many sessions at once; routes have no limits.
+    Static(u32),
+    /// The paper's two rules.
+    Paper(PaperSettings),
+    /// Suimon as it comes.
+    Suimon,
+    /// HAProxy with so many requests at once at the server, the rest in its queue.
+    Haproxy(u32),
+}
+
+/// The numbers of the paper's rules that the paper leaves to whoever runs it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct PaperSettings {
+    /// The route limit to start from.
+    pub(crate) initial: u32,
+    /// Mean queue length at which the admission interval begins to grow.
+    pub(crate) threshold: f64,
+    /// By how much the interval grows and shrinks, milliseconds.
+    pub(crate) step_ms: u32,
+}
+
+/// A gateway that listens, or none.
+pub(crate) struct Gateway {
+    /// The gateway's process, where there is one.
+    pub(crate) process: Option<Running>,
+    /// Where visitors go.
+    pub(crate) address: SocketAddr,
+    /// Where Suimon tells its state.
+    pub(crate) admin: Option<SocketAddr>,
+}
+
+impl Control {
+    /// Returns its numbers in words; empty where there are none.
+    pub(crate) fn setting(self) -> String {
+        match self {
+            Control::None | Control::RoutesOnly | Control::Suimon => String::new(),
+            Control::Static(sessions) => format!("{sessions} sessions"),
+            Control::Paper(PaperSettings { initial, threshold, step_ms }) => {
+                format!("initial {initial}, threshold {threshold}, step {step_ms} ms")
+            }
+            Control::Haproxy(maxconn) => format!("maxconn {maxconn}"),
+        }
+    }
+
+    /// Returns the settings file that Suimon is given; `None`: no file at all, or not Suimon.
+    fn settings(self, patience_s: f64, scale: f64) -> Option<String> {
+        // Whoever tunes by hand knows where a session begins and ends, and how long visitors wait.
+        let kind = format!(
+            "[[session]]\nkind = \"shopping\"\nbegins = [\"POST /login\"]\nends = [\"POST /logout\"]\n\
+             app_cookie = \"JSESSIONID\"\npatience = \"{:.0}ms\"\n",
+            patience_s * 1000.0
+        );
+        match self {
+            Control::None | Control::Suimon | Control::Haproxy(_) => None,
+            Control::RoutesOnly => Some("[gate]\nsession_law = \"open\"\n".to_string()),
+            Control::Static(sessions) => Some(format!(
+                "[gate]\nsession_law = \"static\"\nstatic_sessions = {sessions}\n\n[discovery]\nmode = \"off\"\n\n{kind}"
+            )),
+            Control::Paper(PaperSettings { initial, threshold, step_ms }) => {
+                // The paper's periods are for its own times; ours are divided by the scale.
+                let (route_ms, session_ms) = (2000.0 / scale, 1000.0 / scale);
+                Some(format!(
+                    "[gate]\nroute_law = \"seed\"\nsession_law = \"seed\"\norder = \"first_in\"\n\n\
+                     [gate.seed_route]\ninitial = {initial}\nperiod = \"{route_ms:.0}ms\"\n\n\
+                     [gate.seed_session]\nthreshold = {threshold:.1}\nup = \"{step_ms}ms\"\ndown = \"{step_ms}ms\"\n\
+                     period = \"{session_ms:.0}ms\"\n\n{kind}"
+                ))
+            }
+        }
+    }
+
+    /// Starts it in front of the application at `app`. `folder` takes its settings and logs.
+    pub(crate) fn start(
+        self,
+        common: &Common,
+        folder: &Path,
+        app: SocketAddr,
+        patience_s: f64,
+        scale: f64,
+    ) -> Result<Gateway> {
+        match self {
+            Control::None => Ok(Gateway { process: None, address: app, admin: None }),
+            Control::Haproxy(maxconn) => {
+                let settings = |listen| haproxy(listen, app, maxconn, patience_s);
+                start_haproxy(folder, common.load_core, settings)
+            }
+            _ => {
+                let settings = self.settings(patience_s, scale);
+                start_suimon(common, folder, app, settings.as_deref(), common.load_core)
+            }
+        }
+    }
+}
+
+impl Gateway {
+    /// Returns its process' number, if it is a process.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Running::pid)
+    }
+
+    /// Returns Suimon's state; `None` where there is none to tell, or nobody tells it.
+    pub(crate) fn state(&self) -> Option<suimon_admin::State> {
+        http::gateway_state(self.admin?).ok()
+    }
+
+    /// Fails if it has ended by itself.
+    pub(crate) fn must_run(&mut self) -> Result<()> {
+        self.process.as_mut().map_or(Ok(()), Running::must_run)
+    }
+}
+
+/// Starts Suimon on `core`; without settings it is told nothing but where the application is.
+pub(crate) fn start_suimon(
+    common: &Common,
+    folder: &Path,
+    app: SocketAddr,
+    settings: Option<&str>,
+    core: usize,
+) -> Result<Gateway> {
+    let (listen, admin) = (free_address()?, free_address()?);
+    let mut program = Program::new("gateway", &common.suimon, core)
+        .args(["serve", "--lease-keys", "none"])
+        .args(["--to".to_string(), format!("http://{app}")])
+        .args(["--listen".to_string(), listen.to_string()])
+        .args(["--admin".to_string(), admin.to_string()])
+        .descriptors(DESCRIPTORS);
+    if let Some(settings) = settings {
+        let path = folder.join("gateway.toml");
+        fs::write(&path, settings).trouble(path.display())?;
+        program = program.args(["--config", &path.to_string_lossy()]);
+    }
+    let mut process = program.start(folder)?;
+    process.wait_for_listener(listen, START_PATIENCE)?;
+    process.wait_for_listener(admin, START_PATIENCE)?;
+    Ok(Gateway { process: Some(process), address: listen, admin: Some(admin) })
+}
+
+/// Starts HAProxy on `core` with the settings made for the address it shall listen on.
+pub(crate) fn start_haproxy(
+    folder: &Path,
+    core: usize,
+    settings: impl FnOnce(SocketAddr) -> String,
+) -> Result<Gateway> {
+    let program = find("haproxy")?;
+    let listen = free_address()?;
+    let path = folder.join("haproxy.cfg");
+    fs::write(&path, settings(listen)).trouble(path.display())?;
+    let mut process = Program::new("haproxy", program, core)
+        .args(["-db", "-f"])
+        .arg(path.display())
+        .descriptors(DESCRIPTORS)
+        .start(folder)?;
+    process.wait_for_listener(listen, START_PATIENCE)?;
+    Ok(Gateway { process: Some(process), address: listen, admin: None })
+}
+
+/// Returns where a program of the system is; the folders for administrators are looked at too.
+pub(crate) fn find(name: &str) -> Result<std::path::PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin".into(), "/usr/local/sbin".into()];
+    let found =
+        std::env::split_paths(&path).chain(usual).map(|folder| folder.join(name)).find(|p| p.is_file());
+    found.ok_or_else(|| {
+        Trouble::Usage(format!("{name} is not installed: ./scripts/setup installs what is needed"))
+    })
+}
+
+/// As an experienced hand would set it: the queue lasts as long as the visitors, and who has left is not served.
+fn haproxy(listen: SocketAddr, app: SocketAddr, maxconn: u32, patience_s: f64) -> String {
+    format!(
+        "global
+    maxconn 9000
+    nbthread 1
+
+defaults
+    mode http
+    timeout connect 3s
+    timeout client 75s
+    timeout server 60s
+    timeout queue {:.0}ms
+    option abortonclose
+    option forwardfor
+
+frontend visitors
+    bind {listen}
+    default_backend shop
+
+backend shop
+    http-reuse always
+    server shop {app} maxconn {maxconn}
+",
+        patience_s * 1000.0
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_settings_file_is_one_suimon_understands() {
+        let paper = PaperSettings { initial: 2, threshold: 1.0, step_ms: 12 };
+        for control in [Control::RoutesOnly, Control::Static(20), Control::Paper(paper)] {
+            let text = control.settings(15.0, 4.0).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("gateway.toml");
+            fs::write(&path, &text).unwrap();
+            suimon_settings::Settings::load(&path).unwrap_or_else(|faults| panic!("{faults}\n{text}"));
+        }
+        assert_eq!(Control::Suimon.settings(15.0, 4.0), None);
+    }
+}

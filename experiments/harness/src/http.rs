@@ -1,0 +1,159 @@
+//! One request over plain HTTP/1.1 at a time: for asking a gateway its state, and for witnesses.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::trouble::{Result, Trouble, While, failed};
+
+/// The most of an answer that is read.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
+/// The most header lines of an answer.
+const HEADERS_MAX: usize = 64;
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Names in small letters.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// Returns the first header of this name (in small letters).
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the names and values of the cookies it sets.
+    pub(crate) fn cookies(&self) -> impl Iterator<Item = (&str, &str)> {
+        let lines = self.headers.iter().filter(|(name, _)| name == "set-cookie");
+        lines.filter_map(|(_, value)| value.split(';').next()?.trim().split_once('='))
+    }
+}
+
+/// A visitor with a cookie jar that never throws anything away, and a new connection for each request.
+#[derive(Debug)]
+pub(crate) struct Visitor {
+    to: SocketAddr,
+    cookies: BTreeMap<String, String>,
+    patience: Duration,
+}
+
+impl Visitor {
+    /// Returns a stranger.
+    pub(crate) fn new(to: SocketAddr, patience: Duration) -> Self {
+        Visitor { to, cookies: BTreeMap::new(), patience }
+    }
+
+    /// Returns the names of his cookies.
+    pub(crate) fn cookie_names(&self) -> impl Iterator<Item = &str> {
+        self.cookies.keys().map(String::as_str)
+    }
+
+    /// Asks for `path`; posts `form` if there is one.
+    pub(crate) fn ask(&mut self, path: &str, form: Option<&str>) -> Result<Answer> {
+        let cookies: Vec<String> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut headers = vec![("Accept", "application/json".to_string())];
+        if !cookies.is_empty() {
+            headers.push(("Cookie", cookies.join("; ")));
+        }
+        let answer = ask(self.to, path, &headers, form, self.patience)?;
+        for (name, value) in answer.cookies() {
+            self.cookies.insert(name.to_string(), value.to_string());
+        }
+        Ok(answer)
+    }
+}
+
+/// Returns what `path` holds.
+pub(crate) fn get(to: SocketAddr, path: &str, patience: Duration) -> Result<Answer> {
+    ask(to, path, &[], None, patience)
+}
+
+fn ask(
+    to: SocketAddr,
+    path: &str,
+    headers: &[(&str, String)],
+    form: Option<&str>,
+    patience: Duration,
+) -> Result<Answer> {
+    let mut stream = TcpStream::connect_timeout(&to, patience).trouble(format!("{to}"))?;
+    let limited =
+        stream.set_read_timeout(Some(patience)).and_then(|()| stream.set_write_timeout(Some(patience)));
+    limited.trouble(to)?;
+    let method = if form.is_some() { "POST" } else { "GET" };
+    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    if let Some(form) = form {
+        head += "Content-Type: application/x-www-form-urlencoded\r\n";
+        head += &format!("Content-Length: {}\r\n", form.len());
+    }
+    let request = format!("{head}\r\n{}", form.unwrap_or(""));
+    stream.write_all(request.as_bytes()).trouble(format!("{to}{path}"))?;
+    let mut bytes = Vec::new();
+    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).trouble(format!("{to}{path}"))?;
+    read(&bytes).ok_or_else(|| Trouble::Failed(format!("{to}{path}: the answer is not HTTP")))
+}
+
+fn read(bytes: &[u8]) -> Option<Answer> {
+    let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut lines);
+    let httparse::Status::Complete(length) = response.parse(bytes).ok()? else { return None };
+    let headers = response
+        .headers
+        .iter()
+        .map(|header| (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).into_owned()));
+    Some(Answer { status: response.code?, headers: headers.collect(), body: bytes[length..].to_vec() })
+}
+
+/// Returns the gateway's state, asked of its operator's listener.
+pub(crate) fn gateway_state(admin: SocketAddr) -> Result<suimon_admin::State> {
+    let answer = get(admin, "/api/state", Duration::from_secs(5))?;
+    if answer.status != 200 {
+        return failed(format!("{admin}/api/state: status {}", answer.status));
+    }
+    serde_json::from_slice(&answer.body).trouble(format!("{admin}/api/state"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    #[test]
+    fn a_visitor_brings_back_what_he_was_given() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            let mut seen = Vec::new();
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut bytes = [0; 2000];
+                let length = stream.read(&mut bytes).unwrap();
+                seen.push(String::from_utf8_lossy(&bytes[..length]).into_owned());
+                let answer = "HTTP/1.1 200 OK\r\nSet-Cookie: a=1; Path=/\r\nSet-Cookie: b=2\r\n\r\nhello";
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+            seen
+        });
+        let mut visitor = Visitor::new(address, Duration::from_secs(10));
+        let answer = visitor.ask("/login", Some("user=x")).unwrap();
+        assert_eq!((answer.status, answer.body.as_slice()), (200, b"hello".as_slice()));
+        visitor.ask("/next", None).unwrap();
+        assert_eq!(visitor.cookie_names().collect::<Vec<_>>(), ["a", "b"]);
+        let seen = server.join().unwrap();
+        assert!(
+            seen[0].starts_with("POST /login HTTP/1.1\r\n") && !seen[0].contains("Cookie"),
+            "{}",
+            seen[0]
+        );
+        assert!(seen[1].contains("Cookie: a=1; b=2\r\n"), "{}", seen[1]);
+    }
+}
