@@ -9,7 +9,6 @@ use super::error::{UpstreamError, UpstreamErrorKind};
 use super::http1::Http1;
 use super::http2::Lease;
 use super::request::Progress;
-use super::timer::Silence;
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -28,8 +27,7 @@ pub struct UpstreamBody {
     state: State,
     node: NodeId,
     tries: u32,
-    /// The one that waited for the head; kept for the body only if there is one to wait for.
-    silence: Option<Silence>,
+    idle_timeout: Duration,
     waiting: bool,
     progress: Option<Arc<Progress>>,
     guard: Option<Guard>,
@@ -37,7 +35,7 @@ pub struct UpstreamBody {
 
 enum State {
     Http1 { incoming: Incoming, connection: Box<Http1> },
-    Http2 { incoming: Incoming, _lease: Lease },
+    Http2 { incoming: Incoming, lease: Lease },
     Upgraded { stream: Stream, early: Bytes },
     Over,
 }
@@ -72,16 +70,16 @@ impl UpstreamBody {
         }
     }
 
-    pub(super) fn http1(incoming: Incoming, connection: Box<Http1>, silence: Silence, sent: Sent) -> Self {
-        let mut body = sent.into_body(State::Http1 { incoming, connection }, Some(silence));
+    pub(super) fn http1(incoming: Incoming, connection: Box<Http1>, sent: Sent) -> Self {
+        let mut body = sent.into_body(State::Http1 { incoming, connection });
         if body.is_end_stream() {
             body.end();
         }
         body
     }
 
-    pub(super) fn http2(incoming: Incoming, lease: Lease, silence: Silence, sent: Sent) -> Self {
-        let mut body = sent.into_body(State::Http2 { incoming, _lease: lease }, Some(silence));
+    pub(super) fn http2(incoming: Incoming, lease: Lease, sent: Sent) -> Self {
+        let mut body = sent.into_body(State::Http2 { incoming, lease });
         if body.is_end_stream() {
             body.end();
         }
@@ -89,7 +87,7 @@ impl UpstreamBody {
     }
 
     pub(super) fn upgraded(stream: Stream, early: Bytes, sent: Sent) -> Self {
-        sent.into_body(State::Upgraded { stream, early }, None)
+        sent.into_body(State::Upgraded { stream, early })
     }
 
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
@@ -114,9 +112,13 @@ impl UpstreamBody {
     }
 
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(silence) = &mut self.silence else { return Poll::Pending };
+        let silence = match &mut self.state {
+            State::Http1 { connection, .. } => connection.silence(),
+            State::Http2 { lease, .. } => lease.silence(),
+            State::Upgraded { .. } | State::Over => return Poll::Pending,
+        };
         if !std::mem::replace(&mut self.waiting, true) {
-            silence.restart();
+            silence.begin(self.idle_timeout);
         }
         silence.poll_over(cx, self.progress.as_ref())
     }
@@ -130,13 +132,11 @@ impl UpstreamBody {
             guard.put_back(connection);
         }
         self.guard = None;
-        self.silence = None;
     }
 
     fn fail(&mut self, kind: UpstreamErrorKind, detail: &'static str) -> UpstreamError {
         self.state = State::Over;
         self.guard = None;
-        self.silence = None;
         UpstreamError::new(kind, self.node, detail)
     }
 
@@ -162,12 +162,9 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    fn into_body(self, state: State, mut silence: Option<Silence>) -> UpstreamBody {
+    fn into_body(self, state: State) -> UpstreamBody {
         let Sent { node, tries, idle_timeout, progress, guard } = self;
-        if let Some(silence) = &mut silence {
-            silence.set_limit(idle_timeout);
-        }
-        UpstreamBody { state, node, tries, silence, waiting: false, progress, guard: Some(guard) }
+        UpstreamBody { state, node, tries, idle_timeout, waiting: false, progress, guard: Some(guard) }
     }
 }
 

@@ -3,7 +3,6 @@
 use super::http1::Http1;
 use super::request::RequestBody;
 use super::send::prepare;
-use super::timer::Silence;
 use super::{Node, Pool, Shared, Upstream};
 use http::header::{CONNECTION, HeaderValue, USER_AGENT};
 use http::{Request, StatusCode};
@@ -75,22 +74,22 @@ async fn passes(node: &Node, shared: &Shared) -> bool {
     };
     let (mut head, body) = request.into_parts();
     prepare(&mut head, node);
-    let mut silence = Silence::new(shared.params.health.timeout);
+    let timeout = shared.params.health.timeout;
     let status = match &node.pool {
         Pool::Http1(_) => {
             head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
-            let Ok(mut connection) = Http1::open(stream, shared.params.max_head_bytes).await else {
+            let Ok(mut connection) = Http1::open(stream, shared.params.max_head_bytes, timeout).await else {
                 return false;
             };
             connection
-                .exchange(Request::from_parts(head, body), None, &mut silence)
+                .exchange(Request::from_parts(head, body), None, timeout)
                 .await
                 .map(|response| response.status())
         }
         Pool::Http2(pool) => {
             let Ok(mut lease) = pool.open_alone(stream).await else { return false };
             lease
-                .exchange(Request::from_parts(head, body), None, &mut silence)
+                .exchange(Request::from_parts(head, body), None, timeout)
                 .await
                 .map(|response| response.status())
         }

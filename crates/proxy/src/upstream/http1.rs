@@ -24,6 +24,7 @@ pub(super) struct Http1 {
     sender: SendRequest<RequestBody>,
     connection: Option<Connection<TokioIo<Stream>, RequestBody>>,
     ended: bool,
+    silence: Silence,
     idle_since: Instant,
     /// How long the node keeps the connection open without a request, as far as it has said so.
     kept_for: Option<Duration>,
@@ -38,14 +39,20 @@ pub(super) struct Failed {
 }
 
 impl Http1 {
-    /// Returns a connection over `stream` that accepts response heads of at most `max_head_bytes`.
-    pub(super) async fn open(stream: Stream, max_head_bytes: usize) -> Result<Box<Self>, hyper::Error> {
+    /// Returns a connection over `stream` that accepts response heads of at most `max_head_bytes`, and is to wait for them
+    /// for about `timeout`.
+    pub(super) async fn open(
+        stream: Stream,
+        max_head_bytes: usize,
+        timeout: Duration,
+    ) -> Result<Box<Self>, hyper::Error> {
         let (sender, connection) =
             Builder::new().max_header_size(max_head_bytes).handshake(TokioIo::new(stream)).await?;
         Ok(Box::new(Http1 {
             sender,
             connection: Some(connection),
             ended: false,
+            silence: Silence::new(timeout),
             idle_since: Instant::now(),
             kept_for: None,
         }))
@@ -67,6 +74,11 @@ impl Http1 {
         self.poll(&mut nobody).is_pending() && self.sender.is_ready()
     }
 
+    /// Returns the timer of whatever this connection is waited for.
+    pub(super) fn silence(&mut self) -> &mut Silence {
+        &mut self.silence
+    }
+
     /// Returns whether nobody has used the connection for `age`, or for as long as the node keeps it open.
     pub(super) fn is_stale(&self, age: Duration) -> bool {
         self.idle_since.elapsed() >= self.kept_for.map_or(age, |kept| kept.min(age))
@@ -75,6 +87,7 @@ impl Http1 {
     /// Takes note that from now on nobody uses the connection.
     pub(super) fn note_idle(&mut self) {
         self.idle_since = Instant::now();
+        self.silence.rest();
     }
 
     /// Lets go of the connection's state, so that whoever waits for something from it learns that it is over.
@@ -84,15 +97,16 @@ impl Http1 {
     }
 
     /// Sends `request` and returns the head of the response, with the body still to come over this connection. Waits for it
-    /// as long as `silence` allows.
+    /// no longer than `timeout` after the last piece of the request.
     pub(super) async fn exchange(
         &mut self,
         request: Request<RequestBody>,
         progress: Option<&Arc<Progress>>,
-        silence: &mut Silence,
+        timeout: Duration,
     ) -> Result<Response<Incoming>, Failed> {
         // The answer is handed over inside this task, by polling the connection: it needs no wake-up, and must not
         // lose one to the scheduler's budget either.
+        self.silence.begin(timeout);
         let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
         let answer = poll_fn(|cx| {
             let mut nobody = Context::from_waker(Waker::noop());
@@ -117,7 +131,7 @@ impl Http1 {
                     unsent: None,
                 }));
             }
-            ready!(silence.poll_over(cx, progress));
+            ready!(self.silence.poll_over(cx, progress));
             Poll::Ready(Err(Failed {
                 kind: UpstreamErrorKind::FirstByteTimeout,
                 detail: "no response came in time",

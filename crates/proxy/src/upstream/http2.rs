@@ -43,12 +43,15 @@ pub(super) struct Limits {
     pub(super) streams_max: usize,
     pub(super) idle_age: Duration,
     pub(super) max_head_bytes: usize,
+    pub(super) first_byte_timeout: Duration,
 }
 
 /// A connection, as the pool knows it.
 struct Shared {
     sender: SendRequest<RequestBody>,
     streams: Arc<Streams>,
+    /// About how long its requests will wait for a response.
+    timeout: Duration,
     idle_since: Instant,
 }
 
@@ -64,6 +67,7 @@ struct Streams {
 pub(super) struct Lease {
     sender: SendRequest<RequestBody>,
     streams: Arc<Streams>,
+    silence: Silence,
 }
 
 impl SharedPool {
@@ -174,19 +178,26 @@ impl Streams {
 impl Shared {
     fn lease(&self) -> Lease {
         self.streams.used.fetch_add(1, Relaxed);
-        Lease { sender: self.sender.clone(), streams: Arc::clone(&self.streams) }
+        let silence = Silence::new(self.timeout);
+        Lease { sender: self.sender.clone(), streams: Arc::clone(&self.streams), silence }
     }
 }
 
 impl Lease {
-    /// Sends `request` and returns the head of the response, with the body still to come. Waits for it as long as `silence`
-    /// allows.
+    /// Returns the timer of whatever this stream is waited for.
+    pub(super) fn silence(&mut self) -> &mut Silence {
+        &mut self.silence
+    }
+
+    /// Sends `request` and returns the head of the response, with the body still to come. Waits for it no longer than
+    /// `timeout` after the last piece of the request.
     pub(super) async fn exchange(
         &mut self,
         request: Request<RequestBody>,
         progress: Option<&Arc<Progress>>,
-        silence: &mut Silence,
+        timeout: Duration,
     ) -> Result<Response<Incoming>, Failed> {
+        self.silence.begin(timeout);
         let mut answer = pin!(self.sender.try_send_request(request));
         poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
@@ -197,7 +208,7 @@ impl Lease {
                     Failed { kind, detail, cause: Some(error.into()), unsent }
                 }));
             }
-            silence.poll_over(cx, progress).map(|()| {
+            self.silence.poll_over(cx, progress).map(|()| {
                 let (kind, detail) = (UpstreamErrorKind::FirstByteTimeout, "no response came in time");
                 Err(Failed { kind, detail, cause: None, unsent: None })
             })
@@ -235,5 +246,5 @@ async fn open(stream: Stream, limits: &Limits) -> Result<Shared, ConnectError> {
     let driven = Arc::clone(&streams);
     // It ends with the connection, or when the pool and the last stream have let go of their senders.
     tokio::spawn(poll_fn(move |cx| driven.poll(cx)));
-    Ok(Shared { sender, streams, idle_since: Instant::now() })
+    Ok(Shared { sender, streams, timeout: limits.first_byte_timeout, idle_since: Instant::now() })
 }

@@ -204,6 +204,7 @@ impl Node {
                 streams_max: params.h2_streams_max,
                 idle_age: params.pool_idle_age,
                 max_head_bytes: params.max_head_bytes,
+                first_byte_timeout: params.first_byte_timeout,
             })),
         };
         let connector = Connector::new(node, &params.tls, params.connect_timeout)?;

@@ -6,7 +6,6 @@ use super::error::{UpstreamError, UpstreamErrorKind};
 use super::http1::{Failed, Http1};
 use super::http2::Lease;
 use super::request::{Progress, RequestBody, copy_of, is_safe};
-use super::timer::Silence;
 use super::{Node, Pool, Shared};
 use http::header::{CONNECTION, HOST, UPGRADE};
 use http::request::Parts;
@@ -129,11 +128,13 @@ async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool),
             // On the heap: most requests find a connection, and none should be larger for those that do not.
             let stream = Box::pin(node.connector.connect()).await?;
             let connection =
-                Http1::open(stream, shared.params.max_head_bytes).await.map_err(|error| ConnectError {
-                    kind: UpstreamErrorKind::Connect,
-                    detail: "the connection to the node broke while it was set up",
-                    cause: Some(error.into()),
-                })?;
+                Http1::open(stream, shared.params.max_head_bytes, shared.params.first_byte_timeout)
+                    .await
+                    .map_err(|error| ConnectError {
+                        kind: UpstreamErrorKind::Connect,
+                        detail: "the connection to the node broke while it was set up",
+                        cause: Some(error.into()),
+                    })?;
             Ok((Link::Http1(connection), false))
         }
         Pool::Http2(pool) => {
@@ -151,7 +152,6 @@ async fn attempt(
 ) -> Result<Response<UpstreamBody>, Missed> {
     let progress = sent.progress.clone();
     let node = sent.node;
-    let mut silence = Silence::new(first_byte_timeout);
     let failed = |failed: Failed| {
         let Failed { kind, detail, cause, unsent } = failed;
         let error = UpstreamError::new(kind, node, detail);
@@ -165,18 +165,20 @@ async fn attempt(
     match link {
         Link::Http1(mut connection) => {
             let upgradable = request.headers().contains_key(UPGRADE);
-            match connection.exchange(request, progress.as_ref(), &mut silence).await {
+            match connection.exchange(request, progress.as_ref(), first_byte_timeout).await {
                 Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                     upgrade(response.into_parts().0, connection, upgradable, sent).await
                 }
-                Ok(response) => Ok(response.map(|body| UpstreamBody::http1(body, connection, silence, sent))),
+                Ok(response) => Ok(response.map(|body| UpstreamBody::http1(body, connection, sent))),
                 Err(failure) => Err(failed(failure)),
             }
         }
-        Link::Http2(mut lease) => match lease.exchange(request, progress.as_ref(), &mut silence).await {
-            Ok(response) => Ok(response.map(|body| UpstreamBody::http2(body, lease, silence, sent))),
-            Err(failure) => Err(failed(failure)),
-        },
+        Link::Http2(mut lease) => {
+            match lease.exchange(request, progress.as_ref(), first_byte_timeout).await {
+                Ok(response) => Ok(response.map(|body| UpstreamBody::http2(body, lease, sent))),
+                Err(failure) => Err(failed(failure)),
+            }
+        }
     }
 }
 

@@ -3,13 +3,13 @@
 use super::request::Progress;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Ends when the application was silent for `limit`, while nobody waited for the client.
+/// Ends when the application was silent for as long as it may, while nobody waited for the client.
 ///
-/// It is moved only when it goes off: many short waits cost one timer.
+/// One lives as long as its connection and is moved only when it goes off: many short waits cost one timer.
 pub(super) struct Silence {
     limit: Duration,
     since: Instant,
@@ -17,24 +17,25 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// Returns a wait that begins now.
+    /// Returns a wait of `limit` that begins now.
     pub(super) fn new(limit: Duration) -> Self {
         Silence { limit, since: Instant::now(), sleep: Box::pin(sleep(limit)) }
     }
 
-    /// Sets how long the application may keep silent from the next [`Silence::restart`] on.
-    pub(super) fn set_limit(&mut self, limit: Duration) {
+    /// Begins a wait of `limit` anew.
+    pub(super) fn begin(&mut self, limit: Duration) {
         self.limit = limit;
-    }
-
-    /// Begins the wait anew.
-    pub(super) fn restart(&mut self) {
         self.since = Instant::now();
-        let due = self.since + self.limit;
+        let due = self.since + limit;
         // Going off early costs one more look; going off late would be late.
         if self.sleep.deadline() > due {
             self.sleep.as_mut().reset(due);
         }
+    }
+
+    /// Lets go of the task that waited. The timer may still go off, for nobody.
+    pub(super) fn rest(&mut self) {
+        let _ = self.sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     }
 
     /// Is ready once the wait is over. `progress` is that of the request's body, if it has one.
@@ -44,7 +45,7 @@ impl Silence {
             let mut silent = self.since.elapsed();
             if let Some(progress) = progress {
                 if progress.awaits_client() {
-                    self.restart();
+                    self.since = Instant::now();
                 }
                 silent = silent.min(self.since.elapsed()).min(progress.still_for());
             }

@@ -172,6 +172,25 @@ async fn an_answer_may_come_while_the_request_is_still_being_sent() {
 }
 
 #[tokio::test]
+async fn a_refusal_in_the_middle_of_a_large_upload_arrives() {
+    // The node reads no more and closes: to the sender the connection breaks right behind the answer.
+    let backend = Backend::talking(|mut talk, _| async move {
+        talk.head().await?;
+        talk.send(b"HTTP/1.1 413 Content Too Large\r\nconnection: close\r\ncontent-length: 8\r\n\r\ntoo much")
+            .await
+    })
+    .await;
+    let upstream = upstream(&backend);
+    for _ in 0..30 {
+        let body = Full::new(Bytes::from(vec![b'x'; 4_000_000]));
+        let response = within(upstream.send(head(Method::POST, "/"), body, None)).await.unwrap();
+        assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(text(response).await.unwrap(), "too much");
+    }
+    assert_eq!((idle(&upstream), in_flight(&upstream)), (0, 0));
+}
+
+#[tokio::test]
 async fn expect_continue_passes_through() {
     let backend = Backend::talking(|mut talk, _| async move {
         let head = talk.head().await?;
