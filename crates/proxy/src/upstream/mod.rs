@@ -5,8 +5,9 @@
 //! - [`Upstream::run`]: what goes on beside requests: health checks, and closing connections nobody uses.
 //! - [`Upstream::view`]: every node, as it stands.
 //!
-//! HTTP/1.1 connections have no task of their own: the request that uses one polls it, so cancelling is dropping. HTTP/2 connections are shared and driven by a task each. Which node: `suimon-fleet`, behind a lock that is held
-//! for nanoseconds.
+//! HTTP/1.1 connections have no task of their own: the request that uses one polls it, so cancelling is dropping. HTTP/2
+//! connections are shared and driven by a task each. Which node: `suimon-fleet`, behind a lock that is held for
+//! nanoseconds.
 //!
 //! A request is sent again only if nothing of it was written; or if it is GET, HEAD or OPTIONS without a body, was sent on a
 //! connection used before (or there is another node to go to), and the connection broke before any of the response came. At
