@@ -2,6 +2,8 @@ package org.suimon.shop;
 
 import jakarta.servlet.Servlet;
 import java.io.IOException;
+import java.io.OutputStream;
+import java.io.PrintStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
@@ -20,6 +22,8 @@ import org.apache.tomcat.util.descriptor.web.FilterMap;
 
 /** The running shop: an embedded Tomcat with our pages in it, on loopback only. */
 final class Shop implements AutoCloseable {
+    private static final long RESTART_PAUSE_MS = 200;
+
     private final Tomcat tomcat;
     private final Path folder;
     private final Work work;
@@ -90,17 +94,29 @@ final class Shop implements AutoCloseable {
      * then lives on without hearing anybody. Such a thread's end is said aloud and both are started anew.
      */
     void serve() throws InterruptedException {
+        // A class that first fails to initialise for want of memory stays broken; these are needed to report any error.
+        new Throwable("warm-up").printStackTrace(new PrintStream(OutputStream.nullOutputStream()));
         Semaphore deaf = new Semaphore(0);
         Thread.setDefaultUncaughtExceptionHandler((thread, error) -> {
-            System.err.println("thread " + thread.getName() + " ended: " + error);
-            if (thread.getName().contains("Poller") || thread.getName().contains("Acceptor")) {
+            // First what needs no memory: this handler may be short of it as well.
+            if (thread.getName().contains("-Poller") || thread.getName().contains("-Acceptor")) {
                 deaf.release();
+            }
+            try {
+                System.err.println("thread " + thread.getName() + " ended: " + error);
+            } catch (OutOfMemoryError unsaid) {
+                // It counts, said or not.
             }
         });
         while (true) {
             deaf.acquire();
-            deaf.drainPermits();
-            restartConnector();
+            try {
+                deaf.drainPermits();
+                restartConnector();
+            } catch (OutOfMemoryError tooEarly) {
+                deaf.release();
+                Thread.sleep(RESTART_PAUSE_MS);
+            }
         }
     }
 
