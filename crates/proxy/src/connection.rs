@@ -2,7 +2,7 @@
 
 use crate::headers::Peer;
 use crate::telemetry::Telemetry;
-use crate::watch::Watch;
+use crate::watch::Watcher;
 use std::future::pending;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use tokio::sync::OwnedSemaphorePermit;
 #[derive(Debug)]
 pub(crate) struct Connection {
     peer: Peer,
-    /// The socket, where a closed one is not noticed otherwise: HTTP/1.
-    watched: Option<RawFd>,
+    /// The socket and who watches it, where a closed one is not noticed otherwise: HTTP/1.
+    watched: Option<(RawFd, Arc<Watcher>)>,
     begun: AtomicU32,
     done: AtomicU32,
     telemetry: Arc<Telemetry>,
@@ -30,7 +30,7 @@ impl Connection {
     /// Returns the connection of `peer`. `watched` is the socket of an HTTP/1 connection.
     pub(crate) fn new(
         peer: Peer,
-        watched: Option<RawFd>,
+        watched: Option<(RawFd, Arc<Watcher>)>,
         telemetry: Arc<Telemetry>,
         permit: OwnedSemaphorePermit,
     ) -> Arc<Self> {
@@ -63,15 +63,13 @@ impl Connection {
     /// Returns once the client is known to have closed the connection; the watch is armed `after` a while. Never returns
     /// where the HTTP library notices by itself.
     pub(crate) async fn closed(&self, after: Duration) {
-        let Some(socket) = self.watched else {
+        let Some((socket, watcher)) = &self.watched else {
             return pending().await;
         };
-        if !after.is_zero() {
-            tokio::time::sleep(after).await;
-        }
-        match Watch::new(socket) {
-            Ok(watch) => watch.closed().await,
-            // Out of descriptors: the library still notices most clients that leave.
+        tokio::time::sleep(after).await;
+        match watcher.watch(*socket) {
+            Ok(watch) => watch.await,
+            // Out of kernel memory: the library still notices most clients that leave.
             Err(_) => pending().await,
         }
     }

@@ -119,7 +119,7 @@ impl Acceptor {
     {
         let Acceptor { core, trusted, certificate, permits: _, draining } = self;
         let peer = Peer::new(peer.ip(), certificate.is_some(), &trusted);
-        let watched = (!is_h2).then_some(socket);
+        let watched = (!is_h2).then(|| (socket, Arc::clone(&core.watcher)));
         let connection = Connection::new(peer, watched, Arc::clone(&core.telemetry), permit);
         let timeouts = &core.timeouts;
         let patience =

@@ -27,6 +27,7 @@ use crate::routes::{Class, Table};
 use crate::telemetry::Telemetry;
 use crate::upstream::{Fault as Whose, Upstream, UpstreamBody, UpstreamError};
 use crate::validate::{Fault, validate};
+use crate::watch::Watcher;
 use http::header::{CONNECTION, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, SET_COOKIE, UPGRADE};
 use http::{Method, Request, Response, StatusCode, Version, request, response};
 use hyper::body::Incoming;
@@ -37,6 +38,10 @@ use std::time::{Duration, Instant, SystemTime};
 use std::{error, fmt};
 use suimon_gate::{Arrival, Membership, Mode, Refusal};
 use suimon_model::{Ending, KindId, SessionId};
+
+/// How long a request waits for the gate before the disconnect watch is armed for it. Far below the 20 ms in which a
+/// leaving client is to be noticed, and long enough that short waits, the most frequent ones, cost no system call.
+const WATCH_WAITING_AFTER: Duration = Duration::from_millis(5);
 
 /// What all requests share.
 #[derive(Debug)]
@@ -52,6 +57,7 @@ pub(crate) struct Core {
     pub(crate) keeper: Arc<Gatekeeper>,
     pub(crate) upstream: Upstream,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) watcher: Arc<Watcher>,
     pub(crate) telemetry: Arc<Telemetry>,
 }
 
@@ -182,8 +188,11 @@ impl Core {
                 self.telemetry.note_refusal(refusal.reason);
                 NotAdmitted::Refused(refusal, arrived.elapsed())
             }),
-            () = connection.closed(Duration::ZERO) => Err(NotAdmitted::Gone),
-            BodyFault(fault) = body.fill(prefix_bytes) => Err(NotAdmitted::BadBody(fault)),
+            () = connection.closed(WATCH_WAITING_AFTER) => Err(NotAdmitted::Gone),
+            BodyFault(fault) = body.fill(prefix_bytes) => Err(match fault {
+                Fault::BrokenBody => NotAdmitted::Gone,
+                fault => NotAdmitted::BadBody(fault),
+            }),
         };
         guard.telemetry = None;
         outcome

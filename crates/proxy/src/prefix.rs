@@ -9,11 +9,12 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::collections::VecDeque;
+use std::error::Error as _;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use std::{error, fmt};
+use std::{error, fmt, io};
 use tokio::time::{Instant, Sleep};
 
 /// A request body as it is sent on.
@@ -95,7 +96,7 @@ impl Inner {
                     }
                     return Poll::Ready(Some(Ok(piece)));
                 }
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(Some(Err(BodyFault(Fault::BadBody)))),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(BodyFault::of(&error)))),
                 Poll::Ready(None) => {
                     self.rest_ended = true;
                     return Poll::Ready(None);
@@ -110,6 +111,21 @@ impl Inner {
                 }
             }
         }
+    }
+}
+
+impl BodyFault {
+    fn of(error: &hyper::Error) -> Self {
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                let is_malformed =
+                    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData);
+                return BodyFault(if is_malformed { Fault::BadBody } else { Fault::BrokenBody });
+            }
+            cause = error.source();
+        }
+        BodyFault(Fault::BrokenBody)
     }
 }
 
@@ -159,7 +175,8 @@ impl fmt::Display for BodyFault {
         f.write_str(match self.0 {
             Fault::BodyTooLarge => "the request body is larger than is accepted",
             Fault::BodyTimeout => "the request body came too slowly",
-            _ => "the request body broke off or is malformed",
+            Fault::BrokenBody => "the request body broke off",
+            _ => "the request body is malformed",
         })
     }
 }

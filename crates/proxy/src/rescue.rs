@@ -281,7 +281,8 @@ fn describe(fault: Fault) -> (StatusCode, &'static str, &'static str, &'static s
             "Too large",
             "The request's body is larger than is accepted.",
         ),
-        Fault::BadBody => (bad, "bad_body", "Bad request", "The request's body broke off or is malformed."),
+        Fault::BadBody => (bad, "bad_body", "Bad request", "The request's body is malformed."),
+        Fault::BrokenBody => (bad, "broken_body", "Bad request", "The request's body broke off."),
         Fault::BodyTimeout => {
             (StatusCode::REQUEST_TIMEOUT, "body_timeout", "Too slow", "The request's body came too slowly.")
         }

@@ -12,6 +12,7 @@ use crate::routes::{OTHER, Table};
 use crate::telemetry::{Telemetry, View};
 use crate::tls::Certificate;
 use crate::upstream::{Upstream, UpstreamNodeView};
+use crate::watch::Watcher;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -102,6 +103,10 @@ impl Server {
             (Some(tls), Some(certificate)) => Some((listen(tls.address, backlog)?, Arc::new(certificate))),
             _ => None,
         };
+        let address = params.listen.plain.or(params.listen.tls.as_ref().map(|tls| tls.address));
+        let watcher = Watcher::new();
+        // It fails where sockets would: for want of descriptors or memory.
+        let watcher = watcher.map_err(|error| StartError::Listen(address.expect("checked above"), error))?;
         let core = Arc::new(Core {
             timeouts: params.timeouts.clone(),
             limits: params.limits.clone(),
@@ -114,6 +119,7 @@ impl Server {
             keeper,
             upstream,
             budget: Budget::new(params.limits.responses_bytes),
+            watcher: Arc::new(watcher),
             telemetry,
         });
         let permits = Arc::new(Semaphore::new(params.limits.connections));
@@ -143,6 +149,14 @@ impl Server {
         let mut background = JoinSet::new();
         let core = Arc::clone(&self.core);
         background.spawn(async move { core.keeper.tick().await });
+        let watcher = Arc::clone(&self.core.watcher);
+        background.spawn(async move {
+            if let Err(error) = watcher.run().await {
+                tracing::error!(
+                    "clients that leave while they wait may be noticed late from now on: {error}"
+                );
+            }
+        });
         let upstream = self.core.upstream.clone();
         background.spawn(async move { upstream.run(std::future::pending()).await });
 

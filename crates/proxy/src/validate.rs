@@ -33,8 +33,10 @@ pub(crate) enum Fault {
     UrlTooLong,
     /// The body is longer than is accepted.
     BodyTooLarge,
-    /// The body broke off, or is not framed as it should be.
+    /// The body is not framed as it should be.
     BadBody,
+    /// The body broke off: the client has most likely gone.
+    BrokenBody,
     /// The body came too slowly.
     BodyTimeout,
 }

@@ -1,53 +1,167 @@
 //! Notices that a client has closed its connection, whatever of its bytes nobody has read yet.
 //!
 //! The HTTP library reads on only while its buffer is empty and the request's body is finished, so pipelined bytes or an
-//! unread body hide the end of the connection from it. The kernel is asked instead, about the closing alone: a
-//! second descriptor of the socket, registered for reading (so that the kernel reports the peer's shutdown) but
-//! awaited for priority events only, which the runtime wakes for a close but not for data. That costs about
-//! 5 µs, so it is done for requests that really wait. HTTP/2 has no need of it: its streams end by themselves.
+//! unread body hide the end of the connection from it. The kernel is asked instead, about the closing alone: sockets
+//! of requests that really wait are registered with an event queue of our own, for the peer's shutdown and nothing
+//! else, so that data wakes nobody. Two system calls a watch, and no second descriptor: with thousands waiting,
+//! descriptors are what there is least of. HTTP/2 has no need of it: its streams end by themselves.
 
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// A watch over one connection.
-#[derive(Debug)]
-pub(crate) struct Watch(AsyncFd<OwnedFd>);
+/// Closings taken from the kernel at once.
+const BATCH: usize = 64;
 
-impl Watch {
-    /// Returns a watch over the socket `fd`, which must be open: it is the socket of the connection whose request's
-    /// future makes the call, and that future does not outlive its connection.
-    #[expect(
-        unsafe_code,
-        reason = "the runtime offers a second registration of one socket by descriptor only"
-    )]
-    pub(crate) fn new(fd: RawFd) -> io::Result<Self> {
-        // SAFETY: the connection owns the socket and keeps it open while it polls the request's future, which is where we
-        // are (see above).
-        let own = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()?;
-        // SAFETY: `own` is a valid descriptor that nobody else has; the `AsyncFd` owns it from here on, never gives it out,
-        // and an `OwnedFd` returns the same descriptor each time.
-        let registered = unsafe { AsyncFd::register_with_interest(own, Interest::READABLE) };
-        Ok(Watch(registered.map_err(io::Error::from)?))
+/// Watches over any number of connections.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    queue: OwnedFd,
+    slots: Mutex<Slots>,
+}
+
+/// A watch over one connection: ready once the client has closed it, or its sending half of it.
+#[derive(Debug)]
+pub(crate) struct Watch<'a> {
+    watcher: &'a Watcher,
+    socket: RawFd,
+    slot: usize,
+}
+
+/// Bounded by the connections open at once: each has one watch at most.
+#[derive(Default, Debug)]
+struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+}
+
+#[derive(Default, Debug)]
+struct Slot {
+    /// Tells an event for this watch from one for a watch that had the slot before.
+    generation: u32,
+    closed: bool,
+    waker: Option<Waker>,
+}
+
+impl Watcher {
+    /// Returns a watcher, of which [`Watcher::run`] must run for anything to be noticed.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Watcher { queue: epoll::create(CreateFlags::CLOEXEC)?, slots: Mutex::default() })
     }
 
-    /// Returns once the client has closed its connection, or its sending half of it.
-    pub(crate) async fn closed(&self) {
+    /// Returns a watch over `socket`, which must stay open as long as the watch is there.
+    pub(crate) fn watch(&self, socket: RawFd) -> io::Result<Watch<'_>> {
+        let (slot, key) = self.lock().take();
+        // Dropped where registering fails, it gives the slot back.
+        let watch = Watch { watcher: self, socket, slot };
+        let closing = EventFlags::RDHUP | EventFlags::ONESHOT;
+        epoll::add(&self.queue, borrowed(socket), EventData::new_u64(key), closing)?;
+        Ok(watch)
+    }
+
+    /// Passes on what the kernel reports. Returns only if it cannot be heard any more.
+    #[expect(unsafe_code, reason = "the runtime registers by descriptor only")]
+    pub(crate) async fn run(&self) -> io::Result<()> {
+        // SAFETY: the descriptor is open, is ours alone, and stays the same for as long as `self` is borrowed, which is longer
+        // than the registration lives.
+        let registered = unsafe { AsyncFd::register_with_interest(self.queue.as_fd(), Interest::READABLE) };
+        let queue = registered.map_err(io::Error::from)?;
         loop {
-            match self.0.ready(Interest::PRIORITY).await {
-                Ok(guard) if guard.ready().is_read_closed() => return,
-                Ok(mut guard) => guard.clear_ready(),
-                Err(_) => return,
+            let mut ready = queue.readable().await?;
+            if self.pass_on()? {
+                ready.clear_ready();
             }
         }
     }
+
+    /// Wakes whose clients have closed. Returns whether that were all there are for now.
+    fn pass_on(&self) -> io::Result<bool> {
+        let nothing = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
+        let mut events = [nothing; BATCH];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let count = epoll::wait(&self.queue, events.as_mut_slice(), Some(&at_once))?;
+        for event in &events[..count] {
+            let waker = self.lock().close(event.data.u64());
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+        Ok(count < BATCH)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Future for Watch<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut slots = self.watcher.lock();
+        let slot = &mut slots.slots[self.slot];
+        if slot.closed {
+            return Poll::Ready(());
+        }
+        match &mut slot.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        // Not registered if that was what failed.
+        let _ = epoll::delete(&self.watcher.queue, borrowed(self.socket));
+        self.watcher.lock().give_back(self.slot);
+    }
+}
+
+impl Slots {
+    /// Returns a slot and the key its events carry.
+    fn take(&mut self) -> (usize, u64) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() - 1
+        });
+        (index, u64::from(self.slots[index].generation) << 32 | index as u64)
+    }
+
+    fn close(&mut self, key: u64) -> Option<Waker> {
+        let (generation, index) = ((key >> 32) as u32, (key & u64::from(u32::MAX)) as usize);
+        let slot = self.slots.get_mut(index).filter(|slot| slot.generation == generation)?;
+        slot.closed = true;
+        slot.waker.take()
+    }
+
+    fn give_back(&mut self, index: usize) {
+        let generation = self.slots[index].generation.wrapping_add(1);
+        self.slots[index] = Slot { generation, ..Slot::default() };
+        self.free.push(index);
+    }
+}
+
+/// Returns the socket for the length of one system call.
+#[expect(unsafe_code, reason = "sockets live inside the HTTP library, which lends only their numbers")]
+fn borrowed<'a>(socket: RawFd) -> BorrowedFd<'a> {
+    // SAFETY: the connection owns the socket and keeps it open while it polls, or drops, the future of its request, which is
+    // where all watches are made, kept and dropped.
+    unsafe { BorrowedFd::borrow_raw(socket) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
+    use std::sync::Arc;
     use std::time::Duration;
     use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream};
@@ -58,14 +172,50 @@ mod tests {
         (client, listener.accept().await.unwrap().0)
     }
 
+    fn watcher() -> Arc<Watcher> {
+        let watcher = Arc::new(Watcher::new().unwrap());
+        let run = Arc::clone(&watcher);
+        tokio::spawn(async move { run.run().await });
+        watcher
+    }
+
+    async fn soon(watch: Watch<'_>) {
+        tokio::time::timeout(Duration::from_secs(5), watch).await.unwrap();
+    }
+
     #[tokio::test]
     async fn a_close_is_seen_behind_unread_bytes_and_bytes_alone_are_not() {
+        let watcher = watcher();
         let (mut client, server) = pair().await;
-        let watch = Watch::new(server.as_raw_fd()).unwrap();
+        let mut watch = watcher.watch(server.as_raw_fd()).unwrap();
         client.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
-        let early = tokio::time::timeout(Duration::from_millis(50), watch.closed()).await;
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut watch).await;
         assert!(early.is_err(), "data alone is no close");
         drop(client);
-        tokio::time::timeout(Duration::from_secs(5), watch.closed()).await.unwrap();
+        soon(watch).await;
+    }
+
+    #[tokio::test]
+    async fn a_close_before_the_watch_is_seen_and_watches_follow_one_another() {
+        let watcher = watcher();
+        let (client, server) = pair().await;
+        for _ in 0..3 {
+            drop(watcher.watch(server.as_raw_fd()).unwrap());
+        }
+        drop(client);
+        for _ in 0..3 {
+            soon(watcher.watch(server.as_raw_fd()).unwrap()).await;
+        }
+        assert_eq!(watcher.lock().slots.len(), 1);
+    }
+
+    #[test]
+    fn an_event_for_a_watch_that_has_gone_wakes_nobody() {
+        let mut slots = Slots::default();
+        let (index, stale) = slots.take();
+        slots.give_back(index);
+        let (index, _) = slots.take();
+        slots.close(stale);
+        assert!(!slots.slots[index].closed);
     }
 }
