@@ -82,13 +82,20 @@ impl Shop<'_> {
         ))
     }
 
-    /// Starts it on a free port.
+    /// Starts it on a free port and waits until it listens.
     pub(crate) fn open(&self) -> Result<OpenShop> {
-        self.open_at(0)
+        let mut process = self.start(0)?;
+        let what = "line with its address and one with the work of its pages";
+        let (address, work) = process.wait_for(what, START_PATIENCE, |shop| {
+            let said = shop.said();
+            let work = self.work.or_else(|| work_told(&(said.clone() + &shop.complained())));
+            listening_address(&said).zip(work)
+        })?;
+        Ok(OpenShop { process, address, work })
     }
 
-    /// Starts it on `port` and waits until it listens.
-    pub(crate) fn open_at(&self, port: u16) -> Result<OpenShop> {
+    /// Starts it on `port`, without waiting.
+    pub(crate) fn start(&self, port: u16) -> Result<Running> {
         let program = match self.kind {
             ShopKind::Tomcat => Program::new("shop", "java", self.core)
                 .args(["-XX:+UseSerialGC".to_string(), format!("-Xms{}m", self.options.heap_mb)])
@@ -105,14 +112,7 @@ impl Shop<'_> {
                 .args(["--light-work".to_string(), work.light.to_string()])
                 .args(["--search-repeats".to_string(), work.search.to_string()]);
         }
-        let mut process = program.start(self.logs)?;
-        let what = "line with its address and one with the work of its pages";
-        let (address, work) = process.wait_for(what, START_PATIENCE, |shop| {
-            let said = shop.said();
-            let work = self.work.or_else(|| work_told(&(said.clone() + &shop.complained())));
-            listening_address(&said).zip(work)
-        })?;
-        Ok(OpenShop { process, address, work })
+        program.start(self.logs)
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod apps;
 mod bound;
+mod claims;
 mod clock;
 mod common;
 mod cpu;
@@ -21,14 +22,20 @@ mod crowd;
 mod data;
 mod figures;
 mod gateways;
+mod histograms;
 mod http;
 mod journey;
+mod kill_and_restart;
 mod machine;
 mod observe;
 mod overload;
 mod processes;
+mod proxy_cost;
+mod statistics;
 mod table;
 mod trouble;
+mod under_capacity;
+mod waiting_memory;
 
 use std::process::ExitCode;
 
@@ -57,11 +64,29 @@ struct Cli {
 enum Experiment {
     #[command(name = "sessions-under-overload")]
     Overload(overload::Options),
+    #[command(name = "under-capacity")]
+    UnderCapacity(under_capacity::Options),
+    #[command(name = "proxy-cost")]
+    ProxyCost(proxy_cost::Options),
+    #[command(name = "waiting-memory")]
+    WaitingMemory(waiting_memory::Options),
+    #[command(name = "kill-and-restart")]
+    KillAndRestart(kill_and_restart::Options),
+    #[command(name = "proxy-cost-backend", hide = true)]
+    Backend(proxy_cost::BackendOptions),
+    #[command(name = "proxy-cost-load", hide = true)]
+    Load(proxy_cost::LoadOptions),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().experiment {
         Experiment::Overload(options) => overload::run(options),
+        Experiment::UnderCapacity(options) => under_capacity::run(options),
+        Experiment::ProxyCost(options) => proxy_cost::run(options),
+        Experiment::Backend(options) => proxy_cost::run_backend(&options),
+        Experiment::Load(options) => proxy_cost::run_load(&options),
+        Experiment::WaitingMemory(options) => waiting_memory::run(options),
+        Experiment::KillAndRestart(options) => kill_and_restart::run(options),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

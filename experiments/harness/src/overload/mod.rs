@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::apps::{OpenShop, Shop, ShopKind, ShopOptions, Work};
 use crate::bound::{self, Bound};
+use crate::claims;
 use crate::clock::Clock;
 use crate::common::{Common, CommonOptions};
 use crate::crowd::Crowd;
@@ -184,8 +185,8 @@ fn conclude(common: &Common, data: &Data) -> Result<bool> {
     print!("{}", report::tables(data));
     figure::draw(data, &common.out.join("figure.svg"))?;
     let claims = verdict::claims(data);
-    print!("{}", verdict::text(&claims));
-    Ok(claims.iter().all(|claim| claim.holds))
+    print!("{}", claims::text(&claims));
+    Ok(claims::all_hold(&claims))
 }
 
 /// A run under way.

@@ -2,6 +2,7 @@
 
 use super::Data;
 use super::plan::Method;
+use crate::claims::Claim;
 
 /// Suimon completes at least this share of the bound.
 const SHARE_MIN: f64 = 0.85;
@@ -11,17 +12,10 @@ const SIZES: [u32; 3] = [100, 200, 400];
 const LARGEST: u32 = 400;
 const COLLAPSED_MAX: f64 = 0.3;
 
-/// One sentence that was to hold.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Claim {
-    pub(super) sentence: String,
-    pub(super) holds: bool,
-}
-
 /// Returns all claims; one whose cells were not measured does not hold.
 pub(super) fn claims(data: &Data) -> Vec<Claim> {
     let mut claims = Vec::new();
-    let mut claim = |sentence: String, holds| claims.push(Claim { sentence, holds });
+    let mut claim = |sentence: String, holds| claims.push(Claim::new(sentence, holds));
     for users in SIZES {
         let (share, failures) = figures(data, Method::Suimon, users);
         claim(
@@ -48,14 +42,6 @@ pub(super) fn claims(data: &Data) -> Vec<Claim> {
         );
     }
     claims
-}
-
-/// Returns the claims as lines.
-pub(super) fn text(claims: &[Claim]) -> String {
-    let line = |claim: &Claim| {
-        format!("  {} {}\n", if claim.holds { "holds:    " } else { "DOES NOT: " }, claim.sentence)
-    };
-    format!("\nWhat was to hold\n{}", claims.iter().map(line).collect::<String>())
 }
 
 /// Sustained: as much as was claimed for Suimon, and nobody lost inside a session.

@@ -1,0 +1,497 @@
+//! `kill-and-restart`: the application dies under load and comes back.
+//!
+//! Beside the crowd there are witnesses: visitors whose sessions began before the crash and who go on asking, all through
+//! it, and write down every answer with its reason.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use suimon_admin::State;
+use suimon_chart::{Axis, Hue, Plot, Series, Span};
+use suimon_crowd::Report;
+
+use crate::apps::{Shop, ShopKind, ShopOptions};
+use crate::claims::{self, Claim};
+use crate::common::{Common, CommonOptions};
+use crate::crowd::Crowd;
+use crate::data;
+use crate::figures::{self, Panel};
+use crate::gateways::{Gateway, start_suimon};
+use crate::http::Visitor;
+use crate::journey::{Arrivals, Journey};
+use crate::machine::Machine;
+use crate::processes::{Running, listening_address};
+use crate::table::table;
+use crate::trouble::{Result, Trouble, While, failed};
+
+const NAME: &str = "kill-and-restart";
+/// Visitors whose sessions began before the crash.
+const WITNESSES: usize = 6;
+/// From one answer of a witness to the next question.
+const WITNESS_PAUSE: Duration = Duration::from_millis(500);
+/// From one look at the gateway to the next.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long slots may take to be given back once the crowd has gone.
+const DRAIN_MAX: Duration = Duration::from_secs(20);
+/// A gateway's word for a refusal, in `Proxy-Status`.
+const DENIED: &str = "http_request_denied";
+
+/// What becomes of the visitors when the application is killed under load and comes back?
+///
+/// A crowd at a shop behind Suimon; after a while `kill -9`, and after a pause a start on the same port. It holds if no begun
+/// session is refused by Suimon (502 and 504 while the application is dead are honest), every question is answered within
+/// the visitors' patience, sessions are completed again afterwards, and no slot is left taken once the crowd has gone.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  ./experiments/run kill-and-restart                      the bundled shop, about a minute
+  ./experiments/run kill-and-restart --shop tomcat        the Tomcat shop")]
+pub(crate) struct Options {
+    #[command(flatten)]
+    common: CommonOptions,
+    #[command(flatten)]
+    shop_options: ShopOptions,
+    /// Which application.
+    #[arg(long, value_enum, default_value_t = ShopKind::Bundled)]
+    shop: ShopKind,
+    /// Users at once.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    users: u32,
+    /// From the crowd's start to the kill, seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 15)]
+    kill_at: u64,
+    /// From the kill to the new start, seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3)]
+    dead_for: u64,
+    /// From the new start to the crowd's end, seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    then: u64,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Data {
+    experiment: String,
+    machine: Machine,
+    shop: ShopKind,
+    users: u32,
+    seed: u64,
+    /// Seconds since the crowd's start.
+    killed_at_s: f64,
+    started_again_at_s: f64,
+    listening_again_at_s: f64,
+    /// What the crowd saw, the dead time included.
+    crowd: Report,
+    timeline: Vec<Look>,
+    witnesses: Vec<Testimony>,
+    /// Refusals of the gateway by reason, and how many of all of them were newcomers'.
+    refusals: Vec<(String, u64)>,
+    newcomers_refused: u64,
+    /// From the crowd's end until no request was in the application and nobody waited, seconds; absent: never.
+    drained_after_s: Option<f64>,
+    claims: Vec<Claim>,
+}
+
+/// The gateway at one moment.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Look {
+    at_s: f64,
+    waiting: usize,
+    in_flight: usize,
+    refused: u64,
+    upstream_errors: u64,
+    gone_while_waiting: u64,
+    node: String,
+}
+
+/// One answer to one witness.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Testimony {
+    witness: usize,
+    asked_at_s: f64,
+    took_s: f64,
+    /// Absent: no answer.
+    status: Option<u16>,
+    /// `Proxy-Status`, where the gateway answered itself; or why there was no answer.
+    reason: Option<String>,
+}
+
+/// Runs it, and returns whether what was to hold holds.
+pub(crate) fn run(mut options: Options) -> Result<bool> {
+    if options.common.quick {
+        (options.users, options.kill_at, options.then) = (options.users.min(40), 5, 10);
+    }
+    let common = options.common.prepare(NAME)?;
+    let data = measure(&common, &options)?;
+    data::save(&common.out.join("data/result.json"), &data)?;
+    draw(&common, &data)?;
+    print!("{}{}", tables(&data), claims::text(&data.claims));
+    Ok(claims::all_hold(&data.claims))
+}
+
+fn measure(common: &Common, options: &Options) -> Result<Data> {
+    let scale = options.shop_options.scale;
+    let mut shop = Shop {
+        kind: options.shop,
+        options: &options.shop_options,
+        suimon: &common.suimon,
+        core: common.app_core,
+        logs: &common.scratch,
+        work: None,
+    };
+    eprintln!("opening the shop");
+    let opened = shop.open()?;
+    // The second time it need not find out again how much work a page is.
+    shop.work = Some(opened.work);
+    let address = opened.address;
+    let gateway = start_suimon(common, &common.scratch, address, None, common.load_core)?;
+    let arrivals = Arrivals::Closed { users: options.users, sessions_each: None };
+    let journey = Journey { seed: common.seed, arrivals, scale, thinks: true };
+    let seconds = options.kill_at + options.dead_for + options.then;
+    let crowd = Crowd {
+        suimon: &common.suimon,
+        name: "crowd",
+        folder: &common.scratch,
+        core: common.load_core,
+        journey: &journey,
+        to: gateway.address,
+        warmup: Duration::ZERO,
+        measure: Some(Duration::from_secs(seconds)),
+    };
+    eprintln!("{} users for {seconds} s; the shop is killed after {} s", options.users, options.kill_at);
+    let patience = Duration::from_secs_f64(journey.patience_s());
+    let witnesses = Witnesses::begin(gateway.address, patience)?;
+    let playing = crowd.start()?;
+    let mut scene = Scene::new(options, &shop, address, opened.process, &gateway);
+    let crowd = playing.finish(|at| scene.look(at))?;
+    let gone = Instant::now();
+    let witnesses = witnesses.end(&scene)?;
+    let drained_after_s = drained(&gateway, gone);
+    let end = gateway.state().ok_or("it does not tell its state").trouble("the gateway")?;
+    let (killed, started, listening) = scene.times()?;
+    let mut data = Data {
+        experiment: NAME.to_string(),
+        machine: common.machine.clone(),
+        shop: options.shop,
+        users: options.users,
+        seed: common.seed,
+        killed_at_s: killed,
+        started_again_at_s: started,
+        listening_again_at_s: listening,
+        crowd,
+        timeline: scene.timeline,
+        witnesses,
+        refusals: end.refusals.iter().map(|reason| (reason.reason.clone(), reason.count)).collect(),
+        newcomers_refused: end.kinds.iter().map(|kind| kind.refused).sum(),
+        drained_after_s,
+        claims: Vec::new(),
+    };
+    data.claims = judge(&data, patience);
+    Ok(data)
+}
+
+/// What happens to the shop while the crowd plays, and what is seen of it.
+struct Scene<'a> {
+    options: &'a Options,
+    shop: &'a Shop<'a>,
+    address: SocketAddr,
+    process: Option<Running>,
+    gateway: &'a Gateway,
+    began: Instant,
+    killed: Option<Duration>,
+    started: Option<Duration>,
+    listening: Option<Duration>,
+    looked: Option<Duration>,
+    timeline: Vec<Look>,
+}
+
+impl<'a> Scene<'a> {
+    fn new(
+        options: &'a Options,
+        shop: &'a Shop<'a>,
+        address: SocketAddr,
+        process: Running,
+        gateway: &'a Gateway,
+    ) -> Self {
+        Scene {
+            options,
+            shop,
+            address,
+            process: Some(process),
+            gateway,
+            began: Instant::now(),
+            killed: None,
+            started: None,
+            listening: None,
+            looked: None,
+            timeline: Vec::new(),
+        }
+    }
+
+    /// Is called every tenth of a second with the time since the crowd's start.
+    fn look(&mut self, at: Duration) -> Result<()> {
+        if self.killed.is_none() && at >= Duration::from_secs(self.options.kill_at) {
+            self.process.take().map(Running::kill);
+            self.killed = Some(at);
+            eprintln!("{:5.1} s: the shop is killed", at.as_secs_f64());
+        }
+        let dead_for = Duration::from_secs(self.options.dead_for);
+        if self.started.is_none() && self.killed.is_some_and(|killed| at >= killed + dead_for) {
+            self.process = Some(self.shop.start(self.address.port())?);
+            self.started = Some(at);
+            eprintln!("{:5.1} s: the shop is started again", at.as_secs_f64());
+        }
+        if self.listening.is_none()
+            && self.started.is_some()
+            && let Some(process) = &mut self.process
+        {
+            process.must_run()?;
+            if listening_address(&process.said()).is_some() {
+                self.listening = Some(at);
+                eprintln!("{:5.1} s: the shop listens again", at.as_secs_f64());
+            }
+        }
+        if self.looked.is_some_and(|looked| at < looked + LOOK_EVERY) {
+            return Ok(());
+        }
+        self.looked = Some(at);
+        if let Some(state) = self.gateway.state() {
+            self.timeline.push(Look::of(&state, at));
+        }
+        Ok(())
+    }
+
+    fn times(&self) -> Result<(f64, f64, f64)> {
+        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+        match (seconds(self.killed), seconds(self.started), seconds(self.listening)) {
+            (Some(killed), Some(started), Some(listening)) => Ok((killed, started, listening)),
+            _ => {
+                failed("the shop did not listen again before the crowd ended: give it more time with --then")
+            }
+        }
+    }
+}
+
+impl Look {
+    fn of(state: &State, at: Duration) -> Look {
+        Look {
+            at_s: at.as_secs_f64(),
+            waiting: state.totals.waiting,
+            in_flight: state.totals.in_flight,
+            refused: state.refusals.iter().map(|reason| reason.count).sum(),
+            upstream_errors: state.totals.upstream_errors,
+            gone_while_waiting: state.totals.gone_while_waiting,
+            node: state.nodes.first().map(|node| node.status.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Visitors who began before the crash and go on asking.
+struct Witnesses {
+    began: Instant,
+    over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Vec<Testimony>>>,
+}
+
+impl Witnesses {
+    /// Logs all of them in, then lets them ask.
+    fn begin(gateway: SocketAddr, patience: Duration) -> Result<Self> {
+        let (began, over) = (Instant::now(), Arc::new(AtomicBool::new(false)));
+        let mut threads = Vec::new();
+        for witness in 0..WITNESSES {
+            let mut visitor = Visitor::new(gateway, patience);
+            let answer = visitor.ask("/login", Some(&format!("user=witness{witness}&password=secret")))?;
+            if answer.status != 200 || visitor.cookie_names().next().is_none() {
+                return failed(format!("witness {witness} cannot log in: status {}", answer.status));
+            }
+            let over = Arc::clone(&over);
+            threads.push(thread::spawn(move || testify(witness, visitor, began, &over)));
+        }
+        Ok(Witnesses { began, over, threads })
+    }
+
+    /// Ends them and returns all testimonies, with times since the crowd's start.
+    fn end(self, scene: &Scene<'_>) -> Result<Vec<Testimony>> {
+        self.over.store(true, Ordering::Relaxed);
+        let before = scene.began.duration_since(self.began).as_secs_f64();
+        let mut all = Vec::new();
+        for thread in self.threads {
+            let joined = thread.join().map_err(|_| Trouble::Failed("a witness panicked".to_string()));
+            all.extend(
+                joined?.into_iter().map(|said| Testimony { asked_at_s: said.asked_at_s - before, ..said }),
+            );
+        }
+        all.sort_by(|a, b| a.asked_at_s.total_cmp(&b.asked_at_s));
+        Ok(all)
+    }
+}
+
+fn testify(witness: usize, mut visitor: Visitor, began: Instant, over: &AtomicBool) -> Vec<Testimony> {
+    let mut said = Vec::new();
+    let mut logged_in = true;
+    while !over.load(Ordering::Relaxed) {
+        let asked = Instant::now();
+        let form = format!("user=witness{witness}&password=secret");
+        // A shop that was started anew has forgotten its visitors; who is asked to log in does.
+        let (path, form) = if logged_in { ("/browse?page=1", None) } else { ("/login", Some(form.as_str())) };
+        let answer = visitor.ask(path, form);
+        let (status, reason) = match &answer {
+            Ok(answer) => (Some(answer.status), answer.header("proxy-status").map(str::to_string)),
+            Err(trouble) => (None, Some(trouble.to_string())),
+        };
+        match status {
+            Some(403) => logged_in = false,
+            Some(200) => logged_in = true,
+            _ => {}
+        }
+        said.push(Testimony {
+            witness,
+            asked_at_s: asked.duration_since(began).as_secs_f64(),
+            took_s: asked.elapsed().as_secs_f64(),
+            status,
+            reason,
+        });
+        thread::sleep(WITNESS_PAUSE);
+    }
+    said
+}
+
+/// Waits until nothing is in flight and nobody waits, and returns when that was, counted from `since`.
+fn drained(gateway: &Gateway, since: Instant) -> Option<f64> {
+    while since.elapsed() < DRAIN_MAX {
+        let state = gateway.state()?;
+        let at_nodes: u32 = state.nodes.iter().map(|node| node.in_flight).sum();
+        if state.totals.in_flight == 0 && state.totals.waiting == 0 && at_nodes == 0 {
+            return Some(since.elapsed().as_secs_f64());
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    None
+}
+
+fn judge(data: &Data, patience: Duration) -> Vec<Claim> {
+    let denied = data.witnesses.iter().filter(|said| is_denial(said)).count();
+    let silent = data.witnesses.iter().filter(|said| said.status.is_none()).count();
+    let refused: u64 = data.refusals.iter().map(|(_, count)| count).sum();
+    let members_refused = refused.saturating_sub(data.newcomers_refused);
+    let timed_out = data.crowd.failures_by_kind.iter().filter(|(kind, _)| kind.contains("time"));
+    let timed_out: u64 = timed_out.map(|(_, count)| count).sum();
+    let rate = |from: f64, to: f64| {
+        let seconds = data.crowd.series.iter().filter(|second| (from..to).contains(&(second.at_s as f64)));
+        seconds.map(|second| f64::from(second.completed)).sum::<f64>() / (to - from).max(1.0)
+    };
+    let before = rate(5.0_f64.min(data.killed_at_s), data.killed_at_s);
+    // A session takes some seconds of thinking before the first can be done.
+    let after = rate(data.listening_again_at_s + 5.0, data.crowd.duration_s);
+    vec![
+        Claim::new(
+            format!(
+                "no begun session was refused by Suimon: {members_refused} of {refused} refusals; {denied} of {} answers to witnesses",
+                data.witnesses.len()
+            ),
+            denied == 0 && members_refused == 0,
+        ),
+        Claim::new(
+            format!(
+                "every question of a witness was answered within {} s: {silent} were not",
+                patience.as_secs()
+            ),
+            silent == 0,
+        ),
+        Claim::new(format!("no visitor waited in vain: {timed_out} time-outs in the crowd"), timed_out == 0),
+        Claim::new(
+            format!(
+                "sessions are completed again, at half the rate at least: {before:.1} per s before, {after:.1} after"
+            ),
+            after > 0.0 && after >= before / 2.0,
+        ),
+        Claim::new(
+            match data.drained_after_s {
+                Some(seconds) => {
+                    format!("no slot is left taken: none {seconds:.1} s after the crowd had gone")
+                }
+                None => format!(
+                    "no slot is left taken: some were {} s after the crowd had gone",
+                    DRAIN_MAX.as_secs()
+                ),
+            },
+            data.drained_after_s.is_some(),
+        ),
+    ]
+}
+
+fn is_denial(said: &Testimony) -> bool {
+    said.reason.as_ref().is_some_and(|reason| reason.contains(DENIED))
+}
+
+fn tables(data: &Data) -> String {
+    let phases = [
+        ("before the kill", f64::NEG_INFINITY, data.killed_at_s),
+        ("while it was dead", data.killed_at_s, data.listening_again_at_s),
+        ("afterwards", data.listening_again_at_s, f64::INFINITY),
+    ];
+    let row = |(name, from, to): (&str, f64, f64)| {
+        let inside: Vec<&Testimony> =
+            data.witnesses.iter().filter(|said| (from..to).contains(&said.asked_at_s)).collect();
+        let count =
+            |holds: &dyn Fn(&Testimony) -> bool| inside.iter().filter(|said| holds(said)).count().to_string();
+        let longest = inside.iter().map(|said| said.took_s).fold(0.0, f64::max);
+        vec![
+            name.to_string(),
+            inside.len().to_string(),
+            count(&|said| said.status == Some(200)),
+            count(&|said| said.status == Some(403)),
+            count(&|said| matches!(said.status, Some(502..=504)) && !is_denial(said)),
+            count(&is_denial),
+            count(&|said| said.status.is_none()),
+            format!("{longest:.1} s"),
+        ]
+    };
+    let headings = ["asked", "answers", "200", "403", "502-504", "refused", "none", "longest"];
+    let rows: Vec<Vec<String>> = phases.into_iter().map(row).collect();
+    let kinds: Vec<String> =
+        data.crowd.failures_by_kind.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+    format!(
+        "\nKilled at {:.1} s, started at {:.1} s, listening at {:.1} s\n\nAnswers to {WITNESSES} witnesses\n{}\n  \
+         the crowd: {} sessions completed; failures: {}\n",
+        data.killed_at_s,
+        data.started_again_at_s,
+        data.listening_again_at_s,
+        table(&headings, &rows),
+        data.crowd.sessions_completed,
+        if kinds.is_empty() { "none".to_string() } else { kinds.join(", ") }
+    )
+}
+
+fn draw(common: &Common, data: &Data) -> Result<()> {
+    let dead = || Span::new(data.killed_at_s, data.listening_again_at_s, "dead");
+    let completed =
+        data.crowd.series.iter().map(|second| (second.at_s as f64, f64::from(second.completed))).collect();
+    let sessions = Plot::new("Sessions completed")
+        .x(Axis::new("seconds"))
+        .y(Axis::new("sessions per second").from(0.0))
+        .span(dead())
+        .series(Series::steps("completed", Hue::Blue, completed))
+        .describe("Sessions per second before, during and after the application's death.");
+    let points =
+        |value: fn(&Look) -> f64| data.timeline.iter().map(|look| (look.at_s, value(look))).collect();
+    let held = Plot::new("Requests held by the gateway")
+        .x(Axis::new("seconds"))
+        .y(Axis::new("requests").from(0.0))
+        .span(dead())
+        .series(Series::line("waiting", Hue::Amber, points(|look| look.waiting as f64)))
+        .series(Series::line("in the application", Hue::Blue, points(|look| look.in_flight as f64)))
+        .describe("Requests waiting and in the application before, during and after its death.");
+    let path = common.out.join("figure.svg");
+    figures::write(&path, &[Panel::Lines(sessions, 280.0), Panel::Lines(held, 280.0)])?;
+    // What the gateway said beside its state is of use when something does not hold.
+    let log = common.scratch.join("gateway.err");
+    if let Ok(text) = fs::read_to_string(&log) {
+        eprintln!("the gateway wrote {} lines to {}", text.lines().count(), log.display());
+    }
+    Ok(())
+}

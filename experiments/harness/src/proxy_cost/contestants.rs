@@ -1,0 +1,156 @@
+//! The proxies that are compared, all set up for the same work.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::common::Common;
+use crate::gateways::{Gateway, find, start_haproxy, start_suimon};
+use crate::processes::{Program, free_address};
+use crate::trouble::{Result, While};
+
+/// How long nginx may take to listen.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A proxy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Contestant {
+    Nginx,
+    Haproxy,
+    /// Without configuration.
+    Suimon,
+    /// With both gates off.
+    SuimonUngated,
+}
+
+impl Contestant {
+    pub(super) const ALL: [Contestant; 4] =
+        [Contestant::Nginx, Contestant::Haproxy, Contestant::Suimon, Contestant::SuimonUngated];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Contestant::Nginx => "nginx",
+            Contestant::Haproxy => "haproxy",
+            Contestant::Suimon => "suimon",
+            Contestant::SuimonUngated => "suimon, ungated",
+        }
+    }
+
+    /// Starts it in front of the backend, on the application's core.
+    pub(super) fn start(self, common: &Common, backend: SocketAddr) -> Result<Gateway> {
+        let folder = common.scratch.join(self.name());
+        fs::create_dir_all(&folder).trouble(folder.display())?;
+        let core = common.app_core;
+        match self {
+            Contestant::Haproxy => start_haproxy(&folder, core, |listen| haproxy(listen, backend)),
+            Contestant::Suimon => start_suimon(common, &folder, backend, None, core),
+            Contestant::SuimonUngated => start_suimon(common, &folder, backend, Some(UNGATED), core),
+            Contestant::Nginx => {
+                let program = find("nginx")?;
+                let listen = free_address()?;
+                let path = folder.join("nginx.conf");
+                fs::write(&path, nginx(listen, backend)).trouble(path.display())?;
+                let mut process = Program::new("nginx", program, core)
+                    .args(["-p", &folder.to_string_lossy(), "-e", "stderr", "-c"])
+                    .arg(fs::canonicalize(&path).trouble(path.display())?.display())
+                    .start(&folder)?;
+                process.wait_for_listener(listen, START_PATIENCE)?;
+                Ok(Gateway { process: Some(process), address: listen, admin: None })
+            }
+        }
+    }
+}
+
+/// Returns the peers' versions, as they tell them.
+pub(super) fn versions() -> Vec<String> {
+    let said = |name: &str| {
+        let output = Command::new(find(name).ok()?).arg("-v").output().ok()?;
+        let text =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let number = text.split(|c: char| c.is_whitespace() || c == '/' || c == '-');
+        let number =
+            number.filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).find(|w| w.contains('.'))?;
+        Some(format!("{name} {number}"))
+    };
+    ["nginx", "haproxy"].into_iter().filter_map(said).collect()
+}
+
+const UNGATED: &str = "[gate]\nsession_law = \"open\"\n\n[discovery]\nmode = \"off\"\n";
+
+fn haproxy(listen: SocketAddr, backend: SocketAddr) -> String {
+    format!(
+        "global
+    maxconn 9000
+    nbthread 1
+
+defaults
+    mode http
+    timeout connect 3s
+    timeout client 75s
+    timeout server 60s
+    option forwardfor
+
+frontend visitors
+    bind {listen}
+    http-request set-header X-Forwarded-Proto http
+    http-request set-header X-Forwarded-Host %[req.hdr(host)]
+    default_backend shop
+
+backend shop
+    http-reuse always
+    server shop {backend}
+"
+    )
+}
+
+/// Everything it might write goes into its folder; one process, no log of requests.
+fn nginx(listen: SocketAddr, backend: SocketAddr) -> String {
+    format!(
+        "daemon off;
+master_process off;
+worker_processes 1;
+pid nginx.pid;
+error_log stderr;
+events {{ worker_connections 9000; }}
+http {{
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    keepalive_requests 1000000;
+    upstream shop {{ server {backend}; keepalive 1024; keepalive_requests 1000000; }}
+    server {{
+        listen {listen};
+        location / {{
+            proxy_pass http://shop;
+            proxy_http_version 1.1;
+            proxy_set_header Connection \"\";
+            proxy_set_header Host $http_host;
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            proxy_set_header X-Forwarded-Proto $scheme;
+            proxy_set_header X-Forwarded-Host $http_host;
+        }}
+    }}
+}}
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_without_gates_are_ones_suimon_understands() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gateway.toml");
+        fs::write(&path, UNGATED).unwrap();
+        suimon_settings::Settings::load(&path).unwrap_or_else(|faults| panic!("{faults}"));
+    }
+}

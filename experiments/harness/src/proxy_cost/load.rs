@@ -1,0 +1,172 @@
+//! The load: connections that ask, read the whole answer, and ask again.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+
+use super::backend::BODY_BYTES;
+use crate::statistics::quantile;
+use crate::trouble::{Result, While};
+
+/// The longest answer.
+const ANSWER_BYTES_MAX: usize = 16 << 10;
+/// The most headers of an answer.
+const HEADERS_MAX: usize = 64;
+
+/// The load of proxy-cost.
+#[derive(Args, Debug)]
+pub(crate) struct LoadOptions {
+    #[arg(long)]
+    to: SocketAddr,
+    #[arg(long)]
+    seconds: f64,
+    #[arg(long)]
+    connections: u32,
+    #[arg(long)]
+    strangers: bool,
+}
+
+/// What came of it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Load {
+    /// Answers with status 200 and the whole body.
+    pub(super) requests: u64,
+    /// Other answers, and connections that broke.
+    pub(super) errors: u64,
+    pub(super) seconds: f64,
+    pub(super) latency_p50_us: f64,
+    pub(super) latency_p99_us: f64,
+}
+
+impl Load {
+    pub(super) fn requests_per_s(&self) -> f64 {
+        self.requests as f64 / self.seconds
+    }
+}
+
+/// Counts as it goes.
+#[derive(Default)]
+struct Counts {
+    errors: u64,
+    latencies_us: Vec<f64>,
+}
+
+/// Puts the address under load and prints what came of it, as one line of JSON.
+pub(crate) fn run(options: &LoadOptions) -> Result<bool> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().trouble("the runtime")?;
+    let local = LocalSet::new();
+    let counts = Rc::new(RefCell::new(Counts::default()));
+    let began = Instant::now();
+    let until = began + Duration::from_secs_f64(options.seconds);
+    local.block_on(&runtime, async {
+        let asking: Vec<_> = (0..options.connections)
+            .map(|number| {
+                let request = request(options, number);
+                tokio::task::spawn_local(keep_asking(options.to, request, until, Rc::clone(&counts)))
+            })
+            .collect();
+        for task in asking {
+            task.await.trouble("a connection of the load")?;
+        }
+        Ok(())
+    })?;
+    let counts = counts.borrow();
+    let load = Load {
+        requests: counts.latencies_us.len() as u64,
+        errors: counts.errors,
+        seconds: began.elapsed().as_secs_f64(),
+        latency_p50_us: quantile(&counts.latencies_us, 0.5),
+        latency_p99_us: quantile(&counts.latencies_us, 0.99),
+    };
+    println!("{}", serde_json::to_string(&load).trouble("the counts")?);
+    Ok(true)
+}
+
+fn request(options: &LoadOptions, number: u32) -> Vec<u8> {
+    let cookie =
+        if options.strangers { String::new() } else { format!("Cookie: JSESSIONID={number:032X}\r\n") };
+    format!("GET /page HTTP/1.1\r\nHost: {}\r\nUser-Agent: load\r\nAccept: */*\r\n{cookie}\r\n", options.to)
+        .into_bytes()
+}
+
+async fn keep_asking(to: SocketAddr, request: Vec<u8>, until: Instant, counts: Rc<RefCell<Counts>>) {
+    let mut bytes = vec![0; ANSWER_BYTES_MAX];
+    while Instant::now() < until {
+        let Ok(mut stream) = TcpStream::connect(to).await else {
+            counts.borrow_mut().errors += 1;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        let _ = stream.set_nodelay(true);
+        while Instant::now() < until {
+            let asked = Instant::now();
+            match ask(&mut stream, &request, &mut bytes).await {
+                Some(true) => counts.borrow_mut().latencies_us.push(asked.elapsed().as_secs_f64() * 1e6),
+                Some(false) => counts.borrow_mut().errors += 1,
+                None => {
+                    counts.borrow_mut().errors += 1;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether the answer is the one wanted; `None` if the connection is of no use any more.
+async fn ask(stream: &mut TcpStream, request: &[u8], bytes: &mut [u8]) -> Option<bool> {
+    stream.write_all(request).await.ok()?;
+    let mut filled = 0;
+    let mut wanted = None;
+    loop {
+        let read = stream.read(&mut bytes[filled..]).await.ok().filter(|read| *read > 0)?;
+        filled += read;
+        if wanted.is_none() {
+            wanted = head(&bytes[..filled])?;
+        }
+        if let Some((good, length)) = wanted {
+            if filled == length {
+                return Some(good);
+            }
+            if filled > length {
+                return None;
+            }
+        }
+        if filled == bytes.len() {
+            return None;
+        }
+    }
+}
+
+/// Returns whether it is a good one and how long the whole answer is: `Some(None)` if the head is not complete yet, `None`
+/// if it is of no use.
+fn head(bytes: &[u8]) -> Option<Option<(bool, usize)>> {
+    let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut lines);
+    let httparse::Status::Complete(length) = response.parse(bytes).ok()? else { return Some(None) };
+    let body = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"))?;
+    let body: usize = std::str::from_utf8(body.value).ok()?.parse().ok()?;
+    Some(Some((response.code == Some(200) && body == BODY_BYTES, length + body)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_as_long_as_it_says() {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 1024\r\n\r\n";
+        assert_eq!(head(answer), Some(Some((true, answer.len() + 1024))));
+        assert_eq!(head(&answer[..20]), Some(None));
+        let refusal = b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\n";
+        assert_eq!(head(refusal), Some(Some((false, refusal.len() + 2))));
+        assert_eq!(head(b"SSH-2.0\r\n\r\n"), None);
+    }
+}
