@@ -1,12 +1,13 @@
 //! What all requests of one client connection share.
 
+use crate::deadline::Deadline;
 use crate::headers::Peer;
 use crate::telemetry::Telemetry;
 use crate::watch::Watcher;
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::os::fd::RawFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -18,6 +19,8 @@ pub(crate) struct Connection {
     watched: Option<(RawFd, Arc<Watcher>)>,
     begun: AtomicU32,
     done: AtomicU32,
+    /// Until the watch is armed.
+    patience: Mutex<Deadline>,
     telemetry: Arc<Telemetry>,
     _permit: OwnedSemaphorePermit,
 }
@@ -36,7 +39,8 @@ impl Connection {
     ) -> Arc<Self> {
         telemetry.note_connection_opened();
         let (begun, done) = (AtomicU32::new(0), AtomicU32::new(0));
-        Arc::new(Connection { peer, watched, begun, done, telemetry, _permit: permit })
+        let patience = Mutex::default();
+        Arc::new(Connection { peer, watched, begun, done, patience, telemetry, _permit: permit })
     }
 
     /// Returns who is at the other end.
@@ -60,13 +64,19 @@ impl Connection {
         self.begun.load(Relaxed)
     }
 
+    fn patience(&self) -> MutexGuard<'_, Deadline> {
+        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns once the client is known to have closed the connection; the watch is armed `after` a while. Never returns
-    /// where the HTTP library notices by itself.
+    /// where the HTTP library notices by itself. For one request at a time.
     pub(crate) async fn closed(&self, after: Duration) {
         let Some((socket, watcher)) = &self.watched else {
             return pending().await;
         };
-        tokio::time::sleep(after).await;
+        // One timer serves all requests of the connection: most are answered long before it goes off.
+        self.patience().set(Some(after));
+        poll_fn(|cx| self.patience().poll(cx)).await;
         match watcher.watch(*socket) {
             Ok(watch) => watch.await,
             // Out of kernel memory: the library still notices most clients that leave.

@@ -98,15 +98,15 @@ impl Identifier {
         &self.leases
     }
 
-    /// Reads a request's cookies. `now` is in seconds since 1970.
-    pub(crate) fn read(&self, headers: &HeaderMap, now: u32) -> Visitor {
+    /// Reads a request's cookies. `now` returns seconds since 1970 and is asked only where there is a lease.
+    pub(crate) fn read(&self, headers: &HeaderMap, now: impl Fn() -> u32) -> Visitor {
         let mut visitor = Visitor::default();
         let mut app = 0;
         for line in headers.get_all(COOKIE) {
             for (name, value) in cookies(line.as_bytes()) {
                 if is_lease(name) {
                     visitor.has_lease_cookie = true;
-                    visitor.proof = visitor.proof.or_else(|| self.leases.check(value, now));
+                    visitor.proof = visitor.proof.or_else(|| self.leases.check(value, now()));
                 } else if app < COOKIES_MAX && !value.is_empty() && self.is_session_cookie(name) {
                     visitor.app[app] = Some(self.aliases.key(name, value));
                     app += 1;
@@ -338,7 +338,7 @@ mod tests {
         method: &Method,
         path: &str,
     ) -> Option<Membership> {
-        identifier.membership(&identifier.read(&headers(lines), NOW), method, path)
+        identifier.membership(&identifier.read(&headers(lines), || NOW), method, path)
     }
 
     fn is_member(membership: Option<Membership>) -> bool {
@@ -375,7 +375,7 @@ mod tests {
         assert!(!asks(&["theme=dark"]));
         assert!(!asks(&["JSESSIONID=abd"]));
         assert!(!asks(&["PHPSESSID=abc"]));
-        let visitor = identifier.read(&headers(&["_shop_session=q; sid=1"]), NOW);
+        let visitor = identifier.read(&headers(&["_shop_session=q; sid=1"]), || NOW);
         identifier.learn_request(&visitor, SESSION);
         assert!(asks(&["sid=1"]) && asks(&["_shop_session=q"]));
         identifier.forget(&visitor);
@@ -401,7 +401,7 @@ mod tests {
         assert!(matches!(asks(Method::POST, "/login"), Some(Membership::Newcomer(KindId(0)))));
         assert!(matches!(asks(Method::GET, "/api/x"), Some(Membership::Newcomer(KindId(1)))));
         assert!(asks(Method::GET, "/login").is_none());
-        identifier.learn_request(&identifier.read(&headers(&["basket=1"]), NOW), SESSION);
+        identifier.learn_request(&identifier.read(&headers(&["basket=1"]), || NOW), SESSION);
         let ends = membership(&identifier, &["basket=1"], &Method::POST, "/logout");
         assert!(matches!(ends, Some(Membership::Member { ends: true, leased: false, .. })), "{ends:?}");
     }

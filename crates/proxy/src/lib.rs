@@ -2,13 +2,14 @@
 //!
 //! [`Server::bind`] takes [`params::Params`], [`Server::run`] serves until told to stop, [`Observer`] looks on. Inside:
 //!
-//! - `listener` accepts; `wire`, `framing`, `tls` and `connection` are about one client's connection;
+//! - `listener` accepts; `wire`, `framing`, `deadline`, `tls` and `connection` are about one client's connection;
 //! - `pipeline` takes a request through its phases, in order: `validate`, `identify` (with `lease`, `keys`), `routes`,
 //!   `gatekeeper` (with `watch`, `prefix` while it waits), `headers`, `exchange` (with `upstream`), `buffer`;
 //! - `rescue` (with `page`) turns what went wrong into an answer; `telemetry` counts.
 
 mod buffer;
 mod connection;
+mod deadline;
 mod exchange;
 mod framing;
 mod gatekeeper;

@@ -39,8 +39,8 @@ use std::{error, fmt};
 use suimon_gate::{Arrival, Membership, Mode, Refusal};
 use suimon_model::{Ending, KindId, SessionId};
 
-/// How long a request waits for the gate before the disconnect watch is armed for it. Far below the 20 ms in which a
-/// leaving client is to be noticed, and long enough that short waits, the most frequent ones, cost no system call.
+/// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
+/// to be noticed, and long enough that short waits, the most frequent ones, cost no system call.
 const WATCH_WAITING_AFTER: Duration = Duration::from_millis(5);
 
 /// What all requests share.
@@ -92,7 +92,7 @@ pub(crate) async fn serve(
         return Ok(asker.fault(fault).map(|body| body.keeping(busy)));
     }
 
-    let visitor = core.identifier.read(&parts.headers, now_unix());
+    let visitor = core.identifier.read(&parts.headers, now_unix);
     let class = core.table.classify(&parts.method, parts.uri.path());
     let mut body = RequestBody::new(incoming, core.limits.body_bytes, core.timeouts.body_read);
     let asked = Asked { arrived, asker, visitor, class };
@@ -181,6 +181,7 @@ impl Core {
     ) -> Result<Admission, NotAdmitted> {
         // Reading the body of a client that expects `100 Continue` would ask for it.
         let prefix_bytes = if expects_continue { 0 } else { self.limits.prefix_bytes };
+        let watch_after = self.timeouts.watch_after.min(WATCH_WAITING_AFTER);
         let mut guard = LeftWaiting { telemetry: Some(&self.telemetry) };
         let outcome = tokio::select! {
             biased;
@@ -188,7 +189,7 @@ impl Core {
                 self.telemetry.note_refusal(refusal.reason);
                 NotAdmitted::Refused(refusal, arrived.elapsed())
             }),
-            () = connection.closed(WATCH_WAITING_AFTER) => Err(NotAdmitted::Gone),
+            () = connection.closed(watch_after) => Err(NotAdmitted::Gone),
             BodyFault(fault) = body.fill(prefix_bytes) => Err(match fault {
                 Fault::BrokenBody => NotAdmitted::Gone,
                 fault => NotAdmitted::BadBody(fault),

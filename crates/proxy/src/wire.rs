@@ -5,6 +5,7 @@
 //! a busy connection costs none.
 
 use crate::connection::Connection;
+use crate::deadline::Deadline;
 use crate::framing::{Framing, Phase};
 use std::io;
 use std::pin::Pin;
@@ -12,7 +13,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep};
 
 /// Answers up to this many bytes, head included, are written in one piece.
 const JOINED_MAX: usize = 2048;
@@ -186,62 +186,5 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_writing(cx, |stream, cx| stream.poll_shutdown(cx))
-    }
-}
-
-/// A moment that may be moved often at no cost: its timer is moved only when it goes off too early.
-#[derive(Default, Debug)]
-struct Deadline {
-    at: Option<Instant>,
-    timer: Option<Pin<Box<Sleep>>>,
-}
-
-impl Deadline {
-    fn is_set(&self) -> bool {
-        self.at.is_some()
-    }
-
-    fn set(&mut self, limit: Option<Duration>) {
-        self.at = limit.map(|limit| Instant::now() + limit);
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(at) = self.at else {
-            return Poll::Pending;
-        };
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
-        // A timer set for later than this is of no use; one set for earlier will look again when it goes off.
-        if timer.deadline() > at || timer.is_elapsed() {
-            timer.as_mut().reset(at);
-        }
-        while timer.as_mut().poll(cx).is_ready() {
-            if timer.deadline() >= at {
-                return Poll::Ready(());
-            }
-            timer.as_mut().reset(at);
-        }
-        Poll::Pending
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::future::poll_fn;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_deadline_that_moves_holds_at_its_last_place() {
-        let start = Instant::now();
-        let mut deadline = Deadline::default();
-        deadline.set(Some(Duration::from_secs(1)));
-        assert!(poll_fn(|cx| Poll::Ready(deadline.poll(cx))).await.is_pending());
-        deadline.set(Some(Duration::from_secs(3)));
-        poll_fn(|cx| deadline.poll(cx)).await;
-        assert_eq!(start.elapsed().as_secs(), 3);
-        deadline.set(Some(Duration::from_secs(60)));
-        assert!(poll_fn(|cx| Poll::Ready(deadline.poll(cx))).await.is_pending());
-        deadline.set(Some(Duration::from_secs(2)));
-        poll_fn(|cx| deadline.poll(cx)).await;
-        assert_eq!(start.elapsed().as_secs(), 5);
     }
 }
