@@ -4,8 +4,8 @@
 pub(crate) const TEXT: f64 = 13.0;
 /// Distance between two names' base lines, pixels.
 pub(crate) const LEADING: f64 = 16.0;
-/// How much wider bold letters are.
-const BOLD: f64 = 1.06;
+/// How much wider bold letters are; more than in most faces, for some readers have wide ones.
+const BOLD: f64 = 1.14;
 
 /// Returns about how wide the text is, in pixels, in a sans-serif face of 13 pixels. A little too much rather than too
 /// little: what is drawn is some face of the reader's.

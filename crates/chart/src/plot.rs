@@ -100,6 +100,7 @@ pub struct Axis {
     from: Option<f64>,
     to: Option<f64>,
     logarithmic: bool,
+    whole: bool,
     ticks: Option<Vec<f64>>,
 }
 
@@ -130,6 +131,13 @@ impl Axis {
         self
     }
 
+    /// Has ticks at whole numbers only: for what is counted.
+    #[must_use]
+    pub const fn whole(mut self) -> Self {
+        self.whole = true;
+        self
+    }
+
     /// Sets the ticks.
     #[must_use]
     pub fn ticks(mut self, ticks: Vec<f64>) -> Self {
@@ -155,12 +163,21 @@ pub struct Series {
     shape: Shape,
     faint: bool,
     dashed: bool,
+    raised: f64,
 }
 
 impl Series {
     /// Returns points joined by straight lines. A point that is not a number is a gap.
     pub fn line(name: &str, hue: Hue, points: Vec<(f64, f64)>) -> Self {
-        Series { name: name.to_owned(), hue, points, shape: Shape::Line, faint: false, dashed: false }
+        Series {
+            name: name.to_owned(),
+            hue,
+            points,
+            shape: Shape::Line,
+            faint: false,
+            dashed: false,
+            raised: 0.0,
+        }
     }
 
     /// Returns values that hold from their point until the next one.
@@ -177,6 +194,13 @@ impl Series {
     #[must_use]
     pub const fn faint(mut self) -> Self {
         self.faint = true;
+        self
+    }
+
+    /// Draws it so many pixels higher, so that series of equal values do not hide each other.
+    #[must_use]
+    pub const fn raised(mut self, pixels: f64) -> Self {
+        self.raised = if pixels.is_finite() { pixels } else { 0.0 };
         self
     }
 

@@ -45,7 +45,7 @@ pub const STYLE: &str = "\
 .chart{--paper:#fdfcfa;--ink:#23282d;--soft:#5d666f;--grid:#e7e4de;--axis:#b9b5ad;\
 --h1:#1a6fb5;--h2:#c64f1d;--h3:#177f5c;--h4:#9c4f8f;--h5:#9a6b00;--h6:#6b7580;\
 font:13px/1.2 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;\
-font-variant-numeric:tabular-nums}
+font-variant-numeric:tabular-nums;overflow:visible}
 @media(prefers-color-scheme:dark){.chart{--paper:#15191d;--ink:#e6e8ea;--soft:#a2abb3;--grid:#272d33;--axis:#4b545c;\
 --h1:#62b2f0;--h2:#f28b5b;--h3:#4cc49a;--h4:#d795c8;--h5:#dfb04c;--h6:#97a2ac}}
 .chart .h1{--h:var(--h1)}.chart .h2{--h:var(--h2)}.chart .h3{--h:var(--h3)}

@@ -1,5 +1,6 @@
 //! What can be written behind `suimon`, and the help that teaches it.
 
+use crate::demo::{Demo, DemoCrowd};
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use suimon_settings::duration;
     version,
     about = "The floodgate: lets in only as many sessions as will finish, keeps everybody else in a fair line, and finds every limit by itself.",
     after_help = "Examples:
+  suimon demo                                 see it work, in about 90 s; needs nothing else
   suimon serve --to http://127.0.0.1:8080     protect the application on port 8080; visitors come to port 8000
   suimon status                               what the gateway does right now, and why
   suimon check suimon.toml                    everything that is wrong with a settings file
@@ -38,6 +40,10 @@ pub(crate) enum Command {
     Crowd(Crowd),
     /// Run the bundled shop: an application that can be overloaded.
     Shop(Shop),
+    /// See it work: a crowd comes to the bundled shop, without Suimon and with it.
+    Demo(Demo),
+    #[command(hide = true)]
+    DemoCrowd(DemoCrowd),
 }
 
 #[derive(Args, Debug)]

@@ -85,7 +85,9 @@ pub(crate) enum DemoError {
 impl fmt::Display for DemoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DemoError::Interrupted => f.write_str("interrupted; nothing was left running and no report was written"),
+            DemoError::Interrupted => {
+                f.write_str("interrupted; nothing was left running and no report was written")
+            }
             DemoError::Failed(sentence) => f.write_str(sentence),
         }
     }
@@ -93,11 +95,18 @@ impl fmt::Display for DemoError {
 
 /// Plays the demo, shows it, and writes what was asked for.
 pub(crate) fn run(args: &Demo) -> Exit {
-    let files = [("--report", Some(&args.report)), ("--json", args.json.as_ref()), ("--picture", args.picture.as_ref())];
+    let files = [
+        ("--report", Some(&args.report)),
+        ("--json", args.json.as_ref()),
+        ("--picture", args.picture.as_ref()),
+    ];
     for (flag, path) in files {
         // A run is not lost to a path that cannot be written.
         if let Some(Err(error)) = path.map(|path| try_writing(path)) {
-            eprintln!("{flag}: {}: cannot be written: {error}", path.map_or("".into(), |path| path.display().to_string()));
+            eprintln!(
+                "{flag}: {}: cannot be written: {error}",
+                path.map_or("".into(), |path| path.display().to_string())
+            );
             return Exit::Usage;
         }
     }
@@ -117,6 +126,9 @@ pub(crate) fn run(args: &Demo) -> Exit {
     };
     print!("{}", comparison::table(&outcome));
     println!("\n{}", outcome.verdict());
+    if let Some(caution) = outcome.caution() {
+        println!("{caution}");
+    }
     match write(args, &outcome) {
         Ok(()) => {
             println!("\nReport: {}", args.report.display());

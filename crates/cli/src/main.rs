@@ -7,6 +7,7 @@
 mod args;
 mod check;
 mod crowd;
+mod demo;
 mod exit;
 mod fetch;
 mod interrupt;
@@ -28,6 +29,8 @@ fn main() -> ExitCode {
         Command::Status(args) => with_runtime(status::run(&args)),
         Command::Crowd(args) => crowd::run(&args),
         Command::Shop(args) => shop::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::DemoCrowd(args) => demo::play(&args),
     };
     exit.into()
 }

@@ -104,7 +104,8 @@ pub(super) fn draw(plot: &Plot, size: Size, dress: Dress) -> String {
     }
 
     let frame = Frame { left, right, top, bottom, x: &x, y: &y };
-    svg.begin_window((left - BLEED, top - BLEED), (right - left + 2.0 * BLEED, bottom - top + 2.0 * BLEED));
+    let above = BLEED + plot.series.iter().map(|series| series.raised).fold(0.0, f64::max).min(top);
+    svg.begin_window((left - BLEED, top - above), (right - left + 2.0 * BLEED, bottom - top + above + BLEED));
     frame.spans(plot, &mut svg);
     frame.bands(plot, &mut svg);
     let names = frame.lines(plot, &mut svg);
@@ -174,6 +175,7 @@ impl Frame<'_> {
             if series.shape == Shape::Steps {
                 pieces.iter_mut().for_each(|piece| *piece = stairs(piece));
             }
+            pieces.iter_mut().flatten().for_each(|point| point.1 -= series.raised);
             let weight = if series.faint { "faint" } else { "line" };
             let dashed = if series.dashed { " dashed" } else { "" };
             svg.path(&format!("{weight}{dashed} {}", series.hue.class()), &pieces, false);
@@ -285,7 +287,6 @@ fn points(series: &Series) -> impl Iterator<Item = (f64, f64)> + '_ {
 
 /// Returns the axis for these values, `length` long from `start`. `airy`: its ends are round numbers.
 fn scale(axis: &Axis, values: Vec<f64>, start: f64, length: f64, wanted: usize, airy: bool) -> Scale {
-    let wanted = wanted.max(2);
     let drawable = |value: &f64| value.is_finite() && (!axis.logarithmic || *value > 0.0);
     let given = |end: Option<f64>| end.filter(drawable);
     let mut values: Vec<f64> = values.into_iter().filter(drawable).collect();
@@ -299,6 +300,8 @@ fn scale(axis: &Axis, values: Vec<f64>, start: f64, length: f64, wanted: usize, 
         // One value only: room around it.
         to = if axis.logarithmic { from * 10.0 } else { from + if from == 0.0 { 1.0 } else { from.abs() } };
     }
+    let wanted = if axis.whole { wanted.min((to - from).ceil() as usize) } else { wanted }
+        .max(if axis.whole { 1 } else { 2 });
     if airy && !axis.logarithmic {
         let round = ticks::rounded_out(from, to, wanted);
         (from, to) = (given(axis.from).unwrap_or(round.0), given(axis.to).unwrap_or(round.1));
@@ -306,11 +309,12 @@ fn scale(axis: &Axis, values: Vec<f64>, start: f64, length: f64, wanted: usize, 
             to = round.1.max(from + 1.0);
         }
     }
-    let inside = |tick: &f64| drawable(tick) && *tick >= from - 1e-9 && *tick <= to + 1e-9;
+    let suits = |tick: &f64| !axis.whole || tick.fract() == 0.0;
+    let inside = |tick: &f64| drawable(tick) && suits(tick) && *tick >= from - 1e-9 && *tick <= to + 1e-9;
     let ticks = match &axis.ticks {
         Some(given) => given.iter().copied().filter(inside).collect(),
         None if axis.logarithmic => ticks::logarithmic(from, to, wanted.max(6)),
-        None => ticks::linear(from, to, wanted),
+        None => ticks::linear(from, to, wanted).into_iter().filter(suits).collect(),
     };
     Scale { from, to, logarithmic: axis.logarithmic, ticks, start, length }
 }

@@ -137,6 +137,18 @@ fn a_logarithmic_axis_leaves_out_what_it_has_no_place_for() {
 }
 
 #[test]
+fn what_is_counted_has_whole_ticks() {
+    for most in [1.0, 2.0, 3.0, 7.0, 200.0] {
+        let figure = Plot::new("a").y(Axis::new("requests").from(0.0).whole());
+        let drawn =
+            draw(&figure.series(Series::steps("a", Hue::Blue, vec![(0.0, 0.0), (10.0, most)]).raised(3.0)));
+        let labels = texts(&drawn);
+        assert!(labels.iter().all(|text| !text.contains("0.5") && !text.contains("1.5")), "{labels:?}");
+        assert!(labels.contains(&"0"), "{labels:?}");
+    }
+}
+
+#[test]
 fn names_and_titles_cannot_break_the_figure() {
     let figure =
         Plot::new("<script>\"&'").series(Series::line("</text>]]>\u{1}", Hue::Grey, vec![(0.0, 1.0)]));

@@ -1,5 +1,6 @@
 //! Who runs on which core.
 
+use super::process::TICKS_PER_S;
 use std::thread;
 
 /// A set of cores for the shop and one for everybody else.
@@ -34,6 +35,26 @@ impl Cores {
             (None, _) => "shop, gateway and crowd share all cores",
         }
     }
+}
+
+/// Returns how long a core has been busy since the machine started, in seconds, where the system tells.
+pub(super) fn busy_seconds(core: usize) -> Option<f64> {
+    busy_seconds_in(&std::fs::read_to_string("/proc/stat").ok()?, core)
+}
+
+fn busy_seconds_in(stat: &str, core: usize) -> Option<f64> {
+    let name = format!("cpu{core}");
+    let mut fields = stat
+        .lines()
+        .map(str::split_ascii_whitespace)
+        .find_map(|mut fields| (fields.next() == Some(&name)).then_some(fields))?;
+    // user nice system idle iowait irq softirq steal: all but the fourth and fifth.
+    let mut ticks = 0.0;
+    for index in 0..8 {
+        let field: f64 = fields.next()?.parse().ok()?;
+        ticks += if index == 3 || index == 4 { 0.0 } else { field };
+    }
+    Some(ticks / TICKS_PER_S)
 }
 
 #[cfg(target_os = "linux")]
@@ -92,6 +113,13 @@ mod system {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_core_is_busy_with_everything_but_idling() {
+        let stat = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\ncpu1 100 50 50 999 999 10 20 70 5 5\nintr 1\n";
+        assert_eq!(busy_seconds_in(stat, 1), Some(3.0));
+        assert_eq!(busy_seconds_in(stat, 2), None);
+    }
 
     #[test]
     fn nobody_runs_on_the_shops_core() {

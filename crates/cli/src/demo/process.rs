@@ -23,8 +23,8 @@ const LAST_WORDS_MAX: usize = 8;
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How often we look whether we were told to stop.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// Ticks of a second in /proc/PID/stat: part of Linux' interface, whatever the kernel's own ticks are.
-const TICKS_PER_S: f64 = 100.0;
+/// Ticks of a second in /proc: part of Linux' interface, whatever the kernel's own ticks are.
+pub(super) const TICKS_PER_S: f64 = 100.0;
 
 /// A child.
 pub(super) struct Process {
@@ -50,7 +50,8 @@ impl Process {
         cores: &Cores,
         side: Side,
     ) -> Result<Process, DemoError> {
-        let failed = |error: std::io::Error| DemoError::Failed(format!("{name} could not be started: {error}"));
+        let failed =
+            |error: std::io::Error| DemoError::Failed(format!("{name} could not be started: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // The demo shows Suimon as it is, not as somebody's shell has set it.
@@ -166,7 +167,10 @@ fn listen(
 }
 
 #[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the standard library has no other way to do something in the child before exec")]
+#[expect(
+    unsafe_code,
+    reason = "the standard library has no other way to do something in the child before exec"
+)]
 fn bind_to_us(command: &mut Command, cores: &Cores, side: Side) {
     let cores = match side {
         Side::Shop => cores.shop.clone(),

@@ -1,0 +1,174 @@
+//! The report's figures, from the numbers.
+
+use super::comparison::failures_at;
+use super::gateway::Sample;
+use super::outcome::{Name, Outcome, Run, rate};
+use suimon_chart::{Axis, Bars, Dress, Hue, Plot, Rule, Series, Size, Span};
+
+/// Sessions end in bunches; the line is the mean over so many seconds.
+const MEAN_OVER_S: usize = 5;
+/// Routes whose limits are drawn, the busiest first: more lines than colours cannot be told apart.
+const ROUTES_MAX: usize = 5;
+/// Colours of routes; vermilion is the run without Suimon.
+const ROUTE_HUES: [Hue; ROUTES_MAX] = [Hue::Blue, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
+/// Pixels between routes with the same limit.
+const BESIDE: f64 = 3.0;
+/// Room above the bound for words.
+const HEADROOM: f64 = 1.2;
+
+/// Returns the colour of a run.
+pub(super) const fn hue(name: Name) -> Hue {
+    match name {
+        Name::None => Hue::Vermilion,
+        Name::Suimon => Hue::Blue,
+    }
+}
+
+/// Returns the chart that tells most, as a picture of its own.
+pub(super) fn picture(outcome: &Outcome) -> String {
+    let title = format!("{} visitors come to a shop that can serve {}", outcome.clients, fits(outcome));
+    sessions(outcome, &title).svg(Size::new(920.0, 380.0), Dress::Alone)
+}
+
+/// Returns about how many visitors the shop could serve at once: those who keep it busy while the others think.
+fn fits(outcome: &Outcome) -> String {
+    let [_, suimon] = &outcome.runs;
+    let thinking = suimon.visitors.session_time.min_s;
+    format!("about {:.0}", (outcome.bound_sessions_per_s * thinking.max(outcome.cpu_s_per_session)).max(1.0))
+}
+
+/// Returns sessions a second over time, of both runs, under the bound.
+pub(super) fn sessions(outcome: &Outcome, title: &str) -> Plot {
+    let bound = outcome.bound_sessions_per_s;
+    let lines = outcome.runs.each_ref().map(smoothed);
+    let peak = lines.iter().flatten().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let mut plot = Plot::new(title)
+        .describe(&outcome.verdict())
+        .x(Axis::new("seconds").from(0.0).to(f64::from(outcome.seconds)))
+        .y(Axis::new("sessions finished per second").from(0.0).to(peak.max(bound) * HEADROOM))
+        .rule(Rule::new(bound, &format!("bound {}", rate(bound))));
+    if outcome.settle_s > 0.0 {
+        plot = plot.span(Span::new(0.0, outcome.settle_s, "not in the rates"));
+    }
+    outcome
+        .runs
+        .iter()
+        .zip(lines)
+        .fold(plot, |plot, (run, line)| plot.series(Series::line(run.name.title(), hue(run.name), line)))
+}
+
+/// Returns the failures of both runs by step.
+pub(super) fn failures(outcome: &Outcome) -> Bars {
+    let bars = Bars::new("Failures by step")
+        .unit("failures")
+        .describe("Time-outs and errors by step of the journey.");
+    let bars = outcome.runs.iter().fold(bars, |bars, run| bars.group(run.name.title(), hue(run.name)));
+    let [none, _] = &outcome.runs;
+    none.visitors.steps.iter().fold(bars, |bars, step| {
+        bars.row(&step.step, outcome.runs.iter().map(|run| failures_at(run, &step.step) as f64).collect())
+    })
+}
+
+/// Returns where visitors are, with Suimon.
+pub(super) fn queues(outcome: &Outcome) -> Plot {
+    let of = |value: &dyn Fn(&Sample) -> f64| over_time(outcome, &|sample| Some(value(sample)));
+    timeline(outcome, "Where visitors are", Axis::new("visitors").from(0.0).whole())
+        .describe(
+            "Visitors held at the gate, sessions under way, requests waiting for a slot and in the shop.",
+        )
+        .series(Series::line("at the gate", Hue::Amber, of(&|sample| sample.newcomers_waiting as f64)))
+        .series(Series::line("let in", Hue::Blue, of(&|sample| sample.sessions as f64)))
+        .series(Series::line("queued inside", Hue::Purple, of(&|sample| sample.waiting_inside() as f64)))
+        .series(Series::line("in the shop", Hue::Green, of(&|sample| sample.in_flight as f64)))
+}
+
+/// Returns the admission interval, with Suimon.
+pub(super) fn interval(outcome: &Outcome) -> Plot {
+    timeline(outcome, "Admission interval", Axis::new("seconds from one session to the next").from(0.0))
+        .describe(
+            "The time between two session starts; 0 while the gate is open, a gap while nobody is let in.",
+        )
+        .series(Series::steps("interval", Hue::Blue, over_time(outcome, &|sample| sample.interval_s)))
+        .rule(Rule::new(1.0 / outcome.bound_sessions_per_s, "bound"))
+}
+
+/// Returns the routes' limits, with Suimon.
+pub(super) fn limits(outcome: &Outcome) -> Plot {
+    let [_, suimon] = &outcome.runs;
+    let mut names: Vec<&str> = Vec::new();
+    for route in suimon.gateway.iter().flat_map(|sample| &sample.routes) {
+        if !names.contains(&route.name.as_str()) {
+            names.push(&route.name);
+        }
+    }
+    let busy = |name: &str| -> usize {
+        let routes = suimon.gateway.iter().flat_map(|sample| &sample.routes);
+        routes.filter(|route| route.name == name).map(|route| route.in_flight + route.waiting).sum()
+    };
+    names.sort_by_key(|name| std::cmp::Reverse(busy(name)));
+    names.truncate(ROUTES_MAX);
+    let plot =
+        timeline(outcome, "Limits", Axis::new("requests of a route in the shop at once").from(0.0).whole())
+            .describe("How many requests of each route Suimon lets into the shop at once.");
+    names.iter().enumerate().fold(plot, |plot, (index, name)| {
+        let limit =
+            |sample: &Sample| sample.routes.iter().find(|route| route.name == *name)?.limit.map(f64::from);
+        let series = Series::steps(name, ROUTE_HUES[index], over_time(outcome, &limit));
+        plot.series(series.raised(index as f64 * BESIDE))
+    })
+}
+
+fn timeline(outcome: &Outcome, title: &str, axis: Axis) -> Plot {
+    let seconds = Axis::new("seconds").from(0.0).to(f64::from(outcome.seconds));
+    Plot::new(title).x(seconds).y(axis)
+}
+
+/// Returns a value over time; where there is none, a gap.
+fn over_time(outcome: &Outcome, value: &dyn Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
+    let [_, suimon] = &outcome.runs;
+    suimon.gateway.iter().map(|sample| (sample.at_s, value(sample).unwrap_or(f64::NAN))).collect()
+}
+
+/// Returns sessions completed a second, each the mean over the seconds around it.
+fn smoothed(run: &Run) -> Vec<(f64, f64)> {
+    let completed: Vec<f64> = run.visitors.series.iter().map(|second| f64::from(second.completed)).collect();
+    // The last second was cut short.
+    let whole = &completed[..completed.len().min(run.visitors.duration_s.floor() as usize)];
+    let around = |index: usize| {
+        let from = index.saturating_sub(MEAN_OVER_S / 2);
+        let to = (index + MEAN_OVER_S / 2 + 1).min(whole.len());
+        whole[from..to].iter().sum::<f64>() / (to - from) as f64
+    };
+    (0..whole.len()).map(|index| (index as f64 + 0.5, around(index))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome::tests::{outcome, run};
+    use super::*;
+
+    #[test]
+    fn the_line_is_the_mean_of_the_seconds_around() {
+        let points = smoothed(&run(Name::None, 5, 0));
+        assert_eq!(points.len(), 12);
+        let rates: Vec<f64> = points.iter().map(|(_, rate)| *rate).collect();
+        let close = |index: usize, wanted: f64| (rates[index] - wanted).abs() < 1e-9;
+        assert!(close(0, 0.0) && close(2, 2.0) && close(3, 3.0) && close(8, 5.0), "{rates:?}");
+    }
+
+    #[test]
+    fn a_run_of_nothing_is_drawn_too() {
+        let mut empty = outcome([run(Name::None, 0, 0), run(Name::Suimon, 0, 0)]);
+        for run in &mut empty.runs {
+            run.gateway.clear();
+            run.visitors.series.clear();
+            run.visitors.steps.clear();
+        }
+        for text in [picture(&empty), failures(&empty).svg(400.0, Dress::Page)] {
+            assert!(text.contains("nothing was measured") && !text.contains("NaN"));
+        }
+        for plot in [queues(&empty), interval(&empty), limits(&empty)] {
+            assert!(plot.svg(Size::new(400.0, 300.0), Dress::Page).contains("nothing was measured"));
+        }
+    }
+}

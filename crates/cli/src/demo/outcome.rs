@@ -1,0 +1,344 @@
+//! What came of it. The JSON file is this, and so its names stay.
+
+use super::gateway::Sample;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use suimon_crowd::Report;
+
+/// The longest beginning of a run that is left out of its rate, seconds; at most a quarter of it.
+const SETTLE_S_MAX: f64 = 10.0;
+/// Other programs that take more of the shop's core than this are mentioned.
+const OTHERS_NOTED: f64 = 0.08;
+
+/// Everything that was measured.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct Outcome {
+    /// Version of Suimon.
+    pub(super) version: &'static str,
+    /// When it began, in words.
+    pub(super) began: String,
+    /// Whether what was to hold holds.
+    pub(super) holds: bool,
+    /// What was asked for.
+    pub(super) clients: u32,
+    /// Divisor of all times.
+    pub(super) scale: f64,
+    /// Seed of both runs.
+    pub(super) seed: u64,
+    /// Length of a run.
+    pub(super) seconds: u32,
+    /// Its beginning that is left out of rates (and of nothing else).
+    pub(super) settle_s: f64,
+    /// Who ran where, in words.
+    pub(super) cores: &'static str,
+    /// Cores the shop could use.
+    pub(super) cores_of_the_shop: usize,
+    /// What one session costs the shop, one visitor at a time, warmed up.
+    pub(super) cpu_s_per_session: f64,
+    /// Sessions that were played to find that.
+    pub(super) bound_sessions: u64,
+    /// Cores ÷ CPU seconds of a session: no more can be done.
+    pub(super) bound_sessions_per_s: f64,
+    /// Without Suimon and with it, in this order.
+    pub(super) runs: [Run; 2],
+}
+
+/// Which run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Name {
+    /// Straight at the shop.
+    None,
+    /// Through a gateway.
+    Suimon,
+}
+
+impl Name {
+    /// Returns the name for people.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Name::None => "without Suimon",
+            Name::Suimon => "with Suimon",
+        }
+    }
+}
+
+/// One run of the crowd.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct Run {
+    /// Which.
+    pub(super) name: Name,
+    /// Sessions completed per second, the beginning left out.
+    pub(super) sessions_per_s: f64,
+    /// That ÷ the bound.
+    pub(super) goodput_share: f64,
+    /// Failures behind the first step, of the whole run.
+    pub(super) mid_session_failures: u64,
+    /// Failures at the first step, of the whole run.
+    pub(super) first_step_failures: u64,
+    /// The two above, by step.
+    pub(super) failures_by_step: BTreeMap<String, u64>,
+    /// Good answers to sessions that failed later.
+    pub(super) wasted_requests: u64,
+    /// CPU time of the shop during the run, seconds, where the system tells.
+    pub(super) shop_cpu_s: Option<f64>,
+    /// What other programs took of the shop's own core meanwhile, as a share, where there is one and the system tells.
+    pub(super) others_on_the_shops_core: Option<f64>,
+    /// Everything the visitors saw.
+    pub(super) visitors: Report,
+    /// What the gateway said of itself each second.
+    pub(super) gateway: Vec<Sample>,
+}
+
+/// What was seen of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Seen {
+    /// By the visitors.
+    pub(super) visitors: Report,
+    /// By the gateway, each second.
+    pub(super) gateway: Vec<Sample>,
+    /// CPU time of the shop.
+    pub(super) shop_cpu_s: Option<f64>,
+    /// How long the shop's own core was busy, whoever with.
+    pub(super) shops_core_busy_s: Option<f64>,
+}
+
+impl Run {
+    /// Returns the run as the visitors saw it; the first `settle_s` seconds are left out of its rate.
+    pub(super) fn new(name: Name, seen: Seen, settle_s: f64, bound: f64) -> Run {
+        let Seen { visitors, gateway, shop_cpu_s, shops_core_busy_s } = seen;
+        let others =
+            shops_core_busy_s.zip(shop_cpu_s).map(|(busy, shop)| (busy - shop) / visitors.duration_s);
+        let counted_s = visitors.duration_s.floor() - settle_s;
+        let counted = visitors.series.iter().filter(|second| {
+            let at = second.at_s as f64;
+            at >= settle_s && at + 1.0 <= visitors.duration_s.floor()
+        });
+        let completed: u32 = counted.map(|second| second.completed).sum();
+        let sessions_per_s = if counted_s > 0.0 { f64::from(completed) / counted_s } else { 0.0 };
+        Run {
+            name,
+            sessions_per_s,
+            goodput_share: if bound > 0.0 { sessions_per_s / bound } else { 0.0 },
+            mid_session_failures: visitors.mid_session_failures,
+            first_step_failures: visitors.first_step_failures,
+            failures_by_step: visitors.failures_by_step.clone(),
+            wasted_requests: visitors.wasted_requests,
+            shop_cpu_s,
+            others_on_the_shops_core: others
+                .filter(|share| share.is_finite())
+                .map(|share| share.clamp(0.0, 1.0)),
+            visitors,
+            gateway,
+        }
+    }
+}
+
+impl Outcome {
+    /// Returns what a reader should know before he believes the figures, if anything.
+    pub(super) fn caution(&self) -> Option<String> {
+        let most = self.runs.iter().filter_map(|run| Some((run.others_on_the_shops_core?, run.name)));
+        let (share_taken, name) = most.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        (share_taken > OTHERS_NOTED).then(|| {
+            format!(
+                "This machine was busy: {}, other programs took {} of the shop's core. The bound takes no account of that.",
+                name.title(),
+                share(share_taken)
+            )
+        })
+    }
+}
+
+/// Returns how much of the beginning of a run is left out of its rate: whole seconds.
+pub(super) fn settle_s(seconds: u32) -> f64 {
+    (f64::from(seconds) / 4.0).min(SETTLE_S_MAX).floor()
+}
+
+/// Returns whether Suimon did what it promises: nobody it let in was lost, and more sessions were finished.
+pub(super) fn holds([none, suimon]: &[Run; 2]) -> bool {
+    suimon.mid_session_failures == 0 && suimon.goodput_share > none.goodput_share
+}
+
+impl Outcome {
+    /// Returns what is to be said of it, in a sentence or two.
+    pub(super) fn verdict(&self) -> String {
+        let [none, suimon] = &self.runs;
+        let rates = format!(
+            "{} sessions a second were finished with it, {} without, of at most {}",
+            rate(suimon.sessions_per_s),
+            rate(none.sessions_per_s),
+            rate(self.bound_sessions_per_s)
+        );
+        if self.holds {
+            return format!(
+                "Suimon held: {rates}. No session that was let in failed; without it: {}.",
+                failures(none)
+            );
+        }
+        let lost = match suimon.mid_session_failures {
+            0 => String::new(),
+            1 => format!(" With it there was {}, and there should have been none.", failures(suimon)),
+            _ => format!(" With it there were {}, and there should have been none.", failures(suimon)),
+        };
+        format!("Suimon did not hold: {rates}.{lost}")
+    }
+}
+
+fn failures(run: &Run) -> String {
+    match run.mid_session_failures {
+        0 => "no failures inside sessions".to_owned(),
+        1 => "1 failure inside a session".to_owned(),
+        count => format!("{count} failures inside sessions"),
+    }
+}
+
+/// Returns a rate with the digits that mean something.
+pub(super) fn rate(value: f64) -> String {
+    if value >= 100.0 {
+        format!("{value:.0}")
+    } else if value >= 10.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// Returns a share in per cent.
+pub(super) fn share(value: f64) -> String {
+    format!("{:.0}\u{a0}%", value * 100.0)
+}
+
+/// Returns a time with the unit that suits it.
+pub(super) fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 99.5 => format!("{s:.0} s"),
+        s if s >= 9.95 => format!("{s:.1} s"),
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s => format!("{:.0} ms", s * 1000.0),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::gateway::Route;
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// Returns a made-up run that finishes `per_s` sessions each second from its third on.
+    pub(in super::super) fn run(name: Name, per_s: u32, failures: u64) -> Run {
+        let spread = json!({"count": 9, "mean_s": 5.0, "min_s": 1.0, "p50_s": 5.0, "p90_s": 6.0, "p95_s": 7.0, "p99_s": 8.0, "max_s": 9.0});
+        let series: Vec<Value> = (0..12)
+            .map(|at| json!({"at_s": at, "begun": 1, "completed": if at < 3 { 0 } else { per_s }, "gave_up": 0,
+                "mid_session_failures": 0, "first_step_failures": 0, "refusals": 0, "requests": 9, "under_way": 4}))
+            .collect();
+        let step = |step: &str, failures: u64| json!({"kind": "shopping", "step": step, "failures": failures, "refusals": 0, "time": spread});
+        let visitors = json!({
+            "base_url": "http://127.0.0.1:1", "seed": 1, "ended": "time_over", "started_unix_s": 0.0, "duration_s": 12.01,
+            "warmup_s": 0.0, "measured_s": 12.0, "sessions_per_s": 1.0, "sessions_begun": 9, "sessions_completed": 9,
+            "sessions_gave_up": 0, "sessions_under_way": 4, "sessions_failed_inside": failures,
+            "mid_session_failures": failures, "first_step_failures": 2, "failures_by_step": {"login": 2, "search": failures},
+            "failures_by_kind": {"timeout": failures + 2}, "refusals": 3, "wasted_requests": failures * 3, "requests": 99,
+            "requests_per_s": 9.0, "reconnects": 0, "users_not_started": 0, "session_time": spread,
+            "session_time_distribution": [], "first_step_wait": spread,
+            "steps": [step("login", 2), step("search", failures)], "series": series, "crowd_cpu_share": 0.1, "send_delay": spread
+        });
+        let sample = |at: u32| Sample {
+            at_s: f64::from(at),
+            interval_s: if at < 3 { Some(0.0) } else { Some(0.16) },
+            newcomers_waiting: 150,
+            sessions: 40,
+            admitted: 9,
+            refused: 3,
+            in_flight: 5,
+            routes: vec![Route { name: "GET /search".to_owned(), limit: Some(3), waiting: 2, in_flight: 3 }],
+        };
+        let gateway = if name == Name::Suimon { (1..12).map(sample).collect() } else { Vec::new() };
+        let visitors = serde_json::from_value(visitors).unwrap();
+        Run::new(
+            name,
+            Seen { visitors, gateway, shop_cpu_s: Some(9.6), shops_core_busy_s: Some(12.0) },
+            3.0,
+            6.5,
+        )
+    }
+
+    /// Returns a made-up outcome.
+    pub(in super::super) fn outcome(runs: [Run; 2]) -> Outcome {
+        Outcome {
+            version: "0.0.0",
+            began: "today".to_owned(),
+            holds: holds(&runs),
+            clients: 200,
+            scale: 4.0,
+            seed: 1,
+            seconds: 12,
+            settle_s: 3.0,
+            cores: "the shop has one core to itself",
+            cores_of_the_shop: 1,
+            cpu_s_per_session: 0.1538,
+            bound_sessions: 30,
+            bound_sessions_per_s: 6.5,
+            runs,
+        }
+    }
+
+    #[test]
+    fn the_rate_leaves_out_the_beginning_and_the_counts_do_not() {
+        let run = run(Name::None, 2, 5);
+        assert!((run.sessions_per_s - 2.0).abs() < 1e-9, "{}", run.sessions_per_s);
+        assert!((run.goodput_share - 2.0 / 6.5).abs() < 1e-9);
+        assert_eq!((run.mid_session_failures, run.wasted_requests), (5, 15));
+        assert!(
+            (settle_s(38) - 9.0).abs() < 1e-9 && (settle_s(400) - 10.0).abs() < 1e-9 && settle_s(2) < 1e-9
+        );
+    }
+
+    #[test]
+    fn a_busy_machine_is_mentioned() {
+        let mut outcome = outcome([run(Name::None, 1, 9), run(Name::Suimon, 6, 0)]);
+        // Busy for 12.0 s of 12.01, the shop for 9.6 of them.
+        assert!(outcome.caution().unwrap().contains("20\u{a0}% of the shop's core"));
+        for run in &mut outcome.runs {
+            run.others_on_the_shops_core = Some(0.02);
+        }
+        assert_eq!(outcome.caution(), None);
+    }
+
+    #[test]
+    fn it_holds_only_if_nobody_inside_was_lost_and_more_was_done() {
+        for (none, suimon, failures, held) in
+            [(1, 6, 0, true), (1, 6, 1, false), (6, 6, 0, false), (6, 5, 0, false)]
+        {
+            let outcome = outcome([run(Name::None, none, 9), run(Name::Suimon, suimon, failures)]);
+            assert_eq!(outcome.holds, held, "{none} {suimon} {failures}");
+            assert_eq!(outcome.verdict().starts_with("Suimon held"), held, "{}", outcome.verdict());
+        }
+    }
+
+    #[test]
+    fn the_json_has_the_names_that_were_promised() {
+        let outcome = outcome([run(Name::None, 1, 9), run(Name::Suimon, 6, 0)]);
+        let json = serde_json::to_value(&outcome).unwrap();
+        assert!(json["bound_sessions_per_s"].is_number());
+        for (run, name) in json["runs"].as_array().unwrap().iter().zip(["none", "suimon"]) {
+            assert_eq!(run["name"], name);
+            for key in [
+                "sessions_per_s",
+                "goodput_share",
+                "mid_session_failures",
+                "first_step_failures",
+                "wasted_requests",
+            ] {
+                assert!(run[key].is_number(), "{key}");
+            }
+            assert!(run["failures_by_step"].is_object());
+        }
+    }
+
+    #[test]
+    fn numbers_show_what_means_something() {
+        assert_eq!([0.123, 6.613, 12.34, 123.4].map(rate), ["0.12", "6.61", "12.3", "123"]);
+        assert_eq!([0.004, 1.234, 12.34, 123.4].map(time), ["4 ms", "1.23 s", "12.3 s", "123 s"]);
+        assert_eq!(share(0.925), "92\u{a0}%");
+    }
+}

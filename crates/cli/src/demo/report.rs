@@ -1,0 +1,300 @@
+//! The report: one page that carries all it needs and asks nothing of anybody.
+
+use super::comparison::{self, Row};
+use super::figures;
+use super::outcome::{Name, Outcome, Run, rate, share, time};
+use std::fmt::Write as _;
+use suimon_chart::{Bars, Dress, Plot, STYLE, Size};
+
+const PAGE_STYLE: &str = include_str!("report/style.css");
+/// A gate that lets a little water through.
+const MARK: &str = include_str!("report/mark.svg");
+
+/// A figure over the whole width, and what it becomes on a narrow screen.
+const WIDE: Size = Size::new(960.0, 340.0);
+const NARROW: Size = Size::new(390.0, 290.0);
+/// A figure beside another.
+const HALF: Size = Size::new(460.0, 290.0);
+
+/// Returns the page.
+pub(super) fn page(outcome: &Outcome) -> String {
+    let mut page = String::with_capacity(128 * 1024);
+    // Writing into a String cannot fail.
+    let _ = write_page(&mut page, outcome);
+    page
+}
+
+fn write_page(page: &mut String, outcome: &Outcome) -> std::fmt::Result {
+    let title = if outcome.holds { "Suimon held" } else { "Suimon did not hold" };
+    writeln!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>Suimon demo: {title}</title>\n\
+         <style>\n{STYLE}{PAGE_STYLE}</style>\n</head>\n<body>\n<main>"
+    )?;
+    writeln!(
+        page,
+        "<header>\n<p class=\"mark\">{MARK}<span>Suimon</span></p>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n</header>",
+        escape(&headline(outcome)),
+        escape(&lead(outcome))
+    )?;
+    if let Some(caution) = outcome.caution() {
+        writeln!(page, "<p class=\"caution\">{}</p>", escape(&caution))?;
+    }
+    page.push_str("<section class=\"cards\">\n");
+    for run in &outcome.runs {
+        card(page, outcome, run)?;
+    }
+    page.push_str("</section>\n");
+    section(
+        page,
+        "Sessions finished",
+        "A visitor counts only when the whole journey is done: log in, look around three times, search, buy, log out. \
+         The dotted line is the most this shop can do. Mean over five seconds.",
+        &both_widths(&figures::sessions(outcome, "Sessions finished")),
+    )?;
+    page.push_str("<div class=\"pair\">\n");
+    section(
+        page,
+        "Where sessions failed",
+        "Time-outs and errors by step. A visitor lost at the search has already cost the shop four pages.",
+        &bars(&figures::failures(outcome)),
+    )?;
+    section(
+        page,
+        "Where visitors are",
+        "With Suimon: held at the gate, or let in; of these, queued for a slot or in the shop. All others were told when to \
+         come again.",
+        &half(&figures::queues(outcome)),
+    )?;
+    section(
+        page,
+        "When the next one is let in",
+        "Suimon sets the pace by the work that sessions under way still bring. 0: the gate is open.",
+        &half(&figures::interval(outcome)),
+    )?;
+    section(
+        page,
+        "How much at once",
+        "Each route's limit, found while running from how much gets done.",
+        &half(&figures::limits(outcome)),
+    )?;
+    page.push_str("</div>\n");
+    section(page, "Side by side", "", &numbers(outcome))?;
+    section(page, "How this was measured", "", &method(outcome))?;
+    page.push_str("</main>\n");
+    writeln!(page, "<script type=\"application/json\" id=\"numbers\">{}</script>", embedded(outcome))?;
+    page.push_str("</body>\n</html>\n");
+    Ok(())
+}
+
+fn headline(outcome: &Outcome) -> String {
+    let [none, suimon] = &outcome.runs;
+    let of_the_bound = share(suimon.goodput_share);
+    if !outcome.holds {
+        return format!("Suimon did not hold: {of_the_bound} of what can be done");
+    }
+    match (none.goodput_share, suimon.goodput_share) {
+        (before, now) if before < now / 1.3 => {
+            format!("{of_the_bound} of what can be done, instead of {}", share(before))
+        }
+        _ => format!("{of_the_bound} of what can be done"),
+    }
+}
+
+fn lead(outcome: &Outcome) -> String {
+    let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+    let [none, suimon] = &outcome.runs;
+    let inside = match suimon.mid_session_failures {
+        0 => "with it, not once".to_owned(),
+        count => format!("with it, {}", times(count)),
+    };
+    format!(
+        "{} visitors came to the same small shop twice. Without Suimon they were let down {} in the middle of a session; {inside}.",
+        outcome.clients,
+        times(none.mid_session_failures)
+    )
+}
+
+fn card(page: &mut String, outcome: &Outcome, run: &Run) -> std::fmt::Result {
+    let class = match run.name {
+        Name::None => "none",
+        Name::Suimon => "suimon",
+    };
+    let filled = (run.goodput_share * 100.0).clamp(0.0, 100.0);
+    let plural = |count: u64, one: &str, many: &str| {
+        if count == 1 { format!("<b>1</b> {one}") } else { format!("<b>{count}</b> {many}") }
+    };
+    writeln!(
+        page,
+        "<article class=\"card {class}\">\n<h2>{}</h2>\n<p class=\"big\">{}<small> sessions a second</small></p>\n\
+         <div class=\"gauge\" role=\"img\" aria-label=\"{} of the bound\"><i style=\"width:{filled:.1}%\"></i></div>\n\
+         <p class=\"soft\">{} of the {} it can do</p>\n<ul>\n<li>{}</li>\n<li>{}</li>\n<li>{}</li>\n</ul>\n</article>",
+        run.name.title(),
+        rate(run.sessions_per_s),
+        share(run.goodput_share),
+        share(run.goodput_share),
+        rate(outcome.bound_sessions_per_s),
+        plural(run.visitors.sessions_completed, "session finished", "sessions finished"),
+        plural(run.mid_session_failures, "failure inside a session", "failures inside sessions"),
+        plural(run.wasted_requests, "page made for nothing", "pages made for nothing"),
+    )
+}
+
+fn section(page: &mut String, title: &str, words: &str, inside: &str) -> std::fmt::Result {
+    writeln!(page, "<section>\n<h2>{title}</h2>")?;
+    if !words.is_empty() {
+        writeln!(page, "<p class=\"soft\">{words}</p>")?;
+    }
+    writeln!(page, "{inside}</section>")
+}
+
+/// Text in a figure keeps its size, so there is one for each width.
+fn both_widths(plot: &Plot) -> String {
+    format!(
+        "<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n",
+        plot.svg(WIDE, Dress::Page),
+        plot.svg(NARROW, Dress::Page)
+    )
+}
+
+fn half(plot: &Plot) -> String {
+    format!("<div class=\"figure\">{}</div>\n", plot.svg(HALF, Dress::Page))
+}
+
+fn bars(bars: &Bars) -> String {
+    format!("<div class=\"figure\">{}</div>\n", bars.svg(HALF.width, Dress::Page))
+}
+
+fn numbers(outcome: &Outcome) -> String {
+    let [none, suimon] = &outcome.runs;
+    let mut table = format!(
+        "<table>\n<thead><tr><th></th><th scope=\"col\">{}</th><th scope=\"col\">{}</th></tr></thead>\n<tbody>\n",
+        none.name.title(),
+        suimon.name.title()
+    );
+    let mut rows = |rows: Vec<Row>| {
+        for (name, [none, suimon]) in rows {
+            let name = escape(&name);
+            table.push_str(&format!(
+                "<tr><th scope=\"row\">{name}</th><td>{}</td><td>{}</td></tr>\n",
+                escape(&none),
+                escape(&suimon)
+            ));
+        }
+    };
+    rows(comparison::numbers(outcome));
+    let failed = comparison::failures(outcome).into_iter();
+    rows(failed.map(|(step, values)| (format!("failed at {step}"), values)).collect());
+    table.push_str("</tbody>\n</table>\n");
+    table
+}
+
+fn method(outcome: &Outcome) -> String {
+    let cores = if outcome.cores_of_the_shop == 1 {
+        "1 core".to_owned()
+    } else {
+        format!("{} cores", outcome.cores_of_the_shop)
+    };
+    let crowd = outcome.runs.iter().map(|run| run.visitors.crowd_cpu_share).fold(0.0, f64::max);
+    let busy = |run: &Run| {
+        run.shop_cpu_s.map(|used| share(used / run.visitors.duration_s / outcome.cores_of_the_shop as f64))
+    };
+    let shop = match outcome.runs.each_ref().map(busy) {
+        [Some(none), Some(suimon)] => {
+            format!(" The shop was at work for {none} of the time without Suimon, {suimon} with it.")
+        }
+        _ => String::new(),
+    };
+    let settle = if outcome.settle_s > 0.0 {
+        format!(" Rates leave out the first {:.0} s; failures are of the whole run.", outcome.settle_s)
+    } else {
+        String::new()
+    };
+    format!(
+        "<p>Shop, gateway and crowd were processes of their own on one machine; {}. The bound: {cores} \u{f7} {} of CPU a \
+         session, from {} sessions played one at a time on a warm shop, is {} sessions a second. Then {} visitors, each \
+         playing one session after another for {} s, came straight to a fresh shop, and again, with the same seed, to another \
+         fresh one through a gateway that was told nothing but the shop's address:</p>\n\
+         <pre>suimon serve --to http://127.0.0.1:PORT</pre>\n\
+         <p>All times were divided by {}: what pages cost, how long visitors think, how long they wait.{settle} \
+         The crowd itself used at most {} of a core.{shop}</p>\n\
+         <p class=\"soft\">Suimon {}, {}. Again: <code>suimon demo --clients {} --scale {} --seed {} --seconds {}</code>. \
+         All numbers are inside this page, as JSON, in the element <code>numbers</code>.</p>\n",
+        outcome.cores,
+        time(outcome.cpu_s_per_session),
+        outcome.bound_sessions,
+        rate(outcome.bound_sessions_per_s),
+        outcome.clients,
+        outcome.seconds,
+        outcome.scale,
+        share(crowd),
+        outcome.version,
+        escape(&outcome.began),
+        outcome.clients,
+        outcome.scale,
+        outcome.seed,
+        outcome.seconds,
+    )
+}
+
+/// Returns the numbers as JSON that cannot end the element it stands in.
+fn embedded(outcome: &Outcome) -> String {
+    serde_json::to_string(outcome).unwrap_or_else(|_| "null".to_owned()).replace('<', "\\u003c")
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome::tests::{outcome, run};
+    use super::*;
+
+    fn good() -> Outcome {
+        outcome([run(Name::None, 1, 317), run(Name::Suimon, 6, 0)])
+    }
+
+    #[test]
+    fn the_page_tells_how_it_went_and_asks_nothing_of_anybody() {
+        let page = page(&good());
+        for text in [
+            "92\u{a0}% of what can be done, instead of 15\u{a0}%",
+            "let down 317 times",
+            "with it, not once",
+            "GET /search",
+        ] {
+            assert!(page.contains(text), "{text}");
+        }
+        for outside in ["src=", "href=", "@import", "url(", "<link"] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        assert!(!page.contains("NaN") && !page.contains(">inf"));
+    }
+
+    #[test]
+    fn the_numbers_inside_the_page_are_the_numbers() {
+        let outcome = good();
+        let page = page(&outcome);
+        let inside = page.split_once("id=\"numbers\">").unwrap().1.split_once("</script>").unwrap().0;
+        assert!(serde_json::from_str::<serde_json::Value>(inside).is_ok());
+        assert!(inside == serde_json::to_string(&outcome).unwrap(), "the page says something else");
+    }
+
+    #[test]
+    fn a_step_cannot_break_the_page() {
+        let mut bad = good();
+        for run in &mut bad.runs {
+            run.visitors.steps[0].step = "</script><script>".to_owned();
+        }
+        assert_eq!(page(&bad).matches("<script").count(), 1);
+    }
+
+    #[test]
+    fn what_did_not_hold_is_said_first() {
+        let page = page(&outcome([run(Name::None, 1, 317), run(Name::Suimon, 6, 2)]));
+        assert!(page.contains("<h1>Suimon did not hold") && page.contains("with it, 2 times"));
+    }
+}
