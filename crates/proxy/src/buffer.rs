@@ -5,15 +5,18 @@
 //! bounded queue that the client's connection empties at its own pace; past the bound the application has to wait.
 //! A stream that never ends (server-sent events, a switched protocol) is passed through and held by nobody.
 
+use crate::deadline::Deadline;
 use crate::exchange;
-use crate::upstream::{BoxError, UpstreamBody, UpstreamError};
+use crate::upstream::{BoxError, UpstreamBody};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::collections::VecDeque;
+use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 use suimon_model::Failure;
 
 /// The body of an answer.
@@ -128,7 +131,14 @@ impl Budget {
 
 /// The end of a queue that a task fills from the application.
 #[derive(Debug)]
-pub(crate) struct Writer(Arc<Queue>);
+pub(crate) struct Writer {
+    queue: Arc<Queue>,
+    /// How long the client may take nothing while the queue is full.
+    stall_max: Duration,
+    stalled: Deadline,
+    /// What was in the queue then.
+    stalled_bytes: usize,
+}
 
 /// The end of a queue that the client's connection empties.
 #[derive(Debug)]
@@ -145,7 +155,7 @@ struct Queue {
 struct State {
     frames: VecDeque<Frame<Bytes>>,
     bytes: usize,
-    end: Option<Result<(), UpstreamError>>,
+    end: Option<Result<(), BoxError>>,
     reader_gone: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
@@ -158,14 +168,18 @@ pub(crate) enum Next {
     Moved,
     /// The application is done, or failed in this way.
     Done(Option<Failure>),
-    /// The client has gone.
+    /// The client has gone, or has taken nothing for too long.
     ReaderGone,
 }
 
-/// Returns the two ends of a queue of at most `bytes_max` bytes. One frame is always taken, however long.
-pub(crate) fn queue(budget: Arc<Budget>, bytes_max: usize) -> (Writer, Reader) {
+/// Returns the two ends of a queue of at most `bytes_max` bytes, whose client may take nothing for at most `stall_max` while
+/// it is full. One frame is always taken, however long.
+pub(crate) fn queue(budget: Arc<Budget>, bytes_max: usize, stall_max: Duration) -> (Writer, Reader) {
     let queue = Arc::new(Queue { budget, bytes_max, state: Mutex::default() });
-    (Writer(Arc::clone(&queue)), Reader(queue))
+    (
+        Writer { queue: Arc::clone(&queue), stall_max, stalled: Deadline::default(), stalled_bytes: 0 },
+        Reader(queue),
+    )
 }
 
 impl Queue {
@@ -185,12 +199,12 @@ impl Writer {
     pub(crate) fn push(&self, frame: Frame<Bytes>) {
         let bytes = frame.data_ref().map_or(0, Bytes::len);
         let reader = {
-            let mut state = self.0.lock();
+            let mut state = self.queue.lock();
             if state.reader_gone {
                 return;
             }
             state.bytes += bytes;
-            self.0.budget.held.fetch_add(bytes, Relaxed);
+            self.queue.budget.held.fetch_add(bytes, Relaxed);
             state.frames.push_back(frame);
             state.reader.take()
         };
@@ -200,9 +214,9 @@ impl Writer {
     }
 
     /// Moves the next frame of `body` into the queue, once there is room.
-    pub(crate) fn poll_move(&self, cx: &mut Context<'_>, body: &mut UpstreamBody) -> Poll<Next> {
+    pub(crate) fn poll_move(&mut self, cx: &mut Context<'_>, body: &mut UpstreamBody) -> Poll<Next> {
         {
-            let mut state = self.0.lock();
+            let mut state = self.queue.lock();
             if state.reader_gone {
                 return Poll::Ready(Next::ReaderGone);
             }
@@ -211,12 +225,16 @@ impl Writer {
                 Some(waker) => waker.clone_from(cx.waker()),
                 none => *none = Some(cx.waker().clone()),
             }
-            let over = state.bytes >= self.0.bytes_max || self.0.budget.held() >= self.0.budget.max;
+            let over =
+                state.bytes >= self.queue.bytes_max || self.queue.budget.held() >= self.queue.budget.max;
             // Something of its own is always in there when a response waits, so its own reader will wake it.
             if over && state.bytes > 0 {
-                return Poll::Pending;
+                let bytes = state.bytes;
+                drop(state);
+                return self.poll_stalled(cx, bytes).map(|()| Next::ReaderGone);
             }
         }
+        self.stalled.set(None);
         let end = match Pin::new(body).poll_frame(cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Some(Ok(frame))) => {
@@ -227,15 +245,30 @@ impl Writer {
             Poll::Ready(None) => Ok(()),
         };
         let failure = end.as_ref().err().map(exchange::failure);
+        self.end(end.map_err(Into::into));
+        Poll::Ready(Next::Done(failure))
+    }
+
+    /// Is ready when the client has taken nothing for too long; the answer is broken off then.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>, bytes: usize) -> Poll<()> {
+        if !self.stalled.is_set() || self.stalled_bytes != bytes {
+            self.stalled.set(Some(self.stall_max));
+            self.stalled_bytes = bytes;
+        }
+        ready!(self.stalled.poll(cx));
+        self.end(Err(io::Error::from(io::ErrorKind::TimedOut).into()));
+        Poll::Ready(())
+    }
+
+    fn end(&self, end: Result<(), BoxError>) {
         let reader = {
-            let mut state = self.0.lock();
+            let mut state = self.queue.lock();
             state.end = Some(end);
             state.reader.take()
         };
         if let Some(reader) = reader {
             reader.wake();
         }
-        Poll::Ready(Next::Done(failure))
     }
 }
 
@@ -256,7 +289,7 @@ impl Reader {
                 state.end = Some(Ok(()));
                 Poll::Ready(None)
             }
-            Some(Err(error)) => Poll::Ready(Some(Err(error.into()))),
+            Some(Err(error)) => Poll::Ready(Some(Err(error))),
             None => {
                 state.reader = Some(cx.waker().clone());
                 Poll::Pending
@@ -292,7 +325,7 @@ mod tests {
     #[test]
     fn the_budget_counts_what_is_held_and_nothing_else() {
         let budget = Budget::new(100);
-        let (writer, mut reader) = queue(Arc::clone(&budget), 50);
+        let (writer, mut reader) = queue(Arc::clone(&budget), 50, Duration::from_secs(1));
         writer.push(frame(30));
         writer.push(frame(20));
         assert_eq!(budget.held(), 50);

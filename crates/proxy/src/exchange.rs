@@ -15,15 +15,18 @@ use http::response;
 use http_body::{Body, Frame};
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use suimon_model::{Ending, Failure};
 use tokio::runtime::Handle;
 
 /// A body of a declared length up to this many bytes is taken whole before its head goes out.
 const WHOLE_MAX: u64 = 64 << 10;
+
+/// How long after its head a response may go on before it counts as a stream.
+const STREAM_AFTER: Duration = Duration::from_secs(30);
 
 /// An exchange under way.
 #[derive(Debug)]
@@ -112,12 +115,22 @@ impl Exchange {
         }
     }
 
-    /// Reads the rest of the body into `writer`, as fast as the application gives it and the queue takes it.
-    pub(crate) async fn pump(mut self, writer: Writer, ending: Ending) {
+    /// Reads the rest of the body into `writer`, as fast as the application gives it and the queue takes it. What is not over
+    /// by a certain time is a stream, and holds its slot no longer.
+    pub(crate) async fn pump(mut self, mut writer: Writer, ending: Ending) {
+        let mut becomes_stream = pin!(tokio::time::sleep(STREAM_AFTER));
         loop {
             let next = {
+                let holds_slot = self.slot.is_some();
                 let Phase::Reading(body) = &mut self.phase else { return };
-                poll_fn(|cx| writer.poll_move(cx, body)).await
+                tokio::select! {
+                    biased;
+                    next = poll_fn(|cx| writer.poll_move(cx, body)) => next,
+                    () = becomes_stream.as_mut(), if holds_slot => {
+                        self.end_slot(ending);
+                        continue;
+                    }
+                }
             };
             match next {
                 Next::Moved => {}
@@ -131,6 +144,10 @@ impl Exchange {
     fn settle(&mut self, ending: Ending) {
         self.phase = Phase::Over;
         self.core.telemetry.route(self.tally.route).served(self.tally.sent.elapsed());
+        self.end_slot(ending);
+    }
+
+    fn end_slot(&mut self, ending: Ending) {
         if let Some(slot) = self.slot.take() {
             slot.end(ending);
         }
@@ -143,7 +160,7 @@ impl Drop for Exchange {
         if matches!(phase, Phase::Over) {
             return;
         }
-        // An ungated exchange holds nothing that would be worth finishing it for.
+        // Without a slot it holds nothing that would be worth finishing it for.
         let Some(slot) = self.slot.take() else {
             return;
         };
@@ -170,8 +187,12 @@ async fn finish(phase: Phase, slot: Slot) {
         Phase::Over => None,
     };
     if let Some(mut body) = body {
-        // A broken connection is an end, too. The upstream's own time limits bound all of this.
-        while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
+        // A broken connection is an end, too.
+        let rest =
+            async { while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {} };
+        // What still comes by then is a stream that would never end.
+        let _ = tokio::time::timeout(STREAM_AFTER, rest).await;
+        drop(body);
     }
     slot.end(Ending::Abandoned);
 }

@@ -291,7 +291,9 @@ impl Core {
                 Ok(Ok(AnswerBody::whole(first, rest)))
             }
             Ok(Gathered::More { first, rest }) => {
-                let (writer, reader) = buffer::queue(Arc::clone(&self.budget), self.limits.response_bytes);
+                let budget = Arc::clone(&self.budget);
+                let (writer, reader) =
+                    buffer::queue(budget, self.limits.response_bytes, self.timeouts.body_write);
                 for frame in first.map(http_body::Frame::data).into_iter().chain(rest) {
                     writer.push(frame);
                 }

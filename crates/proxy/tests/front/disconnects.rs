@@ -285,6 +285,22 @@ async fn a_client_that_takes_nothing_is_given_up() {
 }
 
 #[tokio::test]
+async fn an_http2_client_that_takes_nothing_is_given_up() {
+    let app = app().await;
+    let mut params = params(app.address);
+    params.timeouts.body_write = Duration::from_millis(200);
+    params.limits.response_bytes = 64 << 10;
+    let gateway = gateway(params);
+    let (mut sender, _driver) = h2_over(connect(gateway.plain).await).await;
+    let mut big = get("http://a/big?30000000", &[]);
+    big.headers_mut().remove("host");
+    // Its head is taken, its body is not: the stream's window closes while the connection is well.
+    let _answer = soon(sender.send_request(big)).await.unwrap();
+    until("a ghost", || gateway.view().ghosts == 1).await;
+    until("read to its end for nobody", || gateway.in_flight() == 0).await;
+}
+
+#[tokio::test]
 async fn a_crowd_that_leaves_at_once_leaves_nothing_behind() {
     let (app, gateway) = occupied().await;
     let mut crowd = Vec::new();
