@@ -1,5 +1,6 @@
 //! The applications under test: the Tomcat shop, and the bundled one.
 
+use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::processes::{Program, Running, listening_address};
-use crate::trouble::{Result, Trouble};
+use crate::trouble::{Result, Trouble, While};
 
 /// A shop measures the machine before it listens.
 const START_PATIENCE: Duration = Duration::from_secs(120);
@@ -82,6 +83,15 @@ impl Shop<'_> {
         ))
     }
 
+    /// Returns an empty folder for what Tomcat writes; it is killed, so it cannot clear up behind itself.
+    fn fresh_folder(&self) -> Result<PathBuf> {
+        let folder = self.logs.join("tomcat");
+        // Not there is as good as empty.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).trouble(folder.display())?;
+        Ok(folder)
+    }
+
     /// Starts it on a free port and waits until it listens.
     pub(crate) fn open(&self) -> Result<OpenShop> {
         let mut process = self.start(0)?;
@@ -98,6 +108,7 @@ impl Shop<'_> {
     pub(crate) fn start(&self, port: u16) -> Result<Running> {
         let program = match self.kind {
             ShopKind::Tomcat => Program::new("shop", "java", self.core)
+                .arg(format!("-Djava.io.tmpdir={}", self.fresh_folder()?.display()))
                 .args(["-XX:+UseSerialGC".to_string(), format!("-Xms{}m", self.options.heap_mb)])
                 .args([format!("-Xmx{}m", self.options.heap_mb), "-jar".to_string()])
                 .arg(self.jar()?.display())

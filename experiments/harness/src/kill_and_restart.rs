@@ -235,7 +235,8 @@ impl<'a> Scene<'a> {
     /// Is called every tenth of a second with the time since the crowd's start.
     fn look(&mut self, at: Duration) -> Result<()> {
         if self.killed.is_none() && at >= Duration::from_secs(self.options.kill_at) {
-            self.process.take().map(Running::kill);
+            // Dropping it is `kill -9`.
+            drop(self.process.take());
             self.killed = Some(at);
             eprintln!("{:5.1} s: the shop is killed", at.as_secs_f64());
         }
@@ -378,7 +379,7 @@ fn judge(data: &Data, patience: Duration) -> Vec<Claim> {
     let silent = data.witnesses.iter().filter(|said| said.status.is_none()).count();
     let refused: u64 = data.refusals.iter().map(|(_, count)| count).sum();
     let members_refused = refused.saturating_sub(data.newcomers_refused);
-    let timed_out = data.crowd.failures_by_kind.iter().filter(|(kind, _)| kind.contains("time"));
+    let timed_out = data.crowd.failures_by_kind.iter().filter(|(kind, _)| *kind == "timeout");
     let timed_out: u64 = timed_out.map(|(_, count)| count).sum();
     let rate = |from: f64, to: f64| {
         let seconds = data.crowd.series.iter().filter(|second| (from..to).contains(&(second.at_s as f64)));

@@ -67,7 +67,8 @@ impl Moment {
     }
 }
 
-/// Plays the crowd, writes the gateway's state to `states` once a second, a line each, and hands it to `each_second`.
+/// Plays the crowd, writes the gateway's state to `states` once a second, a line each with the decisions made since the
+/// last, and hands it to `each_second`.
 pub(crate) fn observe(
     common: &Common,
     crowd: &Crowd<'_>,
@@ -83,6 +84,7 @@ pub(crate) fn observe(
     let mut before = None;
     let mut asked: Option<Instant> = None;
     let mut last_state = None;
+    let mut newest = f64::NEG_INFINITY;
     let mut report = playing.finish(|_| {
         gateway.must_run()?;
         if before.is_none() && Instant::now() >= measuring_from {
@@ -94,7 +96,10 @@ pub(crate) fn observe(
         asked = Some(Instant::now());
         let Some(state) = gateway.state() else { return Ok(()) };
         each_second(&state);
-        let line = serde_json::to_string(&state).trouble("the gateway's state")?;
+        let mut news = state.clone();
+        news.decisions.retain(|decision| decision.at_seconds > newest);
+        newest = news.decisions.iter().map(|decision| decision.at_seconds).fold(newest, f64::max);
+        let line = serde_json::to_string(&news).trouble("the gateway's state")?;
         writeln!(lines, "{line}").trouble(states.display())?;
         last_state = Some(state);
         Ok(())

@@ -36,9 +36,8 @@ impl Program {
     }
 
     /// Adds an argument.
-    pub(crate) fn arg(mut self, word: impl ToString) -> Self {
-        self.words.push(word.to_string());
-        self
+    pub(crate) fn arg(self, word: impl ToString) -> Self {
+        self.args([word])
     }
 
     /// Adds arguments.
@@ -77,7 +76,7 @@ impl Program {
     }
 }
 
-/// A process of ours. Ends when this is dropped.
+/// A process of ours. Killed with SIGKILL, at once, when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
     name: String,
@@ -150,22 +149,13 @@ impl Running {
         let what = format!("answer at {address}");
         self.wait_for(&what, patience, |_| TcpStream::connect_timeout(&address, PEACE).ok().map(drop))
     }
-
-    /// Ends it with SIGKILL, at once.
-    pub(crate) fn kill(mut self) {
-        self.end_at_once();
-    }
-
-    fn end_at_once(&mut self) {
-        // It may be gone already; then there is nothing left to do.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.end_at_once();
+        // It may be gone already; then there is nothing left to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
