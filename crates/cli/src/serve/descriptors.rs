@@ -2,7 +2,7 @@
 
 /// Descriptors beside those of connections: listeners, files, the operator's connections, the runtime's own.
 const SPARE: u64 = 200;
-/// Descriptors a client's connection may need: its own, its disconnect watch, and one to the application.
+/// Descriptors a client's connection may need: its own and one to the application.
 const EACH: u64 = 2;
 
 /// Raises the soft limit of open descriptors to the hard one, and says so if `connections` would still need more.
