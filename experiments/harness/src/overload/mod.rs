@@ -7,6 +7,8 @@
 mod figure;
 mod plan;
 mod report;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 use std::fs;
