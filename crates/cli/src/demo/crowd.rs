@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use suimon_crowd::{Options, Progress, Report, SHOP_JOURNEY};
 use suimon_settings::{Faults, journey};
-use suimon_workload::{Arrivals, Think, Workload};
+use suimon_workload::{Arrivals, Journey, Think, Workload};
 
 /// What the crowd's process is told. Not for people.
 #[derive(Args, Clone, Debug)]
@@ -46,6 +46,17 @@ impl DemoCrowd {
         say("--seconds", self.seconds.map(|seconds| seconds.to_string()));
         say("--sessions", self.sessions.map(|sessions| sessions.to_string()));
         arguments
+    }
+
+    /// Returns how long the visitors of one session think in all, on average, in seconds.
+    pub(super) fn thinking_s(&self) -> f64 {
+        let Ok(workload) = self.workload() else { return 0.0 };
+        let thinking = |journey: &Journey| -> f64 {
+            let thinks = journey.steps.iter().skip(1).map(|step| step.think.unwrap_or(journey.think));
+            thinks.map(|think| think.mean().as_secs_f64()).sum()
+        };
+        let weight: f64 = workload.kinds.iter().map(|journey| journey.weight).sum();
+        workload.kinds.iter().map(|journey| thinking(journey) * journey.weight / weight).sum()
     }
 
     fn workload(&self) -> Result<Workload, Faults> {
@@ -130,6 +141,8 @@ mod tests {
         let workload = args.workload().unwrap();
         assert_eq!(workload.arrivals.users_max(), 7);
         assert_eq!(workload.kinds[0].think.mean(), Duration::from_millis(750));
+        // Before each of its seven steps but the first.
+        assert!((args.thinking_s() - 4.5).abs() < 1e-9);
         args.sessions = Some(5);
         let workload = args.workload().unwrap();
         assert_eq!(workload.kinds[0].think.mean(), Duration::ZERO);

@@ -26,15 +26,9 @@ pub(super) const fn hue(name: Name) -> Hue {
 
 /// Returns the chart that tells most, as a picture of its own.
 pub(super) fn picture(outcome: &Outcome) -> String {
-    let title = format!("{} visitors come to a shop that can serve {}", outcome.clients, fits(outcome));
+    let title =
+        format!("{} visitors at a shop that {:.0} keep busy", outcome.clients, outcome.visitors_at_the_bound);
     sessions(outcome, &title).svg(Size::new(920.0, 380.0), Dress::Alone)
-}
-
-/// Returns about how many visitors the shop could serve at once: those who keep it busy while the others think.
-fn fits(outcome: &Outcome) -> String {
-    let [_, suimon] = &outcome.runs;
-    let thinking = suimon.visitors.session_time.min_s;
-    format!("about {:.0}", (outcome.bound_sessions_per_s * thinking.max(outcome.cpu_s_per_session)).max(1.0))
 }
 
 /// Returns sessions a second over time, of both runs, under the bound.
@@ -105,11 +99,14 @@ pub(super) fn limits(outcome: &Outcome) -> Plot {
         let routes = suimon.gateway.iter().flat_map(|sample| &sample.routes);
         routes.filter(|route| route.name == name).map(|route| route.in_flight + route.waiting).sum()
     };
+    let limits = suimon.gateway.iter().flat_map(|sample| &sample.routes).filter_map(|route| route.limit);
+    // One more than the highest, for lines that are raised.
+    let highest = limits.max().unwrap_or(1).saturating_add(1);
+    let axis = Axis::new("requests of a route in the shop at once").from(0.0).to(f64::from(highest)).whole();
     names.sort_by_key(|name| std::cmp::Reverse(busy(name)));
     names.truncate(ROUTES_MAX);
-    let plot =
-        timeline(outcome, "Limits", Axis::new("requests of a route in the shop at once").from(0.0).whole())
-            .describe("How many requests of each route Suimon lets into the shop at once.");
+    let plot = timeline(outcome, "Limits", axis)
+        .describe("How many requests of each route Suimon lets into the shop at once.");
     names.iter().enumerate().fold(plot, |plot, (index, name)| {
         let limit =
             |sample: &Sample| sample.routes.iter().find(|route| route.name == *name)?.limit.map(f64::from);

@@ -39,6 +39,8 @@ pub(super) struct Outcome {
     pub(super) bound_sessions: u64,
     /// Cores ÷ CPU seconds of a session: no more can be done.
     pub(super) bound_sessions_per_s: f64,
+    /// So many visitors, thinking as they do and never waiting, keep the shop just busy.
+    pub(super) visitors_at_the_bound: f64,
     /// Without Suimon and with it, in this order.
     pub(super) runs: [Run; 2],
 }
@@ -278,6 +280,7 @@ pub(super) mod tests {
             cpu_s_per_session: 0.1538,
             bound_sessions: 30,
             bound_sessions_per_s: 6.5,
+            visitors_at_the_bound: 30.2,
             runs,
         }
     }

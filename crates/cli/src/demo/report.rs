@@ -64,8 +64,7 @@ fn write_page(page: &mut String, outcome: &Outcome) -> std::fmt::Result {
     section(
         page,
         "Where visitors are",
-        "With Suimon: held at the gate, or let in; of these, queued for a slot or in the shop. All others were told when to \
-         come again.",
+        "With Suimon: held at the gate, or let in; and of those let in, queued for a slot or in the shop.",
         &half(&figures::queues(outcome)),
     )?;
     section(
@@ -104,16 +103,14 @@ fn headline(outcome: &Outcome) -> String {
 }
 
 fn lead(outcome: &Outcome) -> String {
-    let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let [none, suimon] = &outcome.runs;
-    let inside = match suimon.mid_session_failures {
-        0 => "with it, not once".to_owned(),
-        count => format!("with it, {}", times(count)),
-    };
+    let [none, suimon] = outcome.runs.each_ref().map(|run| match run.mid_session_failures {
+        0 => "none".to_owned(),
+        count => count.to_string(),
+    });
     format!(
-        "{} visitors came to the same small shop twice. Without Suimon they were let down {} in the middle of a session; {inside}.",
-        outcome.clients,
-        times(none.mid_session_failures)
+        "{} visitors came, twice, to a small shop that {:.0} keep busy. Requests that failed in the middle of a session: \
+         without Suimon {none}, with it {suimon}.",
+        outcome.clients, outcome.visitors_at_the_bound
     )
 }
 
@@ -229,7 +226,7 @@ fn method(outcome: &Outcome) -> String {
         outcome.clients,
         outcome.seconds,
         outcome.scale,
-        share(crowd),
+        share(crowd.max(0.01)),
         outcome.version,
         escape(&outcome.began),
         outcome.clients,
@@ -262,8 +259,8 @@ mod tests {
         let page = page(&good());
         for text in [
             "92\u{a0}% of what can be done, instead of 15\u{a0}%",
-            "let down 317 times",
-            "with it, not once",
+            "that 30 keep busy",
+            "without Suimon 317, with it none",
             "GET /search",
         ] {
             assert!(page.contains(text), "{text}");
@@ -295,6 +292,6 @@ mod tests {
     #[test]
     fn what_did_not_hold_is_said_first() {
         let page = page(&outcome([run(Name::None, 1, 317), run(Name::Suimon, 6, 2)]));
-        assert!(page.contains("<h1>Suimon did not hold") && page.contains("with it, 2 times"));
+        assert!(page.contains("<h1>Suimon did not hold") && page.contains("with it 2."));
     }
 }

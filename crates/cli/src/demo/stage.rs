@@ -17,7 +17,7 @@ const WARMING_SESSIONS: u32 = 3;
 /// About how long the bound is measured, at most.
 const BOUND_S_MAX: f64 = 5.0;
 /// The fewest and the most sessions it is measured over.
-const BOUND_SESSIONS: (f64, f64) = (5.0, 2000.0);
+const BOUND_SESSIONS: (f64, f64) = (10.0, 2000.0);
 /// The longest a crowd may take to tell its report once its time is over.
 const REPORT_WITHIN: Duration = Duration::from_secs(20);
 
@@ -88,6 +88,7 @@ impl<'a> Stage<'a> {
             cpu_s_per_session: bound.cpu_s_per_session,
             bound_sessions: bound.sessions,
             bound_sessions_per_s: bound.per_s,
+            visitors_at_the_bound: bound.per_s * (self.crowd("").thinking_s() + bound.cpu_s_per_session),
             runs,
         })
     }
