@@ -5,6 +5,7 @@ use crate::headers::Peer;
 use crate::params::Network;
 use crate::pipeline::{self, Core};
 use crate::tls::Certificate;
+use crate::upstream::BoxError;
 use crate::wire::{Patience, Wire};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -82,28 +83,39 @@ impl Acceptor {
     }
 
     async fn serve(self, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
-        let socket = stream.as_raw_fd();
-        let ended = match &self.certificate {
-            None => match tokio::time::timeout(self.core.timeouts.header_read, begins_as_h2(&stream)).await {
-                Ok(Ok(is_h2)) => self.speak(stream, socket, is_h2, peer, permit).await,
-                Ok(Err(error)) => Err(error.into()),
-                Err(_) => return,
-            },
-            Some(certificate) => {
-                let handshake = certificate.acceptor().accept(stream);
-                match tokio::time::timeout(self.core.timeouts.handshake, handshake).await {
-                    Ok(Ok(stream)) => {
-                        let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                        self.speak(stream, socket, is_h2, peer, permit).await
-                    }
-                    Ok(Err(error)) => Err(error.into()),
-                    Err(_) => return,
-                }
-            }
+        // On the heap, like the protocols below: a connection should weigh what it needs, not what the largest might.
+        let ended = match self.certificate.clone() {
+            None => self.serve_plain(stream, peer, permit).await,
+            Some(certificate) => Box::pin(self.serve_tls(&certificate, stream, peer, permit)).await,
         };
         if let Err(error) = ended {
             tracing::debug!(%peer, "a connection ended: {error}");
         }
+    }
+
+    async fn serve_plain(
+        self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<(), BoxError> {
+        let socket = stream.as_raw_fd();
+        let is_h2 = tokio::time::timeout(self.core.timeouts.header_read, begins_as_h2(&stream)).await??;
+        self.speak(stream, socket, is_h2, peer, permit).await
+    }
+
+    async fn serve_tls(
+        self,
+        certificate: &Certificate,
+        stream: TcpStream,
+        peer: SocketAddr,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<(), BoxError> {
+        let socket = stream.as_raw_fd();
+        let handshake = certificate.acceptor().accept(stream);
+        let stream = tokio::time::timeout(self.core.timeouts.handshake, handshake).await??;
+        let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        self.speak(stream, socket, is_h2, peer, permit).await
     }
 
     async fn speak<S>(
@@ -113,7 +125,7 @@ impl Acceptor {
         is_h2: bool,
         peer: SocketAddr,
         permit: OwnedSemaphorePermit,
-    ) -> Result<(), crate::upstream::BoxError>
+    ) -> Result<(), BoxError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -126,10 +138,10 @@ impl Acceptor {
             Patience { head: timeouts.header_read, idle: timeouts.keep_alive, write: timeouts.body_write };
         if is_h2 {
             let wire = Wire::http2(stream, Arc::clone(&connection), patience);
-            http2(core, connection, wire, draining).await?;
+            Box::pin(http2(core, connection, wire, draining)).await?;
         } else {
             let wire = Wire::http1(stream, Arc::clone(&connection), patience);
-            http1(core, connection, wire, draining).await?;
+            Box::pin(http1(core, connection, wire, draining)).await?;
         }
         Ok(())
     }
