@@ -18,29 +18,12 @@ use suimon_model::{KindId, SessionId};
 /// Application cookies looked at in one request.
 const COOKIES_MAX: usize = 2;
 
-/// Names under which widespread frameworks keep their sessions.
-const KNOWN_COOKIES: [&str; 20] = [
-    "JSESSIONID",
-    "SESSION",
-    "PHPSESSID",
-    "connect.sid",
-    "sessionid",
-    "session",
-    "session_id",
-    "sid",
-    "laravel_session",
-    "ci_session",
-    "ASP.NET_SessionId",
-    ".AspNetCore.Session",
-    "_session_id",
-    "rack.session",
-    "beaker.session.id",
-    "CFID",
-    "CGISESSID",
-    "PLAY_SESSION",
-    "CAKEPHP",
-    "symfony",
-];
+/// What the names of session cookies have in common: PHPSESSID, JSESSIONID, connect.sid, laravel_session, `_shop_key`, ...
+/// Compared without regard to case.
+const TELLING_PARTS: [&[u8]; 3] = [b"sess", b"cfid", b"cakephp"];
+const TELLING_ENDS: [&[u8]; 3] = [b"sid", b"_key", b"symfony"];
+/// The shortest value that can tell one visitor from all others; `sess=1` cannot.
+const VALUE_MIN: usize = 12;
 
 /// A keyed hash of an application cookie's name and value.
 type AliasKey = u128;
@@ -107,7 +90,7 @@ impl Identifier {
                 if is_lease(name) {
                     visitor.has_lease_cookie = true;
                     visitor.proof = visitor.proof.or_else(|| self.leases.check(value, now()));
-                } else if app < COOKIES_MAX && !value.is_empty() && self.is_session_cookie(name) {
+                } else if app < COOKIES_MAX && self.is_session_cookie(name, value) {
                     visitor.app[app] = Some(self.aliases.key(name, value));
                     app += 1;
                 }
@@ -143,8 +126,7 @@ impl Identifier {
         for line in headers.get_all(SET_COOKIE) {
             let pair = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
             if let Some((name, value)) = split_pair(pair)
-                && !value.is_empty()
-                && self.is_session_cookie(name)
+                && self.is_session_cookie(name, value)
             {
                 self.aliases.insert(self.aliases.key(name, value), session);
             }
@@ -173,15 +155,18 @@ impl Identifier {
         Membership::Member { kind, session, leased, ends }
     }
 
-    fn is_session_cookie(&self, name: &[u8]) -> bool {
+    fn is_session_cookie(&self, name: &[u8], value: &[u8]) -> bool {
         let declared = || self.kinds.iter().filter_map(|kind| kind.app_cookie.as_deref());
-        declared().any(|own| own.as_bytes() == name)
-            || (self.detect_cookies
-                && (KNOWN_COOKIES.iter().any(|known| known.as_bytes() == name)
-                    // Rails and Phoenix name it after the application.
-                    || (name.starts_with(b"_") && (name.ends_with(b"_session") || name.ends_with(b"_key")))
-                    || name.starts_with(b"ASPSESSIONID")))
+        let by_declaration = !value.is_empty() && declared().any(|own| own.as_bytes() == name);
+        by_declaration || (self.detect_cookies && value.len() >= VALUE_MIN && has_telling_name(name))
     }
+}
+
+fn has_telling_name(name: &[u8]) -> bool {
+    let part = |part: &&[u8]| name.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part));
+    let end =
+        |end: &&[u8]| name.len() >= end.len() && name[name.len() - end.len()..].eq_ignore_ascii_case(end);
+    TELLING_PARTS.iter().any(part) || TELLING_ENDS.iter().any(end)
 }
 
 /// Takes the lease's cookie out of a request's head.
@@ -367,19 +352,41 @@ mod tests {
     fn an_application_cookie_seen_inside_makes_a_member_and_any_other_does_not() {
         let identifier = identifier(vec![SessionKind::default()], 100);
         let mut response = HeaderMap::new();
-        response.append(SET_COOKIE, HeaderValue::from_static("JSESSIONID=abc; Path=/; HttpOnly"));
+        response.append(SET_COOKIE, HeaderValue::from_static("JSESSIONID=abc-0123456789; Path=/; HttpOnly"));
         response.append(SET_COOKIE, HeaderValue::from_static("theme=dark"));
         identifier.learn_response(&response, SESSION);
         let asks = |lines: &[&str]| is_member(membership(&identifier, lines, &Method::GET, "/x"));
-        assert!(asks(&["theme=dark; JSESSIONID=abc"]));
+        assert!(asks(&["theme=dark; JSESSIONID=abc-0123456789"]));
         assert!(!asks(&["theme=dark"]));
-        assert!(!asks(&["JSESSIONID=abd"]));
-        assert!(!asks(&["PHPSESSID=abc"]));
-        let visitor = identifier.read(&headers(&["_shop_session=q; sid=1"]), || NOW);
+        assert!(!asks(&["JSESSIONID=abd-0123456789"]));
+        assert!(!asks(&["PHPSESSID=abc-0123456789"]));
+        let visitor = identifier.read(&headers(&["_shop_session=q-0123456789; sid=1-0123456789"]), || NOW);
         identifier.learn_request(&visitor, SESSION);
-        assert!(asks(&["sid=1"]) && asks(&["_shop_session=q"]));
+        assert!(asks(&["sid=1-0123456789"]) && asks(&["_shop_session=q-0123456789"]));
         identifier.forget(&visitor);
-        assert!(!asks(&["sid=1"]));
+        assert!(!asks(&["sid=1-0123456789"]));
+    }
+
+    #[test]
+    fn session_cookies_are_told_by_their_names_and_length() {
+        let identifier = identifier(vec![SessionKind::default()], 10);
+        let is = |name: &str, value: &str| identifier.is_session_cookie(name.as_bytes(), value.as_bytes());
+        let long = "8f1c2d3e4b5a6978";
+        for name in [
+            "JSESSIONID",
+            "PHPSESSID",
+            "connect.sid",
+            "SHOPSESSION",
+            "laravel_session",
+            "_shop_key",
+            "ASP.NET_SessionId",
+        ] {
+            assert!(is(name, long), "{name}");
+        }
+        for name in ["theme", "csrftoken", "_ga", "lang", "s"] {
+            assert!(!is(name, long), "{name}");
+        }
+        assert!(!is("session", "1"), "everybody could have that value");
     }
 
     #[test]

@@ -71,7 +71,7 @@ async fn whoever_is_in_stays_in_and_others_are_told_when_to_come_back() {
     let last = lease.len() - 1;
     let forged = format!("{}{}", &lease[..last], if lease.ends_with('A') { 'E' } else { 'A' });
     assert_eq!(gateway.ask(get("/more", &[("cookie", &forged)])).await.status, 503);
-    assert_eq!(gateway.ask(get("/more", &[("cookie", "JSESSIONID=s2")])).await.status, 503);
+    assert_eq!(gateway.ask(get("/more", &[("cookie", "JSESSIONID=s2-0123456789")])).await.status, 503);
 
     let both = format!("{lease}; {session}");
     let bye = gateway.ask(request("POST", "/logout", &[("cookie", &both)], "")).await;

@@ -196,7 +196,7 @@ async fn answer(
         }
         "/login" => {
             let mut response = text("in".to_owned());
-            response.headers_mut().insert("set-cookie", "JSESSIONID=s1; Path=/".parse().unwrap());
+            response.headers_mut().insert("set-cookie", "JSESSIONID=s1-0123456789; Path=/".parse().unwrap());
             response
         }
         "/missing" => {
