@@ -147,7 +147,7 @@ impl Run<'_> {
         match event {
             Event::Ask(client) => self.ask(now, client),
             Event::Timeout(client, request) => self.time_out(now, client, request),
-            Event::Elsewhere(job) => self.to_server(now, job),
+            Event::Elsewhere(job) => self.serve(now, job),
             Event::ServerEnd(epoch) if epoch == self.server_epoch => {
                 while let Some(job) = self.server.ended(now) {
                     self.answered(now, job);
@@ -155,12 +155,12 @@ impl Run<'_> {
                 }
                 self.schedule_server();
             }
-            Event::ServerEnd(_) => {}
             Event::GateWake if now >= self.gate_wake => {
                 self.gate_wake = Instant::FAR_FUTURE;
                 self.gate.handle_timeout(now);
             }
-            Event::GateWake => {}
+            // Overtaken by a later state of the server, or by an earlier wish of the gate.
+            Event::ServerEnd(_) | Event::GateWake => {}
             Event::Change(index) => {
                 let machine = self.scenario.changes[index].machine;
                 self.server.change(now, |current| *current = machine);
@@ -220,7 +220,7 @@ impl Run<'_> {
         self.at(now, Event::Ask(index));
     }
 
-    fn to_server(&mut self, now: Instant, job: u64) {
+    fn serve(&mut self, now: Instant, job: u64) {
         let (_, demand, memory) = self.tokens.get(&job).expect("a job has its token until it ends");
         self.server.start(now, Job { id: job, demand: *demand, memory: *memory });
         self.schedule_server();
@@ -298,7 +298,7 @@ impl Run<'_> {
 
     /// Conservation and limits, after every event.
     fn check(&mut self, now: Instant) {
-        if self.outcome.events % 64 != 0 {
+        if !self.outcome.events.is_multiple_of(64) {
             return;
         }
         let snapshot = self.gate.snapshot(now);
