@@ -2,6 +2,8 @@
 //!
 //! Claim: under a microsecond. `cargo bench -p suimon-gate`.
 
+#![allow(missing_docs)] // criterion's macro writes a public function without one
+
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use suimon_gate::{Arrival, Gate, KindParams, Membership, Mode, Output, Params, Start};
