@@ -143,9 +143,10 @@ impl Outcome {
         let (share_taken, name) = most.max_by(|a, b| a.0.total_cmp(&b.0))?;
         (share_taken > OTHERS_NOTED).then(|| {
             format!(
-                "This machine was busy: {}, other programs took {} of the shop's core. The bound takes no account of that.",
+                "This machine was busy: {}, other programs took {} of the shop's core, so that no more than about {} of the bound could be reached.",
                 name.title(),
-                share(share_taken)
+                share(share_taken),
+                share(1.0 - share_taken)
             )
         })
     }
@@ -300,7 +301,7 @@ pub(super) mod tests {
     fn a_busy_machine_is_mentioned() {
         let mut outcome = outcome([run(Name::None, 1, 9), run(Name::Suimon, 6, 0)]);
         // Busy for 12.0 s of 12.01, the shop for 9.6 of them.
-        assert!(outcome.caution().unwrap().contains("20\u{a0}% of the shop's core"));
+        assert!(outcome.caution().unwrap().contains("no more than about 80\u{a0}% of the bound"));
         for run in &mut outcome.runs {
             run.others_on_the_shops_core = Some(0.02);
         }
