@@ -21,9 +21,9 @@ import org.xml.sax.SAXException;
  * the XML into a new DOM and walks all of it for the word asked for.
  *
  * <p>The matches of the last {@code held} passes are kept for comparison until the search is over. They are DOM
- * nodes, and a node keeps its whole document alive; so a search holds up to {@code held + 1} documents, several MB
- * each. That is what makes many searches at once expensive: each collection has more to mark and move and frees
- * less, until the collector does most of the work.
+ * nodes, and a node keeps its whole document alive; so a search holds up to {@code held} documents, several MB each.
+ * That is what makes many searches at once expensive: each collection has more to mark and move and frees less, until
+ * the collector does most of the work.
  */
 final class CatalogueSearch {
     /** Matches kept from one pass. */

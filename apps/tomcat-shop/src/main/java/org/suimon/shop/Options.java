@@ -31,7 +31,7 @@ record Options(
     static final Options DEFAULT = new Options(8080, 1.0, 200, 100, 0, 0, 1, 650 * 1024, 1);
 
     static final String USAGE = """
-            usage: java -XX:+UseSerialGC -Xms256m -Xmx256m -jar tomcat-shop.jar [flags]
+            usage: java -XX:+UseSerialGC -Xms160m -Xmx160m -jar tomcat-shop.jar [flags]
               --port N            port on 127.0.0.1; 0 takes a free one (8080)
               --scale X           divide the cost of every page by X (1: light 30 ms, search 400 ms of CPU)
               --threads N         requests run at once, Tomcat's maxThreads (200)
