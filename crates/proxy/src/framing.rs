@@ -268,6 +268,7 @@ fn after_chunk_size(size: u64) -> State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// Feeds `text` in pieces of `size` bytes; returns the bytes as the library would see them, and the scanner.
     fn scanned(text: &str, size: usize) -> (Vec<u8>, Framing) {
@@ -338,5 +339,40 @@ mod tests {
         assert_eq!(scanned("\r\n", 1).1.phase(), Phase::Between);
         assert_eq!(scanned("GET / HTTP/1.1\r\nHo", 5).1.phase(), Phase::Head);
         assert_eq!(scanned("POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc", 5).1.phase(), Phase::Beyond);
+    }
+
+    /// Pieces that requests, good and bad, are made of.
+    fn piece() -> impl Strategy<Value = String> {
+        prop_oneof![
+            Just("GET / HTTP/1.1\r\n".to_owned()),
+            Just("POST /a HTTP/1.1\n".to_owned()),
+            Just("Content-Length: 3\r\n".to_owned()),
+            Just("transfer-encoding: chunked\r\n".to_owned()),
+            Just("Upgrade: x\r\n".to_owned()),
+            Just("\r\n".to_owned()),
+            Just("3\r\nabc\r\n0\r\n\r\n".to_owned()),
+            Just("abc".to_owned()),
+            "[a-zC:\r\n0-9 ]{0,12}",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn where_the_bytes_are_cut_makes_no_difference(
+            pieces in proptest::collection::vec(piece(), 0..30),
+            size in 1usize..40,
+        ) {
+            let text = pieces.concat();
+            let (whole, cut) = (scanned(&text, text.len().max(1)), scanned(&text, size));
+            // What follows a spoilt byte is never read, so only what precedes it counts.
+            let end = whole.0.iter().position(|byte| *byte == 0).map_or(text.len(), |at| at + 1);
+            prop_assert_eq!(&whole.0[..end], &cut.0[..end]);
+            prop_assert_eq!(whole.1.heads(), cut.1.heads());
+        }
+
+        #[test]
+        fn any_bytes_are_met_without_a_stumble(mut bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            Framing::new().scan(&mut bytes);
+        }
     }
 }

@@ -90,7 +90,7 @@ pub struct Timeouts {
     pub handshake: Duration,
     /// How long a graceful shutdown waits for what is under way. Longer than the longest wait for admission.
     pub drain: Duration,
-    /// How long a client waits for the application before it is watched for leaving. For a client that waits to be let in it is 5 ms
+    /// How long a client waits for the application before it is watched for leaving. For a client that waits to be let in it is 10 ms
     /// at most, since there its leaving is to be noticed within 20 ms.
     pub watch_after: Duration,
     /// Time between two HTTP/2 pings on a connection with open streams, and the longest a pong may take.

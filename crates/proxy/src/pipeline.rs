@@ -41,7 +41,7 @@ use suimon_model::{Ending, KindId, SessionId};
 
 /// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
 /// to be noticed, and long enough that short waits, the most frequent ones, cost no system call.
-const WATCH_WAITING_AFTER: Duration = Duration::from_millis(5);
+const WATCH_WAITING_AFTER: Duration = Duration::from_millis(10);
 
 /// What all requests share.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ pub(crate) async fn serve(
 
     let switch = headers::asks_for_websocket(&request).then(|| hyper::upgrade::on(&mut request));
     // A client that offered another protocol and does not get it may send it all the same.
-    let close = request.version() == Version::HTTP_11 && request.headers().contains_key(UPGRADE);
+    let close = request.version() < Version::HTTP_2 && request.headers().contains_key(UPGRADE);
     let (parts, incoming) = request.into_parts();
     let asker = Asker::new(&parts);
     if let Err(fault) = validate(&parts, core.limits.url_bytes, core.limits.body_bytes) {

@@ -113,6 +113,32 @@ async fn an_application_that_breaks_off_or_is_silent_frees_its_slots() {
 }
 
 #[tokio::test]
+async fn an_application_that_dies_under_load_and_comes_back_leaves_no_slot_behind() {
+    let dying = app().await;
+    let address = dying.address;
+    let gateway = gateway(params(address));
+    gateway.occupy(&dying).await;
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let plain = gateway.plain;
+            tokio::spawn(async move {
+                crate::support::ask_over(TcpStream::connect(plain).await.unwrap(), get("/hold", &[])).await
+            })
+        })
+        .collect();
+    until("all wait", || gateway.waiting() == 20).await;
+    dying.kill().await;
+    for waited in waiting {
+        let answer = soon(waited).await.unwrap();
+        assert_eq!(answer.status, 502, "told honestly: {}", answer.text());
+    }
+    until("all slots are free", || gateway.in_flight() == 0).await;
+    let again = crate::support::app_at(address).await;
+    again.state.release(1);
+    soon(async { while gateway.get("/hold").await.status != 200 {} }).await;
+}
+
+#[tokio::test]
 async fn an_error_of_the_application_passes_and_counts_as_one() {
     let app = app().await;
     let gateway = gateway(params(app.address));

@@ -21,7 +21,7 @@ use suimon_proxy::{Observer, Server, View};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// Long enough for anything here on a slow machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -73,6 +73,14 @@ impl AppState {
     }
 }
 
+impl App {
+    /// Ends the application at once, with all of its connections.
+    pub(crate) async fn kill(mut self) {
+        self.task.abort();
+        let _ = (&mut self.task).await;
+    }
+}
+
 impl Drop for App {
     fn drop(&mut self) {
         self.task.abort();
@@ -88,15 +96,22 @@ type AppBody = UnsyncBoxBody<Bytes, Infallible>;
 /// - `/big` sends as many bytes as its query says, without saying so before; `/sized` says so.
 /// - `/events` sends one event and keeps silent; `/ws` switches to an echo of bytes; `/login` sets a session cookie.
 pub(crate) async fn app() -> App {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    app_at("127.0.0.1:0".parse().unwrap()).await
+}
+
+/// Starts the application at an address that may have been another's a moment ago.
+pub(crate) async fn app_at(address: SocketAddr) -> App {
+    let listener = TcpListener::bind(address).await.unwrap();
     let address = listener.local_addr().unwrap();
     let state = Arc::new(AppState::default());
     let shared = Arc::clone(&state);
     let task = tokio::spawn(async move {
+        // They end with the task.
+        let mut connections = JoinSet::new();
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             let state = Arc::clone(&shared);
-            tokio::spawn(async move {
+            connections.spawn(async move {
                 let service = service_fn(move |request| answer(Arc::clone(&state), request));
                 let _ = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), service)
