@@ -10,7 +10,7 @@
 //!
 //! Measured with `examples/knee` at scale 4 on one core, searches per second of CPU as a share of one search at a time:
 //! 2 at once 90 %, 4 77 %, 8 43 %, 16 27 %, 32 26 %, 64 24 %. (A noisy machine; up to 5 at once nothing is parsed twice, and
-//! what is lost there is lost to the processor's caches.)
+//! what is lost there is lost elsewhere, the processor's caches being the suspect.)
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
