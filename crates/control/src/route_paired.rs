@@ -199,7 +199,7 @@ impl Paired {
                 self.watch_drift(now, RouteId(index as u32), meters);
             }
         }
-        self.drop_stale_trial(now, out);
+        self.drop_stale_trial(now, meters, out);
         if self.trial.is_none() {
             self.choose(now, out);
         }
@@ -308,9 +308,15 @@ impl Paired {
         route.drifted(&rates, ends);
     }
 
-    fn drop_stale_trial(&mut self, now: Instant, out: &mut Vec<Record>) {
+    /// Ends a trial whose window is futile, or does not end.
+    fn drop_stale_trial(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
         let Some(trial) = &self.trial else { return };
         let id = trial.route;
+        if let Some(verdict) = trial.futile(now) {
+            let weights = trial.weights().to_vec();
+            self.trial = None;
+            return self.conclude(now, id, verdict, weights, meters, out);
+        }
         let route = &self.routes[id.index()];
         let service = route.service.get().unwrap_or(1.0);
         let patience = 10.0 * service * (3.0 + trial.cohort_size as f64 / f64::from(route.limit));

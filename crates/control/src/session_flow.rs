@@ -10,7 +10,8 @@
 //!
 //! *Signals*: R, δ, F from [`Visits`]; X and S by route. *Units*: seconds, visits, sessions per second.
 //! *Regimes*: **open**: nobody waits and (1), (2) hold; **overloaded**: (1) holds newcomers back, (2) only smooths;
-//! **cold start**, until a session has ended: rate = cores per second, growing by 5 % a second while (2) and not (1) is what holds.
+//! **cold start**, until sessions have ended: a session is taken to cost what [`COLD_VISITS`] mean requests do, within
+//! [`COLD_COST`] core-seconds; the rate grows by 5 % a second while (2) and not (1) is what holds.
 //! *Limits*: there is no integrator, so nothing winds up: R is a count of things that exist, X a measurement.
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
 
@@ -30,6 +31,12 @@ const WAIT_MIN: f64 = 0.5;
 const WAIT_SERVICES: f64 = 4.0;
 /// Growth of the cold-start rate per second.
 const COLD_GROWTH: f64 = 1.05;
+/// Before any session has ended, one is taken to cost as much as this many requests of those seen, ...
+const COLD_VISITS: f64 = 20.0;
+/// ... but no less and no more than this, in core-seconds: light pages may lead to a heavy one.
+const COLD_COST: (f64, f64) = (0.5, 1.0);
+/// Sessions per core that may begin at once before anything is known.
+const COLD_DEPTH: f64 = 4.0;
 /// Sessions that must have ended before F is believed.
 const ENDED_MIN: u64 = 3;
 /// Visits per session below which a route does not count.
@@ -45,7 +52,8 @@ pub struct Flow {
     cores: f64,
     tokens: f64,
     tokens_at: Instant,
-    cold_rate: f64,
+    /// Growth so far of the cold-start rate.
+    cold_growth: f64,
     rate: f64,
     depth: f64,
     bottleneck: Option<RouteId>,
@@ -66,8 +74,8 @@ impl Flow {
             cores,
             tokens: cold_depth(cores),
             tokens_at: now,
-            cold_rate: cores,
-            rate: cores,
+            cold_growth: 1.0,
+            rate: cores / COLD_COST.1,
             depth: cold_depth(cores),
             bottleneck: None,
             held_by_pace: false,
@@ -108,13 +116,13 @@ impl Flow {
         self.note_line(now, outlook.waiting);
         let cold = outlook.visits.ended(self.kind) < ENDED_MIN;
         if cold && self.held_by_pace && outlook.waiting > 0 {
-            self.cold_rate *= COLD_GROWTH.powf(now.secs_since(self.ticked).min(1.0));
+            self.cold_growth *= COLD_GROWTH.powf(now.secs_since(self.ticked).min(1.0));
         }
         self.ticked = now;
         let known = (!cold).then(|| self.slowest(outlook)).flatten();
         (self.rate, self.bottleneck, self.depth) = match known {
             Some((rate, route)) => (rate, Some(route), (rate * wait_allowed(outlook, route)).max(1.0)),
-            None => (self.cold_rate, None, cold_depth(self.cores)),
+            None => (self.cold_rate(outlook), None, cold_depth(self.cores)),
         };
         self.tell(now, outlook, cold, out);
     }
@@ -153,6 +161,15 @@ impl Flow {
         } else if self.busy_since.is_none() {
             self.busy_since = Some(now);
         }
+    }
+
+    fn cold_rate(&self, outlook: &Outlook<'_>) -> f64 {
+        let services: Vec<f64> = outlook.routes.iter().filter_map(|route| route.service).collect();
+        let mean = services.iter().sum::<f64>() / services.len() as f64;
+        // With nothing seen the mean is not a number, and the cost the highest.
+        let cost =
+            if mean.is_finite() { (COLD_VISITS * mean).clamp(COLD_COST.0, COLD_COST.1) } else { COLD_COST.1 };
+        self.cores / cost * self.cold_growth
     }
 
     fn slowest(&self, outlook: &Outlook<'_>) -> Option<(f64, RouteId)> {
@@ -211,9 +228,8 @@ fn wait_allowed(outlook: &Outlook<'_>, route: RouteId) -> f64 {
     (WAIT_SHARE * outlook.patience).min(WAIT_MIN.max(WAIT_SERVICES * service))
 }
 
-/// Sessions that may begin at once before anything is known.
 fn cold_depth(cores: f64) -> f64 {
-    (2.0 * cores).max(4.0)
+    COLD_DEPTH * cores
 }
 
 #[cfg(test)]
@@ -281,7 +297,7 @@ mod tests {
                 admitted += 1;
             }
         }
-        assert!((20..=45).contains(&admitted), "about 2 to 3 a second for 10 s: {admitted}");
+        assert!((28..=48).contains(&admitted), "8 at once, then about 2 to 3 a second for 10 s: {admitted}");
         assert_eq!(out.first().map(|record| record.reason), Some(Reason::ColdStart));
     }
 

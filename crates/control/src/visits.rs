@@ -25,7 +25,7 @@ const WEIGHT_MIN: f64 = 0.03;
 /// Think times needed before their tail is believed.
 const THINKS_MIN: usize = 20;
 /// Silence that ends a session as long as too few think times are known, seconds.
-const SILENCE_UNKNOWN: f64 = 30.0;
+const SILENCE_UNKNOWN: f64 = 10.0;
 /// Silence that ends a session at the least, seconds.
 const SILENCE_MIN: f64 = 2.0;
 

@@ -22,6 +22,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(250);
 const VIEW_SECONDS: f64 = 2.0;
 /// Leases are given for this long after the last sign of pressure.
 const PRESSURE: Duration = Duration::from_secs(600);
+/// A newcomer held for this many times the longest hold is told so.
+const OVERDUE: f64 = 1.5;
 /// Share of the time somebody must wait at a route for that to be pressure.
 const PRESSURE_SHARE: f64 = 0.5;
 
@@ -318,12 +320,14 @@ impl Gate {
             return self.let_in(now, id, kind_id);
         }
         let admission = if kind.line.is_empty() { Some(self.may_admit(now, kind_id)) } else { None };
-        match admission {
-            Some(Admission::Now) => return self.let_in(now, id, kind_id),
-            Some(Admission::Refuse) => return self.refuse(now, id, Reason::WorkToCome, Some(kind_id)),
-            Some(Admission::NotBefore(_) | Admission::Held(_)) | None => {}
+        if admission == Some(Admission::Now) {
+            return self.let_in(now, id, kind_id);
         }
         self.pressed_until = now + PRESSURE;
+        match admission {
+            Some(Admission::Refuse) => return self.refuse(now, id, Reason::WorkToCome, Some(kind_id)),
+            Some(Admission::Now | Admission::NotBefore(_) | Admission::Held(_)) | None => {}
+        }
         if self.waiting >= self.params.waiting_max {
             return self.refuse(now, id, Reason::GatewayFull, Some(kind_id));
         }
@@ -517,10 +521,10 @@ impl Gate {
         }
     }
 
-    /// Refuses newcomers that have been held for longer than visitors stay: an honest answer before they give up.
+    /// Refuses newcomers that have been held for much longer than was foreseen: an honest answer before they give up.
     fn expire(&mut self, now: Instant) {
         for index in 0..self.kinds.len() {
-            let oldest = now - seconds(self.kinds[index].patience().max(self.kinds[index].hold()));
+            let oldest = now - seconds(OVERDUE * self.kinds[index].hold());
             while let Some((key, id)) = self.kinds[index].line.first_key_value().map(|(key, id)| (*key, *id))
             {
                 if self.requests.get(id).is_some_and(|request| request.arrived >= oldest) {

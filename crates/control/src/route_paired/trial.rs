@@ -2,7 +2,7 @@
 
 use super::{BIAS, SIGNIFICANCE, SIGNIFICANCE_FIRST};
 use crate::window::{Meter, Reading};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use suimon_model::{Instant, RequestId, RouteId};
 
 /// The fewest requests of a window's cohort.
@@ -11,10 +11,16 @@ const COHORT_MIN: usize = 10;
 const COHORT_MAX: usize = 4096;
 /// The least time over which a cohort is gathered, seconds.
 const GATHER_SECONDS: f64 = 0.2;
+/// Mean service times after which a settle phase ends whoever is still there.
+const SETTLE_SERVICES: f64 = 3.0;
+/// A window ends when no more than one in this many of its cohort are still out.
+const STRAGGLERS: usize = 10;
 /// Share of a window during which somebody must wait for it to count.
 const BINDING: f64 = 0.7;
 /// Windows in a row that may be spoiled before the trial is given up.
 const SPOILED_MAX: u32 = 3;
+/// A window at the tried limit that takes this many times as long as the base needed for as many is not worth its end.
+const FUTILE: f64 = 2.0;
 /// What a pair remembered from the previous trial of the same two limits weighs.
 const MEMORY: f64 = 0.5;
 
@@ -33,6 +39,8 @@ pub(super) struct Trial {
     /// w of formula (2), as they were when the trial began.
     weights: Vec<f64>,
     windows: Vec<Done>,
+    /// Seconds per request of the quickest base window.
+    base_pace: f64,
     spoiled: u32,
     pub(super) window_begin: Instant,
     pub(super) cohort_size: usize,
@@ -50,7 +58,7 @@ enum Phase {
 struct Cohort {
     begin: Option<(Instant, Vec<Reading>)>,
     taken: usize,
-    outstanding: BTreeSet<RequestId>,
+    outstanding: BTreeMap<RequestId, Instant>,
     service_seconds: f64,
     ended: u32,
     failed: u32,
@@ -111,6 +119,7 @@ impl Trial {
             probe,
             weights,
             windows: vec![],
+            base_pace: f64::INFINITY,
             spoiled: 0,
             window_begin: now,
             cohort_size: COHORT_MIN,
@@ -144,14 +153,24 @@ impl Trial {
 
     pub(super) fn on_start(&mut self, now: Instant, request: RequestId, meters: &[Meter]) {
         let size = self.cohort_size;
+        if matches!(self.phase, Phase::Settling(_)) && now.secs_since(self.window_begin) > self.settle_max() {
+            self.phase = Phase::Measuring(Cohort::default());
+        }
         let Phase::Measuring(cohort) = &mut self.phase else { return };
         let begin =
             cohort.begin.get_or_insert_with(|| (now, meters.iter().map(|meter| meter.read(now)).collect()));
         let gathering = now.secs_since(begin.0) < GATHER_SECONDS && cohort.taken < COHORT_MAX;
         if cohort.taken < size || gathering {
             cohort.taken += 1;
-            cohort.outstanding.insert(request);
+            cohort.outstanding.insert(request, now);
         }
+    }
+
+    /// Returns seconds after which whoever has not left yet is taken for a straggler: one that takes long must not keep
+    /// everybody at a limit that may be bad.
+    fn settle_max(&self) -> f64 {
+        let service = self.weights.get(self.route.index()).copied().unwrap_or(0.0);
+        SETTLE_SERVICES * service * (f64::from(self.probe) / f64::from(self.base)).max(1.0)
     }
 
     /// Returns whether the window's cohort is back.
@@ -165,7 +184,7 @@ impl Trial {
                 false
             }
             Phase::Measuring(cohort) => {
-                if !cohort.outstanding.remove(&request) {
+                if cohort.outstanding.remove(&request).is_none() {
                     return false;
                 }
                 cohort.ended += 1;
@@ -173,7 +192,8 @@ impl Trial {
                 cohort.failed += u32::from(!progress);
                 let gathered =
                     cohort.begin.as_ref().is_some_and(|(at, _)| now.secs_since(*at) >= GATHER_SECONDS);
-                cohort.outstanding.is_empty() && cohort.taken >= self.cohort_size && gathered
+                let stragglers = cohort.taken / STRAGGLERS;
+                cohort.outstanding.len() <= stragglers && cohort.taken >= self.cohort_size && gathered
             }
         }
     }
@@ -189,16 +209,49 @@ impl Trial {
             return if self.spoiled >= SPOILED_MAX { Closed::Hopeless } else { Closed::Spoiled };
         }
         self.spoiled = 0;
+        // Stragglers count with the age they have; waiting for the last of a cohort can take longer than all the rest.
+        let ages: f64 = cohort.outstanding.values().map(|start| now.secs_since(*start)).sum();
+        let mean_service = (cohort.service_seconds + ages) / cohort.taken as f64;
         let ends = f64::from(cohort.ended);
+        if arm == Arm::Base {
+            self.base_pace = self.base_pace.min(own.seconds / ends);
+        }
         let good = f64::from(cohort.ended - cohort.failed) / ends;
         let mut rates: Vec<f64> =
             begin.iter().zip(meters).map(|(begin, meter)| meter.since(begin, now).throughput()).collect();
-        rates[self.route.index()] = own.mean_in_flight() / (cohort.service_seconds / ends) * good;
+        rates[self.route.index()] = own.mean_in_flight() / mean_service * good;
         let log_useful = log_useful(&self.weights, &rates);
         let before = self.windows.iter().rev().find(|done| done.arm == arm);
         let same_arm_difference = before.map(|before| log_useful - before.log_useful);
         self.windows.push(Done { arm, log_useful, ends });
         Closed::Window(Window { arm, ends, rates, same_arm_difference })
+    }
+
+    /// Returns the verdict that the tried limit is worse, once its window has taken so long that it cannot be anything else.
+    /// Deep in the thrash region a window may not end at all, and everybody suffers meanwhile.
+    pub(super) fn futile(&self, now: Instant) -> Option<Verdict> {
+        let Phase::Measuring(Cohort { begin: Some((begin, _)), taken, .. }) = &self.phase else {
+            return None;
+        };
+        let expected = self.base_pace * (*taken).max(self.cohort_size) as f64;
+        if self.next_arm() != Arm::Probe || now.secs_since(*begin) <= FUTILE * expected {
+            return None;
+        }
+        let (base, ends) = self.mean(Arm::Base)?;
+        let raw = -FUTILE.ln();
+        Some(Verdict {
+            base: self.base,
+            probe: self.probe,
+            accepted: false,
+            decided: true,
+            difference: raw,
+            standard_error: 0.0,
+            pairs: self.windows.len() / 2,
+            log_useful_base: base,
+            log_useful_probe: base + raw,
+            raw,
+            ends,
+        })
     }
 
     /// Returns the verdict, once there are as many windows of one arm as of the other and they suffice.
