@@ -21,6 +21,7 @@ pub struct RequestEnd {
 
 /// The route law of a host.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // there is one for a whole host
 pub enum RouteLaw {
     /// Ours.
     Paired(Paired),
