@@ -31,7 +31,7 @@ pub(crate) struct ShopOptions {
     #[arg(long, value_name = "X", default_value_t = 4.0)]
     pub(crate) scale: f64,
     /// Heap of the Tomcat shop, MB: small enough that too many searches at once thrash the collector.
-    #[arg(long, value_name = "MB", default_value_t = 256)]
+    #[arg(long, value_name = "MB", default_value_t = 160)]
     pub(crate) heap_mb: u32,
     /// Requests the Tomcat shop runs at once (its maxThreads).
     #[arg(long, value_name = "N", default_value_t = 200)]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::cpu::CoreTimes;
 use crate::machine::Machine;
 use crate::processes::pin_self;
 use crate::trouble::{Result, Trouble, While};
@@ -56,6 +57,9 @@ impl CommonOptions {
             let why = "--app-core and --load-core must differ: what is measured must not share its core";
             return Err(Trouble::Usage(why.to_string()));
         }
+        // Fails where there is no such core.
+        CoreTimes::now(self.app_core)?;
+        CoreTimes::now(self.load_core)?;
         let own = env::current_exe().trouble("this program cannot find itself")?;
         let beside = own.parent().unwrap_or(Path::new("."));
         let suimon = self.suimon.clone().unwrap_or_else(|| beside.join("suimon"));

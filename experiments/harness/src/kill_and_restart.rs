@@ -436,8 +436,11 @@ fn tables(data: &Data) -> String {
         ("afterwards", data.listening_again_at_s, f64::INFINITY),
     ];
     let row = |(name, from, to): (&str, f64, f64)| {
-        let inside: Vec<&Testimony> =
-            data.witnesses.iter().filter(|said| (from..to).contains(&said.asked_at_s)).collect();
+        let inside: Vec<&Testimony> = data
+            .witnesses
+            .iter()
+            .filter(|said| (from..to).contains(&(said.asked_at_s + said.took_s)))
+            .collect();
         let count =
             |holds: &dyn Fn(&Testimony) -> bool| inside.iter().filter(|said| holds(said)).count().to_string();
         let longest = inside.iter().map(|said| said.took_s).fold(0.0, f64::max);
@@ -452,7 +455,7 @@ fn tables(data: &Data) -> String {
             format!("{longest:.1} s"),
         ]
     };
-    let headings = ["asked", "answers", "200", "403", "502-504", "refused", "none", "longest"];
+    let headings = ["answered", "answers", "200", "403", "502-504", "refused", "none", "longest"];
     let rows: Vec<Vec<String>> = phases.into_iter().map(row).collect();
     let kinds: Vec<String> =
         data.crowd.failures_by_kind.iter().map(|(kind, count)| format!("{kind} {count}")).collect();

@@ -42,7 +42,7 @@ impl Contestant {
 
     /// Starts it in front of the backend, on the application's core.
     pub(super) fn start(self, common: &Common, backend: SocketAddr) -> Result<Gateway> {
-        let folder = common.scratch.join(self.name());
+        let folder = common.scratch.join(self.name().replace(", ", "-"));
         fs::create_dir_all(&folder).trouble(folder.display())?;
         let core = common.app_core;
         match self {
