@@ -64,6 +64,10 @@ const HOLD_MAX: f64 = 30.0;
 const DRIFT: f64 = 0.30;
 /// Share of a window or tick during which somebody must wait for it to be binding.
 const BINDING: f64 = 0.9;
+/// A route is probed once it has been binding for this share ...
+const PRESSURE_MIN: f64 = 0.6;
+/// ... of about this many seconds: a busy moment below capacity is no reason to disturb anybody.
+const PRESSURE_SECONDS: f64 = 5.0;
 /// Time over which the routes' shares of the work are measured, seconds.
 const SHARE_SECONDS: f64 = 2.0;
 
@@ -105,6 +109,8 @@ struct Route {
     drifts: u32,
     share: f64,
     binding_ticks: u32,
+    /// Share of the last seconds in which the route was binding.
+    pressure: f64,
     brake_until: Instant,
     in_service: BTreeMap<RequestId, Instant>,
 }
@@ -194,6 +200,8 @@ impl Paired {
             let full = meters[index].in_flight() >= route.limit as usize;
             let binding = full && meters[index].waiting() > 0 && window.queued_share() >= BINDING;
             route.binding_ticks = if binding { route.binding_ticks + 1 } else { 0 };
+            let weight = (window.seconds / PRESSURE_SECONDS).min(1.0);
+            route.pressure += weight * (f64::from(u8::from(binding)) - route.pressure);
             if route.learns {
                 self.brake(now, RouteId(index as u32), out);
                 self.watch_drift(now, RouteId(index as u32), meters);
@@ -338,6 +346,7 @@ impl Paired {
             route.learns
                 && route.fast.is_none()
                 && route.binding_ticks > 0
+                && route.pressure >= PRESSURE_MIN
                 && now >= route.hold_until
                 && route.share >= SHARE_MIN
         };
@@ -534,6 +543,7 @@ impl Route {
             drifts: 0,
             share: 0.0,
             binding_ticks: 0,
+            pressure: 0.0,
             brake_until: Instant::ORIGIN,
             in_service: BTreeMap::new(),
         }

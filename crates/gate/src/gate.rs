@@ -23,7 +23,7 @@ const VIEW_SECONDS: f64 = 2.0;
 /// Leases are given for this long after the last sign of pressure.
 const PRESSURE: Duration = Duration::from_secs(600);
 /// A newcomer held for this many times the longest hold is told so.
-const OVERDUE: f64 = 1.5;
+const OVERDUE: f64 = 1.25;
 /// Share of the time somebody must wait at a route for that to be pressure.
 const PRESSURE_SHARE: f64 = 0.5;
 

@@ -18,11 +18,12 @@ fn main() {
         let column =
             |value: &dyn Fn(&Outcome) -> String| outcomes.iter().map(value).collect::<Vec<_>>().join(" ");
         println!(
-            "{name:34} goodput {} | mid {} | first {} | refused {} | limits {}",
+            "{name:34} goodput {} | mid {} | first {} | refused {} | trials {} | limits {}",
             column(&|o| format!("{:.2}", o.goodput_share)),
             column(&|o| o.mid_session_failures.to_string()),
             column(&|o| o.first_step_failures.to_string()),
             column(&|o| o.refusals.to_string()),
+            column(&|o| o.trial_windows.to_string()),
             column(&|o| format!("{:?}", o.limits)),
         );
         if std::env::var_os("BINS").is_some() {

@@ -5,7 +5,7 @@ use crate::shop::Scenario;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use suimon_gate::{Arrival, Counts, Gate, KindParams, Membership, Mode, Output, Token};
-use suimon_model::{Ending, Instant, KindId, RequestId, Rng, RouteId, SessionId, TraceHash, seconds};
+use suimon_model::{Ending, Instant, KindId, Reason, RequestId, Rng, RouteId, SessionId, TraceHash, seconds};
 
 const KIND: KindId = KindId(0);
 
@@ -32,6 +32,8 @@ pub struct Outcome {
     pub limits: Vec<u32>,
     /// The least and the highest limit of each route in the time counted.
     pub limit_range: Vec<(u32, u32)>,
+    /// Windows at a limit under trial in the time counted.
+    pub trial_windows: u64,
     /// The hash of all decisions.
     pub trace: u64,
     /// Events handled.
@@ -290,7 +292,10 @@ impl Run<'_> {
                     self.outcome.refusals += u64::from(now >= self.count_from);
                     self.at(now + refusal.retry_after, Event::Ask(owner));
                 }
-                Output::Decided(_) => {}
+                Output::Decided(record) => {
+                    let trial = record.reason == Reason::TrialWindow && now >= self.count_from;
+                    self.outcome.trial_windows += u64::from(trial);
+                }
             }
         }
         self.wake_gate();

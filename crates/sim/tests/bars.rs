@@ -94,12 +94,15 @@ fn halved_capacity_is_found_and_forgotten_again() {
 }
 
 #[test]
-fn under_capacity_nobody_is_refused_and_no_limit_wanders() {
+fn under_capacity_nobody_is_refused_and_nothing_is_tried() {
     let bound = Scenario::default().bound();
     every_seed(&Scenario { arrivals_per_s: 0.6 * bound, ..Scenario::default() }, |outcome| {
         at_least(0.55, 0)(outcome)?;
         if outcome.refusals + outcome.first_step_failures > 0 {
             return Err(format!("{} refused, {} timed out", outcome.refusals, outcome.first_step_failures));
+        }
+        if outcome.trial_windows > 0 {
+            return Err(format!("{} windows at limits under trial", outcome.trial_windows));
         }
         match outcome.limit_range.iter().find(|(low, high)| high > &(2 * low)) {
             Some((low, high)) => Err(format!("a limit wandered from {low} to {high}")),
