@@ -13,8 +13,10 @@ const COHORT_MAX: usize = 4096;
 const GATHER_SECONDS: f64 = 0.2;
 /// Mean service times after which a settle phase ends whoever is still there.
 const SETTLE_SERVICES: f64 = 3.0;
-/// A window ends when no more than one in this many of its cohort are still out.
+/// A window ends without its stragglers, one in this many of its cohort at the most, ...
 const STRAGGLERS: usize = 10;
+/// ... once it has lasted this many times as long as all others took.
+const STRAGGLING: f64 = 1.5;
 /// Share of a window during which somebody must wait for it to count.
 const BINDING: f64 = 0.7;
 /// Windows in a row that may be spoiled before the trial is given up.
@@ -59,6 +61,8 @@ struct Cohort {
     begin: Option<(Instant, Vec<Reading>)>,
     taken: usize,
     outstanding: BTreeMap<RequestId, Instant>,
+    /// Seconds from the beginning until nobody but stragglers was missing.
+    mostly_back: Option<f64>,
     service_seconds: f64,
     ended: u32,
     failed: u32,
@@ -184,16 +188,12 @@ impl Trial {
                 false
             }
             Phase::Measuring(cohort) => {
-                if cohort.outstanding.remove(&request).is_none() {
-                    return false;
+                if cohort.outstanding.remove(&request).is_some() {
+                    cohort.ended += 1;
+                    cohort.service_seconds += service;
+                    cohort.failed += u32::from(!progress);
                 }
-                cohort.ended += 1;
-                cohort.service_seconds += service;
-                cohort.failed += u32::from(!progress);
-                let gathered =
-                    cohort.begin.as_ref().is_some_and(|(at, _)| now.secs_since(*at) >= GATHER_SECONDS);
-                let stragglers = cohort.taken / STRAGGLERS;
-                cohort.outstanding.len() <= stragglers && cohort.taken >= self.cohort_size && gathered
+                cohort.is_back(now, self.cohort_size)
             }
         }
     }
@@ -302,6 +302,19 @@ impl Trial {
         let count = of_arm().count();
         let sum: f64 = of_arm().map(|done| done.log_useful).sum();
         (count > 0).then(|| (sum / count as f64, of_arm().map(|done| done.ends).sum()))
+    }
+}
+
+impl Cohort {
+    /// Returns whether everybody is back, or nobody but stragglers is missing and has been for long.
+    fn is_back(&mut self, now: Instant, size: usize) -> bool {
+        let Some((begin, _)) = &self.begin else { return false };
+        let seconds = now.secs_since(*begin);
+        if self.taken < size || seconds < GATHER_SECONDS || self.outstanding.len() > self.taken / STRAGGLERS {
+            return false;
+        }
+        let mostly_back = *self.mostly_back.get_or_insert(seconds);
+        self.outstanding.is_empty() || seconds > STRAGGLING * mostly_back
     }
 }
 
