@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! for all p:  R_p / X_p − δ_p ≤ W*_p        W*_p = min(0.10 · patience, max(0.5 s, 4 S_p))     (1)
-//! and a token is there                       filled at pace · rate, at most max(1, rate · W*)    (2)
+//! and a token is there                       filled at pace · rate, at most max(4, 2 rate · W*)  (2)
 //! rate = min over p of X_p / F[START][p]                                                        (3)
 //! ```
 //!
@@ -25,6 +25,10 @@ const TOKEN_GRAIN: f64 = 1e-6;
 const PACE: f64 = 1.3;
 /// The largest share of the patience that may be spent waiting at one route.
 const WAIT_SHARE: f64 = 0.10;
+/// Tokens kept: as many as would wait this many times W* if they all began at once, and no fewer than a few. Below
+/// capacity chance alone must not empty them.
+const BURST: f64 = 2.0;
+const BURST_MIN: f64 = 4.0;
 /// Waits below this are of no concern, seconds.
 const WAIT_MIN: f64 = 0.5;
 /// Waits of this many service times cover the noise of arrivals.
@@ -121,7 +125,9 @@ impl Flow {
         self.ticked = now;
         let known = (!cold).then(|| self.slowest(outlook)).flatten();
         (self.rate, self.bottleneck, self.depth) = match known {
-            Some((rate, route)) => (rate, Some(route), (rate * wait_allowed(outlook, route)).max(1.0)),
+            Some((rate, route)) => {
+                (rate, Some(route), (BURST * rate * wait_allowed(outlook, route)).max(BURST_MIN))
+            }
             None => (self.cold_rate(outlook), None, cold_depth(self.cores)),
         };
         self.tell(now, outlook, cold, out);

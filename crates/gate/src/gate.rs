@@ -24,8 +24,11 @@ const VIEW_SECONDS: f64 = 2.0;
 const PRESSURE: Duration = Duration::from_secs(600);
 /// A newcomer held for this many times the longest hold is told so.
 const OVERDUE: f64 = 1.25;
-/// Share of the time somebody must wait at a route for that to be pressure.
-const PRESSURE_SHARE: f64 = 0.5;
+/// Share of the time somebody must wait at a route, and for how many views on end, for that to be pressure.
+const PRESSURE_SHARE: f64 = 0.8;
+const PRESSURE_VIEWS: u32 = 3;
+/// A newcomer held for longer, seconds, is pressure; a shorter wait is chance.
+const PRESSURE_HELD: f64 = 1.0;
 
 /// The gate. See the crate's documentation for how it is spoken to.
 #[derive(Debug)]
@@ -64,6 +67,8 @@ struct Route {
     view_begin: Reading,
     view_rate: f64,
     view_service: f64,
+    /// Views on end that showed pressure.
+    pressed_views: u32,
 }
 
 impl Gate {
@@ -106,6 +111,7 @@ impl Gate {
             view_begin: meter.read(now),
             view_rate: 0.0,
             view_service: 0.0,
+            pressed_views: 0,
         });
         self.meters.push(meter);
         self.outlook.push(RouteOutlook::default());
@@ -323,7 +329,6 @@ impl Gate {
         if admission == Some(Admission::Now) {
             return self.let_in(now, id, kind_id);
         }
-        self.pressed_until = now + PRESSURE;
         match admission {
             Some(Admission::Refuse) => return self.refuse(now, id, Reason::WorkToCome, Some(kind_id)),
             Some(Admission::Now | Admission::NotBefore(_) | Admission::Held(_)) | None => {}
@@ -403,6 +408,7 @@ impl Gate {
 
     fn refuse(&mut self, now: Instant, id: RequestId, reason: Reason, kind: Option<KindId>) {
         let Some(entry) = self.requests.remove(id) else { return };
+        self.pressed_until = now + PRESSURE;
         self.routes[entry.route.index()].counts.refused += 1;
         let jitter = self.rng.between(0.75, 1.25);
         let (retry_after, predicted_wait, waiting) = match kind {
@@ -514,16 +520,22 @@ impl Gate {
                 route.view_begin = meter.read(now);
                 route.view_rate = window.throughput();
                 route.view_service = window.mean_service().unwrap_or(route.view_service);
-                if window.queued_share() > PRESSURE_SHARE {
+                let pressed = window.queued_share() > PRESSURE_SHARE;
+                route.pressed_views = if pressed { route.pressed_views + 1 } else { 0 };
+                if route.pressed_views >= PRESSURE_VIEWS {
                     self.pressed_until = now + PRESSURE;
                 }
             }
         }
     }
 
-    /// Refuses newcomers that have been held for much longer than was foreseen: an honest answer before they give up.
+    /// Notices lines; refuses newcomers that have been held for much longer than was foreseen: an honest answer before they give up.
     fn expire(&mut self, now: Instant) {
         for index in 0..self.kinds.len() {
+            let head = self.kinds[index].line.first_key_value().and_then(|(_, id)| self.requests.get(*id));
+            if head.is_some_and(|head| now.secs_since(head.arrived) > PRESSURE_HELD) {
+                self.pressed_until = now + PRESSURE;
+            }
             let oldest = now - seconds(OVERDUE * self.kinds[index].hold());
             while let Some((key, id)) = self.kinds[index].line.first_key_value().map(|(key, id)| (*key, *id))
             {

@@ -135,6 +135,10 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        // Heads without a body are one buffer, and a plain send is cheaper than a vectored one.
+        if let [only] = bufs {
+            return self.poll_write(cx, only);
+        }
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
