@@ -32,7 +32,7 @@ pub struct CheckParams {
 }
 
 /// When a node that fails requests is left out for a while.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EjectionParams {
     /// Failed requests in a row after which a node is ejected; 0: never.
     pub after: u32,

@@ -57,8 +57,6 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The first value, before anything was measured.
-    Initial = "initial", "the value to start from, before anything was measured";
     /// Service times are not inflated and requests wait.
     FastUp = "fast_up", "requests wait and service times are not inflated, so more at once is safe";
     /// Paired windows: the new limit gave more useful work.
@@ -79,8 +77,6 @@ reasons! {
     Drift = "drift", "useful work changed by more than noise, so the search starts anew";
     /// A light route that cannot be probed gets room.
     Headroom = "headroom", "the route is too light to be probed and its queue is kept short";
-    /// The limit exceeded what the measured rate and service time can use.
-    Ceiling = "ceiling", "no more than a few bandwidth-delay products can be of use";
     /// The paper's rule: throughput did not fall, one step on.
     StepOn = "step_on", "throughput did not fall, so one step further in the same direction";
     /// The paper's rule: throughput fell, one step back.

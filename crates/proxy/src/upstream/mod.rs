@@ -250,9 +250,7 @@ fn fleet_params(params: &UpstreamParams) -> suimon_fleet::Params {
         down_after: health.down_after,
         up_after: health.up_after,
     });
-    let EjectionParams { after, base, max } = params.ejection;
-    let ejection = suimon_fleet::EjectionParams { after, base, max };
-    suimon_fleet::Params { checks, ejection, seed: params.seed }
+    suimon_fleet::Params { checks, ejection: params.ejection.clone(), seed: params.seed }
 }
 
 #[cfg(test)]

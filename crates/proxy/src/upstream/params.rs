@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+pub use suimon_fleet::EjectionParams;
 
 /// The most nodes one upstream may have.
 pub const NODES_MAX: usize = suimon_fleet::NODES_MAX;
@@ -116,23 +117,6 @@ impl Default for HealthParams {
             down_after: 3,
             up_after: 2,
         }
-    }
-}
-
-/// When a node that fails requests is left out for a while.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct EjectionParams {
-    /// Requests in a row that could not connect or got no answer, after which a node is left out; 0: never.
-    pub after: u32,
-    /// How long it is left out the first time; doubled each time it fails again at once.
-    pub base: Duration,
-    /// The longest it is left out.
-    pub max: Duration,
-}
-
-impl Default for EjectionParams {
-    fn default() -> Self {
-        EjectionParams { after: 5, base: Duration::from_secs(5), max: Duration::from_secs(60) }
     }
 }
 
