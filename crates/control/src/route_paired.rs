@@ -5,14 +5,16 @@
 //! ```text
 //! X_p = mean in flight / mean service time · share that did not fail   (Little; steadier than counting n ends)   (1)
 //! U   = w_p · X_p + Σ_{q≠p} w_q · ends_q / T                           (service-seconds of reference work a second)  (2)
-//! d   = mean ln U(m') − mean ln U(m) − θ · share_p · ln(m'/m)           (concurrency must pay for itself)         (3)
+//! d   = mean ln U(m') − mean ln U(m) ∓ θ · share_p · ln(m'/m)           (− concurrency must pay for itself;
+//!                                                                         + holding, where requests are quick)    (3)
 //! se  = c · √(1/n' + 1/n)                                                                                          (4)
 //! ```
 //!
-//! m' replaces m when d is above z·se; when nothing can be told after [`PAIRS_MAX`] pairs, the lower of the two stays.
+//! m' replaces m when d is above z·se; when nothing can be told after [`PAIRS_MAX`] pairs, the lower of the two stays (the higher, where
+//! requests are quick: below [`QUICK`]).
 //! *Signals*: starts and ends of requests; a route is *binding* while somebody waits and every slot is used, and only
 //! then is anything learned. *Units*: seconds, requests, natural logarithms.
-//! *Regimes*: **fast-up** while service times are not inflated; **trial** (windows A B B A …, each after a settle phase in
+//! *Regimes*: **fast-up** while service times are not inflated, or quick and the rate keeps up; **trial** (windows A B B A …, each after a settle phase in
 //! which everything started under the other limit leaves); **hold** after two failures at the smallest step; **drift** ends a
 //! hold; **brake** when requests stay far too long; **headroom** for routes too light to be probed; idle: nothing.
 //! *Limits*: one route is probed at a time on the whole host (the token), so no route reads another's moves as its own effect.
@@ -55,6 +57,13 @@ const BANDWIDTH_DELAY: f64 = 3.0;
 const INFLATION: f64 = 1.2;
 /// Growth of the limit in fast-up.
 const FAST_STEP: f64 = 1.5;
+/// Seconds below which a mean service time is *quick*: to hold such a request costs more than it spares anybody, so of two
+/// limits as good as each other the higher is taken.
+const QUICK: f64 = 0.002;
+/// The least length of a window in fast-up, seconds: of quick requests a handful is over before it tells anything.
+const FAST_SECONDS: f64 = 0.02;
+/// Share of its best rate below which a quick route's fast-up ends.
+const RATE_KEPT: f64 = 0.9;
 /// Share of the patience a median request may spend in the application before the brake is pulled.
 const BRAKE: f64 = 0.15;
 /// Holds begin at this many seconds and double up to [`HOLD_MAX`].
@@ -115,11 +124,14 @@ struct Route {
     in_service: BTreeMap<RequestId, Instant>,
 }
 
-/// Fast-up: a window of ends, by count.
-#[derive(Clone, Copy, Debug, Default)]
+/// Fast-up: a window of ends.
+#[derive(Clone, Copy, Debug)]
 struct Fast {
+    begin: Reading,
     ends: u32,
     service_seconds: f64,
+    /// Best requests a second so far, while somebody waited.
+    rate_best: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -138,8 +150,8 @@ impl Paired {
 
     /// Adds a route. `fixed`: its limit is given and not to be learned.
     pub fn add_route(&mut self, now: Instant, fixed: Option<u32>) {
-        self.routes.push(Route::new(fixed.unwrap_or(self.cores).max(1), fixed.is_none()));
         let begin = Meter::new(now).read(now);
+        self.routes.push(Route::new(begin, fixed.unwrap_or(self.cores).max(1), fixed.is_none()));
         self.share_begin.push(begin);
         self.last_tick.push(begin);
     }
@@ -220,19 +232,24 @@ impl Paired {
         let (Some(fast), true) = (&mut state.fast, state.learns) else { return };
         fast.ends += 1;
         fast.service_seconds += service;
-        if fast.ends < (2 * state.limit).max(6) {
+        if fast.ends < (2 * state.limit).max(6) || now.secs_since(fast.begin.at) < FAST_SECONDS {
             return;
         }
+        let window = meter.since(&fast.begin, now);
         let mean = fast.service_seconds / f64::from(fast.ends);
-        *fast = Fast::default();
+        let is_binding = window.queued_share() >= BINDING;
+        let rate = if is_binding { window.throughput() } else { fast.rate_best };
+        *fast = Fast { rate_best: fast.rate_best.max(rate), ..Fast::beginning(meter.read(now)) };
+        let has_slowed = rate < RATE_KEPT * fast.rate_best;
         state.service_min = state.service_min.min(mean);
         let inflation = mean / state.service_min;
-        if inflation > INFLATION {
+        // A quick request takes longer in company on any machine that is busy; that alone is no reason to hold it.
+        if inflation > INFLATION && (mean >= QUICK || has_slowed) {
             state.fast = None;
             state.up = inflation <= 1.4;
             return;
         }
-        if meter.waiting() > 0 {
+        if window.queued_share() > 0.0 {
             let limit = ((f64::from(state.limit) * FAST_STEP).ceil() as u32).min(ceiling.max(state.limit));
             let signals = Signals::none().with("service_seconds", mean).with("inflation", inflation);
             self.set_base(now, route, limit, Reason::FastUp, signals, out);
@@ -428,7 +445,7 @@ impl Paired {
             route.failures_at_smallest = 0;
             route.hold_seconds = HOLD_MIN;
             route.pairs_max = PAIRS_MAX;
-            (verdict.probe, if verdict.decided { Reason::TrialBetter } else { Reason::TrialEqualLower })
+            (verdict.probe, if verdict.decided { Reason::TrialBetter } else { Reason::TrialEqual })
         } else {
             route.up = !route.up;
             if route.step <= STEP_MIN + 1e-9 {
@@ -471,7 +488,7 @@ impl Paired {
 
     fn ceiling(&self, id: RouteId) -> u32 {
         let route = &self.routes[id.index()];
-        let product = route.rate_max * route.service_min;
+        let product = route.rate_max * route.service_min.max(QUICK / BANDWIDTH_DELAY);
         let known =
             if product.is_finite() { (BANDWIDTH_DELAY * product + 1.0).ceil() as u32 } else { LIMIT_MAX };
         // During fast-up the best rate is still being found; the product would stop the search at its start.
@@ -521,8 +538,14 @@ fn publish(
     }
 }
 
+impl Fast {
+    fn beginning(begin: Reading) -> Self {
+        Fast { begin, ends: 0, service_seconds: 0.0, rate_best: 0.0 }
+    }
+}
+
 impl Route {
-    fn new(limit: u32, learns: bool) -> Self {
+    fn new(begin: Reading, limit: u32, learns: bool) -> Self {
         Route {
             learns,
             limit,
@@ -538,7 +561,7 @@ impl Route {
             service: Average::new(0.02),
             service_min: f64::INFINITY,
             rate_max: 0.0,
-            fast: Some(Fast::default()),
+            fast: Some(Fast::beginning(begin)),
             reference: None,
             drifts: 0,
             share: 0.0,

@@ -61,8 +61,8 @@ reasons! {
     FastUp = "fast_up", "requests wait and service times are not inflated, so more at once is safe";
     /// Paired windows: the new limit gave more useful work.
     TrialBetter = "trial_better", "paired windows show more useful work at the new limit";
-    /// Paired windows could not tell, and the new limit is lower.
-    TrialEqualLower = "trial_equal_lower", "paired windows could not tell the two limits apart, and lower is safer";
+    /// Paired windows could not tell, and the new limit is the one to prefer: the lower, or the higher where requests are quick.
+    TrialEqual = "trial_equal", "paired windows could not tell the two limits apart; where requests are quick the higher is taken, else the lower";
     /// Paired windows: the new limit gave less useful work.
     TrialWorse = "trial_worse", "paired windows show no more useful work at the tried limit, so the old one stays";
     /// A trial window begins at the limit under trial.

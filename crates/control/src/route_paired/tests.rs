@@ -26,11 +26,13 @@ impl Host {
     }
 }
 
-/// One route with always somebody waiting; work of 0.1 s each.
+/// One route with always somebody waiting.
 struct Loop {
     law: Paired,
     meter: Meter,
     host: Host,
+    /// Mean work of a request, seconds.
+    work: f64,
     rng: Rng,
     variation: f64,
     now: Instant,
@@ -54,6 +56,7 @@ impl Loop {
             law,
             meter: Meter::new(Instant::ORIGIN),
             host,
+            work: WORK,
             rng: Rng::new(seed),
             variation,
             now: Instant::ORIGIN,
@@ -89,14 +92,14 @@ impl Loop {
     fn start(&mut self) {
         self.next_id += 1;
         let id = RequestId(self.next_id);
-        let work = if self.failing { 0.001 } else { self.rng.lognormal(WORK, self.variation) };
+        let work = if self.failing { 0.001 } else { self.rng.lognormal(self.work, self.variation) };
         self.running.push((id, work, self.now));
         self.law.on_start(self.now, ROUTE, id, std::slice::from_ref(&self.meter));
         self.meter.load(self.now, self.running.len(), 100);
     }
 
     fn end_done(&mut self) {
-        while let Some(index) = self.running.iter().position(|(_, left, _)| *left <= 1e-8) {
+        while let Some(index) = self.running.iter().position(|(_, left, _)| *left <= 1e-9) {
             let (request, _, start) = self.running.swap_remove(index);
             let service = self.now.secs_since(start);
             let progress = !self.failing;
@@ -111,7 +114,7 @@ impl Loop {
     /// Throughput from `from` to `to` seconds as a share of the host's best.
     fn share(&self, from: f64, to: f64) -> f64 {
         let count = self.done.iter().filter(|at| (from..to).contains(*at)).count() as f64;
-        count * WORK / (to - from) / self.host.peak()
+        count * self.work / (to - from) / self.host.peak()
     }
 }
 
@@ -141,6 +144,27 @@ fn it_follows_a_best_that_moves() {
         closed.run(500.0);
         let late = closed.share(350.0, 500.0);
         assert!(late >= 0.93, "seed {seed}: {late:.3} of the new best, limit {}", closed.law.limit(ROUTE));
+    }
+}
+
+#[test]
+fn a_quick_route_is_not_held_for_nothing() {
+    // From two at once on it is busy: more bring no more, and less takes nothing from anybody.
+    let mut closed = Loop::new(Host { contention: 0.98, coherence: 0.0 }, 0.2, 1);
+    closed.work = 0.000_1;
+    closed.run(20.0);
+    let limit = closed.law.limit(ROUTE);
+    assert!((14..=30).contains(&limit), "10,000 a second: about 20 of them take 2 ms, and {limit} are let in");
+}
+
+#[test]
+fn a_quick_route_that_suffers_from_company_is_held_all_the_same() {
+    for seed in 1..=4 {
+        let mut closed = Loop::new(Host::with_best(6.0), 0.2, seed);
+        closed.work = 0.001;
+        closed.run(60.0);
+        let late = closed.share(30.0, 60.0);
+        assert!(late >= 0.93, "seed {seed}: {late:.3} of the best, limit {}", closed.law.limit(ROUTE));
     }
 }
 

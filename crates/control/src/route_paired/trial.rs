@@ -1,6 +1,6 @@
 //! One trial: windows at two limits, in the order A B B A …, compared in pairs.
 
-use super::{BIAS, SIGNIFICANCE, SIGNIFICANCE_FIRST};
+use super::{BIAS, QUICK, SIGNIFICANCE, SIGNIFICANCE_FIRST};
 use crate::window::{Meter, Reading};
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_model::{Instant, RequestId, RouteId};
@@ -276,7 +276,9 @@ impl Trial {
             blended = (raw * ends + remembered * weight) / (ends + weight);
             standard_error *= (ends / (ends + weight)).sqrt();
         }
-        let difference = blended - BIAS * share * (f64::from(self.probe) / f64::from(self.base)).ln();
+        let is_quick = self.weights[self.route.index()] < QUICK;
+        let bias = if is_quick { -BIAS } else { BIAS };
+        let difference = blended - bias * share * (f64::from(self.probe) / f64::from(self.base)).ln();
         let needed = standard_error * if pairs == 1 { SIGNIFICANCE_FIRST } else { SIGNIFICANCE };
         let decided = difference.abs() > needed;
         if !decided && pairs < pairs_max {
@@ -285,7 +287,7 @@ impl Trial {
         Some(Verdict {
             base: self.base,
             probe: self.probe,
-            accepted: difference > 0.0 && (decided || self.probe < self.base),
+            accepted: difference > 0.0 && (decided || is_quick == (self.probe > self.base)),
             decided,
             difference,
             standard_error,
