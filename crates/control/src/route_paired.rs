@@ -62,8 +62,10 @@ const FAST_STEP: f64 = 1.5;
 const QUICK: f64 = 0.002;
 /// The least length of a window in fast-up, seconds: of quick requests a handful is over before it tells anything.
 const FAST_SECONDS: f64 = 0.02;
-/// Share of its best rate below which a quick route's fast-up ends.
+/// A window of a quick route is slower if its rate is below this share of the best; ...
 const RATE_KEPT: f64 = 0.9;
+/// ... this many in a row end its fast-up: windows are short, and machines stutter.
+const SLOWED_MAX: u32 = 5;
 /// Share of the patience a median request may spend in the application before the brake is pulled.
 const BRAKE: f64 = 0.15;
 /// Holds begin at this many seconds and double up to [`HOLD_MAX`].
@@ -132,6 +134,8 @@ struct Fast {
     service_seconds: f64,
     /// Best requests a second so far, while somebody waited.
     rate_best: f64,
+    /// Windows in a row that were slower.
+    slowed: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -239,17 +243,17 @@ impl Paired {
         let mean = fast.service_seconds / f64::from(fast.ends);
         let is_binding = window.queued_share() >= BINDING;
         let rate = if is_binding { window.throughput() } else { fast.rate_best };
-        *fast = Fast { rate_best: fast.rate_best.max(rate), ..Fast::beginning(meter.read(now)) };
-        let has_slowed = rate < RATE_KEPT * fast.rate_best;
+        let slowed = if rate < RATE_KEPT * fast.rate_best { fast.slowed + 1 } else { 0 };
+        *fast = Fast { rate_best: fast.rate_best.max(rate), slowed, ..Fast::beginning(meter.read(now)) };
         state.service_min = state.service_min.min(mean);
         let inflation = mean / state.service_min;
         // A quick request takes longer in company on any machine that is busy; that alone is no reason to hold it.
-        if inflation > INFLATION && (mean >= QUICK || has_slowed) {
+        if inflation > INFLATION && (mean >= QUICK || slowed >= SLOWED_MAX) {
             state.fast = None;
             state.up = inflation <= 1.4;
             return;
         }
-        if window.queued_share() > 0.0 {
+        if slowed == 0 && window.queued_share() > 0.0 {
             let limit = ((f64::from(state.limit) * FAST_STEP).ceil() as u32).min(ceiling.max(state.limit));
             let signals = Signals::none().with("service_seconds", mean).with("inflation", inflation);
             self.set_base(now, route, limit, Reason::FastUp, signals, out);
@@ -540,7 +544,7 @@ fn publish(
 
 impl Fast {
     fn beginning(begin: Reading) -> Self {
-        Fast { begin, ends: 0, service_seconds: 0.0, rate_best: 0.0 }
+        Fast { begin, ends: 0, service_seconds: 0.0, rate_best: 0.0, slowed: 0 }
     }
 }
 
