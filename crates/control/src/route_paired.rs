@@ -7,7 +7,7 @@
 //! U   = w_p · X_p + Σ_{q≠p} w_q · ends_q / T                           (service-seconds of reference work a second)  (2)
 //! d   = mean ln U(m') − mean ln U(m) ∓ θ · share_p · ln(m'/m)           (− concurrency must pay for itself;
 //!                                                                         + holding, where requests are quick)    (3)
-//! se  = c · √(1/n' + 1/n)                                                                                          (4)
+//! se  = c · √(1/n' + 1/n)                  c² at first: 0.3² + the service times' squared coefficient of variation  (4)
 //! ```
 //!
 //! m' replaces m when d is above z·se; when nothing can be told after [`PAIRS_MAX`] pairs, the lower of the two stays (the higher, where
@@ -47,8 +47,8 @@ const PAIRS_CAP: usize = 16;
 const STEP_MAX: f64 = std::f64::consts::LN_2;
 /// The smallest step of ln m: ln 1.15.
 const STEP_MIN: f64 = 0.139_761_942_375_158_7;
-/// Noise of ln U per √end before any was measured.
-const NOISE_INITIAL: f64 = 0.8;
+/// Noise of ln U per √end where all requests are alike; before any noise was measured, their variation is added to it.
+const NOISE_LEAST: f64 = 0.3;
 /// Share of the host's work below which a route's effect cannot be measured.
 const SHARE_MIN: f64 = 0.10;
 /// Ceiling, in products of best rate and best service time.
@@ -110,6 +110,8 @@ struct Route {
     pairs_max: usize,
     /// c² of (4).
     noise: Average,
+    /// Squared coefficient of variation of service times within a window.
+    variation: Average,
     memory: Option<Verdict>,
     service: Average,
     service_min: f64,
@@ -411,6 +413,7 @@ impl Paired {
             Closed::Spoiled => return self.open_window(now, out),
             Closed::Hopeless => return self.drop_trial(now, id, out),
         };
+        route.variation.fold(window.variation);
         if let Some(difference) = window.same_arm_difference {
             route.noise.fold(difference * difference * window.ends / 2.0);
         }
@@ -561,6 +564,7 @@ impl Route {
             failures_at_smallest: 0,
             pairs_max: PAIRS_MAX,
             noise: Average::new(0.2),
+            variation: Average::new(0.2),
             memory: None,
             service: Average::new(0.02),
             service_min: f64::INFINITY,
@@ -576,9 +580,9 @@ impl Route {
         }
     }
 
-    /// Returns c of (4): the prior, until same-arm differences have been seen.
+    /// Returns c of (4): what uneven requests alone would make it, until same-arm differences have been seen.
     fn noise(&self) -> f64 {
-        let prior = NOISE_INITIAL * NOISE_INITIAL;
+        let prior = NOISE_LEAST * NOISE_LEAST + self.variation.get().unwrap_or(1.0);
         let seen = self.noise.count().min(4) as f64 / 4.0;
         (prior + seen * (self.noise.get().unwrap_or(prior) - prior)).sqrt()
     }

@@ -54,6 +54,12 @@ impl Connection {
         Busy(Arc::clone(self))
     }
 
+    /// Takes note of a request that could not be read.
+    pub(crate) fn note_fault(&self) {
+        self.telemetry.note_request();
+        self.telemetry.note_fault();
+    }
+
     /// Returns how many requests have ended, answered or not. Wraps.
     pub(crate) fn done(&self) -> u32 {
         self.done.load(Relaxed)

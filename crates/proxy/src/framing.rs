@@ -43,6 +43,9 @@ enum State {
     Chunk(u64),
     TrailerStart,
     TrailerLine,
+    /// In a head that the library will refuse.
+    Spoilt,
+    /// No longer followed: another protocol.
     Off,
 }
 
@@ -95,7 +98,8 @@ impl Framing {
             | State::Name(..)
             | State::Length
             | State::OtherLine
-            | State::HeadEnd => Phase::Head,
+            | State::HeadEnd
+            | State::Spoilt => Phase::Head,
             _ => Phase::Beyond,
         }
     }
@@ -131,7 +135,7 @@ impl Framing {
                     at += 1;
                 }
                 State::HeadEnd => {
-                    self.state = if byte == b'\n' { self.end_of_head() } else { State::Off };
+                    self.state = if byte == b'\n' { self.end_of_head() } else { State::Spoilt };
                     at += 1;
                 }
                 State::Name(name, matched) => {
@@ -140,7 +144,7 @@ impl Framing {
                     if matched == text.len() && byte == b':' {
                         if self.contradicts(name) {
                             bytes[at] = 0;
-                            self.state = State::Off;
+                            self.state = State::Spoilt;
                             return;
                         }
                         at += 1;
@@ -185,7 +189,7 @@ impl Framing {
                     };
                     at += 1;
                 }
-                State::Off => return,
+                State::Spoilt | State::Off => return,
             }
         }
     }

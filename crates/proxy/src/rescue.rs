@@ -215,6 +215,24 @@ impl Asker {
     }
 }
 
+/// Returns the whole answer, as bytes, to an HTTP/1 request that could not even be read.
+pub(crate) fn unreadable(fault: Fault) -> Vec<u8> {
+    let asker = Asker { reads_html: false, may_reload: false, has_connection_header: true };
+    let (head, body) = asker.fault(fault).into_parts();
+    let text = body.into_text();
+    let reason = head.status.canonical_reason().unwrap_or_default();
+    let mut answer = format!("HTTP/1.1 {} {reason}\r\n", head.status.as_str()).into_bytes();
+    for (name, value) in &head.headers {
+        answer.extend_from_slice(name.as_str().as_bytes());
+        answer.extend_from_slice(b": ");
+        answer.extend_from_slice(value.as_bytes());
+        answer.extend_from_slice(b"\r\n");
+    }
+    answer.extend_from_slice(format!("content-length: {}\r\n\r\n", text.len()).as_bytes());
+    answer.extend_from_slice(&text);
+    answer
+}
+
 /// Returns what `Server-Timing` says of a request that waited.
 pub(crate) fn server_timing(what: &str, waited: Duration) -> HeaderValue {
     let value = format!("suimon;desc=\"{what}\";dur={:.1}", waited.as_secs_f64() * 1e3);
@@ -229,6 +247,18 @@ fn whole_seconds(time: Duration) -> u64 {
 fn describe(fault: Fault) -> (StatusCode, &'static str, &'static str, &'static str) {
     let bad = StatusCode::BAD_REQUEST;
     match fault {
+        Fault::BadHead => (
+            bad,
+            "bad_head",
+            "Bad request",
+            "The request's head is not well-formed HTTP/1.1, or could be read in more than one way.",
+        ),
+        Fault::HeadTooLarge => (
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "head_too_large",
+            "Head too large",
+            "The request's head is longer, or has more headers, than is accepted.",
+        ),
         Fault::NoHost => (bad, "no_host", "Bad request", "The request does not say which host it is for."),
         Fault::ManyHosts => {
             (bad, "many_hosts", "Bad request", "The request says more than once which host it is for.")

@@ -11,6 +11,10 @@ use http::{Method, Version};
 /// What is wrong with a request. The client's fault; the same request will fail again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
+    /// The head is no HTTP/1, or could be read in more than one way: found by the HTTP library or by `framing`.
+    BadHead,
+    /// The head is longer, or has more headers, than is accepted.
+    HeadTooLarge,
     /// Neither a `Host` header nor, in HTTP/2, an authority.
     NoHost,
     /// More than one `Host`.

@@ -7,6 +7,8 @@
 use crate::connection::Connection;
 use crate::deadline::Deadline;
 use crate::framing::{Framing, Phase};
+use crate::rescue;
+use crate::validate::Fault;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,6 +18,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Answers up to this many bytes, head included, are written in one piece.
 const JOINED_MAX: usize = 2048;
+
+/// The library's own answer to a request it cannot read is shorter than this, in bytes.
+const LIBRARY_WORDS_MAX: usize = 160;
 
 /// How long a client may take.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +42,8 @@ pub(crate) struct Wire<S> {
     reading: Deadline,
     writing: Deadline,
     is_fresh: bool,
+    /// What is written in place of the library's own last words, and how much of it was.
+    last_words: Option<(Vec<u8>, usize)>,
 }
 
 /// What the next read waits for.
@@ -71,6 +78,7 @@ impl<S> Wire<S> {
             reading: Deadline::default(),
             writing: Deadline::default(),
             is_fresh: true,
+            last_words: None,
         }
     }
 
@@ -149,9 +157,51 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
     }
 }
 
+impl<S: AsyncWrite + Unpin> Wire<S> {
+    /// Writes `bytes`, or something better in their place.
+    fn poll_write_one(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if let Some(fault) = self.refused_by_library(bytes) {
+            self.connection.note_fault();
+            self.last_words = Some((rescue::unreadable(fault), 0));
+        }
+        while let Some((words, written)) = self.last_words.take() {
+            if written == words.len() {
+                self.last_words = Some((words, written));
+                return Poll::Ready(Ok(bytes.len()));
+            }
+            let polled = self.poll_writing(cx, |stream, cx| stream.poll_write(cx, &words[written..]));
+            let more = if let Poll::Ready(Ok(more)) = polled { more } else { 0 };
+            self.last_words = Some((words, written + more));
+            if more == 0 {
+                return polled;
+            }
+        }
+        self.poll_writing(cx, |stream, cx| stream.poll_write(cx, bytes))
+    }
+
+    /// Returns what is wrong with the request that `bytes` are the library's own answer to: a head without a word of
+    /// explanation, for a request that was never handed on.
+    fn refused_by_library(&self, bytes: &[u8]) -> Option<Fault> {
+        let framing = self.framing.as_ref().filter(|_| self.last_words.is_none())?;
+        let is_handed_on = framing.phase() != Phase::Head && framing.heads() == self.connection.begun();
+        if is_handed_on || bytes.len() > LIBRARY_WORDS_MAX {
+            return None;
+        }
+        let mut lines = bytes.strip_suffix(b"\r\n\r\n")?.split(|byte| *byte == b'\n');
+        let fault = match lines.next()?.strip_prefix(b"HTTP/1.1 ")?.get(..3)? {
+            b"400" => Fault::BadHead,
+            b"414" => Fault::UrlTooLong,
+            b"431" => Fault::HeadTooLarge,
+            _ => return None,
+        };
+        const OWN: [&[u8]; 3] = [b"connection: close", b"content-length: 0", b"date: "];
+        lines.all(|line| OWN.iter().any(|own| line.starts_with(own))).then_some(fault)
+    }
+}
+
 impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_writing(cx, |stream, cx| stream.poll_write(cx, buf))
+        self.poll_write_one(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -162,7 +212,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         // A plain write is the cheaper system call by more than it costs to copy a small answer behind its head.
         let total: usize = bufs.iter().map(|buf| buf.len()).sum();
         match bufs {
-            [one] => self.poll_writing(cx, |stream, cx| stream.poll_write(cx, one)),
+            [one] => self.poll_write_one(cx, one),
             _ if total <= JOINED_MAX => {
                 let mut joined = [0; JOINED_MAX];
                 let mut end = 0;

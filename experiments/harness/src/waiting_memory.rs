@@ -37,9 +37,7 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 
 /// How much memory does a client take that is held waiting at the gate, and how soon is its leaving noticed?
 ///
-/// HTTP/1.1, a connection each. A process may have 20,000 descriptors at most on the usual machine, and the gateway spends
-/// two on a waiting client (its connection, and the watch for its leaving); so 9,000 stand for the 10,000 asked for. It
-/// holds if each takes at most 20 KB.
+/// HTTP/1.1, a connection each, and a descriptor each. It holds if each takes at most 20 KB.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run waiting-memory                   about 20 seconds
@@ -48,7 +46,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     common: CommonOptions,
     /// Clients held waiting.
-    #[arg(long, value_name = "N", default_value_t = 9000, value_parser = clap::value_parser!(u32).range(10..=9900))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(10..=19_000))]
     clients: u32,
 }
 

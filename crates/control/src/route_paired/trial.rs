@@ -64,6 +64,8 @@ struct Cohort {
     /// Seconds from the beginning until nobody but stragglers was missing.
     mostly_back: Option<f64>,
     service_seconds: f64,
+    /// Of the squares of service times.
+    service_squares: f64,
     ended: u32,
     failed: u32,
 }
@@ -92,6 +94,8 @@ pub(super) struct Window {
     pub(super) ends: f64,
     /// Progress per second by route, the probed one by formula (1).
     pub(super) rates: Vec<f64>,
+    /// Squared coefficient of variation of its service times.
+    pub(super) variation: f64,
     /// Difference of ln U to the last window of the same arm, if there is one.
     pub(super) same_arm_difference: Option<f64>,
 }
@@ -191,6 +195,7 @@ impl Trial {
                 if cohort.outstanding.remove(&request).is_some() {
                     cohort.ended += 1;
                     cohort.service_seconds += service;
+                    cohort.service_squares += service * service;
                     cohort.failed += u32::from(!progress);
                 }
                 cohort.is_back(now, self.cohort_size)
@@ -223,8 +228,10 @@ impl Trial {
         let log_useful = log_useful(&self.weights, &rates);
         let before = self.windows.iter().rev().find(|done| done.arm == arm);
         let same_arm_difference = before.map(|before| log_useful - before.log_useful);
+        let mean = cohort.service_seconds / ends;
+        let variation = (cohort.service_squares / ends / (mean * mean) - 1.0).max(0.0);
         self.windows.push(Done { arm, log_useful, ends });
-        Closed::Window(Window { arm, ends, rates, same_arm_difference })
+        Closed::Window(Window { arm, ends, rates, variation, same_arm_difference })
     }
 
     /// Returns the verdict that the tried limit is worse, once its window has taken so long that it cannot be anything else.

@@ -6,21 +6,23 @@
 use super::Guard;
 use super::connect::Stream;
 use super::error::{UpstreamError, UpstreamErrorKind};
-use super::http1::Http1;
+use super::http1::{BodyFault, Http1};
 use super::http2::Lease;
 use super::request::Progress;
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use suimon_model::NodeId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+const BODY_BROKE_OFF: &str = "the request's body broke off while the response was coming";
+const BROKEN: &str = "the connection broke in the middle of the response";
 
 /// The body of a response, or the raw connection after a `101`.
 pub struct UpstreamBody {
@@ -34,7 +36,7 @@ pub struct UpstreamBody {
 }
 
 enum State {
-    Http1 { incoming: Incoming, connection: Box<Http1> },
+    Http1(Box<Http1>),
     Http2 { incoming: Incoming, lease: Lease },
     Upgraded { stream: Stream, early: Bytes },
     Over,
@@ -70,8 +72,8 @@ impl UpstreamBody {
         }
     }
 
-    pub(super) fn http1(incoming: Incoming, connection: Box<Http1>, sent: Sent) -> Self {
-        let mut body = sent.into_body(State::Http1 { incoming, connection });
+    pub(super) fn http1(connection: Box<Http1>, sent: Sent) -> Self {
+        let mut body = sent.into_body(State::Http1(connection));
         if body.is_end_stream() {
             body.end();
         }
@@ -90,30 +92,33 @@ impl UpstreamBody {
         sent.into_body(State::Upgraded { stream, early })
     }
 
-    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.state {
-            State::Http1 { incoming, connection } => {
-                // What comes out of the connection comes by polling it here, so nobody else needs to wake us.
-                let mut nobody = Context::from_waker(Waker::noop());
-                if let Poll::Ready(frame) = Pin::new(&mut *incoming).poll_frame(&mut nobody) {
-                    return Poll::Ready(frame);
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UpstreamError>>> {
+        let (kind, detail, cause) = match &mut self.state {
+            State::Http1(connection) => match ready!(connection.poll_frame(cx)) {
+                Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
+                None => return Poll::Ready(None),
+                Some(Err(BodyFault::Request(cause))) => (UpstreamErrorKind::RequestBody, BODY_BROKE_OFF, cause),
+                Some(Err(BodyFault::Malformed(cause))) => {
+                    (UpstreamErrorKind::BadResponse, "the response's body is malformed", cause.into())
                 }
-                let ended = connection.poll(cx).is_ready();
-                let frame = Pin::new(&mut *incoming).poll_frame(&mut nobody);
-                if frame.is_pending() && ended {
-                    connection.abandon();
-                    return Pin::new(incoming).poll_frame(&mut nobody);
+                Some(Err(BodyFault::Broken(cause))) => (UpstreamErrorKind::BrokenInBody, BROKEN, cause.into()),
+            },
+            State::Http2 { incoming, .. } => match ready!(Pin::new(incoming).poll_frame(cx)) {
+                Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
+                None => return Poll::Ready(None),
+                Some(Err(cause)) if self.progress.as_ref().is_some_and(|progress| progress.failed()) => {
+                    (UpstreamErrorKind::RequestBody, BODY_BROKE_OFF, cause.into())
                 }
-                frame
-            }
-            State::Http2 { incoming, .. } => Pin::new(incoming).poll_frame(cx),
-            State::Upgraded { .. } | State::Over => Poll::Ready(None),
-        }
+                Some(Err(cause)) => (UpstreamErrorKind::BrokenInBody, BROKEN, cause.into()),
+            },
+            State::Upgraded { .. } | State::Over => return Poll::Ready(None),
+        };
+        Poll::Ready(Some(Err(self.fail(kind, detail).caused_by(cause))))
     }
 
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let silence = match &mut self.state {
-            State::Http1 { connection, .. } => connection.silence(),
+            State::Http1(connection) => connection.silence(),
             State::Http2 { lease, .. } => lease.silence(),
             State::Upgraded { .. } | State::Over => return Poll::Pending,
         };
@@ -125,9 +130,9 @@ impl UpstreamBody {
 
     /// The response is complete: gives the connection back, if it can be used again, and the place in the node.
     fn end(&mut self) {
-        if let State::Http1 { mut connection, .. } = std::mem::replace(&mut self.state, State::Over)
+        if let State::Http1(connection) = std::mem::replace(&mut self.state, State::Over)
             && let Some(guard) = &self.guard
-            && connection.is_usable()
+            && connection.is_at_rest()
         {
             guard.put_back(connection);
         }
@@ -138,17 +143,6 @@ impl UpstreamBody {
         self.state = State::Over;
         self.guard = None;
         UpstreamError::new(kind, self.node, detail)
-    }
-
-    fn fail_by(&mut self, error: hyper::Error) -> UpstreamError {
-        let (kind, detail) = if self.progress.as_ref().is_some_and(|progress| progress.failed()) {
-            (UpstreamErrorKind::RequestBody, "the request's body broke off while the response was coming")
-        } else if is_malformed(&error) {
-            (UpstreamErrorKind::BadResponse, "the response's body is malformed")
-        } else {
-            (UpstreamErrorKind::BrokenInBody, "the connection broke in the middle of the response")
-        };
-        self.fail(kind, detail).caused_by(error)
     }
 }
 
@@ -177,7 +171,7 @@ impl Body for UpstreamBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UpstreamError>>> {
         let this = self.get_mut();
-        match this.poll_incoming(cx) {
+        match this.poll_source(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 this.waiting = false;
                 if this.is_end_stream() {
@@ -185,7 +179,7 @@ impl Body for UpstreamBody {
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(this.fail_by(error)))),
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error))),
             Poll::Ready(None) => {
                 this.end();
                 Poll::Ready(None)
@@ -199,14 +193,16 @@ impl Body for UpstreamBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.state {
-            State::Http1 { incoming, .. } | State::Http2 { incoming, .. } => incoming.is_end_stream(),
+            State::Http1(connection) => connection.is_over(),
+            State::Http2 { incoming, .. } => incoming.is_end_stream(),
             State::Upgraded { .. } | State::Over => true,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.state {
-            State::Http1 { incoming, .. } | State::Http2 { incoming, .. } => incoming.size_hint(),
+            State::Http1(connection) => connection.size_hint(),
+            State::Http2 { incoming, .. } => incoming.size_hint(),
             State::Upgraded { .. } | State::Over => SizeHint::with_exact(0),
         }
     }
@@ -252,16 +248,4 @@ impl AsyncWrite for UpgradedIo {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
     }
-}
-
-/// Returns whether the bytes that came are wrong, rather than missing.
-fn is_malformed(error: &hyper::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            return matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData);
-        }
-        cause = error.source();
-    }
-    false
 }

@@ -2,7 +2,7 @@
 
 use super::http1::Http1;
 use super::request::RequestBody;
-use super::send::prepare;
+use super::send::http2_request;
 use super::{Node, Pool, Shared, Upstream};
 use http::header::{CONNECTION, HeaderValue, USER_AGENT};
 use http::{Request, StatusCode};
@@ -73,28 +73,20 @@ async fn passes(node: &Node, shared: &Shared) -> bool {
         return false;
     };
     let (mut head, body) = request.into_parts();
-    prepare(&mut head, node);
     let timeout = shared.params.health.timeout;
-    let status = match &node.pool {
+    let answer = match &node.pool {
         Pool::Http1(_) => {
             head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
-            let Ok(mut connection) = Http1::open(stream, shared.params.max_head_bytes, timeout).await else {
-                return false;
-            };
-            connection
-                .exchange(Request::from_parts(head, body), None, timeout)
-                .await
-                .map(|response| response.status())
+            let mut connection = Http1::new(stream, shared.params.max_head_bytes, timeout);
+            connection.exchange(&head, &node.authority, body, None, timeout).await
         }
         Pool::Http2(pool) => {
             let Ok(mut lease) = pool.open_alone(stream).await else { return false };
-            lease
-                .exchange(Request::from_parts(head, body), None, timeout)
-                .await
-                .map(|response| response.status())
+            let request = http2_request(&head, body, node);
+            lease.exchange(request, None, timeout).await.map(|response| response.into_parts().0)
         }
     };
-    status.is_ok_and(is_well)
+    answer.is_ok_and(|head| is_well(head.status))
 }
 
 fn is_well(status: StatusCode) -> bool {

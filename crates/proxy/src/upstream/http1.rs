@@ -2,76 +2,96 @@
 //!
 //! There is no task behind a connection: the request that holds it polls it, and an idle one in the pool is polled by nobody
 //! until it is taken out. So a dropped request is a closed connection, and a request costs no hand-over between tasks.
+//! The bytes are ours, too: a library's client is made for a task of its own, and its channels between the two took more of
+//! a proxied request's time than writing a head and reading one (`experiments/proxy-cost`).
+//!
+//! - [`Outgoing`]: the request on its way in.
+//! - [`Head`], [`Framing`]: the response on its way out.
+
+mod decode;
+mod outgoing;
 
 use super::connect::Stream;
 use super::error::{BoxError, UpstreamErrorKind};
 use super::request::{Progress, RequestBody};
 use super::timer::Silence;
-use bytes::Bytes;
-use http::{HeaderValue, Request, Response};
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{Builder, Connection, SendRequest};
-use hyper_util::rt::TokioIo;
+use bytes::{Bytes, BytesMut};
+use decode::{Framing, Head, HeadEnd, Malformed, Step};
+use http::request::Parts;
+use http::response;
+use http::{HeaderValue, Method};
+use http_body::{Frame, SizeHint};
+use outgoing::{Outgoing, SendFault};
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
-use tokio::task::coop::unconstrained;
+use tokio::io::AsyncReadExt;
+
+/// The least and the most room for a read, in bytes: it doubles with each read that fills it.
+const READ_MIN: usize = 4 << 10;
+const READ_MAX: usize = 64 << 10;
+/// The largest buffer an idle connection keeps, in bytes.
+const IDLE_BUFFER_MAX: usize = 16 << 10;
+/// Responses before the response, such as `103 Early Hints`, that are read over.
+const INTERIM_MAX: u32 = 16;
 
 /// An open HTTP/1.1 connection.
 pub(super) struct Http1 {
-    sender: SendRequest<RequestBody>,
-    connection: Option<Connection<TokioIo<Stream>, RequestBody>>,
-    ended: bool,
+    stream: Stream,
+    head_max: usize,
+    outgoing: Outgoing,
+    read: BytesMut,
+    room: usize,
+    head_end: HeadEnd,
+    /// Of the response that is being read.
+    framing: Framing,
+    /// Whether the connection may be used again after it.
+    persists: bool,
     silence: Silence,
     idle_since: Instant,
     /// How long the node keeps the connection open without a request, as far as it has said so.
     kept_for: Option<Duration>,
 }
 
-/// Why no head of a response came, and the request itself where none of it was written.
+/// Why no head of a response came, and the request's body where none of the request was written.
 pub(super) struct Failed {
     pub(super) kind: UpstreamErrorKind,
     pub(super) detail: &'static str,
     pub(super) cause: Option<BoxError>,
-    pub(super) unsent: Option<Box<Request<RequestBody>>>,
+    pub(super) unsent: Option<RequestBody>,
 }
 
 impl Http1 {
-    /// Returns a connection over `stream` that accepts response heads of at most `max_head_bytes`, and is to wait for them
+    /// Returns a connection over `stream` that accepts response heads of at most `head_max` bytes, and is to wait for them
     /// for about `timeout`.
-    pub(super) async fn open(
-        stream: Stream,
-        max_head_bytes: usize,
-        timeout: Duration,
-    ) -> Result<Box<Self>, hyper::Error> {
-        let (sender, connection) =
-            Builder::new().max_header_size(max_head_bytes).handshake(TokioIo::new(stream)).await?;
-        Ok(Box::new(Http1 {
-            sender,
-            connection: Some(connection),
-            ended: false,
+    pub(super) fn new(stream: Stream, head_max: usize, timeout: Duration) -> Box<Self> {
+        Box::new(Http1 {
+            stream,
+            head_max,
+            outgoing: Outgoing::default(),
+            read: BytesMut::new(),
+            room: READ_MIN,
+            head_end: HeadEnd::default(),
+            framing: Framing::OVER,
+            persists: true,
             silence: Silence::new(timeout),
             idle_since: Instant::now(),
             kept_for: None,
-        }))
+        })
     }
 
-    /// Drives the connection; ready once it is over.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let (false, Some(connection)) = (self.ended, &mut self.connection) {
-            // How it ended is told to whoever waits for the response or its body.
-            let _ = ready!(connection.poll_without_shutdown(cx));
-            self.ended = true;
-        }
-        Poll::Ready(())
-    }
-
-    /// Returns whether the connection is open and between two requests. Leaves no waker of a task behind in it.
-    pub(super) fn is_usable(&mut self) -> bool {
+    /// Returns whether the node has neither closed the connection nor said anything unasked. Leaves no waker of a task behind.
+    pub(super) fn is_open(&mut self) -> bool {
         let mut nobody = Context::from_waker(Waker::noop());
-        self.poll(&mut nobody).is_pending() && self.sender.is_ready()
+        self.poll_read(&mut nobody).is_pending()
+    }
+
+    /// Returns whether request and response are complete and the connection is as it was before them.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.persists && self.is_over() && self.outgoing.is_sent() && self.read.is_empty()
     }
 
     /// Returns the timer of whatever this connection is waited for.
@@ -88,71 +108,194 @@ impl Http1 {
     pub(super) fn note_idle(&mut self) {
         self.idle_since = Instant::now();
         self.silence.rest();
+        if self.read.capacity() > IDLE_BUFFER_MAX {
+            self.read = BytesMut::new();
+        }
     }
 
-    /// Lets go of the connection's state, so that whoever waits for something from it learns that it is over.
-    pub(super) fn abandon(&mut self) {
-        self.connection = None;
-        self.ended = true;
-    }
-
-    /// Sends `request` and returns the head of the response, with the body still to come over this connection. Waits for it
-    /// no longer than `timeout` after the last piece of the request.
+    /// Sends a request and returns the head of the response, with the body still to come over this connection. Waits for it
+    /// no longer than `timeout` after the last piece of the request. `host` is for a request that names none.
     pub(super) async fn exchange(
         &mut self,
-        request: Request<RequestBody>,
+        head: &Parts,
+        host: &HeaderValue,
+        body: RequestBody,
         progress: Option<&Arc<Progress>>,
         timeout: Duration,
-    ) -> Result<Response<Incoming>, Failed> {
-        // The answer is handed over inside this task, by polling the connection: it needs no wake-up, and must not
-        // lose one to the scheduler's budget either.
+    ) -> Result<response::Parts, Failed> {
         self.silence.begin(timeout);
-        let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
-        let answer = poll_fn(|cx| {
-            let mut nobody = Context::from_waker(Waker::noop());
-            let ended = match (self.ended, &mut self.connection) {
-                (false, Some(connection)) => connection.poll_without_shutdown(cx).is_ready(),
-                _ => true,
-            };
-            self.ended = ended;
-            if let Poll::Ready(answer) = answer.as_mut().poll(&mut nobody) {
-                return Poll::Ready(answer.map_err(|failure| failed(failure, progress)));
+        self.persists = false;
+        self.room = READ_MIN;
+        self.outgoing.begin(head, host, body);
+        let mut interims = 0;
+        poll_fn(|cx| {
+            if let Poll::Ready(Err(fault)) = self.outgoing.poll(&mut self.stream, cx) {
+                self.fail_unsent(fault)?;
             }
-            if ended {
-                // A request that was never taken up comes back only when the connection is gone.
-                self.connection = None;
-                if let Poll::Ready(answer) = answer.as_mut().poll(&mut nobody) {
-                    return Poll::Ready(answer.map_err(|failure| failed(failure, progress)));
-                }
-                return Poll::Ready(Err(Failed {
-                    kind: UpstreamErrorKind::BrokenBeforeHead,
-                    detail: "the connection ended before a response came",
-                    cause: None,
-                    unsent: None,
-                }));
+            if let Poll::Ready(answer) = self.poll_answer(cx, &head.method, &mut interims) {
+                return Poll::Ready(answer);
             }
-            ready!(self.silence.poll_over(cx, progress));
-            Poll::Ready(Err(Failed {
-                kind: UpstreamErrorKind::FirstByteTimeout,
-                detail: "no response came in time",
-                cause: None,
-                unsent: None,
-            }))
+            self.silence.poll_over(cx, progress).map(|()| {
+                Err(Failed::new(UpstreamErrorKind::FirstByteTimeout, "no response came in time"))
+            })
         })
-        .await;
-        if let Ok(response) = &answer
-            && let Some(kept) = response.headers().get("keep-alive").and_then(kept_for)
-        {
-            self.kept_for = Some(kept);
-        }
-        answer
+        .await
     }
 
-    /// Returns the bare connection and what was already read from it, after it has ended in an upgrade.
-    pub(super) fn into_upgraded(self) -> Option<(Stream, Bytes)> {
-        let parts = self.connection?.into_parts();
-        Some((parts.io.into_inner(), parts.read_buf))
+    /// Takes the next piece of the response's body: `None` at its end.
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        // An answer may come before the end of the question.
+        if let Poll::Ready(Err(SendFault::Body(error))) = self.outgoing.poll(&mut self.stream, cx) {
+            return Poll::Ready(Some(Err(BodyFault::Request(error))));
+        }
+        loop {
+            match self.framing.next(&mut self.read) {
+                Ok(Step::Frame(frame)) => return Poll::Ready(Some(Ok(frame))),
+                Ok(Step::Over) => return Poll::Ready(None),
+                Ok(Step::More) => {}
+                Err(malformed) => return Poll::Ready(Some(Err(BodyFault::Malformed(malformed)))),
+            }
+            let broken = match ready!(self.poll_read(cx)) {
+                Ok(0) if self.framing == Framing::UntilClose => {
+                    self.framing = Framing::OVER;
+                    continue;
+                }
+                Ok(0) => io::ErrorKind::UnexpectedEof.into(),
+                Ok(_) => continue,
+                Err(error) => error,
+            };
+            return Poll::Ready(Some(Err(BodyFault::Broken(broken))));
+        }
     }
+
+    /// Returns whether there is no more of the response to come.
+    pub(super) fn is_over(&self) -> bool {
+        self.framing == Framing::OVER
+    }
+
+    /// Returns what is known of the length of the rest of the body.
+    pub(super) fn size_hint(&self) -> SizeHint {
+        match self.framing {
+            Framing::Length(left) => SizeHint::with_exact(left),
+            Framing::Chunked(_) | Framing::UntilClose => SizeHint::default(),
+        }
+    }
+
+    /// Returns the bare connection and what was already read from it, after it has switched protocols.
+    pub(super) fn into_upgraded(self) -> (Stream, Bytes) {
+        (self.stream, self.read.freeze())
+    }
+
+    /// Returns the error where the request could not be sent and no answer can be hoped for: a node that breaks the connection
+    /// over a request may have said why.
+    fn fail_unsent(&mut self, fault: SendFault) -> Result<(), Failed> {
+        match fault {
+            SendFault::Body(error) => {
+                let detail = "the request's body broke off or is malformed";
+                Err(Failed::new(UpstreamErrorKind::RequestBody, detail).caused_by(error))
+            }
+            SendFault::Connection(error) => match self.outgoing.take_unsent() {
+                Some(body) => {
+                    let detail = "the connection broke before the request was sent";
+                    let failed = Failed::new(UpstreamErrorKind::BrokenBeforeHead, detail).caused_by(error);
+                    Err(Failed { unsent: Some(body), ..failed })
+                }
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn poll_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        method: &Method,
+        interims: &mut u32,
+    ) -> Poll<Result<response::Parts, Failed>> {
+        loop {
+            let end = self.head_end.find(&self.read);
+            if !begins_as_response(&self.read) {
+                return Poll::Ready(Err(malformed(Malformed("what it sends is not HTTP/1"))));
+            }
+            if end.unwrap_or(self.read.len()) > self.head_max {
+                return Poll::Ready(Err(malformed(Malformed("its head is too long"))));
+            }
+            if let Some(end) = end {
+                self.head_end = HeadEnd::default();
+                let head = Head::parse(&self.read.split_to(end).freeze(), method).map_err(malformed)?;
+                if !head.is_interim() {
+                    return Poll::Ready(Ok(self.begin_body(head)));
+                }
+                *interims += 1;
+                if *interims > INTERIM_MAX {
+                    return Poll::Ready(Err(malformed(Malformed("it does not get past announcing itself"))));
+                }
+                continue;
+            }
+            let (detail, error) = match ready!(self.poll_read(cx)) {
+                Ok(0) => ("the connection ended before a response came", None),
+                Ok(_) => continue,
+                Err(error) => ("the connection broke before a response came", Some(error)),
+            };
+            let failed = Failed::new(UpstreamErrorKind::BrokenBeforeHead, detail);
+            return Poll::Ready(Err(error.into_iter().fold(failed, Failed::caused_by)));
+        }
+    }
+
+    fn begin_body(&mut self, head: Head) -> response::Parts {
+        self.framing = head.framing;
+        self.persists = head.persists;
+        if let Some(kept) = head.parts.headers.get("keep-alive").and_then(kept_for) {
+            self.kept_for = Some(kept);
+        }
+        head.parts
+    }
+
+    /// Reads what is there; ready with 0 at the connection's end.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.read.capacity() - self.read.len() < READ_MIN {
+            self.read.reserve(self.room);
+        }
+        let room = self.read.capacity() - self.read.len();
+        let read = ready!(pin!(self.stream.read_buf(&mut self.read)).poll(cx))?;
+        if read == room {
+            self.room = (self.room * 2).min(READ_MAX);
+        }
+        Poll::Ready(Ok(read))
+    }
+}
+
+/// Why a response's body ends too early.
+#[derive(Debug)]
+pub(super) enum BodyFault {
+    /// The request's own body broke off, and the node waits for it.
+    Request(BoxError),
+    Malformed(Malformed),
+    Broken(io::Error),
+}
+
+impl Failed {
+    pub(super) fn new(kind: UpstreamErrorKind, detail: &'static str) -> Self {
+        Failed { kind, detail, cause: None, unsent: None }
+    }
+
+    pub(super) fn caused_by(self, cause: impl Into<BoxError>) -> Self {
+        Failed { cause: Some(cause.into()), ..self }
+    }
+}
+
+fn malformed(malformed: Malformed) -> Failed {
+    let detail = "the node sent no HTTP response, or one past the limits";
+    Failed::new(UpstreamErrorKind::BadResponse, detail).caused_by(malformed)
+}
+
+/// Returns whether `bytes`, or as many as have come, can be the beginning of a response.
+fn begins_as_response(bytes: &[u8]) -> bool {
+    const BEGIN: &[u8] = b"HTTP/1.";
+    let length = bytes.len().min(BEGIN.len());
+    bytes[..length] == BEGIN[..length]
 }
 
 /// Returns how long a connection can be trusted to stay open, by a header such as `Keep-Alive: timeout=5`: a little less.
@@ -162,30 +305,4 @@ fn kept_for(header: &HeaderValue) -> Option<Duration> {
     let (_, seconds) = named.find(|(name, _)| name.eq_ignore_ascii_case("timeout"))?;
     let timeout = Duration::from_secs(seconds.trim().parse::<u32>().ok()?.into());
     Some(timeout - (timeout / 2).min(Duration::from_secs(1)))
-}
-
-fn failed(
-    failure: hyper::client::conn::TrySendError<Request<RequestBody>>,
-    progress: Option<&Arc<Progress>>,
-) -> Failed {
-    let mut failure = failure;
-    let unsent = failure.take_message().map(Box::new);
-    let error = failure.into_error();
-    let (kind, detail) = classify(&error, progress);
-    Failed { kind, detail, cause: Some(error.into()), unsent }
-}
-
-/// Returns what `error`, that came in place of a response's head, means.
-pub(super) fn classify(
-    error: &hyper::Error,
-    progress: Option<&Arc<Progress>>,
-) -> (UpstreamErrorKind, &'static str) {
-    let body_failed = progress.is_some_and(|progress| progress.failed());
-    if body_failed || error.is_body_write_aborted() {
-        (UpstreamErrorKind::RequestBody, "the request's body broke off or is malformed")
-    } else if error.is_parse() {
-        (UpstreamErrorKind::BadResponse, "the node sent no HTTP response, or one past the limits")
-    } else {
-        (UpstreamErrorKind::BrokenBeforeHead, "the connection broke before a response came")
-    }
 }

@@ -5,7 +5,7 @@
 
 use super::connect::{ConnectError, Connector, Stream};
 use super::error::{BoxError, UpstreamErrorKind};
-use super::http1::{Failed, classify};
+use super::http1::Failed;
 use super::request::{Progress, RequestBody};
 use super::timer::Silence;
 use http::{Request, Response};
@@ -202,15 +202,14 @@ impl Lease {
         poll_fn(|cx| {
             if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
                 return Poll::Ready(answer.map_err(|mut failure| {
-                    let unsent = failure.take_message().map(Box::new);
+                    let unsent = failure.take_message().map(Request::into_body);
                     let error = failure.into_error();
                     let (kind, detail) = classify(&error, progress);
-                    Failed { kind, detail, cause: Some(error.into()), unsent }
+                    Failed { unsent, ..Failed::new(kind, detail).caused_by(error) }
                 }));
             }
             self.silence.poll_over(cx, progress).map(|()| {
-                let (kind, detail) = (UpstreamErrorKind::FirstByteTimeout, "no response came in time");
-                Err(Failed { kind, detail, cause: None, unsent: None })
+                Err(Failed::new(UpstreamErrorKind::FirstByteTimeout, "no response came in time"))
             })
         })
         .await
@@ -220,6 +219,18 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.streams.used.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Returns what `error`, that came in place of a response's head, means.
+fn classify(error: &hyper::Error, progress: Option<&Arc<Progress>>) -> (UpstreamErrorKind, &'static str) {
+    let body_failed = progress.is_some_and(|progress| progress.failed());
+    if body_failed || error.is_body_write_aborted() {
+        (UpstreamErrorKind::RequestBody, "the request's body broke off or is malformed")
+    } else if error.is_parse() {
+        (UpstreamErrorKind::BadResponse, "the node sent no HTTP response, or one past the limits")
+    } else {
+        (UpstreamErrorKind::BrokenBeforeHead, "the connection broke before a response came")
     }
 }
 

@@ -109,13 +109,13 @@ impl Upstream {
     ///
     /// # Errors
     /// Every [`UpstreamErrorKind`] but those of a response's body, which come from [`UpstreamBody`].
-    pub fn send<B>(&self, head: Parts, body: B, avoid: Option<NodeId>) -> Sending
+    pub fn send<B>(&self, head: impl Into<Box<Parts>>, body: B, avoid: Option<NodeId>) -> Sending
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         let (body, progress) = RequestBody::new(body);
-        Box::pin(send::send(Arc::clone(&self.shared), head, body, progress, avoid))
+        Box::pin(send::send(Arc::clone(&self.shared), head.into(), body, progress, avoid))
     }
 
     /// Gives a node no more new requests, or does so again. What it has in flight goes on.

@@ -22,7 +22,7 @@ impl IdlePool {
     pub(super) fn take(&self) -> Option<Box<Http1>> {
         loop {
             let mut connection = self.lock().pop_back()?;
-            if !connection.is_stale(self.age) && connection.is_usable() {
+            if !connection.is_stale(self.age) && connection.is_open() {
                 return Some(connection);
             }
         }
@@ -51,7 +51,7 @@ impl IdlePool {
         loop {
             let mut idle = self.lock();
             let Some(connection) = idle.get_mut(next) else { return };
-            if !connection.is_stale(self.age) && connection.is_usable() {
+            if !connection.is_stale(self.age) && connection.is_open() {
                 next += 1;
                 continue;
             }

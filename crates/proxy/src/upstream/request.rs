@@ -5,7 +5,6 @@
 
 use super::error::BoxError;
 use bytes::Bytes;
-use http::request::Parts;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -16,6 +15,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 /// The request body as connections see it.
+#[derive(Default)]
 pub(super) struct RequestBody {
     inner: Option<Inner>,
 }
@@ -43,7 +43,7 @@ impl RequestBody {
         B::Error: Into<BoxError>,
     {
         if body.is_end_stream() {
-            return (RequestBody { inner: None }, None);
+            return (RequestBody::empty(), None);
         }
         let progress = Arc::new(Progress {
             start: Instant::now(),
@@ -57,7 +57,7 @@ impl RequestBody {
 
     /// Returns a body of nothing.
     pub(super) fn empty() -> Self {
-        RequestBody { inner: None }
+        RequestBody::default()
     }
 }
 
@@ -115,14 +115,4 @@ impl Body for RequestBody {
 /// Returns whether sending the request twice does no more than sending it once, by its method alone.
 pub(super) fn is_safe(method: &http::Method) -> bool {
     matches!(*method, http::Method::GET | http::Method::HEAD | http::Method::OPTIONS)
-}
-
-/// Returns a second head equal to the first: method, target, version and headers. Values are shared, not copied.
-pub(super) fn copy_of(head: &Parts) -> Parts {
-    let (mut copy, ()) = http::Request::new(()).into_parts();
-    copy.method = head.method.clone();
-    copy.uri = head.uri.clone();
-    copy.version = head.version;
-    copy.headers = head.headers.clone();
-    copy
 }

@@ -5,13 +5,12 @@ use super::connect::ConnectError;
 use super::error::{UpstreamError, UpstreamErrorKind};
 use super::http1::{Failed, Http1};
 use super::http2::Lease;
-use super::request::{Progress, RequestBody, copy_of, is_safe};
+use super::request::{Progress, RequestBody, is_safe};
 use super::{Node, Pool, Shared};
 use http::header::{CONNECTION, HOST, UPGRADE};
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
-use http::{Extensions, HeaderValue, Request, Response, StatusCode, Version};
-use std::future::poll_fn;
+use http::{HeaderValue, Request, Response, StatusCode, Version, response};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +30,8 @@ enum Link {
 
 /// How a try came to nothing.
 enum Missed {
-    /// Nothing of the request was written; here it is again.
-    Unsent(UpstreamError, Box<Request<RequestBody>>),
+    /// Nothing of the request was written; here is its body again.
+    Unsent(UpstreamError, RequestBody),
     /// The connection broke without an answer, which the node may have been working on.
     Lost(UpstreamError),
     Failed(UpstreamError),
@@ -41,13 +40,11 @@ enum Missed {
 /// Sends a request and returns the response, trying again as the module's promise says.
 pub(super) async fn send(
     shared: Arc<Shared>,
-    mut head: Parts,
+    head: Box<Parts>,
     mut body: RequestBody,
     progress: Option<Arc<Progress>>,
     avoid: Option<NodeId>,
 ) -> Result<Response<UpstreamBody>, UpstreamError> {
-    // What the front side left in there belongs to its connection, not to the node's.
-    head.extensions = Extensions::new();
     let replayable = progress.is_none() && is_safe(&head.method);
     let mut last_error: Option<UpstreamError> = None;
     let mut refused: Option<NodeId> = None;
@@ -77,9 +74,6 @@ pub(super) async fn send(
                 continue;
             }
         };
-        let copy = (replayable && !last).then(|| copy_of(&head));
-        prepare(&mut head, node);
-        let request = Request::from_parts(head, body);
         let sent = Sent {
             node: pick.node,
             tries,
@@ -87,7 +81,8 @@ pub(super) async fn send(
             progress: progress.clone(),
             guard,
         };
-        let tried = attempt(link, request, sent, shared.params.first_byte_timeout).await;
+        let unsent = std::mem::take(&mut body);
+        let tried = attempt(link, node, &head, unsent, sent, shared.params.first_byte_timeout).await;
         // A connection from the pool says nothing about the node; a new one that breaks does.
         if !used_before && matches!(tried, Err(Missed::Unsent(..) | Missed::Lost(_))) {
             shared.note_failure(pick.node);
@@ -98,13 +93,14 @@ pub(super) async fn send(
                 shared.note_answer(pick.node);
                 return Ok(response);
             }
-            Err(Missed::Unsent(error, request)) => {
-                (head, body) = request.into_parts();
+            Err(Missed::Unsent(error, unsent)) => {
+                body = unsent;
                 last_error = Some(error);
             }
             Err(Missed::Lost(error)) => {
-                let Some(copy) = copy else { return Err(error) };
-                (head, body) = (copy, RequestBody::empty());
+                if !replayable {
+                    return Err(error);
+                }
                 last_error = Some(error);
             }
             Err(Missed::Failed(error)) => {
@@ -128,13 +124,7 @@ async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool),
             // On the heap: most requests find a connection, and none should be larger for those that do not.
             let stream = Box::pin(node.connector.connect()).await?;
             let connection =
-                Http1::open(stream, shared.params.max_head_bytes, shared.params.first_byte_timeout)
-                    .await
-                    .map_err(|error| ConnectError {
-                        kind: UpstreamErrorKind::Connect,
-                        detail: "the connection to the node broke while it was set up",
-                        cause: Some(error.into()),
-                    })?;
+                Http1::new(stream, shared.params.max_head_bytes, shared.params.first_byte_timeout);
             Ok((Link::Http1(connection), false))
         }
         Pool::Http2(pool) => {
@@ -146,93 +136,69 @@ async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool),
 
 async fn attempt(
     link: Link,
-    request: Request<RequestBody>,
+    node: &Node,
+    head: &Parts,
+    body: RequestBody,
     sent: Sent,
     first_byte_timeout: Duration,
 ) -> Result<Response<UpstreamBody>, Missed> {
     let progress = sent.progress.clone();
-    let node = sent.node;
-    let failed = |failed: Failed| {
+    let id = sent.node;
+    let missed = |failed: Failed| {
         let Failed { kind, detail, cause, unsent } = failed;
-        let error = UpstreamError::new(kind, node, detail);
+        let error = UpstreamError::new(kind, id, detail);
         let error = cause.into_iter().fold(error, UpstreamError::caused_by);
         match unsent {
-            Some(request) => Missed::Unsent(error, request),
+            Some(body) => Missed::Unsent(error, body),
             None if kind == UpstreamErrorKind::BrokenBeforeHead => Missed::Lost(error),
             None => Missed::Failed(error),
         }
     };
     match link {
         Link::Http1(mut connection) => {
-            let upgradable = request.headers().contains_key(UPGRADE);
-            match connection.exchange(request, progress.as_ref(), first_byte_timeout).await {
-                Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                    upgrade(response.into_parts().0, connection, upgradable, sent).await
-                }
-                Ok(response) => Ok(response.map(|body| UpstreamBody::http1(body, connection, sent))),
-                Err(failure) => Err(failed(failure)),
+            let exchange =
+                connection.exchange(head, &node.authority, body, progress.as_ref(), first_byte_timeout);
+            let answer = exchange.await.map_err(missed)?;
+            if answer.status == StatusCode::SWITCHING_PROTOCOLS {
+                return upgrade(answer, *connection, head.headers.contains_key(UPGRADE), sent);
             }
+            Ok(Response::from_parts(answer, UpstreamBody::http1(connection, sent)))
         }
         Link::Http2(mut lease) => {
-            match lease.exchange(request, progress.as_ref(), first_byte_timeout).await {
-                Ok(response) => Ok(response.map(|body| UpstreamBody::http2(body, lease, sent))),
-                Err(failure) => Err(failed(failure)),
-            }
+            let request = http2_request(head, body, node);
+            let answer = lease.exchange(request, progress.as_ref(), first_byte_timeout).await;
+            Ok(answer.map_err(missed)?.map(|body| UpstreamBody::http2(body, lease, sent)))
         }
     }
 }
 
 /// Takes the raw connection out of one that has switched protocols.
-async fn upgrade(
-    mut head: http::response::Parts,
-    mut connection: Box<Http1>,
-    upgradable: bool,
+fn upgrade(
+    answer: response::Parts,
+    connection: Http1,
+    was_asked: bool,
     sent: Sent,
 ) -> Result<Response<UpstreamBody>, Missed> {
-    let wrong =
-        |detail| Err(Missed::Failed(UpstreamError::new(UpstreamErrorKind::BadResponse, sent.node, detail)));
-    if !upgradable {
-        return wrong("the node switched protocols without being asked to");
+    if !was_asked {
+        let detail = "the node switched protocols without being asked to";
+        return Err(Missed::Failed(UpstreamError::new(UpstreamErrorKind::BadResponse, sent.node, detail)));
     }
-    // The library's own way to the raw connection is of no use without its task; ours is the body.
-    head.extensions = Extensions::new();
-    poll_fn(|cx| connection.poll(cx)).await;
-    let Some((stream, early)) = connection.into_upgraded() else {
-        return wrong("the connection ended while it switched protocols");
-    };
-    Ok(Response::from_parts(head, UpstreamBody::upgraded(stream, early, sent)))
+    let (stream, early) = connection.into_upgraded();
+    Ok(Response::from_parts(answer, UpstreamBody::upgraded(stream, early, sent)))
 }
 
-/// Puts the head into the form the node's protocol wants.
-pub(super) fn prepare(head: &mut Parts, node: &Node) {
-    match node.pool {
-        Pool::Http1(_) => {
-            head.version = Version::HTTP_11;
-            // Whole targets come from a first try at an HTTP/2 node, which has taken the header's place.
-            let authority = head.uri.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
-            if authority.is_some() {
-                head.uri = origin(&head.uri);
-            }
-            if !head.headers.contains_key(HOST) {
-                head.headers.insert(HOST, authority.unwrap_or_else(|| node.authority.clone()));
-            }
-        }
-        Pool::Http2(_) => {
-            head.version = Version::HTTP_2;
-            let host = head.headers.remove(HOST);
-            head.headers.remove(CONNECTION);
-            head.headers.remove(UPGRADE);
-            // A second try has it in the target already.
-            if head.uri.authority().is_none() {
-                head.uri = absolute(&head.uri, host.as_ref().unwrap_or(&node.authority), node);
-            }
-        }
+/// Returns a request as HTTP/2 wants it. Headers are shared with `head`, not copied.
+pub(super) fn http2_request(head: &Parts, body: RequestBody, node: &Node) -> Request<RequestBody> {
+    let mut request = Request::new(body);
+    let host = head.headers.get(HOST).unwrap_or(&node.authority);
+    *request.method_mut() = head.method.clone();
+    *request.version_mut() = Version::HTTP_2;
+    *request.uri_mut() = absolute(&head.uri, host, node);
+    *request.headers_mut() = head.headers.clone();
+    for own in [HOST, CONNECTION, UPGRADE] {
+        request.headers_mut().remove(own);
     }
-}
-
-/// Returns `uri` without scheme and authority, as HTTP/1.1 sends them.
-fn origin(uri: &Uri) -> Uri {
-    uri.path_and_query().map_or_else(|| Uri::from_static("/"), |target| Uri::from(target.clone()))
+    request
 }
 
 /// Returns `uri` with scheme and authority, as HTTP/2 sends them.
