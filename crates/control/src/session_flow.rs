@@ -36,7 +36,7 @@ const WAIT_SERVICES: f64 = 4.0;
 /// Growth of the cold-start rate per second.
 const COLD_GROWTH: f64 = 1.05;
 /// Before any session has ended, one is taken to cost as much as this many requests of those seen, ...
-const COLD_VISITS: f64 = 20.0;
+const COLD_VISITS: f64 = 15.0;
 /// ... but no less and no more than this, in core-seconds: light pages may lead to a heavy one.
 const COLD_COST: (f64, f64) = (0.5, 1.0);
 /// Sessions per core that may begin at once before anything is known.
