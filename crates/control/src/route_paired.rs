@@ -78,7 +78,7 @@ const BINDING: f64 = 0.9;
 /// A route is probed once it has been binding for this share ...
 const PRESSURE_MIN: f64 = 0.6;
 /// ... of about this many seconds: a busy moment below capacity is no reason to disturb anybody.
-const PRESSURE_SECONDS: f64 = 5.0;
+const PRESSURE_SECONDS: f64 = 10.0;
 /// Time over which the routes' shares of the work are measured, seconds.
 const SHARE_SECONDS: f64 = 2.0;
 

@@ -26,7 +26,7 @@ const PRESSURE: Duration = Duration::from_secs(600);
 const OVERDUE: f64 = 1.25;
 /// Share of the time somebody must wait at a route, and for how many views on end, for that to be pressure.
 const PRESSURE_SHARE: f64 = 0.8;
-const PRESSURE_VIEWS: u32 = 3;
+const PRESSURE_VIEWS: u32 = 5;
 /// A newcomer held for longer, seconds, is pressure; a shorter wait is chance.
 const PRESSURE_HELD: f64 = 1.0;
 

@@ -152,9 +152,12 @@ fn a_quick_route_is_not_held_for_nothing() {
     // From two at once on it is busy: more bring no more, and less takes nothing from anybody.
     let mut closed = Loop::new(Host { contention: 0.98, coherence: 0.0 }, 0.2, 1);
     closed.work = 0.000_1;
-    closed.run(20.0);
+    closed.run(60.0);
     let limit = closed.law.limit(ROUTE);
     assert!((14..=30).contains(&limit), "10,000 a second: about 20 of them take 2 ms, and {limit} are let in");
+    closed.out.clear();
+    closed.run(80.0);
+    assert!(closed.out.len() <= 30, "{} limits in 20 s: it does not come to rest", closed.out.len());
 }
 
 #[test]

@@ -283,9 +283,11 @@ impl Trial {
             blended = (raw * ends + remembered * weight) / (ends + weight);
             standard_error *= (ends / (ends + weight)).sqrt();
         }
-        let is_quick = self.weights[self.route.index()] < QUICK;
+        // Quick at both limits: on a busy machine service times grow as the limit does.
+        let ratio = f64::from(self.probe) / f64::from(self.base);
+        let is_quick = self.weights[self.route.index()] * ratio.max(1.0) < QUICK;
         let bias = if is_quick { -BIAS } else { BIAS };
-        let difference = blended - bias * share * (f64::from(self.probe) / f64::from(self.base)).ln();
+        let difference = blended - bias * share * ratio.ln();
         let needed = standard_error * if pairs == 1 { SIGNIFICANCE_FIRST } else { SIGNIFICANCE };
         let decided = difference.abs() > needed;
         if !decided && pairs < pairs_max {
