@@ -154,7 +154,10 @@ fn a_quick_route_is_not_held_for_nothing() {
     closed.work = 0.000_1;
     closed.run(60.0);
     let limit = closed.law.limit(ROUTE);
-    assert!((14..=30).contains(&limit), "10,000 a second: about 20 of them take 2 ms, and {limit} are let in");
+    assert!(
+        (14..=30).contains(&limit),
+        "10,000 a second: about 20 of them take 2 ms, and {limit} are let in"
+    );
     closed.out.clear();
     closed.run(80.0);
     assert!(closed.out.len() <= 30, "{} limits in 20 s: it does not come to rest", closed.out.len());

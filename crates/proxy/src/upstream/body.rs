@@ -97,11 +97,15 @@ impl UpstreamBody {
             State::Http1(connection) => match ready!(connection.poll_frame(cx)) {
                 Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
                 None => return Poll::Ready(None),
-                Some(Err(BodyFault::Request(cause))) => (UpstreamErrorKind::RequestBody, BODY_BROKE_OFF, cause),
+                Some(Err(BodyFault::Request(cause))) => {
+                    (UpstreamErrorKind::RequestBody, BODY_BROKE_OFF, cause)
+                }
                 Some(Err(BodyFault::Malformed(cause))) => {
                     (UpstreamErrorKind::BadResponse, "the response's body is malformed", cause.into())
                 }
-                Some(Err(BodyFault::Broken(cause))) => (UpstreamErrorKind::BrokenInBody, BROKEN, cause.into()),
+                Some(Err(BodyFault::Broken(cause))) => {
+                    (UpstreamErrorKind::BrokenInBody, BROKEN, cause.into())
+                }
             },
             State::Http2 { incoming, .. } => match ready!(Pin::new(incoming).poll_frame(cx)) {
                 Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),

@@ -135,9 +135,9 @@ impl Http1 {
             if let Poll::Ready(answer) = self.poll_answer(cx, &head.method, &mut interims) {
                 return Poll::Ready(answer);
             }
-            self.silence.poll_over(cx, progress).map(|()| {
-                Err(Failed::new(UpstreamErrorKind::FirstByteTimeout, "no response came in time"))
-            })
+            self.silence
+                .poll_over(cx, progress)
+                .map(|()| Err(Failed::new(UpstreamErrorKind::FirstByteTimeout, "no response came in time")))
         })
         .await
     }

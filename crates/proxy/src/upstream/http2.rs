@@ -208,9 +208,9 @@ impl Lease {
                     Failed { unsent, ..Failed::new(kind, detail).caused_by(error) }
                 }));
             }
-            self.silence.poll_over(cx, progress).map(|()| {
-                Err(Failed::new(UpstreamErrorKind::FirstByteTimeout, "no response came in time"))
-            })
+            self.silence
+                .poll_over(cx, progress)
+                .map(|()| Err(Failed::new(UpstreamErrorKind::FirstByteTimeout, "no response came in time")))
         })
         .await
     }

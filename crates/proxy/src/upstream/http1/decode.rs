@@ -299,7 +299,11 @@ mod tests {
     }
 
     /// Decodes `bytes` given in pieces of `size`, and returns the body, its trailers, and whether it is over.
-    fn decode(mut framing: Framing, bytes: &[u8], size: usize) -> Result<(Vec<u8>, HeaderMap, bool), Malformed> {
+    fn decode(
+        mut framing: Framing,
+        bytes: &[u8],
+        size: usize,
+    ) -> Result<(Vec<u8>, HeaderMap, bool), Malformed> {
         let (mut read, mut body, mut trailers) = (BytesMut::new(), vec![], HeaderMap::new());
         for piece in bytes.chunks(size) {
             read.extend_from_slice(piece);
@@ -341,7 +345,10 @@ mod tests {
         }
         assert!(parse("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &Method::GET).is_err());
         assert!(parse("HTTP/1.1 099 OK\r\n\r\n", &Method::GET).is_err());
-        assert!(parse(&format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(HEADERS_MAX + 1)), &Method::GET).is_err());
+        assert!(
+            parse(&format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(HEADERS_MAX + 1)), &Method::GET)
+                .is_err()
+        );
     }
 
     #[test]
@@ -379,7 +386,14 @@ mod tests {
     #[test]
     fn a_chunked_body_that_lies_is_refused() {
         for wrong in [
-            &b"\r\n"[..], b"g\r\n", b"-1\r\n", b"0x5\r\n", b" 5\r\n", b"5\n", b"10000000000000000\r\n", b"5\r\nhello!\r\n",
+            &b"\r\n"[..],
+            b"g\r\n",
+            b"-1\r\n",
+            b"0x5\r\n",
+            b" 5\r\n",
+            b"5\n",
+            b"10000000000000000\r\n",
+            b"5\r\nhello!\r\n",
             b"0\r\nno header\r\n\r\n",
         ] {
             assert!(decode(Framing::Chunked(Chunk::Size), wrong, wrong.len()).is_err(), "{wrong:?}");
@@ -392,7 +406,9 @@ mod tests {
 
     #[test]
     fn the_end_of_a_head_is_found_in_pieces() {
-        for (bytes, end) in [(&b"A\r\nb: c\r\n\r\nbody"[..], 11), (b"A\nb: c\n\nbody", 8), (b"A\r\n\nbody", 4)] {
+        for (bytes, end) in
+            [(&b"A\r\nb: c\r\n\r\nbody"[..], 11), (b"A\nb: c\n\nbody", 8), (b"A\r\n\nbody", 4)]
+        {
             for size in 1..=bytes.len() {
                 let mut finder = HeadEnd::default();
                 let found = (1..=bytes.len().div_ceil(size))

@@ -221,6 +221,9 @@ mod tests {
         assert_eq!(written(post().body(()).unwrap(), Left::Chunks), chunked);
         let empty = format!("{begin}host: node:80\r\ncontent-length: 0\r\n\r\n");
         assert_eq!(written(Request::post("/a").body(()).unwrap(), Left::Buffered), empty);
-        assert_eq!(written(Request::options("*").body(()).unwrap(), Left::Buffered), "OPTIONS * HTTP/1.1\r\nhost: node:80\r\n\r\n");
+        assert_eq!(
+            written(Request::options("*").body(()).unwrap(), Left::Buffered),
+            "OPTIONS * HTTP/1.1\r\nhost: node:80\r\n\r\n"
+        );
     }
 }
