@@ -194,8 +194,14 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
             b"431" => Fault::HeadTooLarge,
             _ => return None,
         };
+        // The application's answers have no `connection: close` here, or it is their client who asked for it.
         const OWN: [&[u8]; 3] = [b"connection: close", b"content-length: 0", b"date: "];
-        lines.all(|line| OWN.iter().any(|own| line.starts_with(own))).then_some(fault)
+        let mut closes = false;
+        let is_bare = lines.all(|line| {
+            closes |= line.starts_with(OWN[0]);
+            OWN.iter().any(|own| line.starts_with(own))
+        });
+        (is_bare && closes).then_some(fault)
     }
 }
 

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
+use tokio::task::unconstrained;
 
 /// The least and the most room for a read, in bytes: it doubles with each read that fills it.
 const READ_MIN: usize = 4 << 10;
@@ -86,7 +87,9 @@ impl Http1 {
     /// Returns whether the node has neither closed the connection nor said anything unasked. Leaves no waker of a task behind.
     pub(super) fn is_open(&mut self) -> bool {
         let mut nobody = Context::from_waker(Waker::noop());
-        self.poll_read(&mut nobody).is_pending()
+        // Outside the task's budget: with that spent, a closed connection would look open.
+        let read = pin!(unconstrained(poll_fn(|cx| self.poll_read(cx))));
+        read.poll(&mut nobody).is_pending()
     }
 
     /// Returns whether request and response are complete and the connection is as it was before them.
@@ -108,6 +111,7 @@ impl Http1 {
     pub(super) fn note_idle(&mut self) {
         self.idle_since = Instant::now();
         self.silence.rest();
+        self.room = READ_MIN;
         if self.read.capacity() > IDLE_BUFFER_MAX {
             self.read = BytesMut::new();
         }

@@ -112,7 +112,12 @@ impl Head {
         parts.status = status.ok_or(Malformed("its status is no number from 100 to 999"))?;
         parts.version = if response.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
         parts.headers = headers(bytes, response.headers)?;
-        let framing = framing(&parts, method)?;
+        let length = length(&parts.headers)?;
+        if let Some(length) = length.filter(|_| says_length_twice(&parts.headers)) {
+            // The same length several times is passed on once.
+            parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        let framing = framing(&parts, length, method)?;
         // Both ways to tell the length: the coding counts, and whoever says both is not to be believed twice.
         let is_ambiguous =
             matches!(framing, Framing::Chunked(_)) && parts.headers.remove(CONTENT_LENGTH).is_some();
@@ -196,7 +201,7 @@ fn headers(head: &Bytes, lines: &[httparse::Header<'_>]) -> Result<HeaderMap, Ma
 }
 
 /// RFC 9112, section 6.3.
-fn framing(parts: &Parts, method: &Method) -> Result<Framing, Malformed> {
+fn framing(parts: &Parts, length: Option<u64>, method: &Method) -> Result<Framing, Malformed> {
     let is_bodiless = matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     if is_bodiless || parts.status.is_informational() || method == Method::HEAD {
         return Ok(Framing::OVER);
@@ -211,8 +216,12 @@ fn framing(parts: &Parts, method: &Method) -> Result<Framing, Malformed> {
             (false, _) => Err(Malformed("it has a transfer coding other than chunked")),
         };
     }
+    Ok(length.map_or(Framing::UntilClose, Framing::Length))
+}
+
+fn length(headers: &HeaderMap) -> Result<Option<u64>, Malformed> {
     let mut length = None;
-    for line in parts.headers.get_all(CONTENT_LENGTH) {
+    for line in headers.get_all(CONTENT_LENGTH) {
         for item in line.as_bytes().split(|byte| *byte == b',') {
             let item = decimal(item.trim_ascii()).ok_or(Malformed("its length is no number"))?;
             if *length.get_or_insert(item) != item {
@@ -220,7 +229,12 @@ fn framing(parts: &Parts, method: &Method) -> Result<Framing, Malformed> {
             }
         }
     }
-    Ok(length.map_or(Framing::UntilClose, Framing::Length))
+    Ok(length)
+}
+
+fn says_length_twice(headers: &HeaderMap) -> bool {
+    let mut lines = headers.get_all(CONTENT_LENGTH).iter();
+    lines.next().is_some_and(|line| line.as_bytes().contains(&b',')) || lines.next().is_some()
 }
 
 fn persists(parts: &Parts) -> bool {
@@ -263,6 +277,9 @@ fn trailers(bytes: &mut BytesMut) -> Result<Option<HeaderMap>, Malformed> {
     if bytes.starts_with(b"\r\n") {
         bytes.advance(2);
         return Ok(Some(HeaderMap::new()));
+    }
+    if bytes.first() == Some(&b'\n') {
+        return Err(Malformed("its trailers end wrongly"));
     }
     let Some(end) = HeadEnd::default().find(bytes) else {
         let is_too_long = bytes.len() > TRAILER_BYTES_MAX;
@@ -352,6 +369,15 @@ mod tests {
     }
 
     #[test]
+    fn a_length_said_twice_is_passed_on_once() {
+        let head =
+            parse("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\nContent-Length: 5\r\n\r\n", &Method::HEAD);
+        let headers = head.unwrap().parts.headers;
+        assert_eq!(headers.get_all(CONTENT_LENGTH).iter().collect::<Vec<_>>(), ["5"]);
+        assert!(parse("HTTP/1.1 304 Not Modified\r\nContent-Length: x\r\n\r\n", &Method::GET).is_err());
+    }
+
+    #[test]
     fn some_responses_have_no_body_whatever_they_say() {
         let over = |head: &str, method| parse(head, &method).unwrap().framing == Framing::OVER;
         assert!(over("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", Method::HEAD));
@@ -395,6 +421,7 @@ mod tests {
             b"10000000000000000\r\n",
             b"5\r\nhello!\r\n",
             b"0\r\nno header\r\n\r\n",
+            b"0\r\n\nX: y\r\n\r\n",
         ] {
             assert!(decode(Framing::Chunked(Chunk::Size), wrong, wrong.len()).is_err(), "{wrong:?}");
         }

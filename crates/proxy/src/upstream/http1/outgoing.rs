@@ -91,6 +91,9 @@ impl Outgoing {
             ready!(Pin::new(&mut *stream).poll_flush(cx)).map_err(SendFault::Connection)?;
             if self.left == Left::Buffered {
                 self.left = Left::Nothing;
+                // An idle connection keeps nothing of the client's.
+                self.body = RequestBody::empty();
+                self.piece = Bytes::new();
                 break;
             }
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
@@ -167,7 +170,12 @@ fn left(headers: &HeaderMap, body: &RequestBody) -> Left {
 fn write_head(text: &mut Vec<u8>, head: &Parts, host: &HeaderValue, left: Left) {
     text.extend_from_slice(head.method.as_str().as_bytes());
     text.push(b' ');
-    text.extend_from_slice(head.uri.path_and_query().map_or("/", |target| target.as_str()).as_bytes());
+    let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
+    // An absolute target may have come without a path: `http://shop?b=c`.
+    if !target.starts_with(['/', '*']) {
+        text.push(b'/');
+    }
+    text.extend_from_slice(target.as_bytes());
     text.extend_from_slice(b" HTTP/1.1\r\n");
     let mut line = |name: &str, value: &[u8]| {
         text.extend_from_slice(name.as_bytes());
@@ -213,6 +221,8 @@ mod tests {
     fn a_head_tells_the_length_of_its_body_in_one_way() {
         let get = Request::builder().uri("http://shop/a?b=c").header(HOST, "shop").body(()).unwrap();
         assert_eq!(written(get, Left::Buffered), "GET /a?b=c HTTP/1.1\r\nhost: shop\r\n\r\n");
+        let bare = Request::builder().uri("http://shop?b=c").header(HOST, "shop").body(()).unwrap();
+        assert_eq!(written(bare, Left::Buffered), "GET /?b=c HTTP/1.1\r\nhost: shop\r\n\r\n");
         let post = || Request::post("/a").header(CONTENT_LENGTH, "5").header(TRANSFER_ENCODING, "gzip");
         let begin = "POST /a HTTP/1.1\r\n";
         let sized = format!("{begin}host: node:80\r\ncontent-length: 5\r\n\r\n");

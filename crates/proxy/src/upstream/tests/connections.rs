@@ -63,6 +63,41 @@ async fn a_connection_that_says_close_is_not_kept() {
 }
 
 #[tokio::test]
+async fn a_restarted_node_s_dead_connections_are_all_seen_through() {
+    // More of them than a task may poll in one go.
+    const MANY: usize = 300;
+    let restart = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let closing = std::sync::Arc::clone(&restart);
+    let backend = Backend::talking(move |mut talk, _| {
+        let restart = std::sync::Arc::clone(&closing);
+        async move {
+            talk.request().await?;
+            talk.answer("ok").await?;
+            restart.acquire().await.ok()?.forget();
+            Some(())
+        }
+    })
+    .await;
+    let upstream = upstream(&backend);
+    let mut answers = Vec::new();
+    for _ in 0..MANY {
+        answers.push(send(&upstream, Method::GET, "/").await.unwrap());
+    }
+    for answer in answers {
+        assert_eq!(text(answer).await.unwrap(), "ok");
+    }
+    assert_eq!(idle(&upstream), MANY);
+    restart.add_permits(MANY);
+    // Ours, and the one that new talks are given a share of.
+    until("all are closed", || std::sync::Arc::strong_count(&restart) == 2).await;
+    // Once more around, so that the runtime has looked at its sockets.
+    tokio::task::yield_now().await;
+    // Sent once: what is lost on a dead connection would be lost for good.
+    assert_eq!(post(&upstream, "/", "order").await.unwrap(), "ok");
+    assert_eq!((backend.connections(), idle(&upstream)), (MANY + 1, 1));
+}
+
+#[tokio::test]
 async fn bytes_nobody_asked_for_never_become_the_next_answer() {
     let backend = Backend::talking(|mut talk, number| async move {
         loop {
