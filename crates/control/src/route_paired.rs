@@ -22,11 +22,13 @@
 //! *Source*: Progress-based Regulation (Douceur & Bolosky, SOSP '99) as the paper uses it; the pairing, the token and (2)
 //! are ours: `docs/laws/route.md`.
 
+mod fast_up;
 mod trial;
 
 use crate::route::RequestEnd;
 use crate::statistics::Average;
 use crate::window::{Meter, Reading};
+use fast_up::{FastUp, Outcome, Verdict as Fast};
 use std::collections::BTreeMap;
 use suimon_model::{Instant, Quantity, Reason, Record, RequestId, RouteId, Signals, Subject, seconds};
 use trial::{Arm, Closed, Trial, Verdict, log_useful};
@@ -53,19 +55,9 @@ const NOISE_LEAST: f64 = 0.3;
 const SHARE_MIN: f64 = 0.10;
 /// Ceiling, in products of best rate and best service time.
 const BANDWIDTH_DELAY: f64 = 3.0;
-/// Service time over the best known that still counts as not inflated.
-const INFLATION: f64 = 1.2;
-/// Growth of the limit in fast-up.
-const FAST_STEP: f64 = 1.5;
 /// Seconds below which a mean service time is *quick*: to hold such a request costs more than it spares anybody, so of two
 /// limits as good as each other the higher is taken.
 const QUICK: f64 = 0.002;
-/// The least length of a window in fast-up, seconds: of quick requests a handful is over before it tells anything.
-const FAST_SECONDS: f64 = 0.02;
-/// A window of a quick route is slower if its rate is below this share of the best; ...
-const RATE_KEPT: f64 = 0.9;
-/// ... this many in a row end its fast-up: windows are short, and machines stutter.
-const SLOWED_MAX: u32 = 5;
 /// Share of the patience a median request may spend in the application before the brake is pulled.
 const BRAKE: f64 = 0.15;
 /// Holds begin at this many seconds and double up to [`HOLD_MAX`].
@@ -116,7 +108,7 @@ struct Route {
     service: Average,
     service_min: f64,
     rate_max: f64,
-    fast: Option<Fast>,
+    fast: Option<FastUp>,
     /// ln U at the base limit, with the weights it was taken with.
     reference: Option<Reference>,
     drifts: u32,
@@ -126,18 +118,6 @@ struct Route {
     pressure: f64,
     brake_until: Instant,
     in_service: BTreeMap<RequestId, Instant>,
-}
-
-/// Fast-up: a window of ends.
-#[derive(Clone, Copy, Debug)]
-struct Fast {
-    begin: Reading,
-    ends: u32,
-    service_seconds: f64,
-    /// Best requests a second so far, while somebody waited.
-    rate_best: f64,
-    /// Windows in a row that were slower.
-    slowed: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -236,29 +216,24 @@ impl Paired {
         let ceiling = self.ceiling(route);
         let state = &mut self.routes[route.index()];
         let (Some(fast), true) = (&mut state.fast, state.learns) else { return };
-        fast.ends += 1;
-        fast.service_seconds += service;
-        if fast.ends < (2 * state.limit).max(6) || now.secs_since(fast.begin.at) < FAST_SECONDS {
+        let Some(Outcome { mean, verdict }) =
+            fast.on_end(now, service, state.limit, state.service_min, meter)
+        else {
             return;
-        }
-        let window = meter.since(&fast.begin, now);
-        let mean = fast.service_seconds / f64::from(fast.ends);
-        let is_binding = window.queued_share() >= BINDING;
-        let rate = if is_binding { window.throughput() } else { fast.rate_best };
-        let slowed = if rate < RATE_KEPT * fast.rate_best { fast.slowed + 1 } else { 0 };
-        *fast = Fast { rate_best: fast.rate_best.max(rate), slowed, ..Fast::beginning(meter.read(now)) };
+        };
         state.service_min = state.service_min.min(mean);
-        let inflation = mean / state.service_min;
-        // A quick request takes longer in company on any machine that is busy; that alone is no reason to hold it.
-        if inflation > INFLATION && (mean >= QUICK || slowed >= SLOWED_MAX) {
-            state.fast = None;
-            state.up = inflation <= 1.4;
-            return;
-        }
-        if slowed == 0 && window.queued_share() > 0.0 {
-            let limit = ((f64::from(state.limit) * FAST_STEP).ceil() as u32).min(ceiling.max(state.limit));
-            let signals = Signals::none().with("service_seconds", mean).with("inflation", inflation);
-            self.set_base(now, route, limit, Reason::FastUp, signals, out);
+        match verdict {
+            Fast::More(limit) => {
+                let limit = limit.min(ceiling.max(state.limit));
+                let inflation = mean / state.service_min;
+                let signals = Signals::none().with("service_seconds", mean).with("inflation", inflation);
+                self.set_base(now, route, limit, Reason::FastUp, signals, out);
+            }
+            Fast::Stay => {}
+            Fast::Over { up } => {
+                state.fast = None;
+                state.up = up;
+            }
         }
     }
 
@@ -545,12 +520,6 @@ fn publish(
     }
 }
 
-impl Fast {
-    fn beginning(begin: Reading) -> Self {
-        Fast { begin, ends: 0, service_seconds: 0.0, rate_best: 0.0, slowed: 0 }
-    }
-}
-
 impl Route {
     fn new(begin: Reading, limit: u32, learns: bool) -> Self {
         Route {
@@ -569,7 +538,7 @@ impl Route {
             service: Average::new(0.02),
             service_min: f64::INFINITY,
             rate_max: 0.0,
-            fast: Some(Fast::beginning(begin)),
+            fast: Some(FastUp::new(begin)),
             reference: None,
             drifts: 0,
             share: 0.0,

@@ -46,14 +46,6 @@ impl AnswerBody {
         AnswerBody::whole(Some(Bytes::from(text)), VecDeque::new())
     }
 
-    /// Returns the text of a body made by [`AnswerBody::text`].
-    pub(crate) fn into_text(self) -> Bytes {
-        match self.source {
-            Source::Whole { first, .. } => first.unwrap_or_default(),
-            Source::Queued(_) | Source::Passing(_) => Bytes::new(),
-        }
-    }
-
     /// Returns a body of nothing.
     pub(crate) fn empty() -> Self {
         AnswerBody::whole(None, VecDeque::new())

@@ -7,6 +7,7 @@ use crate::buffer::AnswerBody;
 use crate::page;
 use crate::upstream::{UpstreamError, UpstreamErrorKind};
 use crate::validate::Fault;
+use bytes::Bytes;
 use http::header::{
     ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
 };
@@ -89,11 +90,16 @@ impl Asker {
         });
         let timing = server_timing(refusal.reason.code(), waited);
         response.headers_mut().insert(SERVER_TIMING, timing);
-        response
+        response.map(AnswerBody::text)
     }
 
-    /// Returns the answer to a bad request. Its connection is closed where what follows on it cannot be trusted.
+    /// Returns the answer to a bad request.
     pub(crate) fn fault(self, fault: Fault) -> Response<AnswerBody> {
+        self.fault_text(fault).map(AnswerBody::text)
+    }
+
+    /// The connection is closed where what follows on it cannot be trusted.
+    fn fault_text(self, fault: Fault) -> Response<String> {
         let (status, code, title, detail) = describe(fault);
         let mut response = self.answer(&Answer {
             status,
@@ -171,9 +177,10 @@ impl Asker {
             retry_after: error.retry_may_help().then_some(RETRY_UPSTREAM),
             predicted_wait: None,
         })
+        .map(AnswerBody::text)
     }
 
-    fn answer(self, answer: &Answer<'_>) -> Response<AnswerBody> {
+    fn answer(self, answer: &Answer<'_>) -> Response<String> {
         let retry_seconds = answer.retry_after.map(whole_seconds);
         let (content_type, text) = if self.reads_html {
             let reload = retry_seconds.filter(|_| self.may_reload);
@@ -201,7 +208,7 @@ impl Asker {
             }
             ("application/problem+json", problem.to_string())
         };
-        let mut response = Response::new(AnswerBody::text(text));
+        let mut response = Response::new(text);
         *response.status_mut() = answer.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -216,10 +223,9 @@ impl Asker {
 }
 
 /// Returns the whole answer, as bytes, to an HTTP/1 request that could not even be read.
-pub(crate) fn unreadable(fault: Fault) -> Vec<u8> {
+pub(crate) fn unreadable(fault: Fault) -> Bytes {
     let asker = Asker { reads_html: false, may_reload: false, has_connection_header: true };
-    let (head, body) = asker.fault(fault).into_parts();
-    let text = body.into_text();
+    let (head, text) = asker.fault_text(fault).into_parts();
     let reason = head.status.canonical_reason().unwrap_or_default();
     let mut answer = format!("HTTP/1.1 {} {reason}\r\n", head.status.as_str()).into_bytes();
     for (name, value) in &head.headers {
@@ -229,8 +235,8 @@ pub(crate) fn unreadable(fault: Fault) -> Vec<u8> {
         answer.extend_from_slice(b"\r\n");
     }
     answer.extend_from_slice(format!("content-length: {}\r\n\r\n", text.len()).as_bytes());
-    answer.extend_from_slice(&text);
-    answer
+    answer.extend_from_slice(text.as_bytes());
+    answer.into()
 }
 
 /// Returns what `Server-Timing` says of a request that waited.

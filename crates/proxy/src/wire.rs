@@ -9,6 +9,7 @@ use crate::deadline::Deadline;
 use crate::framing::{Framing, Phase};
 use crate::rescue;
 use crate::validate::Fault;
+use bytes::{Buf, Bytes};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -42,8 +43,8 @@ pub(crate) struct Wire<S> {
     reading: Deadline,
     writing: Deadline,
     is_fresh: bool,
-    /// What is written in place of the library's own last words, and how much of it was.
-    last_words: Option<(Vec<u8>, usize)>,
+    /// The rest of what is written in place of the library's own last words.
+    last_words: Option<Bytes>,
 }
 
 /// What the next read waits for.
@@ -162,21 +163,20 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
     fn poll_write_one(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if let Some(fault) = self.refused_by_library(bytes) {
             self.connection.note_fault();
-            self.last_words = Some((rescue::unreadable(fault), 0));
+            self.last_words = Some(rescue::unreadable(fault));
         }
-        while let Some((words, written)) = self.last_words.take() {
-            if written == words.len() {
-                self.last_words = Some((words, written));
-                return Poll::Ready(Ok(bytes.len()));
+        let Some(mut words) = self.last_words.clone() else {
+            return self.poll_writing(cx, |stream, cx| stream.poll_write(cx, bytes));
+        };
+        while !words.is_empty() {
+            let written = ready!(self.poll_writing(cx, |stream, cx| stream.poll_write(cx, &words)))?;
+            if written == 0 {
+                return Poll::Ready(Ok(0));
             }
-            let polled = self.poll_writing(cx, |stream, cx| stream.poll_write(cx, &words[written..]));
-            let more = if let Poll::Ready(Ok(more)) = polled { more } else { 0 };
-            self.last_words = Some((words, written + more));
-            if more == 0 {
-                return polled;
-            }
+            words.advance(written);
+            self.last_words = Some(words.clone());
         }
-        self.poll_writing(cx, |stream, cx| stream.poll_write(cx, bytes))
+        Poll::Ready(Ok(bytes.len()))
     }
 
     /// Returns what is wrong with the request that `bytes` are the library's own answer to: a head without a word of

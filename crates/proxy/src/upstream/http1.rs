@@ -129,7 +129,6 @@ impl Http1 {
     ) -> Result<response::Parts, Failed> {
         self.silence.begin(timeout);
         self.persists = false;
-        self.room = READ_MIN;
         self.outgoing.begin(head, host, body);
         let mut interims = 0;
         poll_fn(|cx| {
@@ -184,7 +183,7 @@ impl Http1 {
     pub(super) fn size_hint(&self) -> SizeHint {
         match self.framing {
             Framing::Length(left) => SizeHint::with_exact(left),
-            Framing::Chunked(_) | Framing::UntilClose => SizeHint::default(),
+            _ => SizeHint::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Nothing here reads or waits: a decoder is given what has come and says what it is, or that there is not enough of it yet.
 //! What could be read in two ways is refused: the application is trusted to mean well, not to be free of bugs.
 
+use crate::headers::list;
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use http::response::Parts;
@@ -37,22 +38,16 @@ pub(super) struct Head {
 pub(super) enum Framing {
     /// So many bytes; none: the body is over.
     Length(u64),
-    Chunked(Chunk),
+    /// Chunks, the line with the next one's size first.
+    ChunkSize,
+    /// So many bytes of a chunk.
+    ChunkData(u64),
+    /// The end of a chunk's line.
+    ChunkEnd,
+    /// What stands behind the last chunk.
+    Trailers,
     /// All until the connection closes.
     UntilClose,
-}
-
-/// Where in a chunked body the next byte is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Chunk {
-    /// At the line with a chunk's size.
-    Size,
-    /// So many bytes before a chunk's end.
-    Data(u64),
-    /// At the end of a chunk's line.
-    End,
-    /// Behind the last chunk.
-    Trailers,
 }
 
 /// What a decoder made of the bytes it was given.
@@ -119,8 +114,7 @@ impl Head {
         }
         let framing = framing(&parts, length, method)?;
         // Both ways to tell the length: the coding counts, and whoever says both is not to be believed twice.
-        let is_ambiguous =
-            matches!(framing, Framing::Chunked(_)) && parts.headers.remove(CONTENT_LENGTH).is_some();
+        let is_ambiguous = framing == Framing::ChunkSize && parts.headers.remove(CONTENT_LENGTH).is_some();
         let persists = persists(&parts) && framing != Framing::UntilClose && !is_ambiguous;
         Ok(Head { parts, framing, persists })
     }
@@ -138,40 +132,34 @@ impl Framing {
     /// Takes the next frame out of `bytes`, the first of which are the next of the body.
     pub(super) fn next(&mut self, bytes: &mut BytesMut) -> Result<Step, Malformed> {
         loop {
-            let chunk = match self {
+            *self = match self {
                 Framing::Length(0) => return Ok(Step::Over),
-                Framing::Length(left) | Framing::Chunked(Chunk::Data(left)) => {
-                    let Some(data) = take(bytes, left) else { return Ok(Step::More) };
-                    if *self == Framing::Chunked(Chunk::Data(0)) {
-                        *self = Framing::Chunked(Chunk::End);
-                    }
-                    return Ok(Step::Frame(Frame::data(data)));
+                Framing::ChunkData(0) => Framing::ChunkEnd,
+                Framing::Length(left) | Framing::ChunkData(left) => {
+                    let data = take(bytes, left);
+                    return Ok(data.map_or(Step::More, |data| Step::Frame(Frame::data(data))));
                 }
                 Framing::UntilClose if bytes.is_empty() => return Ok(Step::More),
                 Framing::UntilClose => return Ok(Step::Frame(Frame::data(bytes.split().freeze()))),
-                Framing::Chunked(chunk) => chunk,
-            };
-            *chunk = match chunk {
-                Chunk::Size => match chunk_size(bytes)? {
-                    Some(0) => Chunk::Trailers,
-                    Some(size) => Chunk::Data(size),
+                Framing::ChunkSize => match chunk_size(bytes)? {
+                    Some(0) => Framing::Trailers,
+                    Some(size) => Framing::ChunkData(size),
                     None => return Ok(Step::More),
                 },
-                Chunk::End => match *bytes.as_ref() {
+                Framing::ChunkEnd => match *bytes.as_ref() {
                     [b'\r', b'\n', ..] => {
                         bytes.advance(2);
-                        Chunk::Size
+                        Framing::ChunkSize
                     }
                     [] | [b'\r'] => return Ok(Step::More),
                     _ => return Err(Malformed("a chunk is longer than it says")),
                 },
-                Chunk::Trailers => {
+                Framing::Trailers => {
                     let Some(trailers) = trailers(bytes)? else { return Ok(Step::More) };
                     *self = Framing::OVER;
                     let is_none = trailers.is_empty();
                     return Ok(if is_none { Step::Over } else { Step::Frame(Frame::trailers(trailers)) });
                 }
-                Chunk::Data(_) => unreachable!("taken above"),
             };
         }
     }
@@ -211,7 +199,7 @@ fn framing(parts: &Parts, length: Option<u64>, method: &Method) -> Result<Framin
         // Any other coding would reach the client as if it were none: the header ends at this hop.
         let is_chunked = coding.as_bytes().eq_ignore_ascii_case(b"chunked") && codings.next().is_none();
         return match (is_chunked, parts.version) {
-            (true, Version::HTTP_11) => Ok(Framing::Chunked(Chunk::Size)),
+            (true, Version::HTTP_11) => Ok(Framing::ChunkSize),
             (true, _) => Err(Malformed("it is of HTTP/1.0 and has a transfer coding")),
             (false, _) => Err(Malformed("it has a transfer coding other than chunked")),
         };
@@ -223,7 +211,7 @@ fn length(headers: &HeaderMap) -> Result<Option<u64>, Malformed> {
     let mut length = None;
     for line in headers.get_all(CONTENT_LENGTH) {
         for item in line.as_bytes().split(|byte| *byte == b',') {
-            let item = decimal(item.trim_ascii()).ok_or(Malformed("its length is no number"))?;
+            let item = number(item.trim_ascii(), 10).ok_or(Malformed("its length is no number"))?;
             if *length.get_or_insert(item) != item {
                 return Err(Malformed("it has two lengths"));
             }
@@ -238,38 +226,30 @@ fn says_length_twice(headers: &HeaderMap) -> bool {
 }
 
 fn persists(parts: &Parts) -> bool {
-    let says = |option: &str| {
-        let lines = parts.headers.get_all(CONNECTION).into_iter().filter_map(|line| line.to_str().ok());
-        lines.flat_map(|line| line.split(',')).any(|own| own.trim().eq_ignore_ascii_case(option))
-    };
-    if !parts.headers.contains_key(CONNECTION) {
-        return parts.version == Version::HTTP_11;
-    }
+    let says = |option: &str| list(&parts.headers, &CONNECTION).any(|own| own.eq_ignore_ascii_case(option));
     !says("close") && (parts.version == Version::HTTP_11 || says("keep-alive"))
 }
 
-fn decimal(digits: &[u8]) -> Option<u64> {
-    let number = |sum: u64, digit: &u8| {
-        digit.is_ascii_digit().then(|| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')))?
+/// Returns the number that `digits` are, without a sign or anything else around them.
+fn number(digits: &[u8], radix: u32) -> Option<u64> {
+    let append = |sum: u64, digit: &u8| {
+        let digit = char::from(*digit).to_digit(radix)?;
+        sum.checked_mul(radix.into())?.checked_add(digit.into())
     };
-    if digits.is_empty() { None } else { digits.iter().try_fold(0, number) }
+    if digits.is_empty() { None } else { digits.iter().try_fold(0, append) }
 }
 
 /// Takes the line with a chunk's size. RFC 9112, section 7.1.
 fn chunk_size(bytes: &mut BytesMut) -> Result<Option<u64>, Malformed> {
-    let Some(end) = memchr::memchr(b'\n', bytes) else {
-        let is_too_long = bytes.len() > CHUNK_LINE_MAX;
-        return if is_too_long { Err(Malformed("the line of a chunk's size is too long")) } else { Ok(None) };
-    };
+    let end = memchr::memchr(b'\n', bytes);
+    if end.unwrap_or(bytes.len()) > CHUNK_LINE_MAX {
+        return Err(Malformed("the line of a chunk's size is too long"));
+    }
+    let Some(end) = end else { return Ok(None) };
     let line = bytes.split_to(end + 1);
     let line = line.strip_suffix(b"\r\n").ok_or(Malformed("the line of a chunk's size ends wrongly"))?;
     let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end();
-    let number = |sum: u64, digit: &u8| {
-        let digit = char::from(*digit).to_digit(16)?;
-        sum.checked_mul(16)?.checked_add(u64::from(digit))
-    };
-    let size = if digits.is_empty() { None } else { digits.iter().try_fold(0, number) };
-    size.map(Some).ok_or(Malformed("a chunk's size is no number"))
+    number(digits, 16).map(Some).ok_or(Malformed("a chunk's size is no number"))
 }
 
 /// Takes the trailers and the empty line behind them.
@@ -281,10 +261,11 @@ fn trailers(bytes: &mut BytesMut) -> Result<Option<HeaderMap>, Malformed> {
     if bytes.first() == Some(&b'\n') {
         return Err(Malformed("its trailers end wrongly"));
     }
-    let Some(end) = HeadEnd::default().find(bytes) else {
-        let is_too_long = bytes.len() > TRAILER_BYTES_MAX;
-        return if is_too_long { Err(Malformed("its trailers are too long")) } else { Ok(None) };
-    };
+    let end = HeadEnd::default().find(bytes);
+    if end.unwrap_or(bytes.len()) > TRAILER_BYTES_MAX {
+        return Err(Malformed("its trailers are too long"));
+    }
+    let Some(end) = end else { return Ok(None) };
     let bytes = bytes.split_to(end).freeze();
     let mut lines = [httparse::EMPTY_HEADER; TRAILERS_MAX];
     match httparse::parse_headers(&bytes, &mut lines) {
@@ -340,7 +321,7 @@ mod tests {
 
     #[test]
     fn the_length_is_told_in_one_way_only() {
-        const CHUNKED: Framing = Framing::Chunked(Chunk::Size);
+        const CHUNKED: Framing = Framing::ChunkSize;
         assert_eq!(framed("Content-Length: 5\r\n"), Ok((Framing::Length(5), true)));
         assert_eq!(framed("Content-Length: 5, 5\r\nContent-Length: 5\r\n"), Ok((Framing::Length(5), true)));
         assert_eq!(framed("Transfer-Encoding: Chunked\r\n"), Ok((CHUNKED, true)));
@@ -403,7 +384,7 @@ mod tests {
     fn a_chunked_body_comes_out_whole_however_it_is_cut() {
         let bytes = b"5\r\nhello\r\n0006;name=\"v\"\r\n world\r\n0\r\nX-Sum: 1\r\n\r\nHTTP/1.1";
         for size in 1..=bytes.len() {
-            let (body, trailers, over) = decode(Framing::Chunked(Chunk::Size), bytes, size).unwrap();
+            let (body, trailers, over) = decode(Framing::ChunkSize, bytes, size).unwrap();
             assert_eq!((body.as_slice(), over), (&b"hello world"[..], true));
             assert_eq!(trailers["x-sum"], "1");
         }
@@ -423,12 +404,12 @@ mod tests {
             b"0\r\nno header\r\n\r\n",
             b"0\r\n\nX: y\r\n\r\n",
         ] {
-            assert!(decode(Framing::Chunked(Chunk::Size), wrong, wrong.len()).is_err(), "{wrong:?}");
+            assert!(decode(Framing::ChunkSize, wrong, wrong.len()).is_err(), "{wrong:?}");
         }
         let endless = vec![b'1'; CHUNK_LINE_MAX + 1];
-        assert!(decode(Framing::Chunked(Chunk::Size), &endless, endless.len()).is_err());
+        assert!(decode(Framing::ChunkSize, &endless, endless.len()).is_err());
         let trailers = [&b"0\r\na: "[..], &vec![b'b'; TRAILER_BYTES_MAX]].concat();
-        assert!(decode(Framing::Chunked(Chunk::Size), &trailers, trailers.len()).is_err());
+        assert!(decode(Framing::ChunkSize, &trailers, trailers.len()).is_err());
     }
 
     #[test]
@@ -450,8 +431,8 @@ mod tests {
         #[test]
         fn no_bytes_whatever_are_too_much_for_it(bytes: Vec<u8>, size in 1..9usize) {
             let _ = Head::parse(&Bytes::copy_from_slice(&bytes), &Method::GET);
-            let whole = decode(Framing::Chunked(Chunk::Size), &bytes, bytes.len().max(1));
-            prop_assert_eq!(&whole, &decode(Framing::Chunked(Chunk::Size), &bytes, size));
+            let whole = decode(Framing::ChunkSize, &bytes, bytes.len().max(1));
+            prop_assert_eq!(&whole, &decode(Framing::ChunkSize, &bytes, size));
         }
 
         #[test]
@@ -463,7 +444,7 @@ mod tests {
                 bytes.extend_from_slice(b"\r\n");
             }
             bytes.extend_from_slice(b"0\r\n\r\n");
-            let (body, _, over) = decode(Framing::Chunked(Chunk::Size), &bytes, size).unwrap();
+            let (body, _, over) = decode(Framing::ChunkSize, &bytes, size).unwrap();
             prop_assert!(over && body == chunks.concat());
         }
     }
