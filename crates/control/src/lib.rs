@@ -27,7 +27,7 @@ pub use patience::Patience;
 pub use route::{RequestEnd, RouteLaw};
 pub use route_paired::Paired;
 pub use route_seed::SeedRoutes;
-pub use session::{Admission, Outlook, RouteOutlook, SessionLaw};
+pub use session::{Admission, OpenGate, Outlook, RouteOutlook, SessionLaw, StaticSessions};
 pub use session_flow::Flow;
 pub use session_seed::SeedSessions;
 pub use statistics::{Average, Recent};

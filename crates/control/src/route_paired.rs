@@ -25,11 +25,12 @@
 mod fast_up;
 mod trial;
 
-use crate::route::RequestEnd;
+use crate::route::{RequestEnd, RouteLaw};
 use crate::statistics::Average;
 use crate::window::{Meter, Reading};
 use fast_up::{FastUp, Outcome, Verdict as Fast};
 use std::collections::BTreeMap;
+use suimon_model::real::exp;
 use suimon_model::{Instant, Quantity, Reason, Record, RequestId, RouteId, Signals, Subject, seconds};
 use trial::{Arm, Closed, Trial, Verdict, log_useful};
 
@@ -133,45 +134,32 @@ impl Paired {
         let cores = cores.max(1);
         Paired { cores, patience: 60.0, routes: vec![], trial: None, share_begin: vec![], last_tick: vec![] }
     }
+}
 
-    /// Adds a route. `fixed`: its limit is given and not to be learned.
-    pub fn add_route(&mut self, now: Instant, fixed: Option<u32>) {
+impl RouteLaw for Paired {
+    fn add_route(&mut self, now: Instant, fixed: Option<u32>) {
         let begin = Meter::new(now).read(now);
         self.routes.push(Route::new(begin, fixed.unwrap_or(self.cores).max(1), fixed.is_none()));
         self.share_begin.push(begin);
         self.last_tick.push(begin);
     }
 
-    /// Sets the patience the brake is measured by, seconds.
-    pub fn set_patience(&mut self, patience: f64) {
-        self.patience = patience;
-    }
-
-    /// Returns the limit in force.
-    pub fn limit(&self, route: RouteId) -> u32 {
+    fn limit(&self, route: RouteId) -> u32 {
         self.routes[route.index()].limit
     }
 
-    /// Returns the mean service time of a route, seconds, if any request has ended there.
-    pub fn service(&self, route: RouteId) -> Option<f64> {
+    fn service(&self, route: RouteId) -> Option<f64> {
         self.routes[route.index()].service.get()
     }
 
-    /// Returns the route under trial.
-    pub fn probing(&self) -> Option<RouteId> {
-        self.trial.as_ref().map(|trial| trial.route)
-    }
-
-    /// Takes note that `request` went to the application.
-    pub fn on_start(&mut self, now: Instant, route: RouteId, request: RequestId, meters: &[Meter]) {
+    fn on_start(&mut self, now: Instant, route: RouteId, request: RequestId, meters: &[Meter]) {
         self.routes[route.index()].in_service.insert(request, now);
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == route) {
             trial.on_start(now, request, meters);
         }
     }
 
-    /// Takes note that a request is no longer in the application.
-    pub fn on_end(&mut self, now: Instant, end: &RequestEnd, meters: &[Meter], out: &mut Vec<Record>) {
+    fn on_end(&mut self, now: Instant, end: &RequestEnd, meters: &[Meter], out: &mut Vec<Record>) {
         let state = &mut self.routes[end.route.index()];
         state.in_service.remove(&end.request);
         if end.progress {
@@ -188,8 +176,7 @@ impl Paired {
         }
     }
 
-    /// Does what is not driven by single requests: brake, drift, choice of the next trial, headroom. Every 250 ms or so.
-    pub fn on_tick(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
+    fn on_tick(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
         self.measure_shares(now, meters);
         for index in 0..self.routes.len() {
             let window = meters[index].since(&self.last_tick[index], now);
@@ -212,6 +199,16 @@ impl Paired {
         self.headroom(now, meters, out);
     }
 
+    fn set_patience(&mut self, patience: f64) {
+        self.patience = patience;
+    }
+
+    fn probing(&self) -> Option<RouteId> {
+        self.trial.as_ref().map(|trial| trial.route)
+    }
+}
+
+impl Paired {
     fn fast_up(&mut self, now: Instant, route: RouteId, service: f64, meter: &Meter, out: &mut Vec<Record>) {
         let ceiling = self.ceiling(route);
         let state = &mut self.routes[route.index()];
@@ -559,7 +556,7 @@ impl Route {
     /// Returns the limit one step on in the present direction, or `None` if there is none.
     fn probe(&self, ceiling: u32) -> Option<u32> {
         let base = f64::from(self.base);
-        let stepped = if self.up { base * self.step.exp() } else { base * (-self.step).exp() };
+        let stepped = if self.up { base * exp(self.step) } else { base * exp(-self.step) };
         let probe = if self.up {
             (stepped.round() as u32).max(self.base + 1).min(ceiling.max(1))
         } else {

@@ -14,6 +14,7 @@
 //! initial limit and the statistic open; ours are in [`SeedRouteParams`] and (1).
 
 use crate::kind::SeedRouteParams;
+use crate::route::{RequestEnd, RouteLaw};
 use crate::statistics::Average;
 use crate::window::{Meter, Reading};
 use std::collections::BTreeMap;
@@ -45,9 +46,10 @@ impl SeedRoutes {
     pub fn new(params: SeedRouteParams) -> Self {
         SeedRoutes { params, routes: vec![] }
     }
+}
 
-    /// Adds a route. `fixed`: its limit is given and not to be learned.
-    pub fn add_route(&mut self, now: Instant, fixed: Option<u32>) {
+impl RouteLaw for SeedRoutes {
+    fn add_route(&mut self, now: Instant, fixed: Option<u32>) {
         let limit = fixed.unwrap_or(self.params.initial).max(1);
         self.routes.push(Route {
             learns: fixed.is_none(),
@@ -60,23 +62,19 @@ impl SeedRoutes {
         });
     }
 
-    /// Returns the limit in force.
-    pub fn limit(&self, route: RouteId) -> u32 {
+    fn limit(&self, route: RouteId) -> u32 {
         self.routes[route.index()].limit
     }
 
-    /// Returns the mean service time of a route, seconds, if any request has ended there.
-    pub fn service(&self, route: RouteId) -> Option<f64> {
+    fn service(&self, route: RouteId) -> Option<f64> {
         self.routes[route.index()].service.get()
     }
 
-    /// Takes note of a request's end after `service` seconds in the application.
-    pub fn on_end(&mut self, route: RouteId, service: f64) {
-        self.routes[route.index()].service.fold(service);
+    fn on_end(&mut self, _now: Instant, end: &RequestEnd, _meters: &[Meter], _out: &mut Vec<Record>) {
+        self.routes[end.route.index()].service.fold(end.service);
     }
 
-    /// Decides for every route whose period is over.
-    pub fn on_tick(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
+    fn on_tick(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
         for (index, (route, meter)) in self.routes.iter_mut().zip(meters).enumerate() {
             if !route.learns || now.since(route.begin.at) < self.params.period {
                 continue;

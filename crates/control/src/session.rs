@@ -1,4 +1,5 @@
-//! Session laws as the gate sees them: may a newcomer begin now, and if not, when.
+//! Session laws as the gate sees them: may a newcomer begin now, and if not, when. Each law has a file of its own, but for
+//! the two that decide nothing.
 
 use crate::kind::SessionLawKind;
 use crate::session_flow::Flow;
@@ -45,89 +46,77 @@ pub enum Admission {
     Refuse,
 }
 
-/// The session law of one kind.
-#[derive(Clone, Debug)]
-pub enum SessionLaw {
-    /// Ours.
-    Flow(Flow),
-    /// The paper's.
-    Seed(SeedSessions),
-    /// A fixed number at once.
-    Static {
-        /// Sessions under way at once.
-        sessions: u32,
-    },
-    /// Everybody.
-    Open,
-}
-
-impl SessionLaw {
-    /// Returns the law of `kind` for an application thought to have `cores` cores, with nothing known.
-    pub fn new(law: SessionLawKind, kind: KindId, cores: u32, now: Instant) -> Self {
-        match law {
-            SessionLawKind::Flow => SessionLaw::Flow(Flow::new(kind, cores, now)),
-            SessionLawKind::Seed(params) => SessionLaw::Seed(SeedSessions::new(kind, params, now)),
-            SessionLawKind::Static { sessions } => SessionLaw::Static { sessions },
-            SessionLawKind::Open => SessionLaw::Open,
-        }
-    }
-
+/// A rule that says when a session of one kind may begin.
+pub trait SessionLaw: std::fmt::Debug + Send {
     /// Returns whether one more session may begin at `now`.
-    pub fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission {
-        match self {
-            SessionLaw::Flow(flow) => flow.may_admit(now, outlook),
-            SessionLaw::Seed(seed) => seed.may_admit(now),
-            SessionLaw::Static { sessions } if outlook.active < *sessions as usize => Admission::Now,
-            SessionLaw::Static { .. } => Admission::Refuse,
-            SessionLaw::Open => Admission::Now,
-        }
-    }
+    fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission;
 
     /// Takes note that a session began.
-    pub fn admitted(&mut self, now: Instant) {
-        match self {
-            SessionLaw::Flow(flow) => flow.admitted(now),
-            SessionLaw::Seed(seed) => seed.admitted(now),
-            SessionLaw::Static { .. } | SessionLaw::Open => {}
-        }
-    }
+    fn admitted(&mut self, _now: Instant) {}
 
     /// Does what is due every 250 ms or so; shows what was decided.
-    pub fn on_tick(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
-        match self {
-            SessionLaw::Flow(flow) => flow.on_tick(now, outlook, out),
-            SessionLaw::Seed(seed) => seed.on_tick(now, outlook, out),
-            SessionLaw::Static { .. } | SessionLaw::Open => {}
-        }
-    }
+    fn on_tick(&mut self, _now: Instant, _outlook: &Outlook<'_>, _out: &mut Vec<Record>) {}
 
     /// Returns the wait foreseen for a newcomer with `ahead` others before it.
-    pub fn predicted_wait(&self, now: Instant, ahead: usize) -> Duration {
-        let per_second = match self {
-            SessionLaw::Flow(flow) => flow.expected_rate(now),
-            SessionLaw::Seed(seed) => return seconds((ahead + 1) as f64 * seed.interval()),
-            SessionLaw::Static { .. } | SessionLaw::Open => return Duration::ZERO,
-        };
-        seconds((ahead + 1) as f64 / per_second.max(1e-6))
-    }
+    fn predicted_wait(&self, now: Instant, ahead: usize) -> Duration;
 
     /// Returns the admission interval in seconds; 0 while open.
-    pub fn interval(&self) -> f64 {
-        match self {
-            SessionLaw::Flow(flow) => flow.interval(),
-            SessionLaw::Seed(seed) => seed.interval(),
-            SessionLaw::Static { .. } | SessionLaw::Open => 0.0,
-        }
+    fn interval(&self) -> f64 {
+        0.0
     }
 
     /// Returns sessions per second that this law would let in if enough came, if it knows.
-    pub fn rate(&self) -> Option<f64> {
+    fn rate(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl SessionLawKind {
+    /// Returns the law of `kind` for an application thought to have `cores` cores, with nothing known.
+    pub fn build(self, kind: KindId, cores: u32, now: Instant) -> Box<dyn SessionLaw> {
         match self {
-            SessionLaw::Flow(flow) => Some(flow.rate()),
-            SessionLaw::Seed(seed) => (seed.interval() > 0.0).then(|| 1.0 / seed.interval()),
-            SessionLaw::Static { .. } | SessionLaw::Open => None,
+            SessionLawKind::Flow => Box::new(Flow::new(kind, cores, now)),
+            SessionLawKind::Seed(params) => Box::new(SeedSessions::new(kind, params, now)),
+            SessionLawKind::Static { sessions } => Box::new(StaticSessions { sessions }),
+            SessionLawKind::Open => Box::new(OpenGate),
         }
     }
+}
+
+/// A fixed number of sessions at once; the rest is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct StaticSessions {
+    /// Sessions under way at once, at least 1.
+    pub sessions: u32,
+}
+
+impl SessionLaw for StaticSessions {
+    fn may_admit(&mut self, _now: Instant, outlook: &Outlook<'_>) -> Admission {
+        if outlook.active < self.sessions as usize { Admission::Now } else { Admission::Refuse }
+    }
+
+    fn predicted_wait(&self, _now: Instant, _ahead: usize) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// Everybody is let in.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenGate;
+
+impl SessionLaw for OpenGate {
+    fn may_admit(&mut self, _now: Instant, _outlook: &Outlook<'_>) -> Admission {
+        Admission::Now
+    }
+
+    fn predicted_wait(&self, _now: Instant, _ahead: usize) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// Returns the wait of a newcomer with `ahead` others before it, where `per_second` begin.
+pub(crate) fn wait_behind(ahead: usize, per_second: f64) -> Duration {
+    seconds((ahead + 1) as f64 / per_second.max(1e-6))
 }
 
 /// Returns the record of an interval decided for `kind`.

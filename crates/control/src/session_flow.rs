@@ -15,9 +15,10 @@
 //! *Limits*: there is no integrator, so nothing winds up: R is a count of things that exist, X a measurement.
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
 
-use crate::session::{Admission, Outlook, interval_record};
+use crate::session::{Admission, Outlook, SessionLaw, interval_record, wait_behind};
 use std::collections::VecDeque;
-use suimon_model::{Instant, KindId, Reason, Record, RouteId, Signals, seconds};
+use suimon_model::real::pow;
+use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
 /// Tokens closer to one than this are one: the clock has a grain, and waiting for less than it never ends.
 const TOKEN_GRAIN: f64 = 1e-6;
@@ -90,9 +91,10 @@ impl Flow {
             ticked: now,
         }
     }
+}
 
-    /// Returns whether one more session may begin at `now`.
-    pub fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission {
+impl SessionLaw for Flow {
+    fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission {
         self.refill(now);
         self.held_by_pace = false;
         if exceeded(outlook).is_some() {
@@ -105,8 +107,7 @@ impl Flow {
         Admission::Now
     }
 
-    /// Takes note that a session began.
-    pub fn admitted(&mut self, now: Instant) {
+    fn admitted(&mut self, now: Instant) {
         self.tokens = (self.tokens - 1.0).max(0.0);
         if self.admissions.len() == ACHIEVED_MAX {
             self.admissions.pop_front();
@@ -114,13 +115,12 @@ impl Flow {
         self.admissions.push_back(now);
     }
 
-    /// Works out the rate anew and shows it.
-    pub fn on_tick(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
+    fn on_tick(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
         self.refill(now);
         self.note_line(now, outlook.waiting);
         let cold = outlook.visits.ended(self.kind) < ENDED_MIN;
         if cold && self.held_by_pace && outlook.waiting > 0 {
-            self.cold_growth *= COLD_GROWTH.powf(now.secs_since(self.ticked).min(1.0));
+            self.cold_growth *= pow(COLD_GROWTH, now.secs_since(self.ticked).min(1.0));
         }
         self.ticked = now;
         let known = (!cold).then(|| self.slowest(outlook)).flatten();
@@ -133,8 +133,22 @@ impl Flow {
         self.tell(now, outlook, cold, out);
     }
 
+    fn interval(&self) -> f64 {
+        self.interval
+    }
+
+    fn rate(&self) -> Option<f64> {
+        Some(self.rate)
+    }
+
+    fn predicted_wait(&self, now: Instant, ahead: usize) -> Duration {
+        wait_behind(ahead, self.expected_rate(now))
+    }
+}
+
+impl Flow {
     /// Returns sessions per second to expect while there is a line: the rate, or what was really achieved if that is less.
-    pub fn expected_rate(&self, now: Instant) -> f64 {
+    fn expected_rate(&self, now: Instant) -> f64 {
         let achieved = self.busy_since.and_then(|since| {
             let oldest = self.admissions.iter().find(|at| **at >= since)?;
             let count = self.admissions.iter().filter(|at| **at >= since).count();
@@ -142,16 +156,6 @@ impl Flow {
             (count >= ACHIEVED_MIN && span > 0.0).then(|| count as f64 / span)
         });
         achieved.map_or(self.rate, |achieved| achieved.min(self.rate))
-    }
-
-    /// Returns sessions per second that may begin by (3).
-    pub fn rate(&self) -> f64 {
-        self.rate
-    }
-
-    /// Returns the interval last shown, seconds; 0 while open.
-    pub fn interval(&self) -> f64 {
-        self.interval
     }
 
     fn refill(&mut self, now: Instant) {
@@ -284,7 +288,7 @@ mod tests {
             flow.may_admit(second(100.0), &outlook(&visits, &routes, 100)),
             Admission::Held(Reason::WorkToCome)
         );
-        assert!((flow.rate() - 4.0).abs() < 1e-9);
+        assert_eq!(flow.rate(), Some(4.0));
     }
 
     #[test]

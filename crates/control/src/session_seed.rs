@@ -11,8 +11,8 @@
 //! "customisable" there and [`SeedSessionParams`] here.
 
 use crate::kind::SeedSessionParams;
-use crate::session::{Admission, Outlook, interval_record};
-use suimon_model::{Instant, KindId, Reason, Record, Signals, seconds};
+use crate::session::{Admission, Outlook, SessionLaw, interval_record};
+use suimon_model::{Duration, Instant, KindId, Reason, Record, Signals, seconds};
 
 /// The longest interval, seconds: a gate that is shut for longer than patience is shut.
 const INTERVAL_MAX: f64 = 60.0;
@@ -34,27 +34,21 @@ impl SeedSessions {
     pub fn new(kind: KindId, params: SeedSessionParams, now: Instant) -> Self {
         SeedSessions { kind, params, interval: params.up.as_secs_f64(), last: None, decided: now }
     }
+}
 
-    /// Returns whether one more session may begin at `now`.
-    pub fn may_admit(&mut self, now: Instant) -> Admission {
+impl SessionLaw for SeedSessions {
+    fn may_admit(&mut self, now: Instant, _outlook: &Outlook<'_>) -> Admission {
         match self.last.map(|last| last + seconds(self.interval)) {
             Some(next) if next > now => Admission::NotBefore(next),
             _ => Admission::Now,
         }
     }
 
-    /// Takes note that a session began.
-    pub fn admitted(&mut self, now: Instant) {
+    fn admitted(&mut self, now: Instant) {
         self.last = Some(now);
     }
 
-    /// Returns the interval, seconds.
-    pub fn interval(&self) -> f64 {
-        self.interval
-    }
-
-    /// Applies (1) when a period is over.
-    pub fn on_tick(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
+    fn on_tick(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
         if now.since(self.decided) < self.params.period {
             return;
         }
@@ -84,6 +78,18 @@ impl SeedSessions {
             let signals = Signals::none().with("mean_queue", mean).with("threshold", self.params.threshold);
             out.push(interval_record(now, self.kind, old, self.interval, reason, signals));
         }
+    }
+
+    fn interval(&self) -> f64 {
+        self.interval
+    }
+
+    fn predicted_wait(&self, _now: Instant, ahead: usize) -> Duration {
+        seconds((ahead + 1) as f64 * self.interval)
+    }
+
+    fn rate(&self) -> Option<f64> {
+        (self.interval > 0.0).then(|| 1.0 / self.interval)
     }
 }
 
@@ -119,10 +125,12 @@ mod tests {
     #[test]
     fn one_newcomer_begins_per_interval() {
         let mut rule = SeedSessions::new(KindId(0), SeedSessionParams::default(), Instant::ORIGIN);
-        assert_eq!(rule.may_admit(Instant::ORIGIN), Admission::Now);
+        let visits = Visits::default();
+        let outlook = Outlook { visits: &visits, routes: &[], patience: 60.0, waiting: 9, active: 0 };
+        assert_eq!(rule.may_admit(Instant::ORIGIN, &outlook), Admission::Now);
         rule.admitted(Instant::ORIGIN);
         let next = Instant::ORIGIN + seconds(0.05);
-        assert_eq!(rule.may_admit(Instant::ORIGIN), Admission::NotBefore(next));
-        assert_eq!(rule.may_admit(next), Admission::Now);
+        assert_eq!(rule.may_admit(Instant::ORIGIN, &outlook), Admission::NotBefore(next));
+        assert_eq!(rule.may_admit(next, &outlook), Admission::Now);
     }
 }

@@ -10,7 +10,7 @@ use crate::requests::{Request, Requests, Stage};
 use crate::sessions::Sessions;
 use std::collections::VecDeque;
 use suimon_control::{
-    Admission, Capacity, Meter, Outlook, Reading, RequestEnd, RouteLaw, RouteOutlook, Visits,
+    Admission, Capacity, Meter, Outlook, Reading, RequestEnd, RouteLaw, RouteOutlook, SessionLaw, Visits,
 };
 use suimon_model::{
     Duration, Ending, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId, TraceHash, seconds,
@@ -42,7 +42,7 @@ pub struct Gate {
     outlook: Vec<RouteOutlook>,
     kinds: Vec<Kind>,
     visits: Visits,
-    law: RouteLaw,
+    law: Box<dyn RouteLaw>,
     rng: Rng,
     outputs: VecDeque<Output>,
     records: VecDeque<Record>,
@@ -74,6 +74,12 @@ struct Route {
 impl Gate {
     /// Returns a gate that knows no routes and no kinds yet.
     pub fn new(params: Params, now: Instant) -> Self {
+        let law = params.route_law.build(params.cores);
+        Gate::with_route_law(params, law, now)
+    }
+
+    /// Returns a gate whose limits are found by `law`, whatever `params` say of it.
+    pub fn with_route_law(params: Params, law: Box<dyn RouteLaw>, now: Instant) -> Self {
         Gate {
             requests: Requests::default(),
             sessions: Sessions::new(params.sessions_max),
@@ -82,7 +88,7 @@ impl Gate {
             outlook: vec![],
             kinds: vec![],
             visits: Visits::default(),
-            law: RouteLaw::new(params.route_law, params.cores),
+            law,
             rng: Rng::stream(params.seed, 1),
             outputs: VecDeque::new(),
             records: VecDeque::with_capacity(params.records_max),
@@ -124,8 +130,14 @@ impl Gate {
     /// Declares a kind of session and returns its id; ids count up from 0. The caller bounds how many there are.
     pub fn declare_kind(&mut self, now: Instant, params: KindParams) -> KindId {
         let id = KindId(self.kinds.len() as u32);
-        let (law, cores, patience) = (self.params.session_law, self.params.cores, self.params.patience);
-        self.kinds.push(Kind::new(id, params, law, cores, patience, now));
+        let law = self.params.session_law.build(id, self.params.cores, now);
+        self.declare_kind_with_law(params, law)
+    }
+
+    /// Declares a kind of session whose newcomers are let in by `law`, and returns its id as [`Gate::declare_kind`] does.
+    pub fn declare_kind_with_law(&mut self, params: KindParams, law: Box<dyn SessionLaw>) -> KindId {
+        let id = KindId(self.kinds.len() as u32);
+        self.kinds.push(Kind::new(id, params, law, self.params.patience));
         self.visits.add_kind();
         id
     }

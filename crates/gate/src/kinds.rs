@@ -2,7 +2,7 @@
 
 use crate::api::{KindParams, KindView, Mode};
 use std::collections::BTreeMap;
-use suimon_control::{Outlook, Patience, SessionLaw, SessionLawKind};
+use suimon_control::{Outlook, Patience, SessionLaw};
 use suimon_model::{Duration, Instant, KindId, RequestId, seconds};
 
 /// A newcomer is held for at most this share of the patience, where nothing is declared, ...
@@ -22,7 +22,7 @@ const RETRY_MAX: f64 = 30.0;
 pub(crate) struct Kind {
     pub(crate) id: KindId,
     pub(crate) params: KindParams,
-    pub(crate) law: SessionLaw,
+    pub(crate) law: Box<dyn SessionLaw>,
     /// Newcomers waiting, by arrival.
     pub(crate) line: BTreeMap<u64, RequestId>,
     arrivals: u64,
@@ -35,18 +35,11 @@ pub(crate) struct Kind {
 }
 
 impl Kind {
-    pub(crate) fn new(
-        id: KindId,
-        params: KindParams,
-        law: SessionLawKind,
-        cores: u32,
-        assumed: Duration,
-        now: Instant,
-    ) -> Self {
+    pub(crate) fn new(id: KindId, params: KindParams, law: Box<dyn SessionLaw>, assumed: Duration) -> Self {
         Kind {
             id,
             params,
-            law: SessionLaw::new(law, id, cores, now),
+            law,
             line: BTreeMap::new(),
             arrivals: 0,
             next: None,

@@ -8,10 +8,12 @@
 //! - [`Ending`]: the three ways a slot is given back.
 //! - [`Record`]: one decision, with its reason and the signals it rests on.
 //! - [`Rng`]: random numbers that are the same again for the same seed.
+//! - [`real`]: logarithms and the like, the same on every machine.
 
 mod ending;
 mod id;
 mod instant;
+pub mod real;
 mod record;
 mod rng;
 

@@ -2,6 +2,8 @@
 //!
 //! Generator: xoshiro256++ (Blackman & Vigna, 2019), its state filled by `SplitMix64` as its authors advise.
 
+use crate::real::{cos, exp, ln};
+
 /// A seeded source of random numbers. `Clone` copies its state, so a run can be snapshotted.
 #[derive(Clone, Debug)]
 pub struct Rng {
@@ -54,13 +56,13 @@ impl Rng {
 
     /// Returns an exponential number with the given mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * (1.0 - self.uniform()).ln()
+        -mean * ln(1.0 - self.uniform())
     }
 
     /// Returns a standard normal number (Box–Muller, one of the pair).
     pub fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
+        let radius = (-2.0 * ln(1.0 - self.uniform())).sqrt();
+        radius * cos(std::f64::consts::TAU * self.uniform())
     }
 
     /// Returns a lognormal number with the given mean and coefficient of variation.
@@ -68,8 +70,8 @@ impl Rng {
         if cv <= 0.0 || mean <= 0.0 {
             return mean;
         }
-        let variance = (1.0 + cv * cv).ln();
-        (mean.ln() - variance / 2.0 + variance.sqrt() * self.normal()).exp()
+        let variance = ln(1.0 + cv * cv);
+        exp(ln(mean) - variance / 2.0 + variance.sqrt() * self.normal())
     }
 
     /// Returns an index drawn with the given weights, or `None` if they add up to nothing.

@@ -3,6 +3,7 @@
 use super::{BIAS, QUICK, SIGNIFICANCE, SIGNIFICANCE_FIRST};
 use crate::window::{Meter, Reading};
 use std::collections::{BTreeMap, BTreeSet};
+use suimon_model::real::ln;
 use suimon_model::{Instant, RequestId, RouteId};
 
 /// The fewest requests of a window's cohort.
@@ -245,7 +246,7 @@ impl Trial {
             return None;
         }
         let (base, ends) = self.mean(Arm::Base)?;
-        let raw = -FUTILE.ln();
+        let raw = -ln(FUTILE);
         Some(Verdict {
             base: self.base,
             probe: self.probe,
@@ -287,7 +288,7 @@ impl Trial {
         let ratio = f64::from(self.probe) / f64::from(self.base);
         let is_quick = self.weights[self.route.index()] * ratio.max(1.0) < QUICK;
         let bias = if is_quick { -BIAS } else { BIAS };
-        let difference = blended - bias * share * ratio.ln();
+        let difference = blended - bias * share * ln(ratio);
         let needed = standard_error * if pairs == 1 { SIGNIFICANCE_FIRST } else { SIGNIFICANCE };
         let decided = difference.abs() > needed;
         if !decided && pairs < pairs_max {
@@ -345,5 +346,5 @@ impl Verdict {
 /// Returns ln U of formula (2). Nothing done at all is a very small number, not minus infinity.
 pub(super) fn log_useful(weights: &[f64], rates: &[f64]) -> f64 {
     let useful: f64 = weights.iter().zip(rates).map(|(weight, rate)| weight * rate).sum();
-    useful.max(1e-9).ln()
+    ln(useful.max(1e-9))
 }
