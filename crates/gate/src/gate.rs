@@ -297,6 +297,21 @@ impl Gate {
         self.publish();
     }
 
+    /// Returns the limit held at `route`, if one is.
+    pub fn limit(&self, route: RouteId) -> Option<u32> {
+        match self.routes[route.index()].mode {
+            Mode::Enforce => Some(self.law.limit(route)),
+            Mode::Fixed(limit) => Some(limit),
+            Mode::Observe | Mode::Off => None,
+        }
+    }
+
+    /// Returns how many requests of `route` wait for a slot and how many are in the application.
+    pub fn load(&self, route: RouteId) -> (usize, usize) {
+        let state = &self.routes[route.index()];
+        (state.queue.len(), state.in_flight)
+    }
+
     /// Returns the hash of all decisions so far: the same events give the same hash.
     pub fn trace(&self) -> TraceHash {
         self.trace
@@ -558,15 +573,6 @@ impl Gate {
                 self.waiting -= 1;
                 self.refuse(now, id, Reason::WaitedTooLong, Some(KindId(index as u32)));
             }
-        }
-    }
-
-    /// Returns the limit held at `route`, if one is.
-    fn limit(&self, route: RouteId) -> Option<u32> {
-        match self.routes[route.index()].mode {
-            Mode::Enforce => Some(self.law.limit(route)),
-            Mode::Fixed(limit) => Some(limit),
-            Mode::Observe | Mode::Off => None,
         }
     }
 

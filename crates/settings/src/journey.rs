@@ -236,6 +236,7 @@ impl Reader {
         let (think_key, think) = own_or_shared(key, "think", raw.think.as_ref(), visitor.think.as_ref());
         let (patience_key, patience) =
             own_or_shared(key, "patience", raw.patience.as_ref(), visitor.patience.as_ref());
+        let (leave_key, leave) = own_or_shared(key, "leave", raw.leave.as_ref(), visitor.leave.as_ref());
         let (failure_key, on_failure) =
             own_or_shared(key, "on_failure", raw.on_failure.as_ref(), visitor.on_failure.as_ref());
         let (refusal_key, on_refusal) =
@@ -248,6 +249,7 @@ impl Reader {
                 self.patience(&patience_key, patience)
             }),
             on_failure: self.on_failure(&failure_key, on_failure, &steps),
+            leave: leave.map_or(0.0, |leave| self.number(&leave_key, leave, 0.0, true, 1.0)),
             on_refusal: self.on_refusal(&refusal_key, on_refusal),
             steps,
         }

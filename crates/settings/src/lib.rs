@@ -5,6 +5,7 @@
 //! - [`Settings`]: what `suimon serve` is told. Every setting's name, form, range, default and meaning stand together in
 //!   `schema.rs`; [`example_file`] and [`settings_document`] are written from there.
 //! - [`journey`]: what a crowd is told.
+//! - [`scenario`]: what a simulator is told.
 //! - [`Faults`]: everything that is wrong with what was read.
 
 mod documents;
@@ -12,6 +13,7 @@ pub mod duration;
 pub mod faults;
 pub mod journey;
 mod read;
+pub mod scenario;
 mod schema;
 mod settings;
 mod shape;

@@ -61,6 +61,7 @@ pub(super) struct Visitor {
     pub(super) returning: Option<Value>,
     pub(super) think: Option<Value>,
     pub(super) patience: Option<Value>,
+    pub(super) leave: Option<Value>,
     pub(super) on_failure: Option<OnFailure>,
     pub(super) on_refusal: Option<OnRefusal>,
 }
@@ -90,6 +91,7 @@ pub(super) struct Journey {
     pub(super) weight: Option<Value>,
     pub(super) think: Option<Value>,
     pub(super) patience: Option<Value>,
+    pub(super) leave: Option<Value>,
     pub(super) on_failure: Option<OnFailure>,
     pub(super) on_refusal: Option<OnRefusal>,
     #[serde(default)]

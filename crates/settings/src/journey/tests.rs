@@ -43,6 +43,7 @@ fn the_least_file_has_defaults_for_everything() {
     let journey = &workload.kinds[0];
     assert_eq!(journey.steps[0], Step::get("a", "/"));
     assert_eq!(journey.weight.to_bits(), 1f64.to_bits());
+    assert_eq!(journey.leave.to_bits(), 0f64.to_bits());
     assert_eq!(journey.on_refusal, OnRefusal::default());
     assert_eq!(workload.seed, DEFAULT_SEED);
 }
