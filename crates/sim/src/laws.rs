@@ -1,5 +1,6 @@
 //! Which laws stand in the gate: those of the scenario, or others to compare them with.
 
+use crate::rivals::{RouteRival, SessionRival};
 use std::fmt;
 use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
 
@@ -25,6 +26,8 @@ pub enum RouteChoice {
     Fixed(u32),
     /// A law of the gateway's.
     Law(RouteLawKind),
+    /// A law of others', let go as low as 1 where its published floor would decide the race.
+    Rival(RouteRival),
 }
 
 /// How sessions are let in.
@@ -34,6 +37,8 @@ pub enum SessionChoice {
     AsSet,
     /// A law of the gateway's.
     Law(SessionLawKind),
+    /// A law of others'; the fixed rate is told the application's true bound, as nobody could.
+    Rival(SessionRival),
 }
 
 impl Laws {
@@ -66,9 +71,13 @@ pub const ALIASES: &[(&str, &str, &str)] = &[
 
 fn unknown(name: &str) -> String {
     let aliases: Vec<&str> = ALIASES.iter().map(|(alias, _, _)| *alias).collect();
+    let routes: Vec<&str> = RouteRival::ALL.iter().map(|rival| rival.name()).collect();
+    let sessions: Vec<&str> = SessionRival::ALL.iter().map(|rival| rival.name()).collect();
     format!(
-        "{name:?} is no law: write one of {}, or ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N (with @whole behind it: one limit for the whole application) and SESSIONS one of set, open, flow, seed, static:N",
-        aliases.join(", ")
+        "{name:?} is no law: write one of {}, or ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N, {} (with @whole behind it: one limit for the whole application) and SESSIONS one of set, open, flow, seed, static:N, {}",
+        aliases.join(", "),
+        routes.join(", "),
+        sessions.join(", ")
     )
 }
 
@@ -85,7 +94,10 @@ fn route_choice(name: &str) -> Option<RouteChoice> {
         "seed" => {
             RouteChoice::Law(RouteLawKind::Seed(SeedRouteParams { initial: 2, ..SeedRouteParams::default() }))
         }
-        _ => RouteChoice::Fixed(number(name, "fixed:")?),
+        _ => match RouteRival::parse(name) {
+            Some(rival) => RouteChoice::Rival(rival),
+            None => RouteChoice::Fixed(number(name, "fixed:")?),
+        },
     })
 }
 
@@ -95,7 +107,10 @@ fn session_choice(name: &str) -> Option<SessionChoice> {
         "open" => SessionChoice::Law(SessionLawKind::Open),
         "flow" => SessionChoice::Law(SessionLawKind::Flow),
         "seed" => SessionChoice::Law(SessionLawKind::Seed(SeedSessionParams::default())),
-        _ => SessionChoice::Law(SessionLawKind::Static { sessions: number(name, "static:")? }),
+        _ => match SessionRival::parse(name) {
+            Some(rival) => SessionChoice::Rival(rival),
+            None => SessionChoice::Law(SessionLawKind::Static { sessions: number(name, "static:")? }),
+        },
     })
 }
 
@@ -105,12 +120,14 @@ impl fmt::Display for Laws {
             RouteChoice::AsSet => f.write_str("set")?,
             RouteChoice::Off => f.write_str("off")?,
             RouteChoice::Fixed(limit) => write!(f, "fixed:{limit}")?,
+            RouteChoice::Rival(rival) => f.write_str(rival.name())?,
             RouteChoice::Law(RouteLawKind::Paired) => f.write_str("paired")?,
             RouteChoice::Law(RouteLawKind::Seed(_)) => f.write_str("seed")?,
         }
         f.write_str(if self.whole { "@whole+" } else { "+" })?;
         match self.sessions {
             SessionChoice::AsSet => f.write_str("set"),
+            SessionChoice::Rival(rival) => f.write_str(rival.name()),
             SessionChoice::Law(SessionLawKind::Open) => f.write_str("open"),
             SessionChoice::Law(SessionLawKind::Flow) => f.write_str("flow"),
             SessionChoice::Law(SessionLawKind::Seed(_)) => f.write_str("seed"),
@@ -129,14 +146,16 @@ mod tests {
             assert_eq!(Laws::parse(alias), Laws::parse(meaning));
             assert_eq!(Laws::parse(alias).expect("an alias is a law").to_string(), *meaning);
         }
-        for name in ["fixed:7+static:35", "paired@whole+open"] {
+        for name in
+            ["fixed:7+static:35", "paired@whole+open", "vegas@whole+sbac", "envoy-gradient+fixed-rate"]
+        {
             assert_eq!(Laws::parse(name).expect("a law").to_string(), name);
         }
     }
 
     #[test]
     fn what_is_no_law_is_told_what_may_be_written() {
-        for name in ["", "vegas", "paired", "paired+", "fixed:0+open", "fixed:x+open", "a+b+c"] {
+        for name in ["", "vega+open", "paired", "paired+", "fixed:0+open", "fixed:x+open", "a+b+c"] {
             let fault = Laws::parse(name).expect_err(name);
             assert!(fault.contains("routes-only") && fault.contains("static:N"), "{fault}");
         }
