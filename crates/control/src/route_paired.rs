@@ -213,23 +213,26 @@ impl Paired {
         let ceiling = self.ceiling(route);
         let state = &mut self.routes[route.index()];
         let (Some(fast), true) = (&mut state.fast, state.learns) else { return };
-        let Some(Outcome { mean, verdict }) =
-            fast.on_end(now, service, state.limit, state.service_min, meter)
+        let Some(Outcome { mean, elasticity, verdict }) = fast.on_end(now, service, state.limit, meter)
         else {
             return;
         };
-        state.service_min = state.service_min.min(mean);
+        let mut signals = Signals::none().with("service_seconds", mean);
+        if let Some(elasticity) = elasticity {
+            signals = signals.with("elasticity", elasticity);
+        }
         match verdict {
             Fast::More(limit) => {
                 let limit = limit.min(ceiling.max(state.limit));
-                let inflation = mean / state.service_min;
-                let signals = Signals::none().with("service_seconds", mean).with("inflation", inflation);
                 self.set_base(now, route, limit, Reason::FastUp, signals, out);
             }
             Fast::Stay => {}
-            Fast::Over { up } => {
+            Fast::Over { limit, up } => {
                 state.fast = None;
                 state.up = up;
+                if limit != state.limit {
+                    self.set_base(now, route, limit, Reason::FastUpOver, signals, out);
+                }
             }
         }
     }
@@ -315,7 +318,7 @@ impl Paired {
     fn drop_stale_trial(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
         let Some(trial) = &self.trial else { return };
         let id = trial.route;
-        if let Some(verdict) = trial.futile(now) {
+        if let Some(verdict) = trial.futile(now, meters) {
             let weights = trial.weights().to_vec();
             self.trial = None;
             return self.conclude(now, id, verdict, weights, meters, out);

@@ -59,6 +59,8 @@ macro_rules! reasons {
 reasons! {
     /// Service times are not inflated and requests wait.
     FastUp = "fast_up", "requests wait and service times are not inflated, so more at once is safe";
+    /// The last raise of fast-up brought nothing.
+    FastUpOver = "fast_up_over", "the last raise only made requests wait for each other inside";
     /// Paired windows: the new limit gave more useful work.
     TrialBetter = "trial_better", "paired windows show more useful work at the new limit";
     /// Paired windows could not tell, and the new limit is the one to prefer: the lower, or the higher where requests are quick.

@@ -26,9 +26,22 @@ fn main() {
             j.name, j.weight, j.think, j.patience, j.leave, s.steps[k]
         );
     }
-    for law in &args[1..] {
+    for law in args[1..].iter().filter(|a| a.contains('+') || a.len() > 3) {
         let o = run(&s, n, &Laws::parse(law).unwrap()).unwrap();
         println!("{law}: {:?}", o.summary);
+        if std::env::var_os("REC").is_some() {
+            for r in &o.records {
+                println!(
+                    "  {:7.2} {:?} {} {} -> {} {}",
+                    r.at.as_secs_f64(),
+                    r.subject,
+                    r.reason.code(),
+                    r.old,
+                    r.new,
+                    r.signals.iter().map(|(n, v)| format!("{n} {v:.3}")).collect::<Vec<_>>().join(" ")
+                );
+            }
+        }
         for (a, b) in o.series.iter().step_by(15).zip(o.series.iter().skip(15).step_by(15)) {
             println!(
                 "   {:4.0} lim {:?} wait {:?} fl {:?} int {:?} act {:?} line {:?} done/s {:.2} busy {:.2} work {:.2}",

@@ -25,7 +25,7 @@ pub use expect::{Band, Metric, Miss};
 pub use generate::generate;
 pub use laws::{ALIASES, Laws, RouteChoice, SessionChoice};
 pub use node::{Efficiency, Job, Machine, Node, Usage};
-pub use outcome::{Outcome, Sample, Summary};
+pub use outcome::{Outcome, RECORDS_MAX, Sample, Summary};
 pub use rivals::{Bounds, RouteRival, SessionRival, Site, Utilisation};
 pub use run::run;
 pub use scenario::{Change, Cost, GateSetup, Kind, Route, Scenario, What};

@@ -4,13 +4,16 @@ use crate::laws::Laws;
 use crate::scenario::Scenario;
 use serde::Serialize;
 use suimon_gate::Snapshot;
-use suimon_model::{Duration, Instant};
+use suimon_model::{Duration, Instant, Record};
 use suimon_workload::{Counts, Second, StepTally, Tally};
 
 /// Goodput is judged to be there when it is at least this share of what is reachable ...
 const SETTLED_SHARE: f64 = 0.9;
 /// ... over so many seconds.
 const SETTLED_SECONDS: usize = 30;
+
+/// Decisions kept of a run.
+pub const RECORDS_MAX: usize = 10_000;
 
 /// What came of one run.
 #[derive(Clone, Debug)]
@@ -43,6 +46,8 @@ pub struct Outcome {
     pub trial_windows: u64,
     /// Decisions in all.
     pub decisions: u64,
+    /// The first [`RECORDS_MAX`] of them.
+    pub records: Vec<Record>,
     /// Users that did not start, for want of room.
     pub not_started: u64,
     /// The hash of all decisions.
@@ -138,6 +143,7 @@ impl Outcome {
             gate_routes,
             trial_windows: 0,
             decisions: 0,
+            records: vec![],
             not_started: 0,
             trace: 0,
             events: 0,

@@ -5,7 +5,7 @@
 use crate::check::{Checker, Violation};
 use crate::laws::{Laws, RouteChoice, SessionChoice};
 use crate::node::{Job, Node};
-use crate::outcome::{Outcome, Sample};
+use crate::outcome::{Outcome, RECORDS_MAX, Sample};
 use crate::rivals::{Bounds, Site, Utilisation};
 use crate::scenario::{Cost, Scenario, What};
 use std::cmp::Reverse;
@@ -297,6 +297,9 @@ impl<'a> Run<'a> {
                     let counted = now >= self.tally.window().from;
                     self.outcome.trial_windows += u64::from(counted && record.reason == Reason::TrialWindow);
                     self.outcome.decisions += 1;
+                    if self.outcome.records.len() < RECORDS_MAX {
+                        self.outcome.records.push(record);
+                    }
                 }
             }
         }

@@ -237,10 +237,15 @@ impl Trial {
 
     /// Returns the verdict that the tried limit is worse, once its window has taken so long that it cannot be anything else.
     /// Deep in the thrash region a window may not end at all, and everybody suffers meanwhile.
-    pub(super) fn futile(&self, now: Instant) -> Option<Verdict> {
-        let Phase::Measuring(Cohort { begin: Some((begin, _)), taken, .. }) = &self.phase else {
+    pub(super) fn futile(&self, now: Instant, meters: &[Meter]) -> Option<Verdict> {
+        let Phase::Measuring(Cohort { begin: Some((begin, readings)), taken, .. }) = &self.phase else {
             return None;
         };
+        let own = self.route.index();
+        if meters[own].since(&readings[own], now).queued_share() < BINDING {
+            // It is not the limit that is slow: too few come.
+            return None;
+        }
         let expected = self.base_pace * (*taken).max(self.cohort_size) as f64;
         if self.next_arm() != Arm::Probe || now.secs_since(*begin) <= FUTILE * expected {
             return None;
