@@ -19,7 +19,7 @@ const STRAGGLERS: usize = 10;
 /// ... once it has lasted this many times as long as all others took.
 const STRAGGLING: f64 = 1.5;
 /// Share of a window during which somebody must wait for it to count.
-const BINDING: f64 = 0.7;
+const BINDING: f64 = 0.5;
 /// Windows in a row that may be spoiled before the trial is given up.
 const SPOILED_MAX: u32 = 3;
 /// A window at the tried limit that takes this many times as long as the base needed for as many is not worth its end.
