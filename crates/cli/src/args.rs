@@ -1,6 +1,7 @@
 //! What can be written behind `suimon`, and the help that teaches it.
 
 use crate::demo::{Demo, DemoCrowd};
+use crate::sim::Sim;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use suimon_settings::duration;
   suimon serve --to http://127.0.0.1:8080     protect the application on port 8080; visitors come to port 8000
   suimon status                               what the gateway does right now, and why
   suimon check suimon.toml                    everything that is wrong with a settings file
+  suimon sim scenarios/                       what would happen, with other visitors, machines or laws
 
 Exit codes: 0 done and it holds; 1 it does not hold, or something failed while running; 2 wrong usage or settings.",
     disable_help_subcommand = true,
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Status(Status),
     /// Play a crowd of visitors over real HTTP and report what they saw.
     Crowd(Crowd),
+    /// Ask what would happen: play scenarios in a model, in virtual time.
+    Sim(Sim),
     /// Run the bundled shop: an application that can be overloaded.
     Shop(Shop),
     /// See it work: a crowd comes to the bundled shop, without Suimon and with it.

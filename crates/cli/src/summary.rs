@@ -42,17 +42,40 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
 
 /// Returns what `suimon crowd` would do with this workload.
 pub(crate) fn of_workload(workload: &Workload) -> Lines {
-    let arrivals = match &workload.arrivals {
-        Arrivals::Closed { users, .. } => format!("closed, {users} users, one session after another"),
-        Arrivals::Open { phases, .. } => format!("open, {} phases of arrival", phases.len()),
-    };
     let journeys: Vec<String> = workload
         .kinds
         .iter()
         .take(NAMED_MAX)
         .map(|journey| format!("{} ({} steps)", journey.name, journey.steps.len()))
         .collect();
-    vec![("arrivals", arrivals), ("journeys", journeys.join(", ")), ("seed", workload.seed.to_string())]
+    vec![
+        ("arrivals", arrivals(workload)),
+        ("journeys", journeys.join(", ")),
+        ("seed", workload.seed.to_string()),
+    ]
+}
+
+/// Returns who comes, in a few words.
+pub(crate) fn arrivals(workload: &Workload) -> String {
+    match &workload.arrivals {
+        Arrivals::Closed { users, sessions_each: None, .. } => {
+            format!("closed, {users} users, one session after another")
+        }
+        Arrivals::Closed { users, sessions_each: Some(each), .. } => {
+            format!("closed, {users} users, {each} sessions each")
+        }
+        Arrivals::Open { phases, .. } => match phases.as_slice() {
+            [phase] if phase.to_per_s == phase.from_per_s => {
+                format!("open, {} sessions a second", phase.from_per_s)
+            }
+            phases => {
+                let rates = phases.iter().flat_map(|phase| [phase.from_per_s, phase.to_per_s]);
+                let (low, high) =
+                    rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+                format!("open, {low} to {high} sessions a second in {} phases", phases.len())
+            }
+        },
+    }
 }
 
 fn clients(settings: &Settings) -> String {

@@ -41,6 +41,9 @@ impl Laws {
     pub const AS_SET: Laws =
         Laws { routes: RouteChoice::AsSet, whole: false, sessions: SessionChoice::AsSet };
 
+    /// How laws without a name of their own are written, for messages.
+    pub const HOW_WRITTEN: &str = "ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N (with @whole behind it: one limit for the whole application) and SESSIONS one of set, open, flow, seed, static:N";
+
     /// Returns the laws that `name` stands for.
     ///
     /// # Errors
@@ -66,10 +69,7 @@ pub const ALIASES: &[(&str, &str, &str)] = &[
 
 fn unknown(name: &str) -> String {
     let aliases: Vec<&str> = ALIASES.iter().map(|(alias, _, _)| *alias).collect();
-    format!(
-        "{name:?} is no law: write one of {}, or ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N (with @whole behind it: one limit for the whole application) and SESSIONS one of set, open, flow, seed, static:N",
-        aliases.join(", ")
-    )
+    format!("{name:?} is no law: write one of {}, or {}", aliases.join(", "), Laws::HOW_WRITTEN)
 }
 
 fn number(text: &str, prefix: &str) -> Option<u32> {
