@@ -12,6 +12,8 @@ mod documents;
 pub mod duration;
 pub mod faults;
 pub mod journey;
+mod known;
+mod lines;
 mod read;
 pub mod scenario;
 mod schema;
