@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Stand in front of an application.
     Serve(Serve),
-    /// Tell everything that is wrong with a settings file; open no port.
+    /// Tell everything that is wrong with a file of settings, journeys or a scenario; open no port.
     Check(Check),
     /// Show what a running gateway does right now, and why.
     Status(Status),
@@ -90,10 +90,10 @@ pub(crate) struct Serve {
   suimon check suimon.toml
   suimon check --json suimon.toml
 
-All faults are told together, each with its key, the value seen and what is allowed. Journey files (see `suimon crowd`) are
-checked too. Exit codes: 0 the file is right, 2 it is not.")]
+All faults are told together, each with its key, the value seen and what is allowed. Journey files (see `suimon crowd`) and
+scenarios (see `suimon sim`) are checked too. Exit codes: 0 the file is right, 2 it is not.")]
 pub(crate) struct Check {
-    /// The file: settings or journeys.
+    /// The file: settings, journeys or a scenario.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Answer as JSON.
@@ -125,11 +125,15 @@ pub(crate) struct Status {
 #[command(after_help = "Examples:
   suimon crowd crates/crowd/journeys/shop.toml --to http://127.0.0.1:8000 --duration 60s
   suimon crowd shop.toml --to http://127.0.0.1:8000 --users 200 --seed 7 --json run.json
+  suimon crowd scenarios/closed-400.toml --to http://127.0.0.1:8000
 
-The crowd connects to --to and nowhere else. Exit codes: 0 sessions were completed; 1 none was, or nobody answered;
-2 the file or the command line is wrong.")]
+The crowd connects to --to and nowhere else. A scenario (see `suimon sim`) says how long to play, and what is expected; what
+visitors cannot see, such as shares of what is possible, is not judged.
+
+Exit codes: 0 sessions were completed, and what is expected holds; 1 none was, it does not, or nobody answered; 2 the file or the
+command line is wrong.")]
 pub(crate) struct Crowd {
-    /// Journey file: who comes, and what they do.
+    /// Journey file or scenario: who comes, and what they do.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Where they go: http://HOST[:PORT].
@@ -141,12 +145,13 @@ pub(crate) struct Crowd {
     /// Seed of all random choices, in place of the file's.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// How long to count, after the warm-up. [default: 60s, or until everybody is done if the file's arrivals end]
+    /// How long to count, after the warm-up. [default: as the scenario says; else 60s, or until everybody is done if the file's
+    /// arrivals end]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<Duration>,
-    /// Played before, and not counted.
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
-    pub(crate) warmup: Duration,
+    /// Played before, and not counted. [default: as the scenario says; else 0s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) warmup: Option<Duration>,
     /// Write the whole report to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

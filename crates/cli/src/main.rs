@@ -10,6 +10,7 @@ mod crowd;
 mod demo;
 mod exit;
 mod fetch;
+mod file_kind;
 mod interrupt;
 mod numbers;
 mod page;

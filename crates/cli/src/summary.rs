@@ -1,9 +1,11 @@
 //! What would be run, in a few lines for people.
 
+use crate::numbers::rate;
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::{Mode, Order};
 use suimon_proxy::params::{OnAbandon, RoutePattern, SessionKind};
 use suimon_settings::{LeaseKeys, Settings, duration};
+use suimon_sim::{Efficiency, Scenario};
 use suimon_workload::{Arrivals, Workload};
 
 /// The most routes and kinds named one by one.
@@ -53,6 +55,35 @@ pub(crate) fn of_workload(workload: &Workload) -> Lines {
         ("journeys", journeys.join(", ")),
         ("seed", workload.seed.to_string()),
     ]
+}
+
+/// Returns what `suimon sim` would play.
+pub(crate) fn of_scenario(scenario: &Scenario) -> Lines {
+    let machine = &scenario.machine;
+    let efficiency = match machine.efficiency {
+        Efficiency::Flat => "company costs nothing",
+        Efficiency::Knee { .. } => "memory costs beyond a knee",
+        Efficiency::Heap { .. } => "collects in a heap",
+        Efficiency::Scalability { .. } => "by the universal scalability law",
+    };
+    let nodes = if scenario.nodes == 1 { String::new() } else { format!("{} nodes of ", scenario.nodes) };
+    let from = scenario.warm_up;
+    let mut lines = Lines::new();
+    if !scenario.question.is_empty() {
+        lines.push(("question", scenario.question.clone()));
+    }
+    lines.extend([
+        ("arrivals", arrivals(&scenario.workload)),
+        ("application", format!("{nodes}{} cores, {efficiency}", machine.cores)),
+        ("can finish", format!("{} sessions a second", rate(scenario.bound(from)))),
+        ("asked for", format!("{} sessions a second, if nobody waited", rate(scenario.offered(from)))),
+        ("routes", listed(&scenario.routes, |route| route.name.clone())),
+        ("changes", scenario.changes.len().to_string()),
+        ("played", format!("{} after {} of warm-up", duration::show(scenario.measure), duration::show(from))),
+        ("seeds", listed(&scenario.seeds, u64::to_string)),
+        ("expected", listed(&scenario.expect, ToString::to_string)),
+    ]);
+    lines
 }
 
 /// Returns who comes, in a few words.
