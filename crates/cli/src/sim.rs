@@ -18,7 +18,7 @@ use answer::Answer;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
-use suimon_sim::{ALIASES, Laws};
+use suimon_sim::Laws;
 
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
@@ -43,7 +43,7 @@ pub(crate) struct Sim {
     /// Play this seed alone.
     #[arg(long, value_name = "S", conflicts_with = "seeds")]
     pub(crate) seed: Option<u64>,
-    /// Compare with this law, or several (see --list-laws); "all" for every law that has a name.
+    /// Compare with this law, or several (see --list-laws); "all" for all of these.
     #[arg(long, value_name = "LAW", value_delimiter = ',')]
     pub(crate) vs: Vec<String>,
     /// Runs at once; they change nothing but the time it takes. [default: one a core]
@@ -113,12 +113,15 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Returns the laws that have a name, and how others are written.
+/// Returns the laws there are to compare with, and how others are written.
 fn laws() -> String {
-    let head = ["name", "stands for", ""].map(str::to_owned).to_vec();
-    let law = |(name, meaning, words): &(&str, &str, &str)| {
-        vec![(*name).to_owned(), (*meaning).to_owned(), (*words).to_owned()]
+    let law = |(name, words): (String, String)| {
+        let laws = Laws::parse(&name).map_or_else(|_| String::new(), |laws| laws.to_string());
+        let meaning = if laws == name { String::new() } else { laws };
+        vec![name, meaning, words]
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(ALIASES.iter().map(law)).collect();
-    format!("{}\nAlso: {}\n", columns(&[Align::Left; 3], &rows), Laws::HOW_WRITTEN)
+    let head = ["name", "stands for", ""].map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> =
+        std::iter::once(head).chain(Laws::catalogue().into_iter().map(law)).collect();
+    format!("{}\nAlso: {}\n", columns(&[Align::Left; 3], &rows), Laws::how_written())
 }

@@ -1,5 +1,6 @@
 //! Which laws stand in the gate: those of the scenario, or others to compare them with.
 
+use crate::rivals::{RouteRival, SessionRival};
 use std::fmt;
 use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
 
@@ -25,6 +26,8 @@ pub enum RouteChoice {
     Fixed(u32),
     /// A law of the gateway's.
     Law(RouteLawKind),
+    /// A law of others', let go as low as 1 where its published floor would decide the race.
+    Rival(RouteRival),
 }
 
 /// How sessions are let in.
@@ -34,6 +37,8 @@ pub enum SessionChoice {
     AsSet,
     /// A law of the gateway's.
     Law(SessionLawKind),
+    /// A law of others'; the fixed rate is told the application's true bound, as nobody could.
+    Rival(SessionRival),
 }
 
 impl Laws {
@@ -41,8 +46,26 @@ impl Laws {
     pub const AS_SET: Laws =
         Laws { routes: RouteChoice::AsSet, whole: false, sessions: SessionChoice::AsSet };
 
-    /// How laws without a name of their own are written, for messages.
-    pub const HOW_WRITTEN: &str = "ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N (with @whole behind it: one limit for the whole application) and SESSIONS one of set, open, flow, seed, static:N";
+    /// Returns how laws without a name of their own are written, for messages.
+    pub fn how_written() -> String {
+        let routes: Vec<&str> = RouteRival::ALL.iter().map(|rival| rival.name()).collect();
+        let sessions: Vec<&str> = SessionRival::ALL.iter().map(|rival| rival.name()).collect();
+        format!(
+            "ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N, {} (with @whole behind it: one limit for the whole application) and SESSIONS one of set, open, flow, seed, static:N, {}",
+            routes.join(", "),
+            sessions.join(", ")
+        )
+    }
+
+    /// Returns what may be compared, by name and in words: what has a name, then each law of others alone.
+    pub fn catalogue() -> Vec<(String, String)> {
+        let aliases = ALIASES.iter().map(|(name, _, words)| ((*name).to_owned(), (*words).to_owned()));
+        let routes = RouteRival::ALL.iter();
+        let routes = routes.map(|rival| (format!("{}+open", rival.name()), rival.describe().to_owned()));
+        let sessions = SessionRival::ALL.iter();
+        let sessions = sessions.map(|rival| (format!("off+{}", rival.name()), rival.describe().to_owned()));
+        aliases.chain(routes).chain(sessions).collect()
+    }
 
     /// Returns the laws that `name` stands for.
     ///
@@ -69,7 +92,7 @@ pub const ALIASES: &[(&str, &str, &str)] = &[
 
 fn unknown(name: &str) -> String {
     let aliases: Vec<&str> = ALIASES.iter().map(|(alias, _, _)| *alias).collect();
-    format!("{name:?} is no law: write one of {}, or {}", aliases.join(", "), Laws::HOW_WRITTEN)
+    format!("{name:?} is no law: write one of {}, or {}", aliases.join(", "), Laws::how_written())
 }
 
 fn number(text: &str, prefix: &str) -> Option<u32> {
@@ -85,7 +108,10 @@ fn route_choice(name: &str) -> Option<RouteChoice> {
         "seed" => {
             RouteChoice::Law(RouteLawKind::Seed(SeedRouteParams { initial: 2, ..SeedRouteParams::default() }))
         }
-        _ => RouteChoice::Fixed(number(name, "fixed:")?),
+        _ => match RouteRival::parse(name) {
+            Some(rival) => RouteChoice::Rival(rival),
+            None => RouteChoice::Fixed(number(name, "fixed:")?),
+        },
     })
 }
 
@@ -95,7 +121,10 @@ fn session_choice(name: &str) -> Option<SessionChoice> {
         "open" => SessionChoice::Law(SessionLawKind::Open),
         "flow" => SessionChoice::Law(SessionLawKind::Flow),
         "seed" => SessionChoice::Law(SessionLawKind::Seed(SeedSessionParams::default())),
-        _ => SessionChoice::Law(SessionLawKind::Static { sessions: number(name, "static:")? }),
+        _ => match SessionRival::parse(name) {
+            Some(rival) => SessionChoice::Rival(rival),
+            None => SessionChoice::Law(SessionLawKind::Static { sessions: number(name, "static:")? }),
+        },
     })
 }
 
@@ -105,12 +134,14 @@ impl fmt::Display for Laws {
             RouteChoice::AsSet => f.write_str("set")?,
             RouteChoice::Off => f.write_str("off")?,
             RouteChoice::Fixed(limit) => write!(f, "fixed:{limit}")?,
+            RouteChoice::Rival(rival) => f.write_str(rival.name())?,
             RouteChoice::Law(RouteLawKind::Paired) => f.write_str("paired")?,
             RouteChoice::Law(RouteLawKind::Seed(_)) => f.write_str("seed")?,
         }
         f.write_str(if self.whole { "@whole+" } else { "+" })?;
         match self.sessions {
             SessionChoice::AsSet => f.write_str("set"),
+            SessionChoice::Rival(rival) => f.write_str(rival.name()),
             SessionChoice::Law(SessionLawKind::Open) => f.write_str("open"),
             SessionChoice::Law(SessionLawKind::Flow) => f.write_str("flow"),
             SessionChoice::Law(SessionLawKind::Seed(_)) => f.write_str("seed"),
@@ -124,19 +155,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn whatever_may_be_compared_is_a_law_and_no_two_are_the_same() {
+        let laws: Vec<Laws> =
+            Laws::catalogue().iter().map(|(name, _)| Laws::parse(name).expect(name)).collect();
+        for (number, law) in laws.iter().enumerate() {
+            assert!(!laws[..number].contains(law), "{law}");
+        }
+    }
+
+    #[test]
     fn every_name_is_read_back_as_it_is_shown() {
         for (alias, meaning, _) in ALIASES {
             assert_eq!(Laws::parse(alias), Laws::parse(meaning));
             assert_eq!(Laws::parse(alias).expect("an alias is a law").to_string(), *meaning);
         }
-        for name in ["fixed:7+static:35", "paired@whole+open"] {
+        for name in
+            ["fixed:7+static:35", "paired@whole+open", "vegas@whole+sbac", "envoy-gradient+fixed-rate"]
+        {
             assert_eq!(Laws::parse(name).expect("a law").to_string(), name);
         }
     }
 
     #[test]
     fn what_is_no_law_is_told_what_may_be_written() {
-        for name in ["", "vegas", "paired", "paired+", "fixed:0+open", "fixed:x+open", "a+b+c"] {
+        for name in ["", "vega+open", "paired", "paired+", "fixed:0+open", "fixed:x+open", "a+b+c"] {
             let fault = Laws::parse(name).expect_err(name);
             assert!(fault.contains("routes-only") && fault.contains("static:N"), "{fault}");
         }

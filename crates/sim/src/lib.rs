@@ -4,22 +4,28 @@
 //!   changes, which gate is in front, and what is expected ([`Band`]).
 //! - [`run`]: plays it with a seed and with [`Laws`]; every event is checked ([`Violation`]).
 //! - [`Outcome`]: what came of it.
+//! - [`generate`]: sites nobody thought of, to see what laws are worth where they were not tuned.
+//! - [`RouteRival`], [`SessionRival`]: the laws of others, to compare with.
 //!
 //! The same scenario, seed and laws give the same outcome bit for bit, on every machine. What happens to 400 visitors in ten
 //! virtual minutes takes a small part of a second.
 
 mod check;
 mod expect;
+mod generate;
 mod laws;
 mod node;
 mod outcome;
+mod rivals;
 mod run;
 mod scenario;
 
 pub use check::Violation;
 pub use expect::{Band, Metric, Miss};
+pub use generate::generate;
 pub use laws::{ALIASES, Laws, RouteChoice, SessionChoice};
 pub use node::{Efficiency, Job, Machine, Node, Usage};
 pub use outcome::{Outcome, Sample, Summary};
+pub use rivals::{Bounds, RouteRival, SessionRival, Site, Utilisation};
 pub use run::run;
 pub use scenario::{Change, Cost, GateSetup, Kind, Route, Scenario, What};

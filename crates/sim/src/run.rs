@@ -6,6 +6,7 @@ use crate::check::{Checker, Violation};
 use crate::laws::{Laws, RouteChoice, SessionChoice};
 use crate::node::{Job, Node};
 use crate::outcome::{Outcome, Sample};
+use crate::rivals::{Bounds, Site, Utilisation};
 use crate::scenario::{Cost, Scenario, What};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -22,6 +23,8 @@ const NODES: u64 = 0x4E0D;
 const COSTS: u64 = 0xC057;
 /// How often the state of the gate is noted down.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// The shortest time over which it is told how busy the processors are.
+const UTILISATION_SECONDS: f64 = 0.2;
 /// Conservation, which looks at everything, is checked once in so many events.
 const CONSERVATION_EVERY: u64 = 256;
 
@@ -66,6 +69,9 @@ struct Run<'a> {
     node_wakes: Vec<Instant>,
     gate_wake: Instant,
     costs: Vec<Cost>,
+    cpu: Utilisation,
+    /// When `cpu` was last told, and what the nodes had done by then.
+    cpu_told: (Instant, f64),
     whole: bool,
     starts: Peekable<Starts>,
     users: Vec<Option<User>>,
@@ -96,7 +102,8 @@ pub fn run(scenario: &Scenario, seed: u64, laws: &Laws) -> Result<Outcome, Viola
 
 impl<'a> Run<'a> {
     fn new(scenario: &'a Scenario, seed: u64, laws: &Laws) -> Self {
-        let (gate, routes) = gate(scenario, seed, laws);
+        let cpu = Utilisation::default();
+        let (gate, routes) = gate(scenario, seed, laws, &cpu);
         let mut fleet = Fleet::new(suimon_fleet::Params { seed, ..suimon_fleet::Params::default() });
         for _ in 0..scenario.nodes {
             fleet.add_node(Instant::ORIGIN).expect("the scenario was checked to have few nodes");
@@ -116,6 +123,8 @@ impl<'a> Run<'a> {
             gate_wake: Instant::FAR_FUTURE,
             costs: scenario.routes.iter().map(|route| route.cost).collect(),
             whole: laws.whole,
+            cpu,
+            cpu_told: (Instant::ORIGIN, 0.0),
             users: vec![],
             free_users: vec![],
             users_now: 0,
@@ -177,6 +186,7 @@ impl<'a> Run<'a> {
             }
             Event::GateWake if now >= self.gate_wake => {
                 self.gate_wake = Instant::FAR_FUTURE;
+                self.tell_utilisation(now);
                 self.gate.handle_timeout(now);
                 self.drain_gate(now)?;
                 for route in 0..self.outcome.gate_routes {
@@ -395,6 +405,19 @@ impl<'a> Run<'a> {
         self.at(now + SAMPLE_EVERY, Event::Sample);
     }
 
+    /// Tells how busy the processors were since the last tick of the gate or so.
+    fn tell_utilisation(&mut self, now: Instant) {
+        let (told, busy_then) = self.cpu_told;
+        let passed = now.secs_since(told);
+        if passed < UTILISATION_SECONDS {
+            return;
+        }
+        let busy: f64 = self.nodes.iter_mut().map(|node| node.usage(now).busy).sum();
+        let cores = self.scenario.machine.cores * f64::from(self.scenario.nodes);
+        self.cpu.set(((busy - busy_then) / (passed * cores)).clamp(0.0, 1.0));
+        self.cpu_told = (now, busy);
+    }
+
     fn gate_route(&self, route: RouteId) -> RouteId {
         if self.whole { RouteId(0) } else { route }
     }
@@ -429,18 +452,21 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Returns the gate of a run, and how many routes it has.
-fn gate(scenario: &Scenario, seed: u64, laws: &Laws) -> (Gate, usize) {
+/// Returns the gate of a run, and how many routes it has. `cpu`: how busy the application's processors are, for laws that look.
+fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate, usize) {
     let now = Instant::ORIGIN;
     let setup = &scenario.gate;
-    let mut params = suimon_gate::Params { seed, ..setup.params.clone() };
-    if let RouteChoice::Law(kind) = laws.routes {
-        params.route_law = kind;
-    }
-    if let SessionChoice::Law(kind) = laws.sessions {
-        params.session_law = kind;
-    }
-    let mut gate = Gate::new(params, now);
+    let params = suimon_gate::Params { seed, ..setup.params.clone() };
+    let cores = params.cores;
+    let site = Site { cores, cpu: cpu.clone(), sessions_per_second: scenario.bound(Duration::ZERO) };
+    let mut gate = match laws.routes {
+        RouteChoice::AsSet | RouteChoice::Off | RouteChoice::Fixed(_) => Gate::new(params, now),
+        RouteChoice::Law(kind) => Gate::with_route_law(params, kind.build(cores), now),
+        RouteChoice::Rival(rival) => {
+            let bounds = Bounds { least: 1, ..rival.bounds(cores) };
+            Gate::with_route_law(params, rival.build_within(&site, bounds), now)
+        }
+    };
     let modes: Vec<Mode> = scenario.routes.iter().map(|route| route.mode).collect();
     let modes = if laws.whole { &modes[..1] } else { &modes[..] };
     for mode in modes {
@@ -448,12 +474,21 @@ fn gate(scenario: &Scenario, seed: u64, laws: &Laws) -> (Gate, usize) {
             RouteChoice::AsSet => *mode,
             RouteChoice::Off => Mode::Off,
             RouteChoice::Fixed(limit) => Mode::Fixed(limit),
-            RouteChoice::Law(_) => Mode::Enforce,
+            RouteChoice::Law(_) | RouteChoice::Rival(_) => Mode::Enforce,
         };
         gate.declare_route(now, mode);
     }
-    for kind in &setup.kinds {
-        gate.declare_kind(now, kind.params.clone());
+    for (index, kind) in setup.kinds.iter().enumerate() {
+        let id = KindId(index as u32);
+        match laws.sessions {
+            SessionChoice::AsSet => gate.declare_kind(now, kind.params.clone()),
+            SessionChoice::Law(law) => {
+                gate.declare_kind_with_law(kind.params.clone(), law.build(id, cores, now))
+            }
+            SessionChoice::Rival(rival) => {
+                gate.declare_kind_with_law(kind.params.clone(), rival.build(&site, id, now))
+            }
+        };
     }
     (gate, modes.len())
 }

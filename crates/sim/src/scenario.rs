@@ -147,8 +147,7 @@ impl Scenario {
         let (_, costs) = self.state(at);
         let weights: f64 = self.workload.kinds.iter().map(|journey| journey.weight).sum();
         let shares = || self.workload.kinds.iter().map(|journey| journey.weight / weights);
-        let finished: f64 =
-            shares().zip(&self.workload.kinds).map(|(share, journey)| share * stays(journey)).sum();
+        let finished = self.offered_share();
         match &self.workload.arrivals {
             Arrivals::Closed { users, pause, .. } => {
                 let sessions = self.workload.kinds.iter().zip(&self.steps);
@@ -170,6 +169,12 @@ impl Scenario {
                 (phase.from_per_s + share * (phase.to_per_s - phase.from_per_s)) * finished
             }
         }
+    }
+
+    /// Returns the share of sessions whose visitors stay to the end of their own accord.
+    pub(crate) fn offered_share(&self) -> f64 {
+        let weights: f64 = self.workload.kinds.iter().map(|journey| journey.weight).sum();
+        self.workload.kinds.iter().map(|journey| journey.weight / weights * stays(journey)).sum()
     }
 
     /// Returns sessions per second that could be finished at `at`: what the application can do, or what is asked of it.

@@ -1,7 +1,6 @@
 //! The report's figures, from the numbers.
 
 use super::answer::{Answer, Played, Run};
-use super::question::Contender;
 use crate::numbers::rate;
 use suimon_chart::{Axis, Band, Bars, Hue, Plot, Rule, Series, Span};
 use suimon_sim::{Sample, Scenario};
@@ -10,12 +9,12 @@ use suimon_sim::{Sample, Scenario};
 pub(super) const LAWS_MAX: usize = 6;
 /// Routes and kinds whose lines are drawn, the busiest first.
 const LINES_MAX: usize = 5;
-/// Steps in a figure of failures, those with the most first.
-const STEPS_MAX: usize = 10;
 /// Colours of laws: the scenario's own is water, as in every report.
 const LAW_HUES: [Hue; LAWS_MAX] = [Hue::Blue, Hue::Vermilion, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
 /// Colours of routes; vermilion stands for other laws.
 const ROUTE_HUES: [Hue; LINES_MAX] = [Hue::Blue, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
+/// Colours of steps; grey is for the rest.
+const STEP_HUES: [Hue; LINES_MAX] = [Hue::Vermilion, Hue::Amber, Hue::Purple, Hue::Blue, Hue::Green];
 /// Pixels between routes with the same limit.
 const BESIDE: f64 = 3.0;
 /// Room above the highest line.
@@ -124,28 +123,37 @@ pub(super) fn visitors(answer: &Answer<'_>) -> Plot {
         .series(Series::line("in service", Hue::Green, of(&|sample| sum(&sample.in_flight))))
 }
 
-/// Returns the failures by step, mean of a run, or `None` if there was none at all.
+/// Returns the failures of each law, put together from the steps where they happened, mean of a run; or `None` if there was
+/// none at all.
 pub(super) fn failures(answer: &Answer<'_>) -> Option<Bars> {
     let names = steps(&answer.question.scenario);
-    let means: Vec<Vec<f64>> =
-        answer.contenders().take(LAWS_MAX).map(|(_, runs)| failures_of(runs, names.len())).collect();
-    let most = |step: &usize| means.iter().map(|law| law[*step]).fold(0.0, f64::max);
-    let mut shown: Vec<usize> = (0..names.len()).filter(|step| most(step) > 0.0).collect();
+    let means: Vec<(&str, Vec<f64>)> = answer
+        .contenders()
+        .map(|(contender, runs)| (contender.name.as_str(), failures_of(runs, names.len())))
+        .collect();
+    let all = |step: usize| means.iter().map(|(_, law)| law[step]).sum::<f64>();
+    let mut shown: Vec<usize> = (0..names.len()).filter(|step| all(*step) > 0.0).collect();
     if shown.is_empty() {
         return None;
     }
-    shown.sort_by(|a, b| most(b).total_cmp(&most(a)));
-    shown.truncate(STEPS_MAX);
+    shown.sort_by(|a, b| all(*b).total_cmp(&all(*a)));
+    let elsewhere = shown.split_off(shown.len().min(LINES_MAX));
     shown.sort_unstable();
-    let bars = Bars::new("Failures by step")
+    let mut bars = Bars::new("Failures by law")
         .unit("failures")
-        .describe("Time-outs and errors by step of the journey.");
-    let groups = LAW_HUES.into_iter().zip(answer.contenders());
-    let bars = groups.fold(bars, |bars, (hue, (contender, _)): (Hue, (&Contender, &[Run]))| {
-        bars.group(&contender.name, hue)
-    });
-    let row = |bars: Bars, step: usize| bars.row(&names[step], means.iter().map(|law| law[step]).collect());
-    Some(shown.into_iter().fold(bars, row))
+        .describe("Time-outs and errors of each law, by step of the journey.")
+        .stacked();
+    for (hue, step) in STEP_HUES.into_iter().zip(&shown) {
+        bars = bars.group(&names[*step], hue);
+    }
+    if !elsewhere.is_empty() {
+        bars = bars.group("elsewhere", Hue::Grey);
+    }
+    let row = |bars: Bars, (name, law): &(&str, Vec<f64>)| {
+        let rest = elsewhere.iter().map(|step| law[*step]).sum();
+        bars.row(name, shown.iter().map(|step| law[*step]).chain(std::iter::once(rest)).collect())
+    };
+    Some(means.iter().fold(bars, row))
 }
 
 /// Returns the names of all steps, those of the first kind first.

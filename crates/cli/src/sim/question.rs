@@ -4,11 +4,11 @@ use super::Sim;
 use std::path::{Path, PathBuf};
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_settings::scenario;
-use suimon_sim::{ALIASES, Laws, Scenario};
+use suimon_sim::{Laws, Scenario};
 
 /// The most seeds.
 pub(super) const SEEDS_MAX: u64 = 100_000;
-/// Stands for every law that has a name.
+/// Stands for every law of the simulator's catalogue.
 const ALL: &str = "all";
 
 /// A scenario, and how it is to be played.
@@ -75,15 +75,16 @@ fn own_name(scenario: &Scenario) -> &'static str {
 
 /// Returns the laws to compare with, each once; the scenario's own are always there.
 fn rivals(names: &[String], faults: &mut Vec<String>) -> Vec<Contender> {
+    let catalogue = || Laws::catalogue().into_iter().map(|(name, _)| name).collect();
     let named = names.iter().flat_map(|name| match name.trim() {
-        ALL => ALIASES.iter().map(|(alias, _, _)| *alias).collect(),
-        name => vec![name],
+        ALL => catalogue(),
+        name => vec![name.to_owned()],
     });
     let mut rivals: Vec<Contender> = vec![];
     for name in named {
-        match Laws::parse(name) {
+        match Laws::parse(&name) {
             Ok(laws) if laws == Laws::AS_SET || rivals.iter().any(|rival| rival.laws == laws) => {}
-            Ok(laws) => rivals.push(Contender { name: name.to_owned(), laws }),
+            Ok(laws) => rivals.push(Contender { name, laws }),
             Err(why) => faults.push(format!("--vs: {why}")),
         }
     }
@@ -150,11 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn all_is_every_law_with_a_name() {
+    fn all_is_everything_but_the_scenarios_own() {
         let mut faults = vec![];
         let rivals = rivals(&["all".to_owned()], &mut faults);
-        let others = ALIASES.iter().filter(|(_, meaning, _)| Laws::parse(meaning) != Ok(Laws::AS_SET));
-        assert!(rivals.iter().map(|rival| rival.name.as_str()).eq(others.map(|(alias, _, _)| *alias)));
-        assert!(faults.is_empty(), "{faults:?}");
+        assert_eq!((rivals.len(), faults.len()), (Laws::catalogue().len() - 1, 0));
+        assert!(rivals.iter().all(|rival| !rival.is_own()));
     }
 }

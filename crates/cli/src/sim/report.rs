@@ -20,8 +20,8 @@ fn write_page(page: &mut String, answers: &[Answer<'_>], numbers: &Numbers) -> R
     let verdict = table::verdict(answers);
     let (headline, rest) = verdict.split_once(": ").unwrap_or((verdict.trim_end_matches('.'), ""));
     let lead = match answers {
-        [answer] => format!("{} {rest}", answer.question.scenario.question),
-        _ => rest.to_owned(),
+        [answer] => format!("{} {}", answer.question.scenario.question, capitalised(rest)),
+        _ => capitalised(rest),
     };
     page::begin(page, &format!("Suimon sim: {headline}"), headline, &lead)?;
     if answers.len() > 1 {
@@ -50,7 +50,10 @@ fn contents(answers: &[Answer<'_>]) -> String {
             escape(&scenario.question)
         )
     };
-    format!("<ul class=\"list\">\n{}</ul>\n", answers.iter().enumerate().map(line).collect::<String>())
+    format!(
+        "<ul class=\"list scenarios\">\n{}</ul>\n",
+        answers.iter().enumerate().map(line).collect::<String>()
+    )
 }
 
 fn one(page: &mut String, number: usize, answer: &Answer<'_>) -> Result {
@@ -69,9 +72,12 @@ fn one(page: &mut String, number: usize, answer: &Answer<'_>) -> Result {
 /// The bands, those that were missed with the command that shows it again.
 fn expected(page: &mut String, answer: &Answer<'_>) -> Result {
     page.push_str("<ul class=\"list\">\n");
+    let names = || answer.question.contenders.iter().map(|contender| &contender.name);
     for BandLine { band, held, values, again } in table::band_lines(answer) {
-        let own = values.first().map_or("", String::as_str);
-        write!(page, "<li>{} {}<span>{}</span>", mark(held), escape(&band), escape(own))?;
+        write!(page, "<li>{} {}", mark(held), escape(&band))?;
+        for (name, value) in names().zip(values) {
+            write!(page, "<span>{} {}</span> ", escape(name), escape(&value))?;
+        }
         for line in again {
             write!(page, "<code>{}</code>", escape(&line))?;
         }
@@ -120,26 +126,26 @@ fn figures(page: &mut String, answer: &Answer<'_>) -> Result {
     let words =
         format!("Over {bin} s each. {seeds} The dotted line is the most the application can do.{left_out}");
     figure(page, "Sessions finished", &words, &both_widths(&figures::goodput(answer)))?;
-    let first = answer.question.seeds.first().map_or(String::new(), |seed| format!(" Seed {seed}."));
+    let first = answer.question.seeds.first().map_or(String::new(), |seed| format!(", seed {seed}"));
     let name = answer.question.contenders.first().map_or("", |own| own.name.as_str());
-    let of_one = |words: &str| format!("{words} Laws: {}.{first}", escape(name));
+    let of_one = |words: &str| format!("{}{first}: {words}", escape(&capitalised(name)));
     page.push_str("<div class=\"pair\">\n");
     figure(
         page,
         "How much at once",
-        &of_one("The limits of the routes where most is going on."),
+        &of_one("the limits of the routes where most is going on."),
         &half(&figures::limits(answer)),
     )?;
     figure(
         page,
         "When the next one is let in",
-        &of_one("0: the gate is open."),
+        &of_one("the pace at which sessions begin. 0: the gate is open."),
         &half(&figures::interval(answer)),
     )?;
     figure(
         page,
         "Where visitors are",
-        &of_one("Held at the gate, or let in; and of those let in, queued or in service."),
+        &of_one("held at the gate, or let in; and of those let in, queued or in service."),
         &half(&figures::visitors(answer)),
     )?;
     match figures::failures(answer) {
@@ -147,7 +153,7 @@ fn figures(page: &mut String, answer: &Answer<'_>) -> Result {
             figure(
                 page,
                 "Where sessions failed",
-                "Time-outs and errors by step, mean of a run.",
+                "Time-outs and errors, mean of a run, by the step where they happened.",
                 &bars(&failures),
             )?;
         }

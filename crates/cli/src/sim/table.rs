@@ -240,7 +240,10 @@ fn mean(runs: &[&Played], show: fn(f64) -> String, of: fn(&Played) -> f64) -> St
 }
 
 fn range(runs: &[&Played], of: fn(&Played) -> f64) -> String {
-    Spread::of(runs.iter().map(|run| of(run))).map_or_else(String::new, |spread| from_to(spread, share))
+    Spread::of(runs.iter().map(|run| of(run))).map_or_else(String::new, |spread| {
+        let shares = from_to(spread, |value| share(value).trim_end_matches("\u{a0}%").to_owned());
+        format!("{shares}\u{a0}%")
+    })
 }
 
 fn settled(runs: &[&Played]) -> String {
@@ -256,7 +259,7 @@ fn settled(runs: &[&Played]) -> String {
 /// Returns from the least to the most, or the one value if all are shown alike.
 fn from_to(spread: Spread, show: impl Fn(f64) -> String) -> String {
     let (min, max) = (show(spread.min), show(spread.max));
-    if min == max { min } else { format!("{min} – {max}") }
+    if min == max { min } else { format!("{min}\u{a0}–\u{a0}{max}") }
 }
 
 /// Returns a metric's value in the unit of its band.
