@@ -1,6 +1,7 @@
 //! What would be run, in a few lines for people.
 
 use crate::numbers::rate;
+use std::time::Duration;
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::{Mode, Order};
 use suimon_proxy::params::{OnAbandon, RoutePattern, SessionKind};
@@ -95,17 +96,20 @@ pub(crate) fn arrivals(workload: &Workload) -> String {
         Arrivals::Closed { users, sessions_each: Some(each), .. } => {
             format!("closed, {users} users, {each} sessions each")
         }
-        Arrivals::Open { phases, .. } => match phases.as_slice() {
-            [phase] if phase.to_per_s == phase.from_per_s => {
-                format!("open, {} sessions a second", phase.from_per_s)
+        Arrivals::Open { phases, .. } => {
+            let rates = phases.iter().flat_map(|phase| [phase.from_per_s, phase.to_per_s]);
+            let (low, high) =
+                rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+            match phases.as_slice() {
+                [phase] if low >= high && phase.lasts == Duration::MAX => {
+                    format!("open, {high} sessions a second")
+                }
+                [phase] if low >= high => {
+                    format!("open, {high} sessions a second for {}", duration::show(phase.lasts))
+                }
+                phases => format!("open, {low} to {high} sessions a second in {} phases", phases.len()),
             }
-            phases => {
-                let rates = phases.iter().flat_map(|phase| [phase.from_per_s, phase.to_per_s]);
-                let (low, high) =
-                    rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
-                format!("open, {low} to {high} sessions a second in {} phases", phases.len())
-            }
-        },
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::answer::{Answer, Run};
 use super::figures;
 use super::json::Numbers;
 use super::question::Contender;
-use super::table::{self, BandLine, COLUMNS, HELD, LEGEND, MISSED};
+use super::table::{self, BESIDE_MAX, BandLine, COLUMNS, HELD, LEGEND, MISSED};
 use crate::page::{self, bars, both_widths, escape, half};
 use std::fmt::{Result, Write as _};
 
@@ -19,11 +19,7 @@ pub(super) fn page(answers: &[Answer<'_>], numbers: &Numbers) -> String {
 fn write_page(page: &mut String, answers: &[Answer<'_>], numbers: &Numbers) -> Result {
     let verdict = table::verdict(answers);
     let (headline, rest) = verdict.split_once(": ").unwrap_or((verdict.trim_end_matches('.'), ""));
-    let lead = match answers {
-        [answer] => format!("{} {}", answer.question.scenario.question, capitalised(rest)),
-        _ => capitalised(rest),
-    };
-    page::begin(page, &format!("Suimon sim: {headline}"), headline, &lead)?;
+    page::begin(page, &format!("Suimon sim: {headline}"), headline, &capitalised(rest))?;
     if answers.len() > 1 {
         page::section(page, "Scenarios", "", &contents(answers))?;
     }
@@ -75,8 +71,15 @@ fn expected(page: &mut String, answer: &Answer<'_>) -> Result {
     let names = || answer.question.contenders.iter().map(|contender| &contender.name);
     for BandLine { band, held, values, again } in table::band_lines(answer) {
         write!(page, "<li>{} {}", mark(held), escape(&band))?;
-        for (name, value) in names().zip(values) {
-            write!(page, "<span>{} {}</span> ", escape(name), escape(&value))?;
+        let numbers =
+            |(name, value): (&String, &String)| format!("<span>{} {}</span> ", escape(name), escape(value));
+        let (own, others) = values.split_at(values.len().min(1));
+        page.extend(names().zip(own).map(numbers));
+        let others: String = names().skip(1).zip(others).map(numbers).collect();
+        if values.len() > BESIDE_MAX {
+            write!(page, "<details><summary>others</summary>{others}</details>")?;
+        } else {
+            page.push_str(&others);
         }
         for line in again {
             write!(page, "<code>{}</code>", escape(&line))?;

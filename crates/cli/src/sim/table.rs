@@ -14,6 +14,9 @@ pub(super) const MISSED: &str = "✗";
 /// Seeds at which a band was missed that are named one by one.
 const NAMED_MAX: usize = 5;
 
+/// The most laws whose numbers stand beside the bands: more would not fit on a line.
+pub(super) const BESIDE_MAX: usize = 5;
+
 /// A heading, and what stands under it for the runs of one contender.
 type Column = (&'static str, fn(&[&Played]) -> String);
 
@@ -125,7 +128,7 @@ pub(super) fn circumstances(answer: &Answer<'_>) -> Vec<String> {
 fn seeds_in_words(seeds: &[u64]) -> String {
     match seeds {
         [seed] => format!("seed {seed}"),
-        [first, .., last] if seeds.windows(2).all(|pair| pair[1] == pair[0] + 1) => {
+        [first, _, .., last] if seeds.windows(2).all(|pair| pair[1] == pair[0] + 1) => {
             format!("seeds {first} to {last}")
         }
         _ => format!("seeds {}", seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
@@ -138,10 +141,7 @@ fn contenders(answer: &Answer<'_>) -> String {
         let cells = cells(runs).into_iter();
         std::iter::once(contender.name.clone()).chain(cells).collect()
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(answer.contenders().map(row)).collect();
-    let mut aligns = [Align::Right; COLUMNS.len() + 1];
-    aligns[0] = Align::Left;
-    columns(&aligns, &rows)
+    numbers(&std::iter::once(head).chain(answer.contenders().map(row)).collect::<Vec<_>>())
 }
 
 /// Returns a contender's numbers, one a column.
@@ -150,19 +150,18 @@ pub(super) fn cells(runs: &[Run]) -> Vec<String> {
     COLUMNS.iter().map(|(_, cell)| cell(&played)).collect()
 }
 
-/// The bands with their numbers, and under those that were missed the seeds that missed them.
+/// The bands with their numbers, and under those that were missed the seeds that missed them. Of many laws only the
+/// scenario's own stand beside the bands: the others' numbers follow, a row a law.
 fn bands(answer: &Answer<'_>) -> String {
-    let names = answer.question.contenders.iter().map(|contender| contender.name.clone());
-    let head = ["expected".to_owned()].into_iter().chain(names).collect();
+    let names = || answer.question.contenders.iter().map(|contender| contender.name.clone());
+    let beside = if names().count() <= BESIDE_MAX { names().count() } else { 1 };
     let lines = band_lines(answer);
+    let head = ["expected".to_owned()].into_iter().chain(names().take(beside)).collect();
     let row = |line: &BandLine| {
         let first = format!("{} {}", line.mark(), line.band);
-        std::iter::once(first).chain(line.values.iter().cloned()).collect()
+        std::iter::once(first).chain(line.values.iter().take(beside).cloned()).collect()
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(lines.iter().map(row)).collect();
-    let mut aligns = vec![Align::Right; answer.question.contenders.len() + 1];
-    aligns[0] = Align::Left;
-    let table = columns(&aligns, &rows);
+    let table = numbers(&std::iter::once(head).chain(lines.iter().map(row)).collect::<Vec<_>>());
     let mut text = String::new();
     let mut under = std::iter::once(&[] as &[String]).chain(lines.iter().map(|line| line.again.as_slice()));
     for line in table.lines() {
@@ -172,7 +171,24 @@ fn bands(answer: &Answer<'_>) -> String {
             text.push_str(&format!("      {again}\n"));
         }
     }
+    if names().count() > beside {
+        let numbered = (1..=lines.len()).map(|number| format!("{number}."));
+        let head = ["the same of others".to_owned()].into_iter().chain(numbered).collect();
+        let row = |(index, name): (usize, String)| {
+            std::iter::once(name).chain(lines.iter().map(|line| line.values[index].clone())).collect()
+        };
+        let rows = names().enumerate().skip(beside).map(row);
+        text.push('\n');
+        text.push_str(&numbers(&std::iter::once(head).chain(rows).collect::<Vec<_>>()));
+    }
     text
+}
+
+/// Returns the rows as lines: a name, then numbers.
+fn numbers(rows: &[Vec<String>]) -> String {
+    let mut aligns = vec![Align::Right; rows.first().map_or(0, Vec::len)];
+    aligns[..1].fill(Align::Left);
+    columns(&aligns, rows)
 }
 
 /// What is to be said of one band.
@@ -283,6 +299,7 @@ mod tests {
     #[test]
     fn seeds_are_named_shortly() {
         assert_eq!(seeds_in_words(&[7]), "seed 7");
+        assert_eq!(seeds_in_words(&[3, 4]), "seeds 3, 4");
         assert_eq!(seeds_in_words(&[1, 2, 3]), "seeds 1 to 3");
         assert_eq!(seeds_in_words(&[1, 5, 3]), "seeds 1, 5, 3");
     }
