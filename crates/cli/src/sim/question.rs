@@ -3,6 +3,7 @@
 use super::Sim;
 use std::path::{Path, PathBuf};
 use suimon_control::{RouteLawKind, SessionLawKind};
+use suimon_gate::Mode;
 use suimon_settings::scenario;
 use suimon_sim::{Laws, Scenario};
 
@@ -68,9 +69,9 @@ fn question(args: &Sim, file: PathBuf, scenario: Scenario, rivals: &[Contender])
 /// Returns what the scenario's own laws are called beside others.
 fn own_name(scenario: &Scenario) -> &'static str {
     let params = &scenario.gate.params;
-    let suimon =
-        params.route_law == RouteLawKind::default() && params.session_law == SessionLawKind::default();
-    if suimon { "suimon" } else { "as set" }
+    let laws = params.route_law == RouteLawKind::default() && params.session_law == SessionLawKind::default();
+    let limits = scenario.routes.iter().all(|route| route.mode == Mode::Enforce);
+    if laws && limits { "suimon" } else { "as set" }
 }
 
 /// Returns the laws to compare with, each once; the scenario's own are always there.
