@@ -508,8 +508,7 @@ impl Gate {
     }
 
     fn tick(&mut self, now: Instant) {
-        let silent_since = now - seconds(self.visits.silence());
-        self.sessions.sweep(silent_since, now - self.params.session_idle, &mut self.visits);
+        self.sessions.sweep(now, now - self.params.session_idle, &mut self.visits);
         self.visits.refresh();
         self.kinds.iter_mut().for_each(|kind| kind.learner.refresh());
         let patience = self.kinds.iter().map(Kind::patience).min_by(f64::total_cmp);
