@@ -126,8 +126,9 @@ fn figures(page: &mut String, answer: &Answer<'_>) -> Result {
         1 => "One seed.".to_owned(),
         seeds => format!("Lines are means of {seeds} seeds, areas reach from the least to the most."),
     };
-    let words =
-        format!("Over {bin} s each. {seeds} The dotted line is the most the application can do.{left_out}");
+    let words = format!(
+        "Over {bin} s each. {seeds} The line named bound is the most the application can do.{left_out}"
+    );
     figure(page, "Sessions finished", &words, &both_widths(&figures::goodput(answer)))?;
     let first = answer.question.seeds.first().map_or(String::new(), |seed| format!(", seed {seed}"));
     let name = answer.question.contenders.first().map_or("", |own| own.name.as_str());
