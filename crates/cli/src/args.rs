@@ -1,6 +1,7 @@
 //! What can be written behind `suimon`, and the help that teaches it.
 
 use crate::demo::{Demo, DemoCrowd};
+use crate::sim::Sim;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use suimon_settings::duration;
   suimon serve --to http://127.0.0.1:8080     protect the application on port 8080; visitors come to port 8000
   suimon status                               what the gateway does right now, and why
   suimon check suimon.toml                    everything that is wrong with a settings file
+  suimon sim scenarios/                       what would happen, with other visitors, machines or laws
 
 Exit codes: 0 done and it holds; 1 it does not hold, or something failed while running; 2 wrong usage or settings.",
     disable_help_subcommand = true,
@@ -32,12 +34,14 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Stand in front of an application.
     Serve(Serve),
-    /// Tell everything that is wrong with a settings file; open no port.
+    /// Tell everything that is wrong with a file of settings, journeys or a scenario; open no port.
     Check(Check),
     /// Show what a running gateway does right now, and why.
     Status(Status),
     /// Play a crowd of visitors over real HTTP and report what they saw.
     Crowd(Crowd),
+    /// Ask what would happen: play scenarios in a model, in virtual time.
+    Sim(Sim),
     /// Run the bundled shop: an application that can be overloaded.
     Shop(Shop),
     /// See it work: a crowd comes to the bundled shop, without Suimon and with it.
@@ -86,10 +90,10 @@ pub(crate) struct Serve {
   suimon check suimon.toml
   suimon check --json suimon.toml
 
-All faults are told together, each with its key, the value seen and what is allowed. Journey files (see `suimon crowd`) are
-checked too. Exit codes: 0 the file is right, 2 it is not.")]
+All faults are told together, each with its key, the value seen and what is allowed. Journey files (see `suimon crowd`) and
+scenarios (see `suimon sim`) are checked too. Exit codes: 0 the file is right, 2 it is not.")]
 pub(crate) struct Check {
-    /// The file: settings or journeys.
+    /// The file: settings, journeys or a scenario.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Answer as JSON.
@@ -121,11 +125,15 @@ pub(crate) struct Status {
 #[command(after_help = "Examples:
   suimon crowd crates/crowd/journeys/shop.toml --to http://127.0.0.1:8000 --duration 60s
   suimon crowd shop.toml --to http://127.0.0.1:8000 --users 200 --seed 7 --json run.json
+  suimon crowd scenarios/closed-400.toml --to http://127.0.0.1:8000
 
-The crowd connects to --to and nowhere else. Exit codes: 0 sessions were completed; 1 none was, or nobody answered;
-2 the file or the command line is wrong.")]
+The crowd connects to --to and nowhere else. A scenario (see `suimon sim`) says how long to play, and what is expected; what
+visitors cannot see, such as shares of what is possible, is not judged.
+
+Exit codes: 0 sessions were completed, and what is expected holds; 1 none was, it does not, or nobody answered; 2 the file or the
+command line is wrong.")]
 pub(crate) struct Crowd {
-    /// Journey file: who comes, and what they do.
+    /// Journey file or scenario: who comes, and what they do.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Where they go: http://HOST[:PORT].
@@ -137,12 +145,13 @@ pub(crate) struct Crowd {
     /// Seed of all random choices, in place of the file's.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// How long to count, after the warm-up. [default: 60s, or until everybody is done if the file's arrivals end]
+    /// How long to count, after the warm-up. [default: as the scenario says; else 60s, or until everybody is done if the file's
+    /// arrivals end]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<Duration>,
-    /// Played before, and not counted.
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time)]
-    pub(crate) warmup: Duration,
+    /// Played before, and not counted. [default: as the scenario says; else 0s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) warmup: Option<Duration>,
     /// Write the whole report to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,

@@ -2,15 +2,17 @@
 
 use crate::args::Check;
 use crate::exit::Exit;
+use crate::file_kind::FileKind;
 use crate::summary;
 use serde_json::{Value, json};
 use std::path::Path;
-use suimon_settings::{Fault, Faults, Settings, journey};
+use suimon_settings::{Fault, Faults, Settings, journey, scenario};
 
 /// What a file turned out to hold.
 enum Found {
     Settings(Box<Settings>),
     Journeys(Box<suimon_workload::Workload>),
+    Scenario(Box<suimon_sim::Scenario>),
 }
 
 /// Checks the file, says what was found on standard output, and returns 0 or 2.
@@ -45,19 +47,20 @@ pub(crate) fn run(args: &Check) -> Exit {
     }
 }
 
-/// Reads the file as what it holds: a file with `[[journey]]` is a crowd's.
+/// Reads the file as what it holds.
 fn read(path: &Path) -> Result<Found, Faults> {
-    let table = std::fs::read_to_string(path).ok().and_then(|text| text.parse::<toml::Table>().ok());
-    if table.is_some_and(|table| table.contains_key("journey")) {
-        return journey::load(path).map(|workload| Found::Journeys(Box::new(workload)));
+    match FileKind::of(path) {
+        FileKind::Settings => Settings::load(path).map(|settings| Found::Settings(Box::new(settings))),
+        FileKind::Journeys => journey::load(path).map(|workload| Found::Journeys(Box::new(workload))),
+        FileKind::Scenario => scenario::load(path).map(|scenario| Found::Scenario(Box::new(scenario))),
     }
-    Settings::load(path).map(|settings| Found::Settings(Box::new(settings)))
 }
 
 fn summary_of(found: &Found) -> Vec<(&'static str, String)> {
     match found {
         Found::Settings(settings) => summary::of_settings(settings),
         Found::Journeys(workload) => summary::of_workload(workload),
+        Found::Scenario(scenario) => summary::of_scenario(scenario),
     }
 }
 

@@ -1,13 +1,18 @@
-//! `suimon crowd`: plays a journey file against an address and tells what the visitors saw.
+//! `suimon crowd`: plays a journey file or a scenario against an address and tells what the visitors saw.
+
+mod judge;
 
 use crate::args::Crowd;
 use crate::exit::Exit;
+use crate::file_kind::FileKind;
 use crate::interrupt;
 use std::fs;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 use suimon_crowd::{CrowdError, Options, Progress, Report};
-use suimon_settings::journey;
+use suimon_settings::{Faults, journey, scenario};
+use suimon_sim::Scenario;
 use suimon_workload::{Arrivals, Workload};
 
 /// How long an endless workload is measured where nothing is said.
@@ -17,8 +22,8 @@ const QUIET_EVERY: u64 = 5;
 
 /// Plays, shows how it goes, prints the table, and writes the report.
 pub(crate) fn run(args: &Crowd) -> Exit {
-    let mut workload = match journey::load(&args.file) {
-        Ok(workload) => workload,
+    let (mut workload, scenario) = match load(&args.file) {
+        Ok(loaded) => loaded,
         Err(faults) => {
             eprintln!("{faults}");
             return Exit::Usage;
@@ -44,9 +49,12 @@ pub(crate) fn run(args: &Crowd) -> Exit {
     let options = Options {
         base_url: args.to.clone(),
         workload,
-        seed: args.seed,
-        warmup: args.warmup,
-        measure: args.duration.or_else(|| endless.then_some(MEASURE_DEFAULT)),
+        seed: args.seed.or_else(|| scenario.as_ref()?.seeds.first().copied()),
+        warmup: args.warmup.or_else(|| Some(scenario.as_ref()?.warm_up)).unwrap_or_default(),
+        measure: args
+            .duration
+            .or_else(|| Some(scenario.as_ref()?.measure))
+            .or_else(|| endless.then_some(MEASURE_DEFAULT)),
         progress: Some(progress()),
     };
     let outcome = suimon_crowd::run(options, interrupt::first());
@@ -54,12 +62,25 @@ pub(crate) fn run(args: &Crowd) -> Exit {
         eprintln!();
     }
     match outcome {
-        Ok(report) => tell(&report, json),
+        Ok(report) => {
+            let told = tell(&report, json);
+            let kept = scenario.is_none_or(|scenario| judge::tell(&scenario.expect, &report));
+            if told == Exit::Done && !kept { Exit::Failed } else { told }
+        }
         Err(error) => {
             eprintln!("{error}");
             if let CrowdError::UnknownHost(..) = error { Exit::Failed } else { usage_or_failure(&error) }
         }
     }
+}
+
+/// Returns who comes, and the scenario if the file is one.
+fn load(path: &Path) -> Result<(Workload, Option<Scenario>), Faults> {
+    if FileKind::of(path) == FileKind::Scenario {
+        let scenario = scenario::load(path)?;
+        return Ok((scenario.workload.clone(), Some(scenario)));
+    }
+    Ok((journey::load(path)?, None))
 }
 
 fn usage_or_failure(error: &CrowdError) -> Exit {

@@ -24,11 +24,11 @@ pub(crate) use crowd::{DemoCrowd, run as play};
 
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::whole_file;
 use clap::Args;
 use outcome::Outcome;
 use stage::Stage;
 use std::fmt;
-use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -101,8 +101,7 @@ pub(crate) fn run(args: &Demo) -> Exit {
         ("--picture", args.picture.as_ref()),
     ];
     for (flag, path) in files {
-        // A run is not lost to a path that cannot be written.
-        if let Some(Err(error)) = path.map(|path| try_writing(path)) {
+        if let Some(Err(error)) = path.map(|path| whole_file::try_writing(path)) {
             eprintln!(
                 "{flag}: {}: cannot be written: {error}",
                 path.map_or("".into(), |path| path.display().to_string())
@@ -143,7 +142,8 @@ pub(crate) fn run(args: &Demo) -> Exit {
 
 fn write(args: &Demo, outcome: &Outcome) -> Result<(), String> {
     let put = |path: &Path, text: String| {
-        fs::write(path, text).map_err(|error| format!("{}: could not be written: {error}", path.display()))
+        whole_file::write(path, &text)
+            .map_err(|error| format!("{}: could not be written: {error}", path.display()))
     };
     put(&args.report, report::page(outcome))?;
     if let Some(path) = &args.json {
@@ -154,15 +154,6 @@ fn write(args: &Demo, outcome: &Outcome) -> Result<(), String> {
         put(path, figures::picture(outcome))?;
     }
     Ok(())
-}
-
-/// Finds out whether a file can be written there, and leaves everything as it was.
-fn try_writing(path: &Path) -> std::io::Result<()> {
-    if path.exists() {
-        return OpenOptions::new().append(true).open(path).map(drop);
-    }
-    OpenOptions::new().write(true).create_new(true).open(path)?;
-    fs::remove_file(path)
 }
 
 /// Returns what turns true when a signal comes. From now on none ends the process by itself.

@@ -22,6 +22,11 @@ pub(crate) fn listen() {
     LazyLock::force(&ASKED);
 }
 
+/// Returns whether the first signal has come.
+pub(crate) fn asked() -> bool {
+    *ASKED.borrow()
+}
+
 /// Waits for the first signal.
 pub(crate) async fn first() {
     let mut asked = ASKED.subscribe();

@@ -10,12 +10,17 @@ mod crowd;
 mod demo;
 mod exit;
 mod fetch;
+mod file_kind;
 mod interrupt;
+mod numbers;
+mod page;
 mod serve;
 mod shop;
+mod sim;
 mod status;
 mod summary;
 mod table;
+mod whole_file;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -28,6 +33,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Status(args) => with_runtime(status::run(&args)),
         Command::Crowd(args) => crowd::run(&args),
+        Command::Sim(args) => sim::run(&args),
         Command::Shop(args) => shop::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::DemoCrowd(args) => demo::play(&args),

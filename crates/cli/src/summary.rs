@@ -1,9 +1,12 @@
 //! What would be run, in a few lines for people.
 
+use crate::numbers::rate;
+use std::time::Duration;
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::{Mode, Order};
 use suimon_proxy::params::{OnAbandon, RoutePattern, SessionKind};
 use suimon_settings::{LeaseKeys, Settings, duration};
+use suimon_sim::{Efficiency, Scenario};
 use suimon_workload::{Arrivals, Workload};
 
 /// The most routes and kinds named one by one.
@@ -42,17 +45,72 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
 
 /// Returns what `suimon crowd` would do with this workload.
 pub(crate) fn of_workload(workload: &Workload) -> Lines {
-    let arrivals = match &workload.arrivals {
-        Arrivals::Closed { users, .. } => format!("closed, {users} users, one session after another"),
-        Arrivals::Open { phases, .. } => format!("open, {} phases of arrival", phases.len()),
-    };
     let journeys: Vec<String> = workload
         .kinds
         .iter()
         .take(NAMED_MAX)
         .map(|journey| format!("{} ({} steps)", journey.name, journey.steps.len()))
         .collect();
-    vec![("arrivals", arrivals), ("journeys", journeys.join(", ")), ("seed", workload.seed.to_string())]
+    vec![
+        ("arrivals", arrivals(workload)),
+        ("journeys", journeys.join(", ")),
+        ("seed", workload.seed.to_string()),
+    ]
+}
+
+/// Returns what `suimon sim` would play.
+pub(crate) fn of_scenario(scenario: &Scenario) -> Lines {
+    let machine = &scenario.machine;
+    let efficiency = match machine.efficiency {
+        Efficiency::Flat => "company costs nothing",
+        Efficiency::Knee { .. } => "memory costs beyond a knee",
+        Efficiency::Heap { .. } => "collects in a heap",
+        Efficiency::Scalability { .. } => "by the universal scalability law",
+    };
+    let nodes = if scenario.nodes == 1 { String::new() } else { format!("{} nodes of ", scenario.nodes) };
+    let from = scenario.warm_up;
+    let mut lines = Lines::new();
+    if !scenario.question.is_empty() {
+        lines.push(("question", scenario.question.clone()));
+    }
+    lines.extend([
+        ("arrivals", arrivals(&scenario.workload)),
+        ("application", format!("{nodes}{} cores, {efficiency}", machine.cores)),
+        ("can finish", format!("{} sessions a second", rate(scenario.bound(from)))),
+        ("asked for", format!("{} sessions a second, if nobody waited", rate(scenario.offered(from)))),
+        ("routes", listed(&scenario.routes, |route| route.name.clone())),
+        ("changes", scenario.changes.len().to_string()),
+        ("played", format!("{} after {} of warm-up", duration::show(scenario.measure), duration::show(from))),
+        ("seeds", listed(&scenario.seeds, u64::to_string)),
+        ("expected", listed(&scenario.expect, ToString::to_string)),
+    ]);
+    lines
+}
+
+/// Returns who comes, in a few words.
+pub(crate) fn arrivals(workload: &Workload) -> String {
+    match &workload.arrivals {
+        Arrivals::Closed { users, sessions_each: None, .. } => {
+            format!("closed, {users} users, one session after another")
+        }
+        Arrivals::Closed { users, sessions_each: Some(each), .. } => {
+            format!("closed, {users} users, {each} sessions each")
+        }
+        Arrivals::Open { phases, .. } => {
+            let rates = phases.iter().flat_map(|phase| [phase.from_per_s, phase.to_per_s]);
+            let (low, high) =
+                rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+            match phases.as_slice() {
+                [phase] if low >= high && phase.lasts == Duration::MAX => {
+                    format!("open, {high} sessions a second")
+                }
+                [phase] if low >= high => {
+                    format!("open, {high} sessions a second for {}", duration::show(phase.lasts))
+                }
+                phases => format!("open, {low} to {high} sessions a second in {} phases", phases.len()),
+            }
+        }
+    }
 }
 
 fn clients(settings: &Settings) -> String {

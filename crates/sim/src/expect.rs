@@ -91,11 +91,15 @@ impl Band {
         self.metric.of(&summary, outcome)
     }
 
+    /// Returns whether `value` lies in the band.
+    pub fn holds(&self, value: f64) -> bool {
+        self.min.is_none_or(|min| value >= min) && self.max.is_none_or(|max| value <= max)
+    }
+
     /// Returns what was missed, if it was.
     pub fn judge(&self, outcome: &Outcome) -> Option<Miss> {
         let seen = self.value(outcome);
-        let kept = self.min.is_none_or(|min| seen >= min) && self.max.is_none_or(|max| seen <= max);
-        (!kept).then(|| Miss { seed: outcome.seed, band: self.clone(), seen })
+        (!self.holds(seen)).then(|| Miss { seed: outcome.seed, band: self.clone(), seen })
     }
 }
 
@@ -106,6 +110,7 @@ impl fmt::Display for Band {
             write!(f, " from {from} s to {to} s")?;
         }
         match (self.min, self.max) {
+            (Some(min), Some(max)) if min >= max => write!(f, " exactly {min}"),
             (Some(min), Some(max)) => write!(f, " from {min} to {max}"),
             (Some(min), None) => write!(f, " at least {min}"),
             (None, Some(max)) => write!(f, " at most {max}"),

@@ -46,6 +46,27 @@ impl Laws {
     pub const AS_SET: Laws =
         Laws { routes: RouteChoice::AsSet, whole: false, sessions: SessionChoice::AsSet };
 
+    /// Returns how laws without a name of their own are written, for messages.
+    pub fn how_written() -> String {
+        let routes: Vec<&str> = RouteRival::ALL.iter().map(|rival| rival.name()).collect();
+        let sessions: Vec<&str> = SessionRival::ALL.iter().map(|rival| rival.name()).collect();
+        format!(
+            "ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N, {} (with @whole behind it: one limit for the whole application) and SESSIONS one of set, open, flow, seed, static:N, {}",
+            routes.join(", "),
+            sessions.join(", ")
+        )
+    }
+
+    /// Returns what may be compared, by name and in words: what has a name, then each law of others alone.
+    pub fn catalogue() -> Vec<(String, String)> {
+        let aliases = ALIASES.iter().map(|(name, _, words)| ((*name).to_owned(), (*words).to_owned()));
+        let routes = RouteRival::ALL.iter();
+        let routes = routes.map(|rival| (format!("{}+open", rival.name()), rival.describe().to_owned()));
+        let sessions = SessionRival::ALL.iter();
+        let sessions = sessions.map(|rival| (format!("off+{}", rival.name()), rival.describe().to_owned()));
+        aliases.chain(routes).chain(sessions).collect()
+    }
+
     /// Returns the laws that `name` stands for.
     ///
     /// # Errors
@@ -71,14 +92,7 @@ pub const ALIASES: &[(&str, &str, &str)] = &[
 
 fn unknown(name: &str) -> String {
     let aliases: Vec<&str> = ALIASES.iter().map(|(alias, _, _)| *alias).collect();
-    let routes: Vec<&str> = RouteRival::ALL.iter().map(|rival| rival.name()).collect();
-    let sessions: Vec<&str> = SessionRival::ALL.iter().map(|rival| rival.name()).collect();
-    format!(
-        "{name:?} is no law: write one of {}, or ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N, {} (with @whole behind it: one limit for the whole application) and SESSIONS one of set, open, flow, seed, static:N, {}",
-        aliases.join(", "),
-        routes.join(", "),
-        sessions.join(", ")
-    )
+    format!("{name:?} is no law: write one of {}, or {}", aliases.join(", "), Laws::how_written())
 }
 
 fn number(text: &str, prefix: &str) -> Option<u32> {
@@ -139,6 +153,15 @@ impl fmt::Display for Laws {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whatever_may_be_compared_is_a_law_and_no_two_are_the_same() {
+        let laws: Vec<Laws> =
+            Laws::catalogue().iter().map(|(name, _)| Laws::parse(name).expect(name)).collect();
+        for (number, law) in laws.iter().enumerate() {
+            assert!(!laws[..number].contains(law), "{law}");
+        }
+    }
 
     #[test]
     fn every_name_is_read_back_as_it_is_shown() {

@@ -1,6 +1,7 @@
 //! Both runs side by side, for the terminal; the report shows the same rows.
 
-use super::outcome::{Outcome, Run, rate, share, time};
+use super::outcome::{Outcome, Run};
+use crate::numbers::{rate, share, time};
 use crate::table::{Align, columns};
 use suimon_crowd::Spread;
 

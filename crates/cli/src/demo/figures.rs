@@ -2,7 +2,8 @@
 
 use super::comparison::failures_at;
 use super::gateway::Sample;
-use super::outcome::{Name, Outcome, Run, rate};
+use super::outcome::{Name, Outcome, Run};
+use crate::numbers::rate;
 use suimon_chart::{Axis, Bars, Dress, Hue, Plot, Rule, Series, Size, Span};
 
 /// Sessions end in bunches; the line is the mean over so many seconds.

@@ -4,7 +4,8 @@ mod terminal;
 
 use super::Demo;
 use super::gateway::Sample;
-use super::outcome::{Name, rate, time};
+use super::outcome::Name;
+use crate::numbers::{rate, time};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 use suimon_crowd::Progress;

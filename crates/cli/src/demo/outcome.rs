@@ -1,6 +1,7 @@
 //! What came of it. The JSON file is this, and so its names stay.
 
 use super::gateway::Sample;
+use crate::numbers::{rate, share};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use suimon_crowd::Report;
@@ -195,32 +196,6 @@ fn failures(run: &Run) -> String {
     }
 }
 
-/// Returns a rate with the digits that mean something.
-pub(super) fn rate(value: f64) -> String {
-    if value >= 100.0 {
-        format!("{value:.0}")
-    } else if value >= 10.0 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.2}")
-    }
-}
-
-/// Returns a share in per cent.
-pub(super) fn share(value: f64) -> String {
-    format!("{:.0}\u{a0}%", value * 100.0)
-}
-
-/// Returns a time with the unit that suits it.
-pub(super) fn time(seconds: f64) -> String {
-    match seconds {
-        s if s >= 99.5 => format!("{s:.0} s"),
-        s if s >= 9.95 => format!("{s:.1} s"),
-        s if s >= 1.0 => format!("{s:.2} s"),
-        s => format!("{:.0} ms", s * 1000.0),
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::gateway::Route;
@@ -337,12 +312,5 @@ pub(super) mod tests {
             }
             assert!(run["failures_by_step"].is_object());
         }
-    }
-
-    #[test]
-    fn numbers_show_what_means_something() {
-        assert_eq!([0.123, 6.613, 12.34, 123.4].map(rate), ["0.12", "6.61", "12.3", "123"]);
-        assert_eq!([0.004, 1.234, 12.34, 123.4].map(time), ["4 ms", "1.23 s", "12.3 s", "123 s"]);
-        assert_eq!(share(0.925), "92\u{a0}%");
     }
 }

@@ -2,19 +2,10 @@
 
 use super::comparison::{self, Row};
 use super::figures;
-use super::outcome::{Name, Outcome, Run, rate, share, time};
+use super::outcome::{Name, Outcome, Run};
+use crate::numbers::{rate, share, time};
+use crate::page::{self, bars, both_widths, escape, half, section};
 use std::fmt::Write as _;
-use suimon_chart::{Bars, Dress, Plot, STYLE, Size};
-
-const PAGE_STYLE: &str = include_str!("report/style.css");
-/// A gate that lets a little water through.
-const MARK: &str = include_str!("report/mark.svg");
-
-/// A figure over the whole width, and what it becomes on a narrow screen.
-const WIDE: Size = Size::new(960.0, 340.0);
-const NARROW: Size = Size::new(390.0, 290.0);
-/// A figure beside another.
-const HALF: Size = Size::new(460.0, 290.0);
 
 /// Returns the page.
 pub(super) fn page(outcome: &Outcome) -> String {
@@ -26,19 +17,7 @@ pub(super) fn page(outcome: &Outcome) -> String {
 
 fn write_page(page: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let title = if outcome.holds { "Suimon held" } else { "Suimon did not hold" };
-    writeln!(
-        page,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>Suimon demo: {title}</title>\n\
-         <style>\n{STYLE}{PAGE_STYLE}</style>\n</head>\n<body>\n<main>"
-    )?;
-    writeln!(
-        page,
-        "<header>\n<p class=\"mark\">{MARK}<span>Suimon</span></p>\n<h1>{}</h1>\n<p class=\"lead\">{}</p>\n</header>",
-        escape(&headline(outcome)),
-        escape(&lead(outcome))
-    )?;
+    page::begin(page, &format!("Suimon demo: {title}"), &headline(outcome), &lead(outcome))?;
     if let Some(caution) = outcome.caution() {
         writeln!(page, "<p class=\"caution\">{}</p>", escape(&caution))?;
     }
@@ -82,10 +61,7 @@ fn write_page(page: &mut String, outcome: &Outcome) -> std::fmt::Result {
     page.push_str("</div>\n");
     section(page, "Side by side", "", &numbers(outcome))?;
     section(page, "How this was measured", "", &method(outcome))?;
-    page.push_str("</main>\n");
-    writeln!(page, "<script type=\"application/json\" id=\"numbers\">{}</script>", embedded(outcome))?;
-    page.push_str("</body>\n</html>\n");
-    Ok(())
+    page::end(page, outcome)
 }
 
 fn headline(outcome: &Outcome) -> String {
@@ -137,31 +113,6 @@ fn card(page: &mut String, outcome: &Outcome, run: &Run) -> std::fmt::Result {
         plural(run.mid_session_failures, "failure inside a session", "failures inside sessions"),
         plural(run.wasted_requests, "page made for nothing", "pages made for nothing"),
     )
-}
-
-fn section(page: &mut String, title: &str, words: &str, inside: &str) -> std::fmt::Result {
-    writeln!(page, "<section>\n<h2>{title}</h2>")?;
-    if !words.is_empty() {
-        writeln!(page, "<p class=\"soft\">{words}</p>")?;
-    }
-    writeln!(page, "{inside}</section>")
-}
-
-/// Text in a figure keeps its size, so there is one for each width.
-fn both_widths(plot: &Plot) -> String {
-    format!(
-        "<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n",
-        plot.svg(WIDE, Dress::Page),
-        plot.svg(NARROW, Dress::Page)
-    )
-}
-
-fn half(plot: &Plot) -> String {
-    format!("<div class=\"figure\">{}</div>\n", plot.svg(HALF, Dress::Page))
-}
-
-fn bars(bars: &Bars) -> String {
-    format!("<div class=\"figure\">{}</div>\n", bars.svg(HALF.width, Dress::Page))
 }
 
 fn numbers(outcome: &Outcome) -> String {
@@ -234,15 +185,6 @@ fn method(outcome: &Outcome) -> String {
         outcome.seed,
         outcome.seconds,
     )
-}
-
-/// Returns the numbers as JSON that cannot end the element it stands in.
-fn embedded(outcome: &Outcome) -> String {
-    serde_json::to_string(outcome).unwrap_or_else(|_| "null".to_owned()).replace('<', "\\u003c")
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -1,0 +1,58 @@
+//! What a TOML file of ours holds, by the tables in it.
+
+use std::path::Path;
+
+/// What a file holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FileKind {
+    /// What `suimon serve` is told; also whatever cannot be read, so that its reader says why.
+    Settings,
+    /// What a crowd is told.
+    Journeys,
+    /// What a simulator is told: visitors, and what they are played against.
+    Scenario,
+}
+
+/// Only a scenario has one of these.
+const OF_SCENARIOS: &[&str] =
+    &["base", "question", "server", "change", "expect", "seeds", "warm_up", "measure"];
+
+impl FileKind {
+    /// Returns what the file at `path` seems to hold.
+    pub(crate) fn of(path: &Path) -> FileKind {
+        let table = std::fs::read_to_string(path).ok().and_then(|text| text.parse::<toml::Table>().ok());
+        table.map_or(FileKind::Settings, |table| FileKind::of_table(&table))
+    }
+
+    fn of_table(table: &toml::Table) -> FileKind {
+        let has = |key: &&str| table.contains_key(*key);
+        let visitors_and_gate = has(&"journey") && has(&"gate");
+        if OF_SCENARIOS.iter().any(has) || visitors_and_gate {
+            FileKind::Scenario
+        } else if has(&"journey") {
+            FileKind::Journeys
+        } else {
+            FileKind::Settings
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_what_its_tables_say() {
+        for (text, kind) in [
+            ("", FileKind::Settings),
+            ("[gate]\ncores = 2", FileKind::Settings),
+            ("[[journey]]\nname = \"x\"", FileKind::Journeys),
+            ("[[journey]]\nname = \"x\"\n[gate]\ncores = 2", FileKind::Scenario),
+            ("[[journey]]\nname = \"x\"\n[expect]\ncompleted = 1", FileKind::Scenario),
+            ("[[change]]\nat = \"1s\"", FileKind::Scenario),
+            ("base = \"_shop.toml\"", FileKind::Scenario),
+        ] {
+            assert_eq!(FileKind::of_table(&text.parse().unwrap()), kind, "{text}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Numbers as people read them: with the digits that mean something, and the unit that suits them.
+
+/// Returns a rate.
+pub(crate) fn rate(value: f64) -> String {
+    if value >= 100.0 {
+        format!("{value:.0}")
+    } else if value >= 10.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// Returns a share in per cent.
+pub(crate) fn share(value: f64) -> String {
+    format!("{:.0}\u{a0}%", value * 100.0)
+}
+
+/// Returns a time.
+pub(crate) fn time(seconds: f64) -> String {
+    match seconds {
+        s if s >= 99.5 => format!("{s:.0} s"),
+        s if s >= 9.95 => format!("{s:.1} s"),
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s => format!("{:.0} ms", s * 1000.0),
+    }
+}
+
+/// Returns a mean of counts: whole where it is.
+pub(crate) fn count(value: f64) -> String {
+    if value >= 99.5 || value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_show_what_means_something() {
+        assert_eq!([0.123, 6.613, 12.34, 123.4].map(rate), ["0.12", "6.61", "12.3", "123"]);
+        assert_eq!([0.004, 1.234, 12.34, 123.4].map(time), ["4 ms", "1.23 s", "12.3 s", "123 s"]);
+        assert_eq!([0.0, 0.33, 12.0, 317.5].map(count), ["0", "0.3", "12", "318"]);
+        assert_eq!(share(0.925), "92\u{a0}%");
+    }
+}

@@ -1,0 +1,127 @@
+//! `suimon sim`: plays scenarios in a model of the application, in virtual time, and tells whether what was expected holds.
+//!
+//! Map: `question` what is to be played, from the command line and the files; `play` plays it on several threads; `answer`
+//! what came of it; `table` for the terminal; `json` for scripts; `report` (with `figures`) for the browser.
+
+mod answer;
+mod figures;
+mod json;
+mod play;
+mod question;
+mod report;
+mod table;
+
+use crate::exit::Exit;
+use crate::table::{Align, columns};
+use crate::{interrupt, whole_file};
+use answer::Answer;
+use clap::Args;
+use std::path::PathBuf;
+use std::sync::Arc;
+use suimon_sim::Laws;
+
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  suimon sim scenarios/                              every scenario of a folder
+  suimon sim shop.toml --vs none --seeds 10          with Suimon and without, ten times each
+  suimon sim shop.toml --vs all --report shop.html   against everything it is compared with, as a page with charts
+  suimon sim shop.toml --seed 7                      one run, always the same
+
+What would happen with ten times the visitors? With one more core? Copy a scenario, change the line, ask again. A scenario says who
+comes, what the application is, and what is expected; docs/simulator.md explains the model and what it does not know.
+`suimon check FILE` tells what is wrong with a scenario; `suimon crowd FILE` plays the same one against a real gateway.
+
+Exit codes: 0 everything expected holds; 1 it does not, a checker found something that must never happen, or it was interrupted;
+2 a file or the command line is wrong.")]
+pub(crate) struct Sim {
+    /// Scenario files; a folder means every *.toml in it, but for those that begin with \"_\".
+    #[arg(value_name = "FILE", required_unless_present = "list_laws")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Play seeds 1 to N, in place of the file's.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=question::SEEDS_MAX))]
+    pub(crate) seeds: Option<u64>,
+    /// Play this seed alone.
+    #[arg(long, value_name = "S", conflicts_with = "seeds")]
+    pub(crate) seed: Option<u64>,
+    /// Compare with this law, or several (see --list-laws); "all" for all of these.
+    #[arg(long, value_name = "LAW", value_delimiter = ',')]
+    pub(crate) vs: Vec<String>,
+    /// Runs at once; they change nothing but the time it takes. [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    /// Write all numbers to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write a page for the browser to this file, with charts.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Print the laws there are, and end.
+    #[arg(long)]
+    pub(crate) list_laws: bool,
+}
+
+/// Plays, shows the tables, and writes what was asked for.
+pub(crate) fn run(args: &Sim) -> Exit {
+    if args.list_laws {
+        print!("{}", laws());
+        return Exit::Done;
+    }
+    let questions = match question::questions(args) {
+        Ok(questions) => Arc::new(questions),
+        Err(why) => {
+            eprintln!("{why}");
+            return Exit::Usage;
+        }
+    };
+    for (flag, path) in [("--json", &args.json), ("--report", &args.report)] {
+        if let Some(path) = path
+            && let Err(error) = whole_file::try_writing(path)
+        {
+            eprintln!("{flag}: {}: cannot be written: {error}", path.display());
+            return Exit::Usage;
+        }
+    }
+    interrupt::listen();
+    let jobs = args.jobs.map_or_else(cores, usize::from);
+    let answers = play::play(&questions, jobs);
+    let answers: Vec<Answer<'_>> =
+        questions.iter().zip(answers).map(|(question, runs)| Answer::new(question, runs)).collect();
+    print!("{}", table::tables(&answers));
+    if let Err(why) = write(args, &answers) {
+        eprintln!("{why}");
+        return Exit::Failed;
+    }
+    if answers.iter().all(Answer::holds) { Exit::Done } else { Exit::Failed }
+}
+
+fn write(args: &Sim, answers: &[Answer<'_>]) -> Result<(), String> {
+    let numbers = json::Numbers::new(answers);
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&numbers).map_err(|error| format!("--json: {error}"))? + "\n";
+        whole_file::write(path, &text)
+            .map_err(|error| format!("--json: {}: could not be written: {error}", path.display()))?;
+    }
+    if let Some(path) = &args.report {
+        whole_file::write(path, &report::page(answers, &numbers))
+            .map_err(|error| format!("--report: {}: could not be written: {error}", path.display()))?;
+        println!("\nReport: {}", path.display());
+    }
+    Ok(())
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns the laws there are to compare with, and how others are written.
+fn laws() -> String {
+    let law = |(name, words): (String, String)| {
+        let laws = Laws::parse(&name).map_or_else(|_| String::new(), |laws| laws.to_string());
+        let meaning = if laws == name { String::new() } else { laws };
+        vec![name, meaning, words]
+    };
+    let head = ["name", "stands for", ""].map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> =
+        std::iter::once(head).chain(Laws::catalogue().into_iter().map(law)).collect();
+    format!("{}\nAlso: {}\n", columns(&[Align::Left; 3], &rows), Laws::how_written())
+}

@@ -1,0 +1,195 @@
+//! What came of a question: its runs, and what is to be said of them together.
+
+use super::question::{Contender, Question};
+use suimon_sim::{Band, Outcome, Sample, Scenario, Summary, Violation};
+
+/// One run.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub(super) seed: u64,
+    /// How long it took us.
+    pub(super) wall_s: f64,
+    pub(super) end: End,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    Played(Box<Played>),
+    /// A checker found what must never happen.
+    Violated(Violation),
+    /// Somebody told us to stop before.
+    NotPlayed,
+}
+
+/// What is kept of an outcome.
+#[derive(Clone, Debug)]
+pub(super) struct Played {
+    pub(super) summary: Summary,
+    /// By band: its number, and whether that is kept.
+    pub(super) bands: Vec<(f64, bool)>,
+    /// Sessions completed, second by second from the start.
+    pub(super) completed: Vec<u32>,
+    /// Sessions a second that were reachable, and the bound, second by second.
+    pub(super) reachable: Vec<f64>,
+    pub(super) bound: Vec<f64>,
+    /// From and to, in seconds from the start.
+    pub(super) counted: (f64, f64),
+    /// By kind of journey, then by step.
+    pub(super) failures: Vec<Vec<u64>>,
+    pub(super) trace: u64,
+    pub(super) events: u64,
+    pub(super) decisions: u64,
+    /// The gate from second to second, where it was to be kept.
+    pub(super) inside: Vec<Sample>,
+}
+
+impl End {
+    /// Takes from the outcome what is needed later: many runs are kept at once.
+    pub(super) fn played(scenario: &Scenario, outcome: Outcome, inside: bool) -> End {
+        let judged = |band: &Band| (band.value(&outcome), band.judge(&outcome).is_none());
+        End::Played(Box::new(Played {
+            summary: outcome.summary,
+            bands: scenario.expect.iter().map(judged).collect(),
+            completed: outcome.seconds.iter().map(|second| second.completed).collect(),
+            counted: outcome.counted,
+            failures: outcome
+                .steps
+                .iter()
+                .map(|steps| steps.iter().map(|step| step.failures).collect())
+                .collect(),
+            trace: outcome.trace,
+            events: outcome.events,
+            decisions: outcome.decisions,
+            reachable: outcome.reachable,
+            bound: outcome.bound,
+            inside: if inside { outcome.series } else { vec![] },
+        }))
+    }
+}
+
+impl Run {
+    pub(super) fn played(&self) -> Option<&Played> {
+        match &self.end {
+            End::Played(played) => Some(played),
+            End::Violated(_) | End::NotPlayed => None,
+        }
+    }
+}
+
+/// A question with its runs.
+#[derive(Clone, Debug)]
+pub(super) struct Answer<'a> {
+    pub(super) question: &'a Question,
+    /// By contender, then by seed.
+    runs: Vec<Vec<Run>>,
+}
+
+/// A number over several runs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Spread {
+    pub(super) mean: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+}
+
+impl Spread {
+    /// Returns the spread of the values, if there are any.
+    pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
+        let (mut count, mut sum, mut min, mut max) = (0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY);
+        for value in values {
+            (count, sum, min, max) = (count + 1.0, sum + value, value.min(min), value.max(max));
+        }
+        (count > 0.0).then(|| Spread { mean: sum / count, min, max })
+    }
+}
+
+impl<'a> Answer<'a> {
+    pub(super) fn new(question: &'a Question, runs: Vec<Vec<Run>>) -> Self {
+        Answer { question, runs }
+    }
+
+    /// Returns the contenders with their runs, the scenario's own first.
+    pub(super) fn contenders(&self) -> impl Iterator<Item = (&'a Contender, &[Run])> {
+        self.question.contenders.iter().zip(self.runs.iter().map(Vec::as_slice))
+    }
+
+    /// Returns the runs of the scenario's own laws.
+    pub(super) fn own(&self) -> &[Run] {
+        self.runs.first().map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the seeds at which the scenario's own laws did not keep this band, with what was seen.
+    pub(super) fn missed(&self, band: usize) -> Vec<(u64, f64)> {
+        let seen = |run: &Run| {
+            let (value, held) = run.played()?.bands[band];
+            (!held).then_some((run.seed, value))
+        };
+        self.own().iter().filter_map(seen).collect()
+    }
+
+    /// Returns how many bands were not kept.
+    pub(super) fn bands_missed(&self) -> usize {
+        (0..self.question.scenario.expect.len()).filter(|band| !self.missed(*band).is_empty()).count()
+    }
+
+    /// Returns what the checkers found, with whom.
+    pub(super) fn violations(&self) -> impl Iterator<Item = (&'a Contender, &Violation)> {
+        self.contenders().flat_map(|(contender, runs)| {
+            runs.iter().filter_map(move |run| match &run.end {
+                End::Violated(violation) => Some((contender, violation)),
+                End::Played(_) | End::NotPlayed => None,
+            })
+        })
+    }
+
+    /// Returns runs that were not played.
+    pub(super) fn missing(&self) -> usize {
+        self.runs.iter().flatten().filter(|run| matches!(run.end, End::NotPlayed)).count()
+    }
+
+    /// Returns runs that were to be played.
+    pub(super) fn wanted(&self) -> usize {
+        self.runs.iter().map(Vec::len).sum()
+    }
+
+    /// Returns whether everything was played, nothing forbidden happened, and what is expected is there.
+    pub(super) fn holds(&self) -> bool {
+        self.missing() == 0 && self.violations().next().is_none() && self.bands_missed() == 0
+    }
+
+    /// Returns the command that plays one of its seeds again, as a shell reads it.
+    pub(super) fn again(&self, seed: u64, contender: Option<&Contender>) -> String {
+        let file = quoted(&self.question.file.display().to_string());
+        let vs = contender
+            .filter(|contender| !contender.is_own())
+            .map_or(String::new(), |contender| format!(" --vs {}", quoted(&contender.name)));
+        format!("suimon sim {file} --seed {seed}{vs}")
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:@=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_of_what_is_there() {
+        assert_eq!(Spread::of([].into_iter()), None);
+        let spread = Spread { mean: 2.0, min: 1.0, max: 3.0 };
+        assert_eq!(Spread::of([3.0, 1.0, 2.0].into_iter()), Some(spread));
+    }
+
+    #[test]
+    fn a_command_can_be_pasted_into_a_shell() {
+        let words = ["scenarios/shop-2.toml", "fixed:5+open", "my shop.toml", "it's", ""].map(quoted);
+        assert_eq!(words, ["scenarios/shop-2.toml", "fixed:5+open", "'my shop.toml'", r"'it'\''s'", "''"]);
+    }
+}

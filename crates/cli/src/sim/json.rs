@@ -1,0 +1,151 @@
+//! What came of it, for scripts. The file is this, and so its names stay.
+
+use super::answer::{Answer, End, Run};
+use super::question::Contender;
+use serde::Serialize;
+use suimon_sim::{Band, Summary};
+
+/// Everything.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Numbers {
+    /// Version of Suimon.
+    version: &'static str,
+    /// Whether everything was played, nothing forbidden happened and every band was kept.
+    holds: bool,
+    /// Whether everything was played.
+    complete: bool,
+    scenarios: Vec<ScenarioNumbers>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ScenarioNumbers {
+    scenario: String,
+    file: String,
+    question: String,
+    holds: bool,
+    complete: bool,
+    /// By laws, the scenario's own first, then by seed.
+    runs: Vec<RunNumbers>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct RunNumbers {
+    /// The name under which the laws were asked for.
+    name: String,
+    /// What it stands for: `ROUTES+SESSIONS`.
+    laws: String,
+    /// Whether these are the scenario's own laws: those that the bands are expected of.
+    own: bool,
+    seed: u64,
+    /// `played`, `violated` or `not_played`.
+    ended: &'static str,
+    /// What a checker found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    violation: Option<ViolationNumbers>,
+    #[serde(flatten)]
+    played: Option<PlayedNumbers>,
+    /// How long it took us, in seconds: the only number here that is not the same the next time.
+    wall_s: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ViolationNumbers {
+    at_s: f64,
+    what: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct PlayedNumbers {
+    summary: Summary,
+    bands: Vec<BandNumbers>,
+    /// The time counted, from and to, in seconds from the start.
+    counted_s: (f64, f64),
+    /// Failures by kind of journey, then by step.
+    failures_by_step: Vec<Vec<u64>>,
+    /// Sessions completed, second by second from the start.
+    completed_by_second: Vec<u32>,
+    /// The hash of all decisions: equal if, and only if, everything happened alike.
+    trace: String,
+    events: u64,
+    decisions: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct BandNumbers {
+    metric: &'static str,
+    /// Seconds from the start, where it is not the time counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    between_s: Option<(f64, f64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<f64>,
+    /// Null where there is no such number: `settled_after_s` of a run that never did.
+    value: Option<f64>,
+    held: bool,
+}
+
+impl Numbers {
+    pub(super) fn new(answers: &[Answer<'_>]) -> Self {
+        Numbers {
+            version: env!("CARGO_PKG_VERSION"),
+            holds: answers.iter().all(Answer::holds),
+            complete: answers.iter().all(|answer| answer.missing() == 0),
+            scenarios: answers.iter().map(scenario).collect(),
+        }
+    }
+}
+
+fn scenario(answer: &Answer<'_>) -> ScenarioNumbers {
+    let scenario = &answer.question.scenario;
+    let runs = answer
+        .contenders()
+        .flat_map(|(contender, runs)| runs.iter().map(|run| numbers(contender, run, &scenario.expect)));
+    ScenarioNumbers {
+        scenario: scenario.name.clone(),
+        file: answer.question.file.display().to_string(),
+        question: scenario.question.clone(),
+        holds: answer.holds(),
+        complete: answer.missing() == 0,
+        runs: runs.collect(),
+    }
+}
+
+fn numbers(contender: &Contender, run: &Run, expect: &[Band]) -> RunNumbers {
+    let (ended, violation) = match &run.end {
+        End::Played(_) => ("played", None),
+        End::NotPlayed => ("not_played", None),
+        End::Violated(violation) => {
+            let (at_s, what) = (violation.at.as_secs_f64(), violation.what.clone());
+            ("violated", Some(ViolationNumbers { at_s, what }))
+        }
+    };
+    let band = |(band, (value, held)): (&Band, &(f64, bool))| BandNumbers {
+        metric: band.metric.key(),
+        between_s: band.between,
+        min: band.min,
+        max: band.max,
+        value: value.is_finite().then_some(*value),
+        held: *held,
+    };
+    let played = run.played().map(|played| PlayedNumbers {
+        summary: played.summary,
+        bands: expect.iter().zip(&played.bands).map(band).collect(),
+        counted_s: played.counted,
+        failures_by_step: played.failures.clone(),
+        completed_by_second: played.completed.clone(),
+        trace: format!("{:016x}", played.trace),
+        events: played.events,
+        decisions: played.decisions,
+    });
+    RunNumbers {
+        name: contender.name.clone(),
+        laws: contender.laws.to_string(),
+        own: contender.is_own(),
+        seed: run.seed,
+        ended,
+        violation,
+        played,
+        wall_s: run.wall_s,
+    }
+}
