@@ -30,6 +30,8 @@ pub struct Patience {
     learned: Option<f64>,
 }
 
+suimon_model::saved_struct!(Patience { observations, next, unread, learned });
+
 impl Patience {
     /// Folds in a request that was `age` seconds old when it ended; `left`: the client went away by itself.
     pub fn fold(&mut self, age: f64, left: bool) {

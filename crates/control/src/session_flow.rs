@@ -18,6 +18,7 @@
 use crate::session::{Admission, Outlook, SessionLaw, interval_record, wait_behind};
 use std::collections::VecDeque;
 use suimon_model::real::pow;
+use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
 /// Tokens closer to one than this are one: the clock has a grain, and waiting for less than it never ends.
@@ -70,6 +71,23 @@ pub struct Flow {
     ticked: Instant,
 }
 
+suimon_model::saved_struct!(Flow {
+    kind,
+    cores,
+    tokens,
+    tokens_at,
+    cold_growth,
+    rate,
+    depth,
+    bottleneck,
+    held_by_pace,
+    busy_since,
+    admissions,
+    interval,
+    told,
+    ticked,
+});
+
 impl Flow {
     /// Returns the law of `kind` with nothing known.
     pub fn new(kind: KindId, cores: u32, now: Instant) -> Self {
@@ -94,6 +112,11 @@ impl Flow {
 }
 
 impl SessionLaw for Flow {
+    fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
+        State::save(self, out);
+        Ok(())
+    }
+
     fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission {
         self.refill(now);
         self.held_by_pace = false;

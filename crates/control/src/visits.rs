@@ -33,6 +33,16 @@ const SILENCE_MIN: f64 = 2.0;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Place(u32);
 
+impl suimon_model::state::State for Place {
+    fn save(&self, out: &mut suimon_model::state::Writer) {
+        self.0.save(out);
+    }
+
+    fn load(from: &mut suimon_model::state::Reader<'_>) -> Result<Self, suimon_model::state::Broken> {
+        u32::load(from).map(Place)
+    }
+}
+
 impl Place {
     /// Let in, nothing asked yet.
     pub const START: Place = Place(0);
@@ -60,11 +70,15 @@ pub struct Visits {
     thinks: Recent,
 }
 
+suimon_model::saved_struct!(Visits { routes, kinds, to_come, at_route, offsets, visits, thinks });
+
 #[derive(Clone, Debug, Default)]
 struct Kind {
     /// By [`Place`].
     rows: Vec<Row>,
 }
+
+suimon_model::saved_struct!(Kind { rows });
 
 #[derive(Clone, Debug, Default)]
 struct Row {
@@ -73,6 +87,8 @@ struct Row {
     /// (1), by route.
     further: Vec<f64>,
 }
+
+suimon_model::saved_struct!(Row { sessions_here, ended, further });
 
 impl Visits {
     /// Adds a route.

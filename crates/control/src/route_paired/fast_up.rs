@@ -39,6 +39,8 @@ pub(super) struct FastUp {
     slowed: u32,
 }
 
+suimon_model::saved_struct!(FastUp { begin, ends, service_seconds, rate_best, slowed });
+
 /// What a window came to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
