@@ -30,7 +30,9 @@ pub struct Patience {
     learned: Option<f64>,
 }
 
-suimon_model::saved_struct!(Patience { observations, next, unread, learned });
+suimon_model::saved_struct!(Patience { observations, next, unread, learned }, |it: &Patience| {
+    it.observations.len() <= OBSERVATIONS_MAX && it.next < OBSERVATIONS_MAX
+});
 
 impl Patience {
     /// Folds in a request that was `age` seconds old when it ended; `left`: the client went away by itself.

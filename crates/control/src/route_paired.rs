@@ -513,7 +513,11 @@ impl Paired {
         let known =
             if product.is_finite() { (BANDWIDTH_DELAY * product + 1.0).ceil() as u32 } else { LIMIT_MAX };
         // During fast-up the best rate is still being found; the product would stop the search at its start.
-        if route.fast.is_some() { LIMIT_MAX } else { known.clamp(self.cores + 1, LIMIT_MAX) }
+        if route.fast.is_some() {
+            LIMIT_MAX
+        } else {
+            known.clamp(self.cores.saturating_add(1).min(LIMIT_MAX), LIMIT_MAX)
+        }
     }
 
     fn set_base(

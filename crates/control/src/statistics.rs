@@ -48,7 +48,8 @@ pub struct Recent {
     next: usize,
 }
 
-suimon_model::saved_struct!(Recent { values, next });
+suimon_model::saved_struct!(Recent { values, next }, |it: &Recent| it.values.len() <= Recent::MAX
+    && it.next < Recent::MAX);
 
 impl Recent {
     /// The most values kept.

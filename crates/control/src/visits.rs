@@ -30,7 +30,7 @@ const SILENCE_UNKNOWN: f64 = 10.0;
 const SILENCE_MIN: f64 = 2.0;
 
 /// Where a session stands: before its first request, or at the route it asked for last.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Place(u32);
 
 impl suimon_model::state::State for Place {
@@ -70,7 +70,15 @@ pub struct Visits {
     thinks: Recent,
 }
 
-suimon_model::saved_struct!(Visits { routes, kinds, to_come, at_route, offsets, visits, thinks });
+suimon_model::saved_struct!(
+    Visits { routes, kinds, to_come, at_route, offsets, visits, thinks },
+    |it: &Visits| {
+        let lists = [it.to_come.len(), it.at_route.len(), it.offsets.len(), it.visits.len()];
+        let row_fits = |row: &Row| row.further.len() == it.routes;
+        let kind_fits = |kind: &Kind| kind.rows.len() == it.routes + 1 && kind.rows.iter().all(row_fits);
+        lists == [it.routes; 4] && it.kinds.iter().all(kind_fits)
+    }
+);
 
 #[derive(Clone, Debug, Default)]
 struct Kind {
@@ -214,6 +222,16 @@ impl Visits {
             return SILENCE_UNKNOWN;
         }
         self.thinks.quantile(0.99).map_or(SILENCE_UNKNOWN, |p99| SILENCE_MIN.max(1.5 * p99))
+    }
+
+    /// Returns whether these are visits to so many routes of sessions of so many kinds.
+    pub fn fits(&self, routes: usize, kinds: usize) -> bool {
+        (self.routes, self.kinds.len()) == (routes, kinds)
+    }
+
+    /// Returns how many sessions of `kind` are counted in at `place`; `None` if there is no such place.
+    pub fn here(&self, kind: KindId, place: Place) -> Option<u32> {
+        Some(self.kinds.get(kind.index())?.rows.get(place.0 as usize)?.sessions_here)
     }
 
     /// Returns the routes, in order.

@@ -115,8 +115,8 @@ impl Reading {
     pub fn since(&self, begin: &Reading) -> Window {
         Window {
             seconds: self.at.secs_since(begin.at),
-            progressed: self.progressed - begin.progressed,
-            failed: self.failed - begin.failed,
+            progressed: self.progressed.saturating_sub(begin.progressed),
+            failed: self.failed.saturating_sub(begin.failed),
             service_seconds: self.service_seconds - begin.service_seconds,
             in_flight_seconds: self.in_flight_seconds - begin.in_flight_seconds,
             queued_seconds: self.queued_seconds - begin.queued_seconds,

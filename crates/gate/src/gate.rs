@@ -607,5 +607,6 @@ impl Gate {
     }
 }
 
+mod saved;
 #[cfg(test)]
 mod tests;

@@ -199,10 +199,11 @@ impl fmt::Display for Unsavable {
 
 impl std::error::Error for Unsavable {}
 
-/// Makes a struct a [`State`](crate::state::State): `saved_struct!(Name { field, field });`, every field.
+/// Makes a struct a [`State`](crate::state::State): `saved_struct!(Name { field, field });`, every field. Where its parts must
+/// fit each other, a condition follows: `saved_struct!(Name { list, next }, |it: &Name| it.next < it.list.len());`.
 #[macro_export]
 macro_rules! saved_struct {
-    ($name:ident { $($field:ident),+ $(,)? }) => {
+    ($name:ident { $($field:ident),+ $(,)? } $(, $fits:expr)? $(,)?) => {
         impl $crate::state::State for $name {
             fn save(&self, out: &mut $crate::state::Writer) {
                 let $name { $($field),+ } = self;
@@ -210,7 +211,11 @@ macro_rules! saved_struct {
             }
 
             fn load(from: &mut $crate::state::Reader<'_>) -> Result<Self, $crate::state::Broken> {
-                Ok($name { $($field: $crate::state::State::load(from)?),+ })
+                let loaded = $name { $($field: $crate::state::State::load(from)?),+ };
+                $(if !$fits(&loaded) {
+                    return Err(from.broken(concat!("the parts of a ", stringify!($name), " do not fit each other")));
+                })?
+                Ok(loaded)
             }
         }
     };
@@ -507,6 +512,19 @@ mod tests {
             Err(Broken { at: 10, why: "a list is longer than what is left" })
         );
         assert!(Reader::new(&[0xFF; 10]).number().is_err(), "a number of more than 64 bits");
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_each_other_are_refused() {
+        #[derive(PartialEq, Debug)]
+        struct Ring {
+            values: Vec<u32>,
+            next: usize,
+        }
+        saved_struct!(Ring { values, next }, |ring: &Ring| ring.next < ring.values.len());
+        brought_back(&Ring { values: vec![1, 2], next: 1 });
+        let why = Ring::load(&mut Reader::new(&saved(&Ring { values: vec![1, 2], next: 2 }))).unwrap_err();
+        assert_eq!(why.to_string(), "at byte 4: the parts of a Ring do not fit each other");
     }
 
     #[test]

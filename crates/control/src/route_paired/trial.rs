@@ -88,16 +88,10 @@ struct Cohort {
     failed: u32,
 }
 
-suimon_model::saved_struct!(Cohort {
-    begin,
-    taken,
-    outstanding,
-    mostly_back,
-    service_seconds,
-    service_squares,
-    ended,
-    failed,
-});
+suimon_model::saved_struct!(
+    Cohort { begin, taken, outstanding, mostly_back, service_seconds, service_squares, ended, failed },
+    |it: &Cohort| it.failed <= it.ended
+);
 
 #[derive(Clone, Copy, Debug)]
 struct Done {
