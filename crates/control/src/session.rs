@@ -93,17 +93,31 @@ impl SessionLawKind {
         }
     }
 
-    /// Returns the law that was saved, with all it knew.
+    /// Returns the law of `kind` that was saved, with all it knew, where there are so many `routes`.
     ///
     /// # Errors
     /// Returns [`Broken`] where the bytes are not those of this law.
-    pub fn load(self, from: &mut Reader<'_>) -> Result<Box<dyn SessionLaw>, Broken> {
-        Ok(match self {
-            SessionLawKind::Flow => Box::new(Flow::load(from)?),
-            SessionLawKind::Seed(_) => Box::new(SeedSessions::load(from)?),
-            SessionLawKind::Static { .. } => Box::new(StaticSessions::load(from)?),
-            SessionLawKind::Open => Box::new(OpenGate),
-        })
+    pub fn load(
+        self,
+        kind: KindId,
+        routes: usize,
+        from: &mut Reader<'_>,
+    ) -> Result<Box<dyn SessionLaw>, Broken> {
+        let (law, fits): (Box<dyn SessionLaw>, bool) = match self {
+            SessionLawKind::Flow => {
+                let law = Flow::load(from)?;
+                let fits = law.fits(kind, routes);
+                (Box::new(law), fits)
+            }
+            SessionLawKind::Seed(_) => {
+                let law = SeedSessions::load(from)?;
+                let fits = law.fits(kind);
+                (Box::new(law), fits)
+            }
+            SessionLawKind::Static { .. } => (Box::new(StaticSessions::load(from)?), true),
+            SessionLawKind::Open => (Box::new(OpenGate), true),
+        };
+        if fits { Ok(law) } else { Err(from.broken("a law that is for another kind of session")) }
     }
 }
 

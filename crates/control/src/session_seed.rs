@@ -33,6 +33,11 @@ pub struct SeedSessions {
 suimon_model::saved_struct!(SeedSessions { kind, params, interval, last, decided });
 
 impl SeedSessions {
+    /// Returns whether it is for `kind`.
+    pub(crate) fn fits(&self, kind: KindId) -> bool {
+        self.kind == kind
+    }
+
     /// Returns the rule with the gate open.
     pub fn new(kind: KindId, params: SeedSessionParams, now: Instant) -> Self {
         SeedSessions { kind, params, interval: params.up.as_secs_f64(), last: None, decided: now }

@@ -66,10 +66,11 @@ impl Kind {
         law.save(out)
     }
 
-    /// Takes one that was saved, whose newcomers were let in by `law`.
-    pub(crate) fn load(law: SessionLawKind, from: &mut Reader<'_>) -> Result<Self, Broken> {
+    /// Takes one that was saved, whose newcomers were let in by `law`, at a gate of so many `routes`.
+    pub(crate) fn load(law: SessionLawKind, routes: usize, from: &mut Reader<'_>) -> Result<Self, Broken> {
+        let id = State::load(from)?;
         Ok(Kind {
-            id: State::load(from)?,
+            id,
             params: State::load(from)?,
             line: State::load(from)?,
             arrivals: State::load(from)?,
@@ -78,7 +79,7 @@ impl Kind {
             assumed: State::load(from)?,
             admitted: State::load(from)?,
             refused: State::load(from)?,
-            law: law.load(from)?,
+            law: law.load(id, routes, from)?,
         })
     }
 

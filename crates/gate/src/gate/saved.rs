@@ -63,7 +63,7 @@ impl Gate {
         let (meters, outlook) = (State::load(from)?, State::load(from)?);
         let (requests, visits, sessions) = (State::load(from)?, State::load(from)?, State::load(from)?);
         let law = params.route_law.load(routes.len(), from)?;
-        let kinds = (0..from.length()?).map(|_| Kind::load(params.session_law, from));
+        let kinds = (0..from.length()?).map(|_| Kind::load(params.session_law, routes.len(), from));
         let gate = Gate {
             kinds: kinds.collect::<Result<_, _>>()?,
             rng: State::load(from)?,
