@@ -297,6 +297,11 @@ impl Gate {
         self.publish();
     }
 
+    /// Returns what the gate was told before it started.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
     /// Returns the hash of all decisions so far: the same events give the same hash.
     pub fn trace(&self) -> TraceHash {
         self.trace
