@@ -74,8 +74,11 @@ suimon_model::saved_struct!(
     Visits { routes, kinds, to_come, at_route, offsets, visits, thinks },
     |it: &Visits| {
         let lists = [it.to_come.len(), it.at_route.len(), it.offsets.len(), it.visits.len()];
-        let row_fits = |row: &Row| row.further.len() == it.routes;
-        let kind_fits = |kind: &Kind| kind.rows.len() == it.routes + 1 && kind.rows.iter().all(row_fits);
+        let kind_fits = |kind: &Kind| {
+            kind.rows.len() == it.routes + 1
+                && kind.rows[0].further.len() == it.routes
+                && kind.rows.iter().all(|row| row.further.len() <= it.routes)
+        };
         lists == [it.routes; 4] && it.kinds.iter().all(kind_fits)
     }
 );

@@ -188,6 +188,17 @@ pub struct Refusal {
     pub waiting: usize,
 }
 
+/// A request in the gate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Inside {
+    /// The request.
+    pub request: RequestId,
+    /// Its route.
+    pub route: RouteId,
+    /// Whether it waits to begin a session.
+    pub is_newcomer: bool,
+}
+
 /// Everything that can be seen of the gate at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {

@@ -4,13 +4,13 @@
 //! was brought back shows none of before, and decides alike.
 
 use super::{Gate, Route, TICK};
-use crate::api::{Mode, Params, Token};
+use crate::api::{Inside, Mode, Params, Token};
 use crate::kinds::Kind;
-use crate::requests::Stage;
+use crate::requests::{Request, Stage};
 use std::collections::VecDeque;
 use suimon_control::{Capacity, Meter};
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
-use suimon_model::{Instant, KindId, Rng, RouteId};
+use suimon_model::{Instant, KindId, RequestId, Rng, RouteId};
 
 suimon_model::saved_struct!(Route {
     mode,
@@ -92,6 +92,16 @@ impl Gate {
         let running = gate.requests.iter().filter(|(_, request)| is_running(request.stage));
         let tokens = running.map(|(request, _)| Token { request }).collect();
         Ok((gate, tokens))
+    }
+
+    /// Returns every request in the gate, waiting or in the application.
+    pub fn inside(&self) -> Vec<Inside> {
+        let inside = |(request, entry): (RequestId, &Request)| Inside {
+            request,
+            route: entry.route,
+            is_newcomer: entry.newcomer.is_some(),
+        };
+        self.requests.iter().map(inside).collect()
     }
 
     /// Puts other parameters in force. What they leave as it was goes on; laws they change begin anew and know nothing, as
