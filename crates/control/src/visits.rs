@@ -110,7 +110,8 @@ impl Visits {
         self.offsets.push(Average::new(WEIGHT_MIN));
         self.visits.push(Average::new(WEIGHT_MIN));
         for kind in &mut self.kinds {
-            kind.rows.push(Row::default());
+            // As long as the others before this route is added to all of them.
+            kind.rows.push(Row { further: vec![0.0; self.routes - 1], ..Row::default() });
             kind.rows.iter_mut().for_each(|row| row.further.push(0.0));
         }
     }
@@ -312,5 +313,19 @@ mod tests {
         visits.add_route();
         visits.enter(SHOP, Place::at(RouteId(3)));
         assert!(visits.remaining(RouteId(3)) < 1e-9);
+        visits.leave(SHOP, Place::at(RouteId(3)));
+    }
+
+    #[test]
+    fn what_follows_a_route_added_later_is_learned_for_every_route() {
+        let mut visits = Visits::default();
+        visits.add_kind();
+        (0..3).for_each(|_| visits.add_route());
+        (0..50).for_each(|_| visits.teach(SHOP, &[(LOGIN, 0.0), (BROWSE, 3.0), (SEARCH, 6.0)]));
+        visits.enter(SHOP, Place::at(BROWSE));
+        assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
+        visits.leave(SHOP, Place::at(BROWSE));
+        visits.enter(SHOP, Place::at(LOGIN));
+        assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
     }
 }
