@@ -5,7 +5,8 @@ use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use suimon_settings::duration;
+use suimon_proxy::params::Recording;
+use suimon_settings::{duration, parse_size};
 
 /// The floodgate: stands in front of a web application and lets in only as many sessions as will finish.
 #[derive(Parser, Debug)]
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Crowd(Crowd),
     /// Run the bundled shop: an application that can be overloaded.
     Shop(Shop),
+    /// Play a recording again, or show what other settings would have decided.
+    Sim(Sim),
     /// See it work: a crowd comes to the bundled shop, without Suimon and with it.
     Demo(Demo),
     #[command(hide = true)]
@@ -51,6 +54,7 @@ pub(crate) enum Command {
   suimon serve --to http://127.0.0.1:8080
   suimon serve --to http://10.0.0.5:8080 --to http://10.0.0.6:8080 --listen 0.0.0.0:80
   suimon serve --config /etc/suimon.toml
+  suimon serve --to http://127.0.0.1:8080 --record gate.rec
 
 Nothing needs to be configured: routes, limits and the pace at which sessions are let in are found from traffic.
 Flags win over the file. suimon.example.toml shows every setting with its default.
@@ -58,6 +62,11 @@ Flags win over the file. suimon.example.toml shows every setting with its defaul
 Keys that sign the lease cookie are kept in lease.keys in the state folder: $STATE_DIRECTORY (set by systemd), else
 $XDG_STATE_HOME/suimon, else ~/.local/state/suimon. Gateways that share visitors share this file. Where no such folder can be
 used, keys end with the process, and that is said.
+
+A recording holds when requests of which route came, waited, were answered or left, and random numbers for their sessions; no
+addresses, cookies, queries or bodies. FILE is the part being written; full parts, and those of runs before, are set aside as
+FILE.000001 and so on. A file of that name that is no recording is not touched: the gateway does not start. A disk that cannot
+keep up ends the recording, never a visitor's request.
 
 SIGTERM or Ctrl-C: newcomers are refused, what is under way ends, then the process does. A second one ends it at once.")]
 pub(crate) struct Serve {
@@ -76,6 +85,12 @@ pub(crate) struct Serve {
     /// File of the keys that sign leases, made if it is not there; or "none".
     #[arg(long, value_name = "FILE")]
     pub(crate) lease_keys: Option<PathBuf>,
+    /// Record what happens to the gate in this file, for `suimon sim --replay`. One of ours that is there is set aside.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Bytes of the recording, all its files together; the oldest is removed. [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = recording_size)]
+    pub(crate) record_bytes_max: Option<u64>,
     /// What is logged: error, warn, info, debug, trace, or by part. [default: $SUIMON_LOG, else info]
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<String>,
@@ -170,6 +185,35 @@ pub(crate) struct Shop {
     pub(crate) search_repeats: Option<u32>,
 }
 
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  suimon serve --to http://127.0.0.1:8080 --record gate.rec      record, until it is ended
+  suimon sim --replay gate.rec                                   are the same decisions made again?
+  suimon sim --replay gate.rec --with gate.session_law=open      what would have been without a session gate?
+  suimon sim --replay gate.rec --with gate.order=first_in --with gate.patience=20s --json what-if.json
+
+FILE is played with the parts of the same run that were set aside beside it; name one of those, FILE.000003, to play it alone.
+
+Played again, a recording gives the same decisions to the last bit. With --with it is a calculation: requests come when they
+came and take as long as they took, whatever the other settings would have changed about that. docs/recording.md tells its limits.
+
+Exit codes: 0 the same decisions, or what --with asked for is shown; 1 other decisions; 2 wrong usage, or a file that is damaged,
+cut off or no recording: then nothing is shown.")]
+pub(crate) struct Sim {
+    /// The recording: see `suimon serve --record`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: PathBuf,
+    /// A setting of [gate] to try in place of the recorded one, such as gate.order=first_in. May be given several times.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) with: Vec<String>,
+    /// Play what is whole of a recording that was cut, or that is still being written.
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// Write what is shown, and all decisions, to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
 /// An address to listen on, or none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AddressOrOff(pub(crate) Option<SocketAddr>);
@@ -185,6 +229,11 @@ impl std::str::FromStr for AddressOrOff {
             .map_err(|_| "must be an IP address and a port, such as 127.0.0.1:8001, or off".to_string())?;
         Ok(AddressOrOff(Some(address)))
     }
+}
+
+fn recording_size(text: &str) -> Result<u64, String> {
+    let size = parse_size(text).filter(|size| *size >= Recording::BYTES_MIN);
+    size.ok_or_else(|| "must be a size of 8MiB or more, such as 512MiB".to_string())
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -13,6 +13,7 @@ mod fetch;
 mod interrupt;
 mod serve;
 mod shop;
+mod sim;
 mod status;
 mod summary;
 mod table;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Status(args) => with_runtime(status::run(&args)),
         Command::Crowd(args) => crowd::run(&args),
         Command::Shop(args) => shop::run(&args),
+        Command::Sim(args) => sim::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::DemoCrowd(args) => demo::play(&args),
     };

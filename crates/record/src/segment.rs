@@ -148,17 +148,17 @@ impl Header {
         snapshot_bytes.save(out);
     }
 
-    /// Returns the number of the segment that begins with these bytes, if they are of a format this program reads and the
-    /// segment's first block is whole.
-    pub fn segment_of(beginning: &[u8]) -> Option<u64> {
+    /// Returns the run and the number of the segment that begins with these bytes, if they are of a format this program reads
+    /// and the segment's first block is whole.
+    pub fn place_of(beginning: &[u8]) -> Option<(u64, u64)> {
         let version: [u8; 2] = beginning.strip_prefix(&MAGIC)?.first_chunk().copied()?;
         let (Kind::Header, content, _) = unframe(beginning, PREFIX).ok()? else { return None };
         if u16::from_le_bytes(version) != VERSION {
             return None;
         }
         let mut from = Reader::new(content);
-        load_name(&mut from).and_then(|_| u64::load(&mut from)).ok()?;
-        u64::load(&mut from).ok()
+        load_name(&mut from).ok()?;
+        Some((u64::load(&mut from).ok()?, u64::load(&mut from).ok()?))
     }
 
     fn load(from: &mut Reader<'_>) -> Result<(Header, usize), Broken> {

@@ -202,8 +202,8 @@ fn a_state_of_any_size_is_spread_over_blocks() {
     let segment = Segment::read(&file).unwrap();
     assert_eq!(segment.snapshot, state);
     assert!(matches!(segment.parts().next(), Some(Ok(Part::End(Ending::Continued)))));
-    assert_eq!(Header::segment_of(&file[..200]), Some(3));
-    assert_eq!(Header::segment_of(&file[..20]), None);
+    assert_eq!(Header::place_of(&file[..200]), Some((7, 3)));
+    assert_eq!(Header::place_of(&file[..20]), None);
 }
 
 #[test]

@@ -76,7 +76,8 @@ impl Store {
             Err(TryLockError::WouldBlock) => return Err(RecordError::InUse(path)),
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
-        let number = Header::segment_of(&beginning).filter(|number| *number > last_aside);
+        let number =
+            Header::place_of(&beginning).map(|(_, number)| number).filter(|number| *number > last_aside);
         store.last = number.unwrap_or(last_aside + 1);
         store.segment = Some(store.last);
         // Held until the file is set aside, so that no other gateway takes it meanwhile.
