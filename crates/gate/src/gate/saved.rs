@@ -12,6 +12,9 @@ use suimon_control::{Capacity, Meter};
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
 use suimon_model::{Instant, KindId, RequestId, Rng, RouteId};
 
+/// What a session takes, about, with some of its path.
+const SESSION_BYTES: usize = 128;
+
 suimon_model::saved_struct!(Route {
     mode,
     queue,
@@ -32,7 +35,8 @@ impl Gate {
     /// Returns [`Unsavable`] if a law is in force that does not say how it is saved.
     pub fn save(&self) -> Result<Vec<u8>, Unsavable> {
         debug_assert!(self.outputs.is_empty() && self.fresh.is_empty(), "outputs would be lost");
-        let mut out = Writer::default();
+        // Room for about what it takes, as it is written under a shell's lock.
+        let mut out = Writer::over(Vec::with_capacity(4096 + SESSION_BYTES * self.sessions.len()));
         self.routes.save(&mut out);
         self.meters.save(&mut out);
         self.outlook.save(&mut out);
