@@ -195,8 +195,8 @@ pub struct Inside {
     pub request: RequestId,
     /// Its route.
     pub route: RouteId,
-    /// Whether it waits to begin a session.
-    pub is_newcomer: bool,
+    /// The kind of the session it waits to begin, if it does.
+    pub newcomer: Option<KindId>,
 }
 
 /// Everything that can be seen of the gate at one moment.

@@ -7,11 +7,12 @@
 //! [`WhatIf`] is the second: another gate is told of the same visitors. Its answers differ, so what followed from the
 //! recorded ones has to be made up, and by these rules alone:
 //!
-//! - Requests come when they came. One of a session whose beginning still waits comes as soon as that is let in; of a session
-//!   that is turned away, nothing more comes.
+//! - Requests come when they came; those of a session that is let in later than it was come later by as much.
+//! - A session that is turned away asks for nothing more. Where somebody is let in instead who was turned away in the
+//!   recording, of whom nothing is known, that visitor does what the one turned away did: the one longest ago first.
 //! - A request that is started at another time takes as long as it took. One that was never started takes as long as the
 //!   last one of its route had when it was turned away.
-//! - A client leaves when it left, if it is still there. Nobody leaves who stayed.
+//! - A client leaves when it left (later, if it came later), if it is still there. Nobody leaves who stayed.
 //! - Time passes for the gate at the recorded moments, every 20 ms or so.
 //!
 //! So a what-if tells what a gate would have done *with that traffic*: it cannot know how much quicker or slower the application
@@ -126,6 +127,8 @@ struct Stay {
     ending: Ending,
     /// The session it began or belonged to.
     session: Option<SessionId>,
+    /// When its client left, if it did.
+    left: Option<Instant>,
     was_refused: bool,
 }
 
@@ -326,6 +329,9 @@ impl Player {
             }
             Event::Departure(request) => {
                 self.gate.handle_departure(now, request);
+                if let Some(stay) = self.stay_of(request, &mut stays) {
+                    stay.left = Some(now);
+                }
                 if !self.tokens.contains_key(&request) && self.forget(request, &mut stays) {
                     counter.left();
                 }
@@ -409,7 +415,16 @@ impl Player {
 impl Stay {
     fn new(request: RequestId, route: RouteId) -> Self {
         let ending = Ending::Completed;
-        Stay { request, route, started: None, service: None, ending, session: None, was_refused: false }
+        Stay {
+            request,
+            route,
+            started: None,
+            service: None,
+            ending,
+            session: None,
+            left: None,
+            was_refused: false,
+        }
     }
 }
 

@@ -103,7 +103,7 @@ impl Gate {
         let inside = |(request, entry): (RequestId, &Request)| Inside {
             request,
             route: entry.route,
-            is_newcomer: entry.newcomer.is_some(),
+            newcomer: entry.newcomer,
         };
         self.requests.iter().map(inside).collect()
     }

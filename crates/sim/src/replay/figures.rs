@@ -16,7 +16,7 @@ pub struct Figures {
     pub refused: u64,
     /// Clients that left while they waited.
     pub left: u64,
-    /// Requests that did not come, as their session was turned away: in a what-if only.
+    /// Requests that did not come, or not before the end, as their session was turned away or late: in a what-if only.
     pub not_come: u64,
     /// Mean time that those let in had waited.
     pub wait_mean: Duration,
@@ -84,10 +84,6 @@ impl Counter {
 
     pub(super) fn left(&mut self) {
         self.counts.left += 1;
-    }
-
-    pub(super) fn did_not_come(&mut self) {
-        self.counts.not_come += 1;
     }
 
     pub(super) fn answered(&mut self, now: Instant, output: &Output) {

@@ -2,10 +2,9 @@
 //! documentation of the module above.
 
 use super::{Counter, DECISIONS_MAX, Figures, Replay, ReplayError, Stay, check};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use suimon_gate::{Arrival, Gate, Membership, Output, Params, Token};
-use suimon_model::{Ending, Instant, Record, RequestId, SessionId};
+use suimon_model::{Duration, Ending, Instant, KindId, Record, RequestId, SessionId};
 use suimon_record::{Event, Header, Part, Segment};
 
 /// A recording played to a gate of other settings, after it was played to the recorded one.
@@ -20,8 +19,9 @@ pub struct WhatIf<'a> {
     params: Params,
     /// Every request of the recording, in the order in which they came.
     stays: &'a [Stay],
-    /// How many of them have come.
-    come: usize,
+    /// How many of them have been reached, and how many of those were to come.
+    reached: usize,
+    asked: u64,
     counter: Counter,
     other: Option<Other>,
 }
@@ -40,18 +40,33 @@ struct Other {
     /// Requests that are in this gate, by what they are called here.
     here: BTreeMap<RequestId, usize>,
     twins: BTreeMap<usize, Twin>,
-    ends: BinaryHeap<Reverse<(Instant, usize)>>,
+    /// What happens at other moments than in the recording; numbered, so that of two at once the first comes first.
+    later: BTreeMap<(Instant, u64), Later>,
+    numbered: u64,
+    /// Requests that came at other moments: what the recording says of their clients' leaving is for another time too.
+    on_own_time: BTreeSet<usize>,
     /// What became of sessions that began in the recording.
     sessions: BTreeMap<SessionId, Fate>,
-    /// Requests that come as soon as this one is let in.
-    held: BTreeMap<usize, Vec<(usize, Arrival)>>,
+    /// Later requests of sessions that have not begun here, and when they came.
+    pending: BTreeMap<SessionId, Vec<(Instant, usize, Arrival)>>,
+    /// Sessions that were turned away here, and when they began in the recording.
+    turned_away: VecDeque<(KindId, SessionId, Instant)>,
+    /// Newcomers who did not get in in the recording, and those of them who did here and then asked for nothing.
+    unknown: BTreeMap<usize, KindId>,
+    idle: VecDeque<(KindId, SessionId, Instant)>,
+}
+
+/// What happens at another moment than in the recording.
+#[derive(Clone, Copy, Debug)]
+enum Later {
+    End(usize),
+    Come { place: usize, arrival: Arrival, shift: Duration },
+    Leave(usize),
 }
 
 /// A request of the recording, as this gate has it.
 #[derive(Debug)]
 enum Twin {
-    /// It has not come: its session waits to begin.
-    Held,
     Waiting(RequestId),
     /// In the application. `as_recorded`: started at the recorded moment, so that it ends at the recorded moment too.
     Running {
@@ -63,9 +78,10 @@ enum Twin {
 /// What became of a session that began in the recording.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
-    /// The request that would begin it waits.
-    Waits(usize),
-    LetIn(SessionId),
+    /// The request at this place would begin it and waits.
+    Waits(usize, KindId),
+    /// It is called so here, and began so much later.
+    LetIn(SessionId, Duration),
     TurnedAway,
 }
 
@@ -80,7 +96,8 @@ impl<'a> WhatIf<'a> {
             trace: 0,
             params,
             stays,
-            come: 0,
+            reached: 0,
+            asked: 0,
             counter: Counter::default(),
             other: None,
         }
@@ -108,7 +125,8 @@ impl<'a> WhatIf<'a> {
 
     /// Returns what visitors had of it.
     pub fn figures(&self) -> Figures {
-        self.counter.figures()
+        let figures = self.counter.figures();
+        Figures { not_come: self.asked.saturating_sub(figures.offered), ..figures }
     }
 
     fn enter(&mut self, segment: &Segment<'_>) -> Result<(), ReplayError> {
@@ -133,14 +151,19 @@ impl<'a> WhatIf<'a> {
             recorded: BTreeMap::new(),
             here: BTreeMap::new(),
             twins: BTreeMap::new(),
-            ends: BinaryHeap::new(),
+            later: BTreeMap::new(),
+            numbered: 0,
+            on_own_time: BTreeSet::new(),
             sessions: BTreeMap::new(),
-            held: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            turned_away: VecDeque::new(),
+            unknown: BTreeMap::new(),
+            idle: VecDeque::new(),
         };
         let mut tokens: BTreeMap<_, _> = tokens.into_iter().map(|token| (token.request(), token)).collect();
         for inside in inside {
-            let place = self.come;
-            self.come += 1;
+            let place = self.reached;
+            self.reached += 1;
             let twin = match tokens.remove(&inside.request) {
                 Some(token) => Twin::Running { token, as_recorded: true },
                 None => Twin::Waiting(inside.request),
@@ -148,9 +171,8 @@ impl<'a> WhatIf<'a> {
             other.recorded.insert(inside.request, place);
             other.here.insert(inside.request, place);
             other.twins.insert(place, twin);
-            let session = self.stays.get(place).and_then(|stay| stay.session);
-            if let Some(session) = session.filter(|_| inside.is_newcomer) {
-                other.sessions.insert(session, Fate::Waits(place));
+            if let (Some(kind), Some(stay)) = (inside.newcomer, self.stays.get(place)) {
+                other.expect(place, kind, stay);
             }
         }
         self.other = Some(other);
@@ -166,7 +188,7 @@ impl<'a> WhatIf<'a> {
 
     fn tell_other(&mut self, other: &mut Other, now: Instant, event: Event) -> Result<(), ReplayError> {
         check(&event, other.routes, other.kinds)?;
-        self.end_until(other, now);
+        self.do_until(other, now);
         other.now = other.now.max(now);
         match event {
             Event::Route { mode, name } => {
@@ -188,40 +210,54 @@ impl<'a> WhatIf<'a> {
         Ok(())
     }
 
-    /// Lets requests end whose time has come, other than in the recording.
-    fn end_until(&mut self, other: &mut Other, now: Instant) {
-        while let Some(Reverse((at, place))) =
-            other.ends.peek().copied().filter(|Reverse((at, _))| *at <= now)
-        {
-            other.ends.pop();
-            let ending = self.stays.get(place).map_or(Ending::Completed, |stay| stay.ending);
-            other.end(at, place, ending);
+    /// Does what was put off until `now`.
+    fn do_until(&mut self, other: &mut Other, now: Instant) {
+        while let Some(entry) = other.later.first_entry().filter(|entry| entry.key().0 <= now) {
+            let at = entry.key().0;
+            match entry.remove() {
+                Later::End(place) => {
+                    let ending = self.stays.get(place).map_or(Ending::Completed, |stay| stay.ending);
+                    other.end(at, place, ending);
+                }
+                Later::Come { place, arrival, shift } => {
+                    other.on_own_time.insert(place);
+                    if let Some(left) = self.stays.get(place).and_then(|stay| stay.left) {
+                        other.put_off((left + shift).max(at), Later::Leave(place));
+                    }
+                    self.come(other, at, place, arrival);
+                }
+                Later::Leave(place) => self.leave(other, at, place),
+            }
             self.take_in(other, at);
         }
     }
 
     fn arrival(&mut self, other: &mut Other, now: Instant, arrival: Arrival) {
-        let place = self.come;
-        self.come += 1;
+        let place = self.reached;
+        self.reached += 1;
+        self.asked += 1;
         let Some(stay) = self.stays.get(place) else { return };
         if !stay.was_refused {
             other.recorded.insert(stay.request, place);
         }
-        match (arrival.session, stay.session) {
-            (Some(Membership::Newcomer(_)), Some(session)) => {
-                other.sessions.insert(session, Fate::Waits(place));
-            }
-            (Some(Membership::Member { session, .. }), _) => match other.sessions.get(&session).copied() {
+        match arrival.session {
+            None => {}
+            Some(Membership::Newcomer(kind)) => other.expect(place, kind, stay),
+            Some(Membership::Member { session, .. }) => match other.sessions.get(&session).copied() {
+                // It began before the recording, and is known by the same number here.
                 None => {}
-                Some(Fate::Waits(begins)) => {
-                    other.twins.insert(place, Twin::Held);
-                    other.held.entry(begins).or_default().push((place, arrival));
+                Some(Fate::Waits(..) | Fate::TurnedAway) => {
+                    other.pending.entry(session).or_default().push((now, place, arrival));
                     return;
                 }
-                Some(Fate::LetIn(session)) => return self.come(other, now, place, arrival.of(session)),
-                Some(Fate::TurnedAway) => return self.counter.did_not_come(),
+                Some(Fate::LetIn(session, Duration::ZERO)) => {
+                    return self.come(other, now, place, of(session, arrival));
+                }
+                Some(Fate::LetIn(session, shift)) => {
+                    let arrival = of(session, arrival);
+                    return other.put_off(now + shift, Later::Come { place, arrival, shift });
+                }
             },
-            _ => {}
         }
         self.come(other, now, place, arrival);
     }
@@ -238,12 +274,14 @@ impl<'a> WhatIf<'a> {
         if self.stays.get(place).is_some_and(|stay| stay.started.is_none()) {
             other.recorded.remove(&request);
         }
+        if !other.on_own_time.contains(&place) {
+            self.leave(other, now, place);
+        }
+    }
+
+    fn leave(&mut self, other: &mut Other, now: Instant, place: usize) {
         match other.twins.get(&place) {
             None => {}
-            Some(Twin::Held) => {
-                other.twins.remove(&place);
-                self.counter.did_not_come();
-            }
             Some(Twin::Running { token, .. }) => other.gate.handle_departure(now, token.request()),
             Some(Twin::Waiting(here)) => {
                 let here = *here;
@@ -251,7 +289,7 @@ impl<'a> WhatIf<'a> {
                 other.here.remove(&here);
                 other.twins.remove(&place);
                 self.counter.left();
-                self.turn_away(other, place);
+                self.turn_away(other, now, place);
             }
         }
     }
@@ -274,16 +312,16 @@ impl<'a> WhatIf<'a> {
                     let as_recorded = stay.started == Some(now);
                     other.twins.insert(place, Twin::Running { token: start.token, as_recorded });
                     if let Some(service) = stay.service.filter(|_| !as_recorded) {
-                        other.ends.push(Reverse((now + service, place)));
+                        other.put_off(now + service, Later::End(place));
                     }
-                    if let (Some(recorded), Some((_, session))) = (stay.session, start.session) {
-                        self.let_in(other, now, place, recorded, session);
+                    if let Some((_, session)) = start.session {
+                        other.let_in(now, place, stay, session);
                     }
                 }
                 Output::Refuse(refusal) => {
                     let Some(place) = other.here.remove(&refusal.request) else { continue };
                     other.twins.remove(&place);
-                    self.turn_away(other, place);
+                    self.turn_away(other, now, place);
                 }
                 Output::Decided(record) => {
                     self.decided += 1;
@@ -295,37 +333,20 @@ impl<'a> WhatIf<'a> {
         }
     }
 
-    /// A session of the recording begins here; whoever waited for that comes now.
-    fn let_in(
-        &mut self,
-        other: &mut Other,
-        now: Instant,
-        place: usize,
-        recorded: SessionId,
-        session: SessionId,
-    ) {
-        if !matches!(other.sessions.get(&recorded), Some(Fate::Waits(begins)) if *begins == place) {
+    /// If the request would have begun a session, that does not begin: somebody else may do what it did.
+    fn turn_away(&mut self, other: &mut Other, now: Instant, place: usize) {
+        other.unknown.remove(&place);
+        let Some(Stay { session: Some(session), started: Some(started), .. }) = self.stays.get(place) else {
+            return;
+        };
+        let Some(Fate::Waits(begins, kind)) = other.sessions.get(session).copied() else { return };
+        if begins != place {
             return;
         }
-        other.sessions.insert(recorded, Fate::LetIn(session));
-        for (later, arrival) in other.held.remove(&place).unwrap_or_default() {
-            if matches!(other.twins.get(&later), Some(Twin::Held)) {
-                self.come(other, now, later, arrival.of(session));
-            }
-        }
-    }
-
-    /// If the request would have begun a session, that does not begin: nothing more comes of it.
-    fn turn_away(&mut self, other: &mut Other, place: usize) {
-        let Some(session) = self.stays.get(place).and_then(|stay| stay.session) else { return };
-        if !matches!(other.sessions.get(&session), Some(Fate::Waits(begins)) if *begins == place) {
-            return;
-        }
-        other.sessions.insert(session, Fate::TurnedAway);
-        for (later, _) in other.held.remove(&place).unwrap_or_default() {
-            if other.twins.remove(&later).is_some() {
-                self.counter.did_not_come();
-            }
+        other.sessions.insert(*session, Fate::TurnedAway);
+        match take_first(&mut other.idle, kind) {
+            Some((here, since)) => other.follow(now, *session, here, since.since(*started)),
+            None => other.turned_away.push_back((kind, *session, *started)),
         }
     }
 }
@@ -335,24 +356,65 @@ impl Other {
         self.run == header.run && self.segment + 1 == header.segment
     }
 
+    fn put_off(&mut self, until: Instant, what: Later) {
+        self.numbered += 1;
+        self.later.insert((until, self.numbered), what);
+    }
+
+    /// Takes note of a newcomer.
+    fn expect(&mut self, place: usize, kind: KindId, stay: &Stay) {
+        match stay.session {
+            Some(session) => _ = self.sessions.insert(session, Fate::Waits(place, kind)),
+            None => _ = self.unknown.insert(place, kind),
+        }
+    }
+
+    /// Takes note that a request was started which, if it was a newcomer's, began `session`.
+    fn let_in(&mut self, now: Instant, place: usize, stay: &Stay, session: SessionId) {
+        if let Some(kind) = self.unknown.remove(&place) {
+            return match take_first(&mut self.turned_away, kind) {
+                Some((recorded, started)) => self.follow(now, recorded, session, now.since(started)),
+                None => self.idle.push_back((kind, session, now)),
+            };
+        }
+        let Some(recorded) = stay.session else { return };
+        if matches!(self.sessions.get(&recorded), Some(Fate::Waits(begins, _)) if *begins == place) {
+            let shift = stay.started.map_or(Duration::ZERO, |started| now.since(started));
+            self.follow(now, recorded, session, shift);
+        }
+    }
+
+    /// Lets `session` do from now on what `recorded` did, so much later.
+    fn follow(&mut self, now: Instant, recorded: SessionId, session: SessionId, shift: Duration) {
+        self.sessions.insert(recorded, Fate::LetIn(session, shift));
+        for (at, place, arrival) in self.pending.remove(&recorded).unwrap_or_default() {
+            let arrival = of(session, arrival);
+            self.put_off((at + shift).max(now), Later::Come { place, arrival, shift });
+        }
+    }
+
     fn end(&mut self, now: Instant, place: usize, ending: Ending) {
         if let Some(Twin::Running { token, .. }) = self.twins.remove(&place) {
+            self.on_own_time.remove(&place);
             self.here.remove(&token.request());
             self.gate.handle_end(now, token, ending);
         }
     }
 }
 
-/// The same request, of another session.
-trait Of {
-    fn of(self, session: SessionId) -> Self;
+/// Takes out the first of `kind`.
+fn take_first(
+    list: &mut VecDeque<(KindId, SessionId, Instant)>,
+    kind: KindId,
+) -> Option<(SessionId, Instant)> {
+    let index = list.iter().position(|(other, ..)| *other == kind)?;
+    list.remove(index).map(|(_, session, at)| (session, at))
 }
 
-impl Of for Arrival {
-    fn of(mut self, other: SessionId) -> Self {
-        if let Some(Membership::Member { session, .. }) = &mut self.session {
-            *session = other;
-        }
-        self
+/// Returns the same request, of another session.
+fn of(other: SessionId, mut arrival: Arrival) -> Arrival {
+    if let Some(Membership::Member { session, .. }) = &mut arrival.session {
+        *session = other;
     }
+    arrival
 }

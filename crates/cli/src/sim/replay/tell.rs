@@ -81,7 +81,7 @@ impl Told<'_> {
             count("let in", recorded.admitted, otherwise.admitted),
             count("refused", recorded.refused, otherwise.refused),
             count("left while waiting", recorded.left, otherwise.left),
-            count("did not come, their session refused", recorded.not_come, otherwise.not_come),
+            count("did not come", recorded.not_come, otherwise.not_come),
             time("mean wait of those let in", recorded.wait_mean, otherwise.wait_mean),
             time("95 % waited less than", recorded.wait_p95, otherwise.wait_p95),
             count("decisions", self.recorded.decided, decided),
