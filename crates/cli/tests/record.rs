@@ -1,5 +1,7 @@
 //! `suimon serve --record` under a real crowd, and `suimon sim --replay` of what it recorded.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
+
 mod common;
 
 use common::{Backend, Gateway, Ran, Running, address_in, file, get, run};
