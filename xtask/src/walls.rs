@@ -72,7 +72,7 @@ const ROOMS: &[Room] = &[
             "suimon-record",
             "suimon-workload",
         ],
-        tests_know: &[],
+        tests_know: &["suimon-settings"],
         others: Others::AnyBut(&["tokio", "hyper", "axum"]),
     },
     Room {
@@ -90,7 +90,14 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "suimon-settings",
-        knows: &["suimon-control", "suimon-gate", "suimon-model", "suimon-proxy", "suimon-workload"],
+        knows: &[
+            "suimon-control",
+            "suimon-gate",
+            "suimon-model",
+            "suimon-proxy",
+            "suimon-sim",
+            "suimon-workload",
+        ],
         tests_know: &[],
         others: Others::AnyBut(NOT_IN_SETTINGS),
     },

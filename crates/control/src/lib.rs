@@ -31,5 +31,5 @@ pub use session::{Admission, OpenGate, Outlook, RouteOutlook, SessionLaw, Static
 pub use session_flow::Flow;
 pub use session_seed::SeedSessions;
 pub use statistics::{Average, Recent};
-pub use visits::{PATH_MAX, Place, Visit, Visits};
+pub use visits::{PATH_MAX, Place, STAGES, Visit, Visits};
 pub use window::{Meter, Reading, Window};

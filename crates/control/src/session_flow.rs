@@ -21,8 +21,10 @@ use suimon_model::real::pow;
 use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
-/// Tokens closer to one than this are one: the clock has a grain, and waiting for less than it never ends.
+/// Tokens closer to one than this are one, and nobody is told to come again sooner than this, seconds: the clock has a grain, and
+/// waiting for less than it never ends.
 const TOKEN_GRAIN: f64 = 1e-6;
+const WAIT_GRAIN: f64 = 1e-6;
 /// How much faster than the rate tokens come: (2) smooths, (1) limits.
 const PACE: f64 = 1.3;
 /// The largest share of the patience that may be spent waiting at one route.
@@ -125,7 +127,8 @@ impl SessionLaw for Flow {
         }
         if self.tokens < 1.0 - TOKEN_GRAIN {
             self.held_by_pace = true;
-            return Admission::NotBefore(self.tokens_at + seconds((1.0 - self.tokens) / (PACE * self.rate)));
+            let wait = (1.0 - self.tokens) / (PACE * self.rate);
+            return Admission::NotBefore(self.tokens_at + seconds(wait.max(WAIT_GRAIN)));
         }
         Admission::Now
     }
@@ -351,6 +354,24 @@ mod tests {
             flow.admitted(now);
         }
         assert!(flow.interval() == 0.0 && out.is_empty(), "{out:?}");
+    }
+
+    #[test]
+    fn whoever_is_told_a_time_is_never_told_now() {
+        let (mut visits, mut routes) = learned();
+        // One session in fifty searches: sessions may begin by the ten thousand a second.
+        (0..400).for_each(|n| visits.teach(SHOP, if n % 50 == 0 { &[(SEARCH, 12.0)] } else { &[] }));
+        routes[0].capacity = Some(1e4);
+        let mut flow = Flow::new(SHOP, 2, second(0.0));
+        flow.on_tick(second(0.0), &outlook(&visits, &routes, 9), &mut vec![]);
+        for nanos in 0..20_000 {
+            let now = Instant::from_nanos(nanos);
+            match flow.may_admit(now, &outlook(&visits, &routes, 9)) {
+                Admission::Now => flow.admitted(now),
+                Admission::NotBefore(next) => assert!(next > now, "at {nanos} ns"),
+                other => panic!("{other:?}"),
+            }
+        }
     }
 
     #[test]

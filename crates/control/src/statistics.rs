@@ -65,10 +65,16 @@ impl Recent {
         }
     }
 
-    /// Returns the `q`-quantile (0 to 1) of the values kept, or `None` if there are none.
-    pub fn quantile(&self, q: f64) -> Option<f64> {
+    /// Returns the values kept, the least first.
+    pub fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.values.clone();
         sorted.sort_unstable_by(f64::total_cmp);
+        sorted
+    }
+
+    /// Returns the `q`-quantile (0 to 1) of the values kept, or `None` if there are none.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        let sorted = self.sorted();
         let last = sorted.len().checked_sub(1)?;
         Some(sorted[(q.clamp(0.0, 1.0) * last as f64).round() as usize])
     }

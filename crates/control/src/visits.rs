@@ -4,11 +4,15 @@
 //!
 //! ```text
 //! F[k][cur][p]  mean number of visits to route p still to come after cur                        (1)
-//! R[p]        = Σ sessions under way F[kind][cur][p] + requests of sessions now waiting or running at p   (2)
+//! R[p]        = Σ sessions under way F[kind][cur][p] · V[kind][cur][stage] + requests of sessions now waiting or running at p   (2)
 //! δ[p]        = mean time from a session's admission to its visits at p                         (3)
+//! V[stage]    = share of those that were silent for so long and came back ÷ the same share of all                (4)
 //! ```
 //!
-//! *Signals*: the paths of ended sessions (1), (3); transitions of sessions under way (2). A session ends when it says
+//! A session that is silent for longer than most visitors think is likely to have ended, and its visits are likely not to come:
+//! silence has [`STAGES`] stages, each as long as a quantile of the think times, and (4) is learned for each place and stage.
+//!
+//! *Signals*: the paths of ended sessions (1), (3); transitions of sessions under way (2), (4). A session ends when it says
 //! so, or when it has been silent for longer than visitors think ([`Visits::silence`]).
 //! *Units*: visits; seconds. *Source*: F and R are flow control by remaining visits (`docs/laws/session.md`). (3) is
 //! the mean over *all* visits, not the time of the first one: by Little's law R/X = δ + wait then holds exactly, also for
@@ -28,6 +32,15 @@ const THINKS_MIN: usize = 20;
 const SILENCE_UNKNOWN: f64 = 10.0;
 /// Silence that ends a session at the least, seconds.
 const SILENCE_MIN: f64 = 2.0;
+/// Stages of silence before that.
+pub const STAGES: usize = 5;
+/// The quantiles of the think times at which the next stage begins, ...
+const STAGE_QUANTILES: [f64; STAGES - 1] = [0.5, 0.8, 0.92, 0.98];
+/// ... and the shares of the silence that ends a session, as long as too few think times are known.
+const STAGE_SHARES: [f64; STAGES - 1] = [0.2, 0.4, 0.6, 0.8];
+/// Weight of a newly observed return, or of its absence, in (4), and how many are needed for it to be believed.
+const RETURN_WEIGHT: f64 = 0.03;
+const RETURNS_MIN: u64 = 8;
 
 /// Where a session stands: before its first request, or at the route it asked for last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -68,10 +81,12 @@ pub struct Visits {
     offsets: Vec<Average>,
     visits: Vec<Average>,
     thinks: Recent,
+    /// Seconds of silence at the end of each stage; the last ends the session. Taken from `thinks` once a tick.
+    stage_ends: Option<[f64; STAGES]>,
 }
 
 suimon_model::saved_struct!(
-    Visits { routes, kinds, to_come, at_route, offsets, visits, thinks },
+    Visits { routes, kinds, to_come, at_route, offsets, visits, thinks, stage_ends },
     |it: &Visits| {
         let lists = [it.to_come.len(), it.at_route.len(), it.offsets.len(), it.visits.len()];
         let kind_fits = |kind: &Kind| {
@@ -93,13 +108,44 @@ suimon_model::saved_struct!(Kind { rows });
 
 #[derive(Clone, Debug, Default)]
 struct Row {
-    sessions_here: u32,
+    /// By stage of silence.
+    sessions_here: [u32; STAGES],
     ended: u64,
     /// (1), by route.
     further: Vec<f64>,
+    /// By stage: the share of those silent for so long that came back.
+    returned: [Returns; STAGES],
 }
 
-suimon_model::saved_struct!(Row { sessions_here, ended, further });
+/// An average of ones and zeros.
+#[derive(Clone, Copy, Debug, Default)]
+struct Returns {
+    count: u64,
+    share: f64,
+}
+
+impl Returns {
+    fn fold(&mut self, came_back: bool) {
+        self.count += 1;
+        let weight = RETURN_WEIGHT.max(1.0 / self.count as f64);
+        self.share += weight * (f64::from(u8::from(came_back)) - self.share);
+    }
+}
+
+impl Row {
+    /// Returns V of (4): 1 until enough is known.
+    fn worth(&self, stage: usize) -> f64 {
+        let (all, here) = (&self.returned[0], &self.returned[stage]);
+        if stage == 0 || here.count < RETURNS_MIN || all.share <= 0.0 {
+            1.0
+        } else {
+            (here.share / all.share).min(1.0)
+        }
+    }
+}
+
+suimon_model::saved_struct!(Row { sessions_here, ended, further, returned });
+suimon_model::saved_struct!(Returns { count, share });
 
 impl Visits {
     /// Adds a route.
@@ -125,20 +171,34 @@ impl Visits {
     /// Counts a session in at `place`.
     pub fn enter(&mut self, kind: KindId, place: Place) {
         let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
-        row.sessions_here += 1;
+        row.sessions_here[0] += 1;
         for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
             *sum += further;
         }
     }
 
-    /// Counts a session out that stood at `place`.
-    pub fn leave(&mut self, kind: KindId, place: Place) {
+    /// Counts a session out that stood at `place` in `stage`.
+    pub fn leave(&mut self, kind: KindId, place: Place, stage: usize) {
         let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
-        debug_assert!(row.sessions_here > 0, "a session leaves the place it entered");
-        row.sessions_here = row.sessions_here.saturating_sub(1);
+        debug_assert!(row.sessions_here[stage] > 0, "a session leaves the place it entered");
+        row.sessions_here[stage] = row.sessions_here[stage].saturating_sub(1);
+        let worth = row.worth(stage);
         for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
-            *sum = (*sum - further).max(0.0);
+            *sum = (*sum - worth * further).max(0.0);
         }
+    }
+
+    /// Moves a session at `place` from `stage` of silence to the next. The count (2) follows with the next tick.
+    pub fn fall_silent(&mut self, kind: KindId, place: Place, stage: usize) {
+        let here = &mut self.kinds[kind.index()].rows[place.0 as usize].sessions_here;
+        here[stage] = here[stage].saturating_sub(1);
+        here[stage + 1] += 1;
+    }
+
+    /// Takes note of what became of a silence at `place` that had come to `stage`: whether the visitor came back.
+    pub fn silence_over(&mut self, kind: KindId, place: Place, stage: usize, came_back: bool) {
+        let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
+        row.returned[..=stage].iter_mut().for_each(|returns| returns.fold(came_back));
     }
 
     /// Takes note of a session's request now at `route`, waiting or running.
@@ -185,12 +245,28 @@ impl Visits {
 
     /// Counts (2) anew, now that (1) has changed under the sessions. For the tick, not for a request.
     pub fn refresh(&mut self) {
+        self.stage_ends = Some(self.stage_ends());
         self.to_come.fill(0.0);
-        for row in self.kinds.iter().flat_map(|kind| &kind.rows).filter(|row| row.sessions_here > 0) {
-            for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
-                *sum += f64::from(row.sessions_here) * further;
+        for row in self.kinds.iter().flat_map(|kind| &kind.rows) {
+            let worth: f64 =
+                (0..STAGES).map(|stage| f64::from(row.sessions_here[stage]) * row.worth(stage)).sum();
+            if worth > 0.0 {
+                for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
+                    *sum += worth * further;
+                }
             }
         }
+    }
+
+    fn stage_ends(&self) -> [f64; STAGES] {
+        let sorted = if self.thinks.len() < THINKS_MIN { vec![] } else { self.thinks.sorted() };
+        let at = |q: f64| sorted.get((q * (sorted.len().saturating_sub(1)) as f64).round() as usize).copied();
+        let silence = at(0.99).map_or(SILENCE_UNKNOWN, |p99| SILENCE_MIN.max(1.5 * p99));
+        let stage = |index: usize| match (STAGE_QUANTILES.get(index), STAGE_SHARES.get(index)) {
+            (Some(q), Some(share)) => at(*q).unwrap_or(share * silence).min(silence),
+            _ => silence,
+        };
+        std::array::from_fn(stage)
     }
 
     /// Returns R: visits to `route` that sessions already let in still have to make.
@@ -216,16 +292,18 @@ impl Visits {
 
     /// Returns how many sessions of `kind` are counted in.
     pub fn under_way(&self, kind: KindId) -> usize {
-        self.kinds[kind.index()].rows.iter().map(|row| row.sessions_here as usize).sum()
+        self.kinds[kind.index()].rows.iter().flat_map(|row| row.sessions_here).map(|n| n as usize).sum()
     }
 
     /// Returns the silence after which a session is taken to have ended, seconds: half as much again as the 99th percentile of
     /// the think times, at least 2.
     pub fn silence(&self) -> f64 {
-        if self.thinks.len() < THINKS_MIN {
-            return SILENCE_UNKNOWN;
-        }
-        self.thinks.quantile(0.99).map_or(SILENCE_UNKNOWN, |p99| SILENCE_MIN.max(1.5 * p99))
+        self.silence_after(STAGES - 1)
+    }
+
+    /// Returns the silence that ends `stage`, seconds; the last ends the session. Works out nothing anew: see [`Visits::refresh`].
+    pub fn silence_after(&self, stage: usize) -> f64 {
+        self.stage_ends.map_or_else(|| self.stage_ends()[stage], |ends| ends[stage])
     }
 
     /// Returns whether these are visits to so many routes of sessions of so many kinds.
@@ -233,9 +311,9 @@ impl Visits {
         (self.routes, self.kinds.len()) == (routes, kinds)
     }
 
-    /// Returns how many sessions of `kind` are counted in at `place`; `None` if there is no such place.
-    pub fn here(&self, kind: KindId, place: Place) -> Option<u32> {
-        Some(self.kinds.get(kind.index())?.rows.get(place.0 as usize)?.sessions_here)
+    /// Returns how many sessions of `kind` are counted in at `place` in `stage`; `None` if there is no such place or stage.
+    pub fn here(&self, kind: KindId, place: Place, stage: usize) -> Option<u32> {
+        self.kinds.get(kind.index())?.rows.get(place.0 as usize)?.sessions_here.get(stage).copied()
     }
 
     /// Returns the routes, in order.
@@ -276,13 +354,13 @@ mod tests {
         let mut visits = learned();
         visits.enter(SHOP, Place::START);
         assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9);
-        visits.leave(SHOP, Place::START);
+        visits.leave(SHOP, Place::START, 0);
         visits.enter(SHOP, Place::at(SEARCH));
         visits.request_begins(SEARCH);
         assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "the visit under way still counts");
         visits.request_ends(SEARCH);
         assert!(visits.remaining(SEARCH) < 1e-9);
-        visits.leave(SHOP, Place::at(SEARCH));
+        visits.leave(SHOP, Place::at(SEARCH), 0);
         assert_eq!(visits.under_way(SHOP), 0);
     }
 
@@ -304,7 +382,28 @@ mod tests {
         let mut visits = learned();
         assert!((visits.silence() - SILENCE_UNKNOWN).abs() < 1e-9);
         (0..100).for_each(|_| visits.thought(4.0));
+        visits.refresh();
         assert!((visits.silence() - 6.0).abs() < 1e-9);
+        assert!((visits.silence_after(0) - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn whoever_is_silent_for_long_is_worth_what_such_were_worth_before() {
+        let mut visits = learned();
+        let place = Place::at(BROWSE);
+        // All come back at first; of those that are silent for long, one in four.
+        (0..200).for_each(|_| visits.silence_over(SHOP, place, 0, true));
+        (0..200).for_each(|n| visits.silence_over(SHOP, place, 3, n % 4 == 0));
+        (0..200).for_each(|_| visits.silence_over(SHOP, place, 0, true));
+        (0..10).for_each(|_| visits.enter(SHOP, place));
+        visits.refresh();
+        let fresh = visits.remaining(SEARCH);
+        (0..3).for_each(|stage| (0..10).for_each(|_| visits.fall_silent(SHOP, place, stage)));
+        visits.refresh();
+        let silent = visits.remaining(SEARCH);
+        assert!((0.15..0.4).contains(&(silent / fresh)), "{silent} of {fresh}");
+        (0..10).for_each(|_| visits.leave(SHOP, place, 3));
+        assert!(visits.remaining(SEARCH) < 1e-9 && visits.under_way(SHOP) == 0);
     }
 
     #[test]
@@ -313,7 +412,7 @@ mod tests {
         visits.add_route();
         visits.enter(SHOP, Place::at(RouteId(3)));
         assert!(visits.remaining(RouteId(3)) < 1e-9);
-        visits.leave(SHOP, Place::at(RouteId(3)));
+        visits.leave(SHOP, Place::at(RouteId(3)), 0);
     }
 
     #[test]
@@ -324,7 +423,7 @@ mod tests {
         (0..50).for_each(|_| visits.teach(SHOP, &[(LOGIN, 0.0), (BROWSE, 3.0), (SEARCH, 6.0)]));
         visits.enter(SHOP, Place::at(BROWSE));
         assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
-        visits.leave(SHOP, Place::at(BROWSE));
+        visits.leave(SHOP, Place::at(BROWSE), 0);
         visits.enter(SHOP, Place::at(LOGIN));
         assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
     }

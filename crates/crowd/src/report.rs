@@ -38,6 +38,9 @@ pub struct Report {
     pub sessions_begun: u64,
     /// Sessions completed.
     pub sessions_completed: u64,
+    /// Sessions left by their visitors before the end, though nothing had gone wrong.
+    #[serde(default)]
+    pub sessions_left: u64,
     /// Sessions given up.
     pub sessions_gave_up: u64,
     /// Sessions under way at the end.
@@ -150,6 +153,9 @@ pub struct SecondReport {
     pub begun: u32,
     /// Sessions completed.
     pub completed: u32,
+    /// Sessions left by their visitors.
+    #[serde(default)]
+    pub left: u32,
     /// Sessions given up.
     pub gave_up: u32,
     /// Failures behind the first step.
@@ -205,6 +211,7 @@ impl Report {
             sessions_per_s: per_s(counts.sessions_completed),
             sessions_begun: counts.sessions_begun,
             sessions_completed: counts.sessions_completed,
+            sessions_left: counts.sessions_left,
             sessions_gave_up: counts.sessions_gave_up,
             sessions_under_way: tally.under_way(),
             sessions_failed_inside: counts.sessions_failed_inside,
@@ -275,6 +282,7 @@ fn series(facts: &Facts<'_>) -> Vec<SecondReport> {
         at_s,
         begun: second.begun,
         completed: second.completed,
+        left: second.left,
         gave_up: second.gave_up,
         mid_session_failures: second.mid_session_failures,
         first_step_failures: second.first_step_failures,

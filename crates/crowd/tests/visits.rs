@@ -27,6 +27,7 @@ fn workload(steps: Vec<Step>) -> Workload {
         think: Think::Constant(Duration::ZERO),
         patience: Patience::Constant(LONG),
         on_failure: OnFailure::GiveUp,
+        leave: 0.0,
         on_refusal: OnRefusal { retries_max: 3, wait_default: SHORT, wait_max: LONG },
     };
     Workload { kinds: vec![Arc::new(journey)], arrivals: closed(1, Some(1)), returning: false, seed: 7 }

@@ -302,6 +302,21 @@ impl Gate {
         &self.params
     }
 
+    /// Returns the limit held at `route`, if one is.
+    pub fn limit(&self, route: RouteId) -> Option<u32> {
+        match self.routes[route.index()].mode {
+            Mode::Enforce => Some(self.law.limit(route)),
+            Mode::Fixed(limit) => Some(limit),
+            Mode::Observe | Mode::Off => None,
+        }
+    }
+
+    /// Returns how many requests of `route` wait for a slot and how many are in the application.
+    pub fn load(&self, route: RouteId) -> (usize, usize) {
+        let state = &self.routes[route.index()];
+        (state.queue.len(), state.in_flight)
+    }
+
     /// Returns the hash of all decisions so far: the same events give the same hash.
     pub fn trace(&self) -> TraceHash {
         self.trace
@@ -498,8 +513,7 @@ impl Gate {
     }
 
     fn tick(&mut self, now: Instant) {
-        let silent_since = now - seconds(self.visits.silence());
-        self.sessions.sweep(silent_since, now - self.params.session_idle, &mut self.visits);
+        self.sessions.sweep(now, now - self.params.session_idle, &mut self.visits);
         self.visits.refresh();
         self.kinds.iter_mut().for_each(|kind| kind.learner.refresh());
         let patience = self.kinds.iter().map(Kind::patience).min_by(f64::total_cmp);
@@ -563,15 +577,6 @@ impl Gate {
                 self.waiting -= 1;
                 self.refuse(now, id, Reason::WaitedTooLong, Some(KindId(index as u32)));
             }
-        }
-    }
-
-    /// Returns the limit held at `route`, if one is.
-    fn limit(&self, route: RouteId) -> Option<u32> {
-        match self.routes[route.index()].mode {
-            Mode::Enforce => Some(self.law.limit(route)),
-            Mode::Fixed(limit) => Some(limit),
-            Mode::Observe | Mode::Off => None,
         }
     }
 

@@ -1,8 +1,8 @@
 //! The sessions that were let in: where each stands, its path so far, and when it was last heard of.
 
 use std::collections::{BTreeMap, BTreeSet};
-use suimon_control::{PATH_MAX, Place, Visit, Visits};
-use suimon_model::{Instant, KindId, RouteId, SessionId};
+use suimon_control::{PATH_MAX, Place, STAGES, Visit, Visits};
+use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
 
 /// One session.
 #[derive(Clone, Debug)]
@@ -18,10 +18,12 @@ pub(crate) struct Session {
     heard: Instant,
     /// Whether it is counted among those that have visits to come.
     active: bool,
+    /// How long it has been silent, in stages of [`Visits`].
+    stage: usize,
 }
 
 suimon_model::saved_struct!(
-    Session { kind, admitted, place, path, requests, pending, heard, active },
+    Session { kind, admitted, place, path, requests, pending, heard, active, stage },
     |it: &Session| { it.path.len() <= PATH_MAX }
 );
 
@@ -30,8 +32,8 @@ suimon_model::saved_struct!(
 pub(crate) struct Sessions {
     by_id: BTreeMap<SessionId, Session>,
     idle: BTreeSet<(Instant, SessionId)>,
-    /// Active sessions without a pending request, by when they were last heard of.
-    quiet: BTreeSet<(Instant, SessionId)>,
+    /// Active sessions without a pending request, by stage of silence and when they were last heard of.
+    quiet: [BTreeSet<(Instant, SessionId)>; STAGES],
     by_kind: Vec<usize>,
     sessions_max: usize,
 }
@@ -43,7 +45,7 @@ impl Sessions {
         Sessions {
             by_id: BTreeMap::new(),
             idle: BTreeSet::new(),
-            quiet: BTreeSet::new(),
+            quiet: Default::default(),
             by_kind: vec![],
             sessions_max,
         }
@@ -70,15 +72,16 @@ impl Sessions {
         for session in self.by_id.values() {
             let Some(count) = by_kind.get_mut(session.kind.index()) else { return false };
             *count += 1;
-            if session.path.iter().any(|(route, _)| route.index() >= routes) {
+            if session.stage >= STAGES || session.path.iter().any(|(route, _)| route.index() >= routes) {
                 return false;
             }
             if session.active {
-                *here.entry((session.kind, session.place)).or_insert(0) += 1;
+                *here.entry((session.kind, session.place, session.stage)).or_insert(0) += 1;
             }
         }
-        let counted =
-            |((kind, place), count): (&(KindId, Place), &u32)| visits.here(*kind, *place) >= Some(*count);
+        let counted = |((kind, place, stage), count): (&(KindId, Place, usize), &u32)| {
+            visits.here(*kind, *place, *stage) >= Some(*count)
+        };
         by_kind == self.by_kind && by_kind.len() <= kinds && here.iter().all(counted)
     }
 
@@ -103,6 +106,7 @@ impl Sessions {
             pending: 0,
             heard: now,
             active: true,
+            stage: 0,
         };
         self.by_id.insert(id, session);
         if self.by_kind.len() <= kind.index() {
@@ -110,16 +114,19 @@ impl Sessions {
         }
         self.by_kind[kind.index()] += 1;
         self.idle.insert((now, id));
-        self.quiet.insert((now, id));
+        self.quiet[0].insert((now, id));
     }
 
     /// Takes note that `id` asks for `route`. Unknown ids are ignored.
     pub(crate) fn asks(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) {
         let Some(session) = self.by_id.get_mut(&id) else { return };
         self.idle.remove(&(session.heard, id));
-        self.quiet.remove(&(session.heard, id));
+        let was_quiet = self.quiet[session.stage].remove(&(session.heard, id));
         if session.active {
-            visits.leave(session.kind, session.place);
+            visits.leave(session.kind, session.place, session.stage);
+            if was_quiet && session.requests > 0 {
+                visits.silence_over(session.kind, session.place, session.stage, true);
+            }
         } else {
             // It was taken to have ended and comes back: what it does from here on is learned as a path of its own.
             session.path.clear();
@@ -129,6 +136,7 @@ impl Sessions {
             visits.thought(now.secs_since(session.heard));
         }
         session.active = true;
+        session.stage = 0;
         session.place = Place::at(route);
         session.requests = session.requests.saturating_add(1);
         session.pending += 1;
@@ -146,25 +154,41 @@ impl Sessions {
         visits.request_ends(route);
         let Some(session) = self.by_id.get_mut(&id) else { return };
         self.idle.remove(&(session.heard, id));
+        // Of a session that was forgotten and begun again meanwhile, a request from before may be answered while it is quiet.
+        self.quiet[session.stage].remove(&(session.heard, id));
         session.pending = session.pending.saturating_sub(1);
         session.heard = now;
         self.idle.insert((now, id));
         if session.active && session.pending == 0 {
-            self.quiet.insert((now, id));
+            self.quiet[session.stage].insert((now, id));
         }
     }
 
     /// Ends `id` for good: it is learned from and forgotten.
     pub(crate) fn end(&mut self, id: SessionId, visits: &mut Visits) {
-        self.rest(id, visits);
+        self.rest(id, visits, false);
         self.forget(id, visits);
     }
 
-    /// Takes out of the count whoever has been silent since `silent_since`, and forgets whoever has been idle since `idle_since`.
-    pub(crate) fn sweep(&mut self, silent_since: Instant, idle_since: Instant, visits: &mut Visits) {
-        while let Some((heard, id)) = self.quiet.first().copied().filter(|(heard, _)| *heard < silent_since) {
-            self.quiet.remove(&(heard, id));
-            self.rest(id, visits);
+    /// Moves the silent on to their next stage, takes out of the count whoever has been silent for all of them, and forgets whoever
+    /// has been idle since `idle_since`.
+    pub(crate) fn sweep(&mut self, now: Instant, idle_since: Instant, visits: &mut Visits) {
+        for stage in (0..STAGES).rev() {
+            let since = now - seconds(visits.silence_after(stage));
+            while let Some((heard, id)) =
+                self.quiet[stage].first().copied().filter(|(heard, _)| *heard < since)
+            {
+                self.quiet[stage].remove(&(heard, id));
+                if stage + 1 == STAGES {
+                    self.rest(id, visits, true);
+                    continue;
+                }
+                self.quiet[stage + 1].insert((heard, id));
+                if let Some(session) = self.by_id.get_mut(&id) {
+                    visits.fall_silent(session.kind, session.place, stage);
+                    session.stage = stage + 1;
+                }
+            }
         }
         while let Some((heard, id)) = self.idle.first().copied().filter(|(heard, _)| *heard < idle_since) {
             self.idle.remove(&(heard, id));
@@ -172,11 +196,14 @@ impl Sessions {
         }
     }
 
-    /// Takes `id` out of the count and learns from its path; it may still come back.
-    fn rest(&mut self, id: SessionId, visits: &mut Visits) {
+    /// Takes `id` out of the count and learns from its path; it may still come back. `silent`: that is taken from its silence.
+    fn rest(&mut self, id: SessionId, visits: &mut Visits, silent: bool) {
         let Some(session) = self.by_id.get_mut(&id).filter(|session| session.active) else { return };
         session.active = false;
-        visits.leave(session.kind, session.place);
+        visits.leave(session.kind, session.place, session.stage);
+        if silent && session.requests > 0 {
+            visits.silence_over(session.kind, session.place, session.stage, false);
+        }
         visits.teach(session.kind, &session.path);
         // Most sessions that rest never come back; their paths need no memory meanwhile.
         session.path = Vec::new();
@@ -186,9 +213,9 @@ impl Sessions {
         let Some(session) = self.by_id.remove(&id) else { return };
         self.by_kind[session.kind.index()] -= 1;
         self.idle.remove(&(session.heard, id));
-        self.quiet.remove(&(session.heard, id));
+        self.quiet[session.stage].remove(&(session.heard, id));
         if session.active {
-            visits.leave(session.kind, session.place);
+            visits.leave(session.kind, session.place, session.stage);
         }
     }
 }

@@ -101,6 +101,8 @@ reasons! {
     WaitedTooLong = "waited_too_long", "the wait took longer than was foreseen";
     /// Refused: the gateway is shutting down.
     ShuttingDown = "shutting_down", "the gateway is shutting down";
+    /// A law of others that the simulator races against; its signals say the rest.
+    Rival = "rival", "another's law, run for comparison in the simulator, decided so by its own signals";
 }
 
 /// Named numbers a decision rests on; at most [`Signals::MAX`], kept without allocation.

@@ -439,17 +439,14 @@ impl<A: State, B: State> State for (A, B) {
     }
 }
 
-impl<T: State + Copy + Default, const N: usize> State for [T; N] {
+impl<T: State, const N: usize> State for [T; N] {
     fn save(&self, out: &mut Writer) {
         self.iter().for_each(|entry| entry.save(out));
     }
 
     fn load(from: &mut Reader<'_>) -> Result<Self, Broken> {
-        let mut array = [T::default(); N];
-        for entry in &mut array {
-            *entry = T::load(from)?;
-        }
-        Ok(array)
+        let entries = (0..N).map(|_| T::load(from)).collect::<Result<Vec<_>, _>>()?;
+        entries.try_into().map_err(|_| from.broken("a list is not as long as it must be"))
     }
 }
 

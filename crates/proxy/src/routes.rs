@@ -251,6 +251,11 @@ impl RoutePattern {
     pub fn name(&self) -> String {
         format!("{} {}", self.method.as_deref().unwrap_or("*"), self.path)
     }
+
+    /// Returns whether requests of `method` for `path` belong to it. A method that is none belongs to nothing.
+    pub fn matches(&self, method: &str, path: &str) -> bool {
+        Method::from_bytes(method.as_bytes()).is_ok_and(|method| Pattern::new(self).matches(&method, path))
+    }
 }
 
 /// Returns the non-empty segments of a path, without parameters such as `;jsessionid=…`.

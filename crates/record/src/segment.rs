@@ -39,7 +39,7 @@ pub struct Header {
 pub struct Segment<'a> {
     /// What it says of itself.
     pub header: Header,
-    /// The gate's state when it began, for `Gate::load`.
+    /// The gate's state when it began, for `Gate::restore`.
     pub snapshot: Vec<u8>,
     bytes: &'a [u8],
     /// Where the first part begins.

@@ -13,9 +13,10 @@
 //! Everything else has a default. The shop's own file, `crates/crowd/journeys/shop.toml`, shows and explains every
 //! key. Keys nobody knows are refused, and all that is wrong is reported together.
 
+pub(crate) mod known;
 mod raw;
 mod steps;
-mod values;
+pub(crate) mod values;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,10 +29,13 @@ use suimon_workload::{
 use toml::Value;
 
 use crate::faults::Faults;
+use crate::known::Known;
+use crate::lines::Lines;
+use crate::read;
 use values::Reader;
 
 /// The most users at once.
-pub const USERS_MAX: u32 = 100_000;
+pub const USERS_MAX: u32 = 2_000_000;
 /// The most kinds of journey in a file.
 pub const KINDS_MAX: usize = 100;
 /// The most steps of a journey.
@@ -55,13 +59,26 @@ const DEFAULT_USERS_MAX: u32 = 10_000;
 /// # Errors
 /// Fails with everything that is wrong with it.
 pub fn read(text: &str) -> Result<Workload, Faults> {
-    let file: raw::File = toml::from_str(text).map_err(|error| Faults::one(error.to_string().trim_end()))?;
+    let table = read::parse("journeys", text)?;
     let mut reader = Reader::default();
-    let seed = file.seed.as_ref().map_or(DEFAULT_SEED, |seed| reader.whole("seed", seed, 0, SEED_MAX));
-    let arrivals = reader.arrivals(&file.arrivals);
-    let returning = reader.boolean("visitor.returning", file.visitor.returning.as_ref(), false);
-    let kinds = reader.kinds(&file.journey, &file.visitor);
-    reader.faults.into_result(Workload { kinds, arrivals, returning, seed })
+    let file = Known { path: "", keys: known::FILE };
+    known::refuse(&file, &table, &mut reader.faults);
+    let workload = reader.workload(table);
+    reader.faults.into_result(workload)
+}
+
+impl Reader {
+    /// Returns the workload that `table`, or what of it is a journey file's, describes. Its keys have been looked at before.
+    pub(crate) fn workload(&mut self, mut table: toml::Table) -> Workload {
+        table.retain(|key, _| known::FILE.contains(&key));
+        // What is left to go wrong is a value where a table belongs, which has been told.
+        let file: raw::File = table.try_into().unwrap_or_default();
+        let seed = file.seed.as_ref().map_or(DEFAULT_SEED, |seed| self.whole("seed", seed, 0, SEED_MAX));
+        let arrivals = self.arrivals(&file.arrivals);
+        let returning = self.boolean("visitor.returning", file.visitor.returning.as_ref(), false);
+        let kinds = self.kinds(&file.journey, &file.visitor);
+        Workload { kinds, arrivals, returning, seed }
+    }
 }
 
 /// Returns the workload of the file at `path`.
@@ -72,11 +89,8 @@ pub fn load(path: &Path) -> Result<Workload, Faults> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Faults::one(format!("{name}: cannot be read ({error}); name a journey file")))?;
-    read(&text).map_err(|faults| {
-        let mut named = Faults::none();
-        faults.iter().for_each(|fault| named.other(format!("{name}: {fault}")));
-        named
-    })
+    let name = name.to_string();
+    read(&text).map_err(|faults| Lines::new(&name, &text).name(&faults))
 }
 
 impl Reader {
@@ -236,6 +250,7 @@ impl Reader {
         let (think_key, think) = own_or_shared(key, "think", raw.think.as_ref(), visitor.think.as_ref());
         let (patience_key, patience) =
             own_or_shared(key, "patience", raw.patience.as_ref(), visitor.patience.as_ref());
+        let (leave_key, leave) = own_or_shared(key, "leave", raw.leave.as_ref(), visitor.leave.as_ref());
         let (failure_key, on_failure) =
             own_or_shared(key, "on_failure", raw.on_failure.as_ref(), visitor.on_failure.as_ref());
         let (refusal_key, on_refusal) =
@@ -248,6 +263,7 @@ impl Reader {
                 self.patience(&patience_key, patience)
             }),
             on_failure: self.on_failure(&failure_key, on_failure, &steps),
+            leave: leave.map_or(0.0, |leave| self.number(&leave_key, leave, 0.0, true, 1.0)),
             on_refusal: self.on_refusal(&refusal_key, on_refusal),
             steps,
         }

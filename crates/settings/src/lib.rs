@@ -5,13 +5,17 @@
 //! - [`Settings`]: what `suimon serve` is told. Every setting's name, form, range, default and meaning stand together in
 //!   `schema.rs`; [`example_file`] and [`settings_document`] are written from there.
 //! - [`journey`]: what a crowd is told.
+//! - [`scenario`]: what a simulator is told.
 //! - [`Faults`]: everything that is wrong with what was read.
 
 mod documents;
 pub mod duration;
 pub mod faults;
 pub mod journey;
+mod known;
+mod lines;
 mod read;
+pub mod scenario;
 mod schema;
 mod settings;
 mod shape;

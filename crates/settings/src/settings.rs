@@ -73,7 +73,7 @@ impl Settings {
 }
 
 /// Returns the settings and everything that is wrong with them; where something is, they hold a default.
-fn check(table: &toml::Table) -> (Settings, Faults) {
+pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
     let mut faults = Faults::none();
     let sections = read::read(table, &mut faults);
     let lease_keys = match sections.once("lease").given_path("keys") {
@@ -214,7 +214,7 @@ fn routes(sections: &Sections, faults: &mut Faults) -> Routes {
 }
 
 /// Returns the pattern that "METHOD /path" names; the schema has seen to it that it is one.
-fn pattern(text: &str) -> RoutePattern {
+pub(crate) fn pattern(text: &str) -> RoutePattern {
     let (method, path) = text.split_once(' ').expect("the schema takes no route without a space");
     RoutePattern { method: (method != "*").then(|| method.to_string()), path: path.to_string() }
 }

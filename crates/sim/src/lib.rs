@@ -1,13 +1,33 @@
-//! A discrete-event model of an application server and its visitors; drives the gate unchanged.
+//! A discrete-event model of an application and its visitors; drives the gate unchanged, in virtual time.
 //!
-//! First form: the paper's shop on one host, closed loop or a burst. It exists to get the laws right in virtual
-//! time before anything is measured for real. What happens in ten virtual minutes of 400 visitors takes well under a second.
+//! - [`Scenario`]: the question: who comes ([`suimon_workload::Workload`]), what the application is ([`Machine`], [`Cost`]), what
+//!   changes, which gate is in front, and what is expected ([`Band`]).
+//! - [`run`]: plays it with a seed and with [`Laws`]; every event is checked ([`Violation`]).
+//! - [`Outcome`]: what came of it.
+//! - [`generate`]: sites nobody thought of, to see what laws are worth where they were not tuned.
+//! - [`replay`]: a recording of a gateway's gate played again, and what other settings would have decided.
+//! - [`RouteRival`], [`SessionRival`]: the laws of others, to compare with.
+//!
+//! The same scenario, seed and laws give the same outcome bit for bit, on every machine. What happens to 400 visitors in ten
+//! virtual minutes takes a small part of a second.
 
+mod check;
+mod expect;
+mod generate;
+mod laws;
+mod node;
+mod outcome;
 pub mod replay;
+mod rivals;
 mod run;
-mod server;
-mod shop;
+mod scenario;
 
-pub use run::{Outcome, run};
-pub use server::{Job, Machine, Server};
-pub use shop::{Change, Page, Scenario};
+pub use check::Violation;
+pub use expect::{Band, Metric, Miss};
+pub use generate::generate;
+pub use laws::{ALIASES, Laws, RouteChoice, SessionChoice};
+pub use node::{Efficiency, Job, Machine, Node, Usage};
+pub use outcome::{Outcome, Sample, Summary};
+pub use rivals::{Bounds, RouteRival, SessionRival, Site, Utilisation};
+pub use run::run;
+pub use scenario::{Change, Cost, GateSetup, Kind, Route, Scenario, What};

@@ -276,7 +276,7 @@ impl Player {
     fn new(segment: &Segment<'_>) -> Result<Self, ReplayError> {
         let header = &segment.header;
         let (gate, tokens) =
-            Gate::load(header.params.clone(), &segment.snapshot).map_err(ReplayError::State)?;
+            Gate::restore(header.params.clone(), &segment.snapshot).map_err(ReplayError::State)?;
         let snapshot = gate.snapshot(header.at);
         let (routes, kinds) = (snapshot.routes.len(), snapshot.kinds.len());
         Ok(Player {

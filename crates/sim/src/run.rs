@@ -1,328 +1,425 @@
-//! One run: visitors, gate and server on one event heap.
+//! One run: visitors, gate, nodes and checkers on one event heap, in virtual time.
+//!
+//! The gate, the choice of a node and the visitors are the very code of the gateway and of the crowd; only the application is a model.
 
-use crate::server::{Job, Server};
-use crate::shop::Scenario;
+use crate::check::{Checker, Violation};
+use crate::laws::{Laws, RouteChoice, SessionChoice};
+use crate::node::{Job, Node};
+use crate::outcome::{Outcome, Sample};
+use crate::rivals::{Bounds, Site, Utilisation};
+use crate::scenario::{Cost, Scenario, What};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-use suimon_gate::{Arrival, Counts, Gate, KindParams, Membership, Mode, Output, Token};
-use suimon_model::{Ending, Instant, KindId, Reason, RequestId, Rng, RouteId, SessionId, TraceHash, seconds};
+use std::collections::{BinaryHeap, HashMap};
+use std::iter::Peekable;
+use suimon_fleet::Fleet;
+use suimon_gate::{Arrival, Gate, Membership, Mode, Output, Start, Token};
+use suimon_model::{
+    Duration, Ending, Failure, Instant, KindId, NodeId, Reason, RequestId, Rng, RouteId, SessionId,
+};
+use suimon_workload::{Next, Outcome as Answer, Starts, Tally, Visitor, Window, Workload};
 
-const KIND: KindId = KindId(0);
-
-/// What came of a run.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// Sessions completed in the time counted.
-    pub completed: u64,
-    /// Completed sessions per second (for a burst: all sessions over the time until the last one ended).
-    pub sessions_per_s: f64,
-    /// That as a share of the bound.
-    pub goodput_share: f64,
-    /// Timeouts after the first page.
-    pub mid_session_failures: u64,
-    /// Timeouts on the first page.
-    pub first_step_failures: u64,
-    /// Refusals on the first page.
-    pub refusals: u64,
-    /// Members that were refused: must be 0.
-    pub members_refused: u64,
-    /// Goodput share by bins of 30 s from the start.
-    pub bins: Vec<f64>,
-    /// Limit by route at the end.
-    pub limits: Vec<u32>,
-    /// The least and the highest limit of each route in the time counted.
-    pub limit_range: Vec<(u32, u32)>,
-    /// Windows at a limit under trial in the time counted.
-    pub trial_windows: u64,
-    /// The hash of all decisions.
-    pub trace: u64,
-    /// Events handled.
-    pub events: u64,
-}
+/// Streams of random numbers of their own, so that drawing more in one place never changes another.
+const NODES: u64 = 0x4E0D;
+const COSTS: u64 = 0xC057;
+/// How often the state of the gate is noted down.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// The shortest time over which it is told how busy the processors are.
+const UTILISATION_SECONDS: f64 = 0.2;
+/// Conservation, which looks at everything, is checked once in so many events.
+const CONSERVATION_EVERY: u64 = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Event {
+    Begin,
     Ask(usize),
-    Timeout(usize, RequestId),
-    Elsewhere(u64),
-    ServerEnd(u64),
+    GiveUp(usize, RequestId),
+    Node(NodeId),
     GateWake,
     Change(usize),
-    NewClient,
+    Sample,
 }
 
-struct Client {
-    page: usize,
-    session: Option<SessionId>,
-    patience: f64,
-    buys: bool,
+struct User {
+    rng: Rng,
+    visitor: Visitor,
+    /// The session he is in, as his cookies say.
+    session: Option<(KindId, SessionId)>,
     request: Option<RequestId>,
+    /// Sessions played, this one included.
+    played: u32,
+    first: bool,
+}
+
+/// A request in the application.
+struct Work {
+    token: Token,
+    gate_route: RouteId,
+    node: NodeId,
+    fails: bool,
 }
 
 struct Run<'a> {
     scenario: &'a Scenario,
+    seed: u64,
+    workload: Workload,
     gate: Gate,
-    server: Server,
-    clients: Vec<Client>,
+    fleet: Fleet,
+    nodes: Vec<Node>,
+    /// By node: when its next event is, if one is under way.
+    node_wakes: Vec<Instant>,
+    gate_wake: Instant,
+    costs: Vec<Cost>,
+    cpu: Utilisation,
+    /// When `cpu` was last told, and what the nodes had done by then.
+    cpu_told: (Instant, f64),
+    whole: bool,
+    starts: Peekable<Starts>,
+    users: Vec<Option<User>>,
+    free_users: Vec<usize>,
+    users_now: usize,
+    /// Requests inside the gate whose client is there, and whose they are.
+    owners: HashMap<RequestId, usize>,
+    work: Vec<Option<Work>>,
+    free_work: Vec<usize>,
     heap: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     order: u64,
-    rng: Rng,
-    demands: Rng,
-    /// Requests inside the gate, and whose they are.
-    owners: BTreeMap<RequestId, usize>,
-    tokens: BTreeMap<u64, (Token, f64, f64)>,
-    next_job: u64,
-    server_epoch: u64,
-    gate_wake: Instant,
+    cost_rng: Rng,
+    checker: Checker,
+    tally: Tally,
     outcome: Outcome,
-    bins: Vec<u64>,
-    finished: usize,
-    last_finish: Instant,
     end: Instant,
-    count_from: Instant,
 }
 
-/// Runs `scenario` to its end. The same scenario gives the same outcome, bit for bit.
-pub fn run(scenario: &Scenario) -> Outcome {
-    let mut gate = Gate::new(scenario.gate.clone(), Instant::ORIGIN);
-    let routes = scenario.routes.iter().max().map_or(0, |last| last + 1);
-    let mode = if scenario.route_gates_off { Mode::Off } else { Mode::Enforce };
-    (0..routes).for_each(|_| _ = gate.declare_route(Instant::ORIGIN, mode));
-    let declared =
-        scenario.patience.iter().copied().min_by(f64::total_cmp).filter(|_| scenario.patience_declared);
-    gate.declare_kind(
-        Instant::ORIGIN,
-        KindParams { patience: declared.map(seconds), ..KindParams::default() },
-    );
-    let warm_up = if scenario.burst { 0.0 } else { scenario.warm_up };
-    let mut run = Run {
-        gate,
-        server: Server::new(scenario.machine, Rng::stream(scenario.seed, 2)),
-        clients: vec![],
-        heap: BinaryHeap::new(),
-        order: 0,
-        rng: Rng::stream(scenario.seed, 3),
-        demands: Rng::stream(scenario.seed, 4),
-        owners: BTreeMap::new(),
-        tokens: BTreeMap::new(),
-        next_job: 0,
-        server_epoch: 0,
-        gate_wake: Instant::FAR_FUTURE,
-        outcome: Outcome { limit_range: vec![(u32::MAX, 0); routes as usize], ..Outcome::default() },
-        bins: vec![0; ((warm_up + scenario.measure) / 30.0) as usize + 1],
-        finished: 0,
-        last_finish: Instant::ORIGIN,
-        end: Instant::ORIGIN + seconds(warm_up + scenario.measure),
-        count_from: Instant::ORIGIN + seconds(warm_up),
-        scenario,
-    };
-    run.play();
-    run.conclude()
+/// Plays `scenario` with `seed` and `laws` to its end. The same scenario, seed and laws give the same outcome, bit for bit.
+///
+/// # Errors
+/// Returns the first thing a checker found that must never happen.
+pub fn run(scenario: &Scenario, seed: u64, laws: &Laws) -> Result<Outcome, Violation> {
+    let mut run = Run::new(scenario, seed, laws);
+    let last = run.play()?;
+    Ok(run.conclude(last))
 }
 
-impl Run<'_> {
-    fn play(&mut self) {
-        if self.scenario.arrivals_per_s > 0.0 {
-            self.at(Instant::ORIGIN, Event::NewClient);
-        } else {
-            for _ in 0..self.scenario.clients {
-                let start = Instant::ORIGIN + seconds(self.rng.uniform());
-                self.new_client(start);
-            }
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario, seed: u64, laws: &Laws) -> Self {
+        let cpu = Utilisation::default();
+        let (gate, routes) = gate(scenario, seed, laws, &cpu);
+        let mut fleet = Fleet::new(suimon_fleet::Params { seed, ..suimon_fleet::Params::default() });
+        for _ in 0..scenario.nodes {
+            fleet.add_node(Instant::ORIGIN).expect("the scenario was checked to have few nodes");
         }
-        for (index, change) in self.scenario.changes.iter().enumerate() {
-            self.at(Instant::ORIGIN + seconds(change.at), Event::Change(index));
-        }
-        self.wake_gate();
-        while let Some(Reverse((now, _, event))) = self.heap.pop() {
-            if now > self.end || (self.scenario.burst && self.finished == self.scenario.clients) {
-                break;
-            }
-            self.outcome.events += 1;
-            self.handle(now, event);
-            self.drain_gate(now);
-            self.check(now);
+        let node = |index| Node::new(scenario.machine, Rng::stream(seed, NODES + u64::from(index)));
+        let workload = Workload { seed, ..scenario.workload.clone() };
+        let from = Instant::ORIGIN + scenario.warm_up;
+        let window = Window { from, to: from + scenario.measure };
+        Run {
+            checker: Checker::new(scenario.gate.params.order, routes),
+            tally: Tally::new(&workload, window),
+            starts: Starts::new(&workload.arrivals, seed).peekable(),
+            outcome: Outcome::new(scenario, seed, laws, routes),
+            end: window.to,
+            nodes: (0..scenario.nodes).map(node).collect(),
+            node_wakes: vec![Instant::FAR_FUTURE; scenario.nodes as usize],
+            gate_wake: Instant::FAR_FUTURE,
+            costs: scenario.routes.iter().map(|route| route.cost).collect(),
+            whole: laws.whole,
+            cpu,
+            cpu_told: (Instant::ORIGIN, 0.0),
+            users: vec![],
+            free_users: vec![],
+            users_now: 0,
+            owners: HashMap::new(),
+            work: vec![],
+            free_work: vec![],
+            heap: BinaryHeap::new(),
+            order: 0,
+            cost_rng: Rng::stream(seed, COSTS),
+            scenario,
+            seed,
+            workload,
+            gate,
+            fleet,
         }
     }
 
-    fn handle(&mut self, now: Instant, event: Event) {
+    fn play(&mut self) -> Result<Instant, Violation> {
+        if let Some(start) = self.starts.peek() {
+            let at = start.at;
+            self.at(at, Event::Begin);
+        }
+        for (index, change) in self.scenario.changes.iter().enumerate() {
+            self.at(Instant::ORIGIN + change.at, Event::Change(index));
+        }
+        self.at(Instant::ORIGIN, Event::Sample);
+        self.wake_gate();
+        let mut last = Instant::ORIGIN;
+        while let Some(Reverse((now, _, event))) = self.heap.pop() {
+            if now >= self.end {
+                return Ok(self.end);
+            }
+            last = now;
+            self.outcome.events += 1;
+            self.handle(now, event).map_err(|what| self.violation(now, what))?;
+            if self.outcome.events.is_multiple_of(CONSERVATION_EVERY) {
+                self.checker.conserved(now, &self.gate).map_err(|what| self.violation(now, what))?;
+            }
+            if self.users_now == 0 && self.starts.peek().is_none() {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    fn violation(&self, at: Instant, what: String) -> Violation {
+        Violation { scenario: self.scenario.name.clone(), seed: self.seed, at, what }
+    }
+
+    fn handle(&mut self, now: Instant, event: Event) -> Result<(), String> {
         match event {
-            Event::Ask(client) => self.ask(now, client),
-            Event::Timeout(client, request) => self.time_out(now, client, request),
-            Event::Elsewhere(job) => self.serve(now, job),
-            Event::ServerEnd(epoch) if epoch == self.server_epoch => {
-                while let Some(job) = self.server.ended(now) {
-                    self.answered(now, job);
-                    self.drain_gate(now);
-                }
-                self.schedule_server();
+            Event::Begin => self.begin(now),
+            Event::Ask(user) => self.ask(now, user)?,
+            Event::GiveUp(user, request) => self.give_up(now, user, request)?,
+            Event::Node(node) if now == self.node_wakes[node.index()] => {
+                self.node_wakes[node.index()] = Instant::FAR_FUTURE;
+                self.nodes[node.index()].handle_timeout(now);
+                self.drain_node(now, node)?;
             }
             Event::GateWake if now >= self.gate_wake => {
                 self.gate_wake = Instant::FAR_FUTURE;
+                self.tell_utilisation(now);
                 self.gate.handle_timeout(now);
+                self.drain_gate(now)?;
+                for route in 0..self.outcome.gate_routes {
+                    self.checker.no_idle_slot(RouteId(route as u32), &self.gate)?;
+                }
             }
-            // Overtaken by a later state of the server, or by an earlier wish of the gate.
-            Event::ServerEnd(_) | Event::GateWake => {}
-            Event::Change(index) => {
-                let machine = self.scenario.changes[index].machine;
-                self.server.change(now, |current| *current = machine);
-                self.schedule_server();
+            // Overtaken by a later state of the node, or by an earlier wish of the gate.
+            Event::Node(_) | Event::GateWake => {}
+            Event::Change(index) => self.change(now, index)?,
+            Event::Sample => self.sample(now),
+        }
+        Ok(())
+    }
+
+    /// Lets in everybody who starts now.
+    fn begin(&mut self, now: Instant) {
+        while let Some(start) = self.starts.next_if(|start| start.at <= now) {
+            if self.users_now >= self.workload.arrivals.users_max() as usize {
+                self.outcome.not_started += 1;
+                continue;
             }
-            Event::NewClient => {
-                self.new_client(now);
-                let gap = self.rng.exponential(1.0 / self.scenario.arrivals_per_s);
-                self.at(now + seconds(gap), Event::NewClient);
-            }
+            let rng = self.workload.rng_of(start.user);
+            self.users_now += 1;
+            self.begin_session(start.at, rng, None, 1);
+        }
+        if let Some(start) = self.starts.peek() {
+            let at = start.at;
+            self.at(at, Event::Begin);
         }
     }
 
-    fn new_client(&mut self, at: Instant) {
-        let patience = self.scenario.patience[self.rng.below(self.scenario.patience.len())];
-        let buys = !self.rng.chance(self.scenario.browse_only);
-        self.clients.push(Client { page: 0, session: None, patience, buys, request: None });
-        self.at(at, Event::Ask(self.clients.len() - 1));
-    }
-
-    fn ask(&mut self, now: Instant, index: usize) {
-        let client = &self.clients[index];
-        let session = match client.session {
-            Some(session) => Membership::Member {
-                kind: KIND,
-                session,
-                leased: true,
-                ends: client.page + 1 == self.scenario.pages.len(),
-            },
-            None => Membership::Newcomer(KIND),
+    fn begin_session(
+        &mut self,
+        at: Instant,
+        mut rng: Rng,
+        session: Option<(KindId, SessionId)>,
+        played: u32,
+    ) {
+        let kind = self.workload.choose(&mut rng);
+        let (visitor, next) = Visitor::begin(&self.workload, kind, at, &mut rng);
+        let user = User { rng, visitor, session, request: None, played, first: true };
+        let index = match self.free_users.pop() {
+            Some(index) => {
+                self.users[index] = Some(user);
+                index
+            }
+            None => {
+                self.users.push(Some(user));
+                self.users.len() - 1
+            }
         };
-        let route = RouteId(self.scenario.routes[client.page]);
-        let patience = client.patience;
-        let request = self.gate.handle_arrival(now, Arrival { route, session: Some(session) });
-        self.clients[index].request = Some(request);
-        self.owners.insert(request, index);
-        self.at(now + seconds(patience), Event::Timeout(index, request));
+        if let Next::Ask { at, .. } = next {
+            self.at(at, Event::Ask(index));
+        }
     }
 
-    fn time_out(&mut self, now: Instant, index: usize, request: RequestId) {
-        if self.clients[index].request != Some(request) {
-            return;
+    fn ask(&mut self, now: Instant, index: usize) -> Result<(), String> {
+        let user = self.users[index].as_mut().expect("whoever asks is there");
+        let patience = user.visitor.asked(now, &mut user.rng);
+        if std::mem::take(&mut user.first) {
+            self.tally.begun(now);
+        }
+        self.tally.asked(now);
+        let kind = self.scenario.gate.kind_of[user.visitor.kind().index()];
+        let route = self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()];
+        let ends = self.scenario.gate.kinds[kind.index()].ends.contains(&route);
+        let session = match user.session {
+            Some((kind, session)) => Membership::Member { kind, session, leased: true, ends },
+            None => Membership::Newcomer(kind),
+        };
+        let arrival = Arrival { route: self.gate_route(route), session: Some(session) };
+        let request = self.gate.handle_arrival(now, arrival);
+        self.checker.arrived(request, &arrival);
+        self.users[index].as_mut().expect("whoever asks is there").request = Some(request);
+        self.owners.insert(request, index);
+        if let Some(patience) = patience {
+            self.at(now + patience, Event::GiveUp(index, request));
+        }
+        self.drain_gate(now)?;
+        self.checker.no_idle_slot(arrival.route, &self.gate)
+    }
+
+    fn give_up(&mut self, now: Instant, index: usize, request: RequestId) -> Result<(), String> {
+        let Some(user) = self.users[index].as_mut().filter(|user| user.request == Some(request)) else {
+            return Ok(());
+        };
+        if user.visitor.step_number() == 0 {
+            // The answer that would have brought the lease was not waited for.
+            user.session = None;
         }
         self.owners.remove(&request);
         self.gate.handle_departure(now, request);
-        let client = &mut self.clients[index];
-        client.request = None;
-        let counted = now >= self.count_from;
-        if client.session.is_none() || client.page == 0 {
-            self.outcome.first_step_failures += u64::from(counted);
-            client.page = 0;
-            client.session = None;
-        } else {
-            self.outcome.mid_session_failures += u64::from(counted);
-            client.page = 1;
-        }
-        self.at(now, Event::Ask(index));
+        self.checker.departed(request);
+        self.answered(now, index, Answer::TimedOut);
+        self.drain_gate(now)
     }
 
-    fn serve(&mut self, now: Instant, job: u64) {
-        let (_, demand, memory) = self.tokens.get(&job).expect("a job has its token until it ends");
-        self.server.start(now, Job { id: job, demand: *demand, memory: *memory });
-        self.schedule_server();
-    }
-
-    fn answered(&mut self, now: Instant, job: u64) {
-        let (token, _, _) = self.tokens.remove(&job).expect("a job has its token until it ends");
-        let owner = self.owners.remove(&token.request());
-        self.gate.handle_end(now, token, if owner.is_some() { Ending::Completed } else { Ending::Abandoned });
-        if let Some(index) = owner {
-            self.turn_page(now, index);
-        }
-    }
-
-    fn turn_page(&mut self, now: Instant, index: usize) {
-        let think = if self.scenario.think_exponential {
-            self.rng.exponential(self.scenario.think)
-        } else {
-            self.scenario.think
-        };
-        let left = self.rng.chance(self.scenario.leave);
-        let client = &mut self.clients[index];
-        client.request = None;
-        client.page += 1;
-        while !client.buys && self.scenario.pages.get(client.page).is_some_and(|page| page.memory >= 0.5) {
-            client.page += 1;
-        }
-        let done = client.page >= self.scenario.pages.len();
-        if !done && !left {
-            return self.at(now + seconds(think), Event::Ask(index));
-        }
-        if done {
-            self.bins[(now.as_secs_f64() / 30.0) as usize] += 1;
-            self.last_finish = now;
-            self.finished += 1;
-            self.outcome.completed += u64::from(now >= self.count_from);
-        }
-        let closed = !self.scenario.burst && self.scenario.arrivals_per_s <= 0.0;
-        if closed {
-            let patience = self.scenario.patience[self.rng.below(self.scenario.patience.len())];
-            let buys = !self.rng.chance(self.scenario.browse_only);
-            self.clients[index] = Client { page: 0, session: None, patience, buys, request: None };
-            self.at(now + seconds(think), Event::Ask(index));
-        }
-    }
-
-    fn drain_gate(&mut self, now: Instant) {
+    fn drain_gate(&mut self, now: Instant) -> Result<(), String> {
         while let Some(output) = self.gate.poll_output() {
             match output {
-                Output::Start(start) => {
-                    let owner =
-                        self.owners.get(&start.request).copied().expect("a started request has a client");
-                    let client = &mut self.clients[owner];
-                    client.session = start.session.map(|(_, session)| session);
-                    let page = self.scenario.pages[client.page];
-                    let demand = self.demands.lognormal(page.demand, self.scenario.variation);
-                    let job = self.next_job;
-                    self.next_job += 1;
-                    self.tokens.insert(job, (start.token, demand, page.memory));
-                    self.at(now + seconds(page.elsewhere), Event::Elsewhere(job));
-                }
+                Output::Start(start) => self.start(now, start)?,
                 Output::Refuse(refusal) => {
-                    let owner = self.owners.remove(&refusal.request).expect("a refused request has a client");
-                    let client = &mut self.clients[owner];
-                    client.request = None;
-                    self.outcome.members_refused += u64::from(client.session.is_some());
-                    self.outcome.refusals += u64::from(now >= self.count_from);
-                    self.at(now + refusal.retry_after, Event::Ask(owner));
+                    self.checker.refused(&refusal)?;
+                    let owner = self.owners.remove(&refusal.request).ok_or("nobody's request was refused")?;
+                    self.answered(now, owner, Answer::Refused { retry_after: Some(refusal.retry_after) });
                 }
                 Output::Decided(record) => {
-                    let trial = record.reason == Reason::TrialWindow && now >= self.count_from;
-                    self.outcome.trial_windows += u64::from(trial);
+                    let counted = now >= self.tally.window().from;
+                    self.outcome.trial_windows += u64::from(counted && record.reason == Reason::TrialWindow);
+                    self.outcome.decisions += 1;
                 }
             }
         }
         self.wake_gate();
+        Ok(())
     }
 
-    /// Conservation and limits, after every event.
-    fn check(&mut self, now: Instant) {
-        if !self.outcome.events.is_multiple_of(64) {
+    fn start(&mut self, now: Instant, start: Start) -> Result<(), String> {
+        self.checker.started(&start, &self.gate)?;
+        let owner = *self.owners.get(&start.request).ok_or("nobody's request was started")?;
+        let user = self.users[owner].as_mut().expect("a request has its user until it ends");
+        user.session = start.session;
+        let route = self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()];
+        let cost = self.costs[route.index()];
+        let fails = cost.errors > 0.0 && self.cost_rng.chance(cost.errors);
+        let mean = if fails { cost.error_cpu } else { cost.cpu };
+        let cpu = self.cost_rng.lognormal(mean, cost.variation);
+        let elsewhere =
+            if fails { 0.0 } else { self.cost_rng.lognormal(cost.elsewhere, cost.elsewhere_variation) };
+        let node = self.fleet.pick(now, None).ok_or("no node was found")?.node;
+        let gate_route = self.gate_route(route);
+        let work = Work { token: start.token, gate_route, node, fails };
+        let id = match self.free_work.pop() {
+            Some(index) => {
+                self.work[index] = Some(work);
+                index
+            }
+            None => {
+                self.work.push(Some(work));
+                self.work.len() - 1
+            }
+        };
+        self.nodes[node.index()]
+            .handle_arrival(now, Job { id: id as u64, elsewhere, cpu, memory: cost.memory });
+        self.wake_node(node);
+        Ok(())
+    }
+
+    fn drain_node(&mut self, now: Instant, node: NodeId) -> Result<(), String> {
+        while let Some(id) = self.nodes[node.index()].poll_ended() {
+            let work = self.work[id as usize].take().expect("what ends on a node was started there");
+            self.free_work.push(id as usize);
+            self.fleet.handle_release(work.node);
+            self.fleet.handle_answer(now, work.node);
+            let owner = self.owners.remove(&work.token.request());
+            let ending = match owner {
+                None => Ending::Abandoned,
+                Some(_) if work.fails => Ending::Failed(Failure::ServerError),
+                Some(_) => Ending::Completed,
+            };
+            self.gate.handle_end(now, work.token, ending);
+            self.checker.ended(work.gate_route);
+            if let Some(index) = owner {
+                self.answered(now, index, if work.fails { Answer::Failed } else { Answer::Passed });
+            }
+            self.drain_gate(now)?;
+            self.checker.no_idle_slot(work.gate_route, &self.gate)?;
+        }
+        self.wake_node(node);
+        Ok(())
+    }
+
+    /// A visitor's request has ended; he goes on, or comes again, or is gone.
+    fn answered(&mut self, now: Instant, index: usize, answer: Answer) {
+        let user = self.users[index].as_mut().expect("an answered user is there");
+        user.request = None;
+        let turn = user.visitor.answered(now, answer, &mut user.rng);
+        self.tally.fold(&turn);
+        if let Next::Ask { at, .. } = turn.next {
+            return self.at(at, Event::Ask(index));
+        }
+        let mut user = self.users[index].take().expect("the user was there a line ago");
+        self.free_users.push(index);
+        if !self.workload.returning
+            && let Some((_, session)) = user.session.take()
+        {
+            self.checker.forget(session);
+        }
+        match self.workload.next_session(now, user.played, &mut user.rng) {
+            Some(at) => self.begin_session(at, user.rng, user.session, user.played + 1),
+            None => self.users_now -= 1,
+        }
+    }
+
+    fn change(&mut self, now: Instant, index: usize) -> Result<(), String> {
+        match &self.scenario.changes[index].what {
+            What::Cost(route, cost) => self.costs[route.index()] = *cost,
+            What::Machine(machine) => {
+                for node in 0..self.nodes.len() {
+                    self.nodes[node].handle_change(now, *machine);
+                    self.drain_node(now, NodeId(node as u32))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, now: Instant) {
+        let snapshot = self.gate.snapshot(now);
+        let (mut busy, mut work) = (0.0, 0.0);
+        for node in &mut self.nodes {
+            let usage = node.usage(now);
+            (busy, work) = (busy + usage.busy, work + usage.work);
+        }
+        self.outcome.series.push(Sample::new(now, &snapshot, busy, work));
+        self.at(now + SAMPLE_EVERY, Event::Sample);
+    }
+
+    /// Tells how busy the processors were since the last tick of the gate or so.
+    fn tell_utilisation(&mut self, now: Instant) {
+        let (told, busy_then) = self.cpu_told;
+        let passed = now.secs_since(told);
+        if passed < UTILISATION_SECONDS {
             return;
         }
-        let snapshot = self.gate.snapshot(now);
-        let mut total = Counts::default();
-        for (route, range) in snapshot.routes.iter().zip(&mut self.outcome.limit_range) {
-            if let Some(limit) = route.limit.filter(|_| now >= self.count_from) {
-                *range = (range.0.min(limit), range.1.max(limit));
-            }
-            total.offered += route.counts.offered;
-            total.completed +=
-                route.counts.completed + route.counts.failed + route.counts.abandoned + route.counts.refused;
-        }
-        let inside = (snapshot.waiting + snapshot.in_flight) as u64;
-        assert_eq!(
-            total.offered,
-            total.completed + inside,
-            "seed {}: requests lost at {now:?}",
-            self.scenario.seed
-        );
+        let busy: f64 = self.nodes.iter_mut().map(|node| node.usage(now).busy).sum();
+        let cores = self.scenario.machine.cores * f64::from(self.scenario.nodes);
+        self.cpu.set(((busy - busy_then) / (passed * cores)).clamp(0.0, 1.0));
+        self.cpu_told = (now, busy);
+    }
+
+    fn gate_route(&self, route: RouteId) -> RouteId {
+        if self.whole { RouteId(0) } else { route }
     }
 
     fn wake_gate(&mut self) {
@@ -332,10 +429,13 @@ impl Run<'_> {
         }
     }
 
-    fn schedule_server(&mut self) {
-        self.server_epoch += 1;
-        if let Some(end) = self.server.next_end() {
-            self.at(end, Event::ServerEnd(self.server_epoch));
+    fn wake_node(&mut self, node: NodeId) {
+        let wake = self.nodes[node.index()].poll_timeout().unwrap_or(Instant::FAR_FUTURE);
+        if wake != self.node_wakes[node.index()] {
+            self.node_wakes[node.index()] = wake;
+            if wake < Instant::FAR_FUTURE {
+                self.at(wake, Event::Node(node));
+            }
         }
     }
 
@@ -344,19 +444,51 @@ impl Run<'_> {
         self.heap.push(Reverse((when, self.order, event)));
     }
 
-    fn conclude(mut self) -> Outcome {
-        let bound = self.scenario.bound();
-        let snapshot = self.gate.snapshot(self.end);
-        self.outcome.limits = snapshot.routes.iter().map(|route| route.limit.unwrap_or(0)).collect();
-        self.outcome.bins = self.bins.iter().map(|count| *count as f64 / 30.0 / bound).collect();
-        let trace: TraceHash = self.gate.trace();
-        self.outcome.trace = trace.value();
-        self.outcome.sessions_per_s = if self.scenario.burst {
-            self.finished as f64 / self.last_finish.as_secs_f64().max(1e-9)
-        } else {
-            self.outcome.completed as f64 / self.scenario.measure
-        };
-        self.outcome.goodput_share = self.outcome.sessions_per_s / bound;
-        self.outcome
+    fn conclude(mut self, last: Instant) -> Outcome {
+        self.sample(last);
+        self.tally.close(last.max(Instant::ORIGIN + Duration::from_nanos(1)));
+        self.outcome.trace = self.gate.trace().value();
+        self.outcome.finish(self.scenario, &self.tally)
     }
+}
+
+/// Returns the gate of a run, and how many routes it has. `cpu`: how busy the application's processors are, for laws that look.
+fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate, usize) {
+    let now = Instant::ORIGIN;
+    let setup = &scenario.gate;
+    let params = suimon_gate::Params { seed, ..setup.params.clone() };
+    let cores = params.cores;
+    let site = Site { cores, cpu: cpu.clone(), sessions_per_second: scenario.bound(Duration::ZERO) };
+    let mut gate = match laws.routes {
+        RouteChoice::AsSet | RouteChoice::Off | RouteChoice::Fixed(_) => Gate::new(params, now),
+        RouteChoice::Law(kind) => Gate::with_route_law(params, kind.build(cores), now),
+        RouteChoice::Rival(rival) => {
+            let bounds = Bounds { least: 1, ..rival.bounds(cores) };
+            Gate::with_route_law(params, rival.build_within(&site, bounds), now)
+        }
+    };
+    let modes: Vec<Mode> = scenario.routes.iter().map(|route| route.mode).collect();
+    let modes = if laws.whole { &modes[..1] } else { &modes[..] };
+    for mode in modes {
+        let mode = match laws.routes {
+            RouteChoice::AsSet => *mode,
+            RouteChoice::Off => Mode::Off,
+            RouteChoice::Fixed(limit) => Mode::Fixed(limit),
+            RouteChoice::Law(_) | RouteChoice::Rival(_) => Mode::Enforce,
+        };
+        gate.declare_route(now, mode);
+    }
+    for (index, kind) in setup.kinds.iter().enumerate() {
+        let id = KindId(index as u32);
+        match laws.sessions {
+            SessionChoice::AsSet => gate.declare_kind(now, kind.params.clone()),
+            SessionChoice::Law(law) => {
+                gate.declare_kind_with_law(kind.params.clone(), law.build(id, cores, now))
+            }
+            SessionChoice::Rival(rival) => {
+                gate.declare_kind_with_law(kind.params.clone(), rival.build(&site, id, now))
+            }
+        };
+    }
+    (gate, modes.len())
 }

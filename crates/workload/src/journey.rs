@@ -36,6 +36,8 @@ pub struct Journey {
     pub think: Think,
     /// How long a visitor waits for an answer. Drawn once a session: a person is impatient, not a request.
     pub patience: Patience,
+    /// Probability that the visitor leaves for good after a good answer, at each step but the last; 0 to 1.
+    pub leave: f64,
     /// What follows a time-out or an error.
     pub on_failure: OnFailure,
     /// What follows a refusal.

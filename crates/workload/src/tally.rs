@@ -5,7 +5,7 @@
 //! began.
 //!
 //! What must add up, at every moment ([`Tally::adds_up`]):
-//! - sessions begun = completed + gave up + under way
+//! - sessions begun = completed + left + gave up + under way
 //! - requests asked = passed + first-step failures + mid-session failures + refusals + in flight
 
 use suimon_model::{Duration, Instant};
@@ -41,6 +41,8 @@ pub struct Counts {
     pub sessions_begun: u64,
     /// Sessions whose every step was done.
     pub sessions_completed: u64,
+    /// Sessions left by their visitors before the end, though nothing had gone wrong.
+    pub sessions_left: u64,
     /// Sessions given up.
     pub sessions_gave_up: u64,
     /// Sessions that failed at least once behind their first step.
@@ -77,6 +79,7 @@ impl Counts {
         self.sessions_failed_inside += u64::from(turn.first_mid_failure);
         self.wasted_requests += u64::from(turn.wasted);
         self.sessions_completed += u64::from(turn.next == Next::Done);
+        self.sessions_left += u64::from(turn.next == Next::Left);
         self.sessions_gave_up += u64::from(turn.next == Next::GaveUp);
     }
 }
@@ -99,6 +102,8 @@ pub struct Second {
     pub begun: u32,
     /// Sessions completed.
     pub completed: u32,
+    /// Sessions left by their visitors, though nothing had gone wrong.
+    pub left: u32,
     /// Sessions given up.
     pub gave_up: u32,
     /// Failures at the first step.
@@ -172,11 +177,12 @@ impl Tally {
         let mut counts = Counts::default();
         counts.fold(turn);
         second.completed += u32::from(counts.sessions_completed > 0);
+        second.left += u32::from(counts.sessions_left > 0);
         second.gave_up += u32::from(counts.sessions_gave_up > 0);
         second.first_step_failures += u32::from(counts.first_step_failures > 0);
         second.mid_session_failures += u32::from(counts.mid_session_failures > 0);
         second.refusals += u32::from(counts.refusals > 0);
-        if matches!(turn.next, Next::Done | Next::GaveUp) {
+        if !matches!(turn.next, Next::Ask { .. }) {
             second.under_way = second.under_way.saturating_sub(1);
         }
     }
@@ -225,7 +231,8 @@ impl Tally {
 
     /// Returns the sessions under way.
     pub const fn under_way(&self) -> u64 {
-        self.whole.sessions_begun - self.whole.sessions_completed - self.whole.sessions_gave_up
+        let whole = &self.whole;
+        whole.sessions_begun - whole.sessions_completed - whole.sessions_left - whole.sessions_gave_up
     }
 
     /// Returns the requests in flight.
@@ -256,7 +263,7 @@ impl Tally {
     /// Returns whether everything that came is accounted for exactly once.
     pub fn adds_up(&self) -> bool {
         let c = &self.whole;
-        let ended = c.sessions_completed + c.sessions_gave_up;
+        let ended = c.sessions_completed + c.sessions_left + c.sessions_gave_up;
         let answered = c.passed + c.first_step_failures + c.mid_session_failures + c.refusals;
         let by_step = |of: fn(&StepTally) -> u64| self.steps.iter().flatten().map(of).sum::<u64>();
         let m = &self.measured;
@@ -325,6 +332,7 @@ mod tests {
             patience: Patience::Endless,
             on_failure: OnFailure::GiveUp,
             on_refusal: OnRefusal::default(),
+            leave: 0.0,
         };
         let arrivals = Arrivals::Closed {
             users: 1,

@@ -47,6 +47,8 @@ pub enum Next {
     },
     /// Every step is done.
     Done,
+    /// He leaves of his own accord, with what he has seen.
+    Left,
     /// He has had enough.
     GaveUp,
 }
@@ -151,7 +153,7 @@ impl Visitor {
         let lost = match next {
             Next::GaveUp => step,
             Next::Ask { step: resumed, .. } => step.saturating_sub(resumed),
-            Next::Done => 0,
+            Next::Done | Next::Left => 0,
         };
         let session_time = now.since(self.begun_at.unwrap_or(self.asked_at));
         let mut turn = Turn {
@@ -179,6 +181,11 @@ impl Visitor {
         &self.journey.steps[self.step.min(last)]
     }
 
+    /// Returns which step that is, from 0.
+    pub const fn step_number(&self) -> usize {
+        self.step
+    }
+
     /// Returns its kind.
     pub const fn kind(&self) -> KindId {
         self.kind
@@ -193,6 +200,10 @@ impl Visitor {
         self.refusals_in_a_row = 0;
         self.step += 1;
         let Some(step) = self.journey.steps.get(self.step) else { return Next::Done };
+        // Nothing is drawn where nobody leaves, so that such journeys do not depend on it.
+        if self.journey.leave > 0.0 && rng.chance(self.journey.leave) {
+            return Next::Left;
+        }
         let think = step.think.unwrap_or(self.journey.think);
         Next::Ask { step: self.step, at: now + think.draw(rng) }
     }

@@ -13,6 +13,7 @@ use suimon_workload::{
 #[derive(Clone, Debug)]
 struct Shape {
     steps: usize,
+    leave: f64,
     users: u32,
     sessions_each: u32,
     retry: Option<(usize, u32)>,
@@ -25,10 +26,12 @@ struct Shape {
 
 fn shapes() -> impl Strategy<Value = Shape> {
     let retry = prop::option::of((0usize..4, 0u32..5));
+    let leave = prop_oneof![Just(0.0), 0.0..0.5f64];
     let odds = prop::array::uniform5(0.0..1.0f64);
-    (1usize..6, 1u32..9, 1u32..4, retry, 0u32..4, odds, 0.0..20.0f64, any::<u64>()).prop_map(
-        |(steps, users, sessions_each, retry, refusals_max, odds, warmup_s, seed)| Shape {
+    (1usize..6, 1u32..9, 1u32..4, retry, 0u32..4, odds, 0.0..20.0f64, any::<u64>(), leave).prop_map(
+        |(steps, users, sessions_each, retry, refusals_max, odds, warmup_s, seed, leave)| Shape {
             steps,
+            leave,
             users,
             sessions_each,
             retry,
@@ -58,6 +61,7 @@ fn workload(shape: &Shape) -> Workload {
                     pause_after_error: Duration::from_secs(1),
                 }),
             },
+            leave: shape.leave,
             on_refusal: OnRefusal { retries_max: shape.refusals_max, ..OnRefusal::default() },
         })
     };
@@ -155,6 +159,8 @@ fn play(
                 let visitor = user.visitor.as_mut().expect("a session ends a step");
                 let turn = visitor.answered(now, outcome, &mut user.rng);
                 tally.fold(&turn);
+                // Who leaves has had what he came for.
+                needed += if turn.next == Next::Left { turn.step as u64 + 1 } else { 0 };
                 turn.next
             }
         };
@@ -163,7 +169,7 @@ fn play(
                 prop_assert!(at >= now, "nobody asks in the past");
                 events.insert((at, serial), (id, Event::Ask));
             }
-            Next::Done | Next::GaveUp => {
+            Next::Done | Next::Left | Next::GaveUp => {
                 needed += if next == Next::Done { user.steps } else { 0 };
                 user.played += 1;
                 user.visitor = None;
@@ -210,6 +216,7 @@ proptest! {
         let whole = tally.whole();
         prop_assert_eq!(sum(|s| s.begun), whole.sessions_begun);
         prop_assert_eq!(sum(|s| s.completed), whole.sessions_completed);
+        prop_assert_eq!(sum(|s| s.left), whole.sessions_left);
         prop_assert_eq!(sum(|s| s.gave_up), whole.sessions_gave_up);
         prop_assert_eq!(sum(|s| s.requests), whole.requests);
         prop_assert_eq!(sum(|s| s.refusals), whole.refusals);

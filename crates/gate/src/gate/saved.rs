@@ -29,7 +29,7 @@ suimon_model::saved_struct!(Route {
 });
 
 impl Gate {
-    /// Returns all that is known, for [`Gate::load`]. To be called when `poll_output` has nothing more to give.
+    /// Returns all that is known, for [`Gate::restore`]. To be called when `poll_output` has nothing more to give.
     ///
     /// # Errors
     /// Returns [`Unsavable`] if a law is in force that does not say how it is saved.
@@ -61,7 +61,7 @@ impl Gate {
     ///
     /// # Errors
     /// Returns [`Broken`] where the bytes are not those of a gate, or its parts contradict each other.
-    pub fn load(params: Params, bytes: &[u8]) -> Result<(Gate, Vec<Token>), Broken> {
+    pub fn restore(params: Params, bytes: &[u8]) -> Result<(Gate, Vec<Token>), Broken> {
         let from = &mut Reader::new(bytes);
         let routes: Vec<Route> = State::load(from)?;
         let (meters, outlook) = (State::load(from)?, State::load(from)?);

@@ -274,7 +274,7 @@ proptest! {
             shell.play(event)?;
         }
         let bytes = shell.gate.save().unwrap();
-        let (other, tokens) = Gate::load(params, &bytes).unwrap();
+        let (other, tokens) = Gate::restore(params, &bytes).unwrap();
         prop_assert_eq!(&other.save().unwrap(), &bytes);
         let mut running: Vec<_> = shell.running.iter().map(|(_, token)| token.request()).collect();
         running.sort_unstable_by_key(|request| request.0 & 0xFFFF_FFFF);
@@ -310,11 +310,11 @@ proptest! {
             shell.play(event)?;
         }
         let mut bytes = shell.gate.save().unwrap();
-        prop_assert!(Gate::load(params.clone(), &bytes[..cut.index(bytes.len())]).is_err(), "a part is no gate");
+        prop_assert!(Gate::restore(params.clone(), &bytes[..cut.index(bytes.len())]).is_err(), "a part is no gate");
         let at = change.0.index(bytes.len());
         bytes[at] ^= change.1;
         // It may still be a gate, of which then a newcomer and a tick may be asked.
-        if let Ok((mut gate, _tokens)) = Gate::load(params, &bytes) {
+        if let Ok((mut gate, _tokens)) = Gate::restore(params, &bytes) {
             let newcomer = Membership::Newcomer(KindId(0));
             gate.handle_arrival(shell.now, Arrival { route: RouteId(0), session: Some(newcomer) });
             gate.handle_timeout(shell.now + seconds(1.0));

@@ -1,12 +1,12 @@
-//! A journey file as it is written. Shape only: what the values may be is checked in [`super`].
+//! A journey file as it is written. Shape only: unknown keys are refused before (`known.rs`), what the values may be is checked in
+//! [`super`].
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use toml::Value;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Deserialize, Default)]
 pub(super) struct File {
     pub(super) seed: Option<Value>,
     #[serde(default)]
@@ -18,14 +18,12 @@ pub(super) struct File {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Arrivals {
     pub(super) closed: Option<Closed>,
     pub(super) open: Option<Open>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Closed {
     pub(super) users: Option<Value>,
     pub(super) start_over: Option<Value>,
@@ -35,7 +33,6 @@ pub(super) struct Closed {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Open {
     pub(super) rate_per_s: Option<Value>,
     #[serde(default)]
@@ -45,7 +42,6 @@ pub(super) struct Open {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Phase {
     #[serde(rename = "for")]
     pub(super) lasts: Option<Value>,
@@ -56,17 +52,16 @@ pub(super) struct Phase {
 
 /// What holds for every journey that does not say otherwise.
 #[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Visitor {
     pub(super) returning: Option<Value>,
     pub(super) think: Option<Value>,
     pub(super) patience: Option<Value>,
+    pub(super) leave: Option<Value>,
     pub(super) on_failure: Option<OnFailure>,
     pub(super) on_refusal: Option<OnRefusal>,
 }
 
 #[derive(Deserialize, Clone)]
-#[serde(deny_unknown_fields)]
 pub(super) struct OnFailure {
     pub(super) retry_from: Option<Value>,
     pub(super) retry_from_after_error: Option<Value>,
@@ -76,7 +71,6 @@ pub(super) struct OnFailure {
 }
 
 #[derive(Deserialize, Clone)]
-#[serde(deny_unknown_fields)]
 pub(super) struct OnRefusal {
     pub(super) retries_max: Option<Value>,
     pub(super) wait_default: Option<Value>,
@@ -84,12 +78,12 @@ pub(super) struct OnRefusal {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Journey {
     pub(super) name: Option<Value>,
     pub(super) weight: Option<Value>,
     pub(super) think: Option<Value>,
     pub(super) patience: Option<Value>,
+    pub(super) leave: Option<Value>,
     pub(super) on_failure: Option<OnFailure>,
     pub(super) on_refusal: Option<OnRefusal>,
     #[serde(default)]
@@ -97,7 +91,6 @@ pub(super) struct Journey {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Step {
     pub(super) name: Option<Value>,
     pub(super) method: Option<Value>,
@@ -116,14 +109,12 @@ pub(super) struct Step {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Expect {
     pub(super) status: Option<Value>,
     pub(super) text: Option<Value>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Capture {
     pub(super) input: Option<Value>,
     pub(super) header: Option<Value>,

@@ -43,6 +43,7 @@ fn the_least_file_has_defaults_for_everything() {
     let journey = &workload.kinds[0];
     assert_eq!(journey.steps[0], Step::get("a", "/"));
     assert_eq!(journey.weight.to_bits(), 1f64.to_bits());
+    assert_eq!(journey.leave.to_bits(), 0f64.to_bits());
     assert_eq!(journey.on_refusal, OnRefusal::default());
     assert_eq!(workload.seed, DEFAULT_SEED);
 }
@@ -70,7 +71,7 @@ fn all_that_is_wrong_is_reported_together() {
     let faults = faults(text);
     let wanted = [
         "seed = -4: must be a whole number from 0 to 9223372036854775807",
-        "arrivals.closed.users = 0: must be a whole number from 1 to 100000",
+        "arrivals.closed.users = 0: must be a whole number from 1 to 2000000",
         "arrivals.closed.start_over = \"soon\": must be a duration such as \"750ms\", \"15s\" or \"2m\"",
         "journey[0].weight = 0: must be a number above 0 and at most 1000000",
         "journey[0].steps[0].path = \"no-slash\": must be a path beginning with \"/\"",
@@ -92,8 +93,14 @@ fn all_that_is_wrong_is_reported_together() {
 
 #[test]
 fn unknown_keys_are_refused_with_their_place() {
-    let fault = faults(&least("pathh = \"/x\"")).join("\n");
-    assert!(fault.contains("unknown field `pathh`") && fault.contains("line 8"), "{fault}");
+    let told = faults(&least("pathh = \"/x\"\nmetod = 1"));
+    assert_eq!(
+        told,
+        [
+            "journey[0].steps[0].metod = 1: there is no such key; did you mean method?",
+            "journey[0].steps[0].pathh = \"/x\": there is no such key; did you mean path?"
+        ]
+    );
     assert_eq!(
         step_fault("[visitor]\nthink = { mean = \"1s\", mode = 3 }"),
         "visitor.think.mode: unknown key, known are mean, shape, cv"
@@ -261,5 +268,5 @@ fn faults_of_a_file_name_the_file() {
     let path = folder.path().join("j.toml");
     std::fs::write(&path, least("method = \"get\"")).unwrap();
     let fault = load(&path).expect_err("it has a fault").to_string();
-    assert!(fault.contains("j.toml: journey[0].steps[0].method"), "{fault}");
+    assert!(fault.contains("j.toml:8: journey[0].steps[0].method"), "{fault}");
 }

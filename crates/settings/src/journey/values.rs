@@ -14,13 +14,13 @@ const PARTS_MAX: usize = 16;
 
 /// Collects faults while values are read.
 #[derive(Default)]
-pub(super) struct Reader {
-    pub(super) faults: Faults,
+pub(crate) struct Reader {
+    pub(crate) faults: Faults,
 }
 
 impl Reader {
     /// Returns the text, or `None` after reporting that it is none.
-    pub(super) fn text<'v>(&mut self, key: &str, value: &'v Value) -> Option<&'v str> {
+    pub(crate) fn text<'v>(&mut self, key: &str, value: &'v Value) -> Option<&'v str> {
         let text = value.as_str();
         if text.is_none() {
             self.faults.value(key, value, "text in quotes");
@@ -29,7 +29,7 @@ impl Reader {
     }
 
     /// Returns the text, which must be there and not empty.
-    pub(super) fn wanted_text(&mut self, key: &str, value: Option<&Value>, wanted: &str) -> String {
+    pub(crate) fn wanted_text(&mut self, key: &str, value: Option<&Value>, wanted: &str) -> String {
         let Some(value) = value else {
             self.faults.missing(key, wanted);
             return String::new();
@@ -42,14 +42,14 @@ impl Reader {
     }
 
     /// Returns a list of texts, which may be written as one text.
-    pub(super) fn texts(&mut self, key: &str, value: Option<&Value>) -> Vec<String> {
+    pub(crate) fn texts(&mut self, key: &str, value: Option<&Value>) -> Vec<String> {
         let Some(value) = value else { return Vec::new() };
         let one = std::slice::from_ref(value);
         let parts = value.as_array().map_or(one, Vec::as_slice);
         parts.iter().filter_map(|part| self.text(key, part)).map(str::to_owned).collect()
     }
 
-    pub(super) fn boolean(&mut self, key: &str, value: Option<&Value>, default: bool) -> bool {
+    pub(crate) fn boolean(&mut self, key: &str, value: Option<&Value>, default: bool) -> bool {
         let Some(value) = value else { return default };
         value.as_bool().unwrap_or_else(|| {
             self.faults.value(key, value, "true or false");
@@ -57,7 +57,7 @@ impl Reader {
         })
     }
 
-    pub(super) fn whole(&mut self, key: &str, value: &Value, low: u64, high: u64) -> u64 {
+    pub(crate) fn whole(&mut self, key: &str, value: &Value, low: u64, high: u64) -> u64 {
         let number = value.as_integer().and_then(|n| u64::try_from(n).ok());
         match number.filter(|n| (low..=high).contains(n)) {
             Some(number) => number,
@@ -68,13 +68,13 @@ impl Reader {
         }
     }
 
-    pub(super) fn whole_u32(&mut self, key: &str, value: &Value, low: u32, high: u32) -> u32 {
+    pub(crate) fn whole_u32(&mut self, key: &str, value: &Value, low: u32, high: u32) -> u32 {
         let number = self.whole(key, value, low.into(), high.into());
         u32::try_from(number).expect("it is at most `high`")
     }
 
     /// Returns a number above `low` (or at it, where `low_too`) and at most `high`.
-    pub(super) fn number(&mut self, key: &str, value: &Value, low: f64, low_too: bool, high: f64) -> f64 {
+    pub(crate) fn number(&mut self, key: &str, value: &Value, low: f64, low_too: bool, high: f64) -> f64 {
         let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
         match number.filter(|n| (*n > low || low_too && *n >= low) && *n <= high) {
             Some(number) => number,
@@ -87,16 +87,16 @@ impl Reader {
     }
 
     /// Returns a duration at or above zero.
-    pub(super) fn duration(&mut self, key: &str, value: &Value) -> Duration {
+    pub(crate) fn duration(&mut self, key: &str, value: &Value) -> Duration {
         self.duration_or_fault(key, value).unwrap_or_default()
     }
 
-    pub(super) fn duration_or(&mut self, key: &str, value: Option<&Value>, default: Duration) -> Duration {
+    pub(crate) fn duration_or(&mut self, key: &str, value: Option<&Value>, default: Duration) -> Duration {
         value.map_or(default, |value| self.duration(key, value))
     }
 
     /// Returns a duration above zero.
-    pub(super) fn duration_above_zero(&mut self, key: &str, value: &Value) -> Duration {
+    pub(crate) fn duration_above_zero(&mut self, key: &str, value: &Value) -> Duration {
         let duration = self.duration_or_fault(key, value);
         if duration == Some(Duration::ZERO) {
             self.faults.value(key, value, "above 0 s");
@@ -121,7 +121,7 @@ impl Reader {
 
     /// Reads `"3s"`, or `{ mean = "3s", shape = "exponential" }`, or
     /// `{ mean = "3s", shape = "lognormal", cv = 0.5 }`.
-    pub(super) fn think(&mut self, key: &str, value: &Value) -> Think {
+    pub(crate) fn think(&mut self, key: &str, value: &Value) -> Think {
         let Some(table) = value.as_table() else { return Think::Constant(self.duration(key, value)) };
         self.only_keys(key, table, &["mean", "shape", "cv"]);
         let mean = match table.get("mean") {
@@ -155,7 +155,7 @@ impl Reader {
     }
 
     /// Reads `"60s"`, `"endless"`, or `[{ for = "30s", weight = 1 }, { for = "60s", weight = 1 }]`.
-    pub(super) fn patience(&mut self, key: &str, value: &Value) -> Patience {
+    pub(crate) fn patience(&mut self, key: &str, value: &Value) -> Patience {
         if value.as_str() == Some("endless") {
             return Patience::Endless;
         }

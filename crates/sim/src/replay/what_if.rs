@@ -136,7 +136,7 @@ impl<'a> WhatIf<'a> {
             return Ok(());
         }
         let (mut gate, tokens) =
-            Gate::load(header.params.clone(), &segment.snapshot).map_err(ReplayError::State)?;
+            Gate::restore(header.params.clone(), &segment.snapshot).map_err(ReplayError::State)?;
         let inside = gate.inside();
         gate.adopt(self.params.clone(), header.at);
         self.counter.enter(&gate, header);

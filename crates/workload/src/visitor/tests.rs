@@ -32,6 +32,7 @@ fn workload(on_failure: OnFailure) -> Workload {
         think: Think::Constant(THINK),
         patience: Patience::Constant(secs(60)),
         on_failure,
+        leave: 0.0,
         on_refusal: OnRefusal { retries_max: 2, wait_default: secs(3), wait_max: secs(30) },
     };
     Workload {

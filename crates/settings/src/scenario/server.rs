@@ -1,0 +1,176 @@
+//! The application's machine and costs.
+
+use super::route_pattern;
+use crate::journey::values::Reader;
+use crate::known::Known;
+use crate::read::seen;
+use suimon_sim::{Cost, Efficiency, Machine, Route};
+use toml::{Table, Value};
+
+/// The most cores, speed and so on: far beyond any machine, and no infinities.
+const NUMBER_MAX: f64 = 1e6;
+/// The longest a request may take, in CPU or elsewhere.
+const SECONDS_MAX: f64 = 3600.0;
+
+const SERVER: &[&str] =
+    &["nodes", "cores", "speed", "sharing", "threads", "accept", "accept_crowded", "efficiency", "route"];
+const ROUTE: &[&str] =
+    &["match", "cpu", "variation", "memory", "elsewhere", "elsewhere_variation", "errors", "error_cpu"];
+
+/// The keys of the tables read here.
+pub(super) const TABLES: &[Known] = &[
+    Known { path: "server", keys: SERVER },
+    Known {
+        path: "server.efficiency",
+        keys: &["knee", "slope", "floor", "heap", "resting", "cost", "contention", "coherency", "best"],
+    },
+    Known { path: "server.route[]", keys: ROUTE },
+    Known { path: "change[]", keys: &["at", "server", "route"] },
+    Known {
+        path: "change[].server",
+        keys: &["cores", "speed", "sharing", "threads", "accept", "accept_crowded", "efficiency"],
+    },
+    Known {
+        path: "change[].server.efficiency",
+        keys: &["knee", "slope", "floor", "heap", "resting", "cost", "contention", "coherency", "best"],
+    },
+    Known { path: "change[].route[]", keys: ROUTE },
+];
+
+impl Reader {
+    /// Returns `machine` with what `table` says in its place.
+    pub(super) fn machine(&mut self, key: &str, table: &Table, machine: Machine) -> Machine {
+        let mut machine = machine;
+        let number = |reader: &mut Self, name: &str, into: &mut f64| {
+            if let Some(value) = table.get(name) {
+                *into = reader.number(&format!("{key}.{name}"), value, 0.0, false, NUMBER_MAX);
+            }
+        };
+        number(self, "cores", &mut machine.cores);
+        number(self, "speed", &mut machine.speed);
+        for (name, into) in [("accept", &mut machine.accept), ("accept_crowded", &mut machine.accept_crowded)]
+        {
+            if let Some(value) = table.get(name) {
+                *into = self.duration(&format!("{key}.{name}"), value).as_secs_f64();
+            }
+        }
+        if let Some(threads) = table.get("threads") {
+            machine.threads = match threads.as_str() {
+                Some("unbounded") => None,
+                _ => Some(self.whole_u32(&format!("{key}.threads"), threads, 1, 1_000_000)),
+            };
+        }
+        match table.get("sharing").map(|sharing| (sharing, sharing.as_str())) {
+            None => {}
+            Some((_, Some("even"))) => machine.even = true,
+            Some((_, Some("uneven"))) => machine.even = false,
+            Some((sharing, _)) => {
+                self.faults.value(format!("{key}.sharing"), seen(sharing), "\"even\" or \"uneven\"")
+            }
+        }
+        if let Some(efficiency) = table.get("efficiency") {
+            machine.efficiency = self.efficiency(&format!("{key}.efficiency"), efficiency);
+        }
+        machine
+    }
+
+    /// Reads `"flat"`, or one of the three curves, told apart by their keys.
+    fn efficiency(&mut self, key: &str, value: &Value) -> Efficiency {
+        let allowed = "\"flat\", { knee, slope, floor }, { heap, resting, cost, floor } or { contention, best or coherency }";
+        let Some(table) = value.as_table() else {
+            if value.as_str() != Some("flat") {
+                self.faults.value(key, seen(value), allowed);
+            }
+            return Efficiency::Flat;
+        };
+        let mut number = |name: &str, default: f64, low_too: bool, high: f64| {
+            table
+                .get(name)
+                .map_or(default, |value| self.number(&format!("{key}.{name}"), value, 0.0, low_too, high))
+        };
+        if table.contains_key("knee") {
+            return Efficiency::Knee {
+                knee: number("knee", 4.0, true, NUMBER_MAX),
+                slope: number("slope", 0.25, true, NUMBER_MAX),
+                floor: number("floor", 0.15, false, 1.0),
+            };
+        }
+        if table.contains_key("heap") {
+            let (heap, resting) = (number("heap", 1.0, false, 1e9), number("resting", 0.0, true, 1e9));
+            let (cost, floor) = (number("cost", 0.1, true, NUMBER_MAX), number("floor", 0.02, false, 1.0));
+            if resting >= heap {
+                self.faults.value(format!("{key}.resting"), resting, format!("below {key}.heap ({heap})"));
+            }
+            return Efficiency::Heap { heap, resting, cost, floor };
+        }
+        if table.contains_key("contention") {
+            let contention = number("contention", 0.02, true, 1.0);
+            let best = number("best", 0.0, false, NUMBER_MAX);
+            let stated = number("coherency", 0.0, true, 1.0);
+            // The best number at once is the root of (1 − contention) / coherency.
+            let coherency = if best > 0.0 { (1.0 - contention) / (best * best) } else { stated };
+            return Efficiency::Scalability { contention, coherency };
+        }
+        self.faults.value(key, seen(value), allowed);
+        Efficiency::Flat
+    }
+
+    /// Puts what the entries of `value` say into the costs of the routes they match, one entry after the other.
+    pub(super) fn costs(&mut self, key: &str, value: Option<&Value>, routes: &mut [Route]) {
+        let entries = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for (index, entry) in entries.iter().enumerate() {
+            let key = format!("{key}[{index}]");
+            let Some(entry) = entry.as_table() else { continue };
+            let Some(text) = entry.get("match") else {
+                self.faults.missing(format!("{key}.match"), "which route, such as \"GET /search\"");
+                continue;
+            };
+            let pattern = match route_pattern(text.as_str().unwrap_or_default()) {
+                Ok(pattern) => pattern,
+                Err(allowed) => {
+                    self.faults.value(format!("{key}.match"), seen(text), allowed);
+                    continue;
+                }
+            };
+            let mut found = false;
+            for route in routes.iter_mut() {
+                let (method, path) = route.name.split_once(' ').unwrap_or(("GET", ""));
+                if pattern.matches(method, path) {
+                    found = true;
+                    route.cost = self.cost(&key, entry, route.cost);
+                }
+            }
+            if !found {
+                let names: Vec<&str> = routes.iter().map(|route| route.name.as_str()).collect();
+                let allowed = format!("a route that some step asks for: {}", names.join(", "));
+                self.faults.value(format!("{key}.match"), seen(text), allowed);
+            }
+        }
+    }
+
+    fn cost(&mut self, key: &str, table: &Table, cost: Cost) -> Cost {
+        let mut cost = cost;
+        for (name, into) in
+            [("cpu", &mut cost.cpu), ("elsewhere", &mut cost.elsewhere), ("error_cpu", &mut cost.error_cpu)]
+        {
+            let Some(value) = table.get(name) else { continue };
+            let key = format!("{key}.{name}");
+            let time = self.duration(&key, value).as_secs_f64();
+            if time > SECONDS_MAX {
+                self.faults.value(key, seen(value), "at most an hour");
+            }
+            *into = time;
+        }
+        for (name, into, high) in [
+            ("variation", &mut cost.variation, 10.0),
+            ("elsewhere_variation", &mut cost.elsewhere_variation, 10.0),
+            ("memory", &mut cost.memory, NUMBER_MAX),
+            ("errors", &mut cost.errors, 1.0),
+        ] {
+            if let Some(value) = table.get(name) {
+                *into = self.number(&format!("{key}.{name}"), value, 0.0, true, high);
+            }
+        }
+        cost
+    }
+}

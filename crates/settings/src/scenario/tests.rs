@@ -1,0 +1,141 @@
+use super::*;
+use suimon_gate::Mode;
+use suimon_sim::{Efficiency, Metric};
+
+/// The least a scenario must say, and `more`.
+fn least(more: &str) -> String {
+    format!(
+        "{more}\n[arrivals.closed]\nusers = 3\n[[journey]]\nname = \"j\"\nsteps = [\n  {{ name = \"a\", path = \"/a?x=1\" }},\n  {{ name = \"b\", method = \"POST\", path = \"/b\" }},\n]\n"
+    )
+}
+
+fn told(text: &str) -> String {
+    read("file", text).expect_err("it has a fault").to_string()
+}
+
+#[test]
+fn what_is_not_said_has_a_default_that_runs() {
+    let scenario = read("file", &least("")).unwrap();
+    assert_eq!(
+        scenario.routes.iter().map(|route| route.name.as_str()).collect::<Vec<_>>(),
+        ["GET /a", "POST /b"]
+    );
+    assert_eq!(scenario.steps, [[RouteId(0), RouteId(1)]]);
+    assert_eq!(
+        (scenario.seeds.as_slice(), scenario.nodes, scenario.gate.params.cores),
+        (&[1, 2, 3][..], 1, 2)
+    );
+    assert_eq!((scenario.warm_up, scenario.measure), (WARM_UP, MEASURE));
+    assert!((scenario.bound(Duration::ZERO) - 2.0 / 0.06).abs() < 1e-9);
+}
+
+#[test]
+fn server_gate_changes_and_bands_are_read() {
+    let text = least(
+        r#"
+        seeds = [7, 9]
+        [server]
+        cores = 4
+        nodes = 2
+        sharing = "even"
+        threads = 200
+        efficiency = { contention = 0.02, best = 10 }
+        [[server.route]]
+        match = "* /*"
+        cpu = "10ms"
+        [[server.route]]
+        match = "POST /b"
+        memory = 3
+        [[change]]
+        at = "60s"
+        server = { cores = 1 }
+        route = [{ match = "GET /a", errors = 0.5 }]
+        [[session]]
+        kind = "first"
+        begins = ["POST /c"]
+        [[session]]
+        kind = "second"
+        ends = ["POST /b"]
+        patience = "20s"
+        [[route]]
+        match = "GET /a"
+        mode = 7
+        [expect]
+        goodput_share = { min = 0.9 }
+        refusals = 0
+        [[expect.between]]
+        from = "60s"
+        to = "90s"
+        bound_share = { max = 1.1 }
+        "#,
+    );
+    let scenario = read("file", &text).unwrap();
+    assert_eq!(scenario.seeds, [7, 9]);
+    let Efficiency::Scalability { coherency, .. } = scenario.machine.efficiency else {
+        panic!("{scenario:?}")
+    };
+    assert!((coherency - 0.0098).abs() < 1e-12);
+    assert_eq!((scenario.machine.threads, scenario.machine.even, scenario.nodes), (Some(200), true, 2));
+    assert!(scenario.routes.iter().all(|route| route.cost.cpu.to_bits() == 0.01f64.to_bits()));
+    assert_eq!(scenario.routes[1].cost.memory.to_bits(), 3f64.to_bits());
+    assert_eq!((scenario.routes[0].mode, scenario.routes[1].mode), (Mode::Fixed(7), Mode::Enforce));
+    assert_eq!(scenario.changes.len(), 2);
+    assert_eq!(scenario.gate.kind_of, [KindId(1)], "the first kind begins elsewhere");
+    assert_eq!(scenario.gate.kinds[1].ends, [RouteId(1)]);
+    assert_eq!(scenario.gate.params.cores, 8, "the cores of all nodes");
+    let metrics: Vec<Metric> = scenario.expect.iter().map(|band| band.metric).collect();
+    assert_eq!(metrics, [Metric::GoodputShare, Metric::Refusals, Metric::BoundShare]);
+    assert_eq!(scenario.expect[2].between, Some((60.0, 90.0)));
+}
+
+#[test]
+fn all_that_is_wrong_is_told_together_with_file_line_and_key() {
+    let text = least(
+        "seeds = 0\nmesure = \"3s\"\n[server]\ncores = 0\nefficiency = { heap = 3, resting = 4 }\n[[server.route]]\nmatch = \"GET /nowhere\"\n[[change]]\nat = \"2000s\"\nserver = { speed = 2 }\n[gate]\nroute_law = \"magic\"\n[expect]\nrefusals = { min = 3, max = 2 }\ngoodput_share = { min = 7 }\n[[expect.between]]\nfrom = \"5s\"\nto = \"1s\"",
+    );
+    let told = told(&text);
+    let wanted = [
+        "file:2: mesure = \"3s\": there is no such key; did you mean measure?",
+        "file:1: seeds = 0: must be a whole number from 1 to 1000",
+        "file:4: server.cores = 0: must be a number above 0",
+        "file:5: server.efficiency.resting = 4: must be below server.efficiency.heap (3)",
+        "file:7: server.route[0].match = \"GET /nowhere\": must be a route that some step asks for: GET /a, POST /b",
+        "file:9: change[0].at = 2000s: must be not before the change before it",
+        "file:12: gate.route_law = \"magic\": must be ",
+        "file:14: expect.refusals = { min = 3, max = 2 }: must be a band: its min is above its max",
+        "file:15: expect.goodput_share = { ... }: must be a share",
+        "file:16: expect.between[0] = from 5 s to 1 s: must be a second or more",
+        "file:16: expect.between[0] is missing: what is expected between the two",
+    ];
+    for wanted in wanted {
+        assert!(told.lines().any(|line| line.starts_with(wanted)), "{wanted}\nnot in\n{told}");
+    }
+    assert_eq!(told.lines().count(), wanted.len(), "{told}");
+}
+
+#[test]
+fn broken_syntax_names_the_line() {
+    assert!(
+        told("question = \"?\"\n[server\n").starts_with("file:2:"),
+        "{}",
+        told("question = \"?\"\n[server\n")
+    );
+}
+
+#[test]
+fn a_base_is_stood_on_and_a_circle_of_them_is_a_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("_base.toml", &least("measure = \"50s\"\n[server]\ncores = 3"));
+    write("own.toml", "base = \"_base.toml\"\n[server]\nspeed = 2\n[arrivals.open]\nrate_per_s = 1\n");
+    let scenario = load(&folder.path().join("own.toml")).unwrap();
+    assert_eq!((scenario.name.as_str(), scenario.measure), ("own", Duration::from_secs(50)));
+    assert_eq!((scenario.machine.cores, scenario.machine.speed), (3.0, 2.0));
+    assert!(!matches!(scenario.workload.arrivals, suimon_workload::Arrivals::Closed { .. }));
+    write("round.toml", "base = \"round.toml\"");
+    let told = load(&folder.path().join("round.toml")).expect_err("it goes in a circle").to_string();
+    assert!(told.contains("at most 4 files may stand on one another"), "{told}");
+    write("lost.toml", "base = \"gone.toml\"");
+    let told = load(&folder.path().join("lost.toml")).expect_err("its base is not there").to_string();
+    assert!(told.contains("gone.toml: cannot be read"), "{told}");
+}

@@ -1,0 +1,205 @@
+//! The checkers: what must hold after every event, whatever the scenario and the laws.
+//!
+//! They keep books of their own, from what goes into the gate and what comes out of it, and never look inside.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use suimon_gate::{Arrival, Counts, Gate, Membership, Order, Refusal, Start};
+use suimon_model::{Instant, RequestId, RouteId, SessionId};
+
+/// Something that must never happen, and did.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Violation {
+    /// The scenario.
+    pub scenario: String,
+    /// The seed with which it happens again.
+    pub seed: u64,
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation { scenario, seed, at, what } = self;
+        write!(f, "{scenario}, seed {seed}, at {:.3} s: {what}", at.as_secs_f64())
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// Books of what is inside the gate.
+#[derive(Debug)]
+pub(crate) struct Checker {
+    order: Order,
+    waiting: HashMap<RequestId, Waiting>,
+    /// By route: members and admitted newcomers waiting, in the order in which they must start.
+    queues: Vec<BTreeSet<(u32, u64, RequestId)>>,
+    in_flight: Vec<usize>,
+    /// By route, requests whose end is still to come or that were answered: for conservation.
+    offered: Vec<u64>,
+    settled: Vec<u64>,
+    /// Requests so far of each session that was let in.
+    requests: BTreeMap<SessionId, u32>,
+    arrivals: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    route: RouteId,
+    member: Option<SessionId>,
+    place: Option<(u32, u64, RequestId)>,
+}
+
+/// The highest position told apart: see the gate's queue.
+const POSITION_MAX: u32 = 1000;
+
+impl Checker {
+    pub(crate) fn new(order: Order, routes: usize) -> Self {
+        Checker {
+            order,
+            waiting: HashMap::new(),
+            queues: vec![BTreeSet::new(); routes],
+            in_flight: vec![0; routes],
+            offered: vec![0; routes],
+            settled: vec![0; routes],
+            requests: BTreeMap::new(),
+            arrivals: 0,
+        }
+    }
+
+    pub(crate) fn arrived(&mut self, request: RequestId, arrival: &Arrival) {
+        self.offered[arrival.route.index()] += 1;
+        self.arrivals += 1;
+        let member = match arrival.session {
+            Some(Membership::Member { session, .. }) => Some(session),
+            Some(Membership::Newcomer(_)) | None => None,
+        };
+        let place = member.map(|session| {
+            let requests = self.requests.entry(session).or_insert(0);
+            *requests += 1;
+            let position =
+                if self.order == Order::LaterInSession { (*requests).min(POSITION_MAX) } else { 0 };
+            (POSITION_MAX - position, self.arrivals, request)
+        });
+        if let Some(place) = place {
+            self.queues[arrival.route.index()].insert(place);
+        }
+        self.waiting.insert(request, Waiting { route: arrival.route, member, place });
+    }
+
+    /// A request goes to the application: it is the one that may, and it is still who it was.
+    pub(crate) fn started(&mut self, start: &Start, gate: &Gate) -> Result<(), String> {
+        let request = start.request;
+        let Some(waiting) = self.waiting.remove(&request) else {
+            return Err(format!("{request:?} was started, but does not wait"));
+        };
+        let index = waiting.route.index();
+        if let Some(place) = waiting.place {
+            if self.queues[index].first() != Some(&place) {
+                return Err(format!("{request:?} was started before members who were to go first"));
+            }
+            self.queues[index].remove(&place);
+        } else if self.order == Order::LaterInSession && !self.queues[index].is_empty() {
+            // Every member has at least as many requests behind it as someone who begins.
+            let first = self.queues[index].first().expect("not empty");
+            if POSITION_MAX - first.0 > 1 {
+                return Err(format!(
+                    "a newcomer, {request:?}, was started while {:?}, a member, waited",
+                    first.2
+                ));
+            }
+        }
+        match (waiting.member, start.session) {
+            (Some(session), Some((_, same))) if session == same => {}
+            (Some(session), other) => return Err(format!("{session:?} was taken for {other:?}")),
+            (None, Some((_, session))) => _ = self.requests.insert(session, 1),
+            (None, None) => {}
+        }
+        self.in_flight[index] += 1;
+        match gate.limit(waiting.route) {
+            Some(limit) if self.in_flight[index] > limit as usize => Err(format!(
+                "{request:?} was started at {:?}, where {} were in flight at a limit of {limit}",
+                waiting.route, self.in_flight[index]
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn refused(&mut self, refusal: &Refusal) -> Result<(), String> {
+        let request = refusal.request;
+        let Some(waiting) = self.waiting.remove(&request) else {
+            return Err(format!("{request:?} was refused, but does not wait"));
+        };
+        self.settled[waiting.route.index()] += 1;
+        match waiting.member {
+            Some(session) => {
+                Err(format!("{session:?} had been let in, and was refused ({})", refusal.reason.code()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The client of a request is gone: it no longer waits, if it did.
+    pub(crate) fn departed(&mut self, request: RequestId) {
+        let Some(waiting) = self.waiting.remove(&request) else { return };
+        if let Some(place) = waiting.place {
+            self.queues[waiting.route.index()].remove(&place);
+        }
+        self.settled[waiting.route.index()] += 1;
+    }
+
+    pub(crate) fn ended(&mut self, route: RouteId) {
+        self.in_flight[route.index()] -= 1;
+        self.settled[route.index()] += 1;
+    }
+
+    pub(crate) fn forget(&mut self, session: SessionId) {
+        self.requests.remove(&session);
+    }
+
+    /// After an event: nobody waits at `route` while a slot is free there.
+    pub(crate) fn no_idle_slot(&self, route: RouteId, gate: &Gate) -> Result<(), String> {
+        let index = route.index();
+        let waiting = self.queues[index].len();
+        let (waiting_there, in_flight_there) = gate.load(route);
+        if in_flight_there != self.in_flight[index] || waiting_there < waiting {
+            return Err(format!(
+                "{route:?}: the gate sees {in_flight_there} in flight and {waiting_there} waiting, its books {} and at least {waiting}",
+                self.in_flight[index]
+            ));
+        }
+        match gate.limit(route) {
+            None if waiting_there > 0 => {
+                Err(format!("{waiting_there} wait at {route:?}, which has no limit"))
+            }
+            Some(limit) if waiting_there > 0 && in_flight_there < limit as usize => Err(format!(
+                "{waiting_there} wait at {route:?} while {in_flight_there} of {limit} slots are used"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// From time to time: whatever came is accounted for exactly once, in these books and in the gate's.
+    pub(crate) fn conserved(&self, now: Instant, gate: &Gate) -> Result<(), String> {
+        let snapshot = gate.snapshot(now);
+        let mut inside = 0;
+        for (index, view) in snapshot.routes.iter().enumerate() {
+            let Counts { offered, completed, failed, abandoned, refused } = view.counts;
+            let settled = completed + failed + abandoned + refused;
+            if (offered, settled) != (self.offered[index], self.settled[index]) {
+                return Err(format!(
+                    "route {index}: the gate counts {offered} offered and {settled} settled, its books {} and {}",
+                    self.offered[index], self.settled[index]
+                ));
+            }
+            inside += offered - settled;
+        }
+        let seen = (snapshot.waiting + snapshot.in_flight) as u64;
+        if inside != seen {
+            return Err(format!("{inside} requests are inside, and {seen} wait or are in flight"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! What is expected of a run: bands that its numbers must lie in.
+
+use crate::outcome::{Outcome, Summary};
+use std::fmt;
+
+/// A number of a run, and the band it must lie in.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Band {
+    /// Which number.
+    pub metric: Metric,
+    /// From and to, in seconds from the start; `None`: the time counted.
+    pub between: Option<(f64, f64)>,
+    /// The least it may be.
+    pub min: Option<f64>,
+    /// The most it may be.
+    pub max: Option<f64>,
+}
+
+macro_rules! metrics {
+    ($($(#[$doc:meta])* $name:ident = $key:literal: $of:expr;)+) => {
+        /// A number of a run that may be expected to lie in a band.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Metric { $($(#[$doc])* $name,)+ }
+
+        impl Metric {
+            /// Every metric there is.
+            pub const ALL: &[Metric] = &[$(Metric::$name,)+];
+
+            /// Returns the name it has in scenario files and reports.
+            pub const fn key(self) -> &'static str {
+                match self { $(Metric::$name => $key,)+ }
+            }
+
+            fn of(self, summary: &Summary, outcome: &Outcome) -> f64 {
+                let of: fn(&Summary, &Outcome) -> f64 = match self { $(Metric::$name => $of,)+ };
+                of(summary, outcome)
+            }
+        }
+    };
+}
+
+metrics! {
+    /// Completed sessions as a share of what is reachable: of B, or of what is asked for if that is less.
+    GoodputShare = "goodput_share": |s, _| s.goodput_share;
+    /// Completed sessions as a share of B.
+    BoundShare = "bound_share": |s, _| s.bound_share;
+    /// Completed sessions a second.
+    SessionsPerSecond = "sessions_per_s": |s, _| s.sessions_per_s;
+    /// Completed sessions.
+    Completed = "completed": |s, _| s.completed as f64;
+    /// Time-outs, errors and refusals after the first page.
+    MidSessionFailures = "mid_session_failures": |s, _| s.mid_session_failures as f64;
+    /// These per session completed or left.
+    MidSessionFailureShare = "mid_session_failure_share": |s, _| s.mid_session_failure_share;
+    /// Time-outs and errors at the first page.
+    FirstStepFailures = "first_step_failures": |s, _| s.first_step_failures as f64;
+    /// Refusals at the first page.
+    Refusals = "refusals": |s, _| s.refusals as f64;
+    /// 95th percentile of the time to the first good answer, seconds.
+    WaitP95 = "wait_p95_s": |s, _| s.wait_p95_s;
+    /// Work done per core-second in use.
+    Efficiency = "efficiency": |s, _| s.efficiency;
+    /// Seconds from the start until goodput is 0.9 of what is reachable over 30 s.
+    SettledAfter = "settled_after_s": |s, _| s.settled_after_s.unwrap_or(f64::INFINITY);
+    /// The highest limit over the lowest, of the route where that is most.
+    LimitSwing = "limit_swing": |s, _| s.limit_swing;
+    /// Windows at a limit under trial.
+    TrialWindows = "trial_windows": |_, o| o.trial_windows as f64;
+    /// Length of the time counted, seconds; it ends early if everybody is done.
+    Seconds = "seconds": |_, o| o.counted.1 - o.counted.0;
+}
+
+/// A band that a run did not keep.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Miss {
+    /// The seed.
+    pub seed: u64,
+    /// What was expected.
+    pub band: Band,
+    /// What was there.
+    pub seen: f64,
+}
+
+impl Band {
+    /// Returns the band's number in `outcome`.
+    pub fn value(&self, outcome: &Outcome) -> f64 {
+        let summary = match self.between {
+            Some((from, to)) => outcome.between(from, to),
+            None => outcome.summary,
+        };
+        self.metric.of(&summary, outcome)
+    }
+
+    /// Returns what was missed, if it was.
+    pub fn judge(&self, outcome: &Outcome) -> Option<Miss> {
+        let seen = self.value(outcome);
+        let kept = self.min.is_none_or(|min| seen >= min) && self.max.is_none_or(|max| seen <= max);
+        (!kept).then(|| Miss { seed: outcome.seed, band: self.clone(), seen })
+    }
+}
+
+impl fmt::Display for Band {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.metric.key())?;
+        if let Some((from, to)) = self.between {
+            write!(f, " from {from} s to {to} s")?;
+        }
+        match (self.min, self.max) {
+            (Some(min), Some(max)) => write!(f, " from {min} to {max}"),
+            (Some(min), None) => write!(f, " at least {min}"),
+            (None, Some(max)) => write!(f, " at most {max}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Miss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}: {:.4}, expected {}", self.seed, self.seen, self.band)
+    }
+}

@@ -1,0 +1,235 @@
+//! Scenarios nobody thought of: sites drawn from a number, to see what laws are worth where they were not tuned.
+//!
+//! A site has one to three journeys of two to eight steps over three to ten routes, one or two of which are heavy; a machine of one to
+//! eight cores with any of the efficiency curves; visitors who think, wait and leave in any of the ways there are; and more or fewer of
+//! them than it can serve. One in four changes while it runs. The same number gives the same site.
+
+use crate::node::{Efficiency, Machine};
+use crate::scenario::{Change, Cost, GateSetup, Kind, Route, Scenario, What};
+use std::sync::Arc;
+use suimon_gate::{KindParams, Mode, Params};
+use suimon_model::real::{exp, ln};
+use suimon_model::{Duration, KindId, Rng, seconds};
+use suimon_workload::{
+    Arrivals, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
+};
+
+/// A stream of random numbers of its own.
+const SITES: u64 = 0x517E;
+/// The most visitors there are at once.
+const USERS_MAX: f64 = 20_000.0;
+/// Sites outside these many sessions a second are drawn again: too few to count, or too many to wait for.
+const BOUND: (f64, f64) = (0.5, 150.0);
+
+/// Returns the site of that number.
+pub fn generate(number: u64) -> Scenario {
+    let mut rng = Rng::stream(number, SITES);
+    loop {
+        let site = draw(number, &mut rng);
+        if (BOUND.0..=BOUND.1).contains(&site.bound(Duration::ZERO)) {
+            return site;
+        }
+    }
+}
+
+fn draw(number: u64, rng: &mut Rng) -> Scenario {
+    let costs = costs(rng);
+    let kinds: Vec<Arc<Journey>> =
+        (0..=rng.below(3)).map(|index| Arc::new(journey(index, costs.len(), rng))).collect();
+    let machine = machine(rng);
+    let idle = Arrivals::Open { phases: vec![], spacing: Spacing::Poisson, users_max: 1 };
+    let workload = Workload { kinds, arrivals: idle, returning: false, seed: number };
+    let (names, steps) = Scenario::routes_of(&workload);
+    let cost_of = |name: &str| {
+        let index = name.rsplit('/').next().and_then(|index| index.parse::<usize>().ok());
+        costs[index.expect("the paths end in numbers")]
+    };
+    let routes = names
+        .iter()
+        .map(|name| Route { name: name.clone(), mode: Mode::Enforce, cost: cost_of(name) })
+        .collect();
+    let kind = Kind { name: "visit".into(), params: KindParams::default(), ends: vec![] };
+    let gate = GateSetup {
+        params: Params { cores: machine.cores.ceil() as u32, ..Params::default() },
+        kind_of: vec![KindId(0); steps.len()],
+        kinds: vec![kind],
+    };
+    let mut site = Scenario {
+        name: format!("site-{number}"),
+        question: "What are the laws worth on a site nobody thought of?".into(),
+        seeds: vec![number],
+        workload,
+        routes,
+        steps,
+        machine,
+        nodes: 1,
+        changes: vec![],
+        gate,
+        warm_up: Duration::from_secs(120),
+        measure: Duration::from_secs(300),
+        expect: vec![],
+    };
+    site.workload.arrivals = arrivals(&site, rng);
+    if rng.chance(0.25) {
+        let changed = Machine { speed: between(rng, 0.4, 1.0), ..machine };
+        let at = seconds(rng.between(150.0, 250.0));
+        site.changes.push(Change { at, what: What::Machine(changed) });
+        if rng.chance(0.5) {
+            let back = at + seconds(rng.between(40.0, 100.0));
+            site.changes.push(Change { at: back, what: What::Machine(machine) });
+        }
+    }
+    site
+}
+
+/// One or two heavy routes, the rest light; some wait for others.
+fn costs(rng: &mut Rng) -> Vec<Cost> {
+    let routes = 3 + rng.below(8);
+    let heavy = 1 + rng.below(2);
+    let cost = |index: usize| {
+        let is_heavy = index < heavy;
+        let waits = rng.chance(0.3);
+        Cost {
+            cpu: if is_heavy { between(rng, 0.1, 0.8) } else { between(rng, 0.002, 0.05) },
+            variation: rng.between(0.1, 1.0),
+            memory: if is_heavy { between(rng, 0.3, 2.0) } else { rng.between(0.0, 0.05) },
+            elsewhere: if waits { between(rng, 0.02, 2.0) } else { 0.0 },
+            elsewhere_variation: if waits { rng.between(0.0, 0.7) } else { 0.0 },
+            ..Cost::default()
+        }
+    };
+    (0..routes).map(cost).collect()
+}
+
+fn journey(index: usize, routes: usize, rng: &mut Rng) -> Journey {
+    let length = 2 + rng.below(7);
+    // The heavy page is seldom the first.
+    let heavy_at = if rng.chance(0.85) { 1 + rng.below(length - 1) } else { 0 };
+    let step = |number: usize| {
+        let route = if number == heavy_at { rng.below(2) } else { rng.below(routes) };
+        Step::get(&format!("step-{number}"), &format!("/page/{route}"))
+    };
+    let steps = (0..length).map(step).collect();
+    let mean = seconds(between(rng, 0.5, 8.0));
+    let think = match rng.below(3) {
+        0 => Think::Constant(mean),
+        1 => Think::Exponential { mean },
+        _ => Think::Lognormal { mean, cv: rng.between(0.2, 1.5) },
+    };
+    let waits = seconds(between(rng, 10.0, 90.0));
+    let patience = if rng.chance(0.5) {
+        Patience::Constant(waits)
+    } else {
+        Patience::Mixture(vec![(1.0, waits), (1.0, waits * 2)])
+    };
+    let retry = Retry {
+        from: 1,
+        from_after_error: 1,
+        retries_max: 3,
+        pause_after_timeout: Duration::ZERO,
+        pause_after_error: Duration::from_secs(3),
+    };
+    Journey {
+        name: format!("journey-{index}"),
+        weight: rng.between(0.2, 1.0),
+        steps,
+        think,
+        patience,
+        leave: if rng.chance(0.5) { 0.0 } else { rng.between(0.0, 0.1) },
+        on_failure: if rng.chance(0.5) { OnFailure::Retry(retry) } else { OnFailure::GiveUp },
+        on_refusal: OnRefusal { retries_max: rng.below(100) as u32, ..OnRefusal::default() },
+    }
+}
+
+fn machine(rng: &mut Rng) -> Machine {
+    let cores = (1 << rng.below(4)) as f64;
+    let efficiency = match rng.below(5) {
+        0 => Efficiency::Flat,
+        1 | 2 => Efficiency::Knee {
+            knee: cores * between(rng, 1.0, 6.0),
+            slope: between(rng, 0.05, 0.5),
+            floor: rng.between(0.1, 0.3),
+        },
+        3 => {
+            let heap = cores * between(rng, 8.0, 60.0);
+            Efficiency::Heap {
+                heap,
+                resting: heap * rng.between(0.05, 0.4),
+                cost: between(rng, 0.02, 0.2),
+                floor: 0.05,
+            }
+        }
+        _ => {
+            let contention = between(rng, 0.005, 0.1);
+            let best = cores * between(rng, 2.0, 12.0);
+            Efficiency::Scalability { contention, coherency: (1.0 - contention) / (best * best) }
+        }
+    };
+    Machine { cores, efficiency, even: rng.chance(0.5), ..Machine::default() }
+}
+
+/// From half of what can be served to several times as much, steadily, or with a rush in the middle.
+fn arrivals(site: &Scenario, rng: &mut Rng) -> Arrivals {
+    let bound = site.bound(Duration::ZERO);
+    let times = between(rng, 0.5, 5.0);
+    if rng.chance(0.5) {
+        let one = Arrivals::Closed {
+            users: 1,
+            start_over: Duration::from_secs(5),
+            spacing: Spacing::Poisson,
+            sessions_each: None,
+            pause: Think::Exponential { mean: Duration::from_secs(2) },
+        };
+        let of_one = Scenario {
+            workload: Workload { arrivals: one.clone(), ..site.workload.clone() },
+            ..site.clone()
+        };
+        let users = (times * bound / of_one.offered(Duration::ZERO)).clamp(2.0, USERS_MAX) as u32;
+        let Arrivals::Closed { start_over, spacing, sessions_each, pause, .. } = one else {
+            unreachable!("it was made closed")
+        };
+        return Arrivals::Closed { users, start_over, spacing, sessions_each, pause };
+    }
+    let stays = site.offered_share();
+    let steady = |lasts: f64, rate: f64| Phase { lasts: seconds(lasts), from_per_s: rate, to_per_s: rate };
+    let rate = times * bound / stays;
+    let phases = if rng.chance(0.3) {
+        let calm = rate.min(0.6 * bound / stays);
+        vec![
+            steady(rng.between(130.0, 200.0), calm),
+            steady(rng.between(30.0, 100.0), rate),
+            steady(3600.0, calm),
+        ]
+    } else {
+        vec![steady(3600.0, rate)]
+    };
+    Arrivals::Open { phases, spacing: Spacing::Poisson, users_max: USERS_MAX as u32 }
+}
+
+/// Returns a number between the two, as likely in one doubling as in another.
+fn between(rng: &mut Rng, low: f64, high: f64) -> f64 {
+    exp(rng.between(ln(low), ln(high)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Laws, run};
+
+    #[test]
+    fn the_same_number_gives_the_same_site_and_another_another() {
+        let told = |number| format!("{:?}", generate(number));
+        assert_eq!(told(7), told(7));
+        assert_ne!(told(7), told(8));
+    }
+
+    #[test]
+    fn sites_can_be_played_and_the_checkers_find_nothing() {
+        for number in 0..20 {
+            let mut site = generate(number);
+            (site.warm_up, site.measure) = (Duration::from_secs(10), Duration::from_secs(20));
+            let outcome = run(&site, number, &Laws::AS_SET).unwrap_or_else(|violation| panic!("{violation}"));
+            assert!(outcome.events > 100, "site {number} is dead");
+        }
+    }
+}

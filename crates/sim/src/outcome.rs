@@ -1,0 +1,228 @@
+//! What came of a run: the visitors' books, the gate as it was from second to second, and what may be asked of both.
+
+use crate::laws::Laws;
+use crate::scenario::Scenario;
+use serde::Serialize;
+use suimon_gate::Snapshot;
+use suimon_model::{Duration, Instant};
+use suimon_workload::{Counts, Second, StepTally, Tally};
+
+/// Goodput is judged to be there when it is at least this share of what is reachable ...
+const SETTLED_SHARE: f64 = 0.9;
+/// ... over so many seconds.
+const SETTLED_SECONDS: usize = 30;
+
+/// What came of one run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed with which all of it happens again.
+    pub seed: u64,
+    /// The laws, as `ROUTES+SESSIONS`.
+    pub laws: String,
+    /// What is most often asked, over the time counted.
+    pub summary: Summary,
+    /// The visitors' own counts, over the time counted.
+    pub counts: Counts,
+    /// By kind of journey, then by step.
+    pub steps: Vec<Vec<StepTally>>,
+    /// What the visitors saw, second by second from the start.
+    pub seconds: Vec<Second>,
+    /// The gate and the machine, about each second.
+    pub series: Vec<Sample>,
+    /// Sessions a second that were reachable, second by second.
+    pub reachable: Vec<f64>,
+    /// Sessions a second that the application could do, second by second.
+    pub bound: Vec<f64>,
+    /// The time counted, in seconds from the start: from, to.
+    pub counted: (f64, f64),
+    /// The gate's routes.
+    pub gate_routes: usize,
+    /// Windows at a limit under trial, in the time counted.
+    pub trial_windows: u64,
+    /// Decisions in all.
+    pub decisions: u64,
+    /// Users that did not start, for want of room.
+    pub not_started: u64,
+    /// The hash of all decisions.
+    pub trace: u64,
+    /// Events handled.
+    pub events: u64,
+}
+
+/// What is most often asked of a run.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Summary {
+    /// Completed sessions a second.
+    pub sessions_per_s: f64,
+    /// That as a share of what was reachable: the bound B, or what was asked for if that is less.
+    pub goodput_share: f64,
+    /// That as a share of B.
+    pub bound_share: f64,
+    /// Sessions completed.
+    pub completed: u64,
+    /// Time-outs, errors and refusals after the first page.
+    pub mid_session_failures: u64,
+    /// These per session that was completed or left.
+    pub mid_session_failure_share: f64,
+    /// Time-outs and errors at the first page.
+    pub first_step_failures: u64,
+    /// Refusals at the first page that said when to come again.
+    pub refusals: u64,
+    /// Median and 95th percentile of the time from a visitor's first request to his first good answer, seconds.
+    pub wait_p50_s: f64,
+    /// The 95th percentile.
+    pub wait_p95_s: f64,
+    /// CPU seconds of work done per core-second in use; 1 where company costs nothing.
+    pub efficiency: f64,
+    /// From the start until goodput is there: at least 0.9 of what is reachable over 30 s; `None` = never.
+    pub settled_after_s: Option<f64>,
+    /// The most that any route's limit moved: its highest over its lowest.
+    pub limit_swing: f64,
+}
+
+/// The gate and the machine at one moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sample {
+    /// When, in seconds from the start.
+    pub at_s: f64,
+    /// By route: the limit; `None` where there is none.
+    pub limits: Vec<Option<u32>>,
+    /// By route: requests waiting.
+    pub waiting: Vec<usize>,
+    /// By route: requests in the application.
+    pub in_flight: Vec<usize>,
+    /// By kind: seconds between two session starts; 0 = open.
+    pub intervals: Vec<f64>,
+    /// By kind: sessions under way.
+    pub active: Vec<usize>,
+    /// By kind: newcomers waiting.
+    pub line: Vec<usize>,
+    /// Core-seconds in use so far, all nodes together.
+    pub busy: f64,
+    /// CPU seconds of work done so far.
+    pub work: f64,
+}
+
+impl Sample {
+    pub(crate) fn new(now: Instant, snapshot: &Snapshot, busy: f64, work: f64) -> Self {
+        Sample {
+            at_s: now.as_secs_f64(),
+            limits: snapshot.routes.iter().map(|route| route.limit).collect(),
+            waiting: snapshot.routes.iter().map(|route| route.waiting).collect(),
+            in_flight: snapshot.routes.iter().map(|route| route.in_flight).collect(),
+            intervals: snapshot.kinds.iter().map(|kind| kind.interval_seconds).collect(),
+            active: snapshot.kinds.iter().map(|kind| kind.active).collect(),
+            line: snapshot.kinds.iter().map(|kind| kind.waiting).collect(),
+            busy,
+            work,
+        }
+    }
+}
+
+impl Outcome {
+    pub(crate) fn new(scenario: &Scenario, seed: u64, laws: &Laws, gate_routes: usize) -> Self {
+        Outcome {
+            scenario: scenario.name.clone(),
+            seed,
+            laws: laws.to_string(),
+            summary: Summary::default(),
+            counts: Counts::default(),
+            steps: vec![],
+            seconds: vec![],
+            series: vec![],
+            reachable: vec![],
+            bound: vec![],
+            counted: (0.0, 0.0),
+            gate_routes,
+            trial_windows: 0,
+            decisions: 0,
+            not_started: 0,
+            trace: 0,
+            events: 0,
+        }
+    }
+
+    /// Takes over what the visitors saw, now that they are done.
+    pub(crate) fn finish(mut self, scenario: &Scenario, tally: &Tally) -> Self {
+        let window = tally.window();
+        self.counted = (window.from.as_secs_f64(), window.to.as_secs_f64());
+        self.counts = *tally.measured();
+        self.steps = tally.steps().to_vec();
+        self.seconds = tally.series().to_vec();
+        let middle = |second: usize| Duration::from_millis(second as u64 * 1000 + 500);
+        self.reachable = (0..self.seconds.len()).map(|second| scenario.reachable(middle(second))).collect();
+        self.bound = (0..self.seconds.len()).map(|second| scenario.bound(middle(second))).collect();
+        let (from, to) = self.counted;
+        let quantile = |q| tally.first_step_wait().quantile(q).map_or(0.0, |wait| wait.as_secs_f64());
+        let mut summary = self.between(from, to);
+        // Exact where the window's ends lie within a second.
+        summary.sessions_per_s = self.counts.sessions_completed as f64 / (to - from).max(1e-9);
+        (summary.wait_p50_s, summary.wait_p95_s) = (quantile(0.5), quantile(0.95));
+        self.summary = summary;
+        self
+    }
+
+    /// Returns the summary of the time from `from` to `to`, seconds from the start, in whole seconds. Its waits are those of all
+    /// of the time counted.
+    pub fn between(&self, from: f64, to: f64) -> Summary {
+        let seconds = from.round().max(0.0) as usize..(to.round().max(0.0) as usize).min(self.seconds.len());
+        let sum = |of: fn(&Second) -> u32| {
+            self.seconds[seconds.clone()].iter().map(|second| u64::from(of(second))).sum::<u64>()
+        };
+        let completed = sum(|second| second.completed);
+        let mid_session_failures = sum(|second| second.mid_session_failures);
+        let total = |rates: &[f64]| rates[seconds.clone()].iter().sum::<f64>();
+        let samples: Vec<&Sample> = self.series.iter().filter(|s| (from..=to).contains(&s.at_s)).collect();
+        let efficiency = match (samples.first(), samples.last()) {
+            (Some(first), Some(last)) if last.busy > first.busy => {
+                (last.work - first.work) / (last.busy - first.busy)
+            }
+            _ => 1.0,
+        };
+        Summary {
+            sessions_per_s: completed as f64 / seconds.len().max(1) as f64,
+            goodput_share: completed as f64 / total(&self.reachable).max(1e-9),
+            bound_share: completed as f64 / total(&self.bound).max(1e-9),
+            completed,
+            mid_session_failures,
+            mid_session_failure_share: mid_session_failures as f64
+                / (completed + sum(|second| second.left)).max(1) as f64,
+            first_step_failures: sum(|second| second.first_step_failures),
+            refusals: sum(|second| second.refusals),
+            efficiency,
+            settled_after_s: self.settled_after(),
+            limit_swing: limit_swing(&samples),
+            ..self.summary
+        }
+    }
+
+    /// Returns goodput as a share of B by bins of `seconds` from the start, the last one if it is whole.
+    pub fn bins(&self, seconds: usize) -> Vec<f64> {
+        let share = |(done, bound): (&[Second], &[f64])| {
+            done.iter().map(|second| f64::from(second.completed)).sum::<f64>()
+                / bound.iter().sum::<f64>().max(1e-9)
+        };
+        self.seconds.chunks_exact(seconds).zip(self.bound.chunks_exact(seconds)).map(share).collect()
+    }
+
+    fn settled_after(&self) -> Option<f64> {
+        let done: Vec<f64> = self.seconds.iter().map(|second| f64::from(second.completed)).collect();
+        let windows = done.windows(SETTLED_SECONDS).zip(self.reachable.windows(SETTLED_SECONDS));
+        let mut settled =
+            windows.map(|(done, can)| done.iter().sum::<f64>() >= SETTLED_SHARE * can.iter().sum::<f64>());
+        settled.position(|is| is).map(|second| second as f64)
+    }
+}
+
+fn limit_swing(samples: &[&Sample]) -> f64 {
+    let routes = samples.first().map_or(0, |sample| sample.limits.len());
+    let swing = |route: usize| {
+        let limits: Vec<u32> = samples.iter().filter_map(|sample| sample.limits[route]).collect();
+        let (low, high) =
+            (limits.iter().min().copied().unwrap_or(1), limits.iter().max().copied().unwrap_or(1));
+        f64::from(high) / f64::from(low.max(1))
+    };
+    (0..routes).map(swing).fold(1.0, f64::max)
+}

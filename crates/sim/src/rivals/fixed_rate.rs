@@ -1,0 +1,90 @@
+//! A fixed number of sessions per second, paced; the rest waits in line.
+//!
+//! *Law*. A session may begin 1/rate after the one before it.
+//!
+//! *Signals*: none. *Units*: sessions per second. *Regimes*: none; time in which nobody came is not made up for.
+//! *Limits*: the rate is [`RATE_MIN`] at least. *Source*: what the owner of a site enters in a commercial waiting room ("new users per
+//! minute", "visitors per second"), made even.
+
+use suimon_control::{Admission, Outlook, SessionLaw};
+use suimon_model::{Duration, Instant, seconds};
+
+/// The lowest rate: a session in a bit more than a quarter of an hour.
+const RATE_MIN: f64 = 0.001;
+
+/// The rule for one kind.
+#[derive(Clone, Debug)]
+pub(super) struct FixedRate {
+    per_second: f64,
+    next: Instant,
+}
+
+impl FixedRate {
+    pub(super) fn new(per_second: f64, now: Instant) -> Self {
+        FixedRate { per_second: per_second.max(RATE_MIN), next: now }
+    }
+}
+
+impl SessionLaw for FixedRate {
+    fn may_admit(&mut self, now: Instant, _outlook: &Outlook<'_>) -> Admission {
+        if now < self.next { Admission::NotBefore(self.next) } else { Admission::Now }
+    }
+
+    fn admitted(&mut self, now: Instant) {
+        self.next = now + seconds(self.interval());
+    }
+
+    fn predicted_wait(&self, now: Instant, ahead: usize) -> Duration {
+        self.next.since(now) + seconds(ahead as f64 * self.interval())
+    }
+
+    fn interval(&self) -> f64 {
+        1.0 / self.per_second
+    }
+
+    fn rate(&self) -> Option<f64> {
+        Some(self.per_second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_control::Visits;
+
+    /// Returns how many begin in `secs` seconds from `from` on, where there is always somebody in line.
+    fn begun(law: &mut FixedRate, from: f64, secs: f64) -> usize {
+        let visits = Visits::default();
+        let outlook = Outlook { visits: &visits, routes: &[], patience: 60.0, waiting: 9, active: 0 };
+        let (mut now, end) = (Instant::ORIGIN + seconds(from), Instant::ORIGIN + seconds(from + secs));
+        let mut begun = 0;
+        while now < end {
+            match law.may_admit(now, &outlook) {
+                Admission::Now => {
+                    law.admitted(now);
+                    begun += 1;
+                }
+                Admission::NotBefore(next) => now = next,
+                held => panic!("{held:?} is not of this law"),
+            }
+        }
+        begun
+    }
+
+    #[test]
+    fn it_lets_in_its_rate_and_what_was_not_used_is_gone() {
+        let mut law = FixedRate::new(2.5, Instant::ORIGIN);
+        assert_eq!(begun(&mut law, 0.0, 10.0), 25);
+        assert_eq!(begun(&mut law, 100.0, 10.0), 25);
+        assert_eq!(law.rate(), Some(2.5));
+    }
+
+    #[test]
+    fn the_wait_foreseen_is_the_place_in_line_over_the_rate() {
+        let mut law = FixedRate::new(2.0, Instant::ORIGIN);
+        assert_eq!(law.predicted_wait(Instant::ORIGIN, 0), Duration::ZERO);
+        law.admitted(Instant::ORIGIN);
+        assert_eq!(law.predicted_wait(Instant::ORIGIN, 0), seconds(0.5));
+        assert_eq!(law.predicted_wait(Instant::ORIGIN + seconds(0.25), 6), seconds(3.25));
+    }
+}
