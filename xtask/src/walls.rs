@@ -47,11 +47,12 @@ const ROOMS: &[Room] = &[
     Room { name: "suimon-control", knows: &["suimon-model"], tests_know: &[], others: PURE },
     Room { name: "suimon-gate", knows: &["suimon-control", "suimon-model"], tests_know: &[], others: PURE },
     Room { name: "suimon-fleet", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Room { name: "suimon-record", knows: &["suimon-gate", "suimon-model"], tests_know: &[], others: PURE },
     Room { name: "suimon-workload", knows: &["suimon-model"], tests_know: &[], others: PURE },
     // Shells: own clocks, sockets, processes.
     Room {
         name: "suimon-proxy",
-        knows: &["suimon-control", "suimon-fleet", "suimon-gate", "suimon-model"],
+        knows: &["suimon-control", "suimon-fleet", "suimon-gate", "suimon-model", "suimon-record"],
         tests_know: &[],
         others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
     },
@@ -63,7 +64,14 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "suimon-sim",
-        knows: &["suimon-control", "suimon-fleet", "suimon-gate", "suimon-model", "suimon-workload"],
+        knows: &[
+            "suimon-control",
+            "suimon-fleet",
+            "suimon-gate",
+            "suimon-model",
+            "suimon-record",
+            "suimon-workload",
+        ],
         tests_know: &["suimon-settings"],
         others: Others::AnyBut(&["tokio", "hyper", "axum"]),
     },
@@ -109,6 +117,7 @@ const ROOMS: &[Room] = &[
             "suimon-gate",
             "suimon-model",
             "suimon-proxy",
+            "suimon-record",
             "suimon-settings",
             "suimon-shop",
             "suimon-sim",

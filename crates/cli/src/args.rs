@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use suimon_settings::duration;
+use suimon_proxy::params::Recording;
+use suimon_settings::{duration, parse_size};
 
 /// The floodgate: stands in front of a web application and lets in only as many sessions as will finish.
 #[derive(Parser, Debug)]
@@ -40,7 +41,7 @@ pub(crate) enum Command {
     Status(Status),
     /// Play a crowd of visitors over real HTTP and report what they saw.
     Crowd(Crowd),
-    /// Ask what would happen: play scenarios in a model, in virtual time.
+    /// Ask what would happen: play scenarios in a model, or a recording, in virtual time.
     Sim(Sim),
     /// Run the bundled shop: an application that can be overloaded.
     Shop(Shop),
@@ -55,6 +56,7 @@ pub(crate) enum Command {
   suimon serve --to http://127.0.0.1:8080
   suimon serve --to http://10.0.0.5:8080 --to http://10.0.0.6:8080 --listen 0.0.0.0:80
   suimon serve --config /etc/suimon.toml
+  suimon serve --to http://127.0.0.1:8080 --record gate.rec
 
 Nothing needs to be configured: routes, limits and the pace at which sessions are let in are found from traffic.
 Flags win over the file. suimon.example.toml shows every setting with its default.
@@ -62,6 +64,11 @@ Flags win over the file. suimon.example.toml shows every setting with its defaul
 Keys that sign the lease cookie are kept in lease.keys in the state folder: $STATE_DIRECTORY (set by systemd), else
 $XDG_STATE_HOME/suimon, else ~/.local/state/suimon. Gateways that share visitors share this file. Where no such folder can be
 used, keys end with the process, and that is said.
+
+A recording holds when requests of which route came, waited, were answered or left, and random numbers for their sessions; no
+addresses, cookies, queries or bodies. FILE is the part being written; full parts, and those of runs before, are set aside as
+FILE.000001 and so on. A file of that name that is no recording is not touched: the gateway does not start. A disk that cannot
+keep up ends the recording, never a visitor's request.
 
 SIGTERM or Ctrl-C: newcomers are refused, what is under way ends, then the process does. A second one ends it at once.")]
 pub(crate) struct Serve {
@@ -80,6 +87,12 @@ pub(crate) struct Serve {
     /// File of the keys that sign leases, made if it is not there; or "none".
     #[arg(long, value_name = "FILE")]
     pub(crate) lease_keys: Option<PathBuf>,
+    /// Record what happens to the gate in this file, for `suimon sim --replay`. One of ours that is there is set aside.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Bytes of the recording, all its files together; the oldest is removed. [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = recording_size)]
+    pub(crate) record_bytes_max: Option<u64>,
     /// What is logged: error, warn, info, debug, trace, or by part. [default: $SUIMON_LOG, else info]
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<String>,
@@ -194,6 +207,11 @@ impl std::str::FromStr for AddressOrOff {
             .map_err(|_| "must be an IP address and a port, such as 127.0.0.1:8001, or off".to_string())?;
         Ok(AddressOrOff(Some(address)))
     }
+}
+
+fn recording_size(text: &str) -> Result<u64, String> {
+    let size = parse_size(text).filter(|size| *size >= Recording::BYTES_MIN);
+    size.ok_or_else(|| "must be a size of 8MiB or more, such as 512MiB".to_string())
 }
 
 fn time(text: &str) -> Result<Duration, String> {

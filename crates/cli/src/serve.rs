@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use suimon_admin::Source;
 use suimon_proxy::keys::KeysError;
+use suimon_proxy::params::Recording;
 use suimon_proxy::upstream::{NodeParams, UpstreamNodeView};
-use suimon_proxy::{Observer, Server, StartError, View};
+use suimon_proxy::{Observer, RecordError, Server, StartError, View};
 use suimon_settings::{Faults, LeaseKeys, Settings};
 use tokio::net::{TcpListener, TcpStream};
 use tracing_subscriber::EnvFilter;
@@ -82,6 +83,15 @@ fn settings(args: &Serve) -> Result<Settings, Faults> {
         None => {}
         Some(path) if path.as_os_str() == "none" => settings.lease_keys = LeaseKeys::Nowhere,
         Some(path) => settings.lease_keys = LeaseKeys::File(path.clone()),
+    }
+    if let Some(bytes_max) = args.record_bytes_max {
+        settings.record_bytes_max = bytes_max;
+    }
+    let recorded = settings.proxy.record.take().map(|recording| recording.file);
+    settings.proxy.record =
+        args.record.clone().or(recorded).map(|file| Recording { file, bytes_max: settings.record_bytes_max });
+    if args.record_bytes_max.is_some() && settings.proxy.record.is_none() {
+        faults.other("--record-bytes-max: needs a recording; name its file with --record or record.file");
     }
     settings.check_addresses(&mut faults);
     faults.into_result(settings)
@@ -206,8 +216,12 @@ async fn look_at_nodes(nodes: Vec<NodeParams>) {
 fn exit_of(error: &StartError) -> Exit {
     match error {
         StartError::Listen(_, error) if error.kind() == io::ErrorKind::AddrNotAvailable => Exit::Usage,
-        StartError::Listen(..) | StartError::Keys(KeysError::Io(..) | KeysError::Random) => Exit::Failed,
-        StartError::Params(_) | StartError::Tls(_) | StartError::Keys(_) => Exit::Usage,
+        StartError::Listen(..)
+        | StartError::Keys(KeysError::Io(..) | KeysError::Random)
+        | StartError::Record(RecordError::Io(..)) => Exit::Failed,
+        StartError::Params(_) | StartError::Tls(_) | StartError::Keys(_) | StartError::Record(_) => {
+            Exit::Usage
+        }
     }
 }
 

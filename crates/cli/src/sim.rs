@@ -1,13 +1,15 @@
 //! `suimon sim`: plays scenarios in a model of the application, in virtual time, and tells whether what was expected holds.
 //!
 //! Map: `question` what is to be played, from the command line and the files; `play` plays it on several threads; `answer`
-//! what came of it; `table` for the terminal; `json` for scripts; `report` (with `figures`) for the browser.
+//! what came of it; `table` for the terminal; `json` for scripts; `report` (with `figures`) for the browser. `replay` plays
+//! recordings of a live gateway instead.
 
 mod answer;
 mod figures;
 mod json;
 mod play;
 mod question;
+mod replay;
 mod report;
 mod table;
 
@@ -26,16 +28,23 @@ use suimon_sim::Laws;
   suimon sim shop.toml --vs none --seeds 10          with Suimon and without, ten times each
   suimon sim shop.toml --vs all --report shop.html   against everything it is compared with, as a page with charts
   suimon sim shop.toml --seed 7                      one run, always the same
+  suimon sim --replay gate.rec                       are the decisions of a recorded gateway made again?
+  suimon sim --replay gate.rec --with gate.session_law=open --with gate.order=first_in
+                                                     what would have been with other settings?
 
 What would happen with ten times the visitors? With one more core? Copy a scenario, change the line, ask again. A scenario says who
 comes, what the application is, and what is expected; docs/simulator.md explains the model and what it does not know.
 `suimon check FILE` tells what is wrong with a scenario; `suimon crowd FILE` plays the same one against a real gateway.
 
-Exit codes: 0 everything expected holds; 1 it does not, a checker found something that must never happen, or it was interrupted;
-2 a file or the command line is wrong.")]
+A recording (see `suimon serve --record`) is played with the parts of the same run that were set aside beside it; name one of those,
+FILE.000003, to play it alone. It gives the same decisions to the last bit. With --with it is a calculation: requests come when they came
+and take as long as they took, whatever the other settings would have changed about that. docs/recording.md tells its limits.
+
+Exit codes: 0 everything expected holds, or the same decisions were made; 1 not so, a checker found something that must never happen, or it
+was interrupted; 2 a file or the command line is wrong; a damaged, cut or foreign recording shows nothing.")]
 pub(crate) struct Sim {
     /// Scenario files; a folder means every *.toml in it, but for those that begin with \"_\".
-    #[arg(value_name = "FILE", required_unless_present = "list_laws")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["list_laws", "replay"])]
     pub(crate) files: Vec<PathBuf>,
     /// Play seeds 1 to N, in place of the file's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=question::SEEDS_MAX))]
@@ -55,6 +64,15 @@ pub(crate) struct Sim {
     /// Write a page for the browser to this file, with charts.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+    /// Play this recording of a live gateway instead.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "report"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// With --replay: a setting of [gate] to try in place of the recorded one, such as gate.order=first_in; several times if need be.
+    #[arg(long, value_name = "KEY=VALUE", requires = "replay")]
+    pub(crate) with: Vec<String>,
+    /// With --replay: play what is whole of a recording that was cut, or that is still being written.
+    #[arg(long, requires = "replay")]
+    pub(crate) partial: bool,
     /// Print the laws there are, and end.
     #[arg(long)]
     pub(crate) list_laws: bool,
@@ -65,6 +83,9 @@ pub(crate) fn run(args: &Sim) -> Exit {
     if args.list_laws {
         print!("{}", laws());
         return Exit::Done;
+    }
+    if let Some(recording) = &args.replay {
+        return replay::run(recording, args);
     }
     let questions = match question::questions(args) {
         Ok(questions) => Arc::new(questions),

@@ -40,6 +40,10 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
     let admin =
         settings.admin_listen.map_or_else(|| "off".to_string(), |address| format!("http://{address}"));
     lines.push(("operator", admin));
+    if let Some(recording) = &proxy.record {
+        let mebibytes = recording.bytes_max >> 20;
+        lines.push(("recording", format!("{}, at most {mebibytes} MiB", recording.file.display())));
+    }
     lines
 }
 

@@ -23,6 +23,8 @@ pub struct Capacity {
     begin: Reading,
 }
 
+suimon_model::saved_struct!(Capacity { measured, begin });
+
 impl Capacity {
     /// Returns what is known at `now`: nothing.
     pub fn new(now: Instant) -> Self {

@@ -12,6 +12,8 @@ pub enum RouteLawKind {
     Seed(SeedRouteParams),
 }
 
+suimon_model::saved_enum!(RouteLawKind { 0 = Paired, 1 = Seed(params) });
+
 /// The numbers of the paper's page rule that the paper leaves open.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SeedRouteParams {
@@ -20,6 +22,8 @@ pub struct SeedRouteParams {
     /// Length of a throughput window.
     pub period: Duration,
 }
+
+suimon_model::saved_struct!(SeedRouteParams { initial, period });
 
 impl Default for SeedRouteParams {
     fn default() -> Self {
@@ -44,6 +48,8 @@ pub enum SessionLawKind {
     Open,
 }
 
+suimon_model::saved_enum!(SessionLawKind { 0 = Flow, 1 = Seed(params), 2 = Static { sessions }, 3 = Open });
+
 /// The numbers of the paper's session rule that the paper leaves open.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SeedSessionParams {
@@ -56,6 +62,8 @@ pub struct SeedSessionParams {
     /// Time between two decisions.
     pub period: Duration,
 }
+
+suimon_model::saved_struct!(SeedSessionParams { threshold, up, down, period });
 
 impl Default for SeedSessionParams {
     fn default() -> Self {

@@ -30,6 +30,10 @@ pub struct Patience {
     learned: Option<f64>,
 }
 
+suimon_model::saved_struct!(Patience { observations, next, unread, learned }, |it: &Patience| {
+    it.observations.len() <= OBSERVATIONS_MAX && it.next < OBSERVATIONS_MAX
+});
+
 impl Patience {
     /// Folds in a request that was `age` seconds old when it ended; `left`: the client went away by itself.
     pub fn fold(&mut self, age: f64, left: bool) {

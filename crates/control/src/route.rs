@@ -4,6 +4,7 @@ use crate::kind::RouteLawKind;
 use crate::route_paired::Paired;
 use crate::route_seed::SeedRoutes;
 use crate::window::Meter;
+use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
 use suimon_model::{Instant, Record, RequestId, RouteId};
 
 /// A request that is no longer in the application.
@@ -48,6 +49,14 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     fn probing(&self) -> Option<RouteId> {
         None
     }
+
+    /// Appends all that the rule knows, for [`RouteLawKind::load`].
+    ///
+    /// # Errors
+    /// Returns [`Unsavable`] where a rule does not say how: one of a program that tries its own.
+    fn save(&self, _out: &mut Writer) -> Result<(), Unsavable> {
+        Err(Unsavable)
+    }
 }
 
 impl RouteLawKind {
@@ -57,5 +66,25 @@ impl RouteLawKind {
             RouteLawKind::Paired => Box::new(Paired::new(cores)),
             RouteLawKind::Seed(params) => Box::new(SeedRoutes::new(params)),
         }
+    }
+
+    /// Returns the law that was saved, with all it knew.
+    ///
+    /// # Errors
+    /// Returns [`Broken`] where the bytes are not those of this law for so many `routes`.
+    pub fn load(self, routes: usize, from: &mut Reader<'_>) -> Result<Box<dyn RouteLaw>, Broken> {
+        let (law, fits): (Box<dyn RouteLaw>, bool) = match self {
+            RouteLawKind::Paired => {
+                let law = Paired::load(from)?;
+                let fits = law.fits(routes);
+                (Box::new(law), fits)
+            }
+            RouteLawKind::Seed(_) => {
+                let law = SeedRoutes::load(from)?;
+                let fits = law.fits(routes);
+                (Box::new(law), fits)
+            }
+        };
+        if fits { Ok(law) } else { Err(from.broken("a law that is for other routes")) }
     }
 }

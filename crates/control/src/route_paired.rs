@@ -31,6 +31,7 @@ use crate::window::{Meter, Reading};
 use fast_up::{FastUp, Outcome, Verdict as Fast};
 use std::collections::BTreeMap;
 use suimon_model::real::exp;
+use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Instant, Quantity, Reason, Record, RequestId, RouteId, Signals, Subject, seconds};
 use trial::{Arm, Closed, Trial, Verdict, log_useful};
 
@@ -86,6 +87,8 @@ pub struct Paired {
     last_tick: Vec<Reading>,
 }
 
+suimon_model::saved_struct!(Paired { cores, patience, routes, trial, share_begin, last_tick });
+
 /// What is known of one route.
 #[derive(Clone, Debug)]
 struct Route {
@@ -121,6 +124,32 @@ struct Route {
     in_service: BTreeMap<RequestId, Instant>,
 }
 
+suimon_model::saved_struct!(Route {
+    learns,
+    limit,
+    base,
+    up,
+    step,
+    hold_until,
+    hold_seconds,
+    failures_at_smallest,
+    pairs_max,
+    noise,
+    variation,
+    memory,
+    service,
+    service_min,
+    rate_max,
+    fast,
+    reference,
+    drifts,
+    share,
+    binding_ticks,
+    pressure,
+    brake_until,
+    in_service,
+});
+
 #[derive(Clone, Debug)]
 struct Reference {
     log_useful: f64,
@@ -128,15 +157,28 @@ struct Reference {
     begin: Vec<Reading>,
 }
 
+suimon_model::saved_struct!(Reference { log_useful, weights, begin });
+
 impl Paired {
     /// Returns the law for an application thought to have `cores` cores, with nothing known.
     pub fn new(cores: u32) -> Self {
         let cores = cores.max(1);
         Paired { cores, patience: 60.0, routes: vec![], trial: None, share_begin: vec![], last_tick: vec![] }
     }
+
+    /// Returns whether it is for so many routes, in all its parts.
+    pub(crate) fn fits(&self, routes: usize) -> bool {
+        [self.routes.len(), self.share_begin.len(), self.last_tick.len()] == [routes; 3]
+            && self.trial.as_ref().is_none_or(|trial| trial.fits(routes))
+    }
 }
 
 impl RouteLaw for Paired {
+    fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
+        State::save(self, out);
+        Ok(())
+    }
+
     fn add_route(&mut self, now: Instant, fixed: Option<u32>) {
         let begin = Meter::new(now).read(now);
         self.routes.push(Route::new(begin, fixed.unwrap_or(self.cores).max(1), fixed.is_none()));
@@ -474,7 +516,11 @@ impl Paired {
         let known =
             if product.is_finite() { (BANDWIDTH_DELAY * product + 1.0).ceil() as u32 } else { LIMIT_MAX };
         // During fast-up the best rate is still being found; the product would stop the search at its start.
-        if route.fast.is_some() { LIMIT_MAX } else { known.clamp(self.cores + 1, LIMIT_MAX) }
+        if route.fast.is_some() {
+            LIMIT_MAX
+        } else {
+            known.clamp(self.cores.saturating_add(1).min(LIMIT_MAX), LIMIT_MAX)
+        }
     }
 
     fn set_base(

@@ -18,6 +18,7 @@ use crate::route::{RequestEnd, RouteLaw};
 use crate::statistics::Average;
 use crate::window::{Meter, Reading};
 use std::collections::BTreeMap;
+use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Instant, Quantity, Reason, Record, RouteId, Signals, Subject};
 
 /// The highest limit the rule goes to.
@@ -30,6 +31,8 @@ pub struct SeedRoutes {
     routes: Vec<Route>,
 }
 
+suimon_model::saved_struct!(SeedRoutes { params, routes });
+
 #[derive(Clone, Debug)]
 struct Route {
     learns: bool,
@@ -41,14 +44,26 @@ struct Route {
     begin: Reading,
 }
 
+suimon_model::saved_struct!(Route { learns, limit, previous, up, history, service, begin });
+
 impl SeedRoutes {
     /// Returns the rule with nothing known.
     pub fn new(params: SeedRouteParams) -> Self {
         SeedRoutes { params, routes: vec![] }
     }
+
+    /// Returns whether it is for so many routes.
+    pub(crate) fn fits(&self, routes: usize) -> bool {
+        self.routes.len() == routes
+    }
 }
 
 impl RouteLaw for SeedRoutes {
+    fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
+        State::save(self, out);
+        Ok(())
+    }
+
     fn add_route(&mut self, now: Instant, fixed: Option<u32>) {
         let limit = fixed.unwrap_or(self.params.initial).max(1);
         self.routes.push(Route {

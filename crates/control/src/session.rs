@@ -5,6 +5,7 @@ use crate::kind::SessionLawKind;
 use crate::session_flow::Flow;
 use crate::session_seed::SeedSessions;
 use crate::visits::Visits;
+use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, Signals, seconds};
 
 /// What a session law may look at.
@@ -32,6 +33,8 @@ pub struct RouteOutlook {
     /// Requests waiting.
     pub waiting: usize,
 }
+
+suimon_model::saved_struct!(RouteOutlook { capacity, service, waiting });
 
 /// Whether the head of the line may begin.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -69,6 +72,14 @@ pub trait SessionLaw: std::fmt::Debug + Send {
     fn rate(&self) -> Option<f64> {
         None
     }
+
+    /// Appends all that the rule knows, for [`SessionLawKind::load`].
+    ///
+    /// # Errors
+    /// Returns [`Unsavable`] where a rule does not say how: one of a program that tries its own.
+    fn save(&self, _out: &mut Writer) -> Result<(), Unsavable> {
+        Err(Unsavable)
+    }
 }
 
 impl SessionLawKind {
@@ -81,6 +92,33 @@ impl SessionLawKind {
             SessionLawKind::Open => Box::new(OpenGate),
         }
     }
+
+    /// Returns the law of `kind` that was saved, with all it knew, where there are so many `routes`.
+    ///
+    /// # Errors
+    /// Returns [`Broken`] where the bytes are not those of this law.
+    pub fn load(
+        self,
+        kind: KindId,
+        routes: usize,
+        from: &mut Reader<'_>,
+    ) -> Result<Box<dyn SessionLaw>, Broken> {
+        let (law, fits): (Box<dyn SessionLaw>, bool) = match self {
+            SessionLawKind::Flow => {
+                let law = Flow::load(from)?;
+                let fits = law.fits(kind, routes);
+                (Box::new(law), fits)
+            }
+            SessionLawKind::Seed(_) => {
+                let law = SeedSessions::load(from)?;
+                let fits = law.fits(kind);
+                (Box::new(law), fits)
+            }
+            SessionLawKind::Static { .. } => (Box::new(StaticSessions::load(from)?), true),
+            SessionLawKind::Open => (Box::new(OpenGate), true),
+        };
+        if fits { Ok(law) } else { Err(from.broken("a law that is for another kind of session")) }
+    }
 }
 
 /// A fixed number of sessions at once; the rest is refused.
@@ -90,9 +128,16 @@ pub struct StaticSessions {
     pub sessions: u32,
 }
 
+suimon_model::saved_struct!(StaticSessions { sessions });
+
 impl SessionLaw for StaticSessions {
     fn may_admit(&mut self, _now: Instant, outlook: &Outlook<'_>) -> Admission {
         if outlook.active < self.sessions as usize { Admission::Now } else { Admission::Refuse }
+    }
+
+    fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
+        State::save(self, out);
+        Ok(())
     }
 
     fn predicted_wait(&self, _now: Instant, _ahead: usize) -> Duration {
@@ -107,6 +152,11 @@ pub struct OpenGate;
 impl SessionLaw for OpenGate {
     fn may_admit(&mut self, _now: Instant, _outlook: &Outlook<'_>) -> Admission {
         Admission::Now
+    }
+
+    /// It knows nothing.
+    fn save(&self, _out: &mut Writer) -> Result<(), Unsavable> {
+        Ok(())
     }
 
     fn predicted_wait(&self, _now: Instant, _ahead: usize) -> Duration {

@@ -18,6 +18,7 @@
 use crate::session::{Admission, Outlook, SessionLaw, interval_record, wait_behind};
 use std::collections::VecDeque;
 use suimon_model::real::pow;
+use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
 /// Tokens closer to one than this are one, and nobody is told to come again sooner than this, seconds: the clock has a grain, and
@@ -72,6 +73,23 @@ pub struct Flow {
     ticked: Instant,
 }
 
+suimon_model::saved_struct!(Flow {
+    kind,
+    cores,
+    tokens,
+    tokens_at,
+    cold_growth,
+    rate,
+    depth,
+    bottleneck,
+    held_by_pace,
+    busy_since,
+    admissions,
+    interval,
+    told,
+    ticked,
+});
+
 impl Flow {
     /// Returns the law of `kind` with nothing known.
     pub fn new(kind: KindId, cores: u32, now: Instant) -> Self {
@@ -96,6 +114,11 @@ impl Flow {
 }
 
 impl SessionLaw for Flow {
+    fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
+        State::save(self, out);
+        Ok(())
+    }
+
     fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission {
         self.refill(now);
         self.held_by_pace = false;
@@ -150,6 +173,11 @@ impl SessionLaw for Flow {
 }
 
 impl Flow {
+    /// Returns whether it is for `kind`, where there are so many routes.
+    pub(crate) fn fits(&self, kind: KindId, routes: usize) -> bool {
+        self.kind == kind && self.bottleneck.is_none_or(|route| route.index() < routes)
+    }
+
     /// Returns sessions per second to expect while there is a line: the rate, or what was really achieved if that is less.
     fn expected_rate(&self, now: Instant) -> f64 {
         let achieved = self.busy_since.and_then(|since| {

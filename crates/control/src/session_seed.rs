@@ -12,6 +12,7 @@
 
 use crate::kind::SeedSessionParams;
 use crate::session::{Admission, Outlook, SessionLaw, interval_record};
+use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, Signals, seconds};
 
 /// The longest interval, seconds: a gate that is shut for longer than patience is shut.
@@ -29,7 +30,14 @@ pub struct SeedSessions {
     decided: Instant,
 }
 
+suimon_model::saved_struct!(SeedSessions { kind, params, interval, last, decided });
+
 impl SeedSessions {
+    /// Returns whether it is for `kind`.
+    pub(crate) fn fits(&self, kind: KindId) -> bool {
+        self.kind == kind
+    }
+
     /// Returns the rule with the gate open.
     pub fn new(kind: KindId, params: SeedSessionParams, now: Instant) -> Self {
         SeedSessions { kind, params, interval: params.up.as_secs_f64(), last: None, decided: now }
@@ -37,6 +45,11 @@ impl SeedSessions {
 }
 
 impl SessionLaw for SeedSessions {
+    fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
+        State::save(self, out);
+        Ok(())
+    }
+
     fn may_admit(&mut self, now: Instant, _outlook: &Outlook<'_>) -> Admission {
         match self.last.map(|last| last + seconds(self.interval)) {
             Some(next) if next > now => Admission::NotBefore(next),

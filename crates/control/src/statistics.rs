@@ -8,6 +8,8 @@ pub struct Average {
     floor: f64,
 }
 
+suimon_model::saved_struct!(Average { value, count, floor });
+
 impl Average {
     /// Returns an empty average whose newest value weighs max(`floor`, 1/n). `floor` is above 0 and at most 1.
     pub const fn new(floor: f64) -> Self {
@@ -45,6 +47,9 @@ pub struct Recent {
     values: Vec<f64>,
     next: usize,
 }
+
+suimon_model::saved_struct!(Recent { values, next }, |it: &Recent| it.values.len() <= Recent::MAX
+    && it.next < Recent::MAX);
 
 impl Recent {
     /// The most values kept.

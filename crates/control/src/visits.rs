@@ -43,8 +43,18 @@ const RETURN_WEIGHT: f64 = 0.03;
 const RETURNS_MIN: u64 = 8;
 
 /// Where a session stands: before its first request, or at the route it asked for last.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Place(u32);
+
+impl suimon_model::state::State for Place {
+    fn save(&self, out: &mut suimon_model::state::Writer) {
+        self.0.save(out);
+    }
+
+    fn load(from: &mut suimon_model::state::Reader<'_>) -> Result<Self, suimon_model::state::Broken> {
+        u32::load(from).map(Place)
+    }
+}
 
 impl Place {
     /// Let in, nothing asked yet.
@@ -75,11 +85,26 @@ pub struct Visits {
     stage_ends: Option<[f64; STAGES]>,
 }
 
+suimon_model::saved_struct!(
+    Visits { routes, kinds, to_come, at_route, offsets, visits, thinks, stage_ends },
+    |it: &Visits| {
+        let lists = [it.to_come.len(), it.at_route.len(), it.offsets.len(), it.visits.len()];
+        let kind_fits = |kind: &Kind| {
+            kind.rows.len() == it.routes + 1
+                && kind.rows[0].further.len() == it.routes
+                && kind.rows.iter().all(|row| row.further.len() <= it.routes)
+        };
+        lists == [it.routes; 4] && it.kinds.iter().all(kind_fits)
+    }
+);
+
 #[derive(Clone, Debug, Default)]
 struct Kind {
     /// By [`Place`].
     rows: Vec<Row>,
 }
+
+suimon_model::saved_struct!(Kind { rows });
 
 #[derive(Clone, Debug, Default)]
 struct Row {
@@ -119,6 +144,9 @@ impl Row {
     }
 }
 
+suimon_model::saved_struct!(Row { sessions_here, ended, further, returned });
+suimon_model::saved_struct!(Returns { count, share });
+
 impl Visits {
     /// Adds a route.
     pub fn add_route(&mut self) {
@@ -128,7 +156,8 @@ impl Visits {
         self.offsets.push(Average::new(WEIGHT_MIN));
         self.visits.push(Average::new(WEIGHT_MIN));
         for kind in &mut self.kinds {
-            kind.rows.push(Row::default());
+            // As long as the others before this route is added to all of them.
+            kind.rows.push(Row { further: vec![0.0; self.routes - 1], ..Row::default() });
             kind.rows.iter_mut().for_each(|row| row.further.push(0.0));
         }
     }
@@ -277,6 +306,16 @@ impl Visits {
         self.stage_ends.map_or_else(|| self.stage_ends()[stage], |ends| ends[stage])
     }
 
+    /// Returns whether these are visits to so many routes of sessions of so many kinds.
+    pub fn fits(&self, routes: usize, kinds: usize) -> bool {
+        (self.routes, self.kinds.len()) == (routes, kinds)
+    }
+
+    /// Returns how many sessions of `kind` are counted in at `place` in `stage`; `None` if there is no such place or stage.
+    pub fn here(&self, kind: KindId, place: Place, stage: usize) -> Option<u32> {
+        self.kinds.get(kind.index())?.rows.get(place.0 as usize)?.sessions_here.get(stage).copied()
+    }
+
     /// Returns the routes, in order.
     pub fn routes(&self) -> impl Iterator<Item = RouteId> + use<> {
         (0..self.routes as u32).map(RouteId)
@@ -373,5 +412,19 @@ mod tests {
         visits.add_route();
         visits.enter(SHOP, Place::at(RouteId(3)));
         assert!(visits.remaining(RouteId(3)) < 1e-9);
+        visits.leave(SHOP, Place::at(RouteId(3)), 0);
+    }
+
+    #[test]
+    fn what_follows_a_route_added_later_is_learned_for_every_route() {
+        let mut visits = Visits::default();
+        visits.add_kind();
+        (0..3).for_each(|_| visits.add_route());
+        (0..50).for_each(|_| visits.teach(SHOP, &[(LOGIN, 0.0), (BROWSE, 3.0), (SEARCH, 6.0)]));
+        visits.enter(SHOP, Place::at(BROWSE));
+        assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
+        visits.leave(SHOP, Place::at(BROWSE), 0);
+        visits.enter(SHOP, Place::at(LOGIN));
+        assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
     }
 }

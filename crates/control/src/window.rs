@@ -13,6 +13,8 @@ pub struct Meter {
     waiting: usize,
 }
 
+suimon_model::saved_struct!(Meter { now, in_flight, waiting });
+
 /// The meter at one moment. All numbers are sums since the meter was made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading {
@@ -29,6 +31,15 @@ pub struct Reading {
     /// Seconds during which somebody waited.
     pub queued_seconds: f64,
 }
+
+suimon_model::saved_struct!(Reading {
+    at,
+    progressed,
+    failed,
+    service_seconds,
+    in_flight_seconds,
+    queued_seconds
+});
 
 /// The difference of two readings.
 #[derive(Clone, Copy, Debug)]
@@ -104,8 +115,8 @@ impl Reading {
     pub fn since(&self, begin: &Reading) -> Window {
         Window {
             seconds: self.at.secs_since(begin.at),
-            progressed: self.progressed - begin.progressed,
-            failed: self.failed - begin.failed,
+            progressed: self.progressed.saturating_sub(begin.progressed),
+            failed: self.failed.saturating_sub(begin.failed),
             service_seconds: self.service_seconds - begin.service_seconds,
             in_flight_seconds: self.in_flight_seconds - begin.in_flight_seconds,
             queued_seconds: self.queued_seconds - begin.queued_seconds,

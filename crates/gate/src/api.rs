@@ -28,6 +28,19 @@ pub struct Params {
     pub records_max: usize,
 }
 
+suimon_model::saved_struct!(Params {
+    cores,
+    seed,
+    route_law,
+    session_law,
+    order,
+    patience,
+    waiting_max,
+    sessions_max,
+    session_idle,
+    records_max,
+});
+
 impl Default for Params {
     fn default() -> Self {
         Params {
@@ -55,6 +68,8 @@ pub enum Order {
     FirstIn,
 }
 
+suimon_model::saved_enum!(Order { 0 = LaterInSession, 1 = FirstIn });
+
 /// What the gate does on a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Mode {
@@ -69,6 +84,8 @@ pub enum Mode {
     Fixed(u32),
 }
 
+suimon_model::saved_enum!(Mode { 0 = Enforce, 1 = Observe, 2 = Off, 3 = Fixed(limit) });
+
 /// One kind of session.
 #[derive(Clone, Debug)]
 pub struct KindParams {
@@ -80,6 +97,8 @@ pub struct KindParams {
     /// Whether newcomers are ever held back.
     pub mode: Mode,
 }
+
+suimon_model::saved_struct!(KindParams { patience, hold, mode });
 
 impl Default for KindParams {
     fn default() -> Self {
@@ -169,6 +188,17 @@ pub struct Refusal {
     pub waiting: usize,
 }
 
+/// A request in the gate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Inside {
+    /// The request.
+    pub request: RequestId,
+    /// Its route.
+    pub route: RouteId,
+    /// The kind of the session it waits to begin, if it does.
+    pub newcomer: Option<KindId>,
+}
+
 /// Everything that can be seen of the gate at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -248,3 +278,5 @@ pub struct Counts {
     /// Refused.
     pub refused: u64,
 }
+
+suimon_model::saved_struct!(Counts { offered, completed, failed, abandoned, refused });

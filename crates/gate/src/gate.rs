@@ -297,6 +297,11 @@ impl Gate {
         self.publish();
     }
 
+    /// Returns what the gate was told before it started.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
     /// Returns the limit held at `route`, if one is.
     pub fn limit(&self, route: RouteId) -> Option<u32> {
         match self.routes[route.index()].mode {
@@ -612,5 +617,6 @@ impl Gate {
     }
 }
 
+mod saved;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,8 @@
 
 use crate::api::{KindParams, KindView, Mode};
 use std::collections::BTreeMap;
-use suimon_control::{Outlook, Patience, SessionLaw};
+use suimon_control::{Outlook, Patience, SessionLaw, SessionLawKind};
+use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, RequestId, seconds};
 
 /// A newcomer is held for at most this share of the patience, where nothing is declared, ...
@@ -48,6 +49,49 @@ impl Kind {
             admitted: 0,
             refused: 0,
         }
+    }
+
+    /// Appends everything about it.
+    pub(crate) fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
+        let Kind { id, params, law, line, arrivals, next, learner, assumed, admitted, refused } = self;
+        id.save(out);
+        params.save(out);
+        line.save(out);
+        arrivals.save(out);
+        next.save(out);
+        learner.save(out);
+        assumed.save(out);
+        admitted.save(out);
+        refused.save(out);
+        law.save(out)
+    }
+
+    /// Takes one that was saved, whose newcomers were let in by `law`, at a gate of so many `routes`.
+    pub(crate) fn load(law: SessionLawKind, routes: usize, from: &mut Reader<'_>) -> Result<Self, Broken> {
+        let id = State::load(from)?;
+        Ok(Kind {
+            id,
+            params: State::load(from)?,
+            line: State::load(from)?,
+            arrivals: State::load(from)?,
+            next: State::load(from)?,
+            learner: State::load(from)?,
+            assumed: State::load(from)?,
+            admitted: State::load(from)?,
+            refused: State::load(from)?,
+            law: law.load(id, routes, from)?,
+        })
+    }
+
+    /// Lets in by `law` from now on, which knows nothing yet.
+    pub(crate) fn begin_anew(&mut self, law: Box<dyn SessionLaw>) {
+        self.law = law;
+        self.next = None;
+    }
+
+    /// Takes visitors to wait for so long where nothing is declared or learned.
+    pub(crate) fn assume(&mut self, patience: Duration) {
+        self.assumed = patience.as_secs_f64();
     }
 
     /// Returns whether newcomers are ever held back.

@@ -25,7 +25,7 @@ mod requests;
 mod sessions;
 
 pub use api::{
-    Arrival, Counts, KindParams, KindView, Membership, Mode, Order, Output, Params, Refusal, RouteView,
-    Snapshot, Start, Token,
+    Arrival, Counts, Inside, KindParams, KindView, Membership, Mode, Order, Output, Params, Refusal,
+    RouteView, Snapshot, Start, Token,
 };
 pub use gate::Gate;

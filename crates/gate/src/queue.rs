@@ -13,6 +13,8 @@ pub(crate) struct Queue {
     arrivals: u64,
 }
 
+suimon_model::saved_struct!(Queue { entries, arrivals });
+
 impl Queue {
     /// Puts `request` in; a higher `position` goes first. Returns the key to take it out by.
     pub(crate) fn push(&mut self, position: u32, request: RequestId) -> (u32, u64) {
@@ -28,6 +30,10 @@ impl Queue {
 
     pub(crate) fn remove(&mut self, key: (u32, u64)) {
         self.entries.remove(&key);
+    }
+
+    pub(crate) fn get(&self, key: (u32, u64)) -> Option<RequestId> {
+        self.entries.get(&key).copied()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -15,6 +15,8 @@ pub(crate) enum Stage {
     Ghost(Instant),
 }
 
+suimon_model::saved_enum!(Stage { 0 = AtSessionGate(key), 1 = AtRouteGate(key), 2 = InApplication(since), 3 = Ghost(since) });
+
 /// One request inside the gate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
@@ -28,6 +30,8 @@ pub(crate) struct Request {
     pub(crate) stage: Stage,
 }
 
+suimon_model::saved_struct!(Request { route, session, newcomer, leased, ends_session, arrived, stage });
+
 /// A slab with generations: an id that was given back is never mistaken for its successor.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
@@ -35,11 +39,21 @@ pub(crate) struct Requests {
     free: Vec<u32>,
 }
 
+suimon_model::saved_struct!(Requests { entries, free }, |it: &Requests| {
+    // Every free place is listed once, and no other.
+    let mut listed = it.free.clone();
+    listed.sort_unstable();
+    let free = (0u32..).zip(&it.entries).filter(|(_, entry)| entry.request.is_none());
+    free.map(|(index, _)| index).eq(listed)
+});
+
 #[derive(Debug)]
 struct Entry {
     generation: u32,
     request: Option<Request>,
 }
+
+suimon_model::saved_struct!(Entry { generation, request });
 
 impl Requests {
     pub(crate) fn insert(&mut self, request: Request) -> RequestId {
@@ -61,6 +75,12 @@ impl Requests {
         let entry = self.entries.get_mut(index_of(request))?;
         let generation = entry.generation;
         entry.request.as_mut().filter(|_| generation == generation_of(request))
+    }
+
+    /// Returns all requests, by their place in the table.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestId, &Request)> {
+        let entries = (0u32..).zip(&self.entries);
+        entries.filter_map(|(index, entry)| Some((id(index, entry.generation), entry.request.as_ref()?)))
     }
 
     pub(crate) fn remove(&mut self, request: RequestId) -> Option<Request> {

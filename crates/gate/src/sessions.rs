@@ -22,6 +22,11 @@ pub(crate) struct Session {
     stage: usize,
 }
 
+suimon_model::saved_struct!(
+    Session { kind, admitted, place, path, requests, pending, heard, active, stage },
+    |it: &Session| { it.path.len() <= PATH_MAX }
+);
+
 /// All sessions, also by when they were last heard of, so that the silent are found without a search.
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -32,6 +37,8 @@ pub(crate) struct Sessions {
     by_kind: Vec<usize>,
     sessions_max: usize,
 }
+
+suimon_model::saved_struct!(Sessions { by_id, idle, quiet, by_kind, sessions_max });
 
 impl Sessions {
     pub(crate) fn new(sessions_max: usize) -> Self {
@@ -51,6 +58,31 @@ impl Sessions {
     /// Returns how many of `kind` were let in and are not known to have ended.
     pub(crate) fn of_kind(&self, kind: KindId) -> usize {
         self.by_kind.get(kind.index()).copied().unwrap_or(0)
+    }
+
+    /// Remembers at most so many from now on.
+    pub(crate) fn set_max(&mut self, sessions_max: usize) {
+        self.sessions_max = sessions_max;
+    }
+
+    /// Returns whether every index leads somewhere and every count, those of `visits` too, is that of what is there.
+    pub(crate) fn are_sound(&self, routes: usize, kinds: usize, visits: &Visits) -> bool {
+        let mut by_kind = vec![0; self.by_kind.len()];
+        let mut here = BTreeMap::new();
+        for session in self.by_id.values() {
+            let Some(count) = by_kind.get_mut(session.kind.index()) else { return false };
+            *count += 1;
+            if session.stage >= STAGES || session.path.iter().any(|(route, _)| route.index() >= routes) {
+                return false;
+            }
+            if session.active {
+                *here.entry((session.kind, session.place, session.stage)).or_insert(0) += 1;
+            }
+        }
+        let counted = |((kind, place, stage), count): (&(KindId, Place, usize), &u32)| {
+            visits.here(*kind, *place, *stage) >= Some(*count)
+        };
+        by_kind == self.by_kind && by_kind.len() <= kinds && here.iter().all(counted)
     }
 
     pub(crate) fn get(&self, id: SessionId) -> Option<&Session> {
@@ -122,11 +154,13 @@ impl Sessions {
         visits.request_ends(route);
         let Some(session) = self.by_id.get_mut(&id) else { return };
         self.idle.remove(&(session.heard, id));
+        // Of a session that was forgotten and begun again meanwhile, a request from before may be answered while it is quiet.
+        self.quiet[session.stage].remove(&(session.heard, id));
         session.pending = session.pending.saturating_sub(1);
         session.heard = now;
         self.idle.insert((now, id));
         if session.active && session.pending == 0 {
-            self.quiet[0].insert((now, id));
+            self.quiet[session.stage].insert((now, id));
         }
     }
 

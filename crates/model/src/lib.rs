@@ -9,6 +9,7 @@
 //! - [`Record`]: one decision, with its reason and the signals it rests on.
 //! - [`Rng`]: random numbers that are the same again for the same seed.
 //! - [`real`]: logarithms and the like, the same on every machine.
+//! - [`state`]: a machine's state as bytes, and back.
 
 mod ending;
 mod id;
@@ -16,6 +17,7 @@ mod instant;
 pub mod real;
 mod record;
 mod rng;
+pub mod state;
 
 pub use ending::{Ending, Failure};
 pub use id::{KindId, NodeId, RequestId, RouteId, SessionId};

@@ -162,6 +162,17 @@ pub struct Record {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceHash(u64);
 
+/// Its bits are as good as random, so a fixed length is the shortest.
+impl crate::state::State for TraceHash {
+    fn save(&self, out: &mut crate::state::Writer) {
+        out.raw(&self.0.to_le_bytes());
+    }
+
+    fn load(from: &mut crate::state::Reader<'_>) -> Result<Self, crate::state::Broken> {
+        Ok(TraceHash(u64::from_le_bytes(from.array()?)))
+    }
+}
+
 impl Default for TraceHash {
     fn default() -> Self {
         TraceHash(0xCBF2_9CE4_8422_2325)

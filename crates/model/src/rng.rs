@@ -10,6 +10,8 @@ pub struct Rng {
     state: [u64; 4],
 }
 
+crate::saved_struct!(Rng { state });
+
 impl Rng {
     /// Returns the source of `seed`. Equal seeds give equal streams.
     pub fn new(seed: u64) -> Self {

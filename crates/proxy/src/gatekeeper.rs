@@ -4,12 +4,15 @@
 //! Whoever waits holds a [`Waiting`]; whoever is in the application holds a [`Slot`]. Both are guards: a future that
 //! is dropped settles what it held, and no path leaks a slot.
 
+use crate::params::Recording;
+use crate::recorder::{Names, RecordError, Recorder};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use suimon_gate::{Arrival, Gate, KindParams, Mode, Output, Params, Refusal, Snapshot, Start, Token};
 use suimon_model::{Ending, Instant, KindId, RequestId, RouteId, SessionId};
+use suimon_record::{Event, name_cut};
 use tokio::sync::{Notify, oneshot};
 
 /// The longest the gate is left alone. Also keeps the runtime's timer from being rearmed for each request.
@@ -31,6 +34,10 @@ struct Inner {
     gate: Gate,
     /// Bounded by the gate's `waiting_max`.
     waiters: HashMap<RequestId, oneshot::Sender<Verdict>>,
+    /// What a recording calls the gate's routes and kinds.
+    names: Names,
+    /// Told of each call that changes the gate, before it is made, where what happens is recorded.
+    recorder: Option<Recorder>,
 }
 
 /// Turns the system's clock into the gate's.
@@ -105,7 +112,12 @@ impl Gatekeeper {
         let gate = Gate::new(params, clock.now());
         Arc::new(Gatekeeper {
             clock,
-            inner: Mutex::new(Inner { gate, waiters: HashMap::new() }),
+            inner: Mutex::new(Inner {
+                gate,
+                waiters: HashMap::new(),
+                names: Names::default(),
+                recorder: None,
+            }),
             earlier: Notify::new(),
             armed: AtomicU64::new(0),
         })
@@ -116,22 +128,46 @@ impl Gatekeeper {
         self.clock
     }
 
-    /// Declares a route.
-    pub(crate) fn declare_route(&self, mode: Mode) -> RouteId {
+    /// Writes what happens to the gate from now on.
+    pub(crate) fn begin_recording(&self, recording: &Recording) -> Result<(), RecordError> {
         let now = self.clock.now();
-        self.lock().gate.declare_route(now, mode)
+        let mut inner = self.lock();
+        inner.recorder = Some(Recorder::begin(recording, &inner.gate, &inner.names, now)?);
+        Ok(())
+    }
+
+    /// Writes nothing more, and waits until all there is to write is on the disk.
+    pub(crate) fn end_recording(&self) {
+        let mut inner = self.lock();
+        let Some(recorder) = inner.recorder.take() else { return };
+        let trace = inner.gate.trace();
+        drop(inner);
+        recorder.end(trace);
+    }
+
+    /// Declares a route, whose name is a method and a path template.
+    pub(crate) fn declare_route(&self, name: &str, mode: Mode) -> RouteId {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        inner.names.routes.push(name_cut(name).to_owned());
+        inner.note(now, || Event::Route { mode, name: name.to_owned() });
+        inner.gate.declare_route(now, mode)
     }
 
     /// Declares a kind of session.
-    pub(crate) fn declare_kind(&self, params: KindParams) -> KindId {
+    pub(crate) fn declare_kind(&self, name: &str, params: KindParams) -> KindId {
         let now = self.clock.now();
-        self.lock().gate.declare_kind(now, params)
+        let mut inner = self.lock();
+        inner.names.kinds.push(name_cut(name).to_owned());
+        inner.note(now, || Event::Kind { params: params.clone(), name: name.to_owned() });
+        inner.gate.declare_kind(now, params)
     }
 
     /// Takes in a request.
     pub(crate) fn arrive(self: &Arc<Self>, arrival: Arrival) -> Arrived {
         let now = self.clock.now();
         let mut inner = self.lock();
+        inner.note(now, || Event::Arrival(arrival));
         let request = inner.gate.handle_arrival(now, arrival);
         let verdict = inner.settle(now, Some(request));
         let arrived = match verdict {
@@ -155,7 +191,10 @@ impl Gatekeeper {
 
     /// Begins to refuse newcomers.
     pub(crate) fn drain(&self) {
-        self.with_gate(Gate::drain);
+        self.with_gate(|inner, now| {
+            inner.note(now, || Event::Drain);
+            inner.gate.drain(now);
+        });
     }
 
     /// Calls the gate whenever it has asked for it. Never returns.
@@ -165,6 +204,7 @@ impl Gatekeeper {
             let latest = now + TICK;
             let due = {
                 let mut inner = self.lock();
+                inner.note(now, || Event::Timeout);
                 inner.gate.handle_timeout(now);
                 inner.settle(now, None);
                 inner.gate.poll_timeout().map_or(latest, |due| due.min(latest))
@@ -180,10 +220,10 @@ impl Gatekeeper {
         }
     }
 
-    fn with_gate(&self, act: impl FnOnce(&mut Gate, Instant)) {
+    fn with_gate(&self, act: impl FnOnce(&mut Inner, Instant)) {
         let now = self.clock.now();
         let mut inner = self.lock();
-        act(&mut inner.gate, now);
+        act(&mut inner, now);
         inner.settle(now, None);
         self.rearm(inner);
     }
@@ -214,6 +254,9 @@ impl Inner {
     fn settle(&mut self, now: Instant, own: Option<RequestId>) -> Option<Verdict> {
         let mut verdict_on_own = None;
         while let Some(output) = self.gate.poll_output() {
+            if let Some(recorder) = &mut self.recorder {
+                recorder.answer(&output);
+            }
             let (request, verdict) = match output {
                 Output::Start(start) => (start.request, Verdict::Start(start)),
                 Output::Refuse(refusal) => (refusal.request, Verdict::Refuse(refusal)),
@@ -232,10 +275,36 @@ impl Inner {
             };
             // Its client left at this very moment: the slot goes to the next.
             if let Some(Verdict::Start(start)) = unheard {
-                self.gate.handle_end(now, start.token, Ending::Abandoned);
+                self.end(now, start.token, Ending::Abandoned);
             }
         }
+        self.keep_recording(now);
         verdict_on_own
+    }
+
+    /// Tells the recording, if there is one, of a call that is about to be made.
+    fn note(&mut self, now: Instant, event: impl FnOnce() -> Event) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.push(now, &event());
+        }
+    }
+
+    /// Hands on what was recorded when it is time to. Only here, where the gate has answered all that it was told.
+    fn keep_recording(&mut self, now: Instant) {
+        let Some(recorder) = &mut self.recorder else { return };
+        if recorder.is_due(now) && recorder.hand_on(&self.gate, &self.names, now).is_err() {
+            self.recorder = None;
+        }
+    }
+
+    fn end(&mut self, now: Instant, token: Token, ending: Ending) {
+        self.note(now, || Event::End(token.request(), ending));
+        self.gate.handle_end(now, token, ending);
+    }
+
+    fn depart(&mut self, now: Instant, request: RequestId) {
+        self.note(now, || Event::Departure(request));
+        self.gate.handle_departure(now, request);
     }
 }
 
@@ -264,9 +333,9 @@ impl Drop for Waiting {
         inner.waiters.remove(&request);
         // Under the lock no verdict can be on its way any more: either it is here, or it never comes.
         match self.verdict.try_recv() {
-            Ok(Verdict::Start(start)) => inner.gate.handle_end(now, start.token, Ending::Abandoned),
+            Ok(Verdict::Start(start)) => inner.end(now, start.token, Ending::Abandoned),
             Ok(Verdict::Refuse(_)) => {}
-            Err(_) => inner.gate.handle_departure(now, request),
+            Err(_) => inner.depart(now, request),
         }
         inner.settle(now, None);
         self.keeper.rearm(inner);
@@ -283,13 +352,13 @@ impl Slot {
     pub(crate) fn depart(&self) {
         if let Some(token) = &self.token {
             let request = token.request();
-            self.keeper.with_gate(|gate, now| gate.handle_departure(now, request));
+            self.keeper.with_gate(|inner, now| inner.depart(now, request));
         }
     }
 
     fn settle(&mut self, ending: Ending) {
         if let Some(token) = self.token.take() {
-            self.keeper.with_gate(|gate, now| gate.handle_end(now, token, ending));
+            self.keeper.with_gate(|inner, now| inner.end(now, token, ending));
         }
     }
 }

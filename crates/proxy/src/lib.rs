@@ -5,6 +5,7 @@
 //! - `listener` accepts; `wire`, `framing`, `deadline`, `tls` and `connection` are about one client's connection;
 //! - `pipeline` takes a request through its phases, in order: `validate`, `identify` (with `lease`, `keys`), `routes`,
 //!   `gatekeeper` (with `watch`, `prefix` while it waits), `headers`, `exchange` (with `upstream`), `buffer`;
+//! - `recorder` writes what happens to the gate, for replay;
 //! - `rescue` (with `page`) turns what went wrong into an answer; `telemetry` counts.
 
 mod buffer;
@@ -22,6 +23,7 @@ mod page;
 pub mod params;
 mod pipeline;
 mod prefix;
+mod recorder;
 mod rescue;
 mod routes;
 mod server;
@@ -32,5 +34,6 @@ mod validate;
 mod watch;
 mod wire;
 
+pub use recorder::RecordError;
 pub use server::{KINDS_MAX, Observer, Server, StartError};
 pub use telemetry::{BUCKETS, RouteReport, Times, View};

@@ -33,6 +33,22 @@ pub struct Params {
     pub upstream: UpstreamParams,
     /// The gate's own parameters.
     pub gate: suimon_gate::Params,
+    /// Where what happens to the gate is written, so that it can be replayed. `None`: nowhere.
+    pub record: Option<Recording>,
+}
+
+/// Where what happens to the gate is written. `docs/recording.md` tells what is in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recording {
+    /// The file being written. Full ones are set aside beside it, as `FILE.000001` and so on.
+    pub file: PathBuf,
+    /// Bytes of all of them together; the oldest is removed. At least [`Recording::BYTES_MIN`].
+    pub bytes_max: u64,
+}
+
+impl Recording {
+    /// The least that all files together may have: less could not hold the state of a gate a few times over.
+    pub const BYTES_MIN: u64 = 8 << 20;
 }
 
 /// Where clients connect. At least one of the two must be set.

@@ -320,7 +320,7 @@ impl Core {
 
     fn learn(&self, method: &Method, path: &str) {
         self.table.learn(method, path, |_, name| {
-            let id = self.keeper.declare_route(self.discovered_mode);
+            let id = self.keeper.declare_route(name, self.discovered_mode);
             self.telemetry.name_route(name, id);
             tracing::info!(route = name, "a route was found");
         });

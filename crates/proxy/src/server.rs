@@ -8,6 +8,7 @@ use crate::lease::Leases;
 use crate::listener::Acceptor;
 use crate::params::Params;
 use crate::pipeline::Core;
+use crate::recorder::RecordError;
 use crate::routes::{OTHER, Table};
 use crate::telemetry::{Telemetry, View};
 use crate::tls::Certificate;
@@ -57,6 +58,8 @@ pub enum StartError {
     Tls(String),
     /// The file of signing keys.
     Keys(KeysError),
+    /// The recording.
+    Record(RecordError),
 }
 
 impl Server {
@@ -86,12 +89,13 @@ impl Server {
         let kinds = params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
         let telemetry = Arc::new(Telemetry::new(table.capacity(), kinds));
         for kind in &params.sessions.kinds {
-            keeper.declare_kind(kind.gate.clone());
+            keeper.declare_kind(&kind.name, kind.gate.clone());
         }
         debug_assert_eq!(OTHER, 0, "the first route is the one for the rest");
-        telemetry.name_route("other", keeper.declare_route(params.routes.discovered_mode));
+        telemetry.name_route("other", keeper.declare_route("other", params.routes.discovered_mode));
         for route in &params.routes.declared {
-            telemetry.name_route(&route.pattern.name(), keeper.declare_route(route.mode));
+            let name = route.pattern.name();
+            telemetry.name_route(&name, keeper.declare_route(&name, route.mode));
         }
 
         let upstream = Upstream::new(params.upstream.clone()).map_err(StartError::Params)?;
@@ -107,6 +111,10 @@ impl Server {
         let watcher = Watcher::new();
         // It fails where sockets would: for want of descriptors or memory.
         let watcher = watcher.map_err(|error| StartError::Listen(address.expect("checked above"), error))?;
+        // Last of what can fail, so that a start which does not come to be leaves no file behind.
+        if let Some(recording) = &params.record {
+            keeper.begin_recording(recording).map_err(StartError::Record)?;
+        }
         let core = Arc::new(Core {
             timeouts: params.timeouts.clone(),
             limits: params.limits.clone(),
@@ -192,6 +200,9 @@ impl Server {
                 self.core.telemetry.view(Duration::ZERO, 0, self.core.keeper.snapshot()).connections_open;
             tracing::warn!(connections = left, "the drain time is over; what is left is cut off");
         }
+        let keeper = Arc::clone(&self.core.keeper);
+        // It waits for the disk. Should it panic, there is nothing left to do here.
+        let _ = tokio::task::spawn_blocking(move || keeper.end_recording()).await;
     }
 }
 
@@ -268,6 +279,7 @@ impl fmt::Display for StartError {
                 }
             }
             StartError::Keys(error) => error.fmt(f),
+            StartError::Record(error) => error.fmt(f),
         }
     }
 }
@@ -277,6 +289,7 @@ impl error::Error for StartError {
         match self {
             StartError::Listen(_, error) => Some(error),
             StartError::Keys(error) => Some(error),
+            StartError::Record(error) => Some(error),
             StartError::Params(_) | StartError::Tls(_) => None,
         }
     }

@@ -23,3 +23,4 @@ mod shape;
 pub use documents::{example_file, settings_document};
 pub use faults::{Fault, Faults};
 pub use settings::{LeaseKeys, Settings};
+pub use shape::parse_size;

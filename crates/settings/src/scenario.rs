@@ -85,7 +85,7 @@ pub fn load(path: &Path) -> Result<Scenario, Faults> {
     let own = read::parse(&name, &text)?;
     let table = with_base(own, path, &name, 1)?;
     let stem = path.file_stem().map_or_else(|| name.clone(), |stem| stem.to_string_lossy().into_owned());
-    scenario(stem, table).map_err(|faults| Lines::new(&name, &text).name(&faults))
+    scenario(stem, &table).map_err(|faults| Lines::new(&name, &text).name(&faults))
 }
 
 /// Returns the scenario that `text` describes, without a base.
@@ -94,7 +94,7 @@ pub fn load(path: &Path) -> Result<Scenario, Faults> {
 /// Fails with everything that is wrong with it.
 pub fn read(name: &str, text: &str) -> Result<Scenario, Faults> {
     let table = read::parse(name, text)?;
-    scenario(name.to_owned(), table).map_err(|faults| Lines::new(name, text).name(&faults))
+    scenario(name.to_owned(), &table).map_err(|faults| Lines::new(name, text).name(&faults))
 }
 
 fn text_of(path: &Path, name: &str) -> Result<String, Faults> {
@@ -142,12 +142,12 @@ fn merged(mut below: Table, above: Table) -> Table {
     below
 }
 
-fn scenario(name: String, table: Table) -> Result<Scenario, Faults> {
+fn scenario(name: String, table: &Table) -> Result<Scenario, Faults> {
     let mut reader = Reader::default();
-    journey_known::refuse_with(&FILE, &[server::TABLES, expect::TABLES].concat(), &table, &mut reader.faults);
+    journey_known::refuse_with(&FILE, &[server::TABLES, expect::TABLES].concat(), table, &mut reader.faults);
     let workload = reader.workload(table.clone());
     let (names, steps) = Scenario::routes_of(&workload);
-    let served = served(&table, &mut reader.faults);
+    let served = served(table, &mut reader.faults);
     let mut routes: Vec<Route> = names
         .iter()
         .map(|name| Route {
@@ -172,8 +172,8 @@ fn scenario(name: String, table: Table) -> Result<Scenario, Faults> {
             format!("with warm_up at most {hours} hours"),
         );
     }
-    let changes = reader.changes(&table, machine, &routes, warm_up + measure);
-    let gate = gate_setup(served, &names, &steps, machine.cores * f64::from(nodes));
+    let changes = reader.changes(table, machine, &routes, warm_up + measure);
+    let gate = gate_setup(&served, &names, &steps, machine.cores * f64::from(nodes));
     let question = table.get("question");
     let question =
         question.and_then(|question| reader.text("question", question)).unwrap_or_default().to_owned();
@@ -219,7 +219,7 @@ fn mode_of(served: &Params, route: &str) -> suimon_gate::Mode {
     declared.map_or(served.routes.discovered_mode, |declared| declared.mode)
 }
 
-fn gate_setup(served: Params, names: &[String], steps: &[Vec<RouteId>], cores: f64) -> GateSetup {
+fn gate_setup(served: &Params, names: &[String], steps: &[Vec<RouteId>], cores: f64) -> GateSetup {
     let matches = |patterns: &[RoutePattern], route: RouteId| {
         let (method, path) = names[route.index()].split_once(' ').unwrap_or(("GET", ""));
         patterns.iter().any(|pattern| pattern.matches(method, path))

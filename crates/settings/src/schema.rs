@@ -622,6 +622,25 @@ pub(crate) const SECTIONS: &[Section] = &[
         ],
     },
     Section {
+        path: "record",
+        form: Form::Table,
+        doc: "A recording of what happens to the gate, for `suimon sim --replay`. It holds times, routes and session numbers; no addresses, no cookies, no queries. See docs/recording.md.",
+        keys: &[
+            key(
+                "file",
+                Path,
+                Unset { means: "nothing is recorded", example: "\"/var/lib/suimon/gate.rec\"" },
+                "The file being written, made with mode 0600; full ones are set aside beside it as FILE.000001 and so on. A file that is no recording is never touched.",
+            ),
+            key(
+                "bytes_max",
+                Size(suimon_proxy::params::Recording::BYTES_MIN, 1024 * GIB),
+                Is("\"1GiB\""),
+                "Of all these files together; the oldest is removed.",
+            ),
+        ],
+    },
+    Section {
         path: "log",
         form: Form::Table,
         doc: "What is written to standard error.",

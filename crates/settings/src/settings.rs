@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
 use suimon_gate::{KindParams, Mode, Order};
 use suimon_proxy::params::{
-    DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, RoutePattern, Routes, SessionKind,
-    Sessions, Timeouts,
+    DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, Recording, RoutePattern, Routes,
+    SessionKind, Sessions, Timeouts,
 };
 use suimon_proxy::upstream::{EjectionParams, HealthParams, Protocol, TlsParams, UpstreamParams};
 
@@ -24,6 +24,8 @@ pub struct Settings {
     pub admin_listen: Option<SocketAddr>,
     /// Names the operator's listener may be reached by, beside localhost and addresses.
     pub admin_hosts: Vec<String>,
+    /// Bytes of a recording, whether or not there is one.
+    pub record_bytes_max: u64,
     /// What is logged, as a filter of `tracing`.
     pub log_filter: String,
 }
@@ -85,6 +87,7 @@ pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
         lease_keys,
         admin_listen: admin.address("listen"),
         admin_hosts: admin.texts("hosts"),
+        record_bytes_max: sections.once("record").count("bytes_max"),
         log_filter: sections.once("log").text("filter").to_string(),
     };
     check_addresses(&settings, &mut faults);
@@ -122,7 +125,13 @@ fn proxy(sections: &Sections, lease_keys: &LeaseKeys, faults: &mut Faults) -> su
         },
         via: application.flag("via"),
         gate: gate(sections, faults),
+        record: recording(sections.once("record")),
     }
+}
+
+fn recording(values: &Values) -> Option<Recording> {
+    let file = values.given_path("file")?;
+    Some(Recording { file, bytes_max: values.count("bytes_max") })
 }
 
 /// Returns the TLS listener, or `None` where something it needs is missing, which was noted before, or it is off.

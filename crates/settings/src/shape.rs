@@ -192,7 +192,8 @@ fn number(value: &Value) -> Option<f64> {
 }
 
 /// Returns the bytes that `text` names: a whole number and `B`, `KiB`, `MiB`, `GiB` (or `KB`, `MB`, `GB`: thousands).
-fn parse_size(text: &str) -> Option<u64> {
+/// Returns the bytes that `text` says, such as `64KiB`, or `None` if it is no size.
+pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);

@@ -5,6 +5,7 @@
 //! - [`run`]: plays it with a seed and with [`Laws`]; every event is checked ([`Violation`]).
 //! - [`Outcome`]: what came of it.
 //! - [`generate`]: sites nobody thought of, to see what laws are worth where they were not tuned.
+//! - [`replay`]: a recording of a gateway's gate played again, and what other settings would have decided.
 //! - [`RouteRival`], [`SessionRival`]: the laws of others, to compare with.
 //!
 //! The same scenario, seed and laws give the same outcome bit for bit, on every machine. What happens to 400 visitors in ten
@@ -16,6 +17,7 @@ mod generate;
 mod laws;
 mod node;
 mod outcome;
+pub mod replay;
 mod rivals;
 mod run;
 mod scenario;

@@ -57,6 +57,17 @@ pub(super) struct FastUp {
     slowed: u32,
 }
 
+suimon_model::saved_struct!(FastUp {
+    begin,
+    ends,
+    service_seconds,
+    service_squares,
+    before,
+    here,
+    rate_best,
+    slowed
+});
+
 /// What a window came to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {

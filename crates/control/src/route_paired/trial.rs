@@ -34,6 +34,8 @@ pub(super) enum Arm {
     Probe,
 }
 
+suimon_model::saved_enum!(Arm { 0 = Base, 1 = Probe });
+
 #[derive(Clone, Debug)]
 pub(super) struct Trial {
     pub(super) route: RouteId,
@@ -50,12 +52,27 @@ pub(super) struct Trial {
     phase: Phase,
 }
 
+suimon_model::saved_struct!(Trial {
+    route,
+    base,
+    probe,
+    weights,
+    windows,
+    base_pace,
+    spoiled,
+    window_begin,
+    cohort_size,
+    phase,
+});
+
 #[derive(Clone, Debug)]
 enum Phase {
     /// Waiting for everything that started under the other limit to leave.
     Settling(BTreeSet<RequestId>),
     Measuring(Cohort),
 }
+
+suimon_model::saved_enum!(Phase { 0 = Settling(old), 1 = Measuring(cohort) });
 
 #[derive(Clone, Debug, Default)]
 struct Cohort {
@@ -71,12 +88,19 @@ struct Cohort {
     failed: u32,
 }
 
+suimon_model::saved_struct!(
+    Cohort { begin, taken, outstanding, mostly_back, service_seconds, service_squares, ended, failed },
+    |it: &Cohort| it.failed <= it.ended
+);
+
 #[derive(Clone, Copy, Debug)]
 struct Done {
     arm: Arm,
     log_useful: f64,
     ends: f64,
 }
+
+suimon_model::saved_struct!(Done { arm, log_useful, ends });
 
 /// What became of a window.
 #[derive(Clone, Debug)]
@@ -120,6 +144,20 @@ pub(super) struct Verdict {
     ends: f64,
 }
 
+suimon_model::saved_struct!(Verdict {
+    base,
+    probe,
+    accepted,
+    decided,
+    difference,
+    standard_error,
+    pairs,
+    log_useful_base,
+    log_useful_probe,
+    raw,
+    ends,
+});
+
 impl Trial {
     pub(super) fn new(now: Instant, route: RouteId, base: u32, probe: u32, weights: Vec<f64>) -> Self {
         Trial {
@@ -134,6 +172,16 @@ impl Trial {
             cohort_size: COHORT_MIN,
             phase: Phase::Settling(BTreeSet::new()),
         }
+    }
+
+    /// Returns whether it is a trial of one among so many routes.
+    pub(super) fn fits(&self, routes: usize) -> bool {
+        let in_range = |length: usize| length > self.route.index() && length <= routes;
+        let begun = match &self.phase {
+            Phase::Measuring(Cohort { begin: Some((_, readings)), .. }) => in_range(readings.len()),
+            Phase::Measuring(_) | Phase::Settling(_) => true,
+        };
+        begun && in_range(self.weights.len())
     }
 
     pub(super) fn weights(&self) -> &[f64] {

@@ -255,6 +255,114 @@ proptest! {
     }
 }
 
+/// Returns what is seen of an event: everything but the token, which is the request's.
+fn seen(gate: &mut Gate) -> Vec<String> {
+    std::iter::from_fn(|| gate.poll_output()).map(|output| format!("{output:?}")).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_gate_that_is_brought_back_goes_on_as_if_nothing_had_happened(
+        params in laws(),
+        before in prop::collection::vec(event(), 1..300),
+        after in prop::collection::vec(event(), 1..100),
+    ) {
+        let mut shell = Shell::new(params.clone());
+        for event in &before {
+            shell.play(event)?;
+        }
+        let bytes = shell.gate.save().unwrap();
+        let (other, tokens) = Gate::restore(params, &bytes).unwrap();
+        prop_assert_eq!(&other.save().unwrap(), &bytes);
+        let mut running: Vec<_> = shell.running.iter().map(|(_, token)| token.request()).collect();
+        running.sort_unstable_by_key(|request| request.0 & 0xFFFF_FFFF);
+        prop_assert_eq!(tokens.iter().map(Token::request).collect::<Vec<_>>(), running);
+
+        let mut by_request: BTreeMap<_, _> = tokens.into_iter().map(|token| (token.request(), token)).collect();
+        let mut twin = Shell { gate: other, ..Shell::new(Params::default()) };
+        twin.now = shell.now;
+        twin.running = shell.running.iter().map(|(route, token)| (*route, by_request.remove(&token.request()).unwrap())).collect();
+        twin.waiting.clone_from(&shell.waiting);
+        twin.members.clone_from(&shell.members);
+        twin.routes.clone_from(&shell.routes);
+        twin.sessions.clone_from(&shell.sessions);
+        twin.offered = shell.offered;
+        for event in &after {
+            shell.play(event)?;
+            twin.play(event)?;
+            prop_assert_eq!(shell.gate.trace(), twin.gate.trace());
+            prop_assert_eq!(&shell.waiting, &twin.waiting, "the same were let in and refused");
+        }
+        prop_assert_eq!(shell.gate.save().unwrap(), twin.gate.save().unwrap());
+    }
+
+    #[test]
+    fn bytes_that_were_changed_are_no_reason_to_panic(
+        params in laws(),
+        events in prop::collection::vec(event(), 1..200),
+        change in (any::<prop::sample::Index>(), any::<u8>()),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut shell = Shell::new(params.clone());
+        for event in &events {
+            shell.play(event)?;
+        }
+        let mut bytes = shell.gate.save().unwrap();
+        prop_assert!(Gate::restore(params.clone(), &bytes[..cut.index(bytes.len())]).is_err(), "a part is no gate");
+        let at = change.0.index(bytes.len());
+        bytes[at] ^= change.1;
+        // It may still be a gate, of which then a newcomer and a tick may be asked.
+        if let Ok((mut gate, _tokens)) = Gate::restore(params, &bytes) {
+            let newcomer = Membership::Newcomer(KindId(0));
+            gate.handle_arrival(shell.now, Arrival { route: RouteId(0), session: Some(newcomer) });
+            gate.handle_timeout(shell.now + seconds(1.0));
+            seen(&mut gate);
+        }
+    }
+}
+
+#[test]
+fn other_parameters_leave_what_they_do_not_change_and_begin_anew_what_they_do() {
+    let (mut gate, route, kind) = fixed(1);
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let first = started(&mut gate).pop().unwrap();
+    let waits = gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let params =
+        Params { session_law: SessionLawKind::Static { sessions: 2 }, cores: 4, ..Params::default() };
+    gate.adopt(params, Instant::ORIGIN);
+    gate.handle_end(Instant::ORIGIN, first.token, Ending::Completed);
+    let next = started(&mut gate).pop().expect("who waited goes on");
+    assert_eq!(next.request, waits);
+    gate.handle_arrival(Instant::ORIGIN, newcomer);
+    assert!(
+        matches!(gate.poll_output(), Some(Output::Refuse(Refusal { reason: Reason::WorkToCome, .. }))),
+        "two sessions are all there may be now"
+    );
+    gate.handle_end(Instant::ORIGIN, next.token, Ending::Completed);
+}
+
+#[test]
+fn a_law_of_somebody_elses_says_that_it_cannot_be_saved() {
+    #[derive(Debug)]
+    struct Foreign;
+    impl RouteLaw for Foreign {
+        fn add_route(&mut self, _now: Instant, _fixed: Option<u32>) {}
+        fn limit(&self, _route: RouteId) -> u32 {
+            1
+        }
+        fn service(&self, _route: RouteId) -> Option<f64> {
+            None
+        }
+        fn on_end(&mut self, _now: Instant, _end: &RequestEnd, _meters: &[Meter], _out: &mut Vec<Record>) {}
+        fn on_tick(&mut self, _now: Instant, _meters: &[Meter], _out: &mut Vec<Record>) {}
+    }
+    let gate = Gate::with_route_law(Params::default(), Box::new(Foreign), Instant::ORIGIN);
+    assert!(gate.save().is_err());
+}
+
 fn fixed(limit: u32) -> (Gate, RouteId, KindId) {
     let mut gate =
         Gate::new(Params { session_law: SessionLawKind::Open, ..Params::default() }, Instant::ORIGIN);

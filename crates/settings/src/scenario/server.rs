@@ -65,7 +65,7 @@ impl Reader {
             Some((_, Some("even"))) => machine.even = true,
             Some((_, Some("uneven"))) => machine.even = false,
             Some((sharing, _)) => {
-                self.faults.value(format!("{key}.sharing"), seen(sharing), "\"even\" or \"uneven\"")
+                self.faults.value(format!("{key}.sharing"), seen(sharing), "\"even\" or \"uneven\"");
             }
         }
         if let Some(efficiency) = table.get("efficiency") {

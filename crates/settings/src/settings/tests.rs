@@ -250,3 +250,17 @@ fn a_file_of_many_kinds_and_routes_is_bounded() {
         )
     );
 }
+
+#[test]
+fn a_recording_is_made_only_where_its_file_is_named() {
+    let parse = |text: &str| Settings::parse("test.toml", text).unwrap();
+    assert_eq!(parse("").proxy.record, None);
+    assert_eq!(parse("[record]\nbytes_max = \"16MiB\"").record_bytes_max, 16 << 20);
+    let recording = parse("[record]\nfile = \"gate.rec\"").proxy.record.unwrap();
+    assert_eq!((recording.file, recording.bytes_max), ("gate.rec".into(), 1 << 30));
+    let faults = Settings::parse("test.toml", "[record]\nbytes_max = \"1MiB\"").unwrap_err();
+    assert!(
+        faults.to_string().contains("record.bytes_max = \"1MiB\": must be a size from \"8MiB\""),
+        "{faults}"
+    );
+}

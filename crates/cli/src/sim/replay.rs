@@ -1,0 +1,92 @@
+//! `suimon sim --replay`: the recorded decisions again, or those of other settings beside them.
+
+mod files;
+mod settings;
+mod tell;
+
+use super::Sim;
+use crate::exit::Exit;
+use files::{Files, Opened};
+use std::fs::File;
+use std::path::Path;
+use suimon_gate::Params;
+use suimon_record::{Damage, Segment, What};
+use suimon_sim::replay::{Replay, ReplayError, WhatIf};
+use tell::Told;
+
+/// Plays a recording, and says what came of it.
+pub(super) fn run(recording: &Path, args: &Sim) -> Exit {
+    match play(recording, args) {
+        Ok(exit) => exit,
+        Err(why) => {
+            eprintln!("{why}");
+            Exit::Usage
+        }
+    }
+}
+
+fn play(recording: &Path, args: &Sim) -> Result<Exit, String> {
+    let files = Files::find(recording)?;
+    let mut recorded = if args.with.is_empty() { Replay::new() } else { Replay::for_what_if() };
+    let mut cut = None;
+    let mut params = None;
+    for path in files.paths() {
+        let opened = Opened::read(path)?;
+        cut = play_file(&opened, args.partial, |segment| {
+            params.get_or_insert_with(|| segment.header.params.clone());
+            recorded.play(segment)
+        })?;
+    }
+    let Some(params) = params else { return Err(format!("{}: it is empty", recording.display())) };
+    let what_if = match args.with.is_empty() {
+        true => None,
+        false => Some(play_otherwise(args, &files, &params, &recorded)?),
+    };
+    let told = Told { files: &files, with: &args.with, recorded: &recorded, what_if: what_if.as_ref(), cut };
+    let json = args.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose()?;
+    print!("{}", told.as_text());
+    if let Some((path, file)) = json
+        && let Err(error) = told.write_json(file)
+    {
+        eprintln!("--json: {} could not be written: {error}", path.display());
+        return Ok(Exit::Failed);
+    }
+    Ok(if recorded.divergence.is_some() { Exit::Failed } else { Exit::Done })
+}
+
+fn play_otherwise<'a>(
+    args: &Sim,
+    files: &Files,
+    recorded_with: &Params,
+    recorded: &'a Replay,
+) -> Result<WhatIf<'a>, String> {
+    let params = settings::changed(recorded_with, &args.with)?;
+    let mut what_if = WhatIf::new(params, recorded);
+    for path in files.paths() {
+        let opened = Opened::read(path)?;
+        play_file(&opened, args.partial, |segment| what_if.play(segment))?;
+    }
+    Ok(what_if)
+}
+
+/// Plays one file. Returns where it was cut, if it was and that is allowed.
+fn play_file(
+    opened: &Opened,
+    partial: bool,
+    mut play: impl FnMut(&Segment<'_>) -> Result<(), ReplayError>,
+) -> Result<Option<Damage>, String> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", opened.path.display());
+    let segment = Segment::read(&opened.bytes).map_err(|damage| told(&damage))?;
+    match play(&segment) {
+        Ok(()) => Ok(None),
+        Err(ReplayError::Damage(damage @ Damage { what: What::CutOff, .. })) if partial => Ok(Some(damage)),
+        Err(ReplayError::Damage(damage @ Damage { what: What::CutOff, .. })) => {
+            Err(format!("{}; --partial plays what is whole", told(&damage)))
+        }
+        Err(error) => Err(told(&error)),
+    }
+}
+
+fn create(path: &Path) -> Result<File, String> {
+    File::create(path).map_err(|error| format!("--json: {} cannot be written: {error}", path.display()))
+}

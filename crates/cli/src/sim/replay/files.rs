@@ -1,0 +1,99 @@
+//! Which files a recording is made of.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use suimon_record::{BLOCK_BYTES_MAX, Header, is_recording};
+
+/// No file of a recording is longer; a longer one would be held in memory for nothing.
+const BYTES_MAX: u64 = 300 << 20;
+
+/// The files of one run, the oldest first.
+#[derive(Debug)]
+pub(super) struct Files {
+    paths: Vec<PathBuf>,
+    /// Files of earlier runs beside them.
+    pub(super) earlier: usize,
+}
+
+/// A file in memory.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) path: PathBuf,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Files {
+    /// Finds the files that were set aside in the run that `path` is of. What is wrong with `path` itself is told when it is
+    /// read.
+    pub(super) fn find(path: &Path) -> Result<Self, String> {
+        let beginning = beginning(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut files = Files { paths: Vec::new(), earlier: 0 };
+        if let Some((run, segment)) = Header::place_of(&beginning) {
+            let mut before = Vec::new();
+            for (number, aside) in set_aside(path).map_err(|error| format!("{}: {error}", path.display()))? {
+                match self::beginning(&aside).ok().and_then(|beginning| Header::place_of(&beginning)) {
+                    Some((other, place)) if other == run && place == number && place < segment => {
+                        before.push((number, aside));
+                    }
+                    Some((other, _)) if other != run => files.earlier += 1,
+                    _ => {}
+                }
+            }
+            before.sort_unstable();
+            files.paths = before.into_iter().map(|(_, path)| path).collect();
+        }
+        files.paths.push(path.to_path_buf());
+        Ok(files)
+    }
+
+    pub(super) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+}
+
+impl Opened {
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let told = |error: io::Error| format!("{}: {error}", path.display());
+        let mut file = File::open(path).map_err(told)?;
+        let mut magic = Vec::new();
+        (&mut file).take(BLOCK_BYTES_MAX as u64).read_to_end(&mut magic).map_err(told)?;
+        let bytes = if is_recording(&magic) {
+            let length = file.metadata().map_err(told)?.len();
+            if length > BYTES_MAX {
+                return Err(format!("{}: it is longer than any file of a recording", path.display()));
+            }
+            let mut bytes = magic;
+            file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(told)?;
+            bytes
+        } else {
+            magic
+        };
+        Ok(Opened { path: path.to_path_buf(), bytes })
+    }
+}
+
+fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let mut beginning = Vec::new();
+    File::open(path)?.take(BLOCK_BYTES_MAX as u64).read_to_end(&mut beginning)?;
+    Ok(beginning)
+}
+
+/// Returns the files named as `path` with a number behind it, and the numbers.
+fn set_aside(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let digits = name.strip_prefix(&own).and_then(|rest| rest.strip_prefix('.')).unwrap_or("");
+        if digits.len() >= 6
+            && digits.bytes().all(|digit| digit.is_ascii_digit())
+            && let Ok(number) = digits.parse()
+        {
+            found.push((number, entry.path()));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,219 @@
+//! The gate put away as bytes, brought back, and given other parameters on the way.
+//!
+//! What is saved is everything a later decision can rest on. Left out are the decision records kept for show: a gate that
+//! was brought back shows none of before, and decides alike.
+
+use super::{Gate, Route, TICK};
+use crate::api::{Inside, Mode, Params, Token};
+use crate::kinds::Kind;
+use crate::requests::{Request, Stage};
+use std::collections::VecDeque;
+use suimon_control::{Capacity, Meter};
+use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
+use suimon_model::{Instant, KindId, RequestId, Rng, RouteId};
+
+/// What a session takes, about, with some of its path.
+const SESSION_BYTES: usize = 128;
+
+suimon_model::saved_struct!(Route {
+    mode,
+    queue,
+    in_flight,
+    ghosts,
+    capacity,
+    counts,
+    view_begin,
+    view_rate,
+    view_service,
+    pressed_views,
+});
+
+impl Gate {
+    /// Returns all that is known, for [`Gate::restore`]. To be called when `poll_output` has nothing more to give.
+    ///
+    /// # Errors
+    /// Returns [`Unsavable`] if a law is in force that does not say how it is saved.
+    pub fn save(&self) -> Result<Vec<u8>, Unsavable> {
+        debug_assert!(self.outputs.is_empty() && self.fresh.is_empty(), "outputs would be lost");
+        // Room for about what it takes, as it is written under a shell's lock.
+        let mut out = Writer::over(Vec::with_capacity(4096 + SESSION_BYTES * self.sessions.len()));
+        self.routes.save(&mut out);
+        self.meters.save(&mut out);
+        self.outlook.save(&mut out);
+        self.requests.save(&mut out);
+        self.visits.save(&mut out);
+        self.sessions.save(&mut out);
+        self.law.save(&mut out)?;
+        self.kinds.len().save(&mut out);
+        self.kinds.iter().try_for_each(|kind| kind.save(&mut out))?;
+        self.rng.save(&mut out);
+        self.trace.save(&mut out);
+        self.waiting.save(&mut out);
+        self.in_flight.save(&mut out);
+        self.next_tick.save(&mut out);
+        self.pressed_until.save(&mut out);
+        self.draining.save(&mut out);
+        Ok(out.into_bytes())
+    }
+
+    /// Returns the gate that was saved, and the tokens of what was in the application. `params` are those it had; it goes
+    /// on exactly as the one that was saved would have.
+    ///
+    /// # Errors
+    /// Returns [`Broken`] where the bytes are not those of a gate, or its parts contradict each other.
+    pub fn restore(params: Params, bytes: &[u8]) -> Result<(Gate, Vec<Token>), Broken> {
+        let from = &mut Reader::new(bytes);
+        let routes: Vec<Route> = State::load(from)?;
+        let (meters, outlook) = (State::load(from)?, State::load(from)?);
+        let (requests, visits, sessions) = (State::load(from)?, State::load(from)?, State::load(from)?);
+        let law = params.route_law.load(routes.len(), from)?;
+        let kinds = (0..from.length()?).map(|_| Kind::load(params.session_law, routes.len(), from));
+        let gate = Gate {
+            kinds: kinds.collect::<Result<_, _>>()?,
+            rng: State::load(from)?,
+            trace: State::load(from)?,
+            waiting: State::load(from)?,
+            in_flight: State::load(from)?,
+            next_tick: State::load(from)?,
+            pressed_until: State::load(from)?,
+            draining: State::load(from)?,
+            requests,
+            sessions,
+            routes,
+            meters,
+            outlook,
+            visits,
+            law,
+            outputs: VecDeque::new(),
+            records: VecDeque::new(),
+            fresh: vec![],
+            params,
+        };
+        from.finish()?;
+        if let Some(why) = gate.contradiction() {
+            return Err(from.broken(why));
+        }
+        let running = gate.requests.iter().filter(|(_, request)| is_running(request.stage));
+        let tokens = running.map(|(request, _)| Token { request }).collect();
+        Ok((gate, tokens))
+    }
+
+    /// Returns every request in the gate, waiting or in the application.
+    pub fn inside(&self) -> Vec<Inside> {
+        let inside = |(request, entry): (RequestId, &Request)| Inside {
+            request,
+            route: entry.route,
+            newcomer: entry.newcomer,
+        };
+        self.requests.iter().map(inside).collect()
+    }
+
+    /// Puts other parameters in force. What they leave as it was goes on; laws they change begin anew and know nothing, as
+    /// after a restart, but with the requests and sessions that are there.
+    pub fn adopt(&mut self, params: Params, now: Instant) {
+        let other_cores = params.cores != self.params.cores;
+        if other_cores || params.route_law != self.params.route_law {
+            self.law = params.route_law.build(params.cores);
+            (0..self.routes.len()).for_each(|index| self.measure_anew(index, now));
+            for (id, request) in self.requests.iter() {
+                if let Stage::InApplication(since) | Stage::Ghost(since) = request.stage {
+                    self.law.on_start(since, request.route, id, &self.meters);
+                }
+            }
+        }
+        if other_cores || params.session_law != self.params.session_law {
+            for kind in &mut self.kinds {
+                kind.begin_anew(params.session_law.build(kind.id, params.cores, now));
+            }
+        }
+        if params.seed != self.params.seed {
+            self.rng = Rng::stream(params.seed, 1);
+        }
+        self.kinds.iter_mut().for_each(|kind| kind.assume(params.patience));
+        self.sessions.set_max(params.sessions_max);
+        self.next_tick = self.next_tick.min(now + TICK);
+        self.params = params;
+    }
+
+    /// Makes a route known to a law that has just begun: a law reads meters from their beginning.
+    fn measure_anew(&mut self, index: usize, now: Instant) {
+        let route = &mut self.routes[index];
+        let fixed = if let Mode::Fixed(limit) = route.mode { Some(limit) } else { None };
+        self.law.add_route(now, fixed);
+        self.meters[index] = Meter::new(now);
+        route.view_begin = self.meters[index].read(now);
+        route.capacity = Capacity::new(now);
+        self.meters[index].load(now, route.in_flight, route.queue.len());
+    }
+
+    /// Returns what in a gate that strangers' bytes describe cannot be: every index must lead somewhere, and every count be
+    /// that of what is there.
+    fn contradiction(&self) -> Option<&'static str> {
+        let (routes, kinds) = (self.routes.len(), self.kinds.len());
+        if [self.meters.len(), self.outlook.len()] != [routes; 2] || !self.visits.fits(routes, kinds) {
+            return Some("its lists of routes or kinds differ in length");
+        }
+        if !self.sessions.are_sound(routes, kinds, &self.visits) {
+            return Some("its sessions and the counts of them contradict each other");
+        }
+        if (0u32..).zip(&self.kinds).any(|(index, kind)| kind.id != KindId(index)) {
+            return Some("its kinds of session are not in order");
+        }
+        if !self.requests_are_sound() {
+            return Some("its requests and the queues contradict each other");
+        }
+        None
+    }
+
+    fn requests_are_sound(&self) -> bool {
+        let mut in_flight = vec![(0, 0); self.routes.len()];
+        let mut queued = vec![0; self.routes.len()];
+        let mut in_line = vec![0; self.kinds.len()];
+        for (id, request) in self.requests.iter() {
+            let kind = request.session.map(|(kind, _)| kind);
+            let known = |kind: KindId| kind.index() < self.kinds.len();
+            if request.route.index() >= self.routes.len()
+                || !kind.is_none_or(known)
+                || !request.newcomer.is_none_or(known)
+            {
+                return false;
+            }
+            let RouteId(route) = request.route;
+            let route = route as usize;
+            let is_there = match (request.stage, request.newcomer) {
+                (Stage::AtSessionGate(key), Some(kind)) => {
+                    in_line[kind.index()] += 1;
+                    self.kinds[kind.index()].line.get(&key) == Some(&id)
+                }
+                (Stage::AtSessionGate(_), None) => false,
+                (Stage::AtRouteGate(key), _) => {
+                    queued[route] += 1;
+                    self.routes[route].queue.get(key) == Some(id)
+                }
+                (Stage::InApplication(_), _) => {
+                    in_flight[route].0 += 1;
+                    true
+                }
+                (Stage::Ghost(_), _) => {
+                    in_flight[route].0 += 1;
+                    in_flight[route].1 += 1;
+                    true
+                }
+            };
+            if !is_there {
+                return false;
+            }
+        }
+        let flights = self.routes.iter().map(|route| (route.in_flight, route.ghosts));
+        let waiting: usize = queued.iter().chain(&in_line).sum();
+        flights.eq(in_flight.iter().copied())
+            && self.routes.iter().map(|route| route.queue.len()).eq(queued)
+            && self.kinds.iter().map(|kind| kind.line.len()).eq(in_line)
+            && self.waiting == waiting
+            && self.in_flight == in_flight.iter().map(|(running, _)| running).sum::<usize>()
+    }
+}
+
+fn is_running(stage: Stage) -> bool {
+    matches!(stage, Stage::InApplication(_) | Stage::Ghost(_))
+}

@@ -1,0 +1,36 @@
+//! A running hash of what a gate answered: who was started and who refused. Decisions have one of their own, the trace.
+
+use suimon_gate::Output;
+
+/// Equal answers in equal order, equal hashes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Answers(u64);
+
+impl Answers {
+    /// Folds in one output; a decision changes nothing, as it is in the trace.
+    pub fn fold(&mut self, output: &Output) {
+        match output {
+            Output::Start(start) => {
+                self.word(start.request.0 << 1 | u64::from(start.lease_due));
+                self.word(start.session.map_or(0, |(_, session)| session.0));
+                self.word(start.waited.as_nanos() as u64);
+            }
+            Output::Refuse(refusal) => {
+                self.word(!refusal.request.0);
+                self.word(refusal.reason as u64);
+                self.word(refusal.retry_after.as_nanos() as u64);
+            }
+            Output::Decided(_) => {}
+        }
+    }
+
+    /// Returns the hash of all that was folded in.
+    pub const fn value(self) -> u64 {
+        self.0
+    }
+
+    /// One multiplication, as it is paid for each request; a hash against chance, not against malice.
+    fn word(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(29) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}

@@ -1,0 +1,98 @@
+//! Writing: events into blocks, blocks into a segment.
+
+use crate::answers::Answers;
+use crate::block::{BLOCK_BYTES_MAX, Kind, MAGIC, VERSION, frame};
+use crate::event::Event;
+use crate::segment::{Ending, Header};
+use suimon_gate::Output;
+use suimon_model::state::Writer;
+use suimon_model::{Instant, TraceHash};
+
+/// A block with this much in it is full: what one call of the gate can add at most still fits into [`BLOCK_BYTES_MAX`].
+pub const BLOCK_FULL: usize = 60 << 10;
+
+/// Packs events into the contents of blocks.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    out: Writer,
+    last: u64,
+    events: u32,
+    answers: Answers,
+}
+
+impl Encoder {
+    /// Adds one event. The gate is to be told of it too.
+    pub fn push(&mut self, at: Instant, event: &Event) {
+        let at = at.as_nanos();
+        if self.events == 0 {
+            self.out.number(at);
+            self.last = at;
+        }
+        event.encode(self.last, at, &mut self.out);
+        self.last = at;
+        self.events += 1;
+    }
+
+    /// Takes note of what the gate answered.
+    pub fn answer(&mut self, output: &Output) {
+        self.answers.fold(output);
+    }
+
+    /// Returns whether nothing was added since the last block.
+    pub fn is_empty(&self) -> bool {
+        self.events == 0
+    }
+
+    /// Returns whether it is time to [`Encoder::seal`].
+    pub fn is_full(&self) -> bool {
+        self.out.len() >= BLOCK_FULL
+    }
+
+    /// Ends the block, once the gate has answered all it holds; `trace` is the gate's. Returns its content, and goes on in
+    /// `buffer`.
+    pub fn seal(&mut self, trace: TraceHash, mut buffer: Vec<u8>) -> Vec<u8> {
+        buffer.clear();
+        let mut out = std::mem::replace(&mut self.out, Writer::over(buffer));
+        out.raw(&self.events.to_le_bytes());
+        out.raw(&trace.value().to_le_bytes());
+        out.raw(&self.answers.value().to_le_bytes());
+        self.events = 0;
+        out.into_bytes()
+    }
+
+    /// Begins a segment: answers are counted anew.
+    pub fn restart(&mut self) {
+        self.answers = Answers::default();
+    }
+}
+
+/// Returns the beginning of a segment: what the file is, what was recorded, and the gate's state when it began.
+pub fn begin(header: &Header, snapshot: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(snapshot.len() + 4096);
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    let mut content = Writer::default();
+    header.save(snapshot.len(), &mut content);
+    // Names of ten thousand routes are more than a block holds, so the header takes as many as it needs.
+    let content = content.into_bytes();
+    content.chunks(BLOCK_FULL).for_each(|part| frame(Kind::Header, part, &mut out));
+    snapshot.chunks(BLOCK_FULL).for_each(|part| frame(Kind::Snapshot, part, &mut out));
+    out
+}
+
+/// Returns a block of events, from the content that [`Encoder::seal`] returned; nothing for more than fits into one, which
+/// only a recording that has to end at once can come to.
+pub fn events(content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(content.len() + 16);
+    if content.len() <= BLOCK_BYTES_MAX {
+        frame(Kind::Events, content, &mut out);
+    }
+    out
+}
+
+/// Returns the end of a segment.
+pub fn end(ending: Ending) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame(Kind::End, &[ending.code()], &mut out);
+    out
+}

@@ -1,0 +1,171 @@
+//! One call that changes a gate, in as few bytes as it can be told in.
+//!
+//! ```text
+//! tag, 1 byte · nanoseconds since the event before, signed · what else the tag asks for
+//! ```
+//!
+//! The time is signed because a shell reads its clock before it takes its lock: of two threads the later may go first.
+
+use suimon_gate::{Arrival, KindParams, Membership, Mode};
+use suimon_model::state::{Broken, Reader, State, Writer};
+use suimon_model::{Ending, Failure, RequestId};
+
+/// A longer name of a route or a kind is cut.
+pub const NAME_BYTES_MAX: usize = 256;
+
+/// One call that changes a gate.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// `Gate::declare_route`.
+    Route {
+        /// What the gate does there.
+        mode: Mode,
+        /// The path template, as metrics show it.
+        name: String,
+    },
+    /// `Gate::declare_kind`.
+    Kind {
+        /// What is known of it.
+        params: KindParams,
+        /// Its name, as metrics show it.
+        name: String,
+    },
+    /// `Gate::handle_arrival`.
+    Arrival(Arrival),
+    /// `Gate::handle_departure`.
+    Departure(RequestId),
+    /// `Gate::handle_end`, of the token of this request.
+    End(RequestId, Ending),
+    /// `Gate::handle_timeout`.
+    Timeout,
+    /// `Gate::drain`.
+    Drain,
+}
+
+const TIMEOUT: u8 = 0;
+const SESSIONLESS: u8 = 1;
+const NEWCOMER: u8 = 2;
+/// Plus [`LEASED`] and [`ENDS`].
+const MEMBER: u8 = 4;
+const LEASED: u8 = 1;
+const ENDS: u8 = 2;
+const DEPARTURE: u8 = 8;
+const COMPLETED: u8 = 9;
+const ABANDONED: u8 = 10;
+/// Plus the failure's number.
+const FAILED: u8 = 12;
+const DRAIN: u8 = 16;
+const ROUTE: u8 = 17;
+const KIND: u8 = 18;
+
+/// By their number behind [`FAILED`].
+const FAILURES: [Failure; 4] =
+    [Failure::Connection, Failure::Timeout, Failure::ServerError, Failure::BadRequest];
+
+/// Returns a name of bounded length: a longer one's beginning.
+pub fn name_cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(NAME_BYTES_MAX)]
+}
+
+impl Event {
+    /// Appends it, `at` so many nanoseconds, after one at `before`.
+    pub(crate) fn encode(&self, before: u64, at: u64, out: &mut Writer) {
+        out.raw(&[self.tag()]);
+        out.step(before, at);
+        match self {
+            Event::Timeout | Event::Drain => {}
+            Event::Departure(request) | Event::End(request, _) => request.save(out),
+            Event::Arrival(Arrival { route, session }) => {
+                route.save(out);
+                match session {
+                    None => {}
+                    Some(Membership::Newcomer(kind)) => kind.save(out),
+                    Some(Membership::Member { kind, session, leased: _, ends: _ }) => {
+                        kind.save(out);
+                        session.save(out);
+                    }
+                }
+            }
+            Event::Route { mode, name } => {
+                mode.save(out);
+                save_name(name, out);
+            }
+            Event::Kind { params, name } => {
+                params.save(out);
+                save_name(name, out);
+            }
+        }
+    }
+
+    /// Takes one that follows an event at `before`. Returns when it was, too.
+    pub(crate) fn decode(before: u64, from: &mut Reader<'_>) -> Result<(u64, Event), Broken> {
+        let [tag] = from.array()?;
+        let at = from.step(before)?;
+        let event = match tag {
+            TIMEOUT => Event::Timeout,
+            DRAIN => Event::Drain,
+            SESSIONLESS => Event::Arrival(Arrival { route: State::load(from)?, session: None }),
+            NEWCOMER => {
+                let route = State::load(from)?;
+                Event::Arrival(Arrival { route, session: Some(Membership::Newcomer(State::load(from)?)) })
+            }
+            MEMBER..DEPARTURE => {
+                let route = State::load(from)?;
+                let (kind, session) = (State::load(from)?, State::load(from)?);
+                let (leased, ends) = (tag & LEASED != 0, tag & ENDS != 0);
+                Event::Arrival(Arrival {
+                    route,
+                    session: Some(Membership::Member { kind, session, leased, ends }),
+                })
+            }
+            DEPARTURE => Event::Departure(State::load(from)?),
+            COMPLETED => Event::End(State::load(from)?, Ending::Completed),
+            ABANDONED => Event::End(State::load(from)?, Ending::Abandoned),
+            FAILED..DRAIN => {
+                let failure = FAILURES[usize::from(tag - FAILED)];
+                Event::End(State::load(from)?, Ending::Failed(failure))
+            }
+            ROUTE => Event::Route { mode: State::load(from)?, name: load_name(from)? },
+            KIND => Event::Kind { params: State::load(from)?, name: load_name(from)? },
+            _ => return Err(from.broken("there is no such event")),
+        };
+        Ok((at, event))
+    }
+
+    fn tag(&self) -> u8 {
+        match self {
+            Event::Timeout => TIMEOUT,
+            Event::Drain => DRAIN,
+            Event::Departure(_) => DEPARTURE,
+            Event::End(_, Ending::Completed) => COMPLETED,
+            Event::End(_, Ending::Abandoned) => ABANDONED,
+            Event::End(_, Ending::Failed(failure)) => {
+                FAILED
+                    + match failure {
+                        Failure::Connection => 0,
+                        Failure::Timeout => 1,
+                        Failure::ServerError => 2,
+                        Failure::BadRequest => 3,
+                    }
+            }
+            Event::Arrival(Arrival { session: None, .. }) => SESSIONLESS,
+            Event::Arrival(Arrival { session: Some(Membership::Newcomer(_)), .. }) => NEWCOMER,
+            Event::Arrival(Arrival { session: Some(Membership::Member { leased, ends, .. }), .. }) => {
+                MEMBER + if *leased { LEASED } else { 0 } + if *ends { ENDS } else { 0 }
+            }
+            Event::Route { .. } => ROUTE,
+            Event::Kind { .. } => KIND,
+        }
+    }
+}
+
+pub(crate) fn save_name(name: &str, out: &mut Writer) {
+    let name = name_cut(name);
+    name.len().save(out);
+    out.raw(name.as_bytes());
+}
+
+pub(crate) fn load_name(from: &mut Reader<'_>) -> Result<String, Broken> {
+    let name = String::load(from)?;
+    if name.len() > NAME_BYTES_MAX { Err(from.broken("a name is too long")) } else { Ok(name) }
+}

@@ -1,0 +1,48 @@
+//! What happens to a gate, as bytes, and back: everything that is needed to let the same decisions be made again.
+//!
+//! Whatever bytes are read, they are either a recording or refused with the place at which they are not; nothing here
+//! panics, and nothing is held for a length that the bytes do not bear out. `docs/recording.md` tells the format.
+//!
+//! - [`Event`]: one call that changes a gate. [`Encoder`] packs them into blocks, each with a [`Mark`] at its end: a hash
+//!   of what the gate has decided until there.
+//! - [`begin`], [`events`], [`end`]: the pieces a segment is written from. It begins with a [`Header`] and all of the
+//!   gate's state, so that it needs nothing before it.
+//! - [`Segment`]: a segment being read. [`Damage`]: what is wrong with one, and where.
+//!
+//! ```
+//! use suimon_gate::{Gate, Mode, Params};
+//! use suimon_model::Instant;
+//! use suimon_record::{Encoder, Ending, Event, Header, Part, Segment};
+//!
+//! let (now, params) = (Instant::ORIGIN, Params::default());
+//! let mut gate = Gate::new(params.clone(), now);
+//! let header = Header { params, ..Header::default() };
+//! let mut file = suimon_record::begin(&header, &gate.save().unwrap());
+//!
+//! let mut encoder = Encoder::default();
+//! encoder.push(now, &Event::Route { mode: Mode::Enforce, name: "GET /".to_string() });
+//! gate.declare_route(now, Mode::Enforce);
+//! file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
+//! file.extend(suimon_record::end(Ending::Closed));
+//!
+//! let segment = Segment::read(&file).unwrap();
+//! let parts: Result<Vec<Part<'_>>, _> = segment.parts().collect();
+//! assert_eq!(parts.unwrap().len(), 2, "a block of events, and the end");
+//! ```
+
+mod answers;
+mod block;
+mod damage;
+mod encode;
+mod event;
+mod segment;
+
+pub use answers::Answers;
+pub use block::{BLOCK_BYTES_MAX, MAGIC, VERSION, is_recording};
+pub use damage::{Damage, What};
+pub use encode::{BLOCK_FULL, Encoder, begin, end, events};
+pub use event::{Event, NAME_BYTES_MAX, name_cut};
+pub use segment::{Block, Ending, Events, Header, Mark, Part, Parts, Segment};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! Reading: a segment's header, the state it begins with, and its parts one after another.
+
+use crate::block::{self, Kind, MAGIC, PREFIX, VERSION, unframe};
+use crate::damage::{Damage, What};
+use crate::event::{Event, load_name, save_name};
+use std::fmt;
+use suimon_gate::Params;
+use suimon_model::state::{Broken, Reader, State, Writer};
+use suimon_model::{Duration, Instant};
+
+/// The most bytes of a header: names of ten thousand routes and of all kinds.
+const HEADER_BYTES_MAX: usize = 4 << 20;
+/// Length of a [`Mark`].
+const MARK: usize = 20;
+
+/// What a segment says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct Header {
+    /// The version of the program that wrote it. Another program's laws may decide otherwise.
+    pub program: String,
+    /// Tells one run of a gateway from the next: its start, in nanoseconds since 1970.
+    pub run: u64,
+    /// Counts up, from run to run too.
+    pub segment: u64,
+    /// When it begins, by the gate's clock.
+    pub at: Instant,
+    /// When it begins, since 1970.
+    pub since_1970: Duration,
+    /// What the gate was told before it started.
+    pub params: Params,
+    /// Names of the routes there were when it began, in the order of their ids.
+    pub routes: Vec<String>,
+    /// Names of the kinds of session, likewise.
+    pub kinds: Vec<String>,
+}
+
+/// A segment being read.
+#[derive(Debug)]
+pub struct Segment<'a> {
+    /// What it says of itself.
+    pub header: Header,
+    /// The gate's state when it began, for `Gate::restore`.
+    pub snapshot: Vec<u8>,
+    bytes: &'a [u8],
+    /// Where the first part begins.
+    begin: usize,
+}
+
+/// The parts of a segment. After the end, or after damage, there is nothing more.
+#[derive(Clone, Debug)]
+pub struct Parts<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    over: bool,
+}
+
+/// One part of a segment.
+#[derive(Clone, Debug)]
+pub enum Part<'a> {
+    /// Events, and a mark after the last.
+    Block(Block<'a>),
+    /// Nothing follows.
+    End(Ending),
+}
+
+/// Events, and a mark after the last.
+#[derive(Clone, Debug)]
+pub struct Block<'a> {
+    /// What the gate had decided after the last event.
+    pub mark: Mark,
+    content: &'a [u8],
+    /// Where the content begins in the file.
+    base: usize,
+}
+
+/// What a gate had decided when a block ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mark {
+    /// Events of the block.
+    pub events: u32,
+    /// `Gate::trace`.
+    pub trace: u64,
+    /// [`crate::Answers`] since the segment began.
+    pub answers: u64,
+}
+
+/// The events of a block. After damage there is nothing more.
+#[derive(Clone, Debug)]
+pub struct Events<'a> {
+    from: Reader<'a>,
+    base: usize,
+    last: u64,
+    left: u32,
+}
+
+/// Why a segment ends where it does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// The gateway ended in good order.
+    Closed,
+    /// It was long enough; the next one goes on.
+    Continued,
+    /// The disk could not keep up.
+    TooSlow,
+    /// The file could not be written any more.
+    WriteFailed,
+    /// The gate's state could not be put at the beginning of the next.
+    NoSnapshot,
+}
+
+impl Ending {
+    const ALL: [Ending; 5] =
+        [Ending::Closed, Ending::Continued, Ending::TooSlow, Ending::WriteFailed, Ending::NoSnapshot];
+
+    /// Returns its number in the file.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Returns the ending with this number.
+    pub fn from_code(code: u8) -> Option<Ending> {
+        Ending::ALL.into_iter().find(|ending| ending.code() == code)
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Ending::Closed => "the gateway ended",
+            Ending::Continued => "the next segment goes on",
+            Ending::TooSlow => "the disk could not keep up",
+            Ending::WriteFailed => "the file could not be written any more",
+            Ending::NoSnapshot => "the state of the gate was too large to begin another segment with",
+        })
+    }
+}
+
+impl Header {
+    pub(crate) fn save(&self, snapshot_bytes: usize, out: &mut Writer) {
+        save_name(&self.program, out);
+        self.run.save(out);
+        self.segment.save(out);
+        self.at.save(out);
+        self.since_1970.save(out);
+        self.params.save(out);
+        save_names(&self.routes, out);
+        save_names(&self.kinds, out);
+        snapshot_bytes.save(out);
+    }
+
+    /// Returns the run and the number of the segment that begins with these bytes, if they are of a format this program reads
+    /// and the segment's first block is whole.
+    pub fn place_of(beginning: &[u8]) -> Option<(u64, u64)> {
+        let version: [u8; 2] = beginning.strip_prefix(&MAGIC)?.first_chunk().copied()?;
+        let (Kind::Header, content, _) = unframe(beginning, PREFIX).ok()? else { return None };
+        if u16::from_le_bytes(version) != VERSION {
+            return None;
+        }
+        let mut from = Reader::new(content);
+        load_name(&mut from).ok()?;
+        Some((u64::load(&mut from).ok()?, u64::load(&mut from).ok()?))
+    }
+
+    fn load(from: &mut Reader<'_>) -> Result<(Header, usize), Broken> {
+        let header = Header {
+            program: load_name(from)?,
+            run: State::load(from)?,
+            segment: State::load(from)?,
+            at: State::load(from)?,
+            since_1970: State::load(from)?,
+            params: State::load(from)?,
+            routes: load_names(from)?,
+            kinds: load_names(from)?,
+        };
+        let snapshot_bytes = State::load(from)?;
+        from.finish()?;
+        Ok((header, snapshot_bytes))
+    }
+}
+
+impl<'a> Segment<'a> {
+    /// Reads the beginning of a segment: all up to its first event.
+    ///
+    /// # Errors
+    /// Returns [`Damage`] if the bytes are not the beginning of one.
+    pub fn read(bytes: &'a [u8]) -> Result<Segment<'a>, Damage> {
+        if !block::is_recording(bytes) {
+            let alike = bytes.iter().zip(MAGIC).take_while(|(a, b)| **a == *b).count();
+            // A beginning of the beginning is a file that was cut there.
+            let cut = alike == bytes.len() && !bytes.is_empty();
+            return Err(Damage { at: alike, what: if cut { What::CutOff } else { What::Foreign } });
+        }
+        let Some(version) = bytes.get(MAGIC.len()..PREFIX) else {
+            return Err(Damage { at: bytes.len(), what: What::CutOff });
+        };
+        let version = u16::from_le_bytes([version[0], version[1]]);
+        if version != VERSION {
+            return Err(Damage { at: MAGIC.len(), what: What::Version(version) });
+        }
+        let (content, after_header) = gather(bytes, PREFIX, Kind::Header, HEADER_BYTES_MAX)?;
+        let base = PREFIX + block::FRAME;
+        let (header, snapshot_bytes) = match Header::load(&mut Reader::new(&content)) {
+            Ok(loaded) => loaded,
+            Err(_) if after_header == bytes.len() => {
+                return Err(Damage { at: after_header, what: What::CutOff });
+            }
+            Err(broken) => return Err(Damage::inside(base, broken)),
+        };
+        let (snapshot, begin) = gather(bytes, after_header, Kind::Snapshot, snapshot_bytes)?;
+        if snapshot.len() != snapshot_bytes {
+            let what = match begin == bytes.len() {
+                true => What::CutOff,
+                false => What::Content("the gate's state is not all there"),
+            };
+            return Err(Damage { at: begin, what });
+        }
+        Ok(Segment { header, snapshot, bytes, begin })
+    }
+
+    /// Returns the parts after the beginning, in order.
+    pub fn parts(&self) -> Parts<'a> {
+        Parts { bytes: self.bytes, at: self.begin, over: false }
+    }
+}
+
+/// Returns the contents of all blocks of `kind` from `at` on, put together, and where they end.
+fn gather(bytes: &[u8], mut at: usize, kind: Kind, bytes_max: usize) -> Result<(Vec<u8>, usize), Damage> {
+    let mut gathered = Vec::new();
+    // The kind is looked at first: what follows the last of them may be damaged without concern to these.
+    while bytes.get(at) == Some(&(kind as u8)) {
+        let (_, content, next) = unframe(bytes, at)?;
+        if gathered.len() + content.len() > bytes_max {
+            return Err(Damage { at, what: What::TooLong });
+        }
+        gathered.extend_from_slice(content);
+        at = next;
+    }
+    Ok((gathered, at))
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = Result<Part<'a>, Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let at = self.at;
+        let part = unframe(self.bytes, at).and_then(|(kind, content, next)| {
+            self.at = next;
+            let base = at + block::FRAME;
+            match (kind, content) {
+                (Kind::Events, content) => Block::read(base, content).map(Part::Block),
+                (Kind::End, [code]) => match Ending::from_code(*code) {
+                    Some(_) if next < self.bytes.len() => {
+                        Err(Damage { at: next, what: What::Content("something follows the end") })
+                    }
+                    Some(ending) => Ok(Part::End(ending)),
+                    None => Err(Damage { at: base, what: What::Content("there is no such ending") }),
+                },
+                (Kind::End, _) => Err(Damage { at: base, what: What::Content("an end says one thing") }),
+                (Kind::Header | Kind::Snapshot, _) => Err(Damage { at, what: What::Misplaced }),
+            }
+        });
+        self.over = !matches!(part, Ok(Part::Block(_)));
+        Some(part)
+    }
+}
+
+impl<'a> Block<'a> {
+    fn read(base: usize, content: &'a [u8]) -> Result<Self, Damage> {
+        let Some((events, mark)) = content.split_last_chunk::<MARK>() else {
+            return Err(Damage { at: base, what: What::Content("a block has a mark") });
+        };
+        let mut from = Reader::new(mark);
+        let mut read = || {
+            let events = u32::from_le_bytes(from.array()?);
+            let (trace, answers) = (u64::from_le_bytes(from.array()?), u64::from_le_bytes(from.array()?));
+            Ok(Mark { events, trace, answers })
+        };
+        let mark = read().map_err(|broken| Damage::inside(base + events.len(), broken))?;
+        Ok(Block { mark, content: events, base })
+    }
+
+    /// Returns its events, each with its time.
+    pub fn events(&self) -> Events<'a> {
+        let mut from = Reader::new(self.content);
+        let last = if self.mark.events > 0 { from.number().unwrap_or(0) } else { 0 };
+        Events { from, base: self.base, last, left: self.mark.events }
+    }
+}
+
+impl Iterator for Events<'_> {
+    type Item = Result<(Instant, Event), Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            // Said once: there is more than the mark counts.
+            let rest = self.from.finish().err()?;
+            self.from = Reader::new(&[]);
+            return Some(Err(Damage::inside(self.base, rest)));
+        }
+        self.left -= 1;
+        match Event::decode(self.last, &mut self.from) {
+            Ok((at, event)) => {
+                self.last = at;
+                Some(Ok((Instant::from_nanos(at), event)))
+            }
+            Err(broken) => {
+                self.left = 0;
+                self.from = Reader::new(&[]);
+                Some(Err(Damage::inside(self.base, broken)))
+            }
+        }
+    }
+}
+
+fn save_names(names: &[String], out: &mut Writer) {
+    names.len().save(out);
+    names.iter().for_each(|name| save_name(name, out));
+}
+
+fn load_names(from: &mut Reader<'_>) -> Result<Vec<String>, Broken> {
+    (0..from.length()?).map(|_| load_name(from)).collect()
+}

@@ -1,0 +1,215 @@
+//! What is written is what is read; and whatever else is read, nothing panics and what is wrong is told with its place.
+
+use super::*;
+use proptest::prelude::*;
+use suimon_gate::{Arrival, Gate, KindParams, Membership, Mode, Params};
+use suimon_model::{
+    Ending as How, Failure, Instant, KindId, RequestId, RouteId, SessionId, TraceHash, seconds,
+};
+
+fn event() -> impl Strategy<Value = Event> {
+    let route = any::<u32>().prop_map(RouteId);
+    let kind = any::<u32>().prop_map(KindId);
+    let member = (kind, any::<u64>().prop_map(SessionId), any::<bool>(), any::<bool>())
+        .prop_map(|(kind, session, leased, ends)| Membership::Member { kind, session, leased, ends });
+    let session = prop_oneof![
+        Just(None),
+        any::<u32>().prop_map(|kind| Some(Membership::Newcomer(KindId(kind)))),
+        member.prop_map(Some)
+    ];
+    let how = prop_oneof![
+        Just(How::Completed),
+        Just(How::Abandoned),
+        Just(How::Failed(Failure::Connection)),
+        Just(How::Failed(Failure::Timeout)),
+        Just(How::Failed(Failure::ServerError)),
+        Just(How::Failed(Failure::BadRequest)),
+    ];
+    let mode = prop_oneof![Just(Mode::Enforce), Just(Mode::Off), any::<u32>().prop_map(Mode::Fixed)];
+    let request = || any::<u64>().prop_map(RequestId);
+    prop_oneof![
+        Just(Event::Timeout),
+        Just(Event::Drain),
+        (route, session).prop_map(|(route, session)| Event::Arrival(Arrival { route, session })),
+        request().prop_map(Event::Departure),
+        (request(), how).prop_map(|(request, how)| Event::End(request, how)),
+        (mode.clone(), "[a-zé/{} ]{0,300}").prop_map(|(mode, name)| Event::Route { mode, name }),
+        (mode, "[a-z]{0,20}", any::<Option<u32>>()).prop_map(|(mode, name, patience)| Event::Kind {
+            params: KindParams {
+                patience: patience.map(|ms| seconds(f64::from(ms) * 1e-3)),
+                hold: None,
+                mode
+            },
+            name
+        }),
+    ]
+}
+
+fn header() -> Header {
+    Header {
+        program: "0.1.0".to_string(),
+        run: 7,
+        segment: 3,
+        at: Instant::from_nanos(99),
+        routes: vec!["other".to_string(), "GET /items/{id}".to_string()],
+        kinds: vec!["visit".to_string()],
+        ..Header::default()
+    }
+}
+
+/// A whole segment with these events, so many to a block.
+fn segment(events: &[(u64, Event)], per_block: usize) -> Vec<u8> {
+    let gate = Gate::new(Params::default(), Instant::ORIGIN);
+    let mut file = begin(&header(), &gate.save().unwrap());
+    let mut encoder = Encoder::default();
+    for chunk in events.chunks(per_block) {
+        chunk.iter().for_each(|(at, event)| encoder.push(Instant::from_nanos(*at), event));
+        file.extend(super::events(&encoder.seal(TraceHash::default(), Vec::new())));
+    }
+    file.extend(end(Ending::Closed));
+    file
+}
+
+/// Reads everything there is to read.
+fn read(bytes: &[u8]) -> Result<Vec<(u64, Event)>, Damage> {
+    let segment = Segment::read(bytes)?;
+    let mut all = Vec::new();
+    let mut ended = false;
+    for part in segment.parts() {
+        match part? {
+            Part::Block(block) => {
+                for event in block.events() {
+                    let (at, event) = event?;
+                    all.push((at.as_nanos(), event));
+                }
+            }
+            Part::End(_) => ended = true,
+        }
+    }
+    assert!(ended, "parts end with an end or with damage");
+    Ok(all)
+}
+
+fn shown(events: &[(u64, Event)]) -> Vec<String> {
+    let cut = |event: &Event| match event.clone() {
+        Event::Route { mode, name } => Event::Route { mode, name: name_cut(&name).to_string() },
+        other => other,
+    };
+    events.iter().map(|(at, event)| format!("{at} {:?}", cut(event))).collect()
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_what_is_read(events in prop::collection::vec((any::<u64>(), event()), 0..80), per_block in 1usize..40) {
+        let file = segment(&events, per_block);
+        prop_assert_eq!(shown(&read(&file).unwrap()), shown(&events));
+        let back = Segment::read(&file).unwrap().header;
+        prop_assert_eq!(format!("{back:?}"), format!("{:?}", header()));
+    }
+
+    #[test]
+    fn a_recording_that_was_cut_says_where_it_stops(
+        events in prop::collection::vec((any::<u64>(), event()), 1..40),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let file = segment(&events, 7);
+        let length = cut.index(file.len());
+        let damage = read(&file[..length]).unwrap_err();
+        prop_assert_eq!(damage.at, length);
+        prop_assert_eq!(damage.what, if length == 0 { What::Foreign } else { What::CutOff });
+    }
+
+    #[test]
+    fn a_changed_byte_is_noticed(
+        events in prop::collection::vec((any::<u64>(), event()), 1..40),
+        at in any::<prop::sample::Index>(),
+        flip in 1u8..,
+    ) {
+        let mut file = segment(&events, 7);
+        let at = at.index(file.len());
+        file[at] ^= flip;
+        prop_assert!(read(&file).unwrap_err().at <= file.len());
+    }
+
+    #[test]
+    fn no_bytes_are_reason_to_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        prop_assert!(read(&bytes).is_err());
+        let mut begun = MAGIC.to_vec();
+        begun.extend(VERSION.to_le_bytes());
+        begun.extend(&bytes);
+        prop_assert!(read(&begun).is_err());
+    }
+
+    #[test]
+    fn no_content_with_a_good_checksum_is_reason_to_panic(content in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut file = segment(&[], 1);
+        file.truncate(file.len() - end(Ending::Closed).len());
+        file.extend(super::events(&content));
+        file.extend(end(Ending::Closed));
+        let _ = read(&file);
+        // As a header, too.
+        let mut headed = MAGIC.to_vec();
+        headed.extend(VERSION.to_le_bytes());
+        block::frame(block::Kind::Header, &content, &mut headed);
+        prop_assert!(Segment::read(&headed).is_err());
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_sentence_with_its_place() {
+    let file = segment(&[(5, Event::Timeout)], 1);
+    let told = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+    assert_eq!(told(b"GET / HTTP/1.1\r\n"), "at byte 0: it is not a recording of Suimon's");
+    assert_eq!(told(b""), "at byte 0: it is not a recording of Suimon's");
+    let mut newer = file.clone();
+    newer[MAGIC.len()] = 9;
+    assert_eq!(told(&newer), "at byte 8: its format is version 9, and this program reads version 1");
+    let cut = told(&file[..file.len() - 1]);
+    assert!(cut.starts_with(&format!("at byte {}: it stops before its end", file.len() - 1)), "{cut}");
+    let mut longer = file.clone();
+    longer.push(0);
+    assert_eq!(told(&longer), format!("at byte {}: something follows the end", file.len()));
+    let mut changed = file;
+    let last = changed.len() - 11;
+    changed[last] ^= 1;
+    assert!(told(&changed).contains("the checksum is wrong"), "{}", told(&changed));
+}
+
+#[test]
+fn a_request_takes_about_twenty_bytes() {
+    let mut encoder = Encoder::default();
+    let count = 1000;
+    for n in 0..count {
+        let at = Instant::from_nanos(1_000_000_000 + n * 2_000_000);
+        let member = Membership::Member {
+            kind: KindId(0),
+            session: SessionId(u64::MAX - n),
+            leased: true,
+            ends: false,
+        };
+        encoder.push(at, &Event::Arrival(Arrival { route: RouteId(4), session: Some(member) }));
+        encoder.push(at + seconds(0.001), &Event::End(RequestId(n << 32 | 70), How::Completed));
+    }
+    let each = encoder.seal(TraceHash::default(), Vec::new()).len() as u64 / count;
+    assert!((20..=23).contains(&each), "{each} bytes");
+}
+
+#[test]
+fn a_state_of_any_size_is_spread_over_blocks() {
+    let state: Vec<u8> = (0..300_000u32).map(|n| n as u8).collect();
+    let mut file = begin(&header(), &state);
+    file.extend(end(Ending::Continued));
+    let segment = Segment::read(&file).unwrap();
+    assert_eq!(segment.snapshot, state);
+    assert!(matches!(segment.parts().next(), Some(Ok(Part::End(Ending::Continued)))));
+    assert_eq!(Header::place_of(&file[..200]), Some((7, 3)));
+    assert_eq!(Header::place_of(&file[..20]), None);
+}
+
+#[test]
+fn names_are_cut_between_letters() {
+    let long = "é".repeat(200);
+    assert_eq!(name_cut(&long).len(), NAME_BYTES_MAX);
+    let odd = format!("x{long}");
+    assert_eq!(name_cut(&odd).len(), NAME_BYTES_MAX - 1);
+}

@@ -1,0 +1,355 @@
+//! Recordings of a gate under visitors that nobody planned, played again and played otherwise.
+
+use super::*;
+use proptest::prelude::*;
+use suimon_control::SessionLawKind;
+use suimon_gate::{Arrival, KindParams, Membership, Mode, Params};
+use suimon_model::{Failure, KindId, Rng, seconds};
+use suimon_record::{Encoder, Ending as SegmentEnding, NAME_BYTES_MAX};
+
+const VISITORS: usize = 60;
+const ROUTES: u32 = 3;
+
+/// A gate with visitors, and its recording. Service times grow with what is in the application.
+struct World {
+    gate: Gate,
+    now: Instant,
+    rng: Rng,
+    header: Header,
+    encoder: Encoder,
+    segments: Vec<Vec<u8>>,
+    open: Vec<u8>,
+    running: Vec<(Instant, Token, usize)>,
+    waiting: BTreeMap<RequestId, (Instant, usize)>,
+    visitors: Vec<Visitor>,
+    waited: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Visitor {
+    session: Option<SessionId>,
+    steps_left: u32,
+    /// Instant of the next request; `None` while one is under way.
+    next: Option<Instant>,
+}
+
+impl World {
+    fn new(params: Params, seed: u64) -> Self {
+        let now = Instant::from_nanos(1_000);
+        let mut gate = Gate::new(params.clone(), now);
+        gate.declare_kind(now, KindParams::default());
+        let header = Header {
+            program: env!("CARGO_PKG_VERSION").to_string(),
+            run: 1,
+            segment: 1,
+            at: now,
+            params,
+            kinds: vec!["visit".to_string()],
+            ..Header::default()
+        };
+        let open = suimon_record::begin(&header, &gate.save().unwrap());
+        let mut rng = Rng::new(seed);
+        let visitor = |_| {
+            let next = Some(now + seconds(rng.between(0.0, 2.0)));
+            Visitor { session: None, steps_left: 5, next }
+        };
+        let visitors = (0..VISITORS).map(visitor).collect();
+        let mut world = World {
+            gate,
+            now,
+            rng,
+            header,
+            encoder: Encoder::default(),
+            segments: vec![],
+            open,
+            running: vec![],
+            waiting: BTreeMap::new(),
+            visitors,
+            waited: 0,
+        };
+        for route in 0..ROUTES {
+            let name = format!("GET /{route}");
+            world.header.routes.push(name.clone());
+            world.push(&Event::Route { mode: Mode::Enforce, name });
+            world.gate.declare_route(now, Mode::Enforce);
+        }
+        world
+    }
+
+    fn push(&mut self, event: &Event) {
+        self.encoder.push(self.now, event);
+    }
+
+    fn play(&mut self, duration: f64) {
+        for _ in 0..duration as u32 {
+            let until = self.now + seconds(1.0);
+            while self.now < until {
+                self.now += seconds(self.rng.between(0.0005, 0.008));
+                self.step();
+            }
+            self.seal();
+        }
+    }
+
+    fn step(&mut self) {
+        if self.gate.poll_timeout().is_some_and(|due| due <= self.now) || self.rng.chance(0.2) {
+            self.push(&Event::Timeout);
+            self.gate.handle_timeout(self.now);
+            self.settle();
+        }
+        while let Some(index) = self.running.iter().position(|(end, _, _)| *end <= self.now) {
+            let (_, token, visitor) = self.running.swap_remove(index);
+            let ending =
+                if self.rng.chance(0.03) { Ending::Failed(Failure::ServerError) } else { Ending::Completed };
+            self.push(&Event::End(token.request(), ending));
+            self.gate.handle_end(self.now, token, ending);
+            self.go_on(visitor);
+            self.settle();
+        }
+        let impatient: Vec<_> =
+            self.waiting.iter().filter(|(_, (leaves, _))| *leaves <= self.now).map(|(r, _)| *r).collect();
+        for request in impatient {
+            let (_, visitor) = self.waiting.remove(&request).unwrap();
+            self.push(&Event::Departure(request));
+            self.gate.handle_departure(self.now, request);
+            self.visitors[visitor].session = None;
+            self.go_on(visitor);
+            self.settle();
+        }
+        for visitor in 0..self.visitors.len() {
+            if self.visitors[visitor].next.is_some_and(|next| next <= self.now) {
+                self.visitors[visitor].next = None;
+                self.ask(visitor);
+            }
+        }
+    }
+
+    fn ask(&mut self, visitor: usize) {
+        let kind = KindId(0);
+        let ends = self.visitors[visitor].steps_left == 1;
+        let session = match self.visitors[visitor].session {
+            Some(session) => Membership::Member { kind, session, leased: true, ends },
+            None => Membership::Newcomer(kind),
+        };
+        let route = RouteId(self.rng.below(ROUTES as usize) as u32);
+        let session = if self.rng.chance(0.05) { None } else { Some(session) };
+        let arrival = Arrival { route, session };
+        self.push(&Event::Arrival(arrival));
+        let request = self.gate.handle_arrival(self.now, arrival);
+        let leaves = self.now + seconds(self.rng.between(3.0, 12.0));
+        self.waiting.insert(request, (leaves, visitor));
+        self.settle();
+    }
+
+    fn go_on(&mut self, visitor: usize) {
+        let think = seconds(self.rng.exponential(0.8));
+        let state = &mut self.visitors[visitor];
+        state.next = Some(self.now + think);
+        state.steps_left = state.steps_left.saturating_sub(1);
+        if state.steps_left == 0 {
+            *state = Visitor { session: None, steps_left: 5, ..*state };
+        }
+    }
+
+    fn settle(&mut self) {
+        while let Some(output) = self.gate.poll_output() {
+            self.encoder.answer(&output);
+            match output {
+                Output::Start(start) => {
+                    let (_, visitor) = self.waiting.remove(&start.request).unwrap();
+                    if let Some((_, session)) = start.session {
+                        self.visitors[visitor].session = Some(session);
+                    }
+                    self.waited += u64::from(start.waited > Duration::ZERO);
+                    let crowded = 1.0 + self.running.len() as f64 / 6.0;
+                    let service = seconds(self.rng.lognormal(0.12, 0.6) * crowded);
+                    self.running.push((self.now + service, start.token, visitor));
+                }
+                Output::Refuse(refusal) => {
+                    let (_, visitor) = self.waiting.remove(&refusal.request).unwrap();
+                    self.visitors[visitor].next = Some(self.now + refusal.retry_after);
+                }
+                Output::Decided(_) => {}
+            }
+        }
+        if self.encoder.is_full() {
+            self.seal();
+        }
+    }
+
+    fn seal(&mut self) {
+        let content = self.encoder.seal(self.gate.trace(), Vec::new());
+        self.open.extend(suimon_record::events(&content));
+    }
+
+    /// Begins another segment.
+    fn rotate(&mut self) {
+        self.open.extend(suimon_record::end(SegmentEnding::Continued));
+        self.header.segment += 1;
+        self.header.at = self.now;
+        self.encoder.restart();
+        let next = suimon_record::begin(&self.header, &self.gate.save().unwrap());
+        self.segments.push(std::mem::replace(&mut self.open, next));
+    }
+
+    fn end(mut self) -> Vec<Vec<u8>> {
+        self.seal();
+        self.open.extend(suimon_record::end(SegmentEnding::Closed));
+        self.segments.push(self.open);
+        self.segments
+    }
+}
+
+/// Forty seconds of a crowded gate, in three segments.
+fn recording() -> Vec<Vec<u8>> {
+    let mut world = World::new(Params::default(), 7);
+    for seconds in [15.0, 15.0] {
+        world.play(seconds);
+        world.rotate();
+    }
+    world.play(10.0);
+    assert!(world.waited > 500, "{} waited: the gate has something to decide", world.waited);
+    world.end()
+}
+
+fn played(segments: &[Vec<u8>]) -> Replay {
+    let mut replay = Replay::for_what_if();
+    for bytes in segments {
+        replay.play(&Segment::read(bytes).unwrap()).unwrap();
+    }
+    replay
+}
+
+fn what_if(params: Params, segments: &[Vec<u8>], recorded: &Replay) -> (Figures, u64, u64) {
+    let mut what_if = WhatIf::new(params, recorded);
+    for bytes in segments {
+        what_if.play(&Segment::read(bytes).unwrap()).unwrap();
+    }
+    (what_if.figures(), what_if.decided, what_if.trace)
+}
+
+#[test]
+fn a_recording_played_again_is_the_same_to_the_last_bit() {
+    let segments = recording();
+    let replay = played(&segments);
+    assert!(replay.divergence.is_none(), "{:?}", replay.divergence);
+    assert_eq!((replay.segments, replay.runs), (3, 1));
+    assert!(replay.marks >= 40 && replay.events > 4000, "{} marks, {} events", replay.marks, replay.events);
+    assert!(replay.decided > 20 && replay.decisions.len() as u64 == replay.decided);
+    let figures = replay.figures();
+    assert!(figures.admitted > 900 && figures.wait_p95 > figures.wait_mean, "{figures:?}");
+    assert!(figures.routes.iter().all(|route| route.limit_mean.is_some_and(|limit| limit >= 1.0)));
+
+    // Without what came before, and with a hole, too: each segment has the state it begins with.
+    for part in [&segments[1..], &segments[2..]] {
+        assert!(played(part).divergence.is_none());
+    }
+    let holed = played(&[segments[0].clone(), segments[2].clone()]);
+    assert!(holed.divergence.is_none() && holed.runs == 2);
+}
+
+#[test]
+fn another_gate_is_noticed_and_the_moment_told() {
+    let segments = recording();
+    let mut segment = Segment::read(&segments[0]).unwrap();
+    segment.header.params.order = suimon_gate::Order::FirstIn;
+    let mut replay = Replay::new();
+    replay.play(&segment).unwrap();
+    let divergence = replay.divergence.expect("in another order it decides otherwise");
+    assert!(divergence.after < divergence.until && divergence.segment == 1, "{divergence:?}");
+
+    // A state that is not the one the segment before ended in.
+    let mut replay = Replay::new();
+    replay.play(&Segment::read(&segments[0]).unwrap()).unwrap();
+    let mut next = Segment::read(&segments[1]).unwrap();
+    next.snapshot = Segment::read(&segments[2]).unwrap().snapshot;
+    replay.play(&next).unwrap();
+    assert_eq!(replay.divergence.unwrap().what, "the state of the gate");
+}
+
+#[test]
+fn what_if_nothing_were_different_is_the_recording() {
+    let segments = recording();
+    for part in [&segments[..], &segments[1..]] {
+        let recorded = played(part);
+        let (figures, decided, trace) = what_if(Params::default(), part, &recorded);
+        assert_eq!((decided, trace), (recorded.decided, recorded.trace));
+        assert_eq!(format!("{figures:?}"), format!("{:?}", recorded.figures()));
+    }
+}
+
+#[test]
+fn another_setting_shows_in_the_figures() {
+    let segments = recording();
+    let recorded = played(&segments);
+    let before = recorded.figures();
+
+    let few = SessionLawKind::Static { sessions: 3 };
+    let (turned_away, ..) = what_if(Params { session_law: few, ..Params::default() }, &segments, &recorded);
+    assert!(turned_away.refused > before.refused + 50, "{turned_away:?} {before:?}");
+    assert!(turned_away.not_come > 100 && turned_away.wait_mean < before.wait_mean, "{turned_away:?}");
+    assert_eq!(turned_away.offered + turned_away.not_come, before.offered, "nobody is lost");
+
+    let everybody = SessionLawKind::Open;
+    let (open, ..) = what_if(Params { session_law: everybody, ..Params::default() }, &segments, &recorded);
+    assert_eq!(open.not_come, 0, "no session is turned away");
+    assert!(open.admitted != before.admitted || open.wait_mean != before.wait_mean, "{open:?}");
+}
+
+#[test]
+fn what_a_gate_cannot_be_told_is_refused() {
+    let mut encoder = Encoder::default();
+    let header = Header::default();
+    let gate = Gate::new(Params::default(), Instant::ORIGIN);
+    let mut file = suimon_record::begin(&header, &gate.save().unwrap());
+    encoder.push(Instant::ORIGIN, &Event::Arrival(Arrival { route: RouteId(9), session: None }));
+    file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
+    file.extend(suimon_record::end(SegmentEnding::Closed));
+    let why = Replay::new().play(&Segment::read(&file).unwrap()).unwrap_err();
+    assert!(why.to_string().contains("was not declared"), "{why}");
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let session = prop_oneof![
+        Just(None),
+        (0u32..3).prop_map(|kind| Some(Membership::Newcomer(KindId(kind)))),
+        (0u32..3, 0u64..4, any::<bool>()).prop_map(|(kind, session, ends)| Some(Membership::Member {
+            kind: KindId(kind),
+            session: SessionId(session),
+            leased: true,
+            ends
+        })),
+    ];
+    let request = || (0u64..6, 0u64..3).prop_map(|(index, generation)| RequestId(generation << 32 | index));
+    let ending = prop_oneof![Just(Ending::Completed), Just(Ending::Abandoned)];
+    prop_oneof![
+        Just(Event::Timeout),
+        Just(Event::Drain),
+        (0u32..3, session)
+            .prop_map(|(route, session)| Event::Arrival(Arrival { route: RouteId(route), session })),
+        request().prop_map(Event::Departure),
+        (request(), ending).prop_map(|(request, ending)| Event::End(request, ending)),
+        "[a-z]{1,9}".prop_map(|name| Event::Route { mode: Mode::Fixed(1), name }),
+        "[a-z]{1,9}".prop_map(|name| Event::Kind { params: KindParams::default(), name }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_events_are_played_nothing_panics(events in prop::collection::vec((any::<u32>(), any_event()), 0..200)) {
+        let gate = Gate::new(Params::default(), Instant::ORIGIN);
+        let mut file = suimon_record::begin(&Header::default(), &gate.save().unwrap());
+        for (at, event) in events {
+            let mut encoder = Encoder::default();
+            encoder.push(Instant::from_nanos(u64::from(at)), &event);
+            file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
+        }
+        file.extend(suimon_record::end(SegmentEnding::Closed));
+        prop_assert!(file.len() > NAME_BYTES_MAX / 4);
+        let segment = Segment::read(&file).unwrap();
+        let mut replay = Replay::for_what_if();
+        let _ = replay.play(&segment);
+        let params = Params { session_law: SessionLawKind::Open, cores: 7, ..Params::default() };
+        let _ = WhatIf::new(params, &replay).play(&segment);
+    }
+}

@@ -1,0 +1,420 @@
+//! Another gate, told of the visitors of a recording. The rules by which what follows from its answers is made up are in the
+//! documentation of the module above.
+
+use super::{Counter, DECISIONS_MAX, Figures, Replay, ReplayError, Stay, check};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use suimon_gate::{Arrival, Gate, Membership, Output, Params, Token};
+use suimon_model::{Duration, Ending, Instant, KindId, Record, RequestId, SessionId};
+use suimon_record::{Event, Header, Part, Segment};
+
+/// A recording played to a gate of other settings, after it was played to the recorded one.
+#[derive(Debug)]
+pub struct WhatIf<'a> {
+    /// What was decided, up to [`DECISIONS_MAX`].
+    pub decisions: Vec<Record>,
+    /// How much was decided.
+    pub decided: u64,
+    /// Hash of all decisions of the last run.
+    pub trace: u64,
+    params: Params,
+    /// Every request of the recording, in the order in which they came.
+    stays: &'a [Stay],
+    /// How many of them have been reached, and how many of those were to come.
+    reached: usize,
+    asked: u64,
+    counter: Counter,
+    other: Option<Other>,
+}
+
+/// The gate of one run, and what it answered to each request.
+#[derive(Debug)]
+struct Other {
+    gate: Gate,
+    run: u64,
+    segment: u64,
+    now: Instant,
+    routes: usize,
+    kinds: usize,
+    /// Requests that are still in the recorded gate, by what they are called there.
+    recorded: BTreeMap<RequestId, usize>,
+    /// Requests that are in this gate, by what they are called here.
+    here: BTreeMap<RequestId, usize>,
+    twins: BTreeMap<usize, Twin>,
+    /// What happens at other moments than in the recording; numbered, so that of two at once the first comes first.
+    later: BTreeMap<(Instant, u64), Later>,
+    numbered: u64,
+    /// Requests that came at other moments: what the recording says of their clients' leaving is for another time too.
+    on_own_time: BTreeSet<usize>,
+    /// What became of sessions that began in the recording.
+    sessions: BTreeMap<SessionId, Fate>,
+    /// Later requests of sessions that have not begun here, and when they came.
+    pending: BTreeMap<SessionId, Vec<(Instant, usize, Arrival)>>,
+    /// Sessions that were turned away here, and when they began in the recording.
+    turned_away: VecDeque<(KindId, SessionId, Instant)>,
+    /// Newcomers who did not get in in the recording, and those of them who did here and then asked for nothing.
+    unknown: BTreeMap<usize, KindId>,
+    idle: VecDeque<(KindId, SessionId, Instant)>,
+}
+
+/// What happens at another moment than in the recording.
+#[derive(Clone, Copy, Debug)]
+enum Later {
+    End(usize),
+    Come { place: usize, arrival: Arrival, shift: Duration },
+    Leave(usize),
+}
+
+/// A request of the recording, as this gate has it.
+#[derive(Debug)]
+enum Twin {
+    Waiting(RequestId),
+    /// In the application. `as_recorded`: started at the recorded moment, so that it ends at the recorded moment too.
+    Running {
+        token: Token,
+        as_recorded: bool,
+    },
+}
+
+/// What became of a session that began in the recording.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    /// The request at this place would begin it and waits.
+    Waits(usize, KindId),
+    /// It is called so here, and began so much later.
+    LetIn(SessionId, Duration),
+    TurnedAway,
+}
+
+impl<'a> WhatIf<'a> {
+    /// Returns a gate of these settings that has been told nothing. `recorded` is the recording, played to its end by a
+    /// [`Replay::for_what_if`].
+    pub fn new(params: Params, recorded: &'a Replay) -> Self {
+        let stays = recorded.stays.as_deref().unwrap_or_default();
+        WhatIf {
+            decisions: Vec::new(),
+            decided: 0,
+            trace: 0,
+            params,
+            stays,
+            reached: 0,
+            asked: 0,
+            counter: Counter::default(),
+            other: None,
+        }
+    }
+
+    /// Plays one segment, of those that were played to the recorded gate, in the same order.
+    ///
+    /// # Errors
+    /// Returns [`ReplayError`] where it cannot be played on.
+    pub fn play(&mut self, segment: &Segment<'_>) -> Result<(), ReplayError> {
+        self.enter(segment)?;
+        for part in segment.parts() {
+            let Part::Block(block) = part? else { break };
+            for event in block.events() {
+                let (now, event) = event?;
+                self.tell(now, event)?;
+            }
+            if let Some(other) = &self.other {
+                self.counter.until(other.now);
+                self.trace = other.gate.trace().value();
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what visitors had of it.
+    pub fn figures(&self) -> Figures {
+        let figures = self.counter.figures();
+        Figures { not_come: self.asked.saturating_sub(figures.offered), ..figures }
+    }
+
+    fn enter(&mut self, segment: &Segment<'_>) -> Result<(), ReplayError> {
+        let header = &segment.header;
+        if let Some(other) = self.other.as_mut().filter(|other| other.is_followed_by(header)) {
+            other.segment = header.segment;
+            return Ok(());
+        }
+        let (mut gate, tokens) =
+            Gate::restore(header.params.clone(), &segment.snapshot).map_err(ReplayError::State)?;
+        let inside = gate.inside();
+        gate.adopt(self.params.clone(), header.at);
+        self.counter.enter(&gate, header);
+        let snapshot = gate.snapshot(header.at);
+        let mut other = Other {
+            gate,
+            run: header.run,
+            segment: header.segment,
+            now: header.at,
+            routes: snapshot.routes.len(),
+            kinds: snapshot.kinds.len(),
+            recorded: BTreeMap::new(),
+            here: BTreeMap::new(),
+            twins: BTreeMap::new(),
+            later: BTreeMap::new(),
+            numbered: 0,
+            on_own_time: BTreeSet::new(),
+            sessions: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            turned_away: VecDeque::new(),
+            unknown: BTreeMap::new(),
+            idle: VecDeque::new(),
+        };
+        let mut tokens: BTreeMap<_, _> = tokens.into_iter().map(|token| (token.request(), token)).collect();
+        for inside in inside {
+            let place = self.reached;
+            self.reached += 1;
+            let twin = match tokens.remove(&inside.request) {
+                Some(token) => Twin::Running { token, as_recorded: true },
+                None => Twin::Waiting(inside.request),
+            };
+            other.recorded.insert(inside.request, place);
+            other.here.insert(inside.request, place);
+            other.twins.insert(place, twin);
+            if let (Some(kind), Some(stay)) = (inside.newcomer, self.stays.get(place)) {
+                other.expect(place, kind, stay);
+            }
+        }
+        self.other = Some(other);
+        Ok(())
+    }
+
+    fn tell(&mut self, now: Instant, event: Event) -> Result<(), ReplayError> {
+        let Some(mut other) = self.other.take() else { return Ok(()) };
+        let told = self.tell_other(&mut other, now, event);
+        self.other = Some(other);
+        told
+    }
+
+    fn tell_other(&mut self, other: &mut Other, now: Instant, event: Event) -> Result<(), ReplayError> {
+        check(&event, other.routes, other.kinds)?;
+        self.do_until(other, now);
+        other.now = other.now.max(now);
+        match event {
+            Event::Route { mode, name } => {
+                other.gate.declare_route(now, mode);
+                other.routes += 1;
+                self.counter.declare(now, &other.gate, name);
+            }
+            Event::Kind { params, name: _ } => {
+                other.gate.declare_kind(now, params);
+                other.kinds += 1;
+            }
+            Event::Arrival(arrival) => self.arrival(other, now, arrival),
+            Event::Departure(request) => self.departure(other, now, request),
+            Event::End(request, ending) => self.recorded_end(other, now, request, ending),
+            Event::Timeout => other.gate.handle_timeout(now),
+            Event::Drain => other.gate.drain(now),
+        }
+        self.take_in(other, now);
+        Ok(())
+    }
+
+    /// Does what was put off until `now`.
+    fn do_until(&mut self, other: &mut Other, now: Instant) {
+        while let Some(entry) = other.later.first_entry().filter(|entry| entry.key().0 <= now) {
+            let at = entry.key().0;
+            match entry.remove() {
+                Later::End(place) => {
+                    let ending = self.stays.get(place).map_or(Ending::Completed, |stay| stay.ending);
+                    other.end(at, place, ending);
+                }
+                Later::Come { place, arrival, shift } => {
+                    other.on_own_time.insert(place);
+                    if let Some(left) = self.stays.get(place).and_then(|stay| stay.left) {
+                        other.put_off((left + shift).max(at), Later::Leave(place));
+                    }
+                    self.come(other, at, place, arrival);
+                }
+                Later::Leave(place) => self.leave(other, at, place),
+            }
+            self.take_in(other, at);
+        }
+    }
+
+    fn arrival(&mut self, other: &mut Other, now: Instant, arrival: Arrival) {
+        let place = self.reached;
+        self.reached += 1;
+        self.asked += 1;
+        let Some(stay) = self.stays.get(place) else { return };
+        if !stay.was_refused {
+            other.recorded.insert(stay.request, place);
+        }
+        match arrival.session {
+            None => {}
+            Some(Membership::Newcomer(kind)) => other.expect(place, kind, stay),
+            Some(Membership::Member { session, .. }) => match other.sessions.get(&session).copied() {
+                // It began before the recording, and is known by the same number here.
+                None => {}
+                Some(Fate::Waits(..) | Fate::TurnedAway) => {
+                    other.pending.entry(session).or_default().push((now, place, arrival));
+                    return;
+                }
+                Some(Fate::LetIn(session, Duration::ZERO)) => {
+                    return self.come(other, now, place, of(session, arrival));
+                }
+                Some(Fate::LetIn(session, shift)) => {
+                    let arrival = of(session, arrival);
+                    return other.put_off(now + shift, Later::Come { place, arrival, shift });
+                }
+            },
+        }
+        self.come(other, now, place, arrival);
+    }
+
+    fn come(&mut self, other: &mut Other, now: Instant, place: usize, arrival: Arrival) {
+        self.counter.offered();
+        let request = other.gate.handle_arrival(now, arrival);
+        other.here.insert(request, place);
+        other.twins.insert(place, Twin::Waiting(request));
+    }
+
+    fn departure(&mut self, other: &mut Other, now: Instant, request: RequestId) {
+        let Some(place) = other.recorded.get(&request).copied() else { return };
+        if self.stays.get(place).is_some_and(|stay| stay.started.is_none()) {
+            other.recorded.remove(&request);
+        }
+        if !other.on_own_time.contains(&place) {
+            self.leave(other, now, place);
+        }
+    }
+
+    fn leave(&mut self, other: &mut Other, now: Instant, place: usize) {
+        match other.twins.get(&place) {
+            None => {}
+            Some(Twin::Running { token, .. }) => other.gate.handle_departure(now, token.request()),
+            Some(Twin::Waiting(here)) => {
+                let here = *here;
+                other.gate.handle_departure(now, here);
+                other.here.remove(&here);
+                other.twins.remove(&place);
+                self.counter.left();
+                self.turn_away(other, now, place);
+            }
+        }
+    }
+
+    fn recorded_end(&mut self, other: &mut Other, now: Instant, request: RequestId, ending: Ending) {
+        let Some(place) = other.recorded.remove(&request) else { return };
+        if let Some(Twin::Running { as_recorded: true, .. }) = other.twins.get(&place) {
+            other.end(now, place, ending);
+        }
+    }
+
+    /// Takes in what the gate answers, and what follows from it.
+    fn take_in(&mut self, other: &mut Other, now: Instant) {
+        while let Some(output) = other.gate.poll_output() {
+            self.counter.answered(now, &output);
+            match output {
+                Output::Start(start) => {
+                    let Some(place) = other.here.get(&start.request).copied() else { continue };
+                    let Some(stay) = self.stays.get(place) else { continue };
+                    let as_recorded = stay.started == Some(now);
+                    other.twins.insert(place, Twin::Running { token: start.token, as_recorded });
+                    if let Some(service) = stay.service.filter(|_| !as_recorded) {
+                        other.put_off(now + service, Later::End(place));
+                    }
+                    if let Some((_, session)) = start.session {
+                        other.let_in(now, place, stay, session);
+                    }
+                }
+                Output::Refuse(refusal) => {
+                    let Some(place) = other.here.remove(&refusal.request) else { continue };
+                    other.twins.remove(&place);
+                    self.turn_away(other, now, place);
+                }
+                Output::Decided(record) => {
+                    self.decided += 1;
+                    if self.decisions.len() < DECISIONS_MAX {
+                        self.decisions.push(record);
+                    }
+                }
+            }
+        }
+    }
+
+    /// If the request would have begun a session, that does not begin: somebody else may do what it did.
+    fn turn_away(&mut self, other: &mut Other, now: Instant, place: usize) {
+        other.unknown.remove(&place);
+        let Some(Stay { session: Some(session), started: Some(started), .. }) = self.stays.get(place) else {
+            return;
+        };
+        let Some(Fate::Waits(begins, kind)) = other.sessions.get(session).copied() else { return };
+        if begins != place {
+            return;
+        }
+        other.sessions.insert(*session, Fate::TurnedAway);
+        match take_first(&mut other.idle, kind) {
+            Some((here, since)) => other.follow(now, *session, here, since.since(*started)),
+            None => other.turned_away.push_back((kind, *session, *started)),
+        }
+    }
+}
+
+impl Other {
+    fn is_followed_by(&self, header: &Header) -> bool {
+        self.run == header.run && self.segment + 1 == header.segment
+    }
+
+    fn put_off(&mut self, until: Instant, what: Later) {
+        self.numbered += 1;
+        self.later.insert((until, self.numbered), what);
+    }
+
+    /// Takes note of a newcomer.
+    fn expect(&mut self, place: usize, kind: KindId, stay: &Stay) {
+        match stay.session {
+            Some(session) => _ = self.sessions.insert(session, Fate::Waits(place, kind)),
+            None => _ = self.unknown.insert(place, kind),
+        }
+    }
+
+    /// Takes note that a request was started which, if it was a newcomer's, began `session`.
+    fn let_in(&mut self, now: Instant, place: usize, stay: &Stay, session: SessionId) {
+        if let Some(kind) = self.unknown.remove(&place) {
+            return match take_first(&mut self.turned_away, kind) {
+                Some((recorded, started)) => self.follow(now, recorded, session, now.since(started)),
+                None => self.idle.push_back((kind, session, now)),
+            };
+        }
+        let Some(recorded) = stay.session else { return };
+        if matches!(self.sessions.get(&recorded), Some(Fate::Waits(begins, _)) if *begins == place) {
+            let shift = stay.started.map_or(Duration::ZERO, |started| now.since(started));
+            self.follow(now, recorded, session, shift);
+        }
+    }
+
+    /// Lets `session` do from now on what `recorded` did, so much later.
+    fn follow(&mut self, now: Instant, recorded: SessionId, session: SessionId, shift: Duration) {
+        self.sessions.insert(recorded, Fate::LetIn(session, shift));
+        for (at, place, arrival) in self.pending.remove(&recorded).unwrap_or_default() {
+            let arrival = of(session, arrival);
+            self.put_off((at + shift).max(now), Later::Come { place, arrival, shift });
+        }
+    }
+
+    fn end(&mut self, now: Instant, place: usize, ending: Ending) {
+        if let Some(Twin::Running { token, .. }) = self.twins.remove(&place) {
+            self.on_own_time.remove(&place);
+            self.here.remove(&token.request());
+            self.gate.handle_end(now, token, ending);
+        }
+    }
+}
+
+/// Takes out the first of `kind`.
+fn take_first(
+    list: &mut VecDeque<(KindId, SessionId, Instant)>,
+    kind: KindId,
+) -> Option<(SessionId, Instant)> {
+    let index = list.iter().position(|(other, ..)| *other == kind)?;
+    list.remove(index).map(|(_, session, at)| (session, at))
+}
+
+/// Returns the same request, of another session.
+fn of(other: SessionId, mut arrival: Arrival) -> Arrival {
+    if let Some(Membership::Member { session, .. }) = &mut arrival.session {
+        *session = other;
+    }
+    arrival
+}
