@@ -6,11 +6,12 @@
 //! F[k][cur][p]  mean number of visits to route p still to come after cur                        (1)
 //! R[p]        = Σ sessions under way F[kind][cur][p] · V[kind][cur][stage] + requests of sessions now waiting or running at p   (2)
 //! δ[p]        = mean time from a session's admission to its visits at p                         (3)
-//! V[stage]    = share of those that were silent for so long and came back ÷ the same share of all                (4)
+//! V[stage]    = P(stage) / P(0)         P(s) = 1 − Π over stages k ≥ s of (1 − h[k])                             (4)
 //! ```
 //!
 //! A session that is silent for longer than most visitors think is likely to have ended, and its visits are likely not to come:
-//! silence has [`STAGES`] stages, each as long as a quantile of the think times, and (4) is learned for each place and stage.
+//! silence has [`STAGES`] stages, each as long as a quantile of the think times. h[k], the share of those that came to stage k and came back in it, is
+//! learned for each place at the end of each stage; waiting for the end of all silence would teach the returns first and the rest a minute later.
 //!
 //! *Signals*: the paths of ended sessions (1), (3); transitions of sessions under way (2), (4). A session ends when it says
 //! so, or when it has been silent for longer than visitors think ([`Visits::silence`]).
@@ -38,9 +39,11 @@ pub const STAGES: usize = 5;
 const STAGE_QUANTILES: [f64; STAGES - 1] = [0.5, 0.8, 0.92, 0.98];
 /// ... and the shares of the silence that ends a session, as long as too few think times are known.
 const STAGE_SHARES: [f64; STAGES - 1] = [0.2, 0.4, 0.6, 0.8];
-/// Weight of a newly observed return, or of its absence, in (4), and how many are needed for it to be believed.
-const RETURN_WEIGHT: f64 = 0.03;
+/// Weight of a newly observed return, or of its absence, in h of (4), and how many are needed for it to be believed.
+const RETURN_WEIGHT: f64 = 0.01;
 const RETURNS_MIN: u64 = 8;
+/// h as long as too few are known: who is silent comes back or not.
+const RETURN_UNKNOWN: f64 = 0.5;
 
 /// Where a session stands: before its first request, or at the route it asked for last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -113,7 +116,7 @@ struct Row {
     ended: u64,
     /// (1), by route.
     further: Vec<f64>,
-    /// By stage: the share of those silent for so long that came back.
+    /// By stage: h of (4).
     returned: [Returns; STAGES],
 }
 
@@ -133,14 +136,17 @@ impl Returns {
 }
 
 impl Row {
-    /// Returns V of (4): 1 until enough is known.
+    /// Returns V of (4).
     fn worth(&self, stage: usize) -> f64 {
-        let (all, here) = (&self.returned[0], &self.returned[stage]);
-        if stage == 0 || here.count < RETURNS_MIN || all.share <= 0.0 {
-            1.0
-        } else {
-            (here.share / all.share).min(1.0)
+        if stage == 0 {
+            return 1.0;
         }
+        let hazard =
+            |returns: &Returns| if returns.count < RETURNS_MIN { RETURN_UNKNOWN } else { returns.share };
+        let returns_from =
+            |stage: usize| 1.0 - self.returned[stage..].iter().map(|r| 1.0 - hazard(r)).product::<f64>();
+        let all = returns_from(0);
+        if all > 0.0 { (returns_from(stage) / all).min(1.0) } else { 0.0 }
     }
 }
 
@@ -190,15 +196,15 @@ impl Visits {
 
     /// Moves a session at `place` from `stage` of silence to the next. The count (2) follows with the next tick.
     pub fn fall_silent(&mut self, kind: KindId, place: Place, stage: usize) {
-        let here = &mut self.kinds[kind.index()].rows[place.0 as usize].sessions_here;
-        here[stage] = here[stage].saturating_sub(1);
-        here[stage + 1] += 1;
+        let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
+        row.sessions_here[stage] = row.sessions_here[stage].saturating_sub(1);
+        row.sessions_here[stage + 1] += 1;
+        row.returned[stage].fold(false);
     }
 
-    /// Takes note of what became of a silence at `place` that had come to `stage`: whether the visitor came back.
+    /// Takes note of how a silence at `place` ended that had come to `stage`: whether the visitor came back.
     pub fn silence_over(&mut self, kind: KindId, place: Place, stage: usize, came_back: bool) {
-        let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
-        row.returned[..=stage].iter_mut().for_each(|returns| returns.fold(came_back));
+        self.kinds[kind.index()].rows[place.0 as usize].returned[stage].fold(came_back);
     }
 
     /// Takes note of a session's request now at `route`, waiting or running.
@@ -391,10 +397,15 @@ mod tests {
     fn whoever_is_silent_for_long_is_worth_what_such_were_worth_before() {
         let mut visits = learned();
         let place = Place::at(BROWSE);
-        // All come back at first; of those that are silent for long, one in four.
-        (0..200).for_each(|_| visits.silence_over(SHOP, place, 0, true));
-        (0..200).for_each(|n| visits.silence_over(SHOP, place, 3, n % 4 == 0));
-        (0..200).for_each(|_| visits.silence_over(SHOP, place, 0, true));
+        // Nine in ten come back in the first stage; of the rest, one in four in the fourth.
+        for n in 0..4000 {
+            visits.enter(SHOP, place);
+            let came_back = n % 10 != 0 || n % 40 == 0;
+            let stage = if n % 10 != 0 { 0 } else { 3 + usize::from(!came_back) };
+            (0..stage).for_each(|stage| visits.fall_silent(SHOP, place, stage));
+            visits.silence_over(SHOP, place, stage, came_back);
+            visits.leave(SHOP, place, stage);
+        }
         (0..10).for_each(|_| visits.enter(SHOP, place));
         visits.refresh();
         let fresh = visits.remaining(SEARCH);
