@@ -314,7 +314,7 @@ impl Paired {
         let middle = ages.len() / 2;
         let (_, median, _) = ages.select_nth_unstable_by(middle, f64::total_cmp);
         // A route that takes long by nature (waiting for another system) is not braked for being itself.
-        let own = if route.service_min.is_finite() { 2.0 * route.service_min } else { 0.0 };
+        let own = if route.service_min.is_finite() { 4.0 * route.service_min } else { 0.0 };
         let allowed = (BRAKE * self.patience).max(1.0).max(own);
         if *median <= allowed {
             return;
