@@ -20,7 +20,7 @@
 //! routes that a session visits many times.
 //! *Limits*: [`PATH_MAX`] visits of a session are learned from; an average weighs a new session with max(3 %, 1/n).
 
-use crate::statistics::{Average, Recent};
+use crate::statistics::{Average, Spread};
 use suimon_model::{KindId, RouteId};
 
 /// Visits of one session that are remembered to learn from.
@@ -28,7 +28,7 @@ pub const PATH_MAX: usize = 64;
 /// The least weight of a newly ended session.
 const WEIGHT_MIN: f64 = 0.03;
 /// Think times needed before their tail is believed.
-const THINKS_MIN: usize = 20;
+const THINKS_MIN: u64 = 20;
 /// Silence that ends a session as long as too few think times are known, seconds.
 const SILENCE_UNKNOWN: f64 = 10.0;
 /// Silence that ends a session at the least, seconds.
@@ -42,8 +42,6 @@ const STAGE_SHARES: [f64; STAGES - 1] = [0.2, 0.4, 0.6, 0.8];
 /// Weight of a newly observed return, or of its absence, in h of (4), and how many are needed for it to be believed.
 const RETURN_WEIGHT: f64 = 0.01;
 const RETURNS_MIN: u64 = 8;
-/// h as long as too few are known: who is silent comes back or not.
-const RETURN_UNKNOWN: f64 = 0.5;
 
 /// Where a session stands: before its first request, or at the route it asked for last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -83,7 +81,7 @@ pub struct Visits {
     /// Of (3), over ended sessions of all kinds: summed offsets, and visits, per session.
     offsets: Vec<Average>,
     visits: Vec<Average>,
-    thinks: Recent,
+    thinks: Spread,
     /// Seconds of silence at the end of each stage; the last ends the session. Taken from `thinks` once a tick.
     stage_ends: Option<[f64; STAGES]>,
 }
@@ -141,12 +139,29 @@ impl Row {
         if stage == 0 {
             return 1.0;
         }
-        let hazard =
-            |returns: &Returns| if returns.count < RETURNS_MIN { RETURN_UNKNOWN } else { returns.share };
-        let returns_from =
-            |stage: usize| 1.0 - self.returned[stage..].iter().map(|r| 1.0 - hazard(r)).product::<f64>();
-        let all = returns_from(0);
-        if all > 0.0 { (returns_from(stage) / all).min(1.0) } else { 0.0 }
+        let all = self.comes_back(0);
+        if all > 0.0 { (self.comes_back(stage) / all).min(1.0) } else { 0.0 }
+    }
+
+    /// Returns P of (4): the share of those that come to `stage` of silence and come back.
+    ///
+    /// The end of the last stage is far off at first. Until it has been seen, whoever comes back is taken to think as long as all
+    /// visitors do, and the rest, known from the first stages, to have gone.
+    fn comes_back(&self, stage: usize) -> f64 {
+        let stays_away =
+            |returned: &[Returns]| returned.iter().map(|returns| 1.0 - returns.share).product::<f64>();
+        if self.returned[stage..].iter().all(|returns| returns.count >= RETURNS_MIN) {
+            return 1.0 - stays_away(&self.returned[stage..]);
+        }
+        let known =
+            self.returned.iter().take_while(|returns| returns.count >= RETURNS_MIN).count().min(STAGES - 1);
+        if known == 0 {
+            return 1.0;
+        }
+        let seen = 1.0 - stays_away(&self.returned[..known]);
+        let come = (seen / STAGE_QUANTILES[known - 1]).min(1.0);
+        let still_thinking = come * (1.0 - if stage == 0 { 0.0 } else { STAGE_QUANTILES[stage - 1] });
+        still_thinking / (still_thinking + 1.0 - come).max(1e-9)
     }
 }
 
@@ -265,8 +280,8 @@ impl Visits {
     }
 
     fn stage_ends(&self) -> [f64; STAGES] {
-        let sorted = if self.thinks.len() < THINKS_MIN { vec![] } else { self.thinks.sorted() };
-        let at = |q: f64| sorted.get((q * (sorted.len().saturating_sub(1)) as f64).round() as usize).copied();
+        let known = self.thinks.count() >= THINKS_MIN;
+        let at = |q: f64| self.thinks.quantile(q).filter(|_| known);
         let silence = at(0.99).map_or(SILENCE_UNKNOWN, |p99| SILENCE_MIN.max(1.5 * p99));
         let stage = |index: usize| match (STAGE_QUANTILES.get(index), STAGE_SHARES.get(index)) {
             (Some(q), Some(share)) => at(*q).unwrap_or(share * silence).min(silence),
@@ -389,8 +404,8 @@ mod tests {
         assert!((visits.silence() - SILENCE_UNKNOWN).abs() < 1e-9);
         (0..100).for_each(|_| visits.thought(4.0));
         visits.refresh();
-        assert!((visits.silence() - 6.0).abs() < 1e-9);
-        assert!((visits.silence_after(0) - 4.0).abs() < 1e-9);
+        assert!((visits.silence() / 6.0 - 1.0).abs() < 0.1);
+        assert!((visits.silence_after(0) / 4.0 - 1.0).abs() < 0.1);
     }
 
     #[test]

@@ -17,7 +17,6 @@
 //! requests at concurrency 3, buffer 25 %, median, at most 1000; the window of 100 ms is that of its example.
 
 use super::per_route::{Bounds, Sample, SingleLimit};
-use suimon_control::Recent;
 use suimon_model::{Duration, Instant, Rng, Signals, seconds};
 
 /// The published limits; it starts by measuring, at the least.
@@ -33,6 +32,8 @@ const BUFFER: f64 = 0.25;
 const WINDOW: Duration = Duration::from_millis(100);
 /// The quantile that stands for a window.
 const QUANTILE: f64 = 0.5;
+/// Samples of a window that are looked at.
+const SAMPLES_MAX: usize = 256;
 const GRADIENT_MIN: f64 = 0.5;
 const GRADIENT_MAX: f64 = 2.0;
 /// Windows on end at the least limit after which it measures again.
@@ -48,7 +49,8 @@ pub(super) struct EnvoyGradient {
     phase: Phase,
     /// Requests that started before tell nothing.
     epoch: Instant,
-    samples: Recent,
+    /// Service times of this window, the newest [`SAMPLES_MAX`].
+    samples: Vec<f64>,
     window_end: Instant,
     unloaded: f64,
     service: f64,
@@ -72,7 +74,7 @@ impl EnvoyGradient {
             limit: bounds.least,
             phase: Phase::Measuring { before: bounds.initial },
             epoch: Instant::ORIGIN,
-            samples: Recent::default(),
+            samples: vec![],
             window_end: Instant::ORIGIN,
             unloaded: 0.0,
             service: 0.0,
@@ -86,12 +88,12 @@ impl EnvoyGradient {
         self.phase = Phase::Measuring { before: self.limit };
         self.limit = self.bounds.least;
         self.epoch = now;
-        self.samples = Recent::default();
+        self.samples.clear();
         self.floored = 0;
     }
 
     fn measured(&mut self, now: Instant, before: u32) {
-        self.unloaded = self.samples.quantile(QUANTILE).unwrap_or(self.unloaded);
+        self.unloaded = quantile(&self.samples).unwrap_or(self.unloaded);
         self.limit = before;
         let jitter = MEASURE_EVERY.as_secs_f64() * self.rng.between(0.0, JITTER);
         self.phase = Phase::Steady { until: now + MEASURE_EVERY + seconds(jitter) };
@@ -99,12 +101,12 @@ impl EnvoyGradient {
     }
 
     fn open_window(&mut self, now: Instant) {
-        self.samples = Recent::default();
+        self.samples.clear();
         self.window_end = now + WINDOW;
     }
 
     fn close_window(&mut self, now: Instant) {
-        let service = self.samples.quantile(QUANTILE).filter(|service| *service > 0.0);
+        let service = quantile(&self.samples).filter(|service| *service > 0.0);
         self.open_window(now);
         let Some(service) = service else { return };
         self.service = service;
@@ -148,7 +150,10 @@ impl SingleLimit for EnvoyGradient {
 
     fn on_end(&mut self, now: Instant, sample: &Sample) {
         if sample.started >= self.epoch {
-            self.samples.fold(sample.service);
+            if self.samples.len() == SAMPLES_MAX {
+                self.samples.remove(0);
+            }
+            self.samples.push(sample.service);
         }
         self.advance(now);
     }
@@ -156,6 +161,14 @@ impl SingleLimit for EnvoyGradient {
     fn on_tick(&mut self, now: Instant) {
         self.advance(now);
     }
+}
+
+/// Returns the [`QUANTILE`] of `samples`, or `None` if there are none.
+fn quantile(samples: &[f64]) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    Some(sorted[(QUANTILE * last as f64).round() as usize])
 }
 
 #[cfg(test)]
