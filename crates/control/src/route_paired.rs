@@ -5,6 +5,7 @@
 //! ```text
 //! X_p = mean in flight / mean service time · share that did not fail   (Little; steadier than counting n ends)   (1)
 //! U   = w_p · X_p + Σ_{q≠p} w_q · ends_q / T                           (service-seconds of reference work a second)  (2)
+//!                                          where nobody waits at q: its rate when the trial began, as what is asked of it is chance
 //! d   = mean ln U(m') − mean ln U(m) ∓ θ · share_p · ln(m'/m)           (− concurrency must pay for itself;
 //!                                                                         + holding, where requests are quick)    (3)
 //! se  = c · √(1/n' + 1/n)                  c² at first: 0.3² + the service times' squared coefficient of variation  (4)
@@ -14,7 +15,7 @@
 //! requests are quick: below [`QUICK`]).
 //! *Signals*: starts and ends of requests; a route is *binding* while somebody waits and every slot is used, and only
 //! then is anything learned. *Units*: seconds, requests, natural logarithms.
-//! *Regimes*: **fast-up** while service times are not inflated, or quick and the rate keeps up; **trial** (windows A B B A …, each after a settle phase in
+//! *Regimes*: **fast-up** while most of the gain is real; **trial** (windows A B B A …, each after a settle phase in
 //! which everything started under the other limit leaves); **hold** after two failures at the smallest step; **drift** ends a
 //! hold; **brake** when requests stay far too long; **headroom** for routes too light to be probed; idle: nothing.
 //! *Limits*: one route is probed at a time on the whole host (the token), so no route reads another's moves as its own effect.
@@ -62,6 +63,8 @@ const BANDWIDTH_DELAY: f64 = 3.0;
 const QUICK: f64 = 0.002;
 /// Share of the patience a median request may spend in the application before the brake is pulled.
 const BRAKE: f64 = 0.15;
+/// It is never pulled below the cores, or below this where these may be another machine's.
+const BRAKE_FLOOR: u32 = 4;
 /// Holds begin at this many seconds and double up to [`HOLD_MAX`].
 const HOLD_MIN: f64 = 4.0;
 const HOLD_MAX: f64 = 30.0;
@@ -112,6 +115,8 @@ struct Route {
     service: Average,
     service_min: f64,
     rate_max: f64,
+    /// Progress a second over the last views.
+    rate: f64,
     fast: Option<FastUp>,
     /// ln U at the base limit, with the weights it was taken with.
     reference: Option<Reference>,
@@ -140,6 +145,7 @@ suimon_model::saved_struct!(Route {
     service,
     service_min,
     rate_max,
+    rate,
     fast,
     reference,
     drifts,
@@ -289,6 +295,7 @@ impl Paired {
             let window = meters[index].since(&self.share_begin[index], now);
             self.share_begin[index] = meters[index].read(now);
             work[index] = route.service.get().unwrap_or(0.0) * window.throughput();
+            route.rate += 0.3 * (window.throughput() - route.rate);
             if window.progressed >= 4 {
                 route.rate_max = (route.rate_max * 0.995).max(window.throughput());
                 if let Some(mean) = window.mean_service() {
@@ -305,9 +312,9 @@ impl Paired {
     }
 
     fn brake(&mut self, now: Instant, id: RouteId, out: &mut Vec<Record>) {
+        let floor = self.cores.min(BRAKE_FLOOR);
         let route = &mut self.routes[id.index()];
-        if route.base.max(route.limit) <= self.cores || now < route.brake_until || route.in_service.is_empty()
-        {
+        if route.base.max(route.limit) <= floor || now < route.brake_until || route.in_service.is_empty() {
             return;
         }
         let mut ages: Vec<f64> = route.in_service.values().map(|start| now.secs_since(*start)).collect();
@@ -323,7 +330,7 @@ impl Paired {
         route.brake_until = now + seconds(allowed);
         route.step = STEP_MAX;
         route.up = false;
-        let limit = (route.base / 2).max(self.cores);
+        let limit = (route.base / 2).max(floor);
         if self.probing() == Some(id) {
             self.trial = None;
         }
@@ -406,7 +413,8 @@ impl Paired {
             }
         };
         let weights: Vec<f64> = self.routes.iter().map(|route| route.service.get().unwrap_or(0.0)).collect();
-        self.trial = Some(Trial::new(now, id, self.routes[index].base, probe, weights));
+        let asked: Vec<f64> = self.routes.iter().map(|route| route.rate).collect();
+        self.trial = Some(Trial::new(now, id, self.routes[index].base, probe, weights, asked));
         self.open_window(now, out);
     }
 
@@ -584,6 +592,7 @@ impl Route {
             service: Average::new(0.02),
             service_min: f64::INFINITY,
             rate_max: 0.0,
+            rate: 0.0,
             fast: Some(FastUp::new(begin)),
             reference: None,
             drifts: 0,

@@ -43,6 +43,8 @@ pub(super) struct Trial {
     probe: u32,
     /// w of formula (2), as they were when the trial began.
     weights: Vec<f64>,
+    /// Progress per second by route, as it was when the trial began.
+    asked: Vec<f64>,
     windows: Vec<Done>,
     /// Seconds per request of the quickest base window.
     base_pace: f64,
@@ -57,6 +59,7 @@ suimon_model::saved_struct!(Trial {
     base,
     probe,
     weights,
+    asked,
     windows,
     base_pace,
     spoiled,
@@ -97,10 +100,12 @@ suimon_model::saved_struct!(
 struct Done {
     arm: Arm,
     log_useful: f64,
+    /// ln of the useful work really done, whatever was asked for.
+    log_done: f64,
     ends: f64,
 }
 
-suimon_model::saved_struct!(Done { arm, log_useful, ends });
+suimon_model::saved_struct!(Done { arm, log_useful, log_done, ends });
 
 /// What became of a window.
 #[derive(Clone, Debug)]
@@ -159,12 +164,20 @@ suimon_model::saved_struct!(Verdict {
 });
 
 impl Trial {
-    pub(super) fn new(now: Instant, route: RouteId, base: u32, probe: u32, weights: Vec<f64>) -> Self {
+    pub(super) fn new(
+        now: Instant,
+        route: RouteId,
+        base: u32,
+        probe: u32,
+        weights: Vec<f64>,
+        asked: Vec<f64>,
+    ) -> Self {
         Trial {
             route,
             base,
             probe,
             weights,
+            asked,
             windows: vec![],
             base_pace: f64::INFINITY,
             spoiled: 0,
@@ -274,12 +287,13 @@ impl Trial {
         let mut rates: Vec<f64> =
             begin.iter().zip(meters).map(|(begin, meter)| meter.since(begin, now).throughput()).collect();
         rates[self.route.index()] = own.mean_in_flight() / mean_service * good;
-        let log_useful = log_useful(&self.weights, &rates);
+        let log_done = log_useful(&self.weights, &rates);
+        let log_useful = log_useful(&self.weights, &self.unmoved(&rates, begin, meters, now));
         let before = self.windows.iter().rev().find(|done| done.arm == arm);
         let same_arm_difference = before.map(|before| log_useful - before.log_useful);
         let mean = cohort.service_seconds / ends;
         let variation = (cohort.service_squares / ends / (mean * mean) - 1.0).max(0.0);
-        self.windows.push(Done { arm, log_useful, ends });
+        self.windows.push(Done { arm, log_useful, log_done, ends });
         Closed::Window(Window { arm, ends, rates, variation, same_arm_difference })
     }
 
@@ -298,7 +312,8 @@ impl Trial {
         if self.next_arm() != Arm::Probe || now.secs_since(*begin) <= FUTILE * expected {
             return None;
         }
-        let (base, ends) = self.mean(Arm::Base)?;
+        let (_, ends) = self.mean(Arm::Base)?;
+        let done = self.mean_done(Arm::Base)?;
         let raw = -ln(FUTILE);
         Some(Verdict {
             base: self.base,
@@ -308,8 +323,8 @@ impl Trial {
             difference: raw,
             standard_error: 0.0,
             pairs: self.windows.len() / 2,
-            log_useful_base: base,
-            log_useful_probe: base + raw,
+            log_useful_base: done,
+            log_useful_probe: done + raw,
             raw,
             ends,
         })
@@ -355,11 +370,31 @@ impl Trial {
             difference,
             standard_error,
             pairs,
-            log_useful_base: base,
-            log_useful_probe: probe,
+            log_useful_base: self.mean_done(Arm::Base)?,
+            log_useful_probe: self.mean_done(Arm::Probe)?,
             raw,
             ends,
         })
+    }
+
+    fn mean_done(&self, arm: Arm) -> Option<f64> {
+        let of_arm = || self.windows.iter().filter(|done| done.arm == arm);
+        let count = of_arm().count();
+        (count > 0).then(|| of_arm().map(|done| done.log_done).sum::<f64>() / count as f64)
+    }
+
+    /// Returns progress per second by route, with chance taken out: where nobody waits a rate is what is asked for, no matter the
+    /// limit here, so it counts as it was when the trial began.
+    fn unmoved(&self, rates: &[f64], begin: &[Reading], meters: &[Meter], now: Instant) -> Vec<f64> {
+        let of = |(index, rate): (usize, &f64)| {
+            let binding = meters[index].since(&begin[index], now).queued_share() >= BINDING;
+            if binding || index == self.route.index() {
+                *rate
+            } else {
+                self.asked.get(index).copied().unwrap_or(0.0)
+            }
+        };
+        rates.iter().enumerate().map(of).collect()
     }
 
     fn mean(&self, arm: Arm) -> Option<(f64, f64)> {
