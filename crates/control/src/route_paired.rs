@@ -57,7 +57,7 @@ const NOISE_LEAST: f64 = 0.3;
 /// Share of the host's work below which a route's effect cannot be measured.
 const SHARE_MIN: f64 = 0.10;
 /// Ceiling, in products of best rate and best service time.
-const BANDWIDTH_DELAY: f64 = 3.0;
+const BANDWIDTH_DELAY: f64 = 2.0;
 /// Seconds below which a mean service time is *quick*: to hold such a request costs more than it spares anybody, so of two
 /// limits as good as each other the higher is taken.
 const QUICK: f64 = 0.002;
@@ -76,6 +76,11 @@ const BINDING: f64 = 0.9;
 const PRESSURE_MIN: f64 = 0.6;
 /// ... of about this many seconds: a busy moment below capacity is no reason to disturb anybody.
 const PRESSURE_SECONDS: f64 = 10.0;
+/// What is left of the best rate after each look at the shares, ...
+const RATE_KEPT: f64 = 0.995;
+/// ... and how the best service time grows: twice as long is believed after a minute. A database that has become slower must not hold
+/// the ceiling down for ever.
+const SERVICE_GROWS: f64 = 1.02;
 /// Time over which the routes' shares of the work are measured, seconds.
 const SHARE_SECONDS: f64 = 2.0;
 
@@ -297,9 +302,9 @@ impl Paired {
             work[index] = route.service.get().unwrap_or(0.0) * window.throughput();
             route.rate += 0.3 * (window.throughput() - route.rate);
             if window.progressed >= 4 {
-                route.rate_max = (route.rate_max * 0.995).max(window.throughput());
+                route.rate_max = (route.rate_max * RATE_KEPT).max(window.throughput());
                 if let Some(mean) = window.mean_service() {
-                    route.service_min = (route.service_min * 1.002).min(mean);
+                    route.service_min = (route.service_min * SERVICE_GROWS).min(mean);
                 }
             }
         }
