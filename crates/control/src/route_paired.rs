@@ -57,7 +57,7 @@ const NOISE_LEAST: f64 = 0.3;
 /// Share of the host's work below which a route's effect cannot be measured.
 const SHARE_MIN: f64 = 0.10;
 /// Ceiling, in products of best rate and best service time.
-const BANDWIDTH_DELAY: f64 = 2.0;
+const BANDWIDTH_DELAY: f64 = 3.0;
 /// Seconds below which a mean service time is *quick*: to hold such a request costs more than it spares anybody, so of two
 /// limits as good as each other the higher is taken.
 const QUICK: f64 = 0.002;
@@ -78,9 +78,12 @@ const PRESSURE_MIN: f64 = 0.6;
 const PRESSURE_SECONDS: f64 = 10.0;
 /// What is left of the best rate after each look at the shares, ...
 const RATE_KEPT: f64 = 0.995;
-/// ... and how the best service time grows: twice as long is believed after a minute. A database that has become slower must not hold
-/// the ceiling down for ever.
-const SERVICE_GROWS: f64 = 1.02;
+/// ... and how the best service time grows.
+const SERVICE_GROWS: f64 = 1.002;
+/// A route that takes this many times as long as its best and its whole limit, one after the other, would explain, ...
+const SLOWER: f64 = 1.5;
+/// ... while the others take less than this times theirs, has not been thrashed: what it waits for has become slower.
+const UNMOVED: f64 = 1.3;
 /// Time over which the routes' shares of the work are measured, seconds.
 const SHARE_SECONDS: f64 = 2.0;
 
@@ -296,6 +299,7 @@ impl Paired {
             return;
         }
         let mut work = vec![0.0; self.routes.len()];
+        let mut inflation = vec![0.0; self.routes.len()];
         for (index, route) in self.routes.iter_mut().enumerate() {
             let window = meters[index].since(&self.share_begin[index], now);
             self.share_begin[index] = meters[index].read(now);
@@ -305,13 +309,34 @@ impl Paired {
                 route.rate_max = (route.rate_max * RATE_KEPT).max(window.throughput());
                 if let Some(mean) = window.mean_service() {
                     route.service_min = (route.service_min * SERVICE_GROWS).min(mean);
+                    inflation[index] = mean / route.service_min;
                 }
             }
         }
+        self.notice_slower(now, &inflation, meters);
         let total: f64 = work.iter().sum();
         if total > 0.0 {
             for (route, work) in self.routes.iter_mut().zip(&work) {
                 route.share += 0.3 * (work / total - route.share);
+            }
+        }
+    }
+
+    /// Begins the search anew at a route that alone takes much longer than its best. `inflation` by route; 0: not known.
+    fn notice_slower(&mut self, now: Instant, inflation: &[f64], meters: &[Meter]) {
+        for (index, own) in inflation.iter().enumerate() {
+            if *own <= SLOWER * f64::from(self.routes[index].limit) {
+                continue;
+            }
+            let mut others = inflation
+                .iter()
+                .enumerate()
+                .filter(|(other, seen)| *other != index && **seen > 0.0)
+                .peekable();
+            if others.peek().is_some() && others.all(|(_, seen)| *seen < UNMOVED) {
+                let route = &mut self.routes[index];
+                route.service_min *= own;
+                route.fast = Some(FastUp::new(meters[index].read(now)));
             }
         }
     }
