@@ -1,11 +1,13 @@
-//! Workspace chores: `cargo xtask walls` and `cargo xtask docs [--check]`.
+//! Workspace chores: `cargo xtask walls`, `cargo xtask docs [--check]` and `cargo xtask figures [--live]`.
 //!
 //! - `walls`: who depends on whom, held against what is allowed; and each pure room's own `clippy.toml`.
 //! - `docs`: writes the files that are generated from the settings' schema; `--check` only compares.
+//! - `figures`: simulates and draws anew every figure that needs no server; `--live` measures the others too.
 //!
 //! Exit codes: 0 it holds, 1 it does not, 2 wrong usage.
 
 mod docs;
+mod figures;
 mod walls;
 
 use std::path::{Path, PathBuf};
@@ -13,7 +15,9 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask walls          who depends on whom, against what is allowed
        cargo xtask docs           write suimon.example.toml and docs/settings.md
-       cargo xtask docs --check   compare them with what would be written";
+       cargo xtask docs --check   compare them with what would be written
+       cargo xtask figures        simulate and draw anew the figures that need no server
+       cargo xtask figures --live the same, and measure what needs real servers (hours, on a quiet machine)";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +26,8 @@ fn main() -> ExitCode {
         ["walls"] => walls::check(&root()),
         ["docs"] => docs::write(&root()),
         ["docs", "--check"] => docs::compare(&root()),
+        ["figures"] => figures::draw(&root(), false),
+        ["figures", "--live"] => figures::draw(&root(), true),
         ["--help" | "-h" | "help"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -129,8 +129,18 @@ const ROOMS: &[Room] = &[
     // Beside the product.
     Room {
         name: "suimon-experiments",
-        knows: &["suimon-admin", "suimon-chart", "suimon-crowd", "suimon-model"],
-        tests_know: &["suimon-settings"],
+        knows: &[
+            "suimon-admin",
+            "suimon-chart",
+            "suimon-control",
+            "suimon-crowd",
+            "suimon-gate",
+            "suimon-model",
+            "suimon-settings",
+            "suimon-sim",
+            "suimon-workload",
+        ],
+        tests_know: &[],
         others: Others::AnyBut(&[]),
     },
     Room {

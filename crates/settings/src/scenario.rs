@@ -244,6 +244,7 @@ fn gate_setup(served: &Params, names: &[String], steps: &[Vec<RouteId>], cores: 
         params,
         kind_of: steps.iter().map(kind_of).collect(),
         kinds: kinds.iter().map(kind).collect(),
+        unaware: false,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use serde::Serialize;
 use suimon_gate::Snapshot;
 use suimon_model::{Duration, Instant, Record};
-use suimon_workload::{Counts, Second, StepTally, Tally};
+use suimon_workload::{Counts, Histogram, Second, StepTally, Tally};
 
 /// Goodput is judged to be there when it is at least this share of what is reachable ...
 const SETTLED_SHARE: f64 = 0.9;
@@ -30,6 +30,8 @@ pub struct Outcome {
     pub counts: Counts,
     /// By kind of journey, then by step.
     pub steps: Vec<Vec<StepTally>>,
+    /// Of the sessions completed: from the first request to the last answer.
+    pub session_time: Histogram,
     /// What the visitors saw, second by second from the start.
     pub seconds: Vec<Second>,
     /// The gate and the machine, about each second.
@@ -135,6 +137,7 @@ impl Outcome {
             summary: Summary::default(),
             counts: Counts::default(),
             steps: vec![],
+            session_time: Histogram::default(),
             seconds: vec![],
             series: vec![],
             reachable: vec![],
@@ -156,6 +159,7 @@ impl Outcome {
         self.counted = (window.from.as_secs_f64(), window.to.as_secs_f64());
         self.counts = *tally.measured();
         self.steps = tally.steps().to_vec();
+        self.session_time = tally.session_time().clone();
         self.seconds = tally.series().to_vec();
         let middle = |second: usize| Duration::from_millis(second as u64 * 1000 + 500);
         self.reachable = (0..self.seconds.len()).map(|second| scenario.reachable(middle(second))).collect();

@@ -79,6 +79,8 @@ struct Run<'a> {
     users_now: usize,
     /// Requests inside the gate whose client is there, and whose they are.
     owners: HashMap<RequestId, usize>,
+    /// Requests in the gate's queues whose client has left unnoticed, and what they ask for.
+    unnoticed: HashMap<RequestId, RouteId>,
     work: Vec<Option<Work>>,
     free_work: Vec<usize>,
     heap: BinaryHeap<Reverse<(Instant, u64, Event)>>,
@@ -129,6 +131,7 @@ impl<'a> Run<'a> {
             free_users: vec![],
             users_now: 0,
             owners: HashMap::new(),
+            unnoticed: HashMap::new(),
             work: vec![],
             free_work: vec![],
             heap: BinaryHeap::new(),
@@ -278,8 +281,13 @@ impl<'a> Run<'a> {
             user.session = None;
         }
         self.owners.remove(&request);
-        self.gate.handle_departure(now, request);
-        self.checker.departed(request);
+        if self.scenario.gate.unaware {
+            let route = self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()];
+            self.unnoticed.insert(request, route);
+        } else {
+            self.gate.handle_departure(now, request);
+            self.checker.departed(request);
+        }
         self.answered(now, index, Answer::TimedOut);
         self.drain_gate(now)
     }
@@ -290,6 +298,9 @@ impl<'a> Run<'a> {
                 Output::Start(start) => self.start(now, start)?,
                 Output::Refuse(refusal) => {
                     self.checker.refused(&refusal)?;
+                    if self.unnoticed.remove(&refusal.request).is_some() {
+                        continue;
+                    }
                     let owner = self.owners.remove(&refusal.request).ok_or("nobody's request was refused")?;
                     self.answered(now, owner, Answer::Refused { retry_after: Some(refusal.retry_after) });
                 }
@@ -309,10 +320,15 @@ impl<'a> Run<'a> {
 
     fn start(&mut self, now: Instant, start: Start) -> Result<(), String> {
         self.checker.started(&start, &self.gate)?;
-        let owner = *self.owners.get(&start.request).ok_or("nobody's request was started")?;
-        let user = self.users[owner].as_mut().expect("a request has its user until it ends");
-        user.session = start.session;
-        let route = self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()];
+        let route = match self.unnoticed.get(&start.request) {
+            Some(route) => *route,
+            None => {
+                let owner = *self.owners.get(&start.request).ok_or("nobody's request was started")?;
+                let user = self.users[owner].as_mut().expect("a request has its user until it ends");
+                user.session = start.session;
+                self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()]
+            }
+        };
         let cost = self.costs[route.index()];
         let fails = cost.errors > 0.0 && self.cost_rng.chance(cost.errors);
         let mean = if fails { cost.error_cpu } else { cost.cpu };
@@ -346,9 +362,9 @@ impl<'a> Run<'a> {
             self.fleet.handle_answer(now, work.node);
             let owner = self.owners.remove(&work.token.request());
             let ending = match owner {
-                None => Ending::Abandoned,
-                Some(_) if work.fails => Ending::Failed(Failure::ServerError),
-                Some(_) => Ending::Completed,
+                None if self.unnoticed.remove(&work.token.request()).is_none() => Ending::Abandoned,
+                _ if work.fails => Ending::Failed(Failure::ServerError),
+                _ => Ending::Completed,
             };
             self.gate.handle_end(now, work.token, ending);
             self.checker.ended(work.gate_route);

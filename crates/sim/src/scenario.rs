@@ -109,6 +109,9 @@ pub struct GateSetup {
     pub kinds: Vec<Kind>,
     /// By kind of journey: the kind of session it begins.
     pub kind_of: Vec<KindId>,
+    /// Whether a client that has left goes unnoticed: its request keeps its place, and is worked on as if somebody waited for it,
+    /// as servers without an eye on their connections do.
+    pub unaware: bool,
 }
 
 /// One kind of session, as the gate is told of it.

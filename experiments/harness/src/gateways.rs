@@ -29,6 +29,10 @@ pub(crate) enum Control {
     Static(u32),
     /// The paper's two rules.
     Paper(PaperSettings),
+    /// The paper's page rule alone, from this limit.
+    PageOnly(u32),
+    /// The paper's two rules in the paper's times, with newcomers in line as long as visitors wait at all.
+    Sqs(SqsSettings),
     /// Suimon as it comes.
     Suimon,
     /// HAProxy with so many requests at once at the server, the rest in its queue.
@@ -44,6 +48,15 @@ pub(crate) struct PaperSettings {
     pub(crate) threshold: f64,
     /// By how much the interval grows and shrinks, milliseconds.
     pub(crate) step_ms: u32,
+}
+
+/// The same with a step of its own in each direction. Times are divided by the scale.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct SqsSettings {
+    pub(crate) initial: u32,
+    pub(crate) threshold: f64,
+    pub(crate) up_ms: u32,
+    pub(crate) down_ms: u32,
 }
 
 /// A gateway that listens, or none.
@@ -66,6 +79,10 @@ impl Control {
                 format!("initial {initial}, threshold {threshold}, step {step_ms} ms")
             }
             Control::Haproxy(maxconn) => format!("maxconn {maxconn}"),
+            Control::PageOnly(initial) => format!("initial {initial}"),
+            Control::Sqs(SqsSettings { initial, threshold, up_ms, down_ms }) => {
+                format!("initial {initial}, threshold {threshold}, up {up_ms} ms, down {down_ms} ms")
+            }
         }
     }
 
@@ -91,6 +108,22 @@ impl Control {
                      [gate.seed_route]\ninitial = {initial}\nperiod = \"{route_ms:.0}ms\"\n\n\
                      [gate.seed_session]\nthreshold = {threshold:.1}\nup = \"{step_ms}ms\"\ndown = \"{step_ms}ms\"\n\
                      period = \"{session_ms:.0}ms\"\n\n{kind}"
+                ))
+            }
+            Control::PageOnly(initial) => Some(format!(
+                "[gate]\nroute_law = \"seed\"\nsession_law = \"open\"\norder = \"first_in\"\n\n\
+                 [gate.seed_route]\ninitial = {initial}\nperiod = \"{:.0}ms\"\n\n{kind}",
+                2000.0 / scale
+            )),
+            Control::Sqs(SqsSettings { initial, threshold, up_ms, down_ms }) => {
+                let ms = |time: f64| format!("\"{:.0}ms\"", (time / scale).max(1.0));
+                let (up, down) = (ms(f64::from(up_ms)), ms(f64::from(down_ms)));
+                let (route, session, hold) = (ms(2000.0), ms(1000.0), ms(patience_s * scale * 1000.0));
+                Some(format!(
+                    "[gate]\nroute_law = \"seed\"\nsession_law = \"seed\"\norder = \"first_in\"\n\n\
+                     [gate.seed_route]\ninitial = {initial}\nperiod = {route}\n\n\
+                     [gate.seed_session]\nthreshold = {threshold:.1}\nup = {up}\ndown = {down}\nperiod = {session}\n\n\
+                     {kind}hold = {hold}\n"
                 ))
             }
         }
@@ -227,7 +260,13 @@ mod tests {
     #[test]
     fn every_settings_file_is_one_suimon_understands() {
         let paper = PaperSettings { initial: 2, threshold: 1.0, step_ms: 12 };
-        for control in [Control::RoutesOnly, Control::Static(20), Control::Paper(paper)] {
+        for control in [
+            Control::RoutesOnly,
+            Control::Static(20),
+            Control::Paper(paper),
+            Control::PageOnly(2),
+            Control::Sqs(SqsSettings { initial: 2, threshold: 3.0, up_ms: 500, down_ms: 200 }),
+        ] {
             let text = control.settings(15.0, 4.0).unwrap();
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("gateway.toml");

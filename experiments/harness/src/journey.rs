@@ -16,8 +16,21 @@ pub(crate) struct Journey {
     pub(crate) arrivals: Arrivals,
     /// Divides think time, patience and pauses.
     pub(crate) scale: f64,
-    /// Whether visitors think between two pages at all.
-    pub(crate) thinks: bool,
+    /// How long visitors think between two pages.
+    pub(crate) thinks: Thinks,
+    /// Whether visitors wait for ever.
+    pub(crate) endless: bool,
+}
+
+/// How long visitors think.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Thinks {
+    /// Not at all.
+    No,
+    /// The paper's time, always.
+    Always,
+    /// The paper's time in the mean, as people do.
+    Varied,
 }
 
 /// How visitors arrive.
@@ -37,7 +50,7 @@ impl Journey {
     /// Returns one user who plays `sessions` without thinking.
     pub(crate) fn single_user(sessions: u32, scale: f64) -> Self {
         let arrivals = Arrivals::Closed { users: 1, sessions_each: Some(sessions) };
-        Journey { seed: 1, arrivals, scale, thinks: false }
+        Journey { seed: 1, arrivals, scale, thinks: Thinks::No, endless: false }
     }
 
     /// Returns the longest a visitor waits for one answer, seconds.
@@ -50,12 +63,13 @@ impl Journey {
         let mut out = format!("seed = {}\n\n", self.seed);
         self.write_arrivals(&mut out);
         let time = |seconds: f64| format!("\"{:.0}ms\"", seconds * 1000.0 / self.scale);
-        let think = if self.thinks {
-            format!("{{ mean = {}, shape = \"exponential\" }}", time(THINK_S))
-        } else {
-            "\"0ms\"".to_string()
+        let think = match self.thinks {
+            Thinks::No => "\"0ms\"".to_string(),
+            Thinks::Always => time(THINK_S),
+            Thinks::Varied => format!("{{ mean = {}, shape = \"exponential\" }}", time(THINK_S)),
         };
-        let (patience, pause, away_max) = (time(PATIENCE_S), time(THINK_S), time(STAY_AWAY_MAX_S));
+        let patience = if self.endless { "\"endless\"".to_string() } else { time(PATIENCE_S) };
+        let (pause, away_max) = (time(THINK_S), time(STAY_AWAY_MAX_S));
         // Writing into a String cannot fail.
         let _ = write!(
             out,
@@ -152,9 +166,16 @@ mod tests {
         let open = Arrivals::Open(vec![(30.0, 2.0), (180.5, 4.123_456)]);
         let closed = Arrivals::Closed { users: 400, sessions_each: None };
         let journeys = [
-            Journey { seed: 7, arrivals: closed, scale: 4.0, thinks: true },
-            Journey { seed: 7, arrivals: open, scale: 4.0, thinks: true },
+            Journey { seed: 7, arrivals: closed, scale: 4.0, thinks: Thinks::Varied, endless: false },
+            Journey { seed: 7, arrivals: open, scale: 4.0, thinks: Thinks::Varied, endless: false },
             Journey::single_user(12, 4.0),
+            Journey {
+                seed: 7,
+                arrivals: Arrivals::Closed { users: 9, sessions_each: Some(1) },
+                scale: 4.0,
+                thinks: Thinks::Always,
+                endless: true,
+            },
         ];
         let folder = tempfile::tempdir().unwrap();
         for journey in journeys {
@@ -168,7 +189,7 @@ mod tests {
     #[test]
     fn times_are_divided_by_the_scale() {
         let arrivals = Arrivals::Closed { users: 1, sessions_each: None };
-        let file = Journey { seed: 1, arrivals, scale: 4.0, thinks: true }.toml();
+        let file = Journey { seed: 1, arrivals, scale: 4.0, thinks: Thinks::Varied, endless: false }.toml();
         assert!(file.contains("think = { mean = \"750ms\""), "{file}");
         assert!(file.contains("patience = \"15000ms\""), "{file}");
     }

@@ -24,7 +24,7 @@ use crate::data;
 use crate::figures::{self, Panel};
 use crate::gateways::{Gateway, start_suimon};
 use crate::http::Visitor;
-use crate::journey::{Arrivals, Journey};
+use crate::journey::{Arrivals, Journey, Thinks};
 use crate::machine::Machine;
 use crate::processes::{Running, listening_address};
 use crate::table::table;
@@ -150,7 +150,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     let address = opened.address;
     let gateway = start_suimon(common, &common.scratch, address, None, common.load_core)?;
     let arrivals = Arrivals::Closed { users: options.users, sessions_each: None };
-    let journey = Journey { seed: common.seed, arrivals, scale, thinks: true };
+    let journey = Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Varied, endless: false };
     let seconds = options.kill_at + options.dead_for + options.then;
     let crowd = Crowd {
         suimon: &common.suimon,

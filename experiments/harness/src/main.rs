@@ -6,6 +6,7 @@
 //! - [`proxy_cost`]: `proxy-cost`, processor time per request beside nginx and HAProxy.
 //! - [`waiting_memory`]: `waiting-memory`, what a client that is held waiting costs.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
+//! - [`sqs`]: `sqs-04` to `sqs-16` and `sqs-table-1`, the figures of the paper, simulated at full size.
 //!
 //! Beneath them: `processes` (pinned, gone with us), `cpu`, `machine`, `apps`, `gateways`, `crowd`, `journey`, `bound`,
 //! `observe`; and `data`, `table`, `figures`, `clock`.
@@ -31,6 +32,7 @@ mod observe;
 mod overload;
 mod processes;
 mod proxy_cost;
+mod sqs;
 mod statistics;
 mod table;
 mod trouble;
@@ -72,6 +74,10 @@ enum Experiment {
     WaitingMemory(waiting_memory::Options),
     #[command(name = "kill-and-restart")]
     KillAndRestart(kill_and_restart::Options),
+    #[command(flatten)]
+    Sqs(sqs::Command),
+    #[command(name = "sqs-live")]
+    SqsLive(sqs::LiveOptions),
     #[command(name = "proxy-cost-backend", hide = true)]
     Backend(proxy_cost::BackendOptions),
     #[command(name = "proxy-cost-load", hide = true)]
@@ -87,6 +93,8 @@ fn main() -> ExitCode {
         Experiment::Load(options) => proxy_cost::run_load(&options),
         Experiment::WaitingMemory(options) => waiting_memory::run(options),
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
+        Experiment::SqsLive(options) => sqs::run_live(options),
+        Experiment::Sqs(command) => sqs::run(&command.name, &command.options),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -27,7 +27,7 @@ use crate::figures::{self, Panel};
 use crate::gateways::{Gateway, start_suimon};
 use crate::histograms::Histograms;
 use crate::http::Visitor;
-use crate::journey::{Arrivals, Journey};
+use crate::journey::{Arrivals, Journey, Thinks};
 use crate::machine::Machine;
 use crate::observe::{Seen, observe};
 use crate::statistics::median;
@@ -175,7 +175,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     let witness = Witness::begin(gateway.address);
     let (warmup, seconds) = (options.warmup as f64, options.seconds as f64);
     let arrivals = Arrivals::Open(vec![(warmup, rate * WARMUP_SHARE), (seconds, rate)]);
-    let journey = Journey { seed: common.seed, arrivals, scale, thinks: true };
+    let journey = Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Varied, endless: false };
     let crowd = Crowd {
         suimon: &common.suimon,
         name: "crowd",
@@ -316,7 +316,8 @@ fn compare(
         for through_gateway in [gateway_first, !gateway_first] {
             let seconds = (ROUND_WARMUP + measured).as_secs_f64();
             let arrivals = Arrivals::Open(vec![(seconds, rate)]);
-            let journey = Journey { seed, arrivals, scale: options.shop.scale, thinks: true };
+            let journey =
+                Journey { seed, arrivals, scale: options.shop.scale, thinks: Thinks::Varied, endless: false };
             let crowd = Crowd {
                 suimon: &common.suimon,
                 name: "round",

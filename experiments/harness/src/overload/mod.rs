@@ -26,7 +26,7 @@ use crate::common::{Common, CommonOptions};
 use crate::crowd::Crowd;
 use crate::data;
 use crate::gateways::{Control, find};
-use crate::journey::{Arrivals, Journey};
+use crate::journey::{Arrivals, Journey, Thinks};
 use crate::machine::Machine;
 use crate::observe::{Seen, observe};
 use crate::trouble::{Result, Trouble, While};
@@ -360,7 +360,7 @@ impl<'a> Run<'a> {
         let shop = open(common, self.options, Some(self.data.work))?;
         let bound = bound::measure(common, &folder, &shop, scale, CELL_WARMUP_SESSIONS, CELL_BOUND_SESSIONS)?;
         let arrivals = Arrivals::Closed { users, sessions_each: None };
-        let journey = Journey { seed: common.seed, arrivals, scale, thinks: true };
+        let journey = Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Varied, endless: false };
         let mut gateway = control.start(common, &folder, shop.address, journey.patience_s(), scale)?;
         let crowd = Crowd {
             suimon: &common.suimon,

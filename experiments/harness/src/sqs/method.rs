@@ -1,0 +1,169 @@
+//! The paper's four methods, and ours.
+
+use serde::{Deserialize, Serialize};
+use suimon_chart::Hue;
+use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
+use suimon_gate::Order;
+use suimon_model::Duration;
+use suimon_sim::{Laws, RouteChoice, Scenario, SessionChoice};
+
+use super::worlds::Site;
+
+/// The limit the paper's page rule starts from; the paper does not say, and from higher ones it loses more.
+const INITIAL: u32 = 2;
+
+/// A way to meet the clients.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Method {
+    /// Nothing.
+    None,
+    /// The best fixed number of sessions.
+    SessionOnly,
+    /// The paper's page scheduler alone.
+    PageOnly,
+    /// The paper's two schedulers, with our defaults for what the paper leaves open.
+    SqsAsSet,
+    /// The same with the best constants of a scan at 400 clients who wait for 60 s.
+    Sqs,
+    /// Suimon's laws, told nothing.
+    Suimon,
+}
+
+impl Method {
+    /// In the order in which they are drawn: ours last, on top.
+    pub(super) const ALL: [Method; 6] =
+        [Method::None, Method::SessionOnly, Method::PageOnly, Method::SqsAsSet, Method::Sqs, Method::Suimon];
+
+    /// Returns its name in figures.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Method::None => "no control",
+            Method::SessionOnly => "session only",
+            Method::PageOnly => "page only",
+            Method::SqsAsSet => "SQS, defaults",
+            Method::Sqs => "SQS, tuned",
+            Method::Suimon => "Suimon",
+        }
+    }
+
+    /// Returns its colour.
+    pub(super) const fn hue(self) -> Hue {
+        match self {
+            Method::None => Hue::Vermilion,
+            Method::SessionOnly => Hue::Grey,
+            Method::PageOnly => Hue::Purple,
+            Method::SqsAsSet | Method::Sqs => Hue::Amber,
+            Method::Suimon => Hue::Blue,
+        }
+    }
+}
+
+/// A method with its numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Control {
+    None,
+    Static(u32),
+    PageOnly(Constants),
+    SqsAsSet,
+    Sqs(Constants),
+    Suimon,
+}
+
+/// What the paper leaves open of its two rules.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub(super) struct Constants {
+    /// The limit to start from.
+    pub(super) initial: u32,
+    /// Tenths of a request in the mean queue, at which the interval grows.
+    pub(super) threshold_tenths: u32,
+    /// By how much it grows, and shrinks; the first is also the interval to start from.
+    pub(super) up_ms: u32,
+    pub(super) down_ms: u32,
+}
+
+impl Constants {
+    /// Returns the defaults of `crates/control/src/kind.rs`, from a limit of 2.
+    pub(super) fn usual() -> Constants {
+        let sessions = SeedSessionParams::default();
+        Constants {
+            initial: INITIAL,
+            threshold_tenths: (sessions.threshold * 10.0).round() as u32,
+            up_ms: u32::try_from(sessions.up.as_millis()).unwrap_or(u32::MAX),
+            down_ms: u32::try_from(sessions.down.as_millis()).unwrap_or(u32::MAX),
+        }
+    }
+
+    pub(super) fn threshold(self) -> f64 {
+        f64::from(self.threshold_tenths) / 10.0
+    }
+
+    fn setting(self) -> String {
+        let Constants { initial, up_ms, down_ms, .. } = self;
+        format!("initial {initial}, threshold {}, up {up_ms} ms, down {down_ms} ms", self.threshold())
+    }
+
+    fn routes(self, scale: f64) -> RouteChoice {
+        let period = SeedRouteParams::default().period.div_f64(scale);
+        RouteChoice::Law(RouteLawKind::Seed(SeedRouteParams { initial: self.initial, period }))
+    }
+
+    fn sessions(self, scale: f64) -> SessionChoice {
+        let ms = |ms| Duration::from_millis(u64::from(ms)).div_f64(scale);
+        SessionChoice::Law(SessionLawKind::Seed(SeedSessionParams {
+            threshold: self.threshold(),
+            up: ms(self.up_ms),
+            down: ms(self.down_ms),
+            period: SeedSessionParams::default().period.div_f64(scale),
+        }))
+    }
+}
+
+impl Control {
+    pub(super) const fn method(self) -> Method {
+        match self {
+            Control::None => Method::None,
+            Control::Static(_) => Method::SessionOnly,
+            Control::PageOnly(_) => Method::PageOnly,
+            Control::SqsAsSet => Method::SqsAsSet,
+            Control::Sqs(_) => Method::Sqs,
+            Control::Suimon => Method::Suimon,
+        }
+    }
+
+    /// Returns its numbers in words; empty where there are none.
+    pub(super) fn setting(self) -> String {
+        match self {
+            Control::None | Control::Suimon => String::new(),
+            Control::Static(sessions) => format!("{sessions} sessions"),
+            Control::PageOnly(Constants { initial, .. }) => format!("initial {initial}"),
+            Control::SqsAsSet => Constants::usual().setting(),
+            Control::Sqs(constants) => constants.setting(),
+        }
+    }
+
+    /// Puts it in front of the application of `scenario`, whose clients wait for `patience` seconds at least.
+    pub(super) fn stand_before(self, scenario: &mut Scenario, patience: Option<f64>, site: Site) -> Laws {
+        let scale = site.scale();
+        let law = |law| SessionChoice::Law(law);
+        let (routes, sessions) = match self {
+            Control::None => (RouteChoice::Off, law(SessionLawKind::Open)),
+            Control::Static(sessions) => (RouteChoice::Off, law(SessionLawKind::Static { sessions })),
+            Control::PageOnly(constants) => (constants.routes(scale), law(SessionLawKind::Open)),
+            Control::SqsAsSet => (Constants::usual().routes(scale), Constants::usual().sessions(scale)),
+            Control::Sqs(constants) => (constants.routes(scale), constants.sessions(scale)),
+            Control::Suimon => return Laws::AS_SET,
+        };
+        // The paper's queues are first in, first out; newcomers wait in line as long as clients wait at all, and who tuned it
+        // knows how long that is; and the paper's server does not notice that a client has gone, as a real gateway does.
+        scenario.gate.params.order = Order::FirstIn;
+        scenario.gate.unaware = site == Site::Paper;
+        let patience = Duration::from_secs_f64(patience.unwrap_or(scenario.measure.as_secs_f64()));
+        for kind in &mut scenario.gate.kinds {
+            kind.params.patience = Some(patience);
+            kind.params.hold = Some(patience);
+        }
+        Laws { routes, whole: false, sessions }
+    }
+}

@@ -1,0 +1,70 @@
+//! The experiments' figures: the simulated ones are drawn anew in one go, those that need real servers are measured if asked for.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Draws every simulated figure of the paper.
+const SIMULATED: &str = "sqs";
+/// Measures the paper's figures on the real shop; before they are drawn, so that they show it.
+const MEASURED: &str = "sqs-live";
+/// Folders of [`SIMULATED`]'s figures begin so.
+const OF_THE_PAPER: &str = "sqs-";
+
+/// Draws them, and says what was left out. An experiment in which something did not hold is a fault.
+pub(crate) fn draw(root: &Path, live: bool) -> Result<Vec<String>, String> {
+    let on_servers = on_servers(root)?;
+    let mut faults = Vec::new();
+    let mut run = |name: &str| -> Result<(), String> {
+        println!("== {name}");
+        let status = Command::new(root.join("experiments/run"))
+            .arg(name)
+            .status()
+            .map_err(|error| format!("experiments/run {name}: {error}"))?;
+        match status.code() {
+            Some(0) => {}
+            Some(1) => faults.push(format!("{name}: drawn, but something in it does not hold; see above")),
+            _ => return Err(format!("experiments/run {name}: {status}")),
+        }
+        Ok(())
+    };
+    if live {
+        run(MEASURED)?;
+    }
+    run(SIMULATED)?;
+    if live {
+        on_servers.iter().try_for_each(|name| run(name))?;
+    } else {
+        println!(
+            "skipped, for they need real servers and a quiet machine (--live): {MEASURED}, {}",
+            on_servers.join(", ")
+        );
+    }
+    Ok(faults)
+}
+
+/// Returns the experiments that are measured: every folder with a figure that is none of the paper's.
+fn on_servers(root: &Path) -> Result<Vec<String>, String> {
+    let folder = root.join("experiments");
+    let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.join("figure.svg").is_file())
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .filter(|name| !name.starts_with(OF_THE_PAPER))
+        .collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_needs_servers_is_told_apart_from_what_is_simulated() {
+        let names = on_servers(&crate::root()).unwrap();
+        assert!(names.contains(&"sessions-under-overload".to_owned()), "{names:?}");
+        assert!(!names.iter().any(|name| name.starts_with("sqs") || name == "harness"), "{names:?}");
+    }
+}
