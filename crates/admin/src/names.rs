@@ -1,6 +1,17 @@
-//! Every metric, named once: `suimon_<noun>_<unit>`, or OpenTelemetry's HTTP name where one exists. Names never change meaning.
+//! Every path and every metric, named once: `suimon_<noun>_<unit>`, or OpenTelemetry's HTTP name where one exists. Names never change meaning.
 
 use crate::text::{Kind, Metric};
+
+/// Where metrics are answered.
+pub(crate) const METRICS_PATH: &str = "/metrics";
+/// Where [`crate::State`] is answered.
+pub const STATE_PATH: &str = "/api/state";
+/// Where [`crate::Learned`] is answered.
+pub const LEARNED_PATH: &str = "/api/learned";
+/// Where it is answered that the process lives, ...
+pub(crate) const HEALTH_PATH: &str = "/healthz";
+/// ... and that new visitors should be sent here.
+pub(crate) const READY_PATH: &str = "/readyz";
 
 macro_rules! metrics {
     ($($constant:ident = $kind:ident $name:literal, $help:literal;)+) => {

@@ -2,7 +2,9 @@
 
 use crate::Source;
 use crate::guard::guard;
+use crate::learned::Learned;
 use crate::listener::Bounded;
+use crate::names;
 use crate::state::{State, not_ready_because};
 use axum::Router;
 use axum::extract;
@@ -10,6 +12,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
+use std::fmt::Write;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -24,14 +27,17 @@ pub struct Params {
     pub version: String,
 }
 
-const INDEX: &str = "\
-Suimon, operator's listener
-
-/metrics    numbers, for Prometheus
-/api/state  everything at this moment, as JSON; `suimon status` prints it
-/healthz    200 as long as the process answers
-/readyz     200 if new visitors should be sent here
-";
+/// Every path, with what is there.
+const PATHS: [(&str, &str); 5] = [
+    (names::METRICS_PATH, "numbers, for Prometheus"),
+    (names::STATE_PATH, "everything at this moment, as JSON; `suimon status` prints it"),
+    (
+        names::LEARNED_PATH,
+        "what was learned of visitors and application, as JSON; `suimon sim --from` makes a scenario of it",
+    ),
+    (names::HEALTH_PATH, "200 as long as the process answers"),
+    (names::READY_PATH, "200 if new visitors should be sent here"),
+];
 
 /// What every answer is made from.
 #[derive(Clone)]
@@ -56,14 +62,24 @@ pub async fn serve(
 fn router(params: Params, source: Arc<dyn Source>) -> Router {
     let hosts: Arc<[String]> = params.hosts.into();
     Router::new()
-        .route("/", get(async || INDEX))
-        .route("/metrics", get(metrics))
-        .route("/api/state", get(state))
-        .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(readyz))
+        .route("/", get(async || index()))
+        .route(names::METRICS_PATH, get(metrics))
+        .route(names::STATE_PATH, get(state))
+        .route(names::LEARNED_PATH, get(learned))
+        .route(names::HEALTH_PATH, get(async || "ok\n"))
+        .route(names::READY_PATH, get(readyz))
         .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here; / lists what there is\n"))
         .layer(middleware::from_fn_with_state(hosts, guard))
         .with_state(Shown { source, version: params.version.into() })
+}
+
+fn index() -> String {
+    let mut text = "Suimon, operator's listener\n\n".to_string();
+    for (path, what) in PATHS {
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "{path:<13} {what}");
+    }
+    text
 }
 
 async fn metrics(extract::State(shown): extract::State<Shown>) -> Response {
@@ -73,6 +89,11 @@ async fn metrics(extract::State(shown): extract::State<Shown>) -> Response {
 
 async fn state(extract::State(shown): extract::State<Shown>) -> Json<State> {
     Json(State::of(&*shown.source, &shown.version))
+}
+
+async fn learned(extract::State(shown): extract::State<Shown>) -> Json<Learned> {
+    let nodes = shown.source.nodes().len();
+    Json(Learned::of(&shown.source.learned(), nodes, &shown.version))
 }
 
 async fn readyz(extract::State(shown): extract::State<Shown>) -> Response {

@@ -305,7 +305,7 @@ fn route_state(route: &RouteReport) -> RouteState {
     }
 }
 
-fn mode_name(mode: Mode) -> &'static str {
+pub(crate) fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Enforce => "enforce",
         Mode::Observe => "observe",
@@ -379,7 +379,7 @@ fn quantile(times: &Times, share: f64) -> Option<f64> {
 }
 
 /// Returns the number if it is one: JSON has no others.
-fn finite(value: f64) -> Option<f64> {
+pub(crate) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 

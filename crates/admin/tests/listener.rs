@@ -7,11 +7,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use suimon_admin::{Params, Source, State, serve};
-use suimon_gate::{Counts, KindView, Mode, RouteView, Snapshot};
+use suimon_admin::{Learned, Params, Source, State, serve};
+use suimon_gate::{Counts, KindView, LearnedPlace, Mode, RouteView, Snapshot, Took};
 use suimon_model::{Instant, NodeId, Quantity, Reason, Record, RouteId, Signals, Subject};
+use suimon_proxy::params::{RoutePattern, SessionKind};
 use suimon_proxy::upstream::UpstreamNodeView;
-use suimon_proxy::{RouteReport, View};
+use suimon_proxy::{LearnedView, RouteReport, View};
 use tokio::net::TcpListener;
 
 /// A gateway that always shows the same.
@@ -75,6 +76,43 @@ impl Source for Fixed {
                 sessions: 20,
                 records: vec![record],
                 probing: Some(RouteId(1)),
+            },
+        }
+    }
+
+    fn learned(&self) -> LearnedView {
+        let place = |after, next: Vec<_>, ends| LearnedPlace { after, seen: 20, next, ends };
+        let kind = suimon_gate::LearnedKind {
+            ended: 20,
+            came_per_second: Some(2.5),
+            patience: f64::INFINITY,
+            patience_source: "assumed",
+            visits: vec![0.0, 1.5],
+            places: vec![
+                place(None, vec![(RouteId(1), 1.0)], 0.0),
+                place(Some(RouteId(1)), vec![(RouteId(1), 0.25)], 0.75),
+            ],
+            ..suimon_gate::LearnedKind::default()
+        };
+        let search = suimon_gate::LearnedRoute {
+            mode: Mode::Fixed(3),
+            limit: Some(3),
+            took_alone: Some(Took { count: 9, mean: 0.4, variation: 0.1 }),
+            saturated: Some(4.5),
+            ..suimon_gate::LearnedRoute::default()
+        };
+        LearnedView {
+            uptime: Duration::from_secs(12),
+            routes: vec![("other".into(), RouteId(0)), ("GET /search/\"x\"".into(), RouteId(1))],
+            kinds: vec![SessionKind {
+                ends: vec![RoutePattern { method: Some("POST".into()), path: "/logout".into() }],
+                ..SessionKind::default()
+            }],
+            gate: suimon_gate::Learned {
+                cores: 2,
+                routes: vec![suimon_gate::LearnedRoute::default(), search],
+                kinds: vec![kind],
+                ..suimon_gate::Learned::default()
             },
         }
     }
@@ -249,4 +287,33 @@ async fn connections_held_open_do_not_lock_others_out_for_ever() {
 
 async fn get_owned(address: SocketAddr) -> (u16, String) {
     get(address, "/healthz").await
+}
+
+#[tokio::test]
+async fn what_was_learned_is_told_with_names() {
+    let (address, _) = start().await;
+    let (status, answer) = get(address, "/api/learned").await;
+    assert_eq!(status, 200);
+    let learned: Learned = serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+    assert_eq!((learned.version.as_str(), learned.cores, learned.nodes), ("9.9.9", 2, 1));
+    let kind = &learned.kinds[0];
+    assert_eq!((kind.name.as_str(), kind.ended, kind.patience_seconds), ("visit", 20, None));
+    assert_eq!(kind.ends, ["POST /logout"]);
+    let search = "GET /search/\"x\"";
+    assert_eq!((kind.visits.len(), kind.visits[0].route.as_str(), kind.visits[0].visits), (1, search, 1.5));
+    let [start, after] = kind.places.as_slice() else { panic!("{kind:?}") };
+    assert_eq!((start.after.as_deref(), start.next[0].share, start.ends), (None, 1.0, 0.0));
+    assert_eq!(
+        (after.after.as_deref(), after.next[0].route.as_str(), after.ends),
+        (Some(search), search, 0.75)
+    );
+    let route = &learned.routes[1];
+    assert_eq!((route.name.as_str(), route.mode.as_str(), route.limit), (search, "fixed", Some(3)));
+    assert_eq!(
+        (route.service, route.service_alone.unwrap().count, route.capacity_per_second),
+        (None, 9, Some(4.5))
+    );
+
+    let (_, index) = get(address, "/").await;
+    assert!(index.contains("/api/learned ") && index.contains("/metrics "), "{index}");
 }

@@ -21,6 +21,7 @@ use suimon_settings::{duration, parse_size};
   suimon status                               what the gateway does right now, and why
   suimon check suimon.toml                    everything that is wrong with a settings file
   suimon sim scenarios/                       what would happen, with other visitors, machines or laws
+  suimon report gate.rec                      what a recorded gateway did, as a page with charts
 
 Exit codes: 0 done and it holds; 1 it does not hold, or something failed while running; 2 wrong usage or settings.",
     disable_help_subcommand = true,
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Crowd(Crowd),
     /// Ask what would happen: play scenarios in a model, or a recording, in virtual time.
     Sim(Sim),
+    /// Show what a recorded gateway did, and why, as a page with charts.
+    Report(Report),
     /// Run the bundled shop: an application that can be overloaded.
     Shop(Shop),
     /// See it work: a crowd comes to the bundled shop, without Suimon and with it.
@@ -87,7 +90,7 @@ pub(crate) struct Serve {
     /// File of the keys that sign leases, made if it is not there; or "none".
     #[arg(long, value_name = "FILE")]
     pub(crate) lease_keys: Option<PathBuf>,
-    /// Record what happens to the gate in this file, for `suimon sim --replay`. One of ours that is there is set aside.
+    /// Record what happens to the gate in this file, for `suimon report` and `suimon sim --replay`. One of ours that is there is set aside.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Bytes of the recording, all its files together; the oldest is removed. [default: 1GiB]
@@ -168,6 +171,33 @@ pub(crate) struct Crowd {
     /// Write the whole report to this file as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  suimon report gate.rec
+  suimon report gate.rec --out monday.html --json monday.json
+  suimon report --partial gate.rec                  while it is still being written, or after a crash
+  suimon report gate.rec.000003 gate.rec.000004     parts, or several runs, one after the other
+
+A recording is what `suimon serve --record` writes; parts of the same run that were set aside beside it are played, too. The page carries
+all it needs and asks nothing of anybody; all numbers are inside it.
+
+Exit codes: 0 written, and the same decisions were made as in the gateway; 1 others were made, from where nothing is shown, or it could not
+be written; 2 a file is damaged, cut or no recording, or the command line is wrong.")]
+pub(crate) struct Report {
+    /// Recordings.
+    #[arg(value_name = "RECORDING", required = true)]
+    pub(crate) recordings: Vec<PathBuf>,
+    /// The page, for the browser. One that is there is replaced.
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    pub(crate) out: PathBuf,
+    /// Write all numbers to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Show what is whole of a recording that was cut, or that is still being written.
+    #[arg(long)]
+    pub(crate) partial: bool,
 }
 
 #[derive(Args, Debug)]

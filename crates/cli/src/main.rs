@@ -14,6 +14,8 @@ mod file_kind;
 mod interrupt;
 mod numbers;
 mod page;
+mod recording;
+mod report;
 mod serve;
 mod shop;
 mod sim;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Command::Status(args) => with_runtime(status::run(&args)),
         Command::Crowd(args) => crowd::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Shop(args) => shop::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::DemoCrowd(args) => demo::play(&args),

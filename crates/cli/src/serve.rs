@@ -15,7 +15,7 @@ use suimon_admin::Source;
 use suimon_proxy::keys::KeysError;
 use suimon_proxy::params::Recording;
 use suimon_proxy::upstream::{NodeParams, UpstreamNodeView};
-use suimon_proxy::{Observer, RecordError, Server, StartError, View};
+use suimon_proxy::{LearnedView, Observer, RecordError, Server, StartError, View};
 use suimon_settings::{Faults, LeaseKeys, Settings};
 use tokio::net::{TcpListener, TcpStream};
 use tracing_subscriber::EnvFilter;
@@ -178,6 +178,10 @@ struct Gateway {
 impl Source for Gateway {
     fn view(&self) -> View {
         self.observer.view()
+    }
+
+    fn learned(&self) -> LearnedView {
+        self.observer.learned()
     }
 
     fn nodes(&self) -> Vec<UpstreamNodeView> {

@@ -2,10 +2,11 @@
 //!
 //! Map: `question` what is to be played, from the command line and the files; `play` plays it on several threads; `answer`
 //! what came of it; `table` for the terminal; `json` for scripts; `report` (with `figures`) for the browser. `replay` plays
-//! recordings of a live gateway instead.
+//! recordings of a live gateway instead, and `from` makes a scenario of what one has learned.
 
 mod answer;
 mod figures;
+mod from;
 mod json;
 mod play;
 mod question;
@@ -28,6 +29,8 @@ use suimon_sim::Laws;
   suimon sim shop.toml --vs none --seeds 10          with Suimon and without, ten times each
   suimon sim shop.toml --vs all --report shop.html   against everything it is compared with, as a page with charts
   suimon sim shop.toml --seed 7                      one run, always the same
+  suimon sim --from http://127.0.0.1:8001 --out site.toml
+                                                     the site as a running gateway sees it, to be edited and played
   suimon sim --replay gate.rec                       are the decisions of a recorded gateway made again?
   suimon sim --replay gate.rec --with gate.session_law=open --with gate.order=first_in
                                                      what would have been with other settings?
@@ -35,6 +38,9 @@ use suimon_sim::Laws;
 What would happen with ten times the visitors? With one more core? Copy a scenario, change the line, ask again. A scenario says who
 comes, what the application is, and what is expected; docs/simulator.md explains the model and what it does not know.
 `suimon check FILE` tells what is wrong with a scenario; `suimon crowd FILE` plays the same one against a real gateway.
+
+With --from the gateway's operator address tells what was learned: what visitors do, how long they think and wait, how many come, how long
+requests take and what was short. Each number in the file says whether it was measured or assumed, and how to correct it.
 
 A recording (see `suimon serve --record`) is played with the parts of the same run that were set aside beside it; name one of those,
 FILE.000003, to play it alone. It gives the same decisions to the last bit. With --with it is a calculation: requests come when they came
@@ -44,7 +50,7 @@ Exit codes: 0 everything expected holds, or the same decisions were made; 1 not 
 was interrupted; 2 a file or the command line is wrong; a damaged, cut or foreign recording shows nothing.")]
 pub(crate) struct Sim {
     /// Scenario files; a folder means every *.toml in it, but for those that begin with \"_\".
-    #[arg(value_name = "FILE", required_unless_present_any = ["list_laws", "replay"])]
+    #[arg(value_name = "FILE", required_unless_present_any = ["list_laws", "replay", "from"])]
     pub(crate) files: Vec<PathBuf>,
     /// Play seeds 1 to N, in place of the file's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=question::SEEDS_MAX))]
@@ -73,6 +79,15 @@ pub(crate) struct Sim {
     /// With --replay: play what is whole of a recording that was cut, or that is still being written.
     #[arg(long, requires = "replay")]
     pub(crate) partial: bool,
+    /// Make a scenario of what the gateway at this operator address has learned, such as http://127.0.0.1:8001, to be edited and played.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "json", "report", "replay", "list_laws"])]
+    pub(crate) from: Option<String>,
+    /// With --from: the file it is written to. [default: standard output]
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub(crate) out: Option<PathBuf>,
+    /// With --out: replace the file if it is there.
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
     /// Print the laws there are, and end.
     #[arg(long)]
     pub(crate) list_laws: bool,
@@ -83,6 +98,9 @@ pub(crate) fn run(args: &Sim) -> Exit {
     if args.list_laws {
         print!("{}", laws());
         return Exit::Done;
+    }
+    if let Some(admin) = &args.from {
+        return crate::with_runtime(from::run(admin, args));
     }
     if let Some(recording) = &args.replay {
         return replay::run(recording, args);

@@ -17,7 +17,7 @@ pub(crate) async fn run(args: &Status) -> Exit {
     if args.watch {
         return watch(args).await;
     }
-    match fetch::get(&args.admin, "/api/state").await {
+    match fetch::get(&args.admin, suimon_admin::STATE_PATH).await {
         Ok(body) if args.json => {
             println!("{}", String::from_utf8_lossy(&body));
             Exit::Done
@@ -50,7 +50,7 @@ async fn watch(args: &Status) -> Exit {
             _ = &mut ended => return Exit::Done,
             _ = ticks.tick() => {}
         }
-        let text = match fetch::get(&args.admin, "/api/state").await {
+        let text = match fetch::get(&args.admin, suimon_admin::STATE_PATH).await {
             Ok(body) => match serde_json::from_slice::<State>(&body) {
                 Ok(state) => picture::draw(&state, args.decisions),
                 Err(error) => format!("{} answers something else ({error})\n", args.admin),

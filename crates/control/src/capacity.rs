@@ -15,20 +15,28 @@ const SECONDS_MIN: f64 = 2.0;
 const COMPLETIONS_MIN: u64 = 8;
 /// Share of the time somebody must have waited for the window to show what the route can do.
 const SATURATED: f64 = 0.9;
+/// Saturated windows needed for what they did to be told, and the least weight of the newest.
+const SATURATED_WINDOWS_MIN: u64 = 4;
+const SATURATED_WEIGHT: f64 = 0.05;
 
 /// Learns X of one route.
 #[derive(Clone, Debug)]
 pub struct Capacity {
     measured: Average,
+    saturated: Average,
     begin: Reading,
 }
 
-suimon_model::saved_struct!(Capacity { measured, begin });
+suimon_model::saved_struct!(Capacity { measured, saturated, begin });
 
 impl Capacity {
     /// Returns what is known at `now`: nothing.
     pub fn new(now: Instant) -> Self {
-        Capacity { measured: Average::new(0.3), begin: Reading { at: now, ..Reading::default() } }
+        Capacity {
+            measured: Average::new(0.3),
+            saturated: Average::new(SATURATED_WEIGHT),
+            begin: Reading { at: now, ..Reading::default() },
+        }
     }
 
     /// Looks at the meter; folds in a window when one is complete.
@@ -40,9 +48,16 @@ impl Capacity {
         self.begin = meter.read(now);
         if window.queued_share() > SATURATED && window.progressed > 0 {
             self.measured.fold(window.throughput());
+            self.saturated.fold(window.throughput());
         } else {
             self.measured.raise(window.throughput());
         }
+    }
+
+    /// Returns completions per second over the saturated windows alone, once there were a few: what the route really did when it
+    /// had all it could take. X itself follows the best of windows, which is right for letting in and too high for a forecast.
+    pub fn saturated(&self) -> Option<f64> {
+        self.saturated.get().filter(|_| self.saturated.count() >= SATURATED_WINDOWS_MIN)
     }
 
     /// Returns X in completions per second: measured, or else what `limit` requests of `service_seconds` each would give;
@@ -90,5 +105,10 @@ mod tests {
         );
         play(&mut capacity, &mut meter, 30, 5, 6);
         assert!(capacity.per_second(None, None).unwrap() < 8.5);
+        let saturated = capacity.saturated().unwrap();
+        assert!(
+            (6.5..7.5).contains(&saturated),
+            "what was done in the windows at 8 and at 6 alone: {saturated}"
+        );
     }
 }

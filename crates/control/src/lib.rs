@@ -30,6 +30,6 @@ pub use route_seed::SeedRoutes;
 pub use session::{Admission, OpenGate, Outlook, RouteOutlook, SessionLaw, StaticSessions};
 pub use session_flow::Flow;
 pub use session_seed::SeedSessions;
-pub use statistics::{Average, Spread};
+pub use statistics::{Average, Moments, Pace, Spread};
 pub use visits::{PATH_MAX, Place, STAGES, Visit, Visits};
 pub use window::{Meter, Reading, Window};

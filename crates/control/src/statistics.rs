@@ -1,4 +1,6 @@
-//! The few statistics the laws need.
+//! The few statistics the laws need, and those who ask what was learned.
+
+use suimon_model::Instant;
 
 use suimon_model::real::ln;
 
@@ -40,6 +42,87 @@ impl Average {
         if self.count > 0 {
             self.value = self.value.max(value);
         }
+    }
+}
+
+/// Mean and spread of values, of which the newest weigh as in an [`Average`].
+#[derive(Clone, Copy, Debug)]
+pub struct Moments {
+    mean: Average,
+    square: Average,
+}
+
+suimon_model::saved_struct!(Moments { mean, square });
+
+impl Moments {
+    /// Returns what is known of no value. `floor` as in [`Average::new`].
+    pub const fn new(floor: f64) -> Self {
+        Moments { mean: Average::new(floor), square: Average::new(floor) }
+    }
+
+    /// Folds in one value.
+    pub fn fold(&mut self, value: f64) {
+        self.mean.fold(value);
+        self.square.fold(value * value);
+    }
+
+    /// Returns the mean, or `None` if nothing was folded in.
+    pub fn mean(&self) -> Option<f64> {
+        self.mean.get()
+    }
+
+    /// Returns the standard deviation as a share of the mean; 0 where there is no mean to share.
+    pub fn variation(&self) -> f64 {
+        match (self.mean.get(), self.square.get()) {
+            (Some(mean), Some(square)) if mean > 0.0 => (square - mean * mean).max(0.0).sqrt() / mean,
+            _ => 0.0,
+        }
+    }
+
+    /// Returns how many values were folded in.
+    pub fn count(&self) -> u64 {
+        self.mean.count()
+    }
+}
+
+/// How often something happens: a mean over windows, of which the newest weigh as in an [`Average`].
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    since: Instant,
+    count: u64,
+    rate: Average,
+}
+
+suimon_model::saved_struct!(Pace { since, count, rate });
+
+impl Pace {
+    /// Length of a window, seconds.
+    const WINDOW: f64 = 2.0;
+    /// The least weight of the newest window: about two minutes are remembered.
+    const WEIGHT_MIN: f64 = 0.03;
+
+    /// Returns what is known at `now`: nothing.
+    pub const fn new(now: Instant) -> Self {
+        Pace { since: now, count: 0, rate: Average::new(Pace::WEIGHT_MIN) }
+    }
+
+    /// Takes note that it happened.
+    pub fn note(&mut self) {
+        self.count += 1;
+    }
+
+    /// Ends the window if it is long enough. For the tick.
+    pub fn tick(&mut self, now: Instant) {
+        let passed = now.secs_since(self.since);
+        if passed >= Pace::WINDOW {
+            self.rate.fold(self.count as f64 / passed);
+            (self.since, self.count) = (now, 0);
+        }
+    }
+
+    /// Returns how often a second, or `None` as long as no window is over.
+    pub fn per_second(&self) -> Option<f64> {
+        self.rate.get()
     }
 }
 
@@ -98,6 +181,19 @@ impl Spread {
         last
     }
 
+    /// Returns mean and coefficient of variation, each bucket's values taken to lie in its middle, or `None` if nothing was folded in.
+    pub fn mean_and_variation(&self) -> Option<(f64, f64)> {
+        let (mut low, mut sum, mut squares) = (Self::LEAST, 0.0, 0.0);
+        for weight in &self.weights {
+            let middle = low * (1.0 + Self::RATIO) / 2.0;
+            sum += weight * middle;
+            squares += weight * middle * middle;
+            low *= Self::RATIO;
+        }
+        let mean = sum / self.total;
+        (self.count > 0).then(|| (mean, (squares / self.total - mean * mean).max(0.0).sqrt() / mean))
+    }
+
     /// Returns how many values were folded in.
     pub fn count(&self) -> u64 {
         self.count
@@ -129,6 +225,34 @@ mod tests {
     }
 
     #[test]
+    fn moments_tell_how_far_values_lie_apart() {
+        let mut moments = Moments::new(0.01);
+        assert_eq!((moments.mean(), moments.variation()), (None, 0.0));
+        (0..100).for_each(|n| moments.fold(if n % 2 == 0 { 1.0 } else { 3.0 }));
+        assert!((moments.mean().unwrap() - 2.0).abs() < 1e-9 && (moments.variation() - 0.5).abs() < 1e-9);
+        let mut even = Moments::new(0.01);
+        (0..100).for_each(|_| even.fold(0.3));
+        assert!(even.variation() < 1e-6, "rounding is no spread: {}", even.variation());
+    }
+
+    #[test]
+    fn a_pace_is_known_after_a_window_and_follows_what_happens() {
+        let at = |seconds: f64| Instant::ORIGIN + suimon_model::seconds(seconds);
+        let mut pace = Pace::new(at(0.0));
+        pace.note();
+        pace.tick(at(1.0));
+        assert_eq!(pace.per_second(), None);
+        pace.note();
+        pace.tick(at(2.0));
+        assert_eq!(pace.per_second(), Some(1.0));
+        for window in 2..400 {
+            (0..10).for_each(|_| pace.note());
+            pace.tick(at(2.0 * f64::from(window)));
+        }
+        assert!((pace.per_second().unwrap() - 5.0).abs() < 0.01);
+    }
+
+    #[test]
     fn quantiles_are_within_a_tenth_and_forget_slowly() {
         let mut spread = Spread::default();
         assert_eq!(spread.quantile(0.5), None);
@@ -139,6 +263,15 @@ mod tests {
         }
         (0..60_000).for_each(|_| spread.fold(100.0));
         assert!((spread.quantile(0.01).unwrap() / 100.0 - 1.0).abs() < 0.11);
+    }
+
+    #[test]
+    fn mean_and_variation_are_within_a_tenth() {
+        let mut spread = Spread::default();
+        assert_eq!(spread.mean_and_variation(), None);
+        (0..1000).for_each(|n| spread.fold(if n % 2 == 0 { 1.0 } else { 3.0 }));
+        let (mean, variation) = spread.mean_and_variation().unwrap();
+        assert!((mean / 2.0 - 1.0).abs() < 0.1 && (variation / 0.5 - 1.0).abs() < 0.1, "{mean} {variation}");
     }
 
     #[test]

@@ -7,13 +7,16 @@
 //! R[p]        = Σ sessions under way F[kind][cur][p] · V[kind][cur][stage] + requests of sessions now waiting or running at p   (2)
 //! δ[p]        = mean time from a session's admission to its visits at p                         (3)
 //! V[stage]    = P(stage) / P(0)         P(s) = 1 − Π over stages k ≥ s of (1 − h[k])                             (4)
+//! N[k][cur][p]  share of visits at cur after which p came next; what is left to one: the session ended there      (5)
 //! ```
 //!
 //! A session that is silent for longer than most visitors think is likely to have ended, and its visits are likely not to come:
 //! silence has [`STAGES`] stages, each as long as a quantile of the think times. h[k], the share of those that came to stage k and came back in it, is
 //! learned for each place at the end of each stage; waiting for the end of all silence would teach the returns first and the rest a minute later.
 //!
-//! *Signals*: the paths of ended sessions (1), (3); transitions of sessions under way (2), (4). A session ends when it says
+//! No law rests on (5): it is for whoever asks what visitors do, and wants to play them elsewhere.
+//!
+//! *Signals*: the paths of ended sessions (1), (3), (5); transitions of sessions under way (2), (4). A session ends when it says
 //! so, or when it has been silent for longer than visitors think ([`Visits::silence`]).
 //! *Units*: visits; seconds. *Source*: F and R are flow control by remaining visits (`docs/laws/session.md`). (3) is
 //! the mean over *all* visits, not the time of the first one: by Little's law R/X = δ + wait then holds exactly, also for
@@ -93,7 +96,7 @@ suimon_model::saved_struct!(
         let kind_fits = |kind: &Kind| {
             kind.rows.len() == it.routes + 1
                 && kind.rows[0].further.len() == it.routes
-                && kind.rows.iter().all(|row| row.further.len() <= it.routes)
+                && kind.rows.iter().all(|row| row.further.len() <= it.routes && row.next.len() == it.routes)
         };
         lists == [it.routes; 4] && it.kinds.iter().all(kind_fits)
     }
@@ -114,6 +117,8 @@ struct Row {
     ended: u64,
     /// (1), by route.
     further: Vec<f64>,
+    /// (5), by route.
+    next: Vec<f64>,
     /// By stage: h of (4).
     returned: [Returns; STAGES],
 }
@@ -165,7 +170,7 @@ impl Row {
     }
 }
 
-suimon_model::saved_struct!(Row { sessions_here, ended, further, returned });
+suimon_model::saved_struct!(Row { sessions_here, ended, further, next, returned });
 suimon_model::saved_struct!(Returns { count, share });
 
 impl Visits {
@@ -178,14 +183,19 @@ impl Visits {
         self.visits.push(Average::new(WEIGHT_MIN));
         for kind in &mut self.kinds {
             // As long as the others before this route is added to all of them.
-            kind.rows.push(Row { further: vec![0.0; self.routes - 1], ..Row::default() });
-            kind.rows.iter_mut().for_each(|row| row.further.push(0.0));
+            let others = vec![0.0; self.routes - 1];
+            kind.rows.push(Row { further: others.clone(), next: others, ..Row::default() });
+            for row in &mut kind.rows {
+                row.further.push(0.0);
+                row.next.push(0.0);
+            }
         }
     }
 
     /// Adds a kind of session.
     pub fn add_kind(&mut self) {
-        let row = Row { further: vec![0.0; self.routes], ..Row::default() };
+        let none = vec![0.0; self.routes];
+        let row = Row { further: none.clone(), next: none, ..Row::default() };
         self.kinds.push(Kind { rows: vec![row; self.routes + 1] });
     }
 
@@ -252,6 +262,10 @@ impl Visits {
             for (mean, ahead) in row.further.iter_mut().zip(&ahead) {
                 *mean += weight * (ahead - *mean);
             }
+            row.next.iter_mut().for_each(|share| *share -= weight * *share);
+            if let Some((next, _)) = path.get(step) {
+                row.next[next.index()] += weight;
+            }
             if step > 0 {
                 ahead[path[step - 1].0.index()] += 1.0;
             }
@@ -298,6 +312,17 @@ impl Visits {
     /// Returns F[START]: visits to `route` that a session of `kind` makes in all.
     pub fn per_session(&self, kind: KindId, route: RouteId) -> f64 {
         self.kinds[kind.index()].rows[0].further[route.index()]
+    }
+
+    /// Returns (5) behind `place`: how many visits there it was learned from, and the shares by route.
+    pub fn next(&self, kind: KindId, place: Place) -> (u64, &[f64]) {
+        let row = &self.kinds[kind.index()].rows[place.0 as usize];
+        (row.ended, &row.next)
+    }
+
+    /// Returns the think times, seconds.
+    pub fn think_times(&self) -> &Spread {
+        &self.thinks
     }
 
     /// Returns δ: mean seconds from admission to a visit at `route`; 0 if none is known.
@@ -368,6 +393,27 @@ mod tests {
         assert!((visits.per_session(SHOP, SEARCH) - 1.0).abs() < 1e-9);
         assert!((visits.delay(BROWSE) - 6.0).abs() < 1e-6);
         assert!((visits.delay(SEARCH) - 12.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_comes_next_is_learned_place_by_place() {
+        let visits = learned();
+        let next = |place| visits.next(SHOP, place).1.to_vec();
+        let close = |a: &[f64], b: [f64; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 0.02);
+        assert!(close(&next(Place::START), [1.0, 0.0, 0.0]), "{:?}", next(Place::START));
+        assert!(close(&next(Place::at(BROWSE)), [0.0, 0.667, 0.333]), "{:?}", next(Place::at(BROWSE)));
+        assert!(close(&next(Place::at(SEARCH)), [0.0; 3]), "sessions end there");
+        assert_eq!((visits.next(SHOP, Place::START).0, visits.next(SHOP, Place::at(BROWSE)).0), (50, 150));
+    }
+
+    #[test]
+    fn a_route_found_later_has_a_place_in_what_comes_next() {
+        let mut visits = learned();
+        visits.add_route();
+        let late = RouteId(3);
+        (0..200).for_each(|_| visits.teach(SHOP, &[(LOGIN, 0.0), (late, 1.0)]));
+        assert!(visits.next(SHOP, Place::at(LOGIN)).1[3] > 0.99, "and what was learned before is forgotten");
+        assert!(visits.next(SHOP, Place::at(late)).1.iter().all(|share| *share == 0.0));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use crate::requests::{Request, Requests, Stage};
 use crate::sessions::Sessions;
 use std::collections::VecDeque;
 use suimon_control::{
-    Admission, Capacity, Meter, Outlook, Reading, RequestEnd, RouteLaw, RouteOutlook, SessionLaw, Visits,
+    Admission, Capacity, Meter, Moments, Outlook, Reading, RequestEnd, RouteLaw, RouteOutlook, SessionLaw,
+    Visits,
 };
 use suimon_model::{
     Duration, Ending, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId, TraceHash, seconds,
@@ -27,6 +28,8 @@ const OVERDUE: f64 = 1.25;
 /// Share of the time somebody must wait at a route, and for how many views on end, for that to be pressure.
 const PRESSURE_SHARE: f64 = 0.8;
 const PRESSURE_VIEWS: u32 = 5;
+/// The least weight of the newest time in the application, in what is told of them.
+const TOOK_WEIGHT: f64 = 0.01;
 /// A newcomer held for longer, seconds, is pressure; a shorter wait is chance.
 const PRESSURE_HELD: f64 = 1.0;
 
@@ -69,6 +72,9 @@ struct Route {
     view_service: f64,
     /// Views on end that showed pressure.
     pressed_views: u32,
+    /// Seconds in the application, of all that made progress, and of those that had a core of their own.
+    took: Moments,
+    took_alone: Moments,
 }
 
 impl Gate {
@@ -118,6 +124,8 @@ impl Gate {
             view_rate: 0.0,
             view_service: 0.0,
             pressed_views: 0,
+            took: Moments::new(TOOK_WEIGHT),
+            took_alone: Moments::new(TOOK_WEIGHT),
         });
         self.meters.push(meter);
         self.outlook.push(RouteOutlook::default());
@@ -131,13 +139,18 @@ impl Gate {
     pub fn declare_kind(&mut self, now: Instant, params: KindParams) -> KindId {
         let id = KindId(self.kinds.len() as u32);
         let law = self.params.session_law.build(id, self.params.cores, now);
-        self.declare_kind_with_law(params, law)
+        self.declare_kind_with_law(now, params, law)
     }
 
     /// Declares a kind of session whose newcomers are let in by `law`, and returns its id as [`Gate::declare_kind`] does.
-    pub fn declare_kind_with_law(&mut self, params: KindParams, law: Box<dyn SessionLaw>) -> KindId {
+    pub fn declare_kind_with_law(
+        &mut self,
+        now: Instant,
+        params: KindParams,
+        law: Box<dyn SessionLaw>,
+    ) -> KindId {
         let id = KindId(self.kinds.len() as u32);
-        self.kinds.push(Kind::new(id, params, law, self.params.patience));
+        self.kinds.push(Kind::new(id, params, law, self.params.patience, now));
         self.visits.add_kind();
         id
     }
@@ -154,6 +167,7 @@ impl Gate {
             ends_session: false,
             arrived: now,
             stage: Stage::InApplication(now),
+            alone: false,
         };
         let id = match arrival.session {
             None => {
@@ -232,6 +246,7 @@ impl Gate {
             unreachable!("a token is given only to a request in the application")
         };
         let ghost = matches!(entry.stage, Stage::Ghost(_));
+        let alone = entry.alone && self.has_cores_for_all();
         let route = &mut self.routes[entry.route.index()];
         route.in_flight -= 1;
         self.in_flight -= 1;
@@ -245,6 +260,12 @@ impl Gate {
         *counted += 1;
         let service = now.secs_since(since);
         let progress = !matches!(ending, Ending::Failed(_));
+        if progress {
+            route.took.fold(service);
+            if alone {
+                route.took_alone.fold(service);
+            }
+        }
         self.meters[entry.route.index()].end(service, progress);
         self.note_load(now, entry.route);
         let end = RequestEnd { route: entry.route, request: id, service, progress };
@@ -347,6 +368,7 @@ impl Gate {
 
     fn enter_session_gate(&mut self, now: Instant, id: RequestId, kind_id: KindId) {
         let route = self.requests.get(id).expect("the request was inserted by the caller").route;
+        self.kinds[kind_id.index()].came.note();
         if self.draining {
             return self.refuse(now, id, Reason::ShuttingDown, Some(kind_id));
         }
@@ -387,6 +409,7 @@ impl Gate {
         request.newcomer = None;
         let state = &mut self.kinds[kind.index()];
         state.admitted += 1;
+        state.begun.note();
         state.law.admitted(now);
         self.enter_route_gate(now, id);
     }
@@ -427,6 +450,8 @@ impl Gate {
         let lease_due = session.is_some() && !request.leased && pressed;
         self.routes[route.index()].in_flight += 1;
         self.in_flight += 1;
+        let alone = self.has_cores_for_all();
+        self.requests.get_mut(id).expect("a queued request is in the table").alone = alone;
         self.law.on_start(now, route, id, &self.meters);
         let waited = now.since(arrived);
         self.outputs.push_back(Output::Start(Start {
@@ -436,6 +461,11 @@ impl Gate {
             lease_due,
             waited,
         }));
+    }
+
+    /// Returns whether everything in the application can have a core of its own, as far as is known.
+    fn has_cores_for_all(&self) -> bool {
+        self.in_flight <= self.params.cores as usize
     }
 
     fn refuse(&mut self, now: Instant, id: RequestId, reason: Reason, kind: Option<KindId>) {
@@ -515,7 +545,11 @@ impl Gate {
     fn tick(&mut self, now: Instant) {
         self.sessions.sweep(now, now - self.params.session_idle, &mut self.visits);
         self.visits.refresh();
-        self.kinds.iter_mut().for_each(|kind| kind.learner.refresh());
+        for kind in &mut self.kinds {
+            kind.learner.refresh();
+            kind.came.tick(now);
+            kind.begun.tick(now);
+        }
         let patience = self.kinds.iter().map(Kind::patience).min_by(f64::total_cmp);
         self.law.set_patience(patience.unwrap_or(self.params.patience.as_secs_f64()));
         self.look_at_routes(now);
@@ -617,6 +651,7 @@ impl Gate {
     }
 }
 
+mod learned;
 mod saved;
 #[cfg(test)]
 mod tests;

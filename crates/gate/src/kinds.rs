@@ -2,7 +2,7 @@
 
 use crate::api::{KindParams, KindView, Mode};
 use std::collections::BTreeMap;
-use suimon_control::{Outlook, Patience, SessionLaw, SessionLawKind};
+use suimon_control::{Outlook, Pace, Patience, SessionLaw, SessionLawKind};
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, RequestId, seconds};
 
@@ -33,10 +33,20 @@ pub(crate) struct Kind {
     assumed: f64,
     pub(crate) admitted: u64,
     pub(crate) refused: u64,
+    /// Newcomers, whatever became of them, ...
+    pub(crate) came: Pace,
+    /// ... and those that were let in.
+    pub(crate) begun: Pace,
 }
 
 impl Kind {
-    pub(crate) fn new(id: KindId, params: KindParams, law: Box<dyn SessionLaw>, assumed: Duration) -> Self {
+    pub(crate) fn new(
+        id: KindId,
+        params: KindParams,
+        law: Box<dyn SessionLaw>,
+        assumed: Duration,
+        now: Instant,
+    ) -> Self {
         Kind {
             id,
             params,
@@ -48,12 +58,15 @@ impl Kind {
             assumed: assumed.as_secs_f64(),
             admitted: 0,
             refused: 0,
+            came: Pace::new(now),
+            begun: Pace::new(now),
         }
     }
 
     /// Appends everything about it.
     pub(crate) fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
-        let Kind { id, params, law, line, arrivals, next, learner, assumed, admitted, refused } = self;
+        let Kind { id, params, law, line, arrivals, next, learner, assumed, admitted, refused, came, begun } =
+            self;
         id.save(out);
         params.save(out);
         line.save(out);
@@ -63,6 +76,8 @@ impl Kind {
         assumed.save(out);
         admitted.save(out);
         refused.save(out);
+        came.save(out);
+        begun.save(out);
         law.save(out)
     }
 
@@ -79,6 +94,8 @@ impl Kind {
             assumed: State::load(from)?,
             admitted: State::load(from)?,
             refused: State::load(from)?,
+            came: State::load(from)?,
+            begun: State::load(from)?,
             law: law.load(id, routes, from)?,
         })
     }
@@ -105,7 +122,7 @@ impl Kind {
         declared.or(self.learner.learned()).unwrap_or(self.assumed)
     }
 
-    fn patience_source(&self) -> &'static str {
+    pub(crate) fn patience_source(&self) -> &'static str {
         match (self.params.patience, self.learner.learned()) {
             (Some(_), _) => "declared",
             (None, Some(_)) => "learned",

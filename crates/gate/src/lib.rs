@@ -20,6 +20,7 @@
 mod api;
 mod gate;
 mod kinds;
+mod learned;
 mod queue;
 mod requests;
 mod sessions;
@@ -29,3 +30,4 @@ pub use api::{
     RouteView, Snapshot, Start, Token,
 };
 pub use gate::Gate;
+pub use learned::{Learned, LearnedKind, LearnedPlace, LearnedRoute, Think, Took};

@@ -28,9 +28,20 @@ pub(crate) struct Request {
     pub(crate) ends_session: bool,
     pub(crate) arrived: Instant,
     pub(crate) stage: Stage,
+    /// Whether it began in an application that had a core for it.
+    pub(crate) alone: bool,
 }
 
-suimon_model::saved_struct!(Request { route, session, newcomer, leased, ends_session, arrived, stage });
+suimon_model::saved_struct!(Request {
+    route,
+    session,
+    newcomer,
+    leased,
+    ends_session,
+    arrived,
+    stage,
+    alone
+});
 
 /// A slab with generations: an id that was given back is never mistaken for its successor.
 #[derive(Debug, Default)]

@@ -10,7 +10,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use suimon_gate::{Arrival, Gate, KindParams, Mode, Output, Params, Refusal, Snapshot, Start, Token};
+use suimon_gate::{
+    Arrival, Gate, KindParams, Learned, Mode, Output, Params, Refusal, Snapshot, Start, Token,
+};
 use suimon_model::{Ending, Instant, KindId, RequestId, RouteId, SessionId};
 use suimon_record::{Event, name_cut};
 use tokio::sync::{Notify, oneshot};
@@ -187,6 +189,11 @@ impl Gatekeeper {
     pub(crate) fn snapshot(&self) -> Snapshot {
         let now = self.clock.now();
         self.lock().gate.snapshot(now)
+    }
+
+    /// Returns what the gate has learned.
+    pub(crate) fn learned(&self) -> Learned {
+        self.lock().gate.learned()
     }
 
     /// Begins to refuse newcomers.

@@ -36,4 +36,4 @@ mod wire;
 
 pub use recorder::RecordError;
 pub use server::{KINDS_MAX, Observer, Server, StartError};
-pub use telemetry::{BUCKETS, RouteReport, Times, View};
+pub use telemetry::{BUCKETS, LearnedView, RouteReport, Times, View};

@@ -20,7 +20,7 @@ use crate::exchange::{Exchange, Gathered, Tally};
 use crate::gatekeeper::{Admission, Arrived, Gatekeeper, Waiting};
 use crate::headers;
 use crate::identify::{self, Identifier, Visitor};
-use crate::params::{Limits, OnAbandon, Timeouts};
+use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
 use crate::prefix::{BodyFault, RequestBody};
 use crate::rescue::{self, Asker};
 use crate::routes::{Class, Table};
@@ -54,6 +54,8 @@ pub(crate) struct Core {
     pub(crate) discovered_mode: Mode,
     pub(crate) table: Table,
     pub(crate) identifier: Identifier,
+    /// The kinds of session as they were set, for whoever asks.
+    pub(crate) kinds: Vec<SessionKind>,
     pub(crate) keeper: Arc<Gatekeeper>,
     pub(crate) upstream: Upstream,
     pub(crate) budget: Arc<Budget>,

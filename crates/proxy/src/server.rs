@@ -10,7 +10,7 @@ use crate::params::Params;
 use crate::pipeline::Core;
 use crate::recorder::RecordError;
 use crate::routes::{OTHER, Table};
-use crate::telemetry::{Telemetry, View};
+use crate::telemetry::{LearnedView, Telemetry, View};
 use crate::tls::Certificate;
 use crate::upstream::{Upstream, UpstreamNodeView};
 use crate::watch::Watcher;
@@ -124,6 +124,7 @@ impl Server {
             discovered_mode: params.routes.discovered_mode,
             table,
             identifier,
+            kinds: params.sessions.kinds.clone(),
             keeper,
             upstream,
             budget: Budget::new(params.limits.responses_bytes),
@@ -211,6 +212,16 @@ impl Observer {
     pub fn view(&self) -> View {
         let uptime = self.core.keeper.clock().elapsed();
         self.core.telemetry.view(uptime, self.core.budget.held(), self.core.keeper.snapshot())
+    }
+
+    /// Returns what was learned of the application and its visitors.
+    pub fn learned(&self) -> LearnedView {
+        LearnedView {
+            uptime: self.core.keeper.clock().elapsed(),
+            routes: self.core.telemetry.route_names(),
+            kinds: self.core.kinds.clone(),
+            gate: self.core.keeper.learned(),
+        }
     }
 
     /// Returns every node of the application as it stands.

@@ -1,10 +1,11 @@
 //! What the proxy counts: plain atomics on the request path, gathered into a [`View`] when somebody looks.
 
+use crate::params::SessionKind;
 use crate::routes::{OTHER, RouteIndex};
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
-use suimon_gate::{KindView, RouteView, Snapshot};
+use suimon_gate::{KindView, Learned, RouteView, Snapshot};
 use suimon_model::{Reason, RouteId};
 
 /// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is longer.
@@ -90,6 +91,19 @@ pub struct View {
     /// The rest of what the gate shows: totals and last decisions. Its routes and kinds are in the two lists above; records
     /// name routes by [`RouteReport::id`] and kinds by position.
     pub gate: Snapshot,
+}
+
+/// What was learned of the application and its visitors, and the names of it.
+#[derive(Clone, Debug)]
+pub struct LearnedView {
+    /// Time since the start.
+    pub uptime: Duration,
+    /// Every gated route's name and the gate's number for it; the first is `other`.
+    pub routes: Vec<(String, RouteId)>,
+    /// The kinds of session as they were set, in the order of their numbers.
+    pub kinds: Vec<SessionKind>,
+    /// What the gate has learned.
+    pub gate: Learned,
 }
 
 /// One route at one moment.
@@ -198,6 +212,11 @@ impl Telemetry {
         self.names.write().expect("nobody panics while holding the names").push((name.to_owned(), id));
     }
 
+    /// Returns every route's name and the gate's number for it.
+    pub(crate) fn route_names(&self) -> Vec<(String, RouteId)> {
+        self.names.read().expect("nobody panics while holding the names").clone()
+    }
+
     /// Returns the gate's number of a route.
     pub(crate) fn route_id(&self, index: RouteIndex) -> RouteId {
         let names = self.names.read().expect("nobody panics while holding the names");
@@ -245,8 +264,7 @@ impl Telemetry {
     }
 
     pub(crate) fn view(&self, uptime: Duration, buffered_bytes: usize, mut gate: Snapshot) -> View {
-        let names = self.names.read().expect("nobody panics while holding the names").clone();
-        let reports = names.into_iter().zip(&self.routes).map(|((name, id), counters)| {
+        let reports = self.route_names().into_iter().zip(&self.routes).map(|((name, id), counters)| {
             let view = gate.routes.get(id.index()).cloned().unwrap_or_default();
             counters.report(name, Some(id), view)
         });

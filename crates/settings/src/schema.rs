@@ -610,7 +610,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section {
         path: "admin",
         form: Form::Table,
-        doc: "The operator's listener: /metrics, /api/state, /healthz, /readyz. It has no password: keep it on an address only you can reach.",
+        doc: "The operator's listener: /metrics, /api/state, /api/learned, /healthz, /readyz. It has no password: keep it on an address only you can reach.",
         keys: &[
             key("listen", AddressOrOff, Is("\"127.0.0.1:8001\""), "Where it listens."),
             key(

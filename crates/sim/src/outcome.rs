@@ -3,7 +3,7 @@
 use crate::laws::Laws;
 use crate::scenario::Scenario;
 use serde::Serialize;
-use suimon_gate::Snapshot;
+use suimon_gate::{Learned, Snapshot};
 use suimon_model::{Duration, Instant, Record};
 use suimon_workload::{Counts, Histogram, Second, StepTally, Tally};
 
@@ -52,6 +52,8 @@ pub struct Outcome {
     pub records: Vec<Record>,
     /// Users that did not start, for want of room.
     pub not_started: u64,
+    /// What the gate had learned by the end.
+    pub learned: Learned,
     /// The hash of all decisions.
     pub trace: u64,
     /// Events handled.
@@ -148,6 +150,7 @@ impl Outcome {
             decisions: 0,
             records: vec![],
             not_started: 0,
+            learned: Learned::default(),
             trace: 0,
             events: 0,
         }

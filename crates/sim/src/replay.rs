@@ -19,9 +19,11 @@
 //! would have been, nor who would have come again. With the settings that were recorded it is the recording, exactly.
 
 mod figures;
+mod timeline;
 mod what_if;
 
 pub use figures::{Figures, RouteFigures};
+pub use timeline::{Bin, CHANGES_MAX, Change, Moment, Of, RouteLine, Timeline};
 pub use what_if::WhatIf;
 
 use figures::Counter;
@@ -143,6 +145,18 @@ impl Replay {
         Replay { stays: Some(Vec::new()), ..Replay::default() }
     }
 
+    /// Returns one that keeps what happened over time.
+    pub fn for_timeline() -> Self {
+        let mut replay = Replay::default();
+        replay.counter.timeline = Some(Timeline::default());
+        replay
+    }
+
+    /// Returns what happened over time, if it was to be kept.
+    pub fn timeline(&self) -> Option<&Timeline> {
+        self.counter.timeline.as_ref()
+    }
+
     /// Plays one segment. Those of a run follow one another; where one is missing, the gate goes on with the state the
     /// segment begins with.
     ///
@@ -190,6 +204,9 @@ impl Replay {
         let player = Player::new(segment)?;
         self.runs += 1;
         self.counter.enter(&player.gate, header);
+        if let Some(timeline) = &mut self.counter.timeline {
+            timeline.enter(&player.gate, header, self.segments == 1);
+        }
         if let Some(stays) = &mut self.stays {
             player.remember_all(stays)?;
         }
@@ -223,6 +240,9 @@ impl Replay {
             self.span += now.since(player.now);
             player.now = player.now.max(now);
             self.events += 1;
+            if let Some(timeline) = &mut self.counter.timeline {
+                timeline.pass(self.span.as_secs_f64(), now, &player.gate);
+            }
             let stays = self.stays.as_mut();
             let told = player.tell(now, event, &mut self.counter, stays, |record| {
                 self.decided += 1;
@@ -241,6 +261,9 @@ impl Replay {
             }
         }
         self.counter.until(player.now);
+        if let Some(timeline) = &mut self.counter.timeline {
+            timeline.look(player.now, &player.gate);
+        }
         self.trace = player.gate.trace().value();
         let Mark { trace, answers, events: _ } = block.mark;
         if player.gate.trace().value() != trace {
@@ -313,15 +336,24 @@ impl Player {
                 self.gate.declare_route(now, mode);
                 self.routes += 1;
                 self.services.push(None);
+                if let Some(timeline) = &mut counter.timeline {
+                    timeline.add_route(name.clone());
+                }
                 counter.declare(now, &self.gate, name);
             }
-            Event::Kind { params, name: _ } => {
+            Event::Kind { params, name } => {
                 self.gate.declare_kind(now, params);
                 self.kinds += 1;
+                if let Some(timeline) = &mut counter.timeline {
+                    timeline.add_kind(name);
+                }
             }
             Event::Arrival(arrival) => {
                 let request = self.gate.handle_arrival(now, arrival);
                 counter.offered();
+                if let Some(timeline) = &mut counter.timeline {
+                    timeline.came(request, arrival.route);
+                }
                 if let Some(stays) = stays.as_deref_mut() {
                     self.places.insert(request, stays.len());
                     remember(stays, Stay::new(request, arrival.route))?;
@@ -329,6 +361,9 @@ impl Player {
             }
             Event::Departure(request) => {
                 self.gate.handle_departure(now, request);
+                if let Some(timeline) = &mut counter.timeline {
+                    timeline.departed(request);
+                }
                 if let Some(stay) = self.stay_of(request, &mut stays) {
                     stay.left = Some(now);
                 }
@@ -341,6 +376,9 @@ impl Player {
                     return Err(Refused::Differs("a request ended that was not let in here"));
                 };
                 self.gate.handle_end(now, token, ending);
+                if let Some(timeline) = &mut counter.timeline {
+                    timeline.ended(now, request, ending);
+                }
                 self.note_end(now, request, ending, &mut stays);
             }
             Event::Timeout => self.gate.handle_timeout(now),
@@ -349,6 +387,9 @@ impl Player {
         while let Some(output) = self.gate.poll_output() {
             self.answers.fold(&output);
             counter.answered(now, &output);
+            if let Some(timeline) = &mut counter.timeline {
+                timeline.answered(now, &output);
+            }
             match output {
                 Output::Start(start) => {
                     if let Some(stay) = self.stay_of(start.request, &mut stays) {

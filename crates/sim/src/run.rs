@@ -467,6 +467,7 @@ impl<'a> Run<'a> {
         self.sample(last);
         self.tally.close(last.max(Instant::ORIGIN + Duration::from_nanos(1)));
         self.outcome.trace = self.gate.trace().value();
+        self.outcome.learned = self.gate.learned();
         self.outcome.finish(self.scenario, &self.tally)
     }
 }
@@ -502,10 +503,10 @@ fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate
         match laws.sessions {
             SessionChoice::AsSet => gate.declare_kind(now, kind.params.clone()),
             SessionChoice::Law(law) => {
-                gate.declare_kind_with_law(kind.params.clone(), law.build(id, cores, now))
+                gate.declare_kind_with_law(now, kind.params.clone(), law.build(id, cores, now))
             }
             SessionChoice::Rival(rival) => {
-                gate.declare_kind_with_law(kind.params.clone(), rival.build(&site, id, now))
+                gate.declare_kind_with_law(now, kind.params.clone(), rival.build(&site, id, now))
             }
         };
     }

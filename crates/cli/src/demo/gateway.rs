@@ -95,7 +95,7 @@ impl Watcher {
         let ask = move || {
             // The other end is only ever dropped.
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(EVERY) {
-                let body = runtime.block_on(fetch::get(&admin, "/api/state"));
+                let body = runtime.block_on(fetch::get(&admin, suimon_admin::STATE_PATH));
                 tell(body.ok().as_deref(), began, &sender);
             }
         };

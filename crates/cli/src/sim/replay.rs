@@ -1,17 +1,15 @@
 //! `suimon sim --replay`: the recorded decisions again, or those of other settings beside them.
 
-mod files;
 mod settings;
 mod tell;
 
 use super::Sim;
 use crate::exit::Exit;
-use files::{Files, Opened};
+use crate::recording::{Files, Opened, play_file};
 use std::fs::File;
 use std::path::Path;
 use suimon_gate::Params;
-use suimon_record::{Damage, Segment, What};
-use suimon_sim::replay::{Replay, ReplayError, WhatIf};
+use suimon_sim::replay::{Replay, WhatIf};
 use tell::Told;
 
 /// Plays a recording, and says what came of it.
@@ -67,24 +65,6 @@ fn play_otherwise<'a>(
         play_file(&opened, args.partial, |segment| what_if.play(segment))?;
     }
     Ok(what_if)
-}
-
-/// Plays one file. Returns where it was cut, if it was and that is allowed.
-fn play_file(
-    opened: &Opened,
-    partial: bool,
-    mut play: impl FnMut(&Segment<'_>) -> Result<(), ReplayError>,
-) -> Result<Option<Damage>, String> {
-    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", opened.path.display());
-    let segment = Segment::read(&opened.bytes).map_err(|damage| told(&damage))?;
-    match play(&segment) {
-        Ok(()) => Ok(None),
-        Err(ReplayError::Damage(damage @ Damage { what: What::CutOff, .. })) if partial => Ok(Some(damage)),
-        Err(ReplayError::Damage(damage @ Damage { what: What::CutOff, .. })) => {
-            Err(format!("{}; --partial plays what is whole", told(&damage)))
-        }
-        Err(error) => Err(told(&error)),
-    }
 }
 
 fn create(path: &Path) -> Result<File, String> {

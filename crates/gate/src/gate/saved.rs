@@ -26,6 +26,8 @@ suimon_model::saved_struct!(Route {
     view_rate,
     view_service,
     pressed_views,
+    took,
+    took_alone,
 });
 
 impl Gate {

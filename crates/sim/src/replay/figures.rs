@@ -1,5 +1,6 @@
 //! What visitors had of a run of the gate, counted as it goes.
 
+use super::timeline::Timeline;
 use suimon_gate::{Gate, Output};
 use suimon_model::{Duration, Instant, Quantity, Subject};
 use suimon_record::Header;
@@ -41,6 +42,8 @@ pub(super) struct Counter {
     counts: Figures,
     waits: Histogram,
     limits: Vec<Limit>,
+    /// Where what happened over time is kept, too.
+    pub(super) timeline: Option<Timeline>,
 }
 
 /// A route's limit, summed over time.

@@ -249,6 +249,82 @@ fn a_recording_played_again_is_the_same_to_the_last_bit() {
 }
 
 #[test]
+fn what_happened_over_time_adds_up_to_what_happened() {
+    let segments = recording();
+    let mut replay = Replay::for_timeline();
+    segments.iter().for_each(|bytes| replay.play(&Segment::read(bytes).unwrap()).unwrap());
+    let (figures, timeline) = (replay.figures(), replay.timeline().unwrap());
+    let sum = |of: fn(&Bin) -> u64| timeline.bins.iter().map(of).sum::<u64>();
+    assert_eq!((sum(|bin| bin.came), sum(|bin| bin.let_in)), (figures.offered, figures.admitted));
+    assert_eq!(
+        (sum(|bin| bin.refused), timeline.refusals.values().sum()),
+        (figures.refused, figures.refused)
+    );
+    let by_route = |of: fn(&RouteLine) -> u64| timeline.routes.iter().map(of).sum::<u64>();
+    assert_eq!(
+        (by_route(|route| route.came), by_route(|route| route.refused)),
+        (figures.offered, figures.refused)
+    );
+    assert_eq!(
+        (by_route(|route| route.waits.count()), by_route(|route| route.left)),
+        (figures.admitted, sum(|bin| bin.left))
+    );
+    // Whoever came is done, or was still there at the end.
+    let done = by_route(|route| route.completed + route.failed + route.left + route.refused);
+    let inside =
+        timeline.bins.last().map(|bin| bin.gate.queued + bin.gate.line + bin.gate.in_flight).unwrap();
+    assert!(
+        done <= figures.offered && done + inside as u64 >= figures.offered,
+        "{done} {inside} {figures:?}"
+    );
+
+    let gate = &timeline.bins[timeline.bins.len() / 2].gate;
+    assert!(gate.limits.len() == ROUTES as usize && gate.limits.iter().all(Option::is_some), "{gate:?}");
+    assert!(gate.intervals.len() == 1 && gate.in_flight > 0, "{gate:?}");
+    assert!(timeline.changed > 0 && timeline.changed == timeline.reasons.values().sum::<u64>());
+    assert!(timeline.changes.iter().all(|change| change.at <= timeline.seconds()));
+    assert!((timeline.seconds() - replay.span.as_secs_f64()).abs() < 1e-6 && timeline.restarts.is_empty());
+
+    // With a hole it is two runs, drawn one after the other.
+    let mut holed = Replay::for_timeline();
+    for bytes in [&segments[0], &segments[2]] {
+        holed.play(&Segment::read(bytes).unwrap()).unwrap();
+    }
+    let timeline = holed.timeline().unwrap();
+    assert_eq!((timeline.restarts.len(), timeline.routes.len()), (1, ROUTES as usize));
+    assert!(
+        (10.0..20.0).contains(&timeline.restarts[0]) && timeline.seconds() < 30.0,
+        "{:?}",
+        timeline.restarts
+    );
+}
+
+#[test]
+fn a_long_recording_has_no_more_bins_than_a_picture_can_show() {
+    let mut world = World::new(Params::default(), 7);
+    world.play(3.0);
+    // Then nobody for an hour.
+    for _ in 0..3600 {
+        world.now += seconds(1.0);
+        world.push(&Event::Timeout);
+        world.gate.handle_timeout(world.now);
+        world.settle();
+    }
+    world.seal();
+    let mut replay = Replay::for_timeline();
+    world.end().iter().for_each(|bytes| replay.play(&Segment::read(bytes).unwrap()).unwrap());
+    let timeline = replay.timeline().unwrap();
+    let bins = timeline.bins.len();
+    assert!(
+        (200..=480).contains(&bins) && (7.9..8.1).contains(&timeline.width),
+        "{bins} of {} s",
+        timeline.width
+    );
+    assert!((timeline.width * bins as f64 - timeline.seconds()).abs() <= timeline.width);
+    assert_eq!(timeline.bins.iter().map(|bin| bin.came).sum::<u64>(), replay.figures().offered);
+}
+
+#[test]
 fn another_gate_is_noticed_and_the_moment_told() {
     let segments = recording();
     let mut segment = Segment::read(&segments[0]).unwrap();
@@ -347,6 +423,7 @@ proptest! {
         file.extend(suimon_record::end(SegmentEnding::Closed));
         prop_assert!(file.len() > NAME_BYTES_MAX / 4);
         let segment = Segment::read(&file).unwrap();
+        let _ = Replay::for_timeline().play(&segment);
         let mut replay = Replay::for_what_if();
         let _ = replay.play(&segment);
         let params = Params { session_law: SessionLawKind::Open, cores: 7, ..Params::default() };

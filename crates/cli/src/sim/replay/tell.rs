@@ -1,6 +1,6 @@
 //! What came of a replay, for people and as JSON.
 
-use super::files::Files;
+use crate::recording::Files;
 use crate::table::{Align, columns};
 use serde_json::{Value, json};
 use std::fs::File;

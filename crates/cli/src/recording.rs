@@ -1,32 +1,33 @@
-//! Which files a recording is made of.
+//! The files of a recording: which they are, and playing them.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use suimon_record::{BLOCK_BYTES_MAX, Header, is_recording};
+use suimon_record::{BLOCK_BYTES_MAX, Damage, Header, Segment, What, is_recording};
+use suimon_sim::replay::ReplayError;
 
 /// No file of a recording is longer; a longer one would be held in memory for nothing.
 const BYTES_MAX: u64 = 300 << 20;
 
-/// The files of one run, the oldest first.
+/// The files of a recording, the oldest first.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(crate) struct Files {
     paths: Vec<PathBuf>,
-    /// Files of earlier runs beside them.
-    pub(super) earlier: usize,
+    /// Files of other runs beside them.
+    pub(crate) earlier: usize,
 }
 
 /// A file in memory.
 #[derive(Debug)]
-pub(super) struct Opened {
-    pub(super) path: PathBuf,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Files {
     /// Finds the files that were set aside in the run that `path` is of. What is wrong with `path` itself is told when it is
     /// read.
-    pub(super) fn find(path: &Path) -> Result<Self, String> {
+    pub(crate) fn find(path: &Path) -> Result<Self, String> {
         let beginning = beginning(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut files = Files { paths: Vec::new(), earlier: 0 };
         if let Some((run, segment)) = Header::place_of(&beginning) {
@@ -47,13 +48,33 @@ impl Files {
         Ok(files)
     }
 
-    pub(super) fn paths(&self) -> &[PathBuf] {
+    /// Finds the files of several recordings: each file once, the oldest run first. Files of other runs beside them are counted as
+    /// earlier ones only where they were not named.
+    pub(crate) fn find_all(named: &[PathBuf]) -> Result<Self, String> {
+        let mut placed = Vec::new();
+        let mut earlier = 0;
+        for path in named {
+            let found = Files::find(path)?;
+            earlier = found.earlier.max(earlier);
+            for path in found.paths {
+                let place = beginning(&path).ok().and_then(|beginning| Header::place_of(&beginning));
+                let whole = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+                placed.push((place, whole, path));
+            }
+        }
+        placed.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        placed.dedup_by(|a, b| a.1 == b.1);
+        let earlier = if named.len() > 1 { 0 } else { earlier };
+        Ok(Files { paths: placed.into_iter().map(|(_, _, path)| path).collect(), earlier })
+    }
+
+    pub(crate) fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 }
 
 impl Opened {
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let told = |error: io::Error| format!("{}: {error}", path.display());
         let mut file = File::open(path).map_err(told)?;
         let mut magic = Vec::new();
@@ -70,6 +91,24 @@ impl Opened {
             magic
         };
         Ok(Opened { path: path.to_path_buf(), bytes })
+    }
+}
+
+/// Plays one file. Returns where it was cut, if it was and that is allowed.
+pub(crate) fn play_file(
+    opened: &Opened,
+    partial: bool,
+    mut play: impl FnMut(&Segment<'_>) -> Result<(), ReplayError>,
+) -> Result<Option<Damage>, String> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", opened.path.display());
+    let segment = Segment::read(&opened.bytes).map_err(|damage| told(&damage))?;
+    match play(&segment) {
+        Ok(()) => Ok(None),
+        Err(ReplayError::Damage(damage @ Damage { what: What::CutOff, .. })) if partial => Ok(Some(damage)),
+        Err(ReplayError::Damage(damage @ Damage { what: What::CutOff, .. })) => {
+            Err(format!("{}; --partial plays what is whole", told(&damage)))
+        }
+        Err(error) => Err(told(&error)),
     }
 }
 

@@ -1,0 +1,143 @@
+//! The report's figures, from what happened over time.
+
+use suimon_chart::{Axis, Hue, Plot, Series, Span};
+use suimon_sim::replay::{Bin, RouteLine, Timeline};
+use suimon_workload::Histogram;
+
+/// Routes and kinds whose lines are drawn, those with most work first.
+const LINES_MAX: usize = 5;
+/// Their colours.
+const HUES: [Hue; LINES_MAX] = [Hue::Blue, Hue::Green, Hue::Purple, Hue::Amber, Hue::Grey];
+/// Pixels between lines of equal values.
+const BESIDE: f64 = 3.0;
+/// A last bin shorter than this share of the others is left out: its rates are chance.
+const LAST_MIN: f64 = 0.3;
+/// Points of a line of quantiles at most: of a few requests they jump about.
+const QUANTILES_MAX: usize = 48;
+/// From so many seconds on time is told in minutes, and from so many in hours.
+const MINUTES_FROM: f64 = 900.0;
+const HOURS_FROM: f64 = 4.0 * 3600.0;
+
+/// Returns requests a second: those that came, and what became of them at the gate.
+pub(super) fn requests(timeline: &Timeline) -> Plot {
+    let rate = |count: fn(&Bin) -> u64| over_time(timeline, &|bin, length| count(bin) as f64 / length);
+    over(timeline, "Requests", Axis::new("requests per second").from(0.0))
+        .describe("Requests a second: those that came, were let in, were refused, and whose clients left.")
+        .series(Series::line("came", Hue::Grey, rate(|bin| bin.came)))
+        .series(Series::line("let in", Hue::Blue, rate(|bin| bin.let_in)))
+        .series(Series::line("refused", Hue::Vermilion, rate(|bin| bin.refused)))
+        .series(Series::line("left", Hue::Amber, rate(|bin| bin.left)))
+}
+
+/// Returns the limits of the routes with most work.
+pub(super) fn limits(timeline: &Timeline) -> Plot {
+    let mut routes: Vec<usize> = (0..timeline.routes.len()).collect();
+    let work = |route: &RouteLine| {
+        let mean = route.services.mean().unwrap_or_default();
+        mean.as_secs_f64() * route.services.count() as f64
+    };
+    routes.sort_by(|a, b| work(&timeline.routes[*b]).total_cmp(&work(&timeline.routes[*a])));
+    routes.retain(|route| {
+        let has_one = |bin: &Bin| bin.gate.limits.get(*route).is_some_and(Option::is_some);
+        timeline.routes[*route].came > 0 && timeline.bins.iter().any(has_one)
+    });
+    routes.truncate(LINES_MAX);
+    let limit = |bin: &Bin, route: usize| bin.gate.limits.get(route).copied().flatten();
+    let highest =
+        timeline.bins.iter().flat_map(|bin| routes.iter().filter_map(|route| limit(bin, *route))).max();
+    // One more than the highest, for lines that are raised.
+    let axis = Axis::new("requests of a route in the application at once")
+        .from(0.0)
+        .to(f64::from(highest.unwrap_or(1).saturating_add(1)))
+        .whole();
+    let plot = over(timeline, "Limits", axis)
+        .describe("How many requests of each route may be in the application at once.");
+    routes.iter().enumerate().fold(plot, |plot, (index, route)| {
+        let points = over_time(timeline, &|bin, _| limit(bin, *route).map_or(f64::NAN, f64::from));
+        let series = Series::steps(&timeline.routes[*route].name, HUES[index], points);
+        plot.series(series.raised(index as f64 * BESIDE))
+    })
+}
+
+/// Returns the time between two session starts, by kind.
+pub(super) fn interval(timeline: &Timeline) -> Plot {
+    let axis = Axis::new("seconds from one session to the next").from(0.0);
+    let plot = over(timeline, "Admission interval", axis).describe(
+        "The time between two session starts; 0 while the gate is open, a gap while nobody is let in.",
+    );
+    timeline.kinds.iter().enumerate().take(LINES_MAX).fold(plot, |plot, (index, kind)| {
+        let points =
+            over_time(timeline, &|bin, _| bin.gate.intervals.get(index).copied().unwrap_or(f64::NAN));
+        plot.series(Series::steps(kind, HUES[index], points))
+    })
+}
+
+/// Returns who waited where.
+pub(super) fn waiting(timeline: &Timeline) -> Plot {
+    let of = |count: fn(&Bin) -> usize| over_time(timeline, &|bin, _| count(bin) as f64);
+    over(timeline, "Where requests are", Axis::new("requests").from(0.0).whole())
+        .describe("Newcomers in line, requests waiting for a slot, and requests in the application.")
+        .series(Series::line("in line", Hue::Amber, of(|bin| bin.gate.line)))
+        .series(Series::line("queued", Hue::Purple, of(|bin| bin.gate.queued)))
+        .series(Series::line("in service", Hue::Green, of(|bin| bin.gate.in_flight)))
+}
+
+/// Returns how long those who were let in had waited.
+pub(super) fn waits(timeline: &Timeline) -> Plot {
+    let (_, unit) = unit(timeline);
+    let together = timeline.bins.len().div_ceil(QUANTILES_MAX).max(1);
+    let several: Vec<(f64, Histogram)> = timeline
+        .bins
+        .chunks(together)
+        .enumerate()
+        .map(|(number, bins)| {
+            let from = (number * together) as f64 * timeline.width;
+            let to = (from + bins.len() as f64 * timeline.width).min(timeline.seconds());
+            let mut waits = Histogram::default();
+            bins.iter().for_each(|bin| waits.merge(&bin.waits));
+            ((from + to) / 2.0 / unit, waits)
+        })
+        .collect();
+    let quantile = |q: f64| {
+        let point = |(at, waits): &(f64, Histogram)| {
+            (*at, waits.quantile(q).map_or(f64::NAN, |wait| wait.as_secs_f64()))
+        };
+        several.iter().map(point).collect::<Vec<_>>()
+    };
+    over(timeline, "Waits", Axis::new("seconds waited before being let in").from(0.0))
+        .describe(
+            "The median and the 95th percentile of the time that requests had waited when they were let in.",
+        )
+        .series(Series::line("95 of 100", Hue::Vermilion, quantile(0.95)))
+        .series(Series::line("half", Hue::Blue, quantile(0.5)))
+}
+
+fn over(timeline: &Timeline, title: &str, y: Axis) -> Plot {
+    let (unit, length) = unit(timeline);
+    let plot = Plot::new(title).x(Axis::new(unit).from(0.0).to((timeline.seconds() / length).max(1e-3))).y(y);
+    // Every other run has another ground.
+    timeline.restarts.chunks(2).enumerate().fold(plot, |plot, (pair, ends)| {
+        let to = ends.get(1).copied().unwrap_or(timeline.seconds());
+        plot.span(Span::new(ends[0] / length, to / length, &format!("run {}", 2 * pair + 2)))
+    })
+}
+
+/// Returns what time is told in, and how many seconds that is.
+fn unit(timeline: &Timeline) -> (&'static str, f64) {
+    match timeline.seconds() {
+        seconds if seconds >= HOURS_FROM => ("hours", 3600.0),
+        seconds if seconds >= MINUTES_FROM => ("minutes", 60.0),
+        _ => ("seconds", 1.0),
+    }
+}
+
+/// Returns a value for each bin, at its middle; it is told how long the bin is, in seconds.
+fn over_time(timeline: &Timeline, value: &dyn Fn(&Bin, f64) -> f64) -> Vec<(f64, f64)> {
+    let (_, unit) = unit(timeline);
+    let point = |(number, bin): (usize, &Bin)| {
+        let from = number as f64 * timeline.width;
+        let length = timeline.width.min(timeline.seconds() - from);
+        (length >= LAST_MIN * timeline.width).then(|| ((from + length / 2.0) / unit, value(bin, length)))
+    };
+    timeline.bins.iter().enumerate().filter_map(point).collect()
+}

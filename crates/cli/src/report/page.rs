@@ -1,0 +1,326 @@
+//! The report: one page that carries all it needs and asks nothing of anybody.
+
+use super::Found;
+use super::figures;
+use super::numbers::{left, name};
+use crate::numbers::{count, rate, time};
+use crate::page::{self, both_widths, escape, half};
+use serde_json::Value;
+use std::fmt::{Result, Write as _};
+use std::time::UNIX_EPOCH;
+use suimon_model::{Quantity, Reason};
+use suimon_sim::replay::{Change, Of, RouteLine, Timeline};
+use suimon_workload::Histogram;
+
+/// Changes listed on the page, the last ones; all that were kept are in the numbers.
+const LISTED_MAX: usize = 300;
+/// Routes in the table, those asked for most.
+const ROUTES_MAX: usize = 50;
+/// Reasons told of one route or kind.
+const REASONS_MAX: usize = 6;
+
+/// Returns the page; `numbers` stay inside it.
+pub(super) fn page(found: &Found, numbers: &Value) -> String {
+    let mut page = String::with_capacity(256 * 1024);
+    // Writing into a String cannot fail.
+    let _ = write_page(&mut page, found, numbers);
+    page
+}
+
+/// Returns whether the replay decided alike, in a sentence, and what else is to be known of the recording.
+pub(super) fn verdict(found: &Found) -> (String, Vec<String>) {
+    let replay = &found.replay;
+    let sentence = match &replay.divergence {
+        None => format!("Replayed, and the same {} decisions were made again.", replay.decided),
+        Some(divergence) => format!(
+            "The replay does not decide alike: {} is not what was recorded; alike until {:.3} s after the gateway's start, \
+             not any more at {:.3} s. Nothing after that is shown.",
+            divergence.what,
+            divergence.after.as_secs_f64(),
+            divergence.until.as_secs_f64()
+        ),
+    };
+    let mut more = vec![];
+    if let Some(damage) = found.cut {
+        more.push(format!("Shown up to where it is whole: {damage}."));
+    }
+    if let Some(program) = &replay.other_program {
+        more.push(format!(
+            "It was recorded by suimon {program}, whose laws may decide otherwise than this one's."
+        ));
+    }
+    if found.files.earlier > 0 {
+        more.push(format!(
+            "{} files beside it are of other runs; name them to see them.",
+            found.files.earlier
+        ));
+    }
+    (sentence, more)
+}
+
+fn write_page(page: &mut String, found: &Found, numbers: &Value) -> Result {
+    let timeline = found.timeline();
+    let headline = headline(found);
+    page::begin(page, &format!("Suimon report: {headline}"), &headline, &lead(found))?;
+    let (sentence, more) = verdict(found);
+    let caution = found.replay.divergence.is_some() || !more.is_empty();
+    let words = std::iter::once(sentence).chain(more).collect::<Vec<_>>().join(" ");
+    let class = if caution { "caution" } else { "soft" };
+    writeln!(page, "<p class=\"{class}\">{}</p>", escape(&words))?;
+    drawings(page, timeline)?;
+    page::section(page, "Routes", &routes_words(timeline), &routes(timeline))?;
+    page::section(
+        page,
+        "Why it changed",
+        &reasons_words(timeline),
+        &(reasons(timeline) + &changes(timeline)),
+    )?;
+    page::section(page, "How this was found", "", METHOD)?;
+    page::end(page, numbers)
+}
+
+const METHOD: &str = "<p>A recording holds what happened to the gate: who came for which route, when they left, when the application was done. \
+     The gate was told the same again, by the same code, and what it answered and decided is shown here. Waits end when a \
+     request is let in to the application. docs/recording.md tells what is in a recording and what is not.</p>\n\
+     <p class=\"soft\">All numbers are inside this page, as JSON, in the element <code>numbers</code>.</p>\n";
+
+fn headline(found: &Found) -> String {
+    let figures = found.replay.figures();
+    if figures.offered == 0 {
+        return "Nobody came".to_owned();
+    }
+    let wait = time(figures.wait_p95.as_secs_f64());
+    match figures.refused {
+        0 if figures.wait_p95.as_secs_f64() < 0.01 => "Everybody was let in at once".to_owned(),
+        0 => format!("Everybody was let in; 95 of 100 within {wait}"),
+        refused => format!("{refused} of {} requests were refused", figures.offered),
+    }
+}
+
+fn lead(found: &Found) -> String {
+    let (replay, figures) = (&found.replay, found.replay.figures());
+    let began = httpdate::fmt_http_date(UNIX_EPOCH + replay.began);
+    let runs = if replay.runs > 1 { format!(" in {} runs", replay.runs) } else { String::new() };
+    format!(
+        "{} from {began} on{runs}: {} requests came, {} were let in, {} were refused, and {} clients left. \
+         Those let in had waited for {} at the mean, 95 of 100 of them for no more than {}.",
+        span(found.timeline().seconds()),
+        figures.offered,
+        figures.admitted,
+        figures.refused,
+        left(found.timeline()),
+        time(figures.wait_mean.as_secs_f64()),
+        time(figures.wait_p95.as_secs_f64())
+    )
+}
+
+fn drawings(page: &mut String, timeline: &Timeline) -> Result {
+    let bin = time(timeline.width);
+    let restarts = match timeline.restarts.len() {
+        0 => String::new(),
+        _ => " Every other run, or part before which one is missing, has another ground; the time between is left out.".to_owned(),
+    };
+    page::section(
+        page,
+        "What came, and what became of it",
+        &format!("Requests a second, over {bin} each.{restarts}"),
+        &both_widths(&figures::requests(timeline)),
+    )?;
+    page.push_str("<div class=\"pair\">\n");
+    for (title, words, plot) in [
+        (
+            "How much at once",
+            "The limits of the routes with most work. Short steps up and down are trials.",
+            figures::limits(timeline),
+        ),
+        (
+            "When the next one is let in",
+            "The pace at which sessions begin. 0: the gate is open.",
+            figures::interval(timeline),
+        ),
+        (
+            "Where requests are",
+            "Newcomers in line, requests queued for a slot, and in service.",
+            figures::waiting(timeline),
+        ),
+        ("How long they waited", "Those who were let in, when they were.", figures::waits(timeline)),
+    ] {
+        page::section(page, title, words, &half(&plot))?;
+    }
+    page.push_str("</div>\n");
+    Ok(())
+}
+
+fn routes_words(timeline: &Timeline) -> String {
+    let shown = timeline.routes.iter().filter(|route| route.came > 0).count();
+    match shown.saturating_sub(ROUTES_MAX) {
+        0 => "What became of the requests of each route. Times are of all that were let in; left: clients gone, waiting or served.".to_owned(),
+        more => format!("The {ROUTES_MAX} routes asked for most; {more} more are in the numbers."),
+    }
+}
+
+/// A heading, and what stands under it for a route.
+type Column = (&'static str, fn(&RouteLine) -> String);
+
+const COLUMNS: [Column; 9] = [
+    ("came", |route| route.came.to_string()),
+    ("completed", |route| route.completed.to_string()),
+    ("failed", |route| route.failed.to_string()),
+    ("left", |route| route.left.to_string()),
+    ("refused", |route| route.refused.to_string()),
+    ("waited, half", |route| quantile(&route.waits, 0.5)),
+    ("waited, 95 of 100", |route| quantile(&route.waits, 0.95)),
+    ("served, mean", |route| route.services.mean().map_or_else(none, |mean| time(mean.as_secs_f64()))),
+    ("served, 95 of 100", |route| quantile(&route.services, 0.95)),
+];
+
+fn none() -> String {
+    "–".to_owned()
+}
+
+fn quantile(times: &Histogram, q: f64) -> String {
+    times.quantile(q).map_or_else(none, |time| self::time(time.as_secs_f64()))
+}
+
+/// A row a route; on narrow screens each number becomes a line with its name.
+fn routes(timeline: &Timeline) -> String {
+    let mut routes: Vec<&RouteLine> = timeline.routes.iter().filter(|route| route.came > 0).collect();
+    routes.sort_by_key(|route| std::cmp::Reverse(route.came));
+    let head: String = COLUMNS.iter().map(|(name, _)| format!("<th scope=\"col\">{name}</th>")).collect();
+    let row = |route: &&RouteLine| {
+        let cells: String = COLUMNS
+            .iter()
+            .map(|(name, cell)| format!("<td data-name=\"{name}\">{}</td>", cell(route)))
+            .collect();
+        format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(&route.name))
+    };
+    let rows: String = routes.iter().take(ROUTES_MAX).map(row).collect();
+    format!(
+        "<table class=\"laws routes\">\n<thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
+    )
+}
+
+fn reasons_words(timeline: &Timeline) -> String {
+    match timeline.changed {
+        0 => "No limit and no interval was changed.".to_owned(),
+        changed => format!("Limits and intervals were changed {changed} times. How often, and why:"),
+    }
+}
+
+/// Returns for each route and kind why its limit or interval was changed, the most frequent reason first; and why requests
+/// were refused.
+fn reasons(timeline: &Timeline) -> String {
+    let mut subjects: Vec<(Of, u64)> = vec![];
+    for ((of, _), count) in &timeline.reasons {
+        match subjects.last_mut().filter(|(last, _)| last == of) {
+            Some((_, sum)) => *sum += count,
+            None => subjects.push((*of, *count)),
+        }
+    }
+    subjects.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let line = |(reason, times): (Reason, u64)| {
+        format!("<span><strong>{times}</strong> {}</span>", escape(reason.explain()))
+    };
+    let of_one = |of: Of| {
+        let mut reasons: Vec<(Reason, u64)> = timeline
+            .reasons
+            .iter()
+            .filter(|((other, _), _)| *other == of)
+            .map(|((_, reason), count)| (*reason, *count))
+            .collect();
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        reasons.into_iter().take(REASONS_MAX).map(line).collect::<String>()
+    };
+    let item = |(of, _): &(Of, u64)| {
+        let what = if let Of::Route(_) = of { "limit" } else { "interval" };
+        format!("<li><i>{}</i> {what}{}</li>\n", escape(name(timeline, *of)), of_one(*of))
+    };
+    let mut items: String = subjects.iter().take(ROUTES_MAX).map(item).collect();
+    if !timeline.refusals.is_empty() {
+        let why: String = timeline.refusals.iter().map(|(reason, times)| line((*reason, *times))).collect();
+        let _ = writeln!(items, "<li><i>refused</i>{why}</li>");
+    }
+    if items.is_empty() { String::new() } else { format!("<ul class=\"list reasons\">\n{items}</ul>\n") }
+}
+
+/// Returns the last changes with their reasons and what they rest on, folded.
+fn changes(timeline: &Timeline) -> String {
+    if timeline.changes.is_empty() {
+        return String::new();
+    }
+    let kept = timeline.changes.len();
+    let first = kept.saturating_sub(LISTED_MAX);
+    let summary = match first {
+        0 => format!("All {kept} changes, but for the windows of trials"),
+        _ => format!("The last {LISTED_MAX} of {kept} changes, but for the windows of trials"),
+    };
+    let items: String = timeline.changes[first..].iter().map(|change| item(timeline, change)).collect();
+    format!(
+        "<details class=\"fold\"><summary>{summary}</summary>\n<ol class=\"list\">\n{items}</ol></details>\n"
+    )
+}
+
+fn item(timeline: &Timeline, change: &Change) -> String {
+    let record = &change.record;
+    let value = |value: f64| match record.quantity {
+        _ if !value.is_finite() => "none".to_owned(),
+        Quantity::Limit => count(value),
+        Quantity::Interval if value == 0.0 => "open".to_owned(),
+        Quantity::Interval => time(value),
+    };
+    let signals: Vec<String> =
+        record.signals.iter().map(|(name, value)| signal(timeline, name, value)).collect();
+    format!(
+        "<li>{} <i>{}</i> {} {} → <strong>{}</strong><span>{}</span><code>{}</code></li>\n",
+        moment(change.at),
+        escape(name(timeline, change.of)),
+        record.quantity.name(),
+        value(record.old),
+        value(record.new),
+        escape(record.reason.explain()),
+        escape(&signals.join(" · "))
+    )
+}
+
+/// Returns what a decision rests on, one number of it; a route is told by its name where its number leaves no doubt.
+fn signal(timeline: &Timeline, name: &str, value: f64) -> String {
+    let route = Some(value as usize).filter(|_| name == "route" && timeline.restarts.is_empty());
+    if let Some(route) = route.and_then(|place| timeline.routes.get(place)) {
+        return format!("at {}", route.name);
+    }
+    let value = if value.is_finite() { rate(value) } else { none() };
+    format!("{} {value}", name.replace('_', "\u{a0}"))
+}
+
+/// Returns a moment of the time played.
+fn moment(seconds: f64) -> String {
+    let whole = seconds as u64;
+    let tenths = ((seconds.fract() * 10.0) as u64).min(9);
+    match whole / 3600 {
+        0 => format!("{}:{:02}.{tenths}", whole / 60, whole % 60),
+        hours => format!("{hours}:{:02}:{:02}.{tenths}", whole / 60 % 60, whole % 60),
+    }
+}
+
+/// Returns how long it was.
+fn span(seconds: f64) -> String {
+    match seconds {
+        s if s >= 7200.0 => format!("{:.1} hours", s / 3600.0),
+        s if s >= 180.0 => format!("{:.1} minutes", s / 60.0),
+        s => format!("{s:.1} seconds"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_and_spans_are_told_as_clocks_and_people_do() {
+        assert_eq!(
+            [0.05, 61.27, 3600.0, 36_125.99].map(moment),
+            ["0:00.0", "1:01.2", "1:00:00.0", "10:02:05.9"]
+        );
+        assert_eq!([12.0, 200.0, 10_000.0].map(span), ["12.0 seconds", "3.3 minutes", "2.8 hours"]);
+    }
+}

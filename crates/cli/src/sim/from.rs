@@ -1,0 +1,124 @@
+//! `suimon sim --from`: a scenario of what a running gateway has learned, to be edited and played.
+//!
+//! Map: `paths` what visitors do, as journeys; `costs` what a request costs, so that the model does what was measured; `file` the
+//! text, with comments that say which number is measured and which is assumed. [`scenario_of`] is all three, and touches nothing.
+
+mod costs;
+mod file;
+mod paths;
+
+use super::Sim;
+use crate::exit::Exit;
+use crate::fetch::{self, FetchError};
+use crate::whole_file;
+use std::fmt;
+use std::path::Path;
+use suimon_admin::{LEARNED_PATH, Learned};
+
+/// Sessions that must have ended: journeys of fewer are anecdotes.
+const ENDED_MIN: u64 = 10;
+
+/// There is not enough to make a scenario of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TooLittle {
+    ended: u64,
+}
+
+impl fmt::Display for TooLittle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooLittle { ended } = self;
+        write!(
+            f,
+            "too little was learned: {ended} sessions have ended so far, and {ENDED_MIN} are needed to tell what visitors do. \
+             Ask again when more have ended; one that does not say so ends when its visitor has been silent for long."
+        )
+    }
+}
+
+/// Asks the gateway at `admin`, and writes or prints the scenario.
+pub(super) async fn run(admin: &str, args: &Sim) -> Exit {
+    if let Some(out) = &args.out
+        && let Err(why) = may_write(out, args.force)
+    {
+        eprintln!("--out: {}: {why}", out.display());
+        return Exit::Usage;
+    }
+    let learned = match fetch::get(admin, LEARNED_PATH).await {
+        Ok(body) => serde_json::from_slice::<Learned>(&body),
+        Err(FetchError::BadUrl(why)) => {
+            eprintln!("--from: {why}");
+            return Exit::Usage;
+        }
+        Err(FetchError::NoAnswer(why)) => {
+            eprintln!(
+                "nothing was learned from {admin} ({why}).\nIs the gateway running, and is this its operator address? \
+                 `suimon serve` prints it."
+            );
+            return Exit::Failed;
+        }
+    };
+    let learned = match learned {
+        Ok(learned) => learned,
+        Err(error) => {
+            eprintln!(
+                "{admin} answers, but not as this version of suimon expects ({error}); is it a gateway's operator address?"
+            );
+            return Exit::Failed;
+        }
+    };
+    let asked = httpdate::fmt_http_date(std::time::SystemTime::now());
+    match scenario_of(&learned, admin, &asked) {
+        Ok(text) => deliver(&text, args.out.as_deref(), args.force),
+        Err(too_little) => {
+            eprintln!("{too_little}");
+            Exit::Failed
+        }
+    }
+}
+
+/// Returns the scenario file of what was learned from `source` at that time.
+pub(super) fn scenario_of(learned: &Learned, source: &str, asked: &str) -> Result<String, TooLittle> {
+    let ended = learned.kinds.iter().map(|kind| kind.ended).sum();
+    let names = paths::Names::new(learned);
+    let journeys = paths::journeys(learned);
+    if ended < ENDED_MIN || journeys.is_empty() {
+        return Err(TooLittle { ended });
+    }
+    let costs = costs::Costs::new(learned, &paths::visits(&journeys));
+    Ok(file::text(&file::Site { learned, names: &names, journeys: &journeys, costs: &costs, source, asked }))
+}
+
+/// Tells why nothing may be written there, before anybody is asked.
+fn may_write(out: &Path, force: bool) -> Result<(), String> {
+    if out.exists() && !force {
+        return Err("it is there already, and may have been edited; --force replaces it".to_owned());
+    }
+    whole_file::try_writing(out).map_err(|error| format!("cannot be written: {error}"))
+}
+
+fn deliver(text: &str, out: Option<&Path>, force: bool) -> Exit {
+    let Some(out) = out else {
+        print!("{text}");
+        return Exit::Done;
+    };
+    // Somebody else may have made it meanwhile.
+    let written = may_write(out, force).and_then(|()| {
+        whole_file::write(out, text).map_err(|error| format!("could not be written: {error}"))
+    });
+    match written {
+        Ok(()) => {
+            let name = out.display();
+            println!(
+                "{name} is written. What is measured and what is assumed stands in it; now\n  suimon sim {name}"
+            );
+            Exit::Done
+        }
+        Err(why) => {
+            eprintln!("--out: {}: {why}", out.display());
+            Exit::Failed
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

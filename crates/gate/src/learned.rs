@@ -1,0 +1,97 @@
+//! What the gate has learned of the application and its visitors, for whoever wants to play them elsewhere.
+
+use crate::api::Mode;
+use suimon_model::RouteId;
+
+/// Everything that was learned. Worked out when somebody asks, from what the laws rest on.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Learned {
+    /// Processor cores the application is thought to have.
+    pub cores: u32,
+    /// Time between an answer and the session's next request, of all kinds together.
+    pub think: Option<Think>,
+    /// By [`RouteId`].
+    pub routes: Vec<LearnedRoute>,
+    /// By [`suimon_model::KindId`].
+    pub kinds: Vec<LearnedKind>,
+}
+
+/// The last think times.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Think {
+    /// How many.
+    pub count: usize,
+    /// Their mean, seconds.
+    pub mean: f64,
+    /// Their coefficient of variation.
+    pub variation: f64,
+    /// Their quantiles [`Think::QUANTILES`], seconds.
+    pub quantiles: [f64; Think::QUANTILES.len()],
+}
+
+impl Think {
+    /// The quantiles told.
+    pub const QUANTILES: [f64; 5] = [0.1, 0.25, 0.5, 0.75, 0.9];
+}
+
+/// Times in the application.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Took {
+    /// How many.
+    pub count: u64,
+    /// Their mean, seconds.
+    pub mean: f64,
+    /// Their coefficient of variation.
+    pub variation: f64,
+}
+
+/// One route.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LearnedRoute {
+    /// What the gate does here.
+    pub mode: Mode,
+    /// The limit now; `None` where none is held.
+    pub limit: Option<u32>,
+    /// Time in the application of whatever made progress.
+    pub took: Option<Took>,
+    /// The same, of those that had a core of their own when they began and when they ended: what a request takes by itself.
+    pub took_alone: Option<Took>,
+    /// Share of the ended requests that failed, since the start.
+    pub errors: f64,
+    /// Completions a second when it had all it could take; `None` if it never had.
+    pub saturated: Option<f64>,
+}
+
+/// One kind of session.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LearnedKind {
+    /// Sessions that ended and were learned from.
+    pub ended: u64,
+    /// Newcomers a second in the last minutes, refused ones and those who came again included.
+    pub came_per_second: Option<f64>,
+    /// Sessions let in a second in the last minutes.
+    pub begun_per_second: Option<f64>,
+    /// Newcomers refused since the start.
+    pub refused: u64,
+    /// Seconds a visitor waits for one answer.
+    pub patience: f64,
+    /// `declared`, `learned` or `assumed`.
+    pub patience_source: &'static str,
+    /// By [`RouteId`]: visits a session makes in all.
+    pub visits: Vec<f64>,
+    /// Where a session can stand; places nobody was seen at are left out.
+    pub places: Vec<LearnedPlace>,
+}
+
+/// What comes next where a session stands.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LearnedPlace {
+    /// The route it asked for last; `None`: it has not asked yet.
+    pub after: Option<RouteId>,
+    /// How often a session stood here.
+    pub seen: u64,
+    /// The routes that came next, and their shares.
+    pub next: Vec<(RouteId, f64)>,
+    /// The share of sessions that ended here.
+    pub ends: f64,
+}

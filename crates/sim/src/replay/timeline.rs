@@ -1,0 +1,319 @@
+//! What happened over time, for a picture of it: counts in bins, and the gate as it stood at the end of each.
+
+use std::collections::BTreeMap;
+use suimon_gate::{Gate, Output};
+use suimon_model::{Ending, Instant, KindId, Reason, Record, RequestId, RouteId, Subject};
+use suimon_record::Header;
+use suimon_workload::Histogram;
+
+/// Bins at most: with one more, each two become one. A picture is not much wider.
+const BINS_MAX: usize = 480;
+/// Length of a bin at first, seconds.
+const WIDTH: f64 = 0.5;
+/// Changes kept; of a longer recording the last are only counted.
+pub const CHANGES_MAX: usize = 10_000;
+
+/// What happened over the time played. Time runs on from one run of the gateway to the next, without the time between.
+#[derive(Clone, Debug)]
+pub struct Timeline {
+    /// Length of a bin, seconds; the last one may be shorter.
+    pub width: f64,
+    /// From the beginning on.
+    pub bins: Vec<Bin>,
+    /// Every route that was there, by name.
+    pub routes: Vec<RouteLine>,
+    /// Names of the kinds of session.
+    pub kinds: Vec<String>,
+    /// Limits and intervals that were changed, but for the windows of trials, up to [`CHANGES_MAX`].
+    pub changes: Vec<Change>,
+    /// How often any was changed, windows of trials included.
+    pub changed: u64,
+    /// How often for which reason, by route or kind.
+    pub reasons: BTreeMap<(Of, Reason), u64>,
+    /// How many were refused, and why.
+    pub refusals: BTreeMap<Reason, u64>,
+    /// When runs after the first began, in seconds of the time played.
+    pub restarts: Vec<f64>,
+    /// Time played, seconds.
+    now: f64,
+    /// By id in the run being played: where in the lists it is.
+    route_of: Vec<usize>,
+    kind_of: Vec<usize>,
+    inside: BTreeMap<RequestId, Inside>,
+}
+
+/// A route or a kind of session, by its place in the list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Of {
+    /// A route.
+    Route(usize),
+    /// A kind of session.
+    Kind(usize),
+}
+
+/// What happened in a bin.
+#[derive(Clone, Debug, Default)]
+pub struct Bin {
+    /// Requests that came.
+    pub came: u64,
+    /// Requests that were let in to the application.
+    pub let_in: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// Clients that left while they waited or were served.
+    pub left: u64,
+    /// How long those who were let in had waited.
+    pub waits: Histogram,
+    /// The gate at its end.
+    pub gate: Moment,
+}
+
+/// The gate at one moment.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Moment {
+    /// By route: the limit; `None` where none is held, or the route is not there.
+    pub limits: Vec<Option<u32>>,
+    /// By kind: seconds between two session starts; 0 = open.
+    pub intervals: Vec<f64>,
+    /// Newcomers waiting to begin.
+    pub line: usize,
+    /// Requests waiting for a slot.
+    pub queued: usize,
+    /// Requests in the application.
+    pub in_flight: usize,
+}
+
+/// What became of the requests of a route.
+#[derive(Clone, Debug, Default)]
+pub struct RouteLine {
+    /// As metrics name it.
+    pub name: String,
+    /// Requests that came.
+    pub came: u64,
+    /// Answered well, and their clients still there.
+    pub completed: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Left by their clients, waiting or served.
+    pub left: u64,
+    /// Refused.
+    pub refused: u64,
+    /// How long those who were let in had waited.
+    pub waits: Histogram,
+    /// How long they were in the application.
+    pub services: Histogram,
+}
+
+/// A limit or an interval that was changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// When, in seconds of the time played.
+    pub at: f64,
+    /// Of what.
+    pub of: Of,
+    /// The decision itself.
+    pub record: Record,
+}
+
+/// A request in the gate.
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    route: usize,
+    started: Option<Instant>,
+    left: bool,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Timeline {
+            width: WIDTH,
+            bins: vec![],
+            routes: vec![],
+            kinds: vec![],
+            changes: vec![],
+            changed: 0,
+            reasons: BTreeMap::new(),
+            refusals: BTreeMap::new(),
+            restarts: vec![],
+            now: 0.0,
+            route_of: vec![],
+            kind_of: vec![],
+            inside: BTreeMap::new(),
+        }
+    }
+}
+
+impl Timeline {
+    /// Returns the time played, seconds.
+    pub fn seconds(&self) -> f64 {
+        self.now
+    }
+
+    /// Begins with the gate that a run begins with, or a segment before which something is missing.
+    pub(super) fn enter(&mut self, gate: &Gate, header: &Header, is_first: bool) {
+        if !is_first {
+            self.restarts.push(self.now);
+        }
+        let snapshot = gate.snapshot(header.at);
+        (self.route_of, self.kind_of) = (vec![], vec![]);
+        for index in 0..snapshot.routes.len() {
+            self.add_route(header.routes.get(index).cloned().unwrap_or_else(|| format!("route {index}")));
+        }
+        for index in 0..snapshot.kinds.len() {
+            self.add_kind(header.kinds.get(index).cloned().unwrap_or_else(|| format!("kind {index}")));
+        }
+        self.inside = gate
+            .inside()
+            .iter()
+            .map(|inside| {
+                let route = self.route_of[inside.route.index()];
+                (inside.request, Inside { route, started: None, left: false })
+            })
+            .collect();
+    }
+
+    pub(super) fn add_route(&mut self, name: String) {
+        let known = self.routes.iter().position(|route| route.name == name);
+        self.route_of.push(known.unwrap_or(self.routes.len()));
+        if known.is_none() {
+            self.routes.push(RouteLine { name, ..RouteLine::default() });
+        }
+    }
+
+    pub(super) fn add_kind(&mut self, name: String) {
+        let known = self.kinds.iter().position(|kind| *kind == name);
+        self.kind_of.push(known.unwrap_or(self.kinds.len()));
+        if known.is_none() {
+            self.kinds.push(name);
+        }
+    }
+
+    /// Lets time pass to `played` seconds; `gate` is as it was until then.
+    pub(super) fn pass(&mut self, played: f64, now: Instant, gate: &Gate) {
+        self.now = played;
+        while played >= self.width * (self.bins.len() as f64) {
+            if self.bins.len() == BINS_MAX {
+                self.halve();
+                continue;
+            }
+            self.look(now, gate);
+            self.bins.push(Bin::default());
+        }
+    }
+
+    /// Takes note of the gate as the last bin ends with it.
+    pub(super) fn look(&mut self, now: Instant, gate: &Gate) {
+        let Some(bin) = self.bins.last_mut() else { return };
+        let snapshot = gate.snapshot(now);
+        let mut moment = Moment {
+            limits: vec![None; self.routes.len()],
+            intervals: vec![f64::NAN; self.kinds.len()],
+            line: snapshot.kinds.iter().map(|kind| kind.waiting).sum(),
+            queued: snapshot.routes.iter().map(|route| route.waiting).sum(),
+            in_flight: snapshot.in_flight,
+        };
+        for (route, place) in snapshot.routes.iter().zip(&self.route_of) {
+            moment.limits[*place] = route.limit;
+        }
+        for (kind, place) in snapshot.kinds.iter().zip(&self.kind_of) {
+            moment.intervals[*place] = kind.interval_seconds;
+        }
+        bin.gate = moment;
+    }
+
+    /// Makes each two bins one.
+    fn halve(&mut self) {
+        self.width *= 2.0;
+        let mut bins = std::mem::take(&mut self.bins).into_iter();
+        while let Some(mut first) = bins.next() {
+            if let Some(second) = bins.next() {
+                first.came += second.came;
+                first.let_in += second.let_in;
+                first.refused += second.refused;
+                first.left += second.left;
+                first.waits.merge(&second.waits);
+                first.gate = second.gate;
+            }
+            self.bins.push(first);
+        }
+    }
+
+    pub(super) fn came(&mut self, request: RequestId, route: RouteId) {
+        let route = self.route_of[route.index()];
+        self.routes[route].came += 1;
+        self.inside.insert(request, Inside { route, started: None, left: false });
+        self.bin().came += 1;
+    }
+
+    pub(super) fn departed(&mut self, request: RequestId) {
+        let Some(inside) = self.inside.get_mut(&request).filter(|inside| !inside.left) else { return };
+        inside.left = true;
+        let route = inside.route;
+        if inside.started.is_none() {
+            self.inside.remove(&request);
+        }
+        self.routes[route].left += 1;
+        self.bin().left += 1;
+    }
+
+    pub(super) fn ended(&mut self, now: Instant, request: RequestId, ending: Ending) {
+        let Some(inside) = self.inside.remove(&request) else { return };
+        let route = &mut self.routes[inside.route];
+        if let Some(started) = inside.started {
+            route.services.record(now.since(started));
+        }
+        match ending {
+            _ if inside.left => {}
+            Ending::Completed => route.completed += 1,
+            Ending::Failed(_) => route.failed += 1,
+            Ending::Abandoned => {
+                route.left += 1;
+                self.bin().left += 1;
+            }
+        }
+    }
+
+    pub(super) fn answered(&mut self, now: Instant, output: &Output) {
+        match output {
+            Output::Start(start) => {
+                if let Some(inside) = self.inside.get_mut(&start.request) {
+                    inside.started = Some(now);
+                    self.routes[inside.route].waits.record(start.waited);
+                }
+                let bin = self.bin();
+                bin.let_in += 1;
+                bin.waits.record(start.waited);
+            }
+            Output::Refuse(refusal) => {
+                if let Some(inside) = self.inside.remove(&refusal.request) {
+                    self.routes[inside.route].refused += 1;
+                }
+                *self.refusals.entry(refusal.reason).or_insert(0) += 1;
+                self.bin().refused += 1;
+            }
+            Output::Decided(record) => self.decided(record),
+        }
+    }
+
+    fn decided(&mut self, record: &Record) {
+        let of = match record.subject {
+            Subject::Route(RouteId(id)) => self.route_of.get(id as usize).map(|place| Of::Route(*place)),
+            Subject::Kind(KindId(id)) => self.kind_of.get(id as usize).map(|place| Of::Kind(*place)),
+        };
+        let Some(of) = of.filter(|_| record.old.to_bits() != record.new.to_bits()) else { return };
+        self.changed += 1;
+        *self.reasons.entry((of, record.reason)).or_insert(0) += 1;
+        // Windows of trials come and go by the second; what came of a trial is told when it ends.
+        let is_window = matches!(record.reason, Reason::TrialWindow | Reason::BaseWindow);
+        if !is_window && self.changes.len() < CHANGES_MAX {
+            self.changes.push(Change { at: self.now, of, record: *record });
+        }
+    }
+
+    fn bin(&mut self) -> &mut Bin {
+        if self.bins.is_empty() {
+            self.bins.push(Bin::default());
+        }
+        self.bins.last_mut().expect("one was made if there was none")
+    }
+}
