@@ -19,7 +19,7 @@ users = 12
 start_over = "1s"
 [visitor]
 think = "200ms"
-patience = "4s"
+patience = "30s"
 [[journey]]
 name = "looking"
 steps = [{ name = "front", path = "/" }, { name = "search", path = "/search" }]

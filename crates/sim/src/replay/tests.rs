@@ -368,7 +368,8 @@ fn another_setting_shows_in_the_figures() {
 
     let everybody = SessionLawKind::Open;
     let (open, ..) = what_if(Params { session_law: everybody, ..Params::default() }, &segments, &recorded);
-    assert_eq!(open.not_come, 0, "no session is turned away");
+    // Who would have waited for longer than anybody stays is turned away at the route, whatever the session law.
+    assert!(open.refused < before.refused / 2, "{open:?} {before:?}");
     assert!(open.admitted != before.admitted || open.wait_mean != before.wait_mean, "{open:?}");
 }
 

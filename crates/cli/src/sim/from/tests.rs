@@ -12,7 +12,7 @@ use suimon_settings::scenario;
 use suimon_sim::{Laws, Outcome, Scenario};
 
 /// How far goodput may be off, as a share of it.
-const TOLERANCE: f64 = 0.1;
+const TOLERANCE: f64 = 0.12;
 
 fn scenario_named(name: &str) -> Scenario {
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios")).join(name);
