@@ -4,38 +4,10 @@
 
 mod common;
 
-use common::{Backend, Gateway, Ran, Running, address_in, file, get, run};
+use common::{Backend, Gateway, Ran, Site, file, get, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-
-/// Thirty impatient users of the bundled shop: enough that limits are searched for and sessions wait.
-const JOURNEY: &str = r#"
-seed = 7
-[arrivals.closed]
-users = 30
-[visitor]
-think = "20ms"
-patience = "2s"
-[visitor.on_refusal]
-wait_max = "1s"
-[[journey]]
-name = "shopping"
-[[journey.steps]]
-name = "login"
-path = "/login"
-form = { user = "user{user}", password = "secret" }
-[[journey.steps]]
-name = "browse"
-path = "/browse?page=1"
-[[journey.steps]]
-name = "search"
-path = "/search?q=chair"
-[[journey.steps]]
-name = "logout"
-method = "POST"
-path = "/logout"
-"#;
 
 fn replay(recording: &Path, more: &[&str]) -> Ran {
     let mut args = vec!["sim", "--replay", recording.to_str().unwrap()];
@@ -47,14 +19,10 @@ fn replay(recording: &Path, more: &[&str]) -> Ran {
 fn a_crowd_is_recorded_and_the_same_decisions_are_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let recording = folder.path().join("gate.rec");
-    let shop = Running::start(&["shop", "--port", "0", "--light-work", "20", "--search-repeats", "2"]);
-    let shop_url = format!("http://{}", address_in(&shop.wait_out("listening on")));
-    let gateway = Gateway::start(&["--to", &shop_url, "--record", recording.to_str().unwrap()]);
-    let to = format!("http://{}", gateway.clients);
-    let crowd = run(&["crowd", &file(&folder, "crowd.toml", JOURNEY), "--to", &to, "--duration", "8s"]);
-    assert_eq!(crowd.code, Some(0), "{crowd:?}");
-    gateway.process.signal(libc::SIGTERM);
-    assert_eq!(gateway.process.end().code(), Some(0));
+    let site = Site::start(&["--record", recording.to_str().unwrap()]);
+    // Enough that limits are searched for and sessions wait.
+    site.visit(30, &["login", "browse", "search", "logout"], "8s");
+    site.end();
 
     let json = folder.path().join("replay.json");
     let ran = replay(&recording, &["--json", json.to_str().unwrap()]);

@@ -4,34 +4,13 @@
 
 mod common;
 
-use common::{Backend, Gateway, Ran, Running, address_in, file, get, run};
+use common::{Backend, Gateway, Ran, Site, get, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use suimon_gate::{Arrival, Gate, KindParams, Mode, Params};
 use suimon_model::{Ending, Instant, RequestId, RouteId, seconds};
 use suimon_record::{Encoder, Ending as SegmentEnding, Event, Header};
-
-/// Forty impatient users of the bundled shop: enough that limits move and somebody waits.
-const JOURNEY: &str = r#"
-seed = 7
-[arrivals.closed]
-users = 40
-[visitor]
-think = "20ms"
-patience = "2s"
-[visitor.on_refusal]
-wait_max = "1s"
-[[journey]]
-name = "shopping"
-[[journey.steps]]
-name = "login"
-path = "/login"
-form = { user = "user{user}", password = "secret" }
-[[journey.steps]]
-name = "search"
-path = "/search?q=chair"
-"#;
 
 fn report(recordings: &[&Path], folder: &Path, more: &[&str]) -> (Ran, Option<String>, Option<Value>) {
     let (page, json) = (folder.join("report.html"), folder.join("report.json"));
@@ -64,14 +43,10 @@ fn asks_nothing_of_anybody(page: &str) {
 fn a_recorded_crowd_becomes_a_page_with_the_numbers_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let recording = folder.path().join("gate.rec");
-    let shop = Running::start(&["shop", "--port", "0", "--light-work", "20", "--search-repeats", "2"]);
-    let shop_url = format!("http://{}", address_in(&shop.wait_out("listening on")));
-    let gateway = Gateway::start(&["--to", &shop_url, "--record", recording.to_str().unwrap()]);
-    let to = format!("http://{}", gateway.clients);
-    let crowd = run(&["crowd", &file(&folder, "crowd.toml", JOURNEY), "--to", &to, "--duration", "6s"]);
-    assert_eq!(crowd.code, Some(0), "{crowd:?}");
-    gateway.process.signal(libc::SIGTERM);
-    assert_eq!(gateway.process.end().code(), Some(0));
+    let site = Site::start(&["--record", recording.to_str().unwrap()]);
+    // Enough that limits move and somebody waits.
+    site.visit(40, &["login", "search"], "6s");
+    site.end();
 
     let (ran, page, numbers) = report(&[&recording], folder.path(), &[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");

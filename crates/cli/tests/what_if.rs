@@ -4,47 +4,17 @@
 
 mod common;
 
-use common::{Backend, Gateway, Running, address_in, file, get, run};
+use common::{Backend, Gateway, Site, file, get, run};
 use serde_json::Value;
 use std::fs;
 use std::net::TcpListener;
 
-/// Thirty users of the bundled shop, who look at two pages, search, and leave.
-const JOURNEY: &str = r#"
-seed = 7
-[arrivals.closed]
-users = 30
-[visitor]
-think = "20ms"
-patience = "2s"
-[visitor.on_refusal]
-wait_max = "1s"
-[[journey]]
-name = "shopping"
-[[journey.steps]]
-name = "login"
-path = "/login"
-form = { user = "user{user}", password = "secret" }
-[[journey.steps]]
-name = "browse"
-path = "/browse?page=1"
-[[journey.steps]]
-name = "browse-2"
-path = "/browse?page=2"
-[[journey.steps]]
-name = "search"
-path = "/search?q=chair"
-"#;
-
 #[test]
 fn a_running_site_becomes_a_scenario_that_can_be_edited_and_played() {
     let folder = tempfile::tempdir().unwrap();
-    let shop = Running::start(&["shop", "--port", "0", "--light-work", "20", "--search-repeats", "2"]);
-    let shop_url = format!("http://{}", address_in(&shop.wait_out("listening on")));
-    let gateway = Gateway::start(&["--to", &shop_url]);
-    let to = format!("http://{}", gateway.clients);
-    let crowd = run(&["crowd", &file(&folder, "crowd.toml", JOURNEY), "--to", &to, "--duration", "9s"]);
-    assert_eq!(crowd.code, Some(0), "{crowd:?}");
+    let site = Site::start(&[]);
+    site.visit(30, &["login", "browse", "browse-2", "search"], "9s");
+    let gateway = &site.gateway;
 
     let out = folder.path().join("site.toml");
     let out = out.to_str().unwrap();

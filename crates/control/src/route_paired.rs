@@ -11,7 +11,7 @@
 //! se  = c · √(1/n' + 1/n)                  c² at first: 0.3² + the service times' squared coefficient of variation  (4)
 //! ```
 //!
-//! m' replaces m when d is above z·se; when nothing can be told after [`PAIRS_MAX`] pairs, the lower of the two stays (the higher, where
+//! m' replaces m when d is above z·se; when nothing can be told after [`PAIRS_MAX`](route::PAIRS_MAX) pairs, the lower of the two stays (the higher, where
 //! requests are quick: below [`QUICK`]).
 //! *Signals*: starts and ends of requests; a route is *binding* while somebody waits and every slot is used, and only
 //! then is anything learned. *Units*: seconds, requests, natural logarithms.
@@ -24,17 +24,16 @@
 //! are ours: `docs/laws/route.md`.
 
 mod fast_up;
+mod route;
 mod trial;
 
 use crate::route::{RequestEnd, RouteLaw};
-use crate::statistics::Average;
 use crate::window::{Meter, Reading};
 use fast_up::{FastUp, Outcome, Verdict as Fast};
-use std::collections::BTreeMap;
-use suimon_model::real::exp;
+use route::{Reference, Route, STEP_MAX};
 use suimon_model::state::{State, Unsavable, Writer};
-use suimon_model::{Instant, Quantity, Reason, Record, RequestId, RouteId, Signals, Subject, seconds};
-use trial::{Arm, Closed, Trial, Verdict, log_useful};
+use suimon_model::{Instant, Reason, Record, RequestId, RouteId, Signals, seconds};
+use trial::{Arm, Closed, Trial, Verdict};
 
 /// The highest limit the search goes to.
 const LIMIT_MAX: u32 = 512;
@@ -44,16 +43,6 @@ const BIAS: f64 = 0.07;
 const SIGNIFICANCE: f64 = 1.0;
 /// z on the first pair, which has seen least.
 const SIGNIFICANCE_FIRST: f64 = 2.0;
-/// Pairs after which a trial ends undecided; doubled after each hold up to [`PAIRS_CAP`].
-const PAIRS_MAX: usize = 4;
-/// The most pairs a trial ever takes.
-const PAIRS_CAP: usize = 16;
-/// The largest step of ln m.
-const STEP_MAX: f64 = std::f64::consts::LN_2;
-/// The smallest step of ln m: ln 1.15.
-const STEP_MIN: f64 = 0.139_761_942_375_158_7;
-/// Noise of ln U per √end where all requests are alike; before any noise was measured, their variation is added to it.
-const NOISE_LEAST: f64 = 0.3;
 /// Share of the host's work below which a route's effect cannot be measured.
 const SHARE_MIN: f64 = 0.10;
 /// Ceiling, in products of best rate and best service time.
@@ -61,15 +50,8 @@ const BANDWIDTH_DELAY: f64 = 3.0;
 /// Seconds below which a mean service time is *quick*: to hold such a request costs more than it spares anybody, so of two
 /// limits as good as each other the higher is taken.
 const QUICK: f64 = 0.002;
-/// Share of the patience a median request may spend in the application before the brake is pulled.
-const BRAKE: f64 = 0.15;
-/// It is never pulled below the cores, or below this where these may be another machine's.
+/// The brake is never pulled below the cores, or below this where these may be another machine's.
 const BRAKE_FLOOR: u32 = 4;
-/// Holds begin at this many seconds and double up to [`HOLD_MAX`].
-const HOLD_MIN: f64 = 4.0;
-const HOLD_MAX: f64 = 30.0;
-/// Change of ln U that is more than noise.
-const DRIFT: f64 = 0.30;
 /// Share of a window or tick during which somebody must wait for it to be binding.
 const BINDING: f64 = 0.9;
 /// A route is probed once it has been binding for this share ...
@@ -99,79 +81,6 @@ pub struct Paired {
 }
 
 suimon_model::saved_struct!(Paired { cores, patience, routes, trial, share_begin, last_tick });
-
-/// What is known of one route.
-#[derive(Clone, Debug)]
-struct Route {
-    /// Whether the law owns the limit; else it is only carried for its meter.
-    learns: bool,
-    /// The limit in force: the base, or the one under trial.
-    limit: u32,
-    /// The limit believed best so far.
-    base: u32,
-    up: bool,
-    step: f64,
-    hold_until: Instant,
-    hold_seconds: f64,
-    failures_at_smallest: u32,
-    pairs_max: usize,
-    /// c² of (4).
-    noise: Average,
-    /// Squared coefficient of variation of service times within a window.
-    variation: Average,
-    memory: Option<Verdict>,
-    service: Average,
-    service_min: f64,
-    rate_max: f64,
-    /// Progress a second over the last views.
-    rate: f64,
-    fast: Option<FastUp>,
-    /// ln U at the base limit, with the weights it was taken with.
-    reference: Option<Reference>,
-    drifts: u32,
-    share: f64,
-    binding_ticks: u32,
-    /// Share of the last seconds in which the route was binding.
-    pressure: f64,
-    brake_until: Instant,
-    in_service: BTreeMap<RequestId, Instant>,
-}
-
-suimon_model::saved_struct!(Route {
-    learns,
-    limit,
-    base,
-    up,
-    step,
-    hold_until,
-    hold_seconds,
-    failures_at_smallest,
-    pairs_max,
-    noise,
-    variation,
-    memory,
-    service,
-    service_min,
-    rate_max,
-    rate,
-    fast,
-    reference,
-    drifts,
-    share,
-    binding_ticks,
-    pressure,
-    brake_until,
-    in_service,
-});
-
-#[derive(Clone, Debug)]
-struct Reference {
-    log_useful: f64,
-    weights: Vec<f64>,
-    begin: Vec<Reading>,
-}
-
-suimon_model::saved_struct!(Reference { log_useful, weights, begin });
 
 impl Paired {
     /// Returns the law for an application thought to have `cores` cores, with nothing known.
@@ -344,19 +253,11 @@ impl Paired {
     fn brake(&mut self, now: Instant, id: RouteId, out: &mut Vec<Record>) {
         let floor = self.cores.min(BRAKE_FLOOR);
         let route = &mut self.routes[id.index()];
-        if route.base.max(route.limit) <= floor || now < route.brake_until || route.in_service.is_empty() {
+        if route.base.max(route.limit) <= floor || now < route.brake_until {
             return;
         }
-        let mut ages: Vec<f64> = route.in_service.values().map(|start| now.secs_since(*start)).collect();
-        let middle = ages.len() / 2;
-        let (_, median, _) = ages.select_nth_unstable_by(middle, f64::total_cmp);
-        // A route that takes long by nature (waiting for another system) is not braked for being itself.
-        let own = if route.service_min.is_finite() { 4.0 * route.service_min } else { 0.0 };
-        let allowed = (BRAKE * self.patience).max(1.0).max(own);
-        if *median <= allowed {
-            return;
-        }
-        let signals = Signals::none().with("median_age_seconds", *median).with("allowed_seconds", allowed);
+        let Some((median, allowed)) = route.stays_too_long(now, self.patience) else { return };
+        let signals = Signals::none().with("median_age_seconds", median).with("allowed_seconds", allowed);
         route.brake_until = now + seconds(allowed);
         route.step = STEP_MAX;
         route.up = false;
@@ -456,7 +357,7 @@ impl Paired {
         let limit = trial.limit_of(arm);
         trial.open(now, route.in_service.keys().copied(), limit);
         let reason = if arm == Arm::Base { Reason::BaseWindow } else { Reason::TrialWindow };
-        publish(now, trial.route, route, limit, reason, Signals::none(), out);
+        route.publish(now, trial.route, limit, reason, Signals::none(), out);
     }
 
     fn end_window(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
@@ -502,25 +403,11 @@ impl Paired {
             .with("standard_error", verdict.standard_error)
             .with("pairs", verdict.pairs as f64);
         let begin = meters.iter().map(|meter| meter.read(now)).collect();
-        let (limit, reason) = if verdict.accepted {
-            route.step = (route.step * 1.5).min(STEP_MAX);
-            route.failures_at_smallest = 0;
-            route.hold_seconds = HOLD_MIN;
-            route.pairs_max = PAIRS_MAX;
-            (verdict.probe, if verdict.decided { Reason::TrialBetter } else { Reason::TrialEqual })
-        } else {
-            route.up = !route.up;
-            if route.step <= STEP_MIN + 1e-9 {
-                route.failures_at_smallest += 1;
-            }
-            route.step = (route.step * 0.5).max(STEP_MIN);
-            if route.failures_at_smallest >= 2 {
-                route.failures_at_smallest = 0;
-                route.hold_until = now + seconds(route.hold_seconds);
-                route.hold_seconds = (route.hold_seconds * 2.0).min(HOLD_MAX);
-                route.pairs_max = (route.pairs_max * 2).min(PAIRS_CAP);
-            }
-            (route.base, Reason::TrialWorse)
+        route.learn(now, verdict.accepted);
+        let (limit, reason) = match (verdict.accepted, verdict.decided) {
+            (true, true) => (verdict.probe, Reason::TrialBetter),
+            (true, false) => (verdict.probe, Reason::TrialEqual),
+            (false, _) => (route.base, Reason::TrialWorse),
         };
         let log_useful = if verdict.accepted { verdict.log_useful_probe } else { verdict.log_useful_base };
         route.reference = Some(Reference { log_useful, weights, begin });
@@ -575,109 +462,7 @@ impl Paired {
             route.drifts = 0;
         }
         route.base = limit;
-        publish(now, id, route, limit, reason, signals, out);
-    }
-}
-
-fn publish(
-    now: Instant,
-    id: RouteId,
-    route: &mut Route,
-    limit: u32,
-    reason: Reason,
-    signals: Signals,
-    out: &mut Vec<Record>,
-) {
-    let old = route.limit;
-    route.limit = limit;
-    let told = !matches!(reason, Reason::BaseWindow | Reason::TrialWindow | Reason::TrialDropped);
-    if old != limit || told {
-        out.push(Record {
-            at: now,
-            subject: Subject::Route(id),
-            quantity: Quantity::Limit,
-            old: f64::from(old),
-            new: f64::from(limit),
-            reason,
-            signals,
-        });
-    }
-}
-
-impl Route {
-    fn new(begin: Reading, limit: u32, learns: bool) -> Self {
-        Route {
-            learns,
-            limit,
-            base: limit,
-            up: true,
-            step: STEP_MAX,
-            hold_until: Instant::ORIGIN,
-            hold_seconds: HOLD_MIN,
-            failures_at_smallest: 0,
-            pairs_max: PAIRS_MAX,
-            noise: Average::new(0.2),
-            variation: Average::new(0.2),
-            memory: None,
-            service: Average::new(0.02),
-            service_min: f64::INFINITY,
-            rate_max: 0.0,
-            rate: 0.0,
-            fast: Some(FastUp::new(begin)),
-            reference: None,
-            drifts: 0,
-            share: 0.0,
-            binding_ticks: 0,
-            pressure: 0.0,
-            brake_until: Instant::ORIGIN,
-            in_service: BTreeMap::new(),
-        }
-    }
-
-    /// Returns c of (4): what uneven requests alone would make it, until same-arm differences have been seen.
-    fn noise(&self) -> f64 {
-        let prior = NOISE_LEAST * NOISE_LEAST + self.variation.get().unwrap_or(1.0);
-        let seen = self.noise.count().min(4) as f64 / 4.0;
-        (prior + seen * (self.noise.get().unwrap_or(prior) - prior)).sqrt()
-    }
-
-    /// Returns the limit one step on in the present direction, or `None` if there is none.
-    fn probe(&self, ceiling: u32) -> Option<u32> {
-        let base = f64::from(self.base);
-        let stepped = if self.up { base * exp(self.step) } else { base * exp(-self.step) };
-        let probe = if self.up {
-            (stepped.round() as u32).max(self.base + 1).min(ceiling.max(1))
-        } else {
-            (stepped.round() as u32).min(self.base.saturating_sub(1)).max(1)
-        };
-        (probe != self.base && (self.up == (probe > self.base))).then_some(probe)
-    }
-
-    /// Compares progress per second by route at the base limit, over `ends` ends, with the reference; returns whether the
-    /// search begins anew.
-    fn drifted(&mut self, rates: &[f64], ends: f64) -> bool {
-        let noise = self.noise();
-        let Some(reference) = &mut self.reference else { return false };
-        let change = log_useful(&reference.weights, rates) - reference.log_useful;
-        if change.abs() <= DRIFT.max(3.0 * noise / ends.sqrt()) {
-            self.drifts = 0;
-            reference.log_useful += 0.1 * change;
-            return false;
-        }
-        self.drifts += 1;
-        if self.drifts < 2 {
-            return false;
-        }
-        self.drifts = 0;
-        self.step = STEP_MAX;
-        self.hold_until = Instant::ORIGIN;
-        self.hold_seconds = HOLD_MIN;
-        self.failures_at_smallest = 0;
-        self.pairs_max = PAIRS_MAX;
-        self.memory = None;
-        self.up = change > 0.0;
-        self.reference = None;
-        true
+        route.publish(now, id, limit, reason, signals, out);
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use crate::common::Common;
 use crate::processes::{Program, Running, listening_address};
 use crate::trouble::{Result, Trouble, While};
 
@@ -65,6 +66,19 @@ pub(crate) struct OpenShop {
     pub(crate) process: Running,
     pub(crate) address: SocketAddr,
     pub(crate) work: Work,
+}
+
+/// Starts the Tomcat shop on its core and waits until it listens.
+pub(crate) fn open_tomcat(common: &Common, options: &ShopOptions, work: Option<Work>) -> Result<OpenShop> {
+    let shop = Shop {
+        kind: ShopKind::Tomcat,
+        options,
+        suimon: &common.suimon,
+        core: common.app_core,
+        logs: &common.scratch,
+        work,
+    };
+    shop.open()
 }
 
 impl Shop<'_> {

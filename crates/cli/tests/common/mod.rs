@@ -178,6 +178,55 @@ pub fn try_get(address: SocketAddr, path: &str) -> std::io::Result<(u16, String)
     Ok((status.ok_or(std::io::ErrorKind::UnexpectedEof)?, body))
 }
 
+/// The bundled shop with a gateway in front of it.
+pub struct Site {
+    pub gateway: Gateway,
+    _shop: Running,
+}
+
+impl Site {
+    /// Starts both; `args` are further ones of `suimon serve`.
+    pub fn start(args: &[&str]) -> Site {
+        let shop = Running::start(&["shop", "--port", "0", "--light-work", "20", "--search-repeats", "2"]);
+        let url = format!("http://{}", address_in(&shop.wait_out("listening on")));
+        let gateway = Gateway::start(&[&["--to", &url], args].concat());
+        Site { gateway, _shop: shop }
+    }
+
+    /// Has it visited for so long by `users` impatient visitors, each of whom asks for `pages` one after the other: "login", "browse",
+    /// "browse-2", "search", "logout".
+    pub fn visit(&self, users: u32, pages: &[&str], duration: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let steps: String = pages.iter().map(|page| step(page)).collect();
+        let journey = format!(
+            "seed = 7\n[arrivals.closed]\nusers = {users}\n[visitor]\nthink = \"20ms\"\npatience = \"2s\"\n\
+             [visitor.on_refusal]\nwait_max = \"1s\"\n[[journey]]\nname = \"shopping\"\n{steps}"
+        );
+        let to = format!("http://{}", self.gateway.clients);
+        let crowd =
+            run(&["crowd", &file(&folder, "crowd.toml", &journey), "--to", &to, "--duration", duration]);
+        assert_eq!(crowd.code, Some(0), "{crowd:?}");
+    }
+
+    /// Ends the gateway as an operator would.
+    pub fn end(self) {
+        self.gateway.process.signal(libc::SIGTERM);
+        assert_eq!(self.gateway.process.end().code(), Some(0));
+    }
+}
+
+fn step(page: &str) -> String {
+    let asks = match page {
+        "login" => "path = \"/login\"\nform = { user = \"user{user}\", password = \"secret\" }",
+        "browse" => "path = \"/browse?page=1\"",
+        "browse-2" => "path = \"/browse?page=2\"",
+        "search" => "path = \"/search?q=chair\"",
+        "logout" => "method = \"POST\"\npath = \"/logout\"",
+        other => panic!("the shop has no page {other}"),
+    };
+    format!("[[journey.steps]]\nname = \"{page}\"\n{asks}\n")
+}
+
 /// A tiny application: answers every GET with its path; `/held` only once it is let go.
 pub struct Backend {
     pub address: SocketAddr,

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use crate::apps::{OpenShop, Shop, ShopKind, ShopOptions, Work};
+use crate::apps::{ShopOptions, Work, open_tomcat};
 use crate::bound::{self, Bound};
 use crate::claims;
 use crate::clock::Clock;
@@ -226,7 +226,7 @@ impl<'a> Run<'a> {
             find("haproxy")?;
         }
         eprintln!("measuring the bound: one user, straight at the shop");
-        let opened = open(common, options, kept.as_ref().map(|data| data.work))?;
+        let opened = open_tomcat(common, &options.shop, kept.as_ref().map(|data| data.work))?;
         let bound = bound::measure(
             common,
             &common.scratch,
@@ -271,7 +271,7 @@ impl<'a> Run<'a> {
             data::save(&self.path, &self.data)?;
         }
         eprintln!("measuring the bound again");
-        let opened = open(self.common, self.options, Some(self.data.work))?;
+        let opened = open_tomcat(self.common, &self.options.shop, Some(self.data.work))?;
         let scale = self.options.shop.scale;
         let folder = &self.common.scratch;
         let bound =
@@ -357,7 +357,7 @@ impl<'a> Run<'a> {
         let (common, scale) = (self.common, self.options.shop.scale);
         let folder = common.scratch.join(name);
         fs::create_dir_all(&folder).trouble(folder.display())?;
-        let shop = open(common, self.options, Some(self.data.work))?;
+        let shop = open_tomcat(common, &self.options.shop, Some(self.data.work))?;
         let bound = bound::measure(common, &folder, &shop, scale, CELL_WARMUP_SESSIONS, CELL_BOUND_SESSIONS)?;
         let arrivals = Arrivals::Closed { users, sessions_each: None };
         let journey = Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Varied, endless: false };
@@ -376,18 +376,6 @@ impl<'a> Run<'a> {
         let seen = observe(common, &crowd, shop.process.pid(), &mut gateway, &states, |_| ())?;
         Ok((bound, seen))
     }
-}
-
-fn open(common: &Common, options: &Options, work: Option<Work>) -> Result<OpenShop> {
-    let shop = Shop {
-        kind: ShopKind::Tomcat,
-        options: &options.shop,
-        suimon: &common.suimon,
-        core: common.app_core,
-        logs: &common.scratch,
-        work,
-    };
-    shop.open()
 }
 
 fn say_bound(bound: &Bound) {

@@ -18,7 +18,7 @@ use super::method::{Constants, Control, Method};
 use super::play::{Played, Second};
 use super::table::{FIGURES, Figure, Shows};
 use super::worlds::{self, World};
-use crate::apps::{OpenShop, Shop, ShopKind, ShopOptions, Work};
+use crate::apps::{ShopOptions, Work, open_tomcat};
 use crate::bound;
 use crate::clock::Clock;
 use crate::common::{Common, CommonOptions};
@@ -106,7 +106,7 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let path = common.out.join("data/result.json");
     let kept: Option<Measured> = if options.resume { crate::data::load(&path)? } else { None };
-    let shop = open(&common, &options, kept.as_ref().map(|kept| kept.work))?;
+    let shop = open_tomcat(&common, &options.shop, kept.as_ref().map(|kept| kept.work))?;
     let dead_after_s = options.dead_after as f64;
     let (scale, work) = (options.shop.scale, shop.work);
     drop(shop);
@@ -220,7 +220,7 @@ impl Live<'_> {
         let (common, scale) = (self.common, self.options.shop.scale);
         let folder = common.scratch.join(format!("{}-{:?}-{clients}", world.name(), control.method()));
         fs::create_dir_all(&folder).trouble(folder.display())?;
-        let shop = open(common, self.options, Some(self.measured.work))?;
+        let shop = open_tomcat(common, &self.options.shop, Some(self.measured.work))?;
         bound::measure(common, &folder, &shop, scale, WARMUP_SESSIONS, BOUND_SESSIONS)?;
         let arrivals = Arrivals::Closed { users: clients, sessions_each: Some(1) };
         let endless = world == World::NoTimeout;
@@ -338,18 +338,6 @@ impl Live<'_> {
             }
         }
     }
-}
-
-fn open(common: &Common, options: &Options, work: Option<Work>) -> Result<OpenShop> {
-    let shop = Shop {
-        kind: ShopKind::Tomcat,
-        options: &options.shop,
-        suimon: &common.suimon,
-        core: common.app_core,
-        logs: &common.scratch,
-        work,
-    };
-    shop.open()
 }
 
 /// Returns the same in front of a real shop.

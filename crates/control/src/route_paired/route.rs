@@ -1,0 +1,241 @@
+//! What is known of one route, and what it makes of a trial.
+
+use super::fast_up::FastUp;
+use super::trial::{Verdict, log_useful};
+use crate::statistics::Average;
+use crate::window::Reading;
+use std::collections::BTreeMap;
+use suimon_model::real::exp;
+use suimon_model::{Instant, Quantity, Reason, Record, RequestId, RouteId, Signals, Subject, seconds};
+
+/// Pairs after which a trial ends undecided; doubled after each hold up to [`PAIRS_CAP`].
+pub(super) const PAIRS_MAX: usize = 4;
+/// The most pairs a trial ever takes.
+const PAIRS_CAP: usize = 16;
+/// The largest step of ln m.
+pub(super) const STEP_MAX: f64 = std::f64::consts::LN_2;
+/// The smallest step of ln m: ln 1.15.
+const STEP_MIN: f64 = 0.139_761_942_375_158_7;
+/// Noise of ln U per √end where all requests are alike; before any noise was measured, their variation is added to it.
+const NOISE_LEAST: f64 = 0.3;
+/// Share of the patience a median request may spend in the application before the brake is pulled.
+const BRAKE: f64 = 0.15;
+/// Times the best service time that a median request may spend there, whatever the patience.
+const BRAKE_SERVICES: f64 = 4.0;
+/// Holds begin at this many seconds and double up to [`HOLD_MAX`].
+const HOLD_MIN: f64 = 4.0;
+const HOLD_MAX: f64 = 30.0;
+/// Change of ln U that is more than noise.
+const DRIFT: f64 = 0.30;
+
+/// What is known of one route.
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    /// Whether the law owns the limit; else it is only carried for its meter.
+    pub(super) learns: bool,
+    /// The limit in force: the base, or the one under trial.
+    pub(super) limit: u32,
+    /// The limit believed best so far.
+    pub(super) base: u32,
+    pub(super) up: bool,
+    pub(super) step: f64,
+    pub(super) hold_until: Instant,
+    pub(super) hold_seconds: f64,
+    pub(super) failures_at_smallest: u32,
+    pub(super) pairs_max: usize,
+    /// c² of (4).
+    pub(super) noise: Average,
+    /// Squared coefficient of variation of service times within a window.
+    pub(super) variation: Average,
+    pub(super) memory: Option<Verdict>,
+    pub(super) service: Average,
+    pub(super) service_min: f64,
+    pub(super) rate_max: f64,
+    /// Progress a second over the last views.
+    pub(super) rate: f64,
+    pub(super) fast: Option<FastUp>,
+    /// ln U at the base limit, with the weights it was taken with.
+    pub(super) reference: Option<Reference>,
+    pub(super) drifts: u32,
+    pub(super) share: f64,
+    pub(super) binding_ticks: u32,
+    /// Share of the last seconds in which the route was binding.
+    pub(super) pressure: f64,
+    pub(super) brake_until: Instant,
+    pub(super) in_service: BTreeMap<RequestId, Instant>,
+}
+
+suimon_model::saved_struct!(Route {
+    learns,
+    limit,
+    base,
+    up,
+    step,
+    hold_until,
+    hold_seconds,
+    failures_at_smallest,
+    pairs_max,
+    noise,
+    variation,
+    memory,
+    service,
+    service_min,
+    rate_max,
+    rate,
+    fast,
+    reference,
+    drifts,
+    share,
+    binding_ticks,
+    pressure,
+    brake_until,
+    in_service,
+});
+
+#[derive(Clone, Debug)]
+pub(super) struct Reference {
+    pub(super) log_useful: f64,
+    pub(super) weights: Vec<f64>,
+    pub(super) begin: Vec<Reading>,
+}
+
+suimon_model::saved_struct!(Reference { log_useful, weights, begin });
+
+impl Route {
+    pub(super) fn new(begin: Reading, limit: u32, learns: bool) -> Self {
+        Route {
+            learns,
+            limit,
+            base: limit,
+            up: true,
+            step: STEP_MAX,
+            hold_until: Instant::ORIGIN,
+            hold_seconds: HOLD_MIN,
+            failures_at_smallest: 0,
+            pairs_max: PAIRS_MAX,
+            noise: Average::new(0.2),
+            variation: Average::new(0.2),
+            memory: None,
+            service: Average::new(0.02),
+            service_min: f64::INFINITY,
+            rate_max: 0.0,
+            rate: 0.0,
+            fast: Some(FastUp::new(begin)),
+            reference: None,
+            drifts: 0,
+            share: 0.0,
+            binding_ticks: 0,
+            pressure: 0.0,
+            brake_until: Instant::ORIGIN,
+            in_service: BTreeMap::new(),
+        }
+    }
+
+    /// Returns c of (4): what uneven requests alone would make it, until same-arm differences have been seen.
+    pub(super) fn noise(&self) -> f64 {
+        let prior = NOISE_LEAST * NOISE_LEAST + self.variation.get().unwrap_or(1.0);
+        let seen = self.noise.count().min(4) as f64 / 4.0;
+        (prior + seen * (self.noise.get().unwrap_or(prior) - prior)).sqrt()
+    }
+
+    /// Returns the limit one step on in the present direction, or `None` if there is none.
+    pub(super) fn probe(&self, ceiling: u32) -> Option<u32> {
+        let base = f64::from(self.base);
+        let stepped = if self.up { base * exp(self.step) } else { base * exp(-self.step) };
+        let probe = if self.up {
+            (stepped.round() as u32).max(self.base + 1).min(ceiling.max(1))
+        } else {
+            (stepped.round() as u32).min(self.base.saturating_sub(1)).max(1)
+        };
+        (probe != self.base && (self.up == (probe > self.base))).then_some(probe)
+    }
+
+    /// Compares progress per second by route at the base limit, over `ends` ends, with the reference; returns whether the
+    /// search begins anew.
+    pub(super) fn drifted(&mut self, rates: &[f64], ends: f64) -> bool {
+        let noise = self.noise();
+        let Some(reference) = &mut self.reference else { return false };
+        let change = log_useful(&reference.weights, rates) - reference.log_useful;
+        if change.abs() <= DRIFT.max(3.0 * noise / ends.sqrt()) {
+            self.drifts = 0;
+            reference.log_useful += 0.1 * change;
+            return false;
+        }
+        self.drifts += 1;
+        if self.drifts < 2 {
+            return false;
+        }
+        self.drifts = 0;
+        self.step = STEP_MAX;
+        self.hold_until = Instant::ORIGIN;
+        self.hold_seconds = HOLD_MIN;
+        self.failures_at_smallest = 0;
+        self.pairs_max = PAIRS_MAX;
+        self.memory = None;
+        self.up = change > 0.0;
+        self.reference = None;
+        true
+    }
+
+    /// Takes note of a trial that was won, or lost: how far and where the next step goes, and whether to rest first.
+    pub(super) fn learn(&mut self, now: Instant, accepted: bool) {
+        if accepted {
+            self.step = (self.step * 1.5).min(STEP_MAX);
+            self.failures_at_smallest = 0;
+            self.hold_seconds = HOLD_MIN;
+            self.pairs_max = PAIRS_MAX;
+            return;
+        }
+        self.up = !self.up;
+        if self.step <= STEP_MIN + 1e-9 {
+            self.failures_at_smallest += 1;
+        }
+        self.step = (self.step * 0.5).max(STEP_MIN);
+        if self.failures_at_smallest >= 2 {
+            self.failures_at_smallest = 0;
+            self.hold_until = now + seconds(self.hold_seconds);
+            self.hold_seconds = (self.hold_seconds * 2.0).min(HOLD_MAX);
+            self.pairs_max = (self.pairs_max * 2).min(PAIRS_CAP);
+        }
+    }
+
+    /// Returns the median age of the requests in the application and what is allowed, seconds, if it is more than that.
+    pub(super) fn stays_too_long(&self, now: Instant, patience: f64) -> Option<(f64, f64)> {
+        let mut ages: Vec<f64> = self.in_service.values().map(|start| now.secs_since(*start)).collect();
+        if ages.is_empty() {
+            return None;
+        }
+        let middle = ages.len() / 2;
+        let (_, median, _) = ages.select_nth_unstable_by(middle, f64::total_cmp);
+        // A route that takes long by nature (waiting for another system) is not braked for being itself.
+        let own = if self.service_min.is_finite() { BRAKE_SERVICES * self.service_min } else { 0.0 };
+        let allowed = (BRAKE * patience).max(1.0).max(own);
+        (*median > allowed).then_some((*median, allowed))
+    }
+
+    /// Puts a limit in force and tells it, unless it is the same and nothing was decided.
+    pub(super) fn publish(
+        &mut self,
+        now: Instant,
+        id: RouteId,
+        limit: u32,
+        reason: Reason,
+        signals: Signals,
+        out: &mut Vec<Record>,
+    ) {
+        let old = self.limit;
+        self.limit = limit;
+        let told = !matches!(reason, Reason::BaseWindow | Reason::TrialWindow | Reason::TrialDropped);
+        if old != limit || told {
+            out.push(Record {
+                at: now,
+                subject: Subject::Route(id),
+                quantity: Quantity::Limit,
+                old: f64::from(old),
+                new: f64::from(limit),
+                reason,
+                signals,
+            });
+        }
+    }
+}
