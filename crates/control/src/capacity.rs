@@ -39,6 +39,11 @@ impl Capacity {
         }
     }
 
+    /// Begins the window anew at `now`: what was done since it began says nothing, as less was let through than could be.
+    pub fn pass_over(&mut self, now: Instant, meter: &Meter) {
+        self.begin = meter.read(now);
+    }
+
     /// Looks at the meter; folds in a window when one is complete.
     pub fn tick(&mut self, now: Instant, meter: &Meter) {
         let window = meter.since(&self.begin, now);

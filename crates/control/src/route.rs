@@ -50,6 +50,11 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         None
     }
 
+    /// Returns whether the limit in force at `route` is a lower one than the rule believes in, for as long as a trial takes.
+    fn tries_less(&self, _route: RouteId) -> bool {
+        false
+    }
+
     /// Appends all that the rule knows, for [`RouteLawKind::load`].
     ///
     /// # Errors

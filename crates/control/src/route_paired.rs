@@ -66,6 +66,8 @@ const SERVICE_GROWS: f64 = 1.002;
 const SLOWER: f64 = 1.5;
 /// ... while the others take less than this times theirs, has not been thrashed: what it waits for has become slower.
 const UNMOVED: f64 = 1.3;
+/// Times the best service time above which a route in fast-up is not believed to need more, ...
+const INFLATED: f64 = 3.0;
 /// Time over which the routes' shares of the work are measured, seconds.
 const SHARE_SECONDS: f64 = 2.0;
 
@@ -153,7 +155,7 @@ impl RouteLaw for Paired {
             let weight = (window.seconds / PRESSURE_SECONDS).min(1.0);
             route.pressure += weight * (f64::from(u8::from(binding)) - route.pressure);
             if route.learns {
-                self.brake(now, RouteId(index as u32), out);
+                self.brake(now, RouteId(index as u32), &meters[index], out);
                 self.watch_drift(now, RouteId(index as u32), meters);
             }
         }
@@ -171,6 +173,11 @@ impl RouteLaw for Paired {
     fn probing(&self) -> Option<RouteId> {
         self.trial.as_ref().map(|trial| trial.route)
     }
+
+    fn tries_less(&self, route: RouteId) -> bool {
+        let route = &self.routes[route.index()];
+        route.limit < route.base
+    }
 }
 
 impl Paired {
@@ -186,7 +193,13 @@ impl Paired {
         if let Some(elasticity) = elasticity {
             signals = signals.with("elasticity", elasticity);
         }
+        // With nothing to compare with, what takes this much longer than it can is no sign that more would be better.
+        let unfounded = elasticity.is_none() && mean > INFLATED * state.service_min;
         match verdict {
+            Fast::More(_) if unfounded => {
+                state.fast = None;
+                state.up = false;
+            }
             Fast::More(limit) => {
                 let limit = limit.min(ceiling.max(state.limit));
                 self.set_base(now, route, limit, Reason::FastUp, signals, out);
@@ -250,22 +263,27 @@ impl Paired {
         }
     }
 
-    fn brake(&mut self, now: Instant, id: RouteId, out: &mut Vec<Record>) {
+    fn brake(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
         let floor = self.cores.min(BRAKE_FLOOR);
         let route = &mut self.routes[id.index()];
         if route.base.max(route.limit) <= floor || now < route.brake_until {
             return;
         }
-        let Some((median, allowed)) = route.stays_too_long(now, self.patience) else { return };
-        let signals = Signals::none().with("median_age_seconds", median).with("allowed_seconds", allowed);
+        let Some((stay, allowed)) = route.stays_too_long(now, meter, self.patience) else { return };
+        let signals = Signals::none().with("stay_seconds", stay).with("allowed_seconds", allowed);
         route.brake_until = now + seconds(allowed);
+        let (limit, base) = (route.limit, route.base);
+        if self.trial.take_if(|trial| trial.route == id).is_some() && limit > base {
+            // What was tried is too much; of what was before, nothing is said.
+            route.failed(now);
+            route.lose(now, limit);
+            return self.set_base(now, id, base, Reason::Brake, signals, out);
+        }
         route.step = STEP_MAX;
         route.up = false;
-        let limit = (route.base / 2).max(floor);
-        if self.probing() == Some(id) {
-            self.trial = None;
-        }
-        self.set_base(now, id, limit, Reason::Brake, signals, out);
+        let lower = (base / 2).max(floor);
+        self.set_base(now, id, lower, Reason::Brake, signals, out);
+        self.routes[id.index()].lose(now, base);
     }
 
     /// While a route is held: has useful work changed by more than noise since its limit was found?
@@ -329,20 +347,13 @@ impl Paired {
                 && route.share >= SHARE_MIN
         };
         let candidates = self.routes.iter().enumerate().filter(|(_, route)| ready(route));
-        let Some((index, _)) = candidates.max_by(|a, b| a.1.share.total_cmp(&b.1.share)) else { return };
+        let turn = |route: &Route| route.share * now.secs_since(route.probed);
+        let Some((index, _)) = candidates.max_by(|a, b| turn(a.1).total_cmp(&turn(b.1))) else { return };
         let id = RouteId(index as u32);
         let ceiling = self.ceiling(id);
         let route = &mut self.routes[index];
-        let probe = match route.probe(ceiling) {
-            Some(probe) => probe,
-            None => {
-                route.up = !route.up;
-                match route.probe(ceiling) {
-                    Some(probe) => probe,
-                    None => return,
-                }
-            }
-        };
+        let Some(probe) = route.next_probe(now, ceiling) else { return };
+        route.probed = now;
         let weights: Vec<f64> = self.routes.iter().map(|route| route.service.get().unwrap_or(0.0)).collect();
         let asked: Vec<f64> = self.routes.iter().map(|route| route.rate).collect();
         self.trial = Some(Trial::new(now, id, self.routes[index].base, probe, weights, asked));
@@ -371,6 +382,8 @@ impl Paired {
         };
         route.variation.fold(window.variation);
         if let Some(difference) = window.same_arm_difference {
+            // A change of what is served is no noise; taken for it, no change would ever be noticed.
+            let difference = difference.abs().min(route.drift(window.ends));
             route.noise.fold(difference * difference * window.ends / 2.0);
         }
         if window.arm == Arm::Base && route.drifted(&window.rates, window.ends) {
@@ -403,7 +416,7 @@ impl Paired {
             .with("standard_error", verdict.standard_error)
             .with("pairs", verdict.pairs as f64);
         let begin = meters.iter().map(|meter| meter.read(now)).collect();
-        route.learn(now, verdict.accepted);
+        route.learn(now, verdict);
         let (limit, reason) = match (verdict.accepted, verdict.decided) {
             (true, true) => (verdict.probe, Reason::TrialBetter),
             (true, false) => (verdict.probe, Reason::TrialEqual),
@@ -412,7 +425,6 @@ impl Paired {
         let log_useful = if verdict.accepted { verdict.log_useful_probe } else { verdict.log_useful_base };
         route.reference = Some(Reference { log_useful, weights, begin });
         route.drifts = 0;
-        route.memory = Some(verdict);
         self.set_base(now, id, limit, reason, signals, out);
     }
 
@@ -420,13 +432,14 @@ impl Paired {
     fn headroom(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
         for (index, meter) in meters.iter().enumerate() {
             let route = &self.routes[index];
+            let id = RouteId(index as u32);
             let light = route.learns && route.fast.is_none() && route.share < SHARE_MIN;
-            if !light || route.binding_ticks < 4 {
+            if !light || route.binding_ticks < 4 || self.probing() == Some(id) {
                 continue;
             }
-            let id = RouteId(index as u32);
             let useful = 1.5 * route.rate_max * route.service.get().unwrap_or(0.0);
-            let limit = (route.base + 1).min(useful.ceil() as u32 + 1).min(self.ceiling(id));
+            let most = route.highest(now, self.ceiling(id)).min(useful.ceil() as u32 + 1);
+            let limit = (route.base + 1).min(most);
             if limit > route.base {
                 self.routes[index].binding_ticks = 0;
                 let signals = Signals::none().with("waiting", meter.waiting() as f64).with("useful", useful);

@@ -37,6 +37,8 @@ const BURST_MIN: f64 = 4.0;
 const WAIT_MIN: f64 = 0.5;
 /// Waits of this many service times cover the noise of arrivals.
 const WAIT_SERVICES: f64 = 4.0;
+/// Seconds of slack gained a second.
+const GAIN: f64 = 0.05;
 /// Growth of the cold-start rate per second.
 const COLD_GROWTH: f64 = 1.05;
 /// Before any session has ended, one is taken to cost as much as this many requests of those seen, ...
@@ -71,6 +73,8 @@ pub struct Flow {
     interval: f64,
     told: Instant,
     ticked: Instant,
+    /// Seconds by which (1) foresees too much.
+    slack: f64,
 }
 
 suimon_model::saved_struct!(Flow {
@@ -88,6 +92,7 @@ suimon_model::saved_struct!(Flow {
     interval,
     told,
     ticked,
+    slack,
 });
 
 impl Flow {
@@ -109,6 +114,7 @@ impl Flow {
             interval: 0.0,
             told: now,
             ticked: now,
+            slack: 0.0,
         }
     }
 }
@@ -122,7 +128,7 @@ impl SessionLaw for Flow {
     fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission {
         self.refill(now);
         self.held_by_pace = false;
-        if exceeded(outlook).is_some() {
+        if exceeded(outlook, self.slack).is_some() {
             return Admission::Held(Reason::WorkToCome);
         }
         if self.tokens < 1.0 - TOKEN_GRAIN {
@@ -148,6 +154,7 @@ impl SessionLaw for Flow {
         if cold && self.held_by_pace && outlook.waiting > 0 {
             self.cold_growth *= pow(COLD_GROWTH, now.secs_since(self.ticked).min(1.0));
         }
+        self.correct(now.secs_since(self.ticked).min(1.0), outlook);
         self.ticked = now;
         let known = (!cold).then(|| self.slowest(outlook)).flatten();
         (self.rate, self.bottleneck, self.depth) = match known {
@@ -204,6 +211,21 @@ impl Flow {
         }
     }
 
+    /// Compares what (1) foresees with what is: newcomers are held back for a route at which nobody waits, or let in to one at which
+    /// people wait too long.
+    fn correct(&mut self, passed: f64, outlook: &Outlook<'_>) {
+        if outlook.waiting == 0 {
+            return;
+        }
+        let Some(route) = exceeded(outlook, self.slack) else { return };
+        let there = &outlook.routes[route.index()];
+        let Some(capacity) = there.capacity else { return };
+        let allowed = wait_allowed(outlook, route);
+        let wait = there.waiting as f64 / capacity;
+        let error = ((allowed - wait) / allowed).clamp(-1.0, 1.0);
+        self.slack = (self.slack + GAIN * passed * error).clamp(0.0, outlook.visits.delay(route));
+    }
+
     fn cold_rate(&self, outlook: &Outlook<'_>) -> f64 {
         let services: Vec<f64> = outlook.routes.iter().filter_map(|route| route.service).collect();
         let mean = services.iter().sum::<f64>() / services.len() as f64;
@@ -223,7 +245,7 @@ impl Flow {
     }
 
     fn tell(&mut self, now: Instant, outlook: &Outlook<'_>, cold: bool, out: &mut Vec<Record>) {
-        let exceeded = exceeded(outlook);
+        let exceeded = exceeded(outlook, self.slack);
         let open = outlook.waiting == 0 && exceeded.is_none();
         let interval = if open { 0.0 } else { 1.0 / self.rate.max(1e-6) };
         let changed = (interval - self.interval).abs() > 0.05 * self.interval.max(interval);
@@ -252,14 +274,15 @@ impl Flow {
 }
 
 /// Returns the first route at which (1) does not hold.
-fn exceeded(outlook: &Outlook<'_>) -> Option<RouteId> {
+fn exceeded(outlook: &Outlook<'_>, slack: f64) -> Option<RouteId> {
     outlook.visits.routes().find(|route| {
         let remaining = outlook.visits.remaining(*route);
         // A handful of visits is the grain of the thing: below two, one admission more or less is the whole difference.
         let Some(capacity) = outlook.routes[route.index()].capacity.filter(|x| *x > 0.0) else {
             return false;
         };
-        remaining > 2.0 && remaining / capacity - outlook.visits.delay(*route) > wait_allowed(outlook, *route)
+        let allowed = outlook.visits.rank(*route) * wait_allowed(outlook, *route);
+        remaining > 2.0 && remaining / capacity - outlook.visits.delay(*route) > allowed + slack
     })
 }
 

@@ -84,13 +84,15 @@ pub struct Visits {
     /// Of (3), over ended sessions of all kinds: summed offsets, and visits, per session.
     offsets: Vec<Average>,
     visits: Vec<Average>,
+    /// Of which visit there it is, summed: 1 + 2 + … + n.
+    ranks: Vec<Average>,
     thinks: Spread,
     /// Seconds of silence at the end of each stage; the last ends the session. Taken from `thinks` once a tick.
     stage_ends: Option<[f64; STAGES]>,
 }
 
 suimon_model::saved_struct!(
-    Visits { routes, kinds, to_come, at_route, offsets, visits, thinks, stage_ends },
+    Visits { routes, kinds, to_come, at_route, offsets, visits, ranks, thinks, stage_ends },
     |it: &Visits| {
         let lists = [it.to_come.len(), it.at_route.len(), it.offsets.len(), it.visits.len()];
         let kind_fits = |kind: &Kind| {
@@ -181,6 +183,7 @@ impl Visits {
         self.at_route.push(0);
         self.offsets.push(Average::new(WEIGHT_MIN));
         self.visits.push(Average::new(WEIGHT_MIN));
+        self.ranks.push(Average::new(WEIGHT_MIN));
         for kind in &mut self.kinds {
             // As long as the others before this route is added to all of them.
             let others = vec![0.0; self.routes - 1];
@@ -275,6 +278,7 @@ impl Visits {
         for route in 0..self.routes {
             self.offsets[route].fold(offset[route]);
             self.visits[route].fold(ahead[route]);
+            self.ranks[route].fold(ahead[route] * (ahead[route] + 1.0) / 2.0);
         }
     }
 
@@ -329,6 +333,12 @@ impl Visits {
     pub fn delay(&self, route: RouteId) -> f64 {
         let visits = self.visits[route.index()].get().unwrap_or(0.0);
         if visits > 1e-6 { self.offsets[route.index()].get().unwrap_or(0.0) / visits } else { 0.0 }
+    }
+
+    /// Returns which of its session's visits to `route` a visit there is, in the mean; 1 if none is known.
+    pub fn rank(&self, route: RouteId) -> f64 {
+        let visits = self.visits[route.index()].get().unwrap_or(0.0);
+        if visits > 1e-6 { self.ranks[route.index()].get().unwrap_or(0.0) / visits } else { 1.0 }
     }
 
     /// Returns how many sessions of `kind` have ended and been learned from.

@@ -224,6 +224,7 @@ impl Gate {
                 self.routes[entry.route.index()].queue.remove(key);
                 self.note_load(now, entry.route);
                 if let Some((_, session)) = entry.session {
+                    self.sessions.waited(now, session, entry.arrived);
                     self.sessions.answered(now, session, entry.route, &mut self.visits);
                 }
             }
@@ -454,6 +455,9 @@ impl Gate {
         self.requests.get_mut(id).expect("a queued request is in the table").alone = alone;
         self.law.on_start(now, route, id, &self.meters);
         let waited = now.since(arrived);
+        if let Some((_, session)) = session.filter(|_| now > arrived) {
+            self.sessions.waited(now, session, arrived);
+        }
         self.outputs.push_back(Output::Start(Start {
             request: id,
             token: Token { request: id },
@@ -574,7 +578,11 @@ impl Gate {
         for (index, route) in self.routes.iter_mut().enumerate() {
             let meter = &self.meters[index];
             let id = RouteId(index as u32);
-            route.capacity.tick(now, meter);
+            if self.law.tries_less(id) {
+                route.capacity.pass_over(now, meter);
+            } else {
+                route.capacity.tick(now, meter);
+            }
             let service = self.law.service(id);
             let held = matches!(route.mode, Mode::Enforce | Mode::Fixed(_));
             let capacity =

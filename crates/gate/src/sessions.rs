@@ -9,6 +9,9 @@ use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
 pub(crate) struct Session {
     kind: KindId,
     admitted: Instant,
+    /// Seconds it has waited at gates since then, and until when that is counted.
+    waited: f64,
+    waited_until: Instant,
     place: Place,
     /// Visits since the session began, or since it was last taken to have ended.
     path: Vec<Visit>,
@@ -23,7 +26,7 @@ pub(crate) struct Session {
 }
 
 suimon_model::saved_struct!(
-    Session { kind, admitted, place, path, requests, pending, heard, active, stage },
+    Session { kind, admitted, waited, waited_until, place, path, requests, pending, heard, active, stage },
     |it: &Session| { it.path.len() <= PATH_MAX }
 );
 
@@ -100,6 +103,8 @@ impl Sessions {
         let session = Session {
             kind,
             admitted: now,
+            waited: 0.0,
+            waited_until: now,
             place: Place::START,
             path: Vec::new(),
             requests: 0,
@@ -130,7 +135,7 @@ impl Sessions {
         } else {
             // It was taken to have ended and comes back: what it does from here on is learned as a path of its own.
             session.path.clear();
-            session.admitted = now;
+            (session.admitted, session.waited, session.waited_until) = (now, 0.0, now);
         }
         if session.pending == 0 && session.requests > 0 {
             visits.thought(now.secs_since(session.heard));
@@ -141,12 +146,19 @@ impl Sessions {
         session.requests = session.requests.saturating_add(1);
         session.pending += 1;
         if session.path.len() < PATH_MAX {
-            session.path.push((route, now.secs_since(session.admitted) as f32));
+            session.path.push((route, (now.secs_since(session.admitted) - session.waited) as f32));
         }
         session.heard = now;
         visits.enter(session.kind, session.place);
         visits.request_begins(route);
         self.idle.insert((now, id));
+    }
+
+    /// Takes note that a request of `id` has waited at a gate from `since` to `now`. Of requests that wait together the time counts once.
+    pub(crate) fn waited(&mut self, now: Instant, id: SessionId, since: Instant) {
+        let Some(session) = self.by_id.get_mut(&id) else { return };
+        session.waited += now.secs_since(since.max(session.waited_until));
+        session.waited_until = now;
     }
 
     /// Takes note that a request of `id` for `route` is answered, or given up.

@@ -93,14 +93,15 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// Returns the most CPU seconds of work that can be done a second.
-    pub fn work_per_second_max(&self) -> f64 {
-        match self.efficiency {
-            Efficiency::Scalability { .. } => {
-                (1..=SCALABILITY_MAX).map(|n| self.work_per_second(n as usize, 0.0)).fold(0.0, f64::max)
-            }
-            _ => self.cores * self.speed,
-        }
+    /// Returns the most CPU seconds of work that can be done a second, at whatever number at once, by requests that hold `memory` each in
+    /// the mean.
+    pub fn work_per_second_max(&self, memory: f64) -> f64 {
+        let most = match self.efficiency {
+            Efficiency::Scalability { .. } => SCALABILITY_MAX,
+            // With every core at work another request only adds its memory.
+            Efficiency::Flat | Efficiency::Knee { .. } | Efficiency::Heap { .. } => self.cores.ceil() as u32,
+        };
+        (1..=most).map(|jobs| self.work_per_second(jobs as usize, f64::from(jobs) * memory)).fold(0.0, f64::max)
     }
 
     /// Returns CPU seconds of work done a second by `jobs` holding `memory`.
@@ -444,7 +445,7 @@ mod tests {
             let at = |n: usize| machine.work_per_second(n, 0.0);
             let top = (1..200).max_by(|a, b| at(*a).total_cmp(&at(*b)));
             assert_eq!(top, Some(best as usize));
-            assert!((machine.work_per_second_max() - at(best as usize)).abs() < 1e-12);
+            assert!((machine.work_per_second_max(0.0) - at(best as usize)).abs() < 1e-12);
         }
     }
 }

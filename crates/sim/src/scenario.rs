@@ -128,21 +128,25 @@ pub struct Kind {
 impl Scenario {
     /// Returns B at `at`: sessions per second if the application did nothing but sessions that are finished.
     ///
-    /// B = what the machine can do ÷ CPU seconds per finished session, those of visitors who leave on the way included.
+    /// B = what the machine can do at the best number at once ÷ CPU seconds per finished session, those of visitors who leave on the way
+    /// included. What requests hold in memory counts: a heap that is half full with every core at work is collected, whoever limits it.
     pub fn bound(&self, at: Duration) -> f64 {
         let (machine, costs) = self.state(at);
         let weights: f64 = self.workload.kinds.iter().map(|journey| journey.weight).sum();
-        let (mut cpu, mut finished) = (0.0, 0.0);
+        let (mut cpu, mut held, mut finished) = (0.0, 0.0, 0.0);
         for (journey, steps) in self.workload.kinds.iter().zip(&self.steps) {
             let share = journey.weight / weights;
             let mut still_there = 1.0;
             for (number, route) in steps.iter().enumerate() {
-                cpu += share * still_there * costs[route.index()].cpu;
+                let cost = &costs[route.index()];
+                cpu += share * still_there * cost.cpu;
+                held += share * still_there * cost.cpu * cost.memory;
                 still_there *= if number + 1 < steps.len() { 1.0 - journey.leave } else { 1.0 };
             }
             finished += share * still_there;
         }
-        f64::from(self.nodes) * machine.work_per_second_max() * finished / cpu.max(1e-12)
+        let work = machine.work_per_second_max(held / cpu.max(1e-12));
+        f64::from(self.nodes) * work * finished / cpu.max(1e-12)
     }
 
     /// Returns sessions per second that would be finished if nobody ever had to wait for anybody, at `at`.

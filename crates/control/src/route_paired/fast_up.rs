@@ -19,6 +19,8 @@ use suimon_model::real::ln;
 const GAIN_MIN: f64 = 0.3;
 /// ... and below which the limit before was as good.
 const GAIN_NONE: f64 = 0.15;
+/// e above which it was not the limit: more at once cannot do more than as many times as much. Something else has changed.
+const GAIN_MAX: f64 = 1.2;
 /// e below which more at once does less.
 const LOSS: f64 = -0.2;
 /// Growth of the limit.
@@ -28,6 +30,8 @@ const ENDS_MIN: u32 = 6;
 /// ... and so many times the squared coefficient of variation where requests are uneven, up to [`ENDS_MAX`].
 const ENDS_UNEVEN: f64 = 25.0;
 const ENDS_MAX: u32 = 60;
+/// Standard errors that decide.
+const SURE: f64 = 0.5;
 /// The least length of a window, seconds: of quick requests a handful is over before it tells anything.
 const SECONDS_MIN: f64 = 0.02;
 /// Share of a window during which somebody must wait for more to be wanted.
@@ -47,10 +51,10 @@ pub(super) struct FastUp {
     ends: u32,
     service_seconds: f64,
     service_squares: f64,
-    /// Limit and mean service time of the last window at a lower limit.
-    before: Option<(u32, f64)>,
-    /// The same of the last window at this limit.
-    here: Option<(u32, f64)>,
+    /// What the next lower limit came to.
+    before: Option<Level>,
+    /// What this limit came to so far.
+    here: Option<Level>,
     /// Best requests a second so far.
     rate_best: f64,
     /// Windows in a row that were slower.
@@ -67,6 +71,35 @@ suimon_model::saved_struct!(FastUp {
     rate_best,
     slowed
 });
+
+/// Service times at one limit.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    limit: u32,
+    ends: u32,
+    seconds: f64,
+    squares: f64,
+}
+
+suimon_model::saved_struct!(Level { limit, ends, seconds, squares });
+
+impl Level {
+    fn mean(&self) -> f64 {
+        self.seconds / f64::from(self.ends)
+    }
+
+    /// Returns the squared standard error of ln of the mean.
+    fn error(&self) -> f64 {
+        let ends = f64::from(self.ends);
+        (ends * self.squares / (self.seconds * self.seconds) - 1.0).max(0.0) / ends
+    }
+
+    /// Returns (1) from `lower` to here, and its standard error.
+    fn elasticity(&self, lower: &Level) -> (f64, f64) {
+        let step = ln(f64::from(self.limit) / f64::from(lower.limit));
+        (1.0 - ln(self.mean() / lower.mean()) / step, (self.error() + lower.error()).sqrt() / step)
+    }
+}
 
 /// What a window came to.
 #[derive(Clone, Copy, Debug)]
@@ -122,17 +155,22 @@ impl FastUp {
         let is_binding = window.queued_share() >= BINDING;
         let rate = if is_binding { window.throughput() } else { self.rate_best };
         let slowed = if rate < RATE_KEPT * self.rate_best { self.slowed + 1 } else { 0 };
-        let before = if self.here.is_some_and(|(at, _)| at < limit) { self.here } else { self.before };
+        let (before, mut here) = match self.here {
+            Some(here) if here.limit == limit && window.queued_share() >= WANTED => (self.before, here),
+            Some(here) if here.limit < limit => (Some(here), Level { limit, ends: 0, seconds: 0.0, squares: 0.0 }),
+            _ => (self.before, Level { limit, ends: 0, seconds: 0.0, squares: 0.0 }),
+        };
+        here.ends += self.ends;
+        here.seconds += self.service_seconds;
+        here.squares += self.service_squares;
         *self = FastUp {
             rate_best: self.rate_best.max(rate),
             slowed,
             before,
-            here: Some((limit, mean)),
+            here: Some(here),
             ..FastUp::new(meter.read(now))
         };
-        let elasticity = before
-            .filter(|(at, was)| *at < limit && *was > 0.0)
-            .map(|(at, was)| 1.0 - ln(mean / was) / ln(f64::from(limit) / f64::from(at)));
+        let elasticity = before.filter(|lower| lower.limit < limit && lower.seconds > 0.0).map(|lower| here.elasticity(&lower));
         let wanted = window.queued_share() >= WANTED;
         let more = Verdict::More((f64::from(limit) * STEP).ceil() as u32);
         let verdict = match (elasticity, before) {
@@ -143,13 +181,24 @@ impl FastUp {
                     Verdict::Stay
                 }
             }
-            (Some(elasticity), Some((lower, _))) if elasticity < GAIN_MIN => Verdict::Over {
-                limit: if elasticity < GAIN_NONE { lower } else { limit },
+            (Some((elasticity, error)), _)
+                if (elasticity - GAIN_MIN).abs() < SURE * error && here.ends < ENDS_MAX =>
+            {
+                Verdict::Stay
+            }
+            (Some((elasticity, error)), _) if elasticity - SURE * error > GAIN_MAX => {
+                self.before = None;
+                self.here = None;
+                Verdict::Stay
+            }
+            (Some((elasticity, _)), Some(lower)) if elasticity < GAIN_MIN => Verdict::Over {
+                limit: if elasticity < GAIN_NONE { lower.limit } else { limit },
                 up: elasticity > LOSS,
             },
             _ if wanted => more,
             _ => Verdict::Stay,
         };
+        let elasticity = elasticity.map(|(elasticity, _)| elasticity);
         Some(Outcome { mean, elasticity, verdict })
     }
 

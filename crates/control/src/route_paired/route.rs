@@ -3,7 +3,7 @@
 use super::fast_up::FastUp;
 use super::trial::{Verdict, log_useful};
 use crate::statistics::Average;
-use crate::window::Reading;
+use crate::window::{Meter, Reading};
 use std::collections::BTreeMap;
 use suimon_model::real::exp;
 use suimon_model::{Instant, Quantity, Reason, Record, RequestId, RouteId, Signals, Subject, seconds};
@@ -25,6 +25,10 @@ const BRAKE_SERVICES: f64 = 4.0;
 /// Holds begin at this many seconds and double up to [`HOLD_MAX`].
 const HOLD_MIN: f64 = 4.0;
 const HOLD_MAX: f64 = 30.0;
+/// Loss of ln U that need not be suffered again ...
+const MUCH_WORSE: f64 = 0.15;
+/// ... for this long.
+const LOST_SECONDS: f64 = 60.0;
 /// Change of ln U that is more than noise.
 const DRIFT: f64 = 0.30;
 
@@ -48,6 +52,10 @@ pub(super) struct Route {
     /// Squared coefficient of variation of service times within a window.
     pub(super) variation: Average,
     pub(super) memory: Option<Verdict>,
+    /// The nearest limits below and above that were much worse, and until when that is believed.
+    lost: [Option<Lost>; 2],
+    /// When its last trial began.
+    pub(super) probed: Instant,
     pub(super) service: Average,
     pub(super) service_min: f64,
     pub(super) rate_max: f64,
@@ -62,6 +70,9 @@ pub(super) struct Route {
     /// Share of the last seconds in which the route was binding.
     pub(super) pressure: f64,
     pub(super) brake_until: Instant,
+    /// When the brake looked last, and how many were in the application then.
+    stay_begin: Reading,
+    stay_in_flight: u32,
     pub(super) in_service: BTreeMap<RequestId, Instant>,
 }
 
@@ -78,6 +89,8 @@ suimon_model::saved_struct!(Route {
     noise,
     variation,
     memory,
+    lost,
+    probed,
     service,
     service_min,
     rate_max,
@@ -89,8 +102,19 @@ suimon_model::saved_struct!(Route {
     binding_ticks,
     pressure,
     brake_until,
+    stay_begin,
+    stay_in_flight,
     in_service,
 });
+
+/// A limit that was much worse.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    limit: u32,
+    until: Instant,
+}
+
+suimon_model::saved_struct!(Lost { limit, until });
 
 #[derive(Clone, Debug)]
 pub(super) struct Reference {
@@ -116,6 +140,8 @@ impl Route {
             noise: Average::new(0.2),
             variation: Average::new(0.2),
             memory: None,
+            lost: [None; 2],
+            probed: Instant::ORIGIN,
             service: Average::new(0.02),
             service_min: f64::INFINITY,
             rate_max: 0.0,
@@ -127,6 +153,8 @@ impl Route {
             binding_ticks: 0,
             pressure: 0.0,
             brake_until: Instant::ORIGIN,
+            stay_begin: begin,
+            stay_in_flight: 0,
             in_service: BTreeMap::new(),
         }
     }
@@ -138,25 +166,66 @@ impl Route {
         (prior + seen * (self.noise.get().unwrap_or(prior) - prior)).sqrt()
     }
 
-    /// Returns the limit one step on in the present direction, or `None` if there is none.
-    pub(super) fn probe(&self, ceiling: u32) -> Option<u32> {
+    /// Returns the change of ln U over `ends` ends that is more than noise.
+    pub(super) fn drift(&self, ends: f64) -> f64 {
+        DRIFT.max(3.0 * self.noise() / ends.sqrt())
+    }
+
+    /// Returns the highest limit worth trying: `ceiling`, or half way from the base to one that is known to be much worse.
+    pub(super) fn highest(&self, now: Instant, ceiling: u32) -> u32 {
+        match self.lost[usize::from(true)].filter(|lost| now < lost.until) {
+            Some(Lost { limit, .. }) => {
+                let half_way = (f64::from(self.base) * f64::from(limit)).sqrt() as u32;
+                ceiling.min(half_way).min(limit.saturating_sub(1)).max(1)
+            }
+            None => ceiling.max(1),
+        }
+    }
+
+    /// Returns the lowest limit worth trying: 1, or half way from the base to one that is known to be much worse.
+    fn lowest(&self, now: Instant) -> u32 {
+        match self.lost[usize::from(false)].filter(|lost| now < lost.until) {
+            Some(Lost { limit, .. }) => ((f64::from(self.base) * f64::from(limit)).sqrt().ceil() as u32).max(limit + 1),
+            None => 1,
+        }
+    }
+
+    /// Returns the limit to try next, in the present direction or else in the other; `None` if there is none worth its cost.
+    pub(super) fn next_probe(&mut self, now: Instant, ceiling: u32) -> Option<u32> {
+        for _ in 0..2 {
+            let probe = self.probe(now, ceiling);
+            if probe.is_some() {
+                return probe;
+            }
+            self.up = !self.up;
+        }
+        None
+    }
+
+    /// Returns the limit one step on in the present direction, or half way to one that is known to be much worse; `None` if there is none.
+    fn probe(&self, now: Instant, ceiling: u32) -> Option<u32> {
         let base = f64::from(self.base);
-        let stepped = if self.up { base * exp(self.step) } else { base * exp(-self.step) };
         let probe = if self.up {
-            (stepped.round() as u32).max(self.base + 1).min(ceiling.max(1))
+            ((base * exp(self.step)).round() as u32).max(self.base + 1).min(self.highest(now, ceiling))
         } else {
-            (stepped.round() as u32).min(self.base.saturating_sub(1)).max(1)
+            ((base * exp(-self.step)).round() as u32).min(self.base.saturating_sub(1)).max(self.lowest(now))
         };
         (probe != self.base && (self.up == (probe > self.base))).then_some(probe)
+    }
+
+    /// Takes note that `limit` was much worse than the base.
+    pub(super) fn lose(&mut self, now: Instant, limit: u32) {
+        let until = now + seconds(LOST_SECONDS);
+        self.lost[usize::from(limit > self.base)] = Some(Lost { limit, until });
     }
 
     /// Compares progress per second by route at the base limit, over `ends` ends, with the reference; returns whether the
     /// search begins anew.
     pub(super) fn drifted(&mut self, rates: &[f64], ends: f64) -> bool {
-        let noise = self.noise();
+        let drift = self.drift(ends);
         let Some(reference) = &mut self.reference else { return false };
         let change = log_useful(&reference.weights, rates) - reference.log_useful;
-        if change.abs() <= DRIFT.max(3.0 * noise / ends.sqrt()) {
+        if change.abs() <= drift {
             self.drifts = 0;
             reference.log_useful += 0.1 * change;
             return false;
@@ -172,13 +241,19 @@ impl Route {
         self.failures_at_smallest = 0;
         self.pairs_max = PAIRS_MAX;
         self.memory = None;
+        self.lost = [None; 2];
         self.up = change > 0.0;
         self.reference = None;
         true
     }
 
     /// Takes note of a trial that was won, or lost: how far and where the next step goes, and whether to rest first.
-    pub(super) fn learn(&mut self, now: Instant, accepted: bool) {
+    pub(super) fn learn(&mut self, now: Instant, verdict: Verdict) {
+        let Verdict { probe, accepted, decided, difference, .. } = verdict;
+        self.memory = Some(verdict);
+        if decided && !accepted && difference < -MUCH_WORSE {
+            self.lose(now, probe);
+        }
         if accepted {
             self.step = (self.step * 1.5).min(STEP_MAX);
             self.failures_at_smallest = 0;
@@ -186,6 +261,11 @@ impl Route {
             self.pairs_max = PAIRS_MAX;
             return;
         }
+        self.failed(now);
+    }
+
+    /// Takes note of a limit tried in vain.
+    pub(super) fn failed(&mut self, now: Instant) {
         self.up = !self.up;
         if self.step <= STEP_MIN + 1e-9 {
             self.failures_at_smallest += 1;
@@ -199,18 +279,23 @@ impl Route {
         }
     }
 
-    /// Returns the median age of the requests in the application and what is allowed, seconds, if it is more than that.
-    pub(super) fn stays_too_long(&self, now: Instant, patience: f64) -> Option<(f64, f64)> {
-        let mut ages: Vec<f64> = self.in_service.values().map(|start| now.secs_since(*start)).collect();
-        if ages.is_empty() {
-            return None;
-        }
-        let middle = ages.len() / 2;
-        let (_, median, _) = ages.select_nth_unstable_by(middle, f64::total_cmp);
+    /// Returns seconds that requests stay in the application and what is allowed, if it is more than that: in the allowed time fewer have
+    /// ended than were there at its beginning. Ages would tell of stragglers, where the system shares unevenly, and not of the rest.
+    pub(super) fn stays_too_long(&mut self, now: Instant, meter: &Meter, patience: f64) -> Option<(f64, f64)> {
         // A route that takes long by nature (waiting for another system) is not braked for being itself.
         let own = if self.service_min.is_finite() { BRAKE_SERVICES * self.service_min } else { 0.0 };
         let allowed = (BRAKE * patience).max(1.0).max(own);
-        (*median > allowed).then_some((*median, allowed))
+        let window = meter.since(&self.stay_begin, now);
+        let filling = meter.in_flight() > 2 * self.stay_in_flight as usize;
+        if !filling && window.seconds < allowed {
+            return None;
+        }
+        let (there, ends) = (f64::from(self.stay_in_flight), window.progressed + window.failed);
+        self.stay_begin = meter.read(now);
+        self.stay_in_flight = meter.in_flight() as u32;
+        let stay = window.seconds * there / ends.max(1) as f64;
+        // Where less than the next lower limit is in use, lowering it changes nothing.
+        (!filling && there > f64::from(self.limit / 2) && stay > allowed).then_some((stay, allowed))
     }
 
     /// Puts a limit in force and tells it, unless it is the same and nothing was decided.
