@@ -63,7 +63,7 @@ const RATE_KEPT: f64 = 0.995;
 /// ... and how the best service time grows.
 const SERVICE_GROWS: f64 = 1.002;
 /// A route that takes this many times as long as its best and its whole limit, one after the other, would explain, ...
-const SLOWER: f64 = 1.5;
+const SLOWER: f64 = 2.5;
 /// ... while the others take less than this times theirs, has not been thrashed: what it waits for has become slower.
 const UNMOVED: f64 = 1.3;
 /// Times the best service time above which a route in fast-up is not believed to need more, ...

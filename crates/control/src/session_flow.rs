@@ -324,7 +324,9 @@ mod tests {
 
     #[test]
     fn it_fills_the_pipe_and_then_holds() {
-        let (mut visits, routes) = learned();
+        let (mut visits, mut routes) = learned();
+        // As many as W* allows wait: what is foreseen is what is.
+        routes[0].waiting = 7;
         let mut flow = Flow::new(SHOP, 2, second(0.0));
         let (mut admitted, mut out) = (0, vec![]);
         for tick in 0..400 {
@@ -343,6 +345,30 @@ mod tests {
             Admission::Held(Reason::WorkToCome)
         );
         assert_eq!(flow.rate(), Some(4.0));
+    }
+
+    #[test]
+    fn more_are_let_in_where_nobody_waits_for_what_they_were_held_back_for() {
+        let (mut visits, mut routes) = learned();
+        let mut flow = Flow::new(SHOP, 2, second(0.0));
+        let mut admitted_by = |from: u32, to: u32, routes: &[RouteOutlook]| {
+            let mut admitted = 0;
+            for tick in from..to {
+                let now = second(f64::from(tick) * 0.25);
+                flow.on_tick(now, &outlook(&visits, routes, 100), &mut vec![]);
+                while flow.may_admit(now, &outlook(&visits, routes, 100)) == Admission::Now {
+                    flow.admitted(now);
+                    visits.enter(SHOP, Place::START);
+                    admitted += 1;
+                }
+            }
+            admitted
+        };
+        assert!(admitted_by(0, 400, &routes) > 65, "after 100 s of an idle route (1) is taken to be wrong");
+        assert!(admitted_by(400, 40_000, &routes) < 60, "but never by more than δ: X (δ + W* + δ) in all");
+        routes[0].waiting = 40;
+        admitted_by(40_000, 41_600, &routes);
+        assert!(flow.slack == 0.0, "and not once people wait too long there");
     }
 
     #[test]

@@ -22,6 +22,8 @@ const NOISE_LEAST: f64 = 0.3;
 const BRAKE: f64 = 0.15;
 /// Times the best service time that a median request may spend there, whatever the patience.
 const BRAKE_SERVICES: f64 = 4.0;
+/// Requests in the application whose ages tell how long they stay, before any end does.
+const AGES_MIN: usize = 16;
 /// Holds begin at this many seconds and double up to [`HOLD_MAX`].
 const HOLD_MIN: f64 = 4.0;
 const HOLD_MAX: f64 = 30.0;
@@ -286,6 +288,9 @@ impl Route {
         let own = if self.service_min.is_finite() { BRAKE_SERVICES * self.service_min } else { 0.0 };
         let allowed = (BRAKE * patience).max(1.0).max(own);
         let window = meter.since(&self.stay_begin, now);
+        if let Some(median) = self.median_age(now).filter(|median| *median > allowed) {
+            return Some((median, allowed));
+        }
         let filling = meter.in_flight() > 2 * self.stay_in_flight as usize;
         if !filling && window.seconds < allowed {
             return None;
@@ -296,6 +301,16 @@ impl Route {
         let stay = window.seconds * there / ends.max(1) as f64;
         // Where less than the next lower limit is in use, lowering it changes nothing.
         (!filling && there > f64::from(self.limit / 2) && stay > allowed).then_some((stay, allowed))
+    }
+
+    /// Returns the median age of the requests in the application, seconds, where they are many: of a few it tells of stragglers alone.
+    fn median_age(&self, now: Instant) -> Option<f64> {
+        if self.in_service.len() < AGES_MIN {
+            return None;
+        }
+        let mut ages: Vec<f64> = self.in_service.values().map(|start| now.secs_since(*start)).collect();
+        let middle = ages.len() / 2;
+        Some(*ages.select_nth_unstable_by(middle, f64::total_cmp).1)
     }
 
     /// Puts a limit in force and tells it, unless it is the same and nothing was decided.
