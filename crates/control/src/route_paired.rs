@@ -239,7 +239,7 @@ impl Paired {
         let total: f64 = work.iter().sum();
         if total > 0.0 {
             for (route, work) in self.routes.iter_mut().zip(&work) {
-                route.share += 0.3 * (work / total - route.share);
+                route.share += 0.1 * (work / total - route.share);
             }
         }
     }
