@@ -17,7 +17,7 @@
 //! then is anything learned. *Units*: seconds, requests, natural logarithms.
 //! *Regimes*: **fast-up** while most of the gain is real; **trial** (windows A B B A …, each after a settle phase in
 //! which everything started under the other limit leaves); **hold** after two failures at the smallest step; **drift** ends a
-//! hold; **brake** when requests stay far too long; **headroom** for routes too light to be probed; idle: nothing.
+//! hold; **brake** when requests stay far too long; what was much worse is not tried again for a minute; **headroom** for routes too light to be probed; idle: nothing.
 //! *Limits*: one route is probed at a time on the whole host (the token), so no route reads another's moves as its own effect.
 //! The ceiling is [`BANDWIDTH_DELAY`] bandwidth-delay products.
 //! *Source*: Progress-based Regulation (Douceur & Bolosky, SOSP '99) as the paper uses it; the pairing, the token and (2)
@@ -70,6 +70,8 @@ const UNMOVED: f64 = 1.3;
 const INFLATED: f64 = 3.0;
 /// Time over which the routes' shares of the work are measured, seconds.
 const SHARE_SECONDS: f64 = 2.0;
+/// Weight of the newest such time: a slow route may end nothing for several of them, and is not light for that.
+const SHARE_WEIGHT: f64 = 0.1;
 
 /// The law over all routes of a host.
 #[derive(Clone, Debug)]
@@ -226,7 +228,7 @@ impl Paired {
             let window = meters[index].since(&self.share_begin[index], now);
             self.share_begin[index] = meters[index].read(now);
             work[index] = route.service.get().unwrap_or(0.0) * window.throughput();
-            route.rate += 0.3 * (window.throughput() - route.rate);
+            route.rate += SHARE_WEIGHT * (window.throughput() - route.rate);
             if window.progressed >= 4 {
                 route.rate_max = (route.rate_max * RATE_KEPT).max(window.throughput());
                 if let Some(mean) = window.mean_service() {
@@ -239,7 +241,7 @@ impl Paired {
         let total: f64 = work.iter().sum();
         if total > 0.0 {
             for (route, work) in self.routes.iter_mut().zip(&work) {
-                route.share += 0.1 * (work / total - route.share);
+                route.share += SHARE_WEIGHT * (work / total - route.share);
             }
         }
     }
@@ -423,8 +425,14 @@ impl Paired {
             (false, _) => (route.base, Reason::TrialWorse),
         };
         let log_useful = if verdict.accepted { verdict.log_useful_probe } else { verdict.log_useful_base };
-        route.reference = Some(Reference { log_useful, weights, begin });
-        route.drifts = 0;
+        match &mut route.reference {
+            // What it was before is what a change is told by: one that has just begun must not be forgotten.
+            Some(reference) if route.drifts > 0 && !verdict.accepted => reference.begin = begin,
+            _ => {
+                route.reference = Some(Reference { log_useful, weights, begin });
+                route.drifts = 0;
+            }
+        }
         self.set_base(now, id, limit, reason, signals, out);
     }
 

@@ -1,9 +1,9 @@
 //! The session law: flow control by remaining visits.
 //!
-//! *Law*. A session let in now would wait at route p for about R_p/X_p − δ_p (Little), so it may begin when
+//! *Law*. By Little a session let in now would wait R_p/X_p − δ_p until its visits at p, v_p times W_p in the mean, so it may begin when
 //!
 //! ```text
-//! for all p:  R_p / X_p − δ_p ≤ W*_p        W*_p = min(0.10 · patience, max(0.5 s, 4 S_p))     (1)
+//! for all p:  R_p / X_p − δ_p ≤ v_p W*_p + slack     W*_p = min(0.10 · patience, max(0.5 s, 4 S_p))     (1)
 //! and a token is there                       filled at pace · rate, at most max(4, 2 rate · W*)  (2)
 //! rate = min over p of X_p / F[START][p]                                                        (3)
 //! ```
@@ -12,7 +12,8 @@
 //! *Regimes*: **open**: nobody waits and (1), (2) hold; **overloaded**: (1) holds newcomers back, (2) only smooths;
 //! **cold start**, until sessions have ended: a session is taken to cost what [`COLD_VISITS`] mean requests do, within
 //! [`COLD_COST`] core-seconds; the rate grows by 5 % a second while (2) and not (1) is what holds.
-//! *Limits*: there is no integrator, so nothing winds up: R is a count of things that exist, X a measurement.
+//! *Limits*: R is a count of things that exist, X a measurement; the slack, which corrects their errors, is from 0 to δ, moves only while (1) is what
+//! holds, and is slow beside δ.
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
 
 use crate::session::{Admission, Outlook, SessionLaw, interval_record, wait_behind};
@@ -37,7 +38,7 @@ const BURST_MIN: f64 = 4.0;
 const WAIT_MIN: f64 = 0.5;
 /// Waits of this many service times cover the noise of arrivals.
 const WAIT_SERVICES: f64 = 4.0;
-/// Seconds of slack gained a second.
+/// Seconds of slack gained or lost a second at the most; much slower than δ, which is how late its effect is seen.
 const GAIN: f64 = 0.05;
 /// Growth of the cold-start rate per second.
 const COLD_GROWTH: f64 = 1.05;
@@ -220,7 +221,7 @@ impl Flow {
         let Some(route) = exceeded(outlook, self.slack) else { return };
         let there = &outlook.routes[route.index()];
         let Some(capacity) = there.capacity else { return };
-        let allowed = wait_allowed(outlook, route);
+        let allowed = wait_allowed(outlook, route).max(1e-9);
         let wait = there.waiting as f64 / capacity;
         let error = ((allowed - wait) / allowed).clamp(-1.0, 1.0);
         self.slack = (self.slack + GAIN * passed * error).clamp(0.0, outlook.visits.delay(route));

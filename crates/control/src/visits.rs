@@ -5,7 +5,7 @@
 //! ```text
 //! F[k][cur][p]  mean number of visits to route p still to come after cur                        (1)
 //! R[p]        = Σ sessions under way F[kind][cur][p] · V[kind][cur][stage] + requests of sessions now waiting or running at p   (2)
-//! δ[p]        = mean time from a session's admission to its visits at p                         (3)
+//! δ[p]        = mean time from a session's admission to its visits at p, waits at gates left out  (3)
 //! V[stage]    = P(stage) / P(0)         P(s) = 1 − Π over stages k ≥ s of (1 − h[k])                             (4)
 //! N[k][cur][p]  share of visits at cur after which p came next; what is left to one: the session ended there      (5)
 //! ```
@@ -70,7 +70,8 @@ impl Place {
     }
 }
 
-/// One visit of a session's path: the route, and seconds from the session's admission to the request.
+/// One visit of a session's path: the route, and seconds from the session's admission to the request,
+/// those left out that it waited at gates.
 pub type Visit = (RouteId, f32);
 
 /// Expected and counted visits, all kinds and routes.

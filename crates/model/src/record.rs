@@ -74,7 +74,7 @@ reasons! {
     /// A trial lasted too long, or its route went idle.
     TrialDropped = "trial_dropped", "the trial was dropped because its route went idle or it took too long";
     /// Requests stay far too long in the application.
-    Brake = "brake", "requests stay in the application too long, so the limit is halved at once";
+    Brake = "brake", "requests stay in the application too long, so the limit is lowered at once";
     /// Useful work moved away from what the limit was found at.
     Drift = "drift", "useful work changed by more than noise, so the search starts anew";
     /// A light route that cannot be probed gets room.

@@ -101,7 +101,9 @@ impl Machine {
             // With every core at work another request only adds its memory.
             Efficiency::Flat | Efficiency::Knee { .. } | Efficiency::Heap { .. } => self.cores.ceil() as u32,
         };
-        (1..=most).map(|jobs| self.work_per_second(jobs as usize, f64::from(jobs) * memory)).fold(0.0, f64::max)
+        (1..=most)
+            .map(|jobs| self.work_per_second(jobs as usize, f64::from(jobs) * memory))
+            .fold(0.0, f64::max)
     }
 
     /// Returns CPU seconds of work done a second by `jobs` holding `memory`.

@@ -84,6 +84,10 @@ struct Level {
 suimon_model::saved_struct!(Level { limit, ends, seconds, squares });
 
 impl Level {
+    fn new(limit: u32) -> Self {
+        Level { limit, ends: 0, seconds: 0.0, squares: 0.0 }
+    }
+
     fn mean(&self) -> f64 {
         self.seconds / f64::from(self.ends)
     }
@@ -157,8 +161,8 @@ impl FastUp {
         let slowed = if rate < RATE_KEPT * self.rate_best { self.slowed + 1 } else { 0 };
         let (before, mut here) = match self.here {
             Some(here) if here.limit == limit && window.queued_share() >= WANTED => (self.before, here),
-            Some(here) if here.limit < limit => (Some(here), Level { limit, ends: 0, seconds: 0.0, squares: 0.0 }),
-            _ => (self.before, Level { limit, ends: 0, seconds: 0.0, squares: 0.0 }),
+            Some(here) if here.limit < limit => (Some(here), Level::new(limit)),
+            _ => (self.before, Level::new(limit)),
         };
         here.ends += self.ends;
         here.seconds += self.service_seconds;
@@ -170,7 +174,9 @@ impl FastUp {
             here: Some(here),
             ..FastUp::new(meter.read(now))
         };
-        let elasticity = before.filter(|lower| lower.limit < limit && lower.seconds > 0.0).map(|lower| here.elasticity(&lower));
+        let elasticity = before
+            .filter(|lower| lower.limit < limit && lower.seconds > 0.0)
+            .map(|lower| here.elasticity(&lower));
         let wanted = window.queued_share() >= WANTED;
         let more = Verdict::More((f64::from(limit) * STEP).ceil() as u32);
         let verdict = match (elasticity, before) {

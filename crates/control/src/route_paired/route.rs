@@ -187,7 +187,9 @@ impl Route {
     /// Returns the lowest limit worth trying: 1, or half way from the base to one that is known to be much worse.
     fn lowest(&self, now: Instant) -> u32 {
         match self.lost[usize::from(false)].filter(|lost| now < lost.until) {
-            Some(Lost { limit, .. }) => ((f64::from(self.base) * f64::from(limit)).sqrt().ceil() as u32).max(limit + 1),
+            Some(Lost { limit, .. }) => {
+                ((f64::from(self.base) * f64::from(limit)).sqrt().ceil() as u32).max(limit + 1)
+            }
             None => 1,
         }
     }
@@ -283,7 +285,12 @@ impl Route {
 
     /// Returns seconds that requests stay in the application and what is allowed, if it is more than that: in the allowed time fewer have
     /// ended than were there at its beginning. Ages would tell of stragglers, where the system shares unevenly, and not of the rest.
-    pub(super) fn stays_too_long(&mut self, now: Instant, meter: &Meter, patience: f64) -> Option<(f64, f64)> {
+    pub(super) fn stays_too_long(
+        &mut self,
+        now: Instant,
+        meter: &Meter,
+        patience: f64,
+    ) -> Option<(f64, f64)> {
         // A route that takes long by nature (waiting for another system) is not braked for being itself.
         let own = if self.service_min.is_finite() { BRAKE_SERVICES * self.service_min } else { 0.0 };
         let allowed = (BRAKE * patience).max(1.0).max(own);
