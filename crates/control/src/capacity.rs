@@ -6,7 +6,7 @@
 //! *Regimes*: below saturation nothing is learned downward, as throughput is then only what was asked for.
 
 use crate::statistics::Average;
-use crate::window::{Meter, Reading};
+use crate::window::{Meter, Reading, Window};
 use suimon_model::Instant;
 
 /// The least length of a window, seconds.
@@ -25,37 +25,40 @@ pub struct Capacity {
     measured: Average,
     saturated: Average,
     begin: Reading,
+    /// The same with trials.
+    begin_all: Reading,
 }
 
-suimon_model::saved_struct!(Capacity { measured, saturated, begin });
+suimon_model::saved_struct!(Capacity { measured, saturated, begin, begin_all });
 
 impl Capacity {
     /// Returns what is known at `now`: nothing.
     pub fn new(now: Instant) -> Self {
+        let begin = Reading { at: now, ..Reading::default() };
         Capacity {
             measured: Average::new(0.3),
             saturated: Average::new(SATURATED_WEIGHT),
-            begin: Reading { at: now, ..Reading::default() },
+            begin,
+            begin_all: begin,
         }
     }
 
-    /// Begins the window anew at `now`: what was done since it began says nothing, as less was let through than could be.
-    pub fn pass_over(&mut self, now: Instant, meter: &Meter) {
-        self.begin = meter.read(now);
-    }
-
-    /// Looks at the meter; folds in a window when one is complete.
-    pub fn tick(&mut self, now: Instant, meter: &Meter) {
-        let window = meter.since(&self.begin, now);
-        if window.seconds < SECONDS_MIN || window.progressed + window.failed < COMPLETIONS_MIN {
-            return;
-        }
-        self.begin = meter.read(now);
-        if window.queued_share() > SATURATED && window.progressed > 0 {
-            self.measured.fold(window.throughput());
+    /// Looks at the meter; folds in a window when one is complete. `lessened`: for a trial the route runs at a lower limit than it could; what
+    /// is done then counts for what it did, not for X.
+    pub fn tick(&mut self, now: Instant, meter: &Meter, lessened: bool) {
+        if let Some(window) = complete(&mut self.begin_all, now, meter)
+            && is_saturated(&window)
+        {
             self.saturated.fold(window.throughput());
-        } else {
-            self.measured.raise(window.throughput());
+        }
+        if lessened {
+            self.begin = meter.read(now);
+        } else if let Some(window) = complete(&mut self.begin, now, meter) {
+            if is_saturated(&window) {
+                self.measured.fold(window.throughput());
+            } else {
+                self.measured.raise(window.throughput());
+            }
         }
     }
 
@@ -75,6 +78,20 @@ impl Capacity {
     }
 }
 
+/// Returns the window that began with `begin`, if it is long enough, and begins the next.
+fn complete(begin: &mut Reading, now: Instant, meter: &Meter) -> Option<Window> {
+    let window = meter.since(begin, now);
+    let is_complete = window.seconds >= SECONDS_MIN && window.progressed + window.failed >= COMPLETIONS_MIN;
+    is_complete.then(|| {
+        *begin = meter.read(now);
+        window
+    })
+}
+
+fn is_saturated(window: &Window) -> bool {
+    window.queued_share() > SATURATED && window.progressed > 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,7 +105,7 @@ mod tests {
         meter.load(second(from), 1, waiting);
         for n in from + 1..=from + 10 {
             (0..per_second).for_each(|_| meter.end(0.1, true));
-            capacity.tick(second(n), meter);
+            capacity.tick(second(n), meter, false);
         }
     }
 

@@ -578,11 +578,7 @@ impl Gate {
         for (index, route) in self.routes.iter_mut().enumerate() {
             let meter = &self.meters[index];
             let id = RouteId(index as u32);
-            if self.law.tries_less(id) {
-                route.capacity.pass_over(now, meter);
-            } else {
-                route.capacity.tick(now, meter);
-            }
+            route.capacity.tick(now, meter, self.law.tries_less(id));
             let service = self.law.service(id);
             let held = matches!(route.mode, Mode::Enforce | Mode::Fixed(_));
             let capacity =

@@ -7,8 +7,8 @@
 //! X_p   completions a second where it had all it could take; F_p visits of a session
 //! ```
 //!
-//! and so C = min over p of X_p / F_p, the sessions a second that were possible, or what was let in lately if that is more. The model's bound is cores ÷ CPU seconds of a
-//! session, which is to be C:
+//! and so C = min over p of X_p / F_p, the sessions a second that were possible, or what was let in lately if that is more, or if many more came than were let in. The
+//! model's bound is cores ÷ CPU seconds of a session, which is to be C:
 //!
 //! ```text
 //! α     = cores / (C · Σ V_p s_p)               V_p: visits to p in the journeys of the file
@@ -25,6 +25,8 @@ use suimon_admin::{Learned, LearnedRoute};
 const ALONE_MIN: u64 = 5;
 /// Visits a session below which a route says nothing of what sessions can do.
 const VISITS_MIN: f64 = 0.01;
+/// Newcomers to one that is let in, from which there were more than could be.
+const TURNED_AWAY: f64 = 1.3;
 /// What a route takes of which no request has ended yet, seconds.
 const ASSUMED: f64 = 0.001;
 
@@ -124,12 +126,16 @@ fn capacity(learned: &Learned) -> Option<(f64, String)> {
     let measured = learned.routes.iter().filter_map(|route| {
         let visits = visits_to(&route.name);
         let capacity = route.capacity_per_second.filter(|capacity| *capacity > 0.0)?;
-        (visits > VISITS_MIN).then(|| (capacity / visits, route.name.clone()))
+        (visits > VISITS_MIN).then(|| (capacity / visits, visits * time_of(route).0, route.name.clone()))
     });
-    let (possible, short) = measured.min_by(|a, b| a.0.total_cmp(&b.0))?;
-    // Where it was short by chance now and then, more was done all in all.
+    let measured: Vec<_> = measured.collect();
+    // A light route is short by chance now and then; the one that a session costs most at is short for good.
+    let (_, _, short) = measured.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let possible = measured.iter().map(|(possible, _, _)| *possible).fold(f64::INFINITY, f64::min);
     let done: f64 = learned.kinds.iter().filter_map(|kind| kind.admitted_per_second).sum();
-    Some((possible.max(done), short))
+    let came: f64 = learned.kinds.iter().filter_map(|kind| kind.newcomers_per_second).sum();
+    // Of many who came, those who were let in are what was possible. Else routes were short now and then, and at such times did more than all the time.
+    Some((if done > 0.0 && came > TURNED_AWAY * done { done } else { possible.max(done) }, short.clone()))
 }
 
 #[cfg(test)]
