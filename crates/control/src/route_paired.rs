@@ -66,7 +66,7 @@ const SERVICE_GROWS: f64 = 1.002;
 const SLOWER: f64 = 2.5;
 /// ... while the others take less than this times theirs, has not been thrashed: what it waits for has become slower.
 const UNMOVED: f64 = 1.3;
-/// Times the best service time above which a route in fast-up is not believed to need more, ...
+/// Times the best service time above which a route in fast-up with no lower limit to compare with is not believed to need more.
 const INFLATED: f64 = 3.0;
 /// Time over which the routes' shares of the work are measured, seconds.
 const SHARE_SECONDS: f64 = 2.0;
@@ -249,7 +249,8 @@ impl Paired {
     /// Begins the search anew at a route that alone takes much longer than its best. `inflation` by route; 0: not known.
     fn notice_slower(&mut self, now: Instant, inflation: &[f64], meters: &[Meter]) {
         for (index, own) in inflation.iter().enumerate() {
-            if *own <= SLOWER * f64::from(self.routes[index].limit) {
+            let is_slower = own.is_finite() && *own > SLOWER * f64::from(self.routes[index].limit);
+            if !is_slower {
                 continue;
             }
             let mut others = inflation

@@ -19,7 +19,7 @@
 //! *Signals*: the paths of ended sessions (1), (3), (5); transitions of sessions under way (2), (4). A session ends when it says
 //! so, or when it has been silent for longer than visitors think ([`Visits::silence`]).
 //! *Units*: visits; seconds. *Source*: F and R are flow control by remaining visits (`docs/laws/session.md`). (3) is
-//! the mean over *all* visits, not the time of the first one: by Little's law R/X = δ + wait then holds exactly, also for
+//! the mean over *all* visits, not the time of the first one: by Little's law R/X = δ + v · wait then holds exactly, v being [`Visits::rank`], also for
 //! routes that a session visits many times.
 //! *Limits*: [`PATH_MAX`] visits of a session are learned from; an average weighs a new session with max(3 %, 1/n).
 
@@ -95,13 +95,13 @@ pub struct Visits {
 suimon_model::saved_struct!(
     Visits { routes, kinds, to_come, at_route, offsets, visits, ranks, thinks, stage_ends },
     |it: &Visits| {
-        let lists = [it.to_come.len(), it.at_route.len(), it.offsets.len(), it.visits.len()];
+        let lists = [it.to_come.len(), it.at_route.len(), it.offsets.len(), it.visits.len(), it.ranks.len()];
         let kind_fits = |kind: &Kind| {
             kind.rows.len() == it.routes + 1
                 && kind.rows[0].further.len() == it.routes
                 && kind.rows.iter().all(|row| row.further.len() <= it.routes && row.next.len() == it.routes)
         };
-        lists == [it.routes; 4] && it.kinds.iter().all(kind_fits)
+        lists == [it.routes; 5] && it.kinds.iter().all(kind_fits)
     }
 );
 

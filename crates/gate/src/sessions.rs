@@ -154,7 +154,8 @@ impl Sessions {
         self.idle.insert((now, id));
     }
 
-    /// Takes note that a request of `id` has waited at a gate from `since` to `now`. Of requests that wait together the time counts once.
+    /// Takes note that a request of `id` has waited at a gate from `since` to `now`. Of requests that wait together
+    /// time counts at most once.
     pub(crate) fn waited(&mut self, now: Instant, id: SessionId, since: Instant) {
         let Some(session) = self.by_id.get_mut(&id) else { return };
         session.waited += now.secs_since(since.max(session.waited_until));

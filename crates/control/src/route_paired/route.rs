@@ -18,9 +18,9 @@ pub(super) const STEP_MAX: f64 = std::f64::consts::LN_2;
 const STEP_MIN: f64 = 0.139_761_942_375_158_7;
 /// Noise of ln U per √end where all requests are alike; before any noise was measured, their variation is added to it.
 const NOISE_LEAST: f64 = 0.3;
-/// Share of the patience a median request may spend in the application before the brake is pulled.
+/// Share of the patience that requests may stay in the application before the brake is pulled.
 const BRAKE: f64 = 0.15;
-/// Times the best service time that a median request may spend there, whatever the patience.
+/// Times the best service time that they may stay there, whatever the patience.
 const BRAKE_SERVICES: f64 = 4.0;
 /// Requests in the application whose ages tell how long they stay, before any end does.
 const AGES_MIN: usize = 16;
