@@ -270,7 +270,7 @@ impl Paired {
         let floor = self.cores.min(BRAKE_FLOOR);
         let route = &mut self.routes[id.index()];
         if route.base.max(route.limit) <= floor || now < route.brake_until {
-            return;
+            return route.look_again(now, meter);
         }
         let Some((stay, allowed)) = route.stays_too_long(now, meter, self.patience) else { return };
         let signals = Signals::none().with("stay_seconds", stay).with("allowed_seconds", allowed);

@@ -296,6 +296,7 @@ impl Route {
         let allowed = (BRAKE * patience).max(1.0).max(own);
         let window = meter.since(&self.stay_begin, now);
         if let Some(median) = self.median_age(now).filter(|median| *median > allowed) {
+            self.look_again(now, meter);
             return Some((median, allowed));
         }
         let filling = meter.in_flight() > 2 * self.stay_in_flight as usize;
@@ -303,11 +304,17 @@ impl Route {
             return None;
         }
         let (there, ends) = (f64::from(self.stay_in_flight), window.progressed + window.failed);
-        self.stay_begin = meter.read(now);
-        self.stay_in_flight = meter.in_flight() as u32;
+        self.look_again(now, meter);
         let stay = window.seconds * there / ends.max(1) as f64;
         // Where less than the next lower limit is in use, lowering it changes nothing.
-        (!filling && there > f64::from(self.limit / 2) && stay > allowed).then_some((stay, allowed))
+        let is_in_use = there.min(meter.in_flight() as f64) > f64::from(self.limit / 2);
+        (!filling && is_in_use && stay > allowed).then_some((stay, allowed))
+    }
+
+    /// Begins the brake's window anew.
+    pub(super) fn look_again(&mut self, now: Instant, meter: &Meter) {
+        self.stay_begin = meter.read(now);
+        self.stay_in_flight = meter.in_flight() as u32;
     }
 
     /// Returns the median age of the requests in the application, seconds, where they are many: of a few it tells of stragglers alone.
