@@ -349,13 +349,17 @@ impl Paired {
                 && now >= route.hold_until
                 && route.share >= SHARE_MIN
         };
-        let candidates = self.routes.iter().enumerate().filter(|(_, route)| ready(route));
         let turn = |route: &Route| route.share * now.secs_since(route.probed);
-        let Some((index, _)) = candidates.max_by(|a, b| turn(a.1).total_cmp(&turn(b.1))) else { return };
-        let id = RouteId(index as u32);
-        let ceiling = self.ceiling(id);
-        let route = &mut self.routes[index];
-        let Some(probe) = route.next_probe(now, ceiling) else { return };
+        let mut candidates: Vec<usize> =
+            (0..self.routes.len()).filter(|index| ready(&self.routes[*index])).collect();
+        candidates.sort_by(|a, b| turn(&self.routes[*b]).total_cmp(&turn(&self.routes[*a])));
+        // One that has nothing worth trying keeps nobody else from it.
+        let found = candidates.into_iter().find_map(|index| {
+            let ceiling = self.ceiling(RouteId(index as u32));
+            Some((index, self.routes[index].next_probe(now, ceiling)?))
+        });
+        let Some((index, probe)) = found else { return };
+        let (id, route) = (RouteId(index as u32), &mut self.routes[index]);
         route.probed = now;
         let weights: Vec<f64> = self.routes.iter().map(|route| route.service.get().unwrap_or(0.0)).collect();
         let asked: Vec<f64> = self.routes.iter().map(|route| route.rate).collect();
@@ -484,6 +488,7 @@ impl Paired {
             route.drifts = 0;
         }
         route.base = limit;
+        route.forget_passed();
         route.publish(now, id, limit, reason, signals, out);
     }
 }

@@ -268,6 +268,14 @@ impl Route {
         self.failed(now);
     }
 
+    /// Forgets limits that were much worse and are no longer on their side of the base.
+    pub(super) fn forget_passed(&mut self) {
+        let base = self.base;
+        let [below, above] = &mut self.lost;
+        below.take_if(|lost| lost.limit >= base);
+        above.take_if(|lost| lost.limit <= base);
+    }
+
     /// Takes note of a limit tried in vain.
     pub(super) fn failed(&mut self, now: Instant) {
         self.up = !self.up;
