@@ -39,8 +39,7 @@ fn a_crowd_visits_the_shop_and_reports() {
     let json: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&report).unwrap()).unwrap();
     assert_eq!((&json["sessions_completed"], &json["seed"]), (&4.into(), &7.into()));
 
-    shop.signal(libc::SIGTERM);
-    assert_eq!(shop.end().code(), Some(0));
+    shop.finish();
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Backend, Gateway, Ran, Site, file, get, run};
+use common::{Backend, Gateway, Ran, Site, file, get, record_two_runs, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -85,14 +85,7 @@ fn cut_changed_and_foreign_files_are_refused(folder: &tempfile::TempDir, bytes: 
 #[test]
 fn a_run_after_another_goes_on_in_a_file_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let recording = folder.path().join("gate.rec");
-    let backend = Backend::start();
-    for run in 0..2 {
-        let gateway = Gateway::start(&["--to", &backend.url(), "--record", recording.to_str().unwrap()]);
-        (0..=run).for_each(|item| assert_eq!(get(gateway.clients, &format!("/items/{item}")).0, 200));
-        gateway.process.signal(libc::SIGTERM);
-        assert_eq!(gateway.process.end().code(), Some(0));
-    }
+    let recording = record_two_runs(folder.path());
     let second = replay(&recording, &[]);
     assert_eq!(second.code, Some(0), "{second:?}");
     assert!(second.out.contains("2 let in") && second.out.contains("of earlier runs"), "{second:?}");
@@ -133,8 +126,7 @@ fn what_cannot_be_tried_is_told_as_for_the_settings_file() {
     let backend = Backend::start();
     let gateway = Gateway::start(&["--to", &backend.url(), "--record", recording.to_str().unwrap()]);
     get(gateway.clients, "/");
-    gateway.process.signal(libc::SIGTERM);
-    assert_eq!(gateway.process.end().code(), Some(0));
+    gateway.process.finish();
     for (with, said) in [
         ("gate.order=fastest", "gate.order = \"fastest\": must be"),
         ("gate.ordr=first_in", "did you mean gate.order?"),

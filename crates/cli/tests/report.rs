@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Backend, Gateway, Ran, Site, get, run};
+use common::{Ran, Site, record_two_runs, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -114,14 +114,7 @@ fn cut_changed_and_foreign_files_show_nothing(folder: &tempfile::TempDir, bytes:
 #[test]
 fn two_runs_are_drawn_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
-    let recording = folder.path().join("gate.rec");
-    let backend = Backend::start();
-    for run in 0..2 {
-        let gateway = Gateway::start(&["--to", &backend.url(), "--record", recording.to_str().unwrap()]);
-        (0..=run).for_each(|item| assert_eq!(get(gateway.clients, &format!("/items/{item}")).0, 200));
-        gateway.process.signal(libc::SIGTERM);
-        assert_eq!(gateway.process.end().code(), Some(0));
-    }
+    let recording = record_two_runs(folder.path());
     let first = folder.path().join("gate.rec.000001");
     // In whatever order they are named, and however often.
     let (ran, page, numbers) = report(&[&recording, &first, &recording], folder.path(), &[]);

@@ -31,8 +31,7 @@ fn an_application_is_protected_with_nothing_configured() {
     let json: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
     assert_eq!(json["totals"]["requests"], 5);
 
-    gateway.process.signal(libc::SIGTERM);
-    assert_eq!(gateway.process.end().code(), Some(0));
+    gateway.process.finish();
 }
 
 #[test]
@@ -141,8 +140,7 @@ fn lease_keys_are_made_once_for_the_owner_alone() {
     for _ in 0..2 {
         let gateway = Gateway::start(&["--to", &backend.url(), "--lease-keys", keys]);
         seen.push(std::fs::read_to_string(keys).unwrap());
-        gateway.process.signal(libc::SIGTERM);
-        assert_eq!(gateway.process.end().code(), Some(0));
+        gateway.process.finish();
     }
     assert_eq!(seen[0], seen[1]);
     assert_eq!(std::fs::metadata(keys).unwrap().permissions().mode() & 0o777, 0o600);

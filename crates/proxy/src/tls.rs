@@ -89,3 +89,45 @@ fn read(files: &ListenTls) -> Result<Arc<ServerConfig>, String> {
     }
     Ok(Arc::new(config))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Writes a fresh certificate and its key into `folder`.
+    fn write(files: &ListenTls) {
+        let made = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
+        fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        fs::write(&files.cert, made.cert.pem()).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_half_written_certificate_changes_nothing_and_a_whole_one_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let reload_every = Duration::from_secs(5);
+        let files = ListenTls {
+            cert: folder.path().join("cert.pem"),
+            key: folder.path().join("key.pem"),
+            reload_every,
+            address: "127.0.0.1:0".parse().unwrap(),
+        };
+        write(&files);
+        let certificate = Arc::new(Certificate::load(&files).unwrap());
+        let in_use = || Arc::clone(&certificate.config.read().unwrap());
+        let first = in_use();
+        let watching = tokio::spawn({
+            let certificate = Arc::clone(&certificate);
+            async move { certificate.watch().await }
+        });
+
+        fs::write(&files.cert, "half a certifica").unwrap();
+        tokio::time::sleep(3 * reload_every).await;
+        assert!(Arc::ptr_eq(&in_use(), &first), "it was looked at, and not taken");
+
+        write(&files);
+        tokio::time::sleep(3 * reload_every).await;
+        assert!(!Arc::ptr_eq(&in_use(), &first));
+        watching.abort();
+    }
+}

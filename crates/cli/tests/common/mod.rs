@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
@@ -85,6 +86,12 @@ impl Running {
         // SAFETY: kill takes plain numbers; the process is our child and was not waited for, so the id is still its own.
         let sent = unsafe { libc::kill(pid, signal) };
         assert_eq!(sent, 0);
+    }
+
+    /// Ends the process as an operator would, and sees that it ends well.
+    pub fn finish(self) {
+        self.signal(libc::SIGTERM);
+        assert_eq!(self.end().code(), Some(0));
     }
 
     /// Waits for the end of the process.
@@ -210,9 +217,21 @@ impl Site {
 
     /// Ends the gateway as an operator would.
     pub fn end(self) {
-        self.gateway.process.signal(libc::SIGTERM);
-        assert_eq!(self.gateway.process.end().code(), Some(0));
+        self.gateway.process.finish();
     }
+}
+
+/// Records two runs of a gateway to the same file, with one session in the first and two in the second. Returns the file; what it held of the first stands
+/// beside it.
+pub fn record_two_runs(folder: &Path) -> PathBuf {
+    let recording = folder.join("gate.rec");
+    let backend = Backend::start();
+    for run in 0..2 {
+        let gateway = Gateway::start(&["--to", &backend.url(), "--record", recording.to_str().unwrap()]);
+        (0..=run).for_each(|item| assert_eq!(get(gateway.clients, &format!("/items/{item}")).0, 200));
+        gateway.process.finish();
+    }
+    recording
 }
 
 fn step(page: &str) -> String {
