@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Draws every simulated figure of the paper.
-const SIMULATED: &str = "sqs";
-/// Measures the paper's figures on the real shop; before they are drawn, so that they show it.
-const MEASURED: &str = "sqs-live";
-/// Folders of [`SIMULATED`]'s figures begin so.
+/// What is simulated: our laws beside those of others, and every figure of the paper.
+const SIMULATED: [&str; 2] = ["laws", "sqs"];
+/// What pages of the real shop cost, then the paper's figures measured on it; before they are drawn, so that they show it.
+const MEASURED: [&str; 2] = ["tomcat-model", "sqs-live"];
+/// Folders of the paper's figures begin so.
 const OF_THE_PAPER: &str = "sqs-";
 
 /// Draws them, and says what was left out. An experiment in which something did not hold is a fault.
@@ -29,21 +29,22 @@ pub(crate) fn draw(root: &Path, live: bool) -> Result<Vec<String>, String> {
         Ok(())
     };
     if live {
-        run(MEASURED)?;
+        MEASURED.iter().try_for_each(|name| run(name))?;
     }
-    run(SIMULATED)?;
+    SIMULATED.iter().try_for_each(|name| run(name))?;
     if live {
         on_servers.iter().try_for_each(|name| run(name))?;
     } else {
         println!(
-            "skipped, for they need real servers and a quiet machine (--live): {MEASURED}, {}",
+            "skipped, for they need real servers and a quiet machine (--live): {}, {}",
+            MEASURED.join(", "),
             on_servers.join(", ")
         );
     }
     Ok(faults)
 }
 
-/// Returns the experiments that are measured: every folder with a figure that is none of the paper's.
+/// Returns the experiments that are measured: every folder with a figure that is neither simulated nor of the paper.
 fn on_servers(root: &Path) -> Result<Vec<String>, String> {
     let folder = root.join("experiments");
     let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -51,7 +52,7 @@ fn on_servers(root: &Path) -> Result<Vec<String>, String> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.join("figure.svg").is_file())
         .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
-        .filter(|name| !name.starts_with(OF_THE_PAPER))
+        .filter(|name| !name.starts_with(OF_THE_PAPER) && !SIMULATED.contains(&name.as_str()))
         .collect();
     names.sort_unstable();
     Ok(names)
@@ -65,6 +66,9 @@ mod tests {
     fn what_needs_servers_is_told_apart_from_what_is_simulated() {
         let names = on_servers(&crate::root()).unwrap();
         assert!(names.contains(&"sessions-under-overload".to_owned()), "{names:?}");
-        assert!(!names.iter().any(|name| name.starts_with("sqs") || name == "harness"), "{names:?}");
+        assert!(
+            !names.iter().any(|name| name.starts_with("sqs") || name == "laws" || name == "harness"),
+            "{names:?}"
+        );
     }
 }

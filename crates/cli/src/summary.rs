@@ -70,6 +70,7 @@ pub(crate) fn of_scenario(scenario: &Scenario) -> Lines {
         Efficiency::Knee { .. } => "memory costs beyond a knee",
         Efficiency::Heap { .. } => "collects in a heap",
         Efficiency::Scalability { .. } => "by the universal scalability law",
+        Efficiency::Measured(_) => "company costs what was measured",
     };
     let nodes = if scenario.nodes == 1 { String::new() } else { format!("{} nodes of ", scenario.nodes) };
     let from = scenario.warm_up;

@@ -133,4 +133,17 @@ mod tests {
             "what was done in the windows at 8 and at 6 alone: {saturated}"
         );
     }
+
+    #[test]
+    fn what_is_done_at_a_lower_limit_on_trial_says_nothing_of_what_could_be_done() {
+        let (mut capacity, mut meter) = (Capacity::new(second(0)), Meter::new(second(0)));
+        play(&mut capacity, &mut meter, 0, 5, 8);
+        for n in 11..=20 {
+            (0..4).for_each(|_| meter.end(0.1, true));
+            capacity.tick(second(n), &meter, true);
+        }
+        assert!((capacity.per_second(None, None).unwrap() - 8.0).abs() < 1e-9);
+        let saturated = capacity.saturated().unwrap();
+        assert!(saturated < 7.0, "but it was done, and that is told: {saturated}");
+    }
 }

@@ -407,6 +407,23 @@ mod tests {
     }
 
     #[test]
+    fn the_rank_of_a_visit_is_that_among_its_session_s_own_to_the_same_route() {
+        let visits = learned();
+        assert!((visits.rank(BROWSE) - 2.0).abs() < 1e-6, "the first, the second or the third of three");
+        assert!((visits.rank(SEARCH) - 1.0).abs() < 1e-6);
+        assert!(
+            ({
+                let mut unknown = Visits::default();
+                unknown.add_route();
+                unknown.rank(LOGIN)
+            } - 1.0)
+                .abs()
+                < 1e-9,
+            "nothing is known"
+        );
+    }
+
+    #[test]
     fn what_comes_next_is_learned_place_by_place() {
         let visits = learned();
         let next = |place| visits.next(SHOP, place).1.to_vec();

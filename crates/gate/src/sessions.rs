@@ -232,3 +232,25 @@ impl Sessions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_at_gates_are_left_out_of_where_a_visit_stands_in_its_session() {
+        let (shop, search, id) = (KindId(0), RouteId(0), SessionId(7));
+        let mut visits = Visits::default();
+        visits.add_route();
+        visits.add_kind();
+        let mut sessions = Sessions::new(10);
+        let at = |secs: f64| Instant::ORIGIN + seconds(secs);
+        sessions.begin(at(0.0), id, shop, &mut visits);
+        // Two requests waited together, the one from 1 to 4 and the other from 2 to 5: four seconds in all.
+        sessions.waited(at(4.0), id, at(1.0));
+        sessions.waited(at(5.0), id, at(2.0));
+        sessions.asks(at(9.0), id, search, &mut visits);
+        sessions.end(id, &mut visits);
+        assert!((visits.delay(search) - 5.0).abs() < 1e-6, "{} s: 9 less 4", visits.delay(search));
+    }
+}

@@ -123,7 +123,8 @@ fn with_base(mut table: Table, path: &Path, name: &str, depth: usize) -> Result<
     Ok(merged(below, table))
 }
 
-/// Returns `below` with what `above` says in its place; tables are merged, everything else is replaced as a whole.
+/// Returns `below` with what `above` says in its place; tables are merged, everything else is replaced as a whole. So is a curve of efficiency:
+/// half of one and half of another is none.
 fn merged(mut below: Table, above: Table) -> Table {
     // Two ways to arrive are one too many.
     if let (Some(Value::Table(arrivals)), Some(Value::Table(said))) =
@@ -133,7 +134,7 @@ fn merged(mut below: Table, above: Table) -> Table {
     }
     for (key, value) in above {
         match (below.remove(&key), value) {
-            (Some(Value::Table(below_it)), Value::Table(above_it)) => {
+            (Some(Value::Table(below_it)), Value::Table(above_it)) if key != "efficiency" => {
                 below.insert(key, Value::Table(merged(below_it, above_it)));
             }
             (_, value) => _ = below.insert(key, value),
@@ -172,7 +173,7 @@ fn scenario(name: String, table: &Table) -> Result<Scenario, Faults> {
             format!("with warm_up at most {hours} hours"),
         );
     }
-    let changes = reader.changes(table, machine, &routes, warm_up + measure);
+    let changes = reader.changes(table, machine.clone(), &routes, warm_up + measure);
     let gate = gate_setup(&served, &names, &steps, machine.cores * f64::from(nodes));
     let question = table.get("question");
     let question =
@@ -300,7 +301,7 @@ impl Reader {
             }
             if let Some(server) = entry.get("server").and_then(Value::as_table) {
                 machine = self.machine(&format!("{key}.server"), server, machine);
-                changes.push(Change { at, what: What::Machine(machine) });
+                changes.push(Change { at, what: What::Machine(machine.clone()) });
             }
             if let Some(route) = entry.get("route") {
                 let before: Vec<_> = routes.iter().map(|route| route.cost).collect();

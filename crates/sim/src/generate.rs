@@ -62,7 +62,7 @@ fn draw(number: u64, rng: &mut Rng) -> Scenario {
         workload,
         routes,
         steps,
-        machine,
+        machine: machine.clone(),
         nodes: 1,
         changes: vec![],
         gate,
@@ -72,7 +72,7 @@ fn draw(number: u64, rng: &mut Rng) -> Scenario {
     };
     site.workload.arrivals = arrivals(&site, rng);
     if rng.chance(0.25) {
-        let changed = Machine { speed: between(rng, 0.4, 1.0), ..machine };
+        let changed = Machine { speed: between(rng, 0.4, 1.0), ..machine.clone() };
         let at = seconds(rng.between(150.0, 250.0));
         site.changes.push(Change { at, what: What::Machine(changed) });
         if rng.chance(0.5) {

@@ -26,7 +26,7 @@ pub use check::Violation;
 pub use expect::{Band, Metric, Miss};
 pub use generate::generate;
 pub use laws::{ALIASES, Laws, RouteChoice, SessionChoice};
-pub use node::{Efficiency, Job, Machine, Node, Usage};
+pub use node::{Curve, Efficiency, Job, Machine, Node, POINTS_MAX, Usage};
 pub use outcome::{Outcome, RECORDS_MAX, Sample, Summary};
 pub use rivals::{Bounds, RouteRival, SessionRival, Site, Utilisation};
 pub use run::run;

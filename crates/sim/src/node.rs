@@ -8,6 +8,7 @@
 //! E(M)  = 1 for M ≤ knee, else max(floor, 1 / (1 + slope · (M − knee)))            the paper's collector              (3)
 //! E(M)  = max(floor, 1 / (1 + cost · M / (heap − M)))                              a copying collector in a heap      (4)
 //! work  = n · speed / (1 + contention · (n − 1) + coherency · n (n − 1))           the universal scalability law      (5)
+//! 1/E(M) straight between measured points                                          a real application's own curve     (6)
 //! ```
 //!
 //! M: memory held by the jobs in service (for (4) with what the application holds at rest). q_i: the operating system's uneven weights,
@@ -22,11 +23,11 @@ use suimon_model::{Instant, Rng, seconds};
 
 /// The grain of virtual time: what ends within it has ended.
 const GRAIN: f64 = 1e-9;
-/// The most requests at once at which (5) is looked at for its best.
-const SCALABILITY_MAX: u32 = 10_000;
+/// The most requests at once at which (5) and (6) are looked at for their best.
+const AT_ONCE_MAX: u32 = 10_000;
 
 /// A node's machine.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Machine {
     /// Processor cores; above 0. (5) does not know them.
     pub cores: f64,
@@ -44,8 +45,42 @@ pub struct Machine {
     pub accept_crowded: f64,
 }
 
+/// The most points of a measured curve.
+pub const POINTS_MAX: usize = 16;
+
+/// A measured curve: memory units in service, ascending, and the efficiency there, above 0. The first and the last hold beyond the ends.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Curve(Vec<(f64, f64)>);
+
+impl Curve {
+    /// Returns the curve through `points`; `None` where there are none or more than [`POINTS_MAX`], memory does not rise from one to the
+    /// next, or an efficiency is not above 0.
+    pub fn through(points: &[(f64, f64)]) -> Option<Curve> {
+        let rise = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let positive = points.iter().all(|(_, efficiency)| *efficiency > 0.0);
+        if points.is_empty() || points.len() > POINTS_MAX || !rise || !positive {
+            return None;
+        }
+        Some(Curve(points.to_vec()))
+    }
+
+    /// Between two points what a second of work costs, 1/E, is straight, as in (3).
+    fn at(&self, memory: f64) -> f64 {
+        let Curve(points) = self;
+        let above = points.partition_point(|(at, _)| *at <= memory);
+        match (above.checked_sub(1).map(|below| points[below]), points.get(above)) {
+            (Some((from, low)), Some(&(to, high))) => {
+                let share = (memory - from) / (to - from);
+                1.0 / ((1.0 - share) / low + share / high)
+            }
+            (Some((_, only)), None) | (None, Some(&(_, only))) => only,
+            (None, None) => 1.0,
+        }
+    }
+}
+
 /// What it costs to have many requests in service at once.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Efficiency {
     /// Nothing.
     Flat,
@@ -76,6 +111,8 @@ pub enum Efficiency {
         /// Cost of each pair's agreement.
         coherency: f64,
     },
+    /// (6).
+    Measured(Curve),
 }
 
 impl Default for Machine {
@@ -97,7 +134,7 @@ impl Machine {
     /// the mean.
     pub fn work_per_second_max(&self, memory: f64) -> f64 {
         let most = match self.efficiency {
-            Efficiency::Scalability { .. } => SCALABILITY_MAX,
+            Efficiency::Scalability { .. } | Efficiency::Measured(_) => AT_ONCE_MAX,
             // With every core at work another request only adds its memory.
             Efficiency::Flat | Efficiency::Knee { .. } | Efficiency::Heap { .. } => self.cores.ceil() as u32,
         };
@@ -118,6 +155,7 @@ impl Machine {
                 let live = resting + memory;
                 if live < heap { (1.0 / (1.0 + cost * live / (heap - live))).max(floor) } else { floor }
             }
+            Efficiency::Measured(ref curve) => curve.at(memory),
             Efficiency::Scalability { contention, coherency } => {
                 return n * self.speed / (1.0 + contention * (n - 1.0) + coherency * n * (n - 1.0));
             }
@@ -374,8 +412,8 @@ mod tests {
         (count, last)
     }
 
-    fn seconds_for(machine: Machine, jobs: u64, memory: f64) -> f64 {
-        let mut node = Node::new(machine, Rng::new(3));
+    fn seconds_for(machine: &Machine, jobs: u64, memory: f64) -> f64 {
+        let mut node = Node::new(machine.clone(), Rng::new(3));
         (0..jobs).for_each(|id| node.handle_arrival(Instant::ORIGIN, job(id, memory)));
         let (count, last) = drain(&mut node);
         assert_eq!(count as u64, jobs);
@@ -384,23 +422,23 @@ mod tests {
 
     #[test]
     fn two_cores_do_two_seconds_of_work_a_second() {
-        let last = seconds_for(Machine::default(), 40, 0.0);
+        let last = seconds_for(&Machine::default(), 40, 0.0);
         assert!((8.0..8.5).contains(&last), "16 s of work on 2 cores, the tail on one: {last}");
     }
 
     #[test]
     fn too_much_memory_at_once_costs_most_of_the_machine() {
         let knee = Machine::default();
-        assert!(seconds_for(knee, 40, 1.0) > 2.0 * seconds_for(knee, 40, 0.1));
+        assert!(seconds_for(&knee, 40, 1.0) > 2.0 * seconds_for(&knee, 40, 0.1));
         let efficiency = Efficiency::Heap { heap: 50.0, resting: 5.0, cost: 0.2, floor: 0.05 };
         let heap = Machine { efficiency, ..knee };
-        assert!(seconds_for(heap, 40, 1.0) > 1.5 * seconds_for(heap, 40, 0.1));
+        assert!(seconds_for(&heap, 40, 1.0) > 1.5 * seconds_for(&heap, 40, 0.1));
     }
 
     #[test]
     fn threads_bound_what_runs_and_nothing_is_lost_for_it() {
         let machine = Machine { threads: Some(3), ..Machine::default() };
-        let last = seconds_for(machine, 40, 1.0);
+        let last = seconds_for(&machine, 40, 1.0);
         assert!(
             (8.0..8.7).contains(&last),
             "three at once hold no more memory than the collector bears: {last}"
@@ -420,9 +458,9 @@ mod tests {
     #[test]
     fn the_accept_path_takes_one_at_a_time_and_longer_when_the_machine_is_crowded() {
         let quiet = Machine { accept: 0.01, ..Machine::default() };
-        let crowded = Machine { accept_crowded: 0.01, ..quiet };
-        let last = |machine| {
-            let mut node = Node::new(machine, Rng::new(3));
+        let crowded = Machine { accept_crowded: 0.01, ..quiet.clone() };
+        let last = |machine: &Machine| {
+            let mut node = Node::new(machine.clone(), Rng::new(3));
             (0..20).for_each(|id| node.handle_arrival(Instant::ORIGIN, job(id, 0.0)));
             let mut last = 0.0;
             while !node.arriving.is_empty() {
@@ -432,8 +470,8 @@ mod tests {
             }
             last
         };
-        assert!((last(quiet) - 0.2).abs() < 1e-6, "20 · 10 ms");
-        assert!(last(crowded) > 0.3, "{}", last(crowded));
+        assert!((last(&quiet) - 0.2).abs() < 1e-6, "20 · 10 ms");
+        assert!(last(&crowded) > 0.3, "{}", last(&crowded));
     }
 
     #[test]
@@ -448,6 +486,28 @@ mod tests {
             let top = (1..200).max_by(|a, b| at(*a).total_cmp(&at(*b)));
             assert_eq!(top, Some(best as usize));
             assert!((machine.work_per_second_max(0.0) - at(best as usize)).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_measured_curve_is_straight_in_its_cost_and_holds_beyond_its_ends() {
+        let curve = Curve::through(&[(1.0, 1.0), (4.0, 0.5), (8.0, 0.25)]).unwrap();
+        let close = |memory: f64, efficiency: f64| assert!((curve.at(memory) - efficiency).abs() < 1e-12);
+        close(0.0, 1.0);
+        close(1.0, 1.0);
+        close(2.5, 1.0 / 1.5);
+        close(4.0, 0.5);
+        close(6.0, 1.0 / 3.0);
+        close(100.0, 0.25);
+        let machine =
+            Machine { cores: 1.0, even: true, efficiency: Efficiency::Measured(curve), ..Machine::default() };
+        assert!((seconds_for(&machine, 4, 1.0) - 4.0 * 0.4 / 0.5).abs() < 1e-6, "all four end together");
+    }
+
+    #[test]
+    fn a_measured_curve_must_rise_in_memory_and_stay_above_nothing() {
+        for points in [&[][..], &[(1.0, 1.0), (1.0, 0.5)], &[(1.0, 0.0)], &[(0.5, 1.0); 17]] {
+            assert_eq!(Curve::through(points), None, "{points:?}");
         }
     }
 }

@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
         for _ in 0..scenario.nodes {
             fleet.add_node(Instant::ORIGIN).expect("the scenario was checked to have few nodes");
         }
-        let node = |index| Node::new(scenario.machine, Rng::stream(seed, NODES + u64::from(index)));
+        let node = |index| Node::new(scenario.machine.clone(), Rng::stream(seed, NODES + u64::from(index)));
         let workload = Workload { seed, ..scenario.workload.clone() };
         let from = Instant::ORIGIN + scenario.warm_up;
         let window = Window { from, to: from + scenario.measure };
@@ -405,7 +405,7 @@ impl<'a> Run<'a> {
             What::Cost(route, cost) => self.costs[route.index()] = *cost,
             What::Machine(machine) => {
                 for node in 0..self.nodes.len() {
-                    self.nodes[node].handle_change(now, *machine);
+                    self.nodes[node].handle_change(now, machine.clone());
                     self.drain_node(now, NodeId(node as u32))?;
                 }
             }

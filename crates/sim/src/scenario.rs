@@ -191,11 +191,11 @@ impl Scenario {
 
     /// Returns the machine and the costs by route as they are at `at`.
     pub(crate) fn state(&self, at: Duration) -> (Machine, Vec<Cost>) {
-        let mut machine = self.machine;
+        let mut machine = self.machine.clone();
         let mut costs: Vec<Cost> = self.routes.iter().map(|route| route.cost).collect();
         for change in self.changes.iter().take_while(|change| change.at <= at) {
             match &change.what {
-                What::Machine(changed) => machine = *changed,
+                What::Machine(changed) => machine = changed.clone(),
                 What::Cost(route, cost) => costs[route.index()] = *cost,
             }
         }

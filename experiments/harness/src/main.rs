@@ -6,6 +6,8 @@
 //! - [`proxy_cost`]: `proxy-cost`, processor time per request beside nginx and HAProxy.
 //! - [`waiting_memory`]: `waiting-memory`, what a client that is held waiting costs.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
+//! - [`laws`]: `laws`, our laws and those of others, simulated.
+//! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and in company.
 //! - [`sqs`]: `sqs-04` to `sqs-16` and `sqs-table-1`, the figures of the paper, simulated at full size.
 //!
 //! Beneath them: `processes` (pinned, gone with us), `cpu`, `machine`, `apps`, `gateways`, `crowd`, `journey`, `bound`,
@@ -27,14 +29,17 @@ mod histograms;
 mod http;
 mod journey;
 mod kill_and_restart;
+mod laws;
 mod machine;
 mod observe;
 mod overload;
+mod parallel;
 mod processes;
 mod proxy_cost;
 mod sqs;
 mod statistics;
 mod table;
+mod tomcat_model;
 mod trouble;
 mod under_capacity;
 mod waiting_memory;
@@ -76,6 +81,10 @@ enum Experiment {
     KillAndRestart(kill_and_restart::Options),
     #[command(flatten)]
     Sqs(sqs::Command),
+    #[command(name = "laws")]
+    Laws(laws::Options),
+    #[command(name = "tomcat-model")]
+    TomcatModel(tomcat_model::Options),
     #[command(name = "sqs-live")]
     SqsLive(sqs::LiveOptions),
     #[command(name = "proxy-cost-backend", hide = true)]
@@ -93,6 +102,8 @@ fn main() -> ExitCode {
         Experiment::Load(options) => proxy_cost::run_load(&options),
         Experiment::WaitingMemory(options) => waiting_memory::run(options),
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
+        Experiment::Laws(options) => laws::run(&options),
+        Experiment::TomcatModel(options) => tomcat_model::run(&options),
         Experiment::SqsLive(options) => sqs::run_live(options),
         Experiment::Sqs(command) => sqs::run(&command.name, &command.options),
     };

@@ -219,3 +219,75 @@ impl FastUp {
         least.max(((ENDS_UNEVEN * variation) as u32).min(ENDS_MAX))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_model::seconds;
+
+    /// A route that always has somebody waiting, and whose requests all take as long as is said.
+    struct Route {
+        fast: FastUp,
+        meter: Meter,
+        now: Instant,
+    }
+
+    impl Route {
+        fn new() -> Self {
+            let mut meter = Meter::new(Instant::ORIGIN);
+            meter.load(Instant::ORIGIN, 1, 1);
+            Route { fast: FastUp::new(meter.read(Instant::ORIGIN)), meter, now: Instant::ORIGIN }
+        }
+
+        /// Plays one window at `limit` with requests of `services` seconds, in turn.
+        fn window(&mut self, limit: u32, services: &[f64]) -> Outcome {
+            for service in services.iter().cycle() {
+                self.now += seconds(service / f64::from(limit));
+                self.meter.end(*service, true);
+                if let Some(outcome) = self.fast.on_end(self.now, *service, limit, &self.meter) {
+                    return outcome;
+                }
+            }
+            unreachable!("services are not empty")
+        }
+    }
+
+    #[test]
+    fn more_is_wanted_as_long_as_company_costs_nothing() {
+        let mut route = Route::new();
+        assert_eq!(route.window(2, &[1.0]).verdict, Verdict::More(3));
+        let outcome = route.window(3, &[1.0]);
+        assert_eq!(outcome.verdict, Verdict::More(5));
+        assert!((outcome.elasticity.unwrap() - 1.0).abs() < 1e-9, "half as many again do half as much again");
+    }
+
+    #[test]
+    fn it_is_over_at_the_limit_before_where_more_only_wait_for_each_other() {
+        let mut route = Route::new();
+        route.window(2, &[1.0]);
+        assert_eq!(route.window(3, &[1.5]).verdict, Verdict::Over { limit: 2, up: true });
+    }
+
+    #[test]
+    fn a_gain_greater_than_the_raise_is_not_believed() {
+        let mut route = Route::new();
+        route.window(2, &[1.0]);
+        // Three do the work of six: something else has become quicker meanwhile.
+        assert_eq!(route.window(3, &[0.5]).verdict, Verdict::Stay);
+        assert_eq!(route.window(3, &[0.5]).elasticity, None, "nothing is left to compare with");
+    }
+
+    #[test]
+    fn uneven_requests_are_looked_at_for_longer_before_it_is_over() {
+        let uneven = [0.2, 0.2, 0.2, 3.4];
+        let mut route = Route::new();
+        route.window(2, &uneven);
+        let mut windows = 1;
+        let slower: Vec<f64> = uneven.iter().map(|service| service * 1.4).collect();
+        while route.window(3, &slower).verdict == Verdict::Stay {
+            windows += 1;
+            assert!(windows < 20, "it comes to an end");
+        }
+        assert!(windows > 1, "an elasticity of 0.17 is not told from 0.3 by a few ends that differ so much");
+    }
+}

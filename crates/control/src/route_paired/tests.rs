@@ -226,3 +226,59 @@ fn a_route_nobody_waits_for_is_left_alone() {
     }
     assert!(out.is_empty() && law.limit(ROUTE) == 2 && law.probing().is_none());
 }
+
+fn route_at(base: u32) -> Route {
+    Route::new(Meter::new(Instant::ORIGIN).read(Instant::ORIGIN), base, true)
+}
+
+#[test]
+fn a_limit_that_was_much_worse_is_not_tried_again_for_a_minute_and_nothing_beyond_half_way_to_it() {
+    let now = Instant::ORIGIN;
+    let mut route = route_at(8);
+    route.lose(now, 16);
+    assert_eq!(route.next_probe(now, 100), Some(11), "the geometric middle of 8 and 16");
+    assert_eq!(route.next_probe(now + seconds(61.0), 100), Some(16));
+    route.up = false;
+    route.lose(now, 4);
+    assert_eq!(route.next_probe(now, 100), Some(6), "and of 8 and 4");
+    route.base = 20;
+    route.up = true;
+    route.forget_passed();
+    assert_eq!(route.next_probe(now, 100), Some(40), "the base has passed it");
+}
+
+#[test]
+fn at_a_limit_between_two_that_were_much_worse_there_is_nothing_to_try() {
+    let now = Instant::ORIGIN;
+    let mut route = route_at(2);
+    route.lose(now, 3);
+    route.lose(now, 1);
+    assert_eq!(route.next_probe(now, 100), None);
+}
+
+#[test]
+fn a_brake_during_a_trial_upward_goes_back_to_the_base_and_remembers_what_was_tried() {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, None);
+    law.set_patience(20.0);
+    (law.routes[0].base, law.routes[0].limit) = (20, 40);
+    law.routes[0].fast = None;
+    let trial = Trial::new(Instant::ORIGIN, ROUTE, 20, 40, vec![0.1], vec![10.0]);
+    law.trial = Some(trial);
+    let mut meter = Meter::new(Instant::ORIGIN);
+    let mut out = vec![];
+    for id in 0..40 {
+        law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
+    }
+    meter.load(Instant::ORIGIN, 40, 10);
+    let braked = |out: &[Record]| out.iter().any(|record| record.reason == Reason::Brake);
+    let mut now = Instant::ORIGIN;
+    while !braked(&out) {
+        now += seconds(0.25);
+        assert!(now < Instant::ORIGIN + seconds(20.0), "nobody braked");
+        law.on_tick(now, std::slice::from_ref(&meter), &mut out);
+    }
+    assert_eq!(law.limit(ROUTE), 20, "not half of the base, of which nothing is said");
+    assert!(law.probing().is_none());
+    assert!(law.routes[0].highest(now, 100) < 40, "40 was much worse");
+}

@@ -4,7 +4,7 @@ use super::route_pattern;
 use crate::journey::values::Reader;
 use crate::known::Known;
 use crate::read::seen;
-use suimon_sim::{Cost, Efficiency, Machine, Route};
+use suimon_sim::{Cost, Curve, Efficiency, Machine, POINTS_MAX, Route};
 use toml::{Table, Value};
 
 /// The most cores, speed and so on: far beyond any machine, and no infinities.
@@ -22,7 +22,18 @@ pub(super) const TABLES: &[Known] = &[
     Known { path: "server", keys: SERVER },
     Known {
         path: "server.efficiency",
-        keys: &["knee", "slope", "floor", "heap", "resting", "cost", "contention", "coherency", "best"],
+        keys: &[
+            "knee",
+            "slope",
+            "floor",
+            "heap",
+            "resting",
+            "cost",
+            "contention",
+            "coherency",
+            "best",
+            "measured",
+        ],
     },
     Known { path: "server.route[]", keys: ROUTE },
     Known { path: "change[]", keys: &["at", "server", "route"] },
@@ -32,7 +43,18 @@ pub(super) const TABLES: &[Known] = &[
     },
     Known {
         path: "change[].server.efficiency",
-        keys: &["knee", "slope", "floor", "heap", "resting", "cost", "contention", "coherency", "best"],
+        keys: &[
+            "knee",
+            "slope",
+            "floor",
+            "heap",
+            "resting",
+            "cost",
+            "contention",
+            "coherency",
+            "best",
+            "measured",
+        ],
     },
     Known { path: "change[].route[]", keys: ROUTE },
 ];
@@ -74,15 +96,21 @@ impl Reader {
         machine
     }
 
-    /// Reads `"flat"`, or one of the three curves, told apart by their keys.
+    /// Reads `"flat"`, or one of the four curves, told apart by their keys.
     fn efficiency(&mut self, key: &str, value: &Value) -> Efficiency {
-        let allowed = "\"flat\", { knee, slope, floor }, { heap, resting, cost, floor } or { contention, best or coherency }";
+        let allowed = "\"flat\" or one of { knee, slope, floor }, { heap, resting, cost, floor }, { contention, best or coherency } or { measured }";
         let Some(table) = value.as_table() else {
             if value.as_str() != Some("flat") {
                 self.faults.value(key, seen(value), allowed);
             }
             return Efficiency::Flat;
         };
+        let named =
+            ["knee", "heap", "contention", "measured"].into_iter().filter(|curve| table.contains_key(*curve));
+        if named.count() != 1 {
+            self.faults.value(key, seen(value), allowed);
+            return Efficiency::Flat;
+        }
         let mut number = |name: &str, default: f64, low_too: bool, high: f64| {
             table
                 .get(name)
@@ -111,6 +139,32 @@ impl Reader {
             let coherency = if best > 0.0 { (1.0 - contention) / (best * best) } else { stated };
             return Efficiency::Scalability { contention, coherency };
         }
+        match table.get("measured") {
+            Some(points) => self.measured(&format!("{key}.measured"), points),
+            None => Efficiency::Flat,
+        }
+    }
+
+    /// Reads `[[memory, efficiency], …]`.
+    fn measured(&mut self, key: &str, value: &Value) -> Efficiency {
+        let number =
+            |value: &Value| value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+        let point = |value: &Value| match value.as_array()?.as_slice() {
+            [memory, efficiency] => {
+                let (memory, efficiency) = (number(memory)?, number(efficiency)?);
+                let sane = (0.0..=NUMBER_MAX).contains(&memory) && (0.001..=10.0).contains(&efficiency);
+                sane.then_some((memory, efficiency))
+            }
+            _ => None,
+        };
+        let points: Option<Vec<(f64, f64)>> =
+            value.as_array().and_then(|points| points.iter().map(point).collect());
+        if let Some(curve) = points.as_deref().and_then(Curve::through) {
+            return Efficiency::Measured(curve);
+        }
+        let allowed = format!(
+            "1 to {POINTS_MAX} pairs [memory, efficiency], memory rising, efficiency 0.001 to 10, such as [[1, 1.0], [8, 0.5]]"
+        );
         self.faults.value(key, seen(value), allowed);
         Efficiency::Flat
     }

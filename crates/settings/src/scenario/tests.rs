@@ -1,6 +1,6 @@
 use super::*;
 use suimon_gate::Mode;
-use suimon_sim::{Efficiency, Metric};
+use suimon_sim::{Curve, Efficiency, Metric};
 
 /// The least a scenario must say, and `more`.
 fn least(more: &str) -> String {
@@ -86,6 +86,21 @@ fn server_gate_changes_and_bands_are_read() {
     let metrics: Vec<Metric> = scenario.expect.iter().map(|band| band.metric).collect();
     assert_eq!(metrics, [Metric::GoodputShare, Metric::Refusals, Metric::BoundShare]);
     assert_eq!(scenario.expect[2].between, Some((60.0, 90.0)));
+}
+
+#[test]
+fn a_measured_curve_is_read_and_a_bent_one_is_refused() {
+    let with = |points: &str| least(&format!("[server]\nefficiency = {{ measured = {points} }}"));
+    let curve = Curve::through(&[(1.0, 1.0), (8.0, 0.5)]).unwrap();
+    let scenario = read("file", &with("[[1, 1.0], [8, 0.5]]")).unwrap();
+    assert_eq!(scenario.machine.efficiency, Efficiency::Measured(curve));
+    for bent in ["[[8, 1.0], [1, 0.5]]", "[[1, 0]]", "[[1]]", "[]", "7"] {
+        let told = told(&with(bent));
+        assert!(told.starts_with("file:2: server.efficiency.measured = "), "{told}");
+        assert!(told.contains("1 to 16 pairs [memory, efficiency]"), "{told}");
+    }
+    let two = told(&least("[server]\nefficiency = { knee = 4, best = 3, contention = 0.1 }"));
+    assert!(two.contains("must be \"flat\" or one of {"), "{two}");
 }
 
 #[test]

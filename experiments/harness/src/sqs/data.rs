@@ -57,9 +57,19 @@ pub(crate) struct Data {
     /// The same with the costs of the Tomcat shop, where there are measurements to lie beside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) calibrated: Option<Content>,
-    /// Where it was measured; nothing of a simulation depends on that.
+    /// What it was measured on; nothing of the paper's simulation depends on that.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) machine: Option<Machine>,
+    pub(crate) shop: Option<Shop>,
+}
+
+/// The Tomcat shop of a measurement.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Shop {
+    pub(crate) machine: Machine,
+    /// Its speed, 1 being the one its pages' costs were measured at; the median of all cells.
+    pub(crate) speed: f64,
+    /// The fixed number of sessions that was best.
+    pub(crate) static_sessions: u32,
 }
 
 /// What a figure shows.

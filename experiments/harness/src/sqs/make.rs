@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use super::data::{Content, Curve, Data, Distribution, Moment, PAGES, Pages, Point, Range, Series, Tried};
+use super::data::{
+    Content, Curve, Data, Distribution, Moment, PAGES, Pages, Point, Range, Series, Shop, Tried,
+};
 use super::method::{Constants, Control, Method};
-use super::play::{Job, Played, Player, Second};
+use super::play::{AS_IT_IS, Job, Played, Player, Second, thousandths};
 use super::table::{Figure, Shows};
 use super::worlds::{Site, World};
 use crate::trouble::Result;
@@ -55,25 +57,26 @@ impl Effort {
 /// Returns the constants with which the paper's two rules do best in the simulation.
 pub(super) fn tuned_in_simulation() -> Result<Constants> {
     let (mut player, effort) = (Player::default(), Effort::full(SEEDS));
-    Maker { player: &mut player, effort: &effort, site: Site::Paper }.tuned()
+    Maker { player: &mut player, effort: &effort, shop: None }.tuned()
 }
 
-/// One figure's simulations.
+/// One figure's simulations: of the paper's site, or of the Tomcat shop as it was when it was measured.
 pub(super) struct Maker<'a> {
     pub(super) player: &'a mut Player,
     pub(super) effort: &'a Effort,
-    pub(super) site: Site,
+    pub(super) shop: Option<&'a Shop>,
 }
 
 impl Maker<'_> {
     /// Returns the data of `figure`.
     pub(super) fn make(&mut self, figure: &Figure) -> Result<Data> {
+        let site = self.site();
         let tried_static = self.try_static(figure.world)?;
-        let best = best_static(&tried_static);
+        // Beside measurements stands what is measured.
+        let best = self.shop.map_or_else(|| best_static(&tried_static), |shop| shop.static_sessions);
         let tuned = self.tuned()?;
         let mut controls = controls(best, tuned).to_vec();
-        // Beside measurements stands what is measured.
-        controls.retain(|control| self.site == Site::Paper || *control != Control::SqsAsSet);
+        controls.retain(|control| site == Site::Paper || *control != Control::SqsAsSet);
         let content = self.content(figure, &controls)?;
         let mut scan = Vec::new();
         let mut at_sixty = None;
@@ -94,17 +97,17 @@ impl Maker<'_> {
             let sixty = self.points(TUNED_FOR, Control::Sqs(tuned), &[self.effort.many])?;
             at_sixty = Some(sixty[0].sessions_per_s);
         }
-        let dead_after_s = self.player.scenario(self.site, figure.world)?.measure.as_secs_f64();
+        let dead_after_s = self.player.scenario(site, figure.world)?.measure.as_secs_f64();
         Ok(Data {
             figure: figure.name.to_owned(),
-            world: super::worlds::file(self.site, figure.world),
+            world: super::worlds::file(site, figure.world),
             seeds: self.effort.seeds.clone(),
             dead_after_s,
             content,
             scan,
             at_sixty,
             calibrated: None,
-            machine: None,
+            shop: None,
         })
     }
 
@@ -150,18 +153,28 @@ impl Maker<'_> {
         })
     }
 
+    const fn site(&self) -> Site {
+        if self.shop.is_some() { Site::Tomcat } else { Site::Paper }
+    }
+
+    fn job(&self, world: World, control: Control, clients: u32, seed: u64) -> Job {
+        let speed = self.shop.map_or(AS_IT_IS, |shop| thousandths(shop.speed));
+        Job { site: self.site(), world, control, clients, seed, speed }
+    }
+
     fn runs(&mut self, world: World, control: Control, clients: u32) -> Result<Vec<Arc<Played>>> {
-        let job = |seed: &u64| Job { site: self.site, world, control, clients, seed: *seed };
-        let jobs: Vec<Job> = self.effort.seeds.iter().map(job).collect();
+        let seeds = &self.effort.seeds;
+        let jobs: Vec<Job> = seeds.iter().map(|seed| self.job(world, control, clients, *seed)).collect();
         self.player.play(&jobs)
     }
 
     fn points(&mut self, world: World, control: Control, sizes: &[u32]) -> Result<Vec<Point>> {
         let seeds = &self.effort.seeds;
-        let site = self.site;
-        let job = |clients: &u32, seed: &u64| Job { site, world, control, clients: *clients, seed: *seed };
-        let jobs: Vec<Job> =
-            sizes.iter().flat_map(|clients| seeds.iter().map(move |seed| job(clients, seed))).collect();
+        let of = |clients: u32| {
+            let job = |seed: &u64| self.job(world, control, clients, *seed);
+            seeds.iter().map(job).collect::<Vec<Job>>()
+        };
+        let jobs: Vec<Job> = sizes.iter().flat_map(|clients| of(*clients)).collect();
         let runs = self.player.play(&jobs)?;
         Ok(sizes.iter().zip(runs.chunks(seeds.len())).map(|(clients, runs)| point(*clients, runs)).collect())
     }
@@ -191,7 +204,7 @@ impl Maker<'_> {
     fn tuned(&mut self) -> Result<Constants> {
         let mut best = ((false, f64::NEG_INFINITY), Constants::usual());
         let constants = self.constants();
-        let mut papers = Maker { player: &mut *self.player, effort: self.effort, site: Site::Paper };
+        let mut papers = Maker { player: &mut *self.player, effort: self.effort, shop: None };
         for constants in constants {
             let tried = papers.points(TUNED_FOR, Control::Sqs(constants), &[papers.effort.many])?[0];
             let worth = (tried.inside.1 < 1.0, tried.sessions_per_s.1);

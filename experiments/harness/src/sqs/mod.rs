@@ -10,6 +10,7 @@ mod live;
 mod make;
 mod method;
 mod play;
+mod predict;
 mod readme;
 mod table;
 #[cfg(test)]
@@ -88,9 +89,9 @@ fn one(figure: &Figure, options: &Options, player: &mut Player) -> Result<bool> 
 }
 
 fn simulate(figure: &Figure, effort: &Effort, measured: Option<&Data>, player: &mut Player) -> Result<Data> {
-    let mut data = Maker { player, effort, site: Site::Paper }.make(figure)?;
-    if measured.is_some() {
-        data.calibrated = Some(Maker { player, effort, site: Site::Tomcat }.make(figure)?.content);
+    let mut data = Maker { player, effort, shop: None }.make(figure)?;
+    if let Some(shop) = measured.and_then(|measured| measured.shop.as_ref()) {
+        data.calibrated = Some(Maker { player, effort, shop: Some(shop) }.make(figure)?.content);
     }
     Ok(data)
 }

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use suimon_model::RouteId;
@@ -13,6 +11,7 @@ use suimon_sim::{Outcome, Sample, Scenario};
 use super::data::PAGES;
 use super::method::Control;
 use super::worlds::{self, Site, World};
+use crate::parallel;
 use crate::trouble::{Result, Trouble};
 
 /// Seconds of a run that a series shows at most.
@@ -26,6 +25,16 @@ pub(super) struct Job {
     pub(super) control: Control,
     pub(super) clients: u32,
     pub(super) seed: u64,
+    /// The application's, in thousandths of the scenario's.
+    pub(super) speed: u32,
+}
+
+/// The speed of the scenario.
+pub(super) const AS_IT_IS: u32 = 1000;
+
+/// Returns a share in thousandths.
+pub(super) fn thousandths(share: f64) -> u32 {
+    (share * f64::from(AS_IT_IS)).round() as u32
 }
 
 /// What is kept of a run.
@@ -77,20 +86,9 @@ impl Player {
         for job in &missing {
             self.scenario(job.site, job.world)?;
         }
-        let next = AtomicUsize::new(0);
-        let done = Mutex::new(Vec::new());
         let scenarios = &self.scenarios;
-        let work = || {
-            while let Some(job) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let played = play(&scenarios[&(job.site, job.world)], *job);
-                done.lock().expect("no player panics with the lock").push((*job, played));
-            }
-        };
-        thread::scope(|scope| {
-            let players = thread::available_parallelism().map_or(1, usize::from);
-            (0..players).for_each(|_| _ = scope.spawn(work));
-        });
-        for (job, played) in done.into_inner().expect("all players have ended") {
+        let done = parallel::map(&missing, |job| play(&scenarios[&(job.site, job.world)], *job));
+        for (job, played) in missing.into_iter().zip(done) {
             self.known.insert(job, Arc::new(played?));
         }
         Ok(jobs.iter().map(|job| Arc::clone(&self.known[job])).collect())
@@ -99,6 +97,7 @@ impl Player {
 
 fn play(scenario: &Scenario, job: Job) -> Result<Played> {
     let mut scenario = worlds::with_clients(scenario.clone(), job.clients);
+    scenario.machine.speed *= f64::from(job.speed) / f64::from(AS_IT_IS);
     let patience = worlds::patience_s(&scenario);
     let laws = job.control.stand_before(&mut scenario, patience, job.site);
     let outcome = suimon_sim::run(&scenario, job.seed, &laws)

@@ -78,7 +78,7 @@ pub(super) fn text(figure: &Figure, data: &Data, measured: Option<&Data>) -> Str
             None => MEASURED_NOT_YET.to_owned(),
             Some(measured) => format!(
                 "\n**Measured** on the Tomcat shop, with all times divided by 4: `data/measured.json`, by `./experiments/run sqs-live`, seeds {:?}; the dashed \
-                 lines are `experiments/tomcat-model`.\n",
+                 lines are `experiments/tomcat-model` at the speed the shop had. What that says of the model: `experiments/sqs-live`.\n",
                 measured.seeds
             ),
         };

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use suimon_sim::Scenario;
 use suimon_workload::Patience;
 
-use super::data::{Content, Data, Range};
+use crate::machine::Machine;
+
+use super::data::{Content, Data, Range, Shop};
 use super::method::{Constants, Control, Method};
-use super::play::{Job, Player};
+use super::play::{AS_IT_IS, Job, Player};
 use super::table::FIGURES;
 use super::worlds::{self, Site, World};
 use super::{Options, data, folder, one, readme};
@@ -94,6 +96,8 @@ fn measurements_are_drawn_below_the_simulation_with_their_model() {
 
     let mut measured: Data = crate::data::load(&own.join("data/simulated.json")).unwrap().unwrap();
     measured.scan.clear();
+    let machine = Machine::look(place.path());
+    measured.shop = Some(Shop { machine, speed: 0.9, static_sessions: 20 });
     data::save(&own.join("data/measured.json"), &measured).unwrap();
     one(figure, &quick, &mut Player::default()).unwrap();
     assert!(drawn().contains("measured on the Tomcat shop"), "{}", drawn());
@@ -122,7 +126,10 @@ fn what_is_committed_tells_what_its_data_say() {
 
 #[test]
 fn the_same_run_is_the_same_and_a_client_alone_takes_six_thinks_and_seven_pages() {
-    let job = |control| Job { site: Site::Paper, world: World::Timeout60, control, clients: 1, seed: 3 };
+    let job = |control| {
+        let (site, world) = (Site::Paper, World::Timeout60);
+        Job { site, world, control, clients: 1, seed: 3, speed: AS_IT_IS }
+    };
     for control in [Control::None, Control::PageOnly(Constants::usual()), Control::SqsAsSet, Control::Suimon]
     {
         let first = Player::default().play(&[job(control)]).unwrap();

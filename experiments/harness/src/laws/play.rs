@@ -1,0 +1,114 @@
+//! Plays scenarios and generated sites under every law.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use suimon_sim::{Laws, Outcome, RouteRival, Scenario, generate};
+
+use super::{Data, Law, Options, Played, Sites};
+use crate::clock::Clock;
+use crate::parallel;
+use crate::trouble::{Result, Trouble, While};
+
+/// Laws beside those of others for routes, which stand before our session law one after the other: our own, our parts alone, the paper's, none, the session
+/// laws of others behind our routes (a fixed rate that is told the true bound, a fixed number that is the paper's best for its shop), and the one that is most
+/// often met, as it stands by itself: one limit for everything and no sessions.
+const FIRST: &[&str] = &["suimon", "paper", "seed+flow", "routes-only", "sessions-only", "none"];
+const LAST: &[&str] = &["paired+fixed-rate", "paired+sbac", "paired+static:35", "envoy-gradient@whole+open"];
+/// Scenarios that are not played: those that show the model itself set their own laws, and a million visitors take ten seconds each time.
+const LEFT_OUT: &[&str] = &["model-", "flash-crowd"];
+/// What is played to see whether everything runs.
+const QUICK: &str = "open-60-percent";
+/// Digits kept behind the point.
+const DIGITS: f64 = 1e4;
+
+/// Plays everything.
+pub(super) fn all(options: &Options) -> Result<Data> {
+    let mut scenarios = scenarios()?;
+    if options.quick {
+        scenarios.retain(|scenario| scenario.name == QUICK);
+    }
+    let names = names();
+    let mut clock =
+        Clock::new(names.iter().map(|_| std::time::Duration::from_secs(45)), std::time::Duration::ZERO);
+    let mut laws = Vec::new();
+    for name in names {
+        clock.begin(&name);
+        let began = std::time::Instant::now();
+        laws.push(law(name, &scenarios, options)?);
+        clock.done(std::time::Duration::from_secs(45), began.elapsed());
+    }
+    Ok(Data { seeds: options.seeds, sites: options.sites, laws })
+}
+
+/// Returns every law by its name.
+fn names() -> Vec<String> {
+    let routes = RouteRival::ALL.iter().map(|rival| format!("{}+flow", rival.name()));
+    let owned = |names: &'static [&str]| names.iter().map(|name| (*name).to_owned());
+    owned(FIRST).chain(routes).chain(owned(LAST)).collect()
+}
+
+fn scenarios() -> Result<Vec<Scenario>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let is_played = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.ends_with(".toml") && !name.starts_with('_') && !LEFT_OUT.iter().any(|out| name.starts_with(out))
+    };
+    let entries = fs::read_dir(&folder).trouble(folder.display())?;
+    let mut paths: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_played).collect();
+    paths.sort();
+    let load = |path: &PathBuf| {
+        suimon_settings::scenario::load(path).map_err(|faults| Trouble::Usage(faults.to_string()))
+    };
+    paths.iter().map(load).collect()
+}
+
+fn law(name: String, scenarios: &[Scenario], options: &Options) -> Result<Law> {
+    let laws = Laws::parse(&name).map_err(Trouble::Usage)?;
+    let jobs: Vec<(&Scenario, u64)> =
+        scenarios.iter().flat_map(|scenario| (1..=options.seeds).map(move |seed| (scenario, seed))).collect();
+    let outcomes = run(&jobs, |(scenario, seed)| suimon_sim::run(scenario, *seed, &laws))?;
+    let chunks = outcomes.chunks(options.seeds as usize);
+    let played = scenarios.iter().zip(chunks).map(|(scenario, runs)| played(&scenario.name, runs)).collect();
+    let (from, to) = options.sites;
+    let numbers: Vec<u64> = (from..to).collect();
+    let outcomes = run(&numbers, |number| suimon_sim::run(&generate(*number), *number, &laws))?;
+    let mut shares: Vec<f64> =
+        outcomes.iter().map(|outcome| rounded(outcome.summary.goodput_share)).collect();
+    shares.sort_by(f64::total_cmp);
+    let sites = Sites {
+        shares,
+        failures: outcomes.iter().map(|outcome| outcome.summary.mid_session_failures).sum(),
+        sessions: outcomes
+            .iter()
+            .map(|outcome| outcome.summary.completed + outcome.counts.sessions_left)
+            .sum(),
+    };
+    Ok(Law { name, scenarios: played, sites })
+}
+
+/// Plays all of `jobs`; a promise that was broken ends it.
+fn run<J: Sync, V: ToString + Send>(
+    jobs: &[J],
+    play: impl Fn(&J) -> std::result::Result<Outcome, V> + Sync,
+) -> Result<Vec<Outcome>> {
+    let failed = |violation: V| Trouble::Failed(violation.to_string());
+    parallel::map(jobs, play).into_iter().map(|played| played.map_err(failed)).collect()
+}
+
+fn played(scenario: &str, runs: &[Outcome]) -> Played {
+    let shares: Vec<f64> = runs.iter().map(|run| run.summary.goodput_share).collect();
+    let mean = |of: fn(&Outcome) -> f64| runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64;
+    Played {
+        scenario: scenario.to_owned(),
+        least: rounded(shares.iter().copied().fold(f64::INFINITY, f64::min)),
+        mean: rounded(mean(|run| run.summary.goodput_share)),
+        most: rounded(shares.iter().copied().fold(0.0, f64::max)),
+        failures: rounded(mean(|run| run.summary.mid_session_failure_share)),
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * DIGITS).round() / DIGITS
+}

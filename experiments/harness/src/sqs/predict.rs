@@ -1,0 +1,222 @@
+//! `sqs-live`'s own figure: every cell that was measured beside what the model of the shop says of it.
+//!
+//! The model's costs come from `tomcat-model`, single requests alone; from the cells comes only how fast the shop was around them, told by a
+//! single user, so that a slower hour of the machine is not taken for an error of the model.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use suimon_chart::{Axis, Plot, Series as Line};
+
+use super::data::Range;
+use super::live::{Cell, Measured};
+use super::make;
+use super::method::{Control, Method};
+use super::play::{Job, Player, thousandths};
+use super::worlds::{Site, World};
+use crate::claims::Claim;
+use crate::figures::{self, Panel};
+use crate::trouble::Result;
+
+/// The simulation is to be no further than this from what was measured.
+const WITHIN: f64 = 0.1;
+/// Of these methods it was to hold.
+const PREDICTED: [Method; 4] = [Method::None, Method::PageOnly, Method::SessionOnly, Method::Suimon];
+/// Seeds of the simulation.
+const SEEDS: u64 = 5;
+/// Height of a panel, CSS pixels.
+const HEIGHT: f64 = 360.0;
+
+/// One method at one number of clients: sessions per second, 0 where not all were done in time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Prediction {
+    pub(super) world: World,
+    pub(super) control: Control,
+    pub(super) clients: u32,
+    pub(super) measured: Range,
+    pub(super) simulated: Range,
+    /// Failures of all kinds, likewise.
+    pub(super) measured_failures: Range,
+    pub(super) simulated_failures: Range,
+}
+
+impl Prediction {
+    /// Returns measured ÷ simulated; 1 where neither was done in time.
+    fn ratio(&self) -> f64 {
+        let (measured, simulated) = (self.measured.1, self.simulated.1);
+        if measured <= 0.0 && simulated <= 0.0 { 1.0 } else { measured / simulated.max(1e-9) }
+    }
+
+    fn is_within(&self) -> bool {
+        (self.ratio() - 1.0).abs() <= WITHIN
+    }
+}
+
+/// Simulates all that was measured.
+pub(super) fn predict(measured: &Measured, player: &mut Player) -> Result<Vec<Prediction>> {
+    let mut groups: Vec<(World, Control, u32)> =
+        measured.cells.iter().map(|cell| (cell.world, cell.control, cell.clients)).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    groups
+        .into_iter()
+        .map(|(world, control, clients)| one(measured, player, world, control, clients))
+        .collect()
+}
+
+fn one(
+    measured: &Measured,
+    player: &mut Player,
+    world: World,
+    control: Control,
+    clients: u32,
+) -> Result<Prediction> {
+    let is_own =
+        |(_, cell): &(usize, &Cell)| (cell.world, cell.control, cell.clients) == (world, control, clients);
+    let cells: Vec<(usize, &Cell)> = measured.cells.iter().enumerate().filter(is_own).collect();
+    let mut jobs = Vec::new();
+    for (index, _) in &cells {
+        let (site, speed) = (Site::Tomcat, thousandths(measured.speed_at(*index)));
+        jobs.extend((1..=SEEDS).map(|seed| Job { site, world, control, clients, seed, speed }));
+    }
+    let simulated = make::point(clients, &player.play(&jobs)?);
+    let played: Vec<_> = cells.iter().map(|(_, cell)| cell.played.clone().into()).collect();
+    let seen = make::point(clients, &played);
+    Ok(Prediction {
+        world,
+        control,
+        clients,
+        measured: seen.sessions_per_s,
+        simulated: simulated.sessions_per_s,
+        measured_failures: seen.failures,
+        simulated_failures: simulated.failures,
+    })
+}
+
+/// Returns what was to hold: a sentence for each method.
+pub(super) fn claims(predictions: &[Prediction]) -> Vec<Claim> {
+    let sentence = |method: Method| {
+        let own: Vec<&Prediction> =
+            predictions.iter().filter(|prediction| prediction.control.method() == method).collect();
+        let off = |prediction: &&&Prediction| (prediction.ratio() - 1.0).abs();
+        let worst = own.iter().max_by(|a, b| off(a).total_cmp(&off(b)))?;
+        let within = own.iter().filter(|prediction| prediction.is_within()).count();
+        let text = format!(
+            "{}: the simulation is within {:.0} % of the shop; in {within} of {} cells, at worst {} at {} clients ({}: {} measured, {} simulated)",
+            method.name(),
+            WITHIN * 100.0,
+            own.len(),
+            by_how_much(worst),
+            worst.clients,
+            worst.world.name(),
+            told(worst.measured),
+            told(worst.simulated),
+        );
+        Some(Claim::new(text, within == own.len()))
+    };
+    PREDICTED.into_iter().filter_map(sentence).collect()
+}
+
+fn by_how_much(prediction: &Prediction) -> String {
+    if prediction.measured.1 <= 0.0 || prediction.simulated.1 <= 0.0 {
+        return "one done and one not".to_owned();
+    }
+    format!("{:+.0} %", 100.0 * (prediction.ratio() - 1.0))
+}
+
+/// Returns sessions per second in words.
+fn told(range: Range) -> String {
+    if range.1 > 0.0 { format!("{:.2}", range.1) } else { "dead".to_owned() }
+}
+
+/// Returns a table for a README: a row for each method and number of clients.
+pub(super) fn table(predictions: &[Prediction]) -> String {
+    let mut out = String::from(
+        "| | method | clients | measured, sessions/s | simulated | measured ÷ simulated | failures measured | simulated |\n|---|---|--:|--:|--:|--:|--:|--:|\n",
+    );
+    let range = |Range(low, _, high): Range| format!("{low:.2}–{high:.2}");
+    for prediction in predictions {
+        let Prediction { world, control, clients, measured, simulated, .. } = prediction;
+        let setting = match control {
+            Control::Static(sessions) => format!(" ({sessions})"),
+            _ => String::new(),
+        };
+        let ratio = if measured.1 > 0.0 && simulated.1 > 0.0 {
+            format!("{:.2}", prediction.ratio())
+        } else if prediction.is_within() {
+            "as told".to_owned()
+        } else {
+            "not as told".to_owned()
+        };
+        out += &format!(
+            "| {} | {}{setting} | {clients} | {} | {} ({}) | {ratio} | {:.0} | {:.0} |\n",
+            world.name(),
+            control.method().name(),
+            told(*measured),
+            told(*simulated),
+            range(*simulated),
+            prediction.measured_failures.1,
+            prediction.simulated_failures.1,
+        );
+    }
+    out
+}
+
+/// Returns the table with what was to hold, as a file.
+pub(super) fn text(table: &str, claims: &[Claim]) -> String {
+    let line = |claim: &Claim| {
+        format!("- {}: {}.\n", if claim.holds { "holds" } else { "does not hold" }, claim.sentence)
+    };
+    format!(
+        "# Measured and foretold, cell by cell\n\nWritten by `./experiments/run sqs-live` from `data/`; medians, behind the simulated ones the range of {SEEDS} seeds. \
+         *Dead*: not all done in time.\n\n{table}\n**What was to hold**\n\n{}",
+        claims.iter().map(line).collect::<String>()
+    )
+}
+
+/// Draws a panel for each world: measured in dots, the model dashed.
+pub(super) fn draw(predictions: &[Prediction], dead_after_s: f64, path: &Path) -> Result<()> {
+    let mut panels = Vec::new();
+    let mut worlds: Vec<World> = predictions.iter().map(|prediction| prediction.world).collect();
+    worlds.dedup();
+    for world in worlds {
+        let mut plot = Plot::new(&format!(
+            "Measured on the Tomcat shop, and foretold: {}, ÷ 4",
+            world.words()
+        ))
+        .describe("Sessions per second by number of clients: dots are measured, dashed lines are the model.")
+        .x(Axis::new("clients, one session each").from(0.0).to(400.0))
+        .y(Axis::new(&format!(
+            "sessions per second (0: not all done after {dead_after_s:.0} s; dashed: the model)"
+        ))
+        .from(0.0));
+        for method in Method::ALL {
+            let own = || {
+                let is_own = |it: &&Prediction| {
+                    it.world == world && it.control.method() == method && is_best(predictions, it)
+                };
+                predictions.iter().filter(is_own)
+            };
+            let points = |of: fn(&Prediction) -> Range| -> Vec<(f64, f64)> {
+                own().map(|it| (f64::from(it.clients), of(it).1)).collect()
+            };
+            if own().next().is_none() {
+                continue;
+            }
+            plot = plot
+                .series(Line::dotted(method.name(), method.hue(), points(|it| it.measured)))
+                .series(Line::line("", method.hue(), points(|it| it.simulated)).dashed());
+        }
+        panels.push(Panel::Lines(plot, HEIGHT));
+    }
+    figures::write(path, &panels)
+}
+
+/// Of the fixed numbers only the one with the most cells is drawn: the best of the scan.
+fn is_best(predictions: &[Prediction], it: &Prediction) -> bool {
+    let cells = |control: Control| {
+        predictions.iter().filter(|other| other.world == it.world && other.control == control).count()
+    };
+    let others = predictions.iter().filter(|other| other.control.method() == it.control.method());
+    others.filter(|other| other.world == it.world).all(|other| cells(other.control) <= cells(it.control))
+}
