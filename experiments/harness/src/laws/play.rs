@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use suimon_sim::{Laws, Outcome, RouteRival, Scenario, generate};
+use suimon_control::SessionLawKind;
+use suimon_sim::{Laws, Outcome, RouteRival, Scenario, SessionChoice, generate};
 
 use super::{Data, Law, Options, Played, Sites};
 use crate::clock::Clock;
@@ -72,7 +73,9 @@ fn law(name: String, scenarios: &[Scenario], options: &Options) -> Result<Law> {
     let chunks = outcomes.chunks(options.seeds as usize);
     let played = scenarios.iter().zip(chunks).map(|(scenario, runs)| played(&scenario.name, runs)).collect();
     let (from, to) = options.sites;
-    let numbers: Vec<u64> = (from..to).collect();
+    // A fixed number of sessions has to be told where sessions end, and generated sites do not say.
+    let is_played = !matches!(laws.sessions, SessionChoice::Law(SessionLawKind::Static { .. }));
+    let numbers: Vec<u64> = (from..to).filter(|_| is_played).collect();
     let outcomes = run(&numbers, |number| suimon_sim::run(&generate(*number), *number, &laws))?;
     let mut shares: Vec<f64> =
         outcomes.iter().map(|outcome| rounded(outcome.summary.goodput_share)).collect();

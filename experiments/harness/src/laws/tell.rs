@@ -71,7 +71,7 @@ pub(super) fn sites_table(data: &Data) -> String {
     let mut out = String::from(
         "| law | median | worst tenth | worst | mean | failures inside |\n|---|--:|--:|--:|--:|--:|\n",
     );
-    for law in &data.laws {
+    for law in data.laws.iter().filter(|law| !law.sites.shares.is_empty()) {
         let sites = &law.sites;
         out += &format!(
             "| {} | {:.3} | {:.3} | {:.3} | {:.3} | {:.2} % |\n",
