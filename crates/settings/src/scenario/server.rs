@@ -16,46 +16,20 @@ const SERVER: &[&str] =
     &["nodes", "cores", "speed", "sharing", "threads", "accept", "accept_crowded", "efficiency", "route"];
 const ROUTE: &[&str] =
     &["match", "cpu", "variation", "memory", "elsewhere", "elsewhere_variation", "errors", "error_cpu"];
+const EFFICIENCY: &[&str] =
+    &["knee", "slope", "floor", "heap", "resting", "cost", "contention", "coherency", "best", "measured"];
 
 /// The keys of the tables read here.
 pub(super) const TABLES: &[Known] = &[
     Known { path: "server", keys: SERVER },
-    Known {
-        path: "server.efficiency",
-        keys: &[
-            "knee",
-            "slope",
-            "floor",
-            "heap",
-            "resting",
-            "cost",
-            "contention",
-            "coherency",
-            "best",
-            "measured",
-        ],
-    },
+    Known { path: "server.efficiency", keys: EFFICIENCY },
     Known { path: "server.route[]", keys: ROUTE },
     Known { path: "change[]", keys: &["at", "server", "route"] },
     Known {
         path: "change[].server",
         keys: &["cores", "speed", "sharing", "threads", "accept", "accept_crowded", "efficiency"],
     },
-    Known {
-        path: "change[].server.efficiency",
-        keys: &[
-            "knee",
-            "slope",
-            "floor",
-            "heap",
-            "resting",
-            "cost",
-            "contention",
-            "coherency",
-            "best",
-            "measured",
-        ],
-    },
+    Known { path: "change[].server.efficiency", keys: EFFICIENCY },
     Known { path: "change[].route[]", keys: ROUTE },
 ];
 

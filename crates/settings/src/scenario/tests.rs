@@ -141,11 +141,18 @@ fn broken_syntax_names_the_line() {
 fn a_base_is_stood_on_and_a_circle_of_them_is_a_fault() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    write("_base.toml", &least("measure = \"50s\"\n[server]\ncores = 3"));
-    write("own.toml", "base = \"_base.toml\"\n[server]\nspeed = 2\n[arrivals.open]\nrate_per_s = 1\n");
+    write("_base.toml", &least("measure = \"50s\"\n[server]\ncores = 3\nefficiency = { knee = 2 }"));
+    write(
+        "own.toml",
+        "base = \"_base.toml\"\n[server]\nspeed = 2\nefficiency = { contention = 0.1 }\n[arrivals.open]\nrate_per_s = 1\n",
+    );
     let scenario = load(&folder.path().join("own.toml")).unwrap();
     assert_eq!((scenario.name.as_str(), scenario.measure), ("own", Duration::from_secs(50)));
     assert_eq!((scenario.machine.cores, scenario.machine.speed), (3.0, 2.0));
+    assert!(
+        matches!(scenario.machine.efficiency, Efficiency::Scalability { .. }),
+        "a curve replaces the other as a whole"
+    );
     assert!(!matches!(scenario.workload.arrivals, suimon_workload::Arrivals::Closed { .. }));
     write("round.toml", "base = \"round.toml\"");
     let told = load(&folder.path().join("round.toml")).expect_err("it goes in a circle").to_string();
