@@ -21,6 +21,12 @@ pub(crate) fn all_hold(claims: &[Claim]) -> bool {
     claims.iter().all(|claim| claim.holds)
 }
 
+/// Returns them as a list for a README; empty where there are none.
+pub(crate) fn list(claims: &[Claim]) -> String {
+    let word = |claim: &Claim| if claim.holds { "holds" } else { "does not hold" };
+    claims.iter().map(|claim| format!("- {}: {}.\n", word(claim), claim.sentence)).collect()
+}
+
 /// Returns them as lines.
 pub(crate) fn text(claims: &[Claim]) -> String {
     let word = |claim: &Claim| if claim.holds { "holds:   " } else { "DOES NOT:" };

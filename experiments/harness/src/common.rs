@@ -11,6 +11,26 @@ use crate::machine::Machine;
 use crate::processes::pin_self;
 use crate::trouble::{Result, Trouble, While};
 
+/// Returns the folder of all experiments.
+pub(crate) fn experiments() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Returns where an experiment leaves what is to be looked at afterwards, and nobody keeps.
+fn scratch(name: &str) -> Result<PathBuf> {
+    let own = env::current_exe().trouble("this program cannot find itself")?;
+    Ok(own.parent().unwrap_or(Path::new(".")).join("../experiments").join(name))
+}
+
+/// Returns the folder of what is simulated: the one asked for, or the experiment's own, or with `quick` one that nobody keeps.
+pub(crate) fn folder(name: &str, asked_for: Option<PathBuf>, quick: bool) -> Result<PathBuf> {
+    match asked_for {
+        Some(folder) => Ok(folder),
+        None if quick => scratch(name),
+        None => Ok(experiments().join(name)),
+    }
+}
+
 /// Flags every experiment has.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CommonOptions {
@@ -69,9 +89,8 @@ impl CommonOptions {
                 suimon.display()
             )));
         }
-        let scratch = beside.join("../experiments").join(name);
-        let usual = if self.quick { scratch.clone() } else { harness.join("..").join(name) };
-        let out = self.out.clone().unwrap_or(usual);
+        let scratch = scratch(name)?;
+        let out = folder(name, self.out.clone(), self.quick)?;
         for folder in [&scratch, &out, &out.join("data")] {
             fs::create_dir_all(folder).trouble(format!("{}: cannot be made", folder.display()))?;
         }

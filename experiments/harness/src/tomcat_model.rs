@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::apps::{OpenShop, ShopOptions, Work, open_tomcat};
 use crate::bound::{self, Bound};
-use crate::common::{Common, CommonOptions};
+use crate::common::{Common, CommonOptions, experiments};
 use crate::cpu::{CoreTimes, process_time};
 use crate::data;
 use crate::http::Visitor;
@@ -52,7 +51,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     shop: ShopOptions,
     /// How long each number at once is measured, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
     /// Keep the counts of work that the data file holds: for another look at a shop that was measured with them.
     #[arg(long)]
@@ -69,7 +68,7 @@ pub(crate) struct Measured {
     pub(crate) scale: f64,
     /// The work of a page, so that it can be the same again.
     pub(crate) work: Work,
-    /// A whole session of a single user: the check on the sum of its pages.
+    /// A whole session of a single user; what it costs beyond its search is that of the light pages.
     pub(crate) bound: Bound,
     light: Vec<Step>,
     search: Vec<Step>,
@@ -92,7 +91,7 @@ struct Step {
 
 /// Returns what was measured last, if it was.
 pub(crate) fn measured() -> Result<Measured> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(NAME).join("data/result.json");
+    let path = experiments().join(NAME).join("data/result.json");
     data::load(&path)?.ok_or_else(|| {
         Trouble::Usage(format!("{} is missing: ./experiments/run {NAME} measures it", path.display()))
     })
@@ -101,8 +100,13 @@ pub(crate) fn measured() -> Result<Measured> {
 /// Measures, and writes the scenario. There is nothing that was to hold.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
-    let measured = if options.redraw { measured()? } else { measure(&common, options)? };
-    data::save(&common.out.join("data/result.json"), &measured)?;
+    let measured = if options.redraw {
+        measured()?
+    } else {
+        let measured = measure(&common, options)?;
+        data::save(&common.out.join("data/result.json"), &measured)?;
+        measured
+    };
     data::write(&common.out.join("_server.toml"), &measured.scenario())?;
     print!("{}", measured.tables());
     Ok(true)
@@ -252,5 +256,19 @@ impl Measured {
             light * 1000.0
         );
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_scenario_is_that_of_the_committed_measurement() {
+        let scenario = std::fs::read_to_string(experiments().join(NAME).join("_server.toml")).unwrap();
+        assert!(
+            scenario == measured().unwrap().scenario(),
+            "write it anew: ./experiments/run {NAME} --redraw"
+        );
     }
 }

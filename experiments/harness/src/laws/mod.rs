@@ -6,14 +6,14 @@ mod draw;
 mod play;
 mod tell;
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::claims;
+use crate::common::folder;
 use crate::data;
 use crate::trouble::{Result, Trouble, While};
 
@@ -103,7 +103,8 @@ impl Sites {
 
 /// Runs it, and returns whether what was to hold holds.
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    let out = folder(options)?;
+    let out = folder(NAME, options.out.clone(), options.quick)?;
+    fs::create_dir_all(out.join("data")).trouble(out.display())?;
     let path = out.join("data/result.json");
     let data = if options.redraw {
         let missing = || Trouble::Usage(format!("{} is missing: ./experiments/run {NAME}", path.display()));
@@ -118,18 +119,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     data::write(&out.join("table.md"), &tell::text(&data, &claims))?;
     print!("{}{}", tell::sites_table(&data), claims::text(&claims));
     Ok(claims::all_hold(&claims))
-}
-
-fn folder(options: &Options) -> Result<PathBuf> {
-    let own = env::current_exe().trouble("this program cannot find itself")?;
-    let usual = if options.quick {
-        own.parent().unwrap_or(Path::new(".")).join("../experiments").join(NAME)
-    } else {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(NAME)
-    };
-    let out = options.out.clone().unwrap_or(usual);
-    fs::create_dir_all(out.join("data")).trouble(out.display())?;
-    Ok(out)
 }
 
 fn sites(text: &str) -> std::result::Result<(u64, u64), String> {
@@ -165,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_committed_tells_what_its_data_say() {
-        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(NAME);
+        let own = folder(NAME, None, false).unwrap();
         let data: Data = data::load(&own.join("data/result.json")).unwrap().unwrap();
         let table = fs::read_to_string(own.join("table.md")).unwrap();
         assert!(

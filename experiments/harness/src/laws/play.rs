@@ -1,13 +1,15 @@
 //! Plays scenarios and generated sites under every law.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use suimon_control::SessionLawKind;
 use suimon_sim::{Laws, Outcome, RouteRival, Scenario, SessionChoice, generate};
 
 use super::{Data, Law, Options, Played, Sites};
 use crate::clock::Clock;
+use crate::common::experiments;
 use crate::parallel;
 use crate::trouble::{Result, Trouble, While};
 
@@ -20,6 +22,8 @@ const LAST: &[&str] = &["paired+fixed-rate", "paired+sbac", "paired+static:35", 
 const LEFT_OUT: &[&str] = &["model-", "flash-crowd"];
 /// What is played to see whether everything runs.
 const QUICK: &str = "open-60-percent";
+/// What a law takes as a rule.
+const LAW_ASSUMED: Duration = Duration::from_secs(45);
 /// Digits kept behind the point.
 const DIGITS: f64 = 1e4;
 
@@ -30,14 +34,13 @@ pub(super) fn all(options: &Options) -> Result<Data> {
         scenarios.retain(|scenario| scenario.name == QUICK);
     }
     let names = names();
-    let mut clock =
-        Clock::new(names.iter().map(|_| std::time::Duration::from_secs(45)), std::time::Duration::ZERO);
+    let mut clock = Clock::new(names.iter().map(|_| LAW_ASSUMED), Duration::ZERO);
     let mut laws = Vec::new();
     for name in names {
         clock.begin(&name);
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         laws.push(law(name, &scenarios, options)?);
-        clock.done(std::time::Duration::from_secs(45), began.elapsed());
+        clock.done(LAW_ASSUMED, began.elapsed());
     }
     Ok(Data { seeds: options.seeds, sites: options.sites, laws })
 }
@@ -50,7 +53,7 @@ fn names() -> Vec<String> {
 }
 
 fn scenarios() -> Result<Vec<Scenario>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let folder = experiments().join("../scenarios");
     let is_played = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name.ends_with(".toml") && !name.starts_with('_') && !LEFT_OUT.iter().any(|out| name.starts_with(out))

@@ -1,7 +1,7 @@
 //! The tables, and what was to hold.
 
 use super::{Data, Law, Played};
-use crate::claims::Claim;
+use crate::claims::{self, Claim};
 
 /// What was to hold on the generated sites.
 const MEDIAN_MIN: f64 = 0.95;
@@ -43,15 +43,12 @@ pub(super) fn claims(data: &Data) -> Vec<Claim> {
 
 /// Returns the file: what was to hold, the generated sites, where others are better, and every scenario.
 pub(super) fn text(data: &Data, claims: &[Claim]) -> String {
-    let claim = |claim: &Claim| {
-        format!("- {}: {}.\n", if claim.holds { "holds" } else { "does not hold" }, claim.sentence)
-    };
     format!(
         "# Our laws and those of others\n\nWritten by `./experiments/run laws` from `data/result.json`. Laws are named as `suimon sim --vs` takes them: ROUTES+SESSIONS. \
          *suimon* is `paired+flow`; *paper* `seed+seed`.\n\n## What was to hold\n\n{}\n## Generated sites {} to {}\n\n{}\n## Where another law is better\n\nBy more than {BETTER} of what is \
          reachable, with no more failures inside than {:.0} % of the sessions beyond ours; means of {} seeds.\n\n{}\n## Goodput by scenario\n\nShare of what is reachable: mean, and least to most of \
          {} seeds.\n\n{}\n## Failures inside sessions by scenario\n\nPer 1,000 sessions, in the mean.\n\n{}",
-        claims.iter().map(claim).collect::<String>(),
+        claims::list(claims),
         data.sites.0,
         data.sites.1 - 1,
         sites_table(data),

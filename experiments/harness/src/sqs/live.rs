@@ -18,12 +18,12 @@ use super::method::{Constants, Control, Method};
 use super::play::{Played, Player, Second};
 use super::predict;
 use super::table::{FIGURES, Figure, Shows};
-use super::worlds::{self, World};
+use super::worlds::World;
 use crate::apps::{ShopOptions, Work, open_tomcat};
 use crate::bound::{self, Bound};
 use crate::claims;
 use crate::clock::Clock;
-use crate::common::{Common, CommonOptions};
+use crate::common::{Common, CommonOptions, experiments};
 use crate::crowd::Crowd;
 use crate::gateways::{self, SqsSettings};
 use crate::journey::{Arrivals, Journey, Thinks};
@@ -87,8 +87,6 @@ pub(super) struct Measured {
     pub(super) scale: f64,
     pub(super) dead_after_s: f64,
     work: Work,
-    /// Sessions a second that a single user's sessions left room for when the costs of the shop's pages were measured.
-    bound_per_s: f64,
     pub(super) cells: Vec<Cell>,
 }
 
@@ -108,15 +106,9 @@ pub(super) struct Cell {
 
 impl Measured {
     /// Returns the shop's speed around the cell of this index, 1 being the one its pages' costs were measured at.
-    pub(super) fn speed_at(&self, index: usize) -> f64 {
+    pub(super) fn speed_at(&self, index: usize, model: &tomcat_model::Measured) -> f64 {
         let around = index.saturating_sub(NEIGHBOURS)..(index + NEIGHBOURS + 1).min(self.cells.len());
-        self.median_speed(&self.cells[around])
-    }
-
-    fn median_speed(&self, cells: &[Cell]) -> f64 {
-        let speeds: Vec<f64> =
-            cells.iter().map(|cell| cell.bound.sessions_per_s / self.bound_per_s).collect();
-        median(&speeds)
+        median_speed(&self.cells[around], model)
     }
 
     /// Returns the largest crowd in a world.
@@ -136,6 +128,12 @@ impl Measured {
         });
         rated.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(STATIC_TRIED[0], |(_, sessions)| sessions)
     }
+}
+
+/// Returns the shop's speed in the median of some cells.
+fn median_speed(cells: &[Cell], model: &tomcat_model::Measured) -> f64 {
+    let bounds: Vec<f64> = cells.iter().map(|cell| cell.bound.sessions_per_s).collect();
+    median(&bounds) / model.bound.sessions_per_s
 }
 
 /// Measures what is missing, writes what the figures show of it, and returns whether the simulation foretold it.
@@ -165,19 +163,21 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
             model.scale
         )));
     }
-    if let Some(kept) = kept.as_ref().filter(|kept| (kept.scale, kept.dead_after_s) != (scale, dead_after_s))
-    {
-        let (was, after) = (kept.scale, kept.dead_after_s);
+    let is_other =
+        |kept: &&Measured| (kept.scale, kept.dead_after_s, kept.work) != (scale, dead_after_s, work);
+    if let Some(kept) = kept.as_ref().filter(is_other) {
         return Err(Trouble::Usage(format!(
-            "{} was measured with --scale {was} --dead-after {after}",
-            path.display()
+            "{} was measured with --scale {} --dead-after {} and {:?}; this would be --scale {scale} --dead-after {dead_after_s} and {work:?}, the work of the last \
+             tomcat-model (which keeps it with --same-work)",
+            path.display(),
+            kept.scale,
+            kept.dead_after_s,
+            kept.work,
         )));
     }
-    let cells = kept.map_or(Vec::new(), |kept| kept.cells);
-    let bound_per_s = model.bound.sessions_per_s;
     let machine = common.machine.clone();
-    let measured = Measured { machine, scale, dead_after_s, work, bound_per_s, cells };
-    let mut live = Live { common: &common, options: &options, path, measured };
+    let measured = kept.unwrap_or(Measured { machine, scale, dead_after_s, work, cells: Vec::new() });
+    let mut live = Live { common: &common, options: &options, model: &model, path, measured };
     if !live.options.redraw {
         live.measure(&methods)?;
     }
@@ -197,6 +197,7 @@ fn method(name: &str) -> Result<Method> {
 struct Live<'a> {
     common: &'a Common,
     options: &'a Options,
+    model: &'a tomcat_model::Measured,
     path: PathBuf,
     measured: Measured,
 }
@@ -324,11 +325,11 @@ impl Live<'_> {
                 calibrated: None,
                 shop: Some(Shop {
                     machine: self.measured.machine.clone(),
-                    speed: self.measured.median_speed(&self.measured.cells),
+                    speed: median_speed(&self.measured.cells, self.model),
                     static_sessions: self.fixed(figure.world),
                 }),
             };
-            let beside = if self.common.quick { self.common.out.join("..") } else { worlds::experiments() };
+            let beside = if self.common.quick { self.common.out.join("..") } else { experiments() };
             let folder = beside.join(figure.name).join("data");
             fs::create_dir_all(&folder).trouble(folder.display())?;
             data::save(&folder.join("measured.json"), &data)?;
@@ -338,10 +339,11 @@ impl Live<'_> {
 
     /// Simulates what was measured, draws both, and returns whether they agree.
     fn predict(&self) -> Result<bool> {
-        let predictions = predict::predict(&self.measured, &mut Player::default())?;
+        let predictions = predict::predict(&self.measured, self.model, &mut Player::default())?;
         let (out, claims) = (&self.common.out, predict::claims(&predictions));
         crate::data::save(&out.join("data/prediction.json"), &predictions)?;
-        predict::draw(&predictions, self.measured.dead_after_s, &out.join("figure.svg"))?;
+        let fixed = |world| self.fixed(world);
+        predict::draw(&predictions, fixed, self.measured.dead_after_s, &out.join("figure.svg"))?;
         let table = predict::table(&predictions);
         crate::data::write(&out.join("prediction.md"), &predict::text(&table, &claims))?;
         print!("{table}{}", claims::text(&claims));
@@ -353,10 +355,8 @@ impl Live<'_> {
             self.measured.cells.iter().filter(|cell| cell.world == figure.world).collect();
         let largest = self.measured.largest(figure.world);
         let fixed = self.fixed(figure.world);
-        // Of the fixed numbers only the best one is shown.
-        let is_shown =
-            |control: &Control| !matches!(control, Control::Static(sessions) if *sessions != fixed);
-        let mut controls: Vec<Control> = cells.iter().map(|cell| cell.control).filter(is_shown).collect();
+        let shown = cells.iter().map(|cell| cell.control).filter(|control| control.is_shown(fixed));
+        let mut controls: Vec<Control> = shown.collect();
         controls.sort_by_key(|control| control.method());
         controls.dedup();
         let runs = |control: Control, clients: u32| -> Vec<Arc<Played>> {

@@ -132,6 +132,11 @@ impl Control {
         }
     }
 
+    /// Returns whether it is shown: of the fixed numbers of sessions only one is.
+    pub(super) const fn is_shown(self, fixed: u32) -> bool {
+        !matches!(self, Control::Static(sessions) if sessions != fixed)
+    }
+
     /// Returns its numbers in words; empty where there are none.
     pub(super) fn setting(self) -> String {
         match self {

@@ -18,9 +18,8 @@ mod tests;
 mod view;
 mod worlds;
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -28,6 +27,7 @@ pub(crate) use command::Command;
 pub(crate) use live::{Options as LiveOptions, run as run_live};
 
 use crate::claims;
+use crate::common;
 use crate::trouble::{Result, While};
 use data::Data;
 use make::{Effort, Maker};
@@ -98,14 +98,8 @@ fn simulate(figure: &Figure, effort: &Effort, measured: Option<&Data>, player: &
 
 /// Returns the folder of a figure.
 fn folder(figure: &Figure, options: &Options) -> Result<PathBuf> {
-    if let Some(out) = &options.out {
-        return Ok(out.join(figure.name));
-    }
-    if !options.quick {
-        return Ok(worlds::experiments().join(figure.name));
-    }
-    let own = env::current_exe().trouble("this program cannot find itself")?;
-    Ok(own.parent().unwrap_or(Path::new(".")).join("../experiments").join(figure.name))
+    let asked_for = options.out.as_ref().map(|out| out.join(figure.name));
+    common::folder(figure.name, asked_for, options.quick)
 }
 
 /// Returns a README's title and finding, for the terminal.

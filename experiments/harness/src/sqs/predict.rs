@@ -14,8 +14,9 @@ use super::make;
 use super::method::{Control, Method};
 use super::play::{Job, Player, thousandths};
 use super::worlds::{Site, World};
-use crate::claims::Claim;
+use crate::claims::{self, Claim};
 use crate::figures::{self, Panel};
+use crate::tomcat_model;
 use crate::trouble::Result;
 
 /// The simulation is to be no further than this from what was measured.
@@ -53,19 +54,24 @@ impl Prediction {
 }
 
 /// Simulates all that was measured.
-pub(super) fn predict(measured: &Measured, player: &mut Player) -> Result<Vec<Prediction>> {
+pub(super) fn predict(
+    measured: &Measured,
+    model: &tomcat_model::Measured,
+    player: &mut Player,
+) -> Result<Vec<Prediction>> {
     let mut groups: Vec<(World, Control, u32)> =
         measured.cells.iter().map(|cell| (cell.world, cell.control, cell.clients)).collect();
     groups.sort_unstable();
     groups.dedup();
     groups
         .into_iter()
-        .map(|(world, control, clients)| one(measured, player, world, control, clients))
+        .map(|(world, control, clients)| one(measured, model, player, world, control, clients))
         .collect()
 }
 
 fn one(
     measured: &Measured,
+    model: &tomcat_model::Measured,
     player: &mut Player,
     world: World,
     control: Control,
@@ -76,7 +82,7 @@ fn one(
     let cells: Vec<(usize, &Cell)> = measured.cells.iter().enumerate().filter(is_own).collect();
     let mut jobs = Vec::new();
     for (index, _) in &cells {
-        let (site, speed) = (Site::Tomcat, thousandths(measured.speed_at(*index)));
+        let (site, speed) = (Site::Tomcat, thousandths(measured.speed_at(*index, model)));
         jobs.extend((1..=SEEDS).map(|seed| Job { site, world, control, clients, seed, speed }));
     }
     let simulated = make::point(clients, &player.play(&jobs)?);
@@ -164,18 +170,20 @@ pub(super) fn table(predictions: &[Prediction]) -> String {
 
 /// Returns the table with what was to hold, as a file.
 pub(super) fn text(table: &str, claims: &[Claim]) -> String {
-    let line = |claim: &Claim| {
-        format!("- {}: {}.\n", if claim.holds { "holds" } else { "does not hold" }, claim.sentence)
-    };
     format!(
         "# Measured and foretold, cell by cell\n\nWritten by `./experiments/run sqs-live` from `data/`; medians, behind the simulated ones the range of {SEEDS} seeds. \
          *Dead*: not all done in time.\n\n{table}\n**What was to hold**\n\n{}",
-        claims.iter().map(line).collect::<String>()
+        claims::list(claims)
     )
 }
 
-/// Draws a panel for each world: measured in dots, the model dashed.
-pub(super) fn draw(predictions: &[Prediction], dead_after_s: f64, path: &Path) -> Result<()> {
+/// Draws a panel for each world: measured in dots, the model dashed. `fixed`: the fixed number of sessions that is shown of a world.
+pub(super) fn draw(
+    predictions: &[Prediction],
+    fixed: impl Fn(World) -> u32,
+    dead_after_s: f64,
+    path: &Path,
+) -> Result<()> {
     let mut panels = Vec::new();
     let mut worlds: Vec<World> = predictions.iter().map(|prediction| prediction.world).collect();
     worlds.dedup();
@@ -191,12 +199,10 @@ pub(super) fn draw(predictions: &[Prediction], dead_after_s: f64, path: &Path) -
         ))
         .from(0.0));
         for method in Method::ALL {
-            let own = || {
-                let is_own = |it: &&Prediction| {
-                    it.world == world && it.control.method() == method && is_best(predictions, it)
-                };
-                predictions.iter().filter(is_own)
+            let is_own = |it: &&Prediction| {
+                it.world == world && it.control.method() == method && it.control.is_shown(fixed(world))
             };
+            let own = || predictions.iter().filter(is_own);
             let points = |of: fn(&Prediction) -> Range| -> Vec<(f64, f64)> {
                 own().map(|it| (f64::from(it.clients), of(it).1)).collect()
             };
@@ -212,11 +218,47 @@ pub(super) fn draw(predictions: &[Prediction], dead_after_s: f64, path: &Path) -
     figures::write(path, &panels)
 }
 
-/// Of the fixed numbers only the one with the most cells is drawn: the best of the scan.
-fn is_best(predictions: &[Prediction], it: &Prediction) -> bool {
-    let cells = |control: Control| {
-        predictions.iter().filter(|other| other.world == it.world && other.control == control).count()
-    };
-    let others = predictions.iter().filter(|other| other.control.method() == it.control.method());
-    others.filter(|other| other.world == it.world).all(|other| cells(other.control) <= cells(it.control))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::experiments;
+
+    fn prediction(measured: f64, simulated: f64) -> Prediction {
+        let range = |middle| Range(middle, middle, middle);
+        Prediction {
+            world: World::Timeout60,
+            control: Control::Suimon,
+            clients: 25,
+            measured: range(measured),
+            simulated: range(simulated),
+            measured_failures: range(0.0),
+            simulated_failures: range(0.0),
+        }
+    }
+
+    #[test]
+    fn a_tenth_off_is_told_and_so_is_one_that_was_done_against_all_foretelling() {
+        for (measured, simulated, within) in
+            [(1.09, 1.0, true), (0.88, 1.0, false), (0.0, 0.0, true), (1.0, 0.0, false), (0.0, 1.0, false)]
+        {
+            let claims = claims(&[prediction(measured, simulated)]);
+            assert_eq!(
+                (claims.len(), claims[0].holds),
+                (1, within),
+                "{measured} and {simulated}: {claims:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_committed_tells_what_its_data_say() {
+        let own = experiments().join("sqs-live");
+        let predictions: Vec<Prediction> =
+            crate::data::load(&own.join("data/prediction.json")).unwrap().unwrap();
+        let told = std::fs::read_to_string(own.join("prediction.md")).unwrap();
+        assert!(
+            told == text(&table(&predictions), &claims(&predictions)),
+            "write it anew: ./experiments/run sqs-live --redraw"
+        );
+    }
 }

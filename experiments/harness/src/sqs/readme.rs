@@ -6,7 +6,7 @@ use super::data::{Content, Data, Pages, Point, Tried};
 use super::method::Method;
 use super::table::{Figure, Shows};
 use super::view::{Seen, View, count, rate};
-use crate::claims::Claim;
+use crate::claims::{self, Claim};
 
 /// Numbers of clients that are told.
 const TOLD: [u32; 4] = [25, 100, 200, 400];
@@ -268,11 +268,6 @@ fn scans(data: &Data) -> String {
 }
 
 fn claimed(figure: &Figure, data: &Data) -> String {
-    let lines: Vec<String> = claims(figure, data)
-        .into_iter()
-        .map(|claim| {
-            format!("- {}: {}.\n", if claim.holds { "holds" } else { "does not hold" }, claim.sentence)
-        })
-        .collect();
-    if lines.is_empty() { String::new() } else { format!("\n**What was to hold**\n\n{}", lines.concat()) }
+    let list = claims::list(&claims(figure, data));
+    if list.is_empty() { list } else { format!("\n**What was to hold**\n\n{list}") }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use suimon_sim::Scenario;
 use suimon_workload::Patience;
 
+use crate::common::experiments;
 use crate::machine::Machine;
 
 use super::data::{Content, Data, Range, Shop};
@@ -23,7 +24,7 @@ fn options(quick: bool, out: Option<&Path>) -> Options {
 fn committed() -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     for figure in FIGURES {
-        let folder = worlds::experiments().join(figure.name);
+        let folder = experiments().join(figure.name);
         for name in ["README.md", "figure.svg", "data/simulated.json"] {
             let path = folder.join(name);
             let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -65,7 +66,7 @@ fn a_quick_run_leaves_what_is_committed_as_it_is() {
     one(figure, &quick, &mut Player::default()).unwrap();
     assert!(committed() == before, "a quick run changed what is committed");
     let place = place.or_else(|_| folder(figure, &quick).unwrap().canonicalize()).unwrap();
-    assert!(!place.starts_with(worlds::experiments().canonicalize().unwrap()), "{}", place.display());
+    assert!(!place.starts_with(experiments().canonicalize().unwrap()), "{}", place.display());
     assert!(place.join("figure.svg").is_file());
 }
 
@@ -109,7 +110,7 @@ fn measurements_are_drawn_below_the_simulation_with_their_model() {
 #[test]
 fn what_is_committed_tells_what_its_data_say() {
     for figure in FIGURES {
-        let own = worlds::experiments().join(figure.name);
+        let own = experiments().join(figure.name);
         let simulated: Data = crate::data::load(&own.join("data/simulated.json")).unwrap().unwrap();
         let measured: Option<Data> = crate::data::load(&own.join("data/measured.json")).unwrap();
         let text = fs::read_to_string(own.join("README.md")).unwrap();

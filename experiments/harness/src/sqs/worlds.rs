@@ -1,12 +1,12 @@
 //! The clients and the application of each figure: scenario files, which `suimon sim` plays too.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use suimon_sim::Scenario;
 use suimon_workload::{Arrivals, Patience};
 
+use crate::common::experiments;
 use crate::trouble::{Result, Trouble};
 
 /// Who comes, and how patient they are.
@@ -75,11 +75,6 @@ impl Site {
             Site::Tomcat => "tomcat-model",
         }
     }
-}
-
-/// Returns the folder of all experiments.
-pub(super) fn experiments() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// Returns where the scenario of a world lies, seen from the folder of all experiments.
