@@ -146,7 +146,9 @@ impl Sessions {
         session.requests = session.requests.saturating_add(1);
         session.pending += 1;
         if session.path.len() < PATH_MAX {
-            session.path.push((route, (now.secs_since(session.admitted) - session.waited) as f32));
+            // Sums of waits are rounded: of a session that has only waited, they may be the longer by a hair.
+            let without_waits = (now.secs_since(session.admitted) - session.waited).max(0.0);
+            session.path.push((route, without_waits as f32));
         }
         session.heard = now;
         visits.enter(session.kind, session.place);
@@ -252,5 +254,22 @@ mod tests {
         sessions.asks(at(9.0), id, search, &mut visits);
         sessions.end(id, &mut visits);
         assert!((visits.delay(search) - 5.0).abs() < 1e-6, "{} s: 9 less 4", visits.delay(search));
+    }
+
+    #[test]
+    fn a_session_that_has_only_waited_is_not_ahead_of_its_admission() {
+        let (shop, search, id) = (KindId(0), RouteId(0), SessionId(7));
+        let mut visits = Visits::default();
+        visits.add_route();
+        visits.add_kind();
+        let mut sessions = Sessions::new(10);
+        let at = |millis: u64| Instant::ORIGIN + std::time::Duration::from_millis(millis);
+        sessions.begin(at(0), id, shop, &mut visits);
+        // Two tenths and seven, summed, are more than nine.
+        sessions.waited(at(200), id, at(0));
+        sessions.waited(at(900), id, at(200));
+        sessions.asks(at(900), id, search, &mut visits);
+        sessions.end(id, &mut visits);
+        assert!(visits.delay(search) >= 0.0, "{:e} s", visits.delay(search));
     }
 }
