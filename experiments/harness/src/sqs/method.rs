@@ -158,7 +158,13 @@ impl Control {
             Control::PageOnly(constants) => (constants.routes(scale), law(SessionLawKind::Open)),
             Control::SqsAsSet => (Constants::usual().routes(scale), Constants::usual().sessions(scale)),
             Control::Sqs(constants) => (constants.routes(scale), constants.sessions(scale)),
-            Control::Suimon => return Laws::AS_SET,
+            Control::Suimon => {
+                // In front of the real shop it is told of nothing at all.
+                if site == Site::Tomcat {
+                    scenario.gate.kinds.iter_mut().for_each(|kind| kind.ends.clear());
+                }
+                return Laws::AS_SET;
+            }
         };
         // The paper's queues are first in, first out; newcomers wait in line as long as clients wait at all, and who tuned it
         // knows how long that is; and the paper's server does not notice that a client has gone, as a real gateway does.
