@@ -1,11 +1,12 @@
 //! The route law: finds each route's limit by paired comparison of useful work.
 //!
-//! *Law*. Progress of the whole host, while route p is probed, over a cohort of requests of p:
+//! *Law*. Progress of the whole host, while route p is probed, over the time T that a cohort of requests of p takes:
 //!
 //! ```text
-//! X_p = mean in flight / mean service time · share that did not fail   (Little; steadier than counting n ends)   (1)
-//! U   = w_p · X_p + Σ_{q≠p} w_q · ends_q / T                           (service-seconds of reference work a second)  (2)
-//!                                          where nobody waits at q: its rate when the trial began, as what is asked of it is chance
+//! X_q = ends_q / T                         without those that failed; of p with what was half done before and after,
+//!       + (Σ_after min(age / S, 1) − Σ_before min(age / S, 1)) / T         S being its mean service time                (1)
+//! U   = Σ_q w_q · X_q                      service-seconds of reference work a second                                (2)
+//!                                          where nobody waits at q ≠ p: X_q when the trial began, as what is asked of it is chance
 //! d   = mean ln U(m') − mean ln U(m) ∓ θ · share_p · ln(m'/m)           (− concurrency must pay for itself;
 //!                                                                         + holding, where requests are quick)    (3)
 //! se  = c · √(1/n' + 1/n)                  c² at first: 0.3² + the service times' squared coefficient of variation  (4)
@@ -122,9 +123,10 @@ impl RouteLaw for Paired {
     }
 
     fn on_start(&mut self, now: Instant, route: RouteId, request: RequestId, meters: &[Meter]) {
-        self.routes[route.index()].in_service.insert(request, now);
+        let state = &mut self.routes[route.index()];
+        state.in_service.insert(request, now);
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == route) {
-            trial.on_start(now, request, meters);
+            trial.on_start(now, request, state.in_service.values().copied(), meters);
         }
     }
 
@@ -140,7 +142,7 @@ impl RouteLaw for Paired {
             }
             return;
         };
-        if trial.on_end(now, end.request, end.service, end.progress) {
+        if trial.on_end(now, end.request, end.service) {
             self.end_window(now, meters, out);
         }
     }
@@ -282,6 +284,8 @@ impl Paired {
             route.lose(now, limit);
             return self.set_base(now, id, base, Reason::Brake, signals, out);
         }
+        // What takes so long says nothing for a fast search either.
+        route.fast = None;
         route.step = STEP_MAX;
         route.up = false;
         let lower = (base / 2).max(floor);
@@ -382,7 +386,7 @@ impl Paired {
         let Some(trial) = &mut self.trial else { return };
         let id = trial.route;
         let route = &mut self.routes[id.index()];
-        let window = match trial.close(now, meters) {
+        let window = match trial.close(now, route.in_service.values().copied(), meters) {
             Closed::Window(window) => window,
             Closed::Spoiled => return self.open_window(now, out),
             Closed::Hopeless => return self.drop_trial(now, id, out),

@@ -130,6 +130,22 @@ impl Window {
         if self.seconds > 0.0 { self.progressed as f64 / self.seconds } else { 0.0 }
     }
 
+    /// Returns progress per second with what was under way: `before` and `after` are the ages, in seconds, of what was in the application at
+    /// the beginning and at the end, and each is done by its age ÷ the mean service time.
+    pub fn throughput_with_parts(
+        &self,
+        before: impl Iterator<Item = f64>,
+        after: impl Iterator<Item = f64>,
+    ) -> f64 {
+        let Some(mean) = self.mean_service().filter(|mean| *mean > 0.0 && self.seconds > 0.0) else {
+            return self.throughput();
+        };
+        let parts = |ages: f64| (ages / mean).min(1.0);
+        let gained: f64 = after.map(parts).sum::<f64>() - before.map(parts).sum::<f64>();
+        let progressing = self.progressed as f64 / (self.progressed + self.failed) as f64;
+        (self.progressed as f64 + progressing * gained).max(0.0) / self.seconds
+    }
+
     /// Returns the mean time in the application of what ended, in seconds, or `None` if nothing did.
     pub fn mean_service(&self) -> Option<f64> {
         let ended = self.progressed + self.failed;
@@ -173,10 +189,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_half_done_counts_half() {
+        let mut meter = Meter::new(at(0.0));
+        let begin = meter.read(at(0.0));
+        (0..4).for_each(|_| meter.end(2.0, true));
+        let window = meter.since(&begin, at(10.0));
+        let with_parts = |before: &[f64], after: &[f64]| {
+            10.0 * window.throughput_with_parts(before.iter().copied(), after.iter().copied())
+        };
+        assert!((with_parts(&[], &[]) - 4.0).abs() < 1e-9);
+        assert!((with_parts(&[1.0], &[]) - 3.5).abs() < 1e-9, "half of one was done before");
+        assert!((with_parts(&[1.0], &[0.5, 1.0]) - 4.25).abs() < 1e-9);
+        assert!((with_parts(&[], &[60.0]) - 5.0).abs() < 1e-9, "nobody is more than done");
+        assert!(with_parts(&[9.0; 8], &[]) >= 0.0);
+    }
+
+    #[test]
     fn an_empty_window_divides_by_nothing() {
         let meter = Meter::new(at(5.0));
         let window = meter.since(&meter.read(at(5.0)), at(5.0));
         assert_eq!((window.throughput(), window.mean_in_flight(), window.queued_share()), (0.0, 0.0, 0.0));
+        assert_eq!(window.throughput_with_parts([1.0].into_iter(), [2.0].into_iter()).to_bits(), 0);
         assert_eq!(window.mean_service(), None);
     }
 }

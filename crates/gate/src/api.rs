@@ -61,10 +61,11 @@ impl Default for Params {
 /// Who goes first in a route's queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Order {
-    /// The session with more requests behind it; equal ones first in, first out.
-    #[default]
+    /// The session with more requests behind it; equal ones first in, first out. Saves what can be saved where sessions are let in
+    /// without limit; whoever is at an earlier step starves meanwhile.
     LaterInSession,
     /// First in, first out.
+    #[default]
     FirstIn,
 }
 

@@ -370,9 +370,9 @@ pub(crate) const SECTIONS: &[Section] = &[
             ),
             key(
                 "order",
-                Word(&["later_in_session", "first_in"]),
-                Is("\"later_in_session\""),
-                "Who goes first in a route's queue: the session with more requests behind it, or whoever came first.",
+                Word(&["first_in", "later_in_session"]),
+                Is("\"first_in\""),
+                "Who goes first in a route's queue: whoever came first, or the session with more requests behind it. The latter saves more where session_law = \"open\", and lets those at an earlier step starve.",
             ),
             key(
                 "cores",

@@ -287,8 +287,8 @@ fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {
         },
         session_law: session_law(sections, faults),
         order: match gate.text("order") {
-            "first_in" => Order::FirstIn,
-            _ => Order::LaterInSession,
+            "later_in_session" => Order::LaterInSession,
+            _ => Order::FirstIn,
         },
         patience: gate.time("patience"),
         waiting_max: gate.size("waiting_max"),

@@ -38,11 +38,20 @@ struct Loop {
     now: Instant,
     next_tick: Instant,
     next_id: u64,
-    /// Request, work left, start.
-    running: Vec<(RequestId, f64, Instant)>,
+    /// Squared coefficient of variation of the shares that the host gives its requests.
+    uneven: f64,
+    running: Vec<Running>,
     done: Vec<f64>,
     out: Vec<Record>,
     failing: bool,
+}
+
+/// A request in the host: what is left of its work, and its part when the host is shared out.
+struct Running {
+    request: RequestId,
+    left: f64,
+    weight: f64,
+    start: Instant,
 }
 
 const ROUTE: RouteId = RouteId(0);
@@ -59,6 +68,7 @@ impl Loop {
             work: WORK,
             rng: Rng::new(seed),
             variation,
+            uneven: 0.0,
             now: Instant::ORIGIN,
             next_tick: Instant::ORIGIN,
             next_id: 0,
@@ -75,11 +85,16 @@ impl Loop {
             while self.running.len() < self.law.limit(ROUTE) as usize {
                 self.start();
             }
-            let each = self.host.speed(self.running.len()) / self.running.len() as f64;
-            let least = self.running.iter().map(|(_, left, _)| *left).fold(f64::INFINITY, f64::min);
+            let weights: f64 = self.running.iter().map(|running| running.weight).sum();
+            let each = self.host.speed(self.running.len()) / weights;
+            let least = self
+                .running
+                .iter()
+                .map(|running| running.left / running.weight)
+                .fold(f64::INFINITY, f64::min);
             let next = (self.now + seconds(least / each)).min(self.next_tick);
             let passed = next.secs_since(self.now) * each;
-            self.running.iter_mut().for_each(|(_, left, _)| *left -= passed);
+            self.running.iter_mut().for_each(|running| running.left -= passed * running.weight);
             self.now = next;
             self.end_done();
             if self.now >= self.next_tick {
@@ -93,14 +108,15 @@ impl Loop {
         self.next_id += 1;
         let id = RequestId(self.next_id);
         let work = if self.failing { 0.001 } else { self.rng.lognormal(self.work, self.variation) };
-        self.running.push((id, work, self.now));
+        let weight = self.rng.lognormal(1.0, self.uneven);
+        self.running.push(Running { request: id, left: work, weight, start: self.now });
         self.law.on_start(self.now, ROUTE, id, std::slice::from_ref(&self.meter));
         self.meter.load(self.now, self.running.len(), 100);
     }
 
     fn end_done(&mut self) {
-        while let Some(index) = self.running.iter().position(|(_, left, _)| *left <= 1e-9) {
-            let (request, _, start) = self.running.swap_remove(index);
+        while let Some(index) = self.running.iter().position(|running| running.left <= 1e-7) {
+            let Running { request, start, .. } = self.running.swap_remove(index);
             let service = self.now.secs_since(start);
             let progress = !self.failing;
             self.meter.end(service, progress);
@@ -132,6 +148,17 @@ fn it_finds_the_best_concurrency_and_stays_there() {
             );
             assert!(soon >= 0.88, "n* {best} seed {seed}: {soon:.3} of the best in the first minute");
         }
+    }
+}
+
+#[test]
+fn a_host_that_shares_unevenly_does_not_mislead_it() {
+    for seed in 1..=4 {
+        let mut closed = Loop::new(Host::with_best(30.0), 0.2, seed);
+        closed.uneven = 1.5;
+        closed.run(400.0);
+        let late = closed.share(200.0, 400.0);
+        assert!(late >= 0.95, "seed {seed}: {late:.3} of the best, limit {}", closed.law.limit(ROUTE));
     }
 }
 
@@ -206,6 +233,7 @@ fn requests_that_never_come_back_pull_the_brake() {
     }
     assert_eq!(law.limit(ROUTE), 32, "once, 3 s after the start: 0.15 of the patience");
     assert_eq!(out.iter().filter(|record| record.reason == Reason::Brake).count(), 1);
+    assert!(law.routes[0].fast.is_none(), "and it does not climb up there again");
 }
 
 #[test]

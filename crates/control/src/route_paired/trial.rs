@@ -2,7 +2,7 @@
 
 use super::{BIAS, QUICK, SIGNIFICANCE, SIGNIFICANCE_FIRST};
 use crate::window::{Meter, Reading};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use suimon_model::real::ln;
 use suimon_model::{Instant, RequestId, RouteId};
 
@@ -80,21 +80,28 @@ suimon_model::saved_enum!(Phase { 0 = Settling(old), 1 = Measuring(cohort) });
 #[derive(Clone, Debug, Default)]
 struct Cohort {
     begin: Option<(Instant, Vec<Reading>)>,
+    /// Ages of the requests that were in the application then, seconds.
+    ages: Vec<f64>,
     taken: usize,
-    outstanding: BTreeMap<RequestId, Instant>,
+    outstanding: BTreeSet<RequestId>,
     /// Seconds from the beginning until nobody but stragglers was missing.
     mostly_back: Option<f64>,
     service_seconds: f64,
     /// Of the squares of service times.
     service_squares: f64,
     ended: u32,
-    failed: u32,
 }
 
-suimon_model::saved_struct!(
-    Cohort { begin, taken, outstanding, mostly_back, service_seconds, service_squares, ended, failed },
-    |it: &Cohort| it.failed <= it.ended
-);
+suimon_model::saved_struct!(Cohort {
+    begin,
+    ages,
+    taken,
+    outstanding,
+    mostly_back,
+    service_seconds,
+    service_squares,
+    ended
+});
 
 #[derive(Clone, Copy, Debug)]
 struct Done {
@@ -122,7 +129,7 @@ pub(super) enum Closed {
 pub(super) struct Window {
     pub(super) arm: Arm,
     pub(super) ends: f64,
-    /// Progress per second by route, the probed one by formula (1).
+    /// Progress per second by route, formula (1).
     pub(super) rates: Vec<f64>,
     /// Squared coefficient of variation of its service times.
     pub(super) variation: f64,
@@ -221,18 +228,27 @@ impl Trial {
         self.phase = if old.is_empty() { Phase::Measuring(Cohort::default()) } else { Phase::Settling(old) };
     }
 
-    pub(super) fn on_start(&mut self, now: Instant, request: RequestId, meters: &[Meter]) {
+    /// Takes note of a start. `running`: when each of those in the application started.
+    pub(super) fn on_start(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        running: impl Iterator<Item = Instant>,
+        meters: &[Meter],
+    ) {
         let size = self.cohort_size;
         if matches!(self.phase, Phase::Settling(_)) && now.secs_since(self.window_begin) > self.settle_max() {
             self.phase = Phase::Measuring(Cohort::default());
         }
         let Phase::Measuring(cohort) = &mut self.phase else { return };
-        let begin =
-            cohort.begin.get_or_insert_with(|| (now, meters.iter().map(|meter| meter.read(now)).collect()));
-        let gathering = now.secs_since(begin.0) < GATHER_SECONDS && cohort.taken < COHORT_MAX;
+        let (begin, _) = cohort.begin.get_or_insert_with(|| {
+            cohort.ages = running.map(|start| now.secs_since(start)).collect();
+            (now, meters.iter().map(|meter| meter.read(now)).collect())
+        });
+        let gathering = now.secs_since(*begin) < GATHER_SECONDS && cohort.taken < COHORT_MAX;
         if cohort.taken < size || gathering {
             cohort.taken += 1;
-            cohort.outstanding.insert(request, now);
+            cohort.outstanding.insert(request);
         }
     }
 
@@ -244,7 +260,7 @@ impl Trial {
     }
 
     /// Returns whether the window's cohort is back.
-    pub(super) fn on_end(&mut self, now: Instant, request: RequestId, service: f64, progress: bool) -> bool {
+    pub(super) fn on_end(&mut self, now: Instant, request: RequestId, service: f64) -> bool {
         match &mut self.phase {
             Phase::Settling(old) => {
                 old.remove(&request);
@@ -254,19 +270,23 @@ impl Trial {
                 false
             }
             Phase::Measuring(cohort) => {
-                if cohort.outstanding.remove(&request).is_some() {
+                if cohort.outstanding.remove(&request) {
                     cohort.ended += 1;
                     cohort.service_seconds += service;
                     cohort.service_squares += service * service;
-                    cohort.failed += u32::from(!progress);
                 }
                 cohort.is_back(now, self.cohort_size)
             }
         }
     }
 
-    /// Ends the window whose cohort is back.
-    pub(super) fn close(&mut self, now: Instant, meters: &[Meter]) -> Closed {
+    /// Ends the window whose cohort is back. `running`: when each of those in the application started.
+    pub(super) fn close(
+        &mut self,
+        now: Instant,
+        running: impl Iterator<Item = Instant>,
+        meters: &[Meter],
+    ) -> Closed {
         let arm = self.next_arm();
         let Phase::Measuring(cohort) = &self.phase else { return Closed::Spoiled };
         let Some((_, begin)) = &cohort.begin else { return Closed::Spoiled };
@@ -276,17 +296,14 @@ impl Trial {
             return if self.spoiled >= SPOILED_MAX { Closed::Hopeless } else { Closed::Spoiled };
         }
         self.spoiled = 0;
-        // Stragglers count with the age they have; waiting for the last of a cohort can take longer than all the rest.
-        let ages: f64 = cohort.outstanding.values().map(|start| now.secs_since(*start)).sum();
-        let mean_service = (cohort.service_seconds + ages) / cohort.taken as f64;
         let ends = f64::from(cohort.ended);
         if arm == Arm::Base {
             self.base_pace = self.base_pace.min(own.seconds / ends);
         }
-        let good = f64::from(cohort.ended - cohort.failed) / ends;
         let mut rates: Vec<f64> =
             begin.iter().zip(meters).map(|(begin, meter)| meter.since(begin, now).throughput()).collect();
-        rates[self.route.index()] = own.mean_in_flight() / mean_service * good;
+        let ages = running.map(|start| now.secs_since(start));
+        rates[self.route.index()] = own.throughput_with_parts(cohort.ages.iter().copied(), ages);
         let log_done = log_useful(&self.weights, &rates);
         let log_useful = log_useful(&self.weights, &self.unmoved(&rates, begin, meters, now));
         let before = self.windows.iter().rev().find(|done| done.arm == arm);

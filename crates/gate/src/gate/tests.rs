@@ -378,8 +378,15 @@ fn started(gate: &mut Gate) -> Vec<Start> {
 }
 
 #[test]
-fn later_in_its_session_goes_first_and_equals_in_order() {
+fn whoever_came_first_goes_first_or_whoever_is_further_along() {
+    assert_eq!(order_of_three(Order::FirstIn), ["newcomer", "another", "member"]);
+    assert_eq!(order_of_three(Order::LaterInSession), ["member", "newcomer", "another"]);
+}
+
+/// Returns who started after whom, of two newcomers and a member at its second request who came in this order.
+fn order_of_three(order: Order) -> Vec<&'static str> {
     let (mut gate, route, kind) = fixed(1);
+    gate.params.order = order;
     let now = Instant::ORIGIN;
     let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
     gate.handle_arrival(now, newcomer);
@@ -389,16 +396,15 @@ fn later_in_its_session_goes_first_and_equals_in_order() {
     let b = gate.handle_arrival(now, newcomer);
     let member = Membership::Member { kind, session: far_along, leased: true, ends: false };
     let c = gate.handle_arrival(now, Arrival { route, session: Some(member) });
-    let mut order = vec![];
-    let mut token = first.token;
-    for _ in 0..3 {
+    let names = [(a, "newcomer"), (b, "another"), (c, "member")];
+    let (mut seen, mut token) = (vec![], first.token);
+    while seen.len() < names.len() {
         gate.handle_end(now, token, Ending::Completed);
         let start = started(&mut gate).pop().unwrap();
-        order.push(start.request);
         token = start.token;
+        seen.extend(names.iter().filter(|(request, _)| *request == start.request).map(|(_, name)| *name));
     }
-    gate.handle_end(now, token, Ending::Completed);
-    assert_eq!(order, [c, a, b]);
+    seen
 }
 
 #[test]

@@ -328,7 +328,7 @@ fn a_long_recording_has_no_more_bins_than_a_picture_can_show() {
 fn another_gate_is_noticed_and_the_moment_told() {
     let segments = recording();
     let mut segment = Segment::read(&segments[0]).unwrap();
-    segment.header.params.order = suimon_gate::Order::FirstIn;
+    segment.header.params.order = suimon_gate::Order::LaterInSession;
     let mut replay = Replay::new();
     replay.play(&segment).unwrap();
     let divergence = replay.divergence.expect("in another order it decides otherwise");
