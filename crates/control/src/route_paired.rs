@@ -284,7 +284,7 @@ impl Paired {
             route.lose(now, limit);
             return self.set_base(now, id, base, Reason::Brake, signals, out);
         }
-        // What takes so long says nothing for a fast search either.
+        // In a thrash fast-up has nothing to compare with but the thrash.
         route.fast = None;
         route.step = STEP_MAX;
         route.up = false;

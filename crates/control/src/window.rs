@@ -140,8 +140,8 @@ impl Window {
         let Some(mean) = self.mean_service().filter(|mean| *mean > 0.0 && self.seconds > 0.0) else {
             return self.throughput();
         };
-        let parts = |ages: f64| (ages / mean).min(1.0);
-        let gained: f64 = after.map(parts).sum::<f64>() - before.map(parts).sum::<f64>();
+        let part = |age: f64| (age / mean).min(1.0);
+        let gained: f64 = after.map(part).sum::<f64>() - before.map(part).sum::<f64>();
         let progressing = self.progressed as f64 / (self.progressed + self.failed) as f64;
         (self.progressed as f64 + progressing * gained).max(0.0) / self.seconds
     }

@@ -38,7 +38,7 @@ struct Loop {
     now: Instant,
     next_tick: Instant,
     next_id: u64,
-    /// Squared coefficient of variation of the shares that the host gives its requests.
+    /// Coefficient of variation of the shares that the host gives its requests.
     uneven: f64,
     running: Vec<Running>,
     done: Vec<f64>,
