@@ -1,9 +1,11 @@
 //! `tomcat-model`: what pages of the Tomcat shop cost alone, and what company costs them; from that, the shop as a scenario.
 //!
-//! Only single requests are measured, or many of one kind that begin together: nothing that the model is to predict.
+//! Only pages of one kind are measured, so many of them kept up at once: nothing that the model is to predict.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,32 +29,39 @@ const LIGHT: &str = "/browse?page=1";
 const SEARCH: &str = "/search?q=lantern";
 /// So many at once are measured of each.
 const LIGHT_AT_ONCE: [u32; 3] = [1, 8, 64];
-const SEARCH_AT_ONCE: [u32; 10] = [1, 2, 3, 4, 8, 16, 24, 32, 64, 128];
+const SEARCH_AT_ONCE: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 96, 128];
 /// Light pages of a session.
 const LIGHT_PAGES: f64 = 6.0;
 /// The spread of the times of so many searches at once tells how evenly the processor is shared.
 const SHARED_BY: u32 = 8;
 /// The longest anybody waits for one page.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest that is watched without an answer: an exhausted heap may give none.
+const SILENCE: Duration = Duration::from_secs(75);
 /// Sessions that warm the shop up, and over which a session's cost is measured.
 const WARMUP_SESSIONS: u32 = 40;
 const BOUND_SESSIONS: u32 = 100;
 /// Times spread less than this where the processor is shared evenly, more where it is not: with the model's uneven weights it is far above 1.
 const EVEN_BELOW: f64 = 0.5;
+/// The least efficiency a scenario can have: nothing gets done.
+const NOTHING: f64 = 0.001;
 
 /// What does a page of the Tomcat shop cost alone, and in company?
 ///
-/// Processor seconds of the shop's process for each page, collector included, with 1 to 128 of the same page at once. Writes data/result.json and
-/// _server.toml, the shop as a scenario: what `sqs-live` is predicted with.
+/// Processor seconds of the shop's process for each page answered, collector included, with 1 to 128 of the same page kept up at once; several rounds, each with
+/// a fresh shop. Writes data/result.json and _server.toml, the shop as a scenario: what `sqs-live` is predicted with.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     #[command(flatten)]
     common: CommonOptions,
     #[command(flatten)]
     shop: ShopOptions,
-    /// How long each number at once is measured, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    /// The least time that each number at once is measured, seconds; also until as many were answered.
+    #[arg(long, value_name = "SECONDS", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
+    /// How often all of it is measured; the medians count.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    rounds: u32,
     /// Keep the counts of work that the data file holds: for another look at a shop that was measured with them.
     #[arg(long)]
     same_work: bool,
@@ -68,8 +77,14 @@ pub(crate) struct Measured {
     pub(crate) scale: f64,
     /// The work of a page, so that it can be the same again.
     pub(crate) work: Work,
+    rounds: Vec<Round>,
+}
+
+/// All of it once, at a fresh shop.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Round {
     /// A whole session of a single user; what it costs beyond its search is that of the light pages.
-    pub(crate) bound: Bound,
+    bound: Bound,
     light: Vec<Step>,
     search: Vec<Step>,
 }
@@ -80,9 +95,9 @@ struct Step {
     at_once: u32,
     completed: u32,
     failed: u32,
-    /// Processor seconds of the shop for each that was completed.
+    /// Processor seconds of the shop meanwhile.
     cpu_s: f64,
-    /// Median time of a page as its visitor sees it, seconds, and standard deviation ÷ mean.
+    /// Median time of a page as its visitor sees it, seconds, and standard deviation ÷ mean; 0 if none was answered.
     time_s: f64,
     variation: f64,
     /// Share of the shop's core that others had.
@@ -113,52 +128,101 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 }
 
 fn measure(common: &Common, options: &Options) -> Result<Measured> {
-    let time = Duration::from_secs(if common.quick { 1 } else { options.seconds });
-    let work = if options.same_work { Some(measured()?.work) } else { None };
-    let shop = open_tomcat(common, &options.shop, work)?;
-    let scale = options.shop.scale;
-    let bound = bound::measure(common, &common.scratch, &shop, scale, WARMUP_SESSIONS, BOUND_SESSIONS)?;
-    let steps = |page: &str, numbers: &[u32]| -> Result<Vec<Step>> {
-        let most = if common.quick { 8 } else { u32::MAX };
-        let wanted = numbers.iter().filter(|at_once| **at_once <= most);
-        // The first number of which none is answered is the last: more do not fit into the heap either.
-        let steps = wanted.map(|at_once| step(common, &shop, page, *at_once, time).transpose());
-        steps.map_while(|step| step).collect()
-    };
-    let (light, search) = (steps(LIGHT, &LIGHT_AT_ONCE)?, steps(SEARCH, &SEARCH_AT_ONCE)?);
-    Ok(Measured { machine: common.machine.clone(), scale, work: shop.work, bound, light, search })
+    let mut work = if options.same_work { Some(measured()?.work) } else { None };
+    let mut rounds = Vec::new();
+    for number in 1..=options.rounds {
+        eprintln!("round {number} of {}", options.rounds);
+        let shop = open_tomcat(common, &options.shop, work)?;
+        work = Some(shop.work);
+        rounds.push(round(common, options, &shop)?);
+    }
+    let work = work.ok_or_else(|| Trouble::Usage("--rounds: none".to_owned()))?;
+    Ok(Measured { machine: common.machine.clone(), scale: options.shop.scale, work, rounds })
 }
 
-/// Lets `at_once` visitors ask for `page` at the same moment, wave after wave, each in a session of its own.
-fn step(common: &Common, shop: &OpenShop, page: &str, at_once: u32, time: Duration) -> Result<Option<Step>> {
+fn round(common: &Common, options: &Options, shop: &OpenShop) -> Result<Round> {
+    let time = Duration::from_secs(if common.quick { 1 } else { options.seconds });
+    let scale = options.shop.scale;
+    let bound = bound::measure(common, &common.scratch, shop, scale, WARMUP_SESSIONS, BOUND_SESSIONS)?;
+    let steps = |page: &str, numbers: &[u32]| -> Result<Vec<Step>> {
+        let most = if common.quick { 8 } else { u32::MAX };
+        let mut steps = Vec::new();
+        for at_once in numbers.iter().filter(|at_once| **at_once <= most) {
+            let step = keep_up(common, shop, page, *at_once, time)?;
+            let is_over = step.failed > step.completed;
+            steps.push(step);
+            // What exhausts the heap leaves a shop behind that nothing more can be learned from.
+            if is_over {
+                break;
+            }
+        }
+        Ok(steps)
+    };
+    Ok(Round { bound, light: steps(LIGHT, &LIGHT_AT_ONCE)?, search: steps(SEARCH, &SEARCH_AT_ONCE)? })
+}
+
+/// Keeps `at_once` visitors asking for `page`, each in a session of its own. They begin one after the other, as visitors do; what is counted begins once
+/// as many were answered, and ends after `time`, and not before as many again were answered.
+fn keep_up(common: &Common, shop: &OpenShop, page: &str, at_once: u32, time: Duration) -> Result<Step> {
     eprint!("{page}, {at_once} at once: ");
     let pid = shop.process.pid();
-    let mut visitors = (0..at_once).map(|_| logged_in(shop.address)).collect::<Result<Vec<Visitor>>>()?;
-    // The first wave meets what the step before has left behind.
-    wave(&mut visitors, page);
+    let visitors = (0..at_once).map(|_| logged_in(shop.address)).collect::<Result<Vec<Visitor>>>()?;
+    let (over, (answered, answers)) = (AtomicBool::new(false), mpsc::channel());
+    thread::scope(|scope| {
+        for mut visitor in visitors {
+            let (over, answered) = (&over, answered.clone());
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    let began = Instant::now();
+                    let is_done = visitor.ask(page, None).is_ok_and(|answer| answer.status == 200);
+                    // Nobody listens any more once it is over.
+                    let _ = answered.send(is_done.then(|| began.elapsed().as_secs_f64()));
+                }
+            });
+        }
+        let step = watch(common, pid, at_once, time, &answers);
+        over.store(true, Ordering::Relaxed);
+        step
+    })
+}
+
+/// Counts what is answered meanwhile, and what it costs.
+fn watch(
+    common: &Common,
+    pid: u32,
+    at_once: u32,
+    time: Duration,
+    answers: &mpsc::Receiver<Option<f64>>,
+) -> Result<Step> {
+    for _ in 0..at_once {
+        if answers.recv_timeout(SILENCE).is_err() {
+            break;
+        }
+    }
     let (cpu, core, began) = (process_time(pid)?, CoreTimes::now(common.app_core)?, Instant::now());
-    let mut answers = Vec::new();
-    while began.elapsed() < time {
-        answers.extend(wave(&mut visitors, page));
+    let mut seen = Vec::new();
+    while began.elapsed() < time || seen.len() < at_once as usize {
+        match answers.recv_timeout(SILENCE) {
+            Ok(answer) => seen.push(answer),
+            Err(_) => break,
+        }
     }
     let cpu_s = process_time(pid)?.saturating_sub(cpu).as_secs_f64();
     let core = core.until(&CoreTimes::now(common.app_core)?);
-    let times: Vec<f64> = answers.iter().copied().flatten().collect();
-    eprintln!("{} of {} answered, {cpu_s:.2} s of processor time", times.len(), answers.len());
-    if times.is_empty() {
-        return Ok(None);
-    }
-    let mean = times.iter().sum::<f64>() / times.len() as f64;
-    let square = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / times.len() as f64;
-    Ok(Some(Step {
+    let times: Vec<f64> = seen.iter().copied().flatten().collect();
+    eprintln!("{} of {} answered, {cpu_s:.2} s of processor time", times.len(), seen.len());
+    let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
+    let square = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / times.len().max(1) as f64;
+    Ok(Step {
         at_once,
         completed: times.len() as u32,
-        failed: (answers.len() - times.len()) as u32,
-        cpu_s: cpu_s / times.len() as f64,
-        time_s: median(&times),
-        variation: square.sqrt() / mean,
+        // Whoever was not answered in all that time counts, too.
+        failed: seen.len().max(at_once as usize) as u32 - times.len() as u32,
+        cpu_s,
+        time_s: if times.is_empty() { 0.0 } else { median(&times) },
+        variation: if times.is_empty() { 0.0 } else { square.sqrt() / mean },
         others: core.foreign(cpu_s / began.elapsed().as_secs_f64()),
-    }))
+    })
 }
 
 fn logged_in(address: SocketAddr) -> Result<Visitor> {
@@ -169,47 +233,72 @@ fn logged_in(address: SocketAddr) -> Result<Visitor> {
     }
 }
 
-/// Returns how long each of them took, seconds; `None` where the shop failed.
-fn wave(visitors: &mut [Visitor], page: &str) -> Vec<Option<f64>> {
-    thread::scope(|scope| {
-        let ask = |visitor: &mut Visitor| {
-            let began = Instant::now();
-            let is_done = visitor.ask(page, None).is_ok_and(|answer| answer.status == 200);
-            is_done.then(|| began.elapsed().as_secs_f64())
-        };
-        let asking: Vec<_> = visitors.iter_mut().map(|visitor| scope.spawn(move || ask(visitor))).collect();
-        asking.into_iter().map(|asked| asked.join().expect("a visitor only asks and waits")).collect()
-    })
+impl Step {
+    /// Returns processor seconds for each that was answered; infinite if none was.
+    fn cost(&self) -> f64 {
+        self.cpu_s / f64::from(self.completed)
+    }
+}
+
+impl Round {
+    /// Returns what a search alone costs, processor seconds.
+    fn alone(&self) -> f64 {
+        self.search.iter().find(|step| step.at_once == 1).map_or(f64::NAN, Step::cost)
+    }
+
+    /// Returns processor seconds of a light page, which is what a whole session costs beyond its search in equal parts.
+    fn light(&self) -> f64 {
+        (self.bound.cpu_s_per_session - self.alone()) / LIGHT_PAGES
+    }
 }
 
 impl Measured {
-    /// Returns processor seconds of a light page, which is what a whole session costs beyond its search in equal parts, and of a search alone.
-    fn costs(&self) -> (f64, f64) {
-        let alone = self.search.iter().find(|step| step.at_once == 1);
-        let search = alone.map_or(f64::NAN, |step| step.cpu_s);
-        ((self.bound.cpu_s_per_session - search) / LIGHT_PAGES, search)
+    /// Returns the sessions a second that a single user's cost allows.
+    pub(crate) fn sessions_per_s(&self) -> f64 {
+        self.middle(|round| Some(round.bound.sessions_per_s))
     }
 
-    /// Returns the efficiency by searches at once: processor seconds alone ÷ processor seconds in company.
+    /// Returns the median of the rounds that know.
+    fn middle(&self, of: impl Fn(&Round) -> Option<f64>) -> f64 {
+        median(&self.rounds.iter().filter_map(of).collect::<Vec<f64>>())
+    }
+
+    /// Returns the efficiency by searches at once: processor seconds alone ÷ processor seconds in company, in the same round.
     fn curve(&self) -> Vec<(u32, f64)> {
-        let (_, alone) = self.costs();
-        self.search.iter().map(|step| (step.at_once, alone / step.cpu_s)).collect()
+        let at = |at_once: u32| {
+            let of = |round: &Round| {
+                let step = round.search.iter().find(|step| step.at_once == at_once)?;
+                Some(round.alone() / step.cost())
+            };
+            // What a round did not come to had failed with fewer already.
+            let known: Vec<f64> = self.rounds.iter().map(|round| of(round).unwrap_or(0.0)).collect();
+            let reached = self.rounds.iter().any(|round| of(round).is_some());
+            reached.then(|| (at_once, median(&known)))
+        };
+        SEARCH_AT_ONCE.into_iter().filter_map(at).collect()
     }
 
     fn is_even(&self) -> bool {
-        let shared = self.search.iter().find(|step| step.at_once == SHARED_BY);
-        shared.is_none_or(|step| step.variation < EVEN_BELOW)
+        let of = |round: &Round| {
+            round.search.iter().find(|step| step.at_once == SHARED_BY).map(|step| step.variation)
+        };
+        self.rounds.iter().filter_map(of).all(|variation| variation < EVEN_BELOW)
     }
 
     /// Returns the shop as a scenario.
     fn scenario(&self) -> String {
-        let (light, search) = self.costs();
-        let variation = |steps: &[Step]| steps.first().map_or(0.0, |step| step.variation);
-        let points: Vec<String> =
-            self.curve().iter().map(|(at_once, share)| format!("[{at_once}, {share:.3}]")).collect();
+        let (light, search) =
+            (self.middle(|round| Some(round.light())), self.middle(|round| Some(round.alone())));
+        let variation =
+            |of: fn(&Round) -> &[Step]| self.middle(|round| of(round).first().map(|step| step.variation));
+        let points: Vec<String> = self
+            .curve()
+            .iter()
+            .map(|(at_once, share)| format!("[{at_once}, {:.3}]", share.max(NOTHING)))
+            .collect();
         format!(
             "# The Tomcat shop on one core, all times divided by {}. Written by ./experiments/run {NAME} from data/result.json: single requests, and\n\
-             # many of one kind that begin together.\n\nbase = \"../sqs-model/_burst.toml\"\n\n\
+             # so many of one kind kept up at once.\n\nbase = \"../sqs-model/_burst.toml\"\n\n\
              [server]\ncores = 1\nsharing = \"{}\"\nthreads = 200\n\
              efficiency = {{ measured = [{}] }}\n\n\
              [[server.route]]\nmatch = \"* /*\"\ncpu = \"{:.2}ms\"\nvariation = {:.2}\nmemory = 0\n\n\
@@ -218,20 +307,20 @@ impl Measured {
             if self.is_even() { "even" } else { "uneven" },
             points.join(", "),
             light * 1000.0,
-            variation(&self.light),
+            variation(|round| &round.light),
             search * 1000.0,
-            variation(&self.search),
+            variation(|round| &round.search),
         )
     }
 
     fn tables(&self) -> String {
-        let rows = |steps: &[Step]| -> Vec<Vec<String>> {
-            let alone = steps.first().map_or(f64::NAN, |step| step.cpu_s);
-            let row = |step: &Step| {
+        let rows = |of: fn(&Round) -> &[Step]| -> Vec<Vec<String>> {
+            let row = |(number, step, alone): (usize, &Step, f64)| {
                 vec![
                     step.at_once.to_string(),
-                    format!("{:.2}", step.cpu_s * 1000.0),
-                    format!("{:.0} %", 100.0 * alone / step.cpu_s),
+                    number.to_string(),
+                    format!("{:.2}", step.cost() * 1000.0),
+                    format!("{:.0} %", 100.0 * alone / step.cost()),
                     format!("{:.0}", step.time_s * 1000.0),
                     format!("{:.2}", step.variation),
                     step.completed.to_string(),
@@ -239,21 +328,35 @@ impl Measured {
                     format!("{:.0} %", 100.0 * step.others),
                 ]
             };
-            steps.iter().map(row).collect()
+            let mut steps: Vec<(usize, &Step, f64)> = Vec::new();
+            for (index, round) in self.rounds.iter().enumerate() {
+                let alone = of(round).first().map_or(f64::NAN, Step::cost);
+                steps.extend(of(round).iter().map(|step| (index + 1, step, alone)));
+            }
+            steps.sort_by_key(|(_, step, _)| step.at_once);
+            steps.into_iter().map(row).collect()
         };
-        let headings =
-            ["at once", "CPU ms each", "efficiency", "time ms", "variation", "completed", "failed", "others"];
-        let (light, search) = self.costs();
-        let session = self.bound.cpu_s_per_session * 1000.0;
+        let headings = [
+            "at once",
+            "round",
+            "CPU ms each",
+            "efficiency",
+            "time ms",
+            "variation",
+            "completed",
+            "failed",
+            "others",
+        ];
         let mut out = String::new();
         // Writing into a String cannot fail.
-        let _ = writeln!(out, "\nA light page\n{}", table(&headings, &rows(&self.light)));
-        let _ = writeln!(out, "A search\n{}", table(&headings, &rows(&self.search)));
+        let _ = writeln!(out, "\nA light page\n{}", table(&headings, &rows(|round| &round.light)));
+        let _ = writeln!(out, "A search\n{}", table(&headings, &rows(|round| &round.search)));
         let _ = writeln!(
             out,
-            "A session of a single user costs {session:.0} ms: a search of {:.0} ms and six light pages of {:.1} ms.",
-            search * 1000.0,
-            light * 1000.0
+            "A session of a single user costs {:.0} ms: a search of {:.0} ms and six light pages of {:.1} ms.",
+            self.middle(|round| Some(round.bound.cpu_s_per_session)) * 1000.0,
+            self.middle(|round| Some(round.alone())) * 1000.0,
+            self.middle(|round| Some(round.light())) * 1000.0
         );
         out
     }

@@ -133,7 +133,7 @@ impl Measured {
 /// Returns the shop's speed in the median of some cells.
 fn median_speed(cells: &[Cell], model: &tomcat_model::Measured) -> f64 {
     let bounds: Vec<f64> = cells.iter().map(|cell| cell.bound.sessions_per_s).collect();
-    median(&bounds) / model.bound.sessions_per_s
+    median(&bounds) / model.sessions_per_s()
 }
 
 /// Measures what is missing, writes what the figures show of it, and returns whether the simulation foretold it.
