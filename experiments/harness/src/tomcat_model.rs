@@ -83,7 +83,7 @@ pub(crate) struct Measured {
 /// All of it once, at a fresh shop.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Round {
-    /// A whole session of a single user; what it costs beyond its search is that of the light pages.
+    /// A whole session of a single user, before anything else: the compiler is still at work then.
     bound: Bound,
     light: Vec<Step>,
     search: Vec<Step>,
@@ -240,22 +240,21 @@ impl Step {
     }
 }
 
-impl Round {
-    /// Returns what a search alone costs, processor seconds.
-    fn alone(&self) -> f64 {
-        self.search.iter().find(|step| step.at_once == 1).map_or(f64::NAN, Step::cost)
-    }
-
-    /// Returns processor seconds of a light page, which is what a whole session costs beyond its search in equal parts.
-    fn light(&self) -> f64 {
-        (self.bound.cpu_s_per_session - self.alone()) / LIGHT_PAGES
-    }
+/// Returns what a page alone costs, processor seconds.
+fn alone(steps: &[Step]) -> f64 {
+    steps.iter().find(|step| step.at_once == 1).map_or(f64::NAN, Step::cost)
 }
 
 impl Measured {
-    /// Returns the sessions a second that a single user's cost allows.
+    /// Returns what a light page and a search cost alone, processor seconds.
+    fn costs(&self) -> (f64, f64) {
+        (self.middle(|round| Some(alone(&round.light))), self.middle(|round| Some(alone(&round.search))))
+    }
+
+    /// Returns the sessions a second that one core could do of pages alone.
     pub(crate) fn sessions_per_s(&self) -> f64 {
-        self.middle(|round| Some(round.bound.sessions_per_s))
+        let (light, search) = self.costs();
+        1.0 / (search + LIGHT_PAGES * light)
     }
 
     /// Returns the median of the rounds that know.
@@ -268,7 +267,7 @@ impl Measured {
         let at = |at_once: u32| {
             let of = |round: &Round| {
                 let step = round.search.iter().find(|step| step.at_once == at_once)?;
-                Some(round.alone() / step.cost())
+                Some(alone(&round.search) / step.cost())
             };
             // What a round did not come to had failed with fewer already.
             let known: Vec<f64> = self.rounds.iter().map(|round| of(round).unwrap_or(0.0)).collect();
@@ -287,8 +286,7 @@ impl Measured {
 
     /// Returns the shop as a scenario.
     fn scenario(&self) -> String {
-        let (light, search) =
-            (self.middle(|round| Some(round.light())), self.middle(|round| Some(round.alone())));
+        let (light, search) = self.costs();
         let variation =
             |of: fn(&Round) -> &[Step]| self.middle(|round| of(round).first().map(|step| step.variation));
         let points: Vec<String> = self
@@ -330,7 +328,7 @@ impl Measured {
             };
             let mut steps: Vec<(usize, &Step, f64)> = Vec::new();
             for (index, round) in self.rounds.iter().enumerate() {
-                let alone = of(round).first().map_or(f64::NAN, Step::cost);
+                let alone = alone(of(round));
                 steps.extend(of(round).iter().map(|step| (index + 1, step, alone)));
             }
             steps.sort_by_key(|(_, step, _)| step.at_once);
@@ -351,12 +349,14 @@ impl Measured {
         // Writing into a String cannot fail.
         let _ = writeln!(out, "\nA light page\n{}", table(&headings, &rows(|round| &round.light)));
         let _ = writeln!(out, "A search\n{}", table(&headings, &rows(|round| &round.search)));
+        let (light, search) = self.costs();
         let _ = writeln!(
             out,
-            "A session of a single user costs {:.0} ms: a search of {:.0} ms and six light pages of {:.1} ms.",
+            "A search and six light pages alone: {:.0} + 6 · {:.1} ms, {:.2} sessions a second; a session of a single user, with the compiler still at work: {:.0} ms.",
+            search * 1000.0,
+            light * 1000.0,
+            self.sessions_per_s(),
             self.middle(|round| Some(round.bound.cpu_s_per_session)) * 1000.0,
-            self.middle(|round| Some(round.alone())) * 1000.0,
-            self.middle(|round| Some(round.light())) * 1000.0
         );
         out
     }

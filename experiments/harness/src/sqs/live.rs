@@ -38,8 +38,9 @@ const NAME: &str = "sqs-live";
 const WORLDS: [World; 2] = [World::Timeout60, World::NoTimeout];
 /// Fixed numbers of sessions that are tried where none is named, at the largest crowd.
 const STATIC_TRIED: [u32; 4] = [20, 28, 36, 48];
-/// Sessions of a single user that warm a cell's shop up, and those that then tell what a session costs in this cell.
-const WARMUP_SESSIONS: u32 = 15;
+/// Sessions of a single user that warm a cell's shop up (after 40, the compiler still took a sixth of the core), and those that then tell what a session
+/// costs in this cell.
+const WARMUP_SESSIONS: u32 = 100;
 const BOUND_SESSIONS: u32 = 40;
 /// These are off by some 7 % by themselves: of so many cells before and behind it, and of the cell, the median is taken.
 const NEIGHBOURS: usize = 2;
