@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use suimon_settings::scenario;
-use suimon_sim::{Laws, Scenario, run};
+use suimon_sim::{Laws, Metric, Scenario, run};
 
 /// What takes too long for a test that is not optimised; `suimon sim scenarios/` plays it.
 const LONG: &[&str] = &["flash-crowd"];
@@ -44,6 +44,21 @@ fn every_scenario_keeps_its_bands_on_every_seed() {
         }
     }
     assert!(faults.is_empty(), "{} bands missed:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// A single seed says little of requests this uneven, so their bands are wide; what many say together is held closely.
+#[test]
+fn very_uneven_requests_cost_a_twentieth_of_the_best_in_the_mean() {
+    const SEEDS: u64 = 24;
+    for name in ["scalability-4-uneven", "scalability-10-uneven", "scalability-30-uneven"] {
+        let scenario = scenario::load(&folder().join(format!("{name}.toml"))).expect("it is there");
+        let share = scenario.expect.iter().find(|band| band.metric == Metric::GoodputShare);
+        let share = share.unwrap_or_else(|| panic!("{name} expects nothing of its goodput"));
+        let play =
+            |seed| run(&scenario, seed, &Laws::AS_SET).unwrap_or_else(|violation| panic!("{violation}"));
+        let mean = (1..=SEEDS).map(|seed| share.value(&play(seed))).sum::<f64>() / SEEDS as f64;
+        assert!(mean >= 0.945, "{name}: {mean:.3}: suimon sim scenarios/{name}.toml --seeds {SEEDS}");
+    }
 }
 
 #[test]
