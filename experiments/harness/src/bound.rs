@@ -6,7 +6,7 @@ use crate::apps::OpenShop;
 use crate::common::Common;
 use crate::cpu::{CoreTimes, CoreUse, process_time};
 use crate::crowd::Crowd;
-use crate::journey::Journey;
+use crate::journey::{Journey, Thinks};
 use crate::trouble::{Result, failed};
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The application has one core.
 const CORES: f64 = 1.0;
 
-/// What one session costs, measured with one user who does not think.
+/// What one session costs, measured with one user.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Bound {
     /// Sessions it was measured over.
@@ -27,7 +27,8 @@ pub(crate) struct Bound {
     pub(crate) app_core: CoreUse,
 }
 
-/// Plays `warmup` sessions of a single user, then `sessions` that are measured, straight at the shop.
+/// Plays `warmup` sessions of a single user who does not think, then `sessions` that are measured, straight at the shop. Between the pages of these
+/// the user `thinks`: without a pause a page finds the caches as the one before has left them, and is the cheaper.
 pub(crate) fn measure(
     common: &Common,
     folder: &Path,
@@ -35,9 +36,10 @@ pub(crate) fn measure(
     scale: f64,
     warmup: u32,
     sessions: u32,
+    thinks: Thinks,
 ) -> Result<Bound> {
-    let play = |name: &str, sessions| {
-        let journey = Journey::single_user(sessions, scale);
+    let play = |name: &str, sessions, thinks| {
+        let journey = Journey::single_user(sessions, scale, thinks);
         let crowd = Crowd {
             suimon: &common.suimon,
             name,
@@ -51,10 +53,10 @@ pub(crate) fn measure(
         crowd.play()
     };
     if warmup > 0 {
-        play("warm-up", warmup)?;
+        play("warm-up", warmup, Thinks::No)?;
     }
     let (cpu, core) = (process_time(shop.process.pid())?, CoreTimes::now(common.app_core)?);
-    let report = play("single-user", sessions)?;
+    let report = play("single-user", sessions, thinks)?;
     let cpu = process_time(shop.process.pid())?.saturating_sub(cpu).as_secs_f64();
     let app_core = core.until(&CoreTimes::now(common.app_core)?);
     if report.sessions_completed == 0 || report.mid_session_failures > 0 {

@@ -1,6 +1,7 @@
 //! The journey file a crowd is given: the paper's shop, with times divided by the scale.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// The paper's think time, seconds.
 const THINK_S: f64 = 3.0;
@@ -8,6 +9,9 @@ const THINK_S: f64 = 3.0;
 const PATIENCE_S: f64 = 60.0;
 /// The longest a visitor stays away because `Retry-After` said so, seconds at scale 1.
 const STAY_AWAY_MAX_S: f64 = 300.0;
+
+/// [`Thinks::Briefly`], whatever the scale.
+pub(crate) const BRIEFLY: Duration = Duration::from_millis(100);
 
 /// Who comes to the shop, and how.
 #[derive(Clone, Debug)]
@@ -27,6 +31,8 @@ pub(crate) struct Journey {
 pub(crate) enum Thinks {
     /// Not at all.
     No,
+    /// A moment: long enough for the processor to turn to other things.
+    Briefly,
     /// The paper's time, always.
     Always,
     /// The paper's time in the mean, as people do.
@@ -47,10 +53,10 @@ pub(crate) enum Arrivals {
 }
 
 impl Journey {
-    /// Returns one user who plays `sessions` without thinking.
-    pub(crate) fn single_user(sessions: u32, scale: f64) -> Self {
+    /// Returns one user who plays `sessions`.
+    pub(crate) fn single_user(sessions: u32, scale: f64, thinks: Thinks) -> Self {
         let arrivals = Arrivals::Closed { users: 1, sessions_each: Some(sessions) };
-        Journey { seed: 1, arrivals, scale, thinks: Thinks::No, endless: false }
+        Journey { seed: 1, arrivals, scale, thinks, endless: false }
     }
 
     /// Returns the longest a visitor waits for one answer, seconds.
@@ -65,6 +71,7 @@ impl Journey {
         let time = |seconds: f64| format!("\"{:.0}ms\"", seconds * 1000.0 / self.scale);
         let think = match self.thinks {
             Thinks::No => "\"0ms\"".to_string(),
+            Thinks::Briefly => format!("\"{}ms\"", BRIEFLY.as_millis()),
             Thinks::Always => time(THINK_S),
             Thinks::Varied => format!("{{ mean = {}, shape = \"exponential\" }}", time(THINK_S)),
         };
@@ -168,7 +175,7 @@ mod tests {
         let journeys = [
             Journey { seed: 7, arrivals: closed, scale: 4.0, thinks: Thinks::Varied, endless: false },
             Journey { seed: 7, arrivals: open, scale: 4.0, thinks: Thinks::Varied, endless: false },
-            Journey::single_user(12, 4.0),
+            Journey::single_user(12, 4.0, Thinks::No),
             Journey {
                 seed: 7,
                 arrivals: Arrivals::Closed { users: 9, sessions_each: Some(1) },

@@ -18,6 +18,7 @@ use crate::common::{Common, CommonOptions, experiments};
 use crate::cpu::{CoreTimes, process_time};
 use crate::data;
 use crate::http::Visitor;
+use crate::journey::{BRIEFLY, Thinks};
 use crate::machine::Machine;
 use crate::statistics::median;
 use crate::table::table;
@@ -29,7 +30,10 @@ const LIGHT: &str = "/browse?page=1";
 const SEARCH: &str = "/search?q=lantern";
 /// So many at once are measured of each.
 const LIGHT_AT_ONCE: [u32; 3] = [1, 8, 64];
-const SEARCH_AT_ONCE: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 96, 128];
+const SEARCH_AT_ONCE: [u32; 13] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 80, 96, 128];
+/// They begin this far apart, as a crowd does: begun at the same moment, searches stay in step, all of them hold the most they ever hold at the same time, and
+/// fewer of them fit into the heap.
+const APART: Duration = Duration::from_millis(50);
 /// Light pages of a session.
 const LIGHT_PAGES: f64 = 6.0;
 /// The spread of the times of so many searches at once tells how evenly the processor is shared.
@@ -143,12 +147,15 @@ fn measure(common: &Common, options: &Options) -> Result<Measured> {
 fn round(common: &Common, options: &Options, shop: &OpenShop) -> Result<Round> {
     let time = Duration::from_secs(if common.quick { 1 } else { options.seconds });
     let scale = options.shop.scale;
-    let bound = bound::measure(common, &common.scratch, shop, scale, WARMUP_SESSIONS, BOUND_SESSIONS)?;
+    let bound =
+        bound::measure(common, &common.scratch, shop, scale, WARMUP_SESSIONS, BOUND_SESSIONS, Thinks::No)?;
     let steps = |page: &str, numbers: &[u32]| -> Result<Vec<Step>> {
         let most = if common.quick { 8 } else { u32::MAX };
         let mut steps = Vec::new();
+        // What is alone is paused half of the time, and all the rest is compared with it.
+        let time = |at_once| if at_once == 1 { 2 * time } else { time };
         for at_once in numbers.iter().filter(|at_once| **at_once <= most) {
-            let step = keep_up(common, shop, page, *at_once, time)?;
+            let step = keep_up(common, shop, page, *at_once, time(*at_once))?;
             let is_over = step.failed > step.completed;
             steps.push(step);
             // What exhausts the heap leaves a shop behind that nothing more can be learned from.
@@ -162,7 +169,8 @@ fn round(common: &Common, options: &Options, shop: &OpenShop) -> Result<Round> {
 }
 
 /// Keeps `at_once` visitors asking for `page`, each in a session of its own. They begin one after the other, as visitors do; what is counted begins once
-/// as many were answered, and ends after `time`, and not before as many again were answered.
+/// as many were answered, and ends after `time`, and not before as many again were answered. One alone pauses before each: a page that comes to an idle shop
+/// finds cold caches, and costs up to half as much again as one right behind another.
 fn keep_up(common: &Common, shop: &OpenShop, page: &str, at_once: u32, time: Duration) -> Result<Step> {
     eprint!("{page}, {at_once} at once: ");
     let pid = shop.process.pid();
@@ -170,9 +178,13 @@ fn keep_up(common: &Common, shop: &OpenShop, page: &str, at_once: u32, time: Dur
     let (over, (answered, answers)) = (AtomicBool::new(false), mpsc::channel());
     thread::scope(|scope| {
         for mut visitor in visitors {
+            thread::sleep(APART);
             let (over, answered) = (&over, answered.clone());
             scope.spawn(move || {
                 while !over.load(Ordering::Relaxed) {
+                    if at_once == 1 {
+                        thread::sleep(BRIEFLY);
+                    }
                     let began = Instant::now();
                     let is_done = visitor.ask(page, None).is_ok_and(|answer| answer.status == 200);
                     // Nobody listens any more once it is over.

@@ -165,7 +165,8 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     };
     eprintln!("opening the shop and measuring the bound");
     let opened = shop.open()?;
-    let bound = bound::measure(common, &common.scratch, &opened, scale, WARMUP_SESSIONS, BOUND_SESSIONS)?;
+    let bound =
+        bound::measure(common, &common.scratch, &opened, scale, WARMUP_SESSIONS, BOUND_SESSIONS, Thinks::No)?;
     let rate = options.load * bound.sessions_per_s;
     eprintln!(
         "B = {:.2} sessions/s; {rate:.2} come per second for {} s",

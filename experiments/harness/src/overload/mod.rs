@@ -234,6 +234,7 @@ impl<'a> Run<'a> {
             shop.scale,
             BOUND_WARMUP_SESSIONS,
             BOUND_SESSIONS,
+            Thinks::No,
         )?;
         say_bound(&bound);
         let mut data = kept.unwrap_or(Data {
@@ -274,8 +275,15 @@ impl<'a> Run<'a> {
         let opened = open_tomcat(self.common, &self.options.shop, Some(self.data.work))?;
         let scale = self.options.shop.scale;
         let folder = &self.common.scratch;
-        let bound =
-            bound::measure(self.common, folder, &opened, scale, BOUND_WARMUP_SESSIONS, BOUND_SESSIONS)?;
+        let bound = bound::measure(
+            self.common,
+            folder,
+            &opened,
+            scale,
+            BOUND_WARMUP_SESSIONS,
+            BOUND_SESSIONS,
+            Thinks::No,
+        )?;
         say_bound(&bound);
         self.data.bounds.push(bound);
         eprintln!("took {:.1} min behind the first bound", self.clock.elapsed().as_secs_f64() / 60.0);
@@ -358,7 +366,15 @@ impl<'a> Run<'a> {
         let folder = common.scratch.join(name);
         fs::create_dir_all(&folder).trouble(folder.display())?;
         let shop = open_tomcat(common, &self.options.shop, Some(self.data.work))?;
-        let bound = bound::measure(common, &folder, &shop, scale, CELL_WARMUP_SESSIONS, CELL_BOUND_SESSIONS)?;
+        let bound = bound::measure(
+            common,
+            &folder,
+            &shop,
+            scale,
+            CELL_WARMUP_SESSIONS,
+            CELL_BOUND_SESSIONS,
+            Thinks::No,
+        )?;
         let arrivals = Arrivals::Closed { users, sessions_each: None };
         let journey = Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Varied, endless: false };
         let mut gateway = control.start(common, &folder, shop.address, journey.patience_s(), scale)?;

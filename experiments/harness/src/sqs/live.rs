@@ -41,7 +41,7 @@ const STATIC_TRIED: [u32; 4] = [20, 28, 36, 48];
 /// Sessions of a single user that warm a cell's shop up (after 40, the compiler still took a sixth of the core), and those that then tell what a session
 /// costs in this cell.
 const WARMUP_SESSIONS: u32 = 100;
-const BOUND_SESSIONS: u32 = 40;
+const BOUND_SESSIONS: u32 = 30;
 /// These are off by some 7 % by themselves: of so many cells before and behind it, and of the cell, the median is taken.
 const NEIGHBOURS: usize = 2;
 /// Starting and stopping around a cell, and a burst, as long as that is not known.
@@ -277,7 +277,8 @@ impl Live<'_> {
         let folder = common.scratch.join(format!("{}-{:?}-{clients}", world.name(), control.method()));
         fs::create_dir_all(&folder).trouble(folder.display())?;
         let shop = open_tomcat(common, &self.options.shop, Some(self.measured.work))?;
-        let bound = bound::measure(common, &folder, &shop, scale, WARMUP_SESSIONS, BOUND_SESSIONS)?;
+        let bound =
+            bound::measure(common, &folder, &shop, scale, WARMUP_SESSIONS, BOUND_SESSIONS, Thinks::Briefly)?;
         let arrivals = Arrivals::Closed { users: clients, sessions_each: Some(1) };
         let endless = world == World::NoTimeout;
         let journey = Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Always, endless };
