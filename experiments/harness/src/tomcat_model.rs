@@ -45,6 +45,8 @@ const SILENCE: Duration = Duration::from_secs(75);
 /// Sessions that warm the shop up, and over which a session's cost is measured.
 const WARMUP_SESSIONS: u32 = 40;
 const BOUND_SESSIONS: u32 = 100;
+/// Sessions of the comparison with and without pauses.
+const PACED_SESSIONS: u32 = 40;
 /// Times spread less than this where the processor is shared evenly, more where it is not: with the model's uneven weights it is far above 1.
 const EVEN_BELOW: f64 = 0.5;
 /// The least efficiency a scenario can have: nothing gets done.
@@ -87,8 +89,12 @@ pub(crate) struct Measured {
 /// All of it once, at a fresh shop.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Round {
-    /// A whole session of a single user, before anything else: the compiler is still at work then.
+    /// A whole session of a single user without a pause, before anything else: the compiler is still at work then.
     bound: Bound,
+    /// The same right afterwards with a pause before each page: what pauses alone make of it.
+    paced: Bound,
+    /// And without a pause again.
+    unpaced: Bound,
     light: Vec<Step>,
     search: Vec<Step>,
 }
@@ -147,8 +153,12 @@ fn measure(common: &Common, options: &Options) -> Result<Measured> {
 fn round(common: &Common, options: &Options, shop: &OpenShop) -> Result<Round> {
     let time = Duration::from_secs(if common.quick { 1 } else { options.seconds });
     let scale = options.shop.scale;
-    let bound =
-        bound::measure(common, &common.scratch, shop, scale, WARMUP_SESSIONS, BOUND_SESSIONS, Thinks::No)?;
+    let lone = |warmup, thinks| {
+        let sessions = if warmup > 0 { BOUND_SESSIONS } else { PACED_SESSIONS };
+        bound::measure(common, &common.scratch, shop, scale, warmup, sessions, thinks)
+    };
+    let bound = lone(WARMUP_SESSIONS, Thinks::No)?;
+    let (paced, unpaced) = (lone(0, Thinks::Briefly)?, lone(0, Thinks::No)?);
     let steps = |page: &str, numbers: &[u32]| -> Result<Vec<Step>> {
         let most = if common.quick { 8 } else { u32::MAX };
         let mut steps = Vec::new();
@@ -165,7 +175,13 @@ fn round(common: &Common, options: &Options, shop: &OpenShop) -> Result<Round> {
         }
         Ok(steps)
     };
-    Ok(Round { bound, light: steps(LIGHT, &LIGHT_AT_ONCE)?, search: steps(SEARCH, &SEARCH_AT_ONCE)? })
+    Ok(Round {
+        bound,
+        paced,
+        unpaced,
+        light: steps(LIGHT, &LIGHT_AT_ONCE)?,
+        search: steps(SEARCH, &SEARCH_AT_ONCE)?,
+    })
 }
 
 /// Keeps `at_once` visitors asking for `page`, each in a session of its own. They begin one after the other, as visitors do; what is counted begins once
@@ -286,7 +302,7 @@ impl Measured {
             let reached = self.rounds.iter().any(|round| of(round).is_some());
             reached.then(|| (at_once, median(&known)))
         };
-        SEARCH_AT_ONCE.into_iter().filter_map(at).collect()
+        never_rising(SEARCH_AT_ONCE.into_iter().filter_map(at))
     }
 
     fn is_even(&self) -> bool {
@@ -364,19 +380,57 @@ impl Measured {
         let (light, search) = self.costs();
         let _ = writeln!(
             out,
-            "A search and six light pages alone: {:.0} + 6 · {:.1} ms, {:.2} sessions a second; a session of a single user, with the compiler still at work: {:.0} ms.",
+            "A search and six light pages alone: {:.0} + 6 · {:.1} ms, {:.2} sessions a second. A session of a single user",
             search * 1000.0,
             light * 1000.0,
             self.sessions_per_s(),
-            self.middle(|round| Some(round.bound.cpu_s_per_session)) * 1000.0,
+        );
+        let of = |bound: fn(&Round) -> &Bound| -> String {
+            let each =
+                self.rounds.iter().map(|round| format!("{:.0}", bound(round).cpu_s_per_session * 1000.0));
+            each.collect::<Vec<String>>().join(" · ")
+        };
+        let _ = writeln!(
+            out,
+            "without a pause, by round: {} ms; right afterwards with pauses: {} ms; without again: {} ms.",
+            of(|round| &round.bound),
+            of(|round| &round.paced),
+            of(|round| &round.unpaced),
         );
         out
     }
 }
 
+/// Returns the same with neighbours that rise replaced by their mean: more company never helps, so it is noise that says so. None is above 1.
+fn never_rising(curve: impl Iterator<Item = (u32, f64)>) -> Vec<(u32, f64)> {
+    let mut pools: Vec<(Vec<u32>, f64)> = Vec::new();
+    for (at_once, share) in curve {
+        let mut pool = (vec![at_once], share);
+        while let Some((before, mean)) = pools.pop_if(|(_, mean)| *mean < pool.1) {
+            let (many, few) = (before.len() as f64, pool.0.len() as f64);
+            pool.1 = (many * mean + few * pool.1) / (many + few);
+            pool.0.splice(0..0, before);
+        }
+        pools.push(pool);
+    }
+    pools
+        .into_iter()
+        .flat_map(|(all, mean)| all.into_iter().map(move |at_once| (at_once, mean.min(1.0))))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_curve_that_rises_is_evened_out_and_any_other_left_alone() {
+        let even = |shares: &[f64]| never_rising((1..).zip(shares.iter().copied()));
+        assert_eq!(even(&[1.0, 0.5, 0.5, 0.0]), [(1, 1.0), (2, 0.5), (3, 0.5), (4, 0.0)]);
+        assert_eq!(even(&[1.0, 0.25, 0.5, 0.75]), [(1, 1.0), (2, 0.5), (3, 0.5), (4, 0.5)]);
+        assert_eq!(even(&[0.5, 1.0]), [(1, 0.75), (2, 0.75)]);
+        assert_eq!(even(&[1.0, 1.5, 0.5]), [(1, 1.0), (2, 1.0), (3, 0.5)]);
+    }
 
     #[test]
     fn the_committed_scenario_is_that_of_the_committed_measurement() {
