@@ -45,7 +45,13 @@ const ROOMS: &[Room] = &[
     // libm: the same logarithm on every machine.
     Room { name: "suimon-model", knows: &[], tests_know: &[], others: Others::Only(&["libm"]) },
     Room { name: "suimon-control", knows: &["suimon-model"], tests_know: &[], others: PURE },
-    Room { name: "suimon-gate", knows: &["suimon-control", "suimon-model"], tests_know: &[], others: PURE },
+    Room { name: "suimon-line", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Room {
+        name: "suimon-gate",
+        knows: &["suimon-control", "suimon-line", "suimon-model"],
+        tests_know: &[],
+        others: PURE,
+    },
     Room { name: "suimon-fleet", knows: &["suimon-model"], tests_know: &[], others: PURE },
     Room { name: "suimon-record", knows: &["suimon-gate", "suimon-model"], tests_know: &[], others: PURE },
     Room { name: "suimon-workload", knows: &["suimon-model"], tests_know: &[], others: PURE },
@@ -68,6 +74,7 @@ const ROOMS: &[Room] = &[
             "suimon-control",
             "suimon-fleet",
             "suimon-gate",
+            "suimon-line",
             "suimon-model",
             "suimon-record",
             "suimon-workload",
@@ -401,10 +408,10 @@ mod tests {
     #[test]
     fn a_crate_nobody_placed_is_asked_for() {
         let mut members = members();
-        members.push("suimon-line".to_string());
+        members.push("suimon-stray".to_string());
         let faults = judge(&members, &[]);
         assert_eq!(faults.len(), 1);
-        assert!(faults[0].starts_with("suimon-line: not in the table"), "{faults:?}");
+        assert!(faults[0].starts_with("suimon-stray: not in the table"), "{faults:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! Who may ask: only reading, and only by a name that is ours.
+//! Who may ask, and who may change something: only by a name that is ours, and no page from elsewhere.
 
+use crate::names;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
@@ -9,10 +10,14 @@ use std::sync::Arc;
 
 /// Passes on what may be answered, and marks every answer as not to be stored or guessed at.
 pub(crate) async fn guard(State(hosts): State<Arc<[String]>>, request: Request, next: Next) -> Response {
-    let mut response = if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    let changes = request.uri().path() == names::WAITING_ROOM_PATH && request.method() == Method::POST;
+    let mut response = if !changes && !matches!(*request.method(), Method::GET | Method::HEAD) {
         let allow = [(header::ALLOW, "GET, HEAD")];
         (StatusCode::METHOD_NOT_ALLOWED, allow, "only GET and HEAD: nothing can be changed here\n")
             .into_response()
+    } else if changes && !is_from_a_tool(request.headers()) {
+        let why = "to be sent as application/json, and by no page: `suimon waiting-room` does\n";
+        (StatusCode::FORBIDDEN, why).into_response()
     } else if !is_known(host_of(request.headers(), request.uri()), &hosts) {
         let why = "this listener answers to IP addresses, localhost and the names in admin.hosts; name this host there to allow it\n";
         (StatusCode::MISDIRECTED_REQUEST, why).into_response()
@@ -23,6 +28,13 @@ pub(crate) async fn guard(State(hosts): State<Arc<[String]>>, request: Request, 
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+/// Returns whether a request was sent by no browser's page: pages name where they are from, and may not send this type elsewhere unasked.
+fn is_from_a_tool(headers: &HeaderMap) -> bool {
+    let is_json =
+        headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes() == b"application/json");
+    is_json && !headers.contains_key(header::ORIGIN) && !headers.contains_key("sec-fetch-site")
 }
 
 /// Returns the host a request is for, port and all, if it names exactly one.

@@ -1,15 +1,17 @@
-//! The operator's listener: metrics, state, health. It reads and never changes anything.
+//! The operator's listener: metrics, state, health, and what an operator says to the waiting room.
 //!
 //! | path | what |
 //! |---|---|
 //! | `/metrics` | numbers, in Prometheus' text format; names in `names.rs` |
 //! | `/api/state` | everything at one moment as JSON: [`State`] |
 //! | `/api/learned` | what was learned of visitors and application, as JSON: [`Learned`] |
+//! | `/api/waiting-room` | the lines, as JSON: [`LineState`]; and by POST what they are told: [`LineRequest`] |
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 if new visitors should be sent here; else 503 and why |
 //!
 //! It has no password, so it listens on loopback by default and answers only to hosts it knows: an address, `localhost`, or
-//! a name from the settings. A page in an operator's browser that points a name of its own at this address is refused.
+//! a name from the settings. A page in an operator's browser that points a name of its own at this address is refused, and so is one that sends
+//! something here from elsewhere.
 
 mod guard;
 mod learned;
@@ -20,17 +22,21 @@ mod process;
 mod routes;
 mod state;
 mod text;
+mod waiting_room;
 
 pub use learned::{
     Learned, LearnedKind, LearnedNext, LearnedPlace, LearnedRoute, LearnedThink, LearnedTimes, LearnedVisits,
 };
 pub use listener::CONNECTIONS_MAX;
-pub use names::{LEARNED_PATH, STATE_PATH};
+pub use names::{LEARNED_PATH, STATE_PATH, WAITING_ROOM_PATH};
 pub use routes::{Params, serve};
 pub use state::{DecisionState, KindState, NodeState, Percentiles, Refusals, RouteState, State, Totals};
 
+pub use waiting_room::{INVITES_MAX, LineAnswer, LineRequest, LineState, Order};
+
+use std::time::Duration;
 use suimon_proxy::upstream::UpstreamNodeView;
-use suimon_proxy::{LearnedView, View};
+use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, View};
 
 /// Where the numbers come from.
 pub trait Source: Send + Sync + 'static {
@@ -40,6 +46,18 @@ pub trait Source: Send + Sync + 'static {
     fn learned(&self) -> LearnedView;
     /// Returns every node of the application as it stands.
     fn nodes(&self) -> Vec<UpstreamNodeView>;
+    /// Returns every line of the waiting room.
+    fn lines(&self) -> Vec<LineReport>;
+    /// Does what an operator says to the line of the kind of this name, or to all.
+    ///
+    /// # Errors
+    /// If there is no such line, or the system gives no random bytes.
+    fn command_line(&self, kind: Option<&str>, command: &LineCommand) -> Result<(), LineError>;
+    /// Returns so many invitations to a line, each as it stands in the query of a link.
+    ///
+    /// # Errors
+    /// As `command_line` does.
+    fn invite(&self, kind: Option<&str>, count: usize, life: Duration) -> Result<Vec<String>, LineError>;
     /// Returns whether the gateway is shutting down.
     fn is_draining(&self) -> bool;
 }

@@ -19,6 +19,7 @@ pub(crate) fn render(source: &dyn Source, version: &str) -> String {
     whole(&mut out, &view);
     routes(&mut out, &view);
     kinds(&mut out, &view);
+    lines(&mut out, &view);
     of_nodes(&mut out, &nodes);
     if let Some(usage) = process::usage() {
         out.single(names::CPU, usage.cpu_seconds);
@@ -133,6 +134,25 @@ fn kinds(out: &mut Exposition, view: &View) {
     for (name, kind) in &view.kinds {
         patience.value(&[("kind", name), ("source", kind.patience_source)], kind.patience_seconds);
     }
+}
+
+fn lines(out: &mut Exposition, view: &View) {
+    let mut each = |metric: Metric, value: fn(&suimon_gate::line::View) -> f64| {
+        let mut family = out.family(metric);
+        for (name, kind) in &view.kinds {
+            if let Some(line) = &kind.line {
+                family.value(&[("kind", name)], value(line));
+            }
+        }
+    };
+    each(names::LINE_DRAWN, |line| line.drawn as f64);
+    each(names::LINE_CALLED, |line| line.called as f64);
+    each(names::LINE_CLAIMED, |line| line.claimed as f64);
+    each(names::LINE_PRESENT, |line| line.present as f64);
+    each(names::LINE_PROVISIONAL, |line| line.provisional as f64);
+    each(names::LINE_SHOWN_UP, |line| line.shown_up);
+    each(names::LINE_LEAVING, |line| line.leaving_per_second);
+    each(names::LINE_MOVING, |line| flag(line.state == suimon_gate::line::State::Moving));
 }
 
 fn of_nodes(out: &mut Exposition, nodes: &[UpstreamNodeView]) {

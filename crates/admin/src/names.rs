@@ -8,6 +8,8 @@ pub(crate) const METRICS_PATH: &str = "/metrics";
 pub const STATE_PATH: &str = "/api/state";
 /// Where [`crate::Learned`] is answered.
 pub const LEARNED_PATH: &str = "/api/learned";
+/// Where the lines are answered, and told what their operator says.
+pub const WAITING_ROOM_PATH: &str = "/api/waiting-room";
 /// Where it is answered that the process lives, ...
 pub(crate) const HEALTH_PATH: &str = "/healthz";
 /// ... and that new visitors should be sent here.
@@ -64,6 +66,16 @@ metrics! {
     KIND_REFUSED = Counter "suimon_kind_refused_sessions_total", "Newcomers told to come back later.";
     KIND_WAIT = Gauge "suimon_kind_predicted_wait_seconds", "Time a newcomer arriving now would wait.";
     KIND_PATIENCE = Gauge "suimon_kind_patience_seconds", "How long visitors are taken to wait; source: declared, learned or assumed.";
+
+    // By line of the waiting room.
+    LINE_DRAWN = Counter "suimon_line_drawn_places_total", "Places drawn.";
+    LINE_CALLED = Counter "suimon_line_called_places_total", "Places called: their turn has come.";
+    LINE_CLAIMED = Counter "suimon_line_claimed_places_total", "Places whose sessions have begun.";
+    LINE_PRESENT = Gauge "suimon_line_present_visitors", "Visitors present in the line.";
+    LINE_PROVISIONAL = Gauge "suimon_line_provisional_places", "Places drawn of late whose visitors were not heard of again yet: many of them for long are clients that never come back.";
+    LINE_SHOWN_UP = Gauge "suimon_line_shown_up_ratio", "Of those called of late and expected, the share that came.";
+    LINE_LEAVING = Gauge "suimon_line_leaving_ratio_per_second", "Share of those waiting that gives up each second.";
+    LINE_MOVING = Gauge "suimon_line_moving", "1 if the line moves; 0 if it is paused, closed or still to open.";
 
     // By node of the application.
     NODE_UP = Gauge "suimon_node_up", "1 if the node is sent new requests.";

@@ -6,8 +6,10 @@ use crate::learned::Learned;
 use crate::listener::Bounded;
 use crate::names;
 use crate::state::{State, not_ready_because};
+use crate::waiting_room::{INVITES_MAX, LineAnswer, LineRequest, LineState, Order};
 use axum::Router;
 use axum::extract;
+use axum::extract::rejection::JsonRejection;
 use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Json, Response};
@@ -16,6 +18,7 @@ use std::fmt::Write;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// What the operator's listener is told before it starts.
@@ -25,15 +28,21 @@ pub struct Params {
     pub hosts: Vec<String>,
     /// Version of the gateway, to be shown.
     pub version: String,
+    /// Whether whoever can reach it may command the waiting room: to be so on loopback alone, as there is no password.
+    pub takes_commands: bool,
 }
 
 /// Every path, with what is there.
-const PATHS: [(&str, &str); 5] = [
+const PATHS: [(&str, &str); 6] = [
     (names::METRICS_PATH, "numbers, for Prometheus"),
     (names::STATE_PATH, "everything at this moment, as JSON; `suimon status` prints it"),
     (
         names::LEARNED_PATH,
         "what was learned of visitors and application, as JSON; `suimon sim --from` makes a scenario of it",
+    ),
+    (
+        names::WAITING_ROOM_PATH,
+        "the waiting room's lines, as JSON; `suimon waiting-room` shows and commands them",
     ),
     (names::HEALTH_PATH, "200 as long as the process answers"),
     (names::READY_PATH, "200 if new visitors should be sent here"),
@@ -44,6 +53,7 @@ const PATHS: [(&str, &str); 5] = [
 struct Shown {
     source: Arc<dyn Source>,
     version: Arc<str>,
+    takes_commands: bool,
 }
 
 /// Answers on `listener` until `ended` is done and open requests are answered.
@@ -66,11 +76,12 @@ fn router(params: Params, source: Arc<dyn Source>) -> Router {
         .route(names::METRICS_PATH, get(metrics))
         .route(names::STATE_PATH, get(state))
         .route(names::LEARNED_PATH, get(learned))
+        .route(names::WAITING_ROOM_PATH, get(lines).post(command_lines))
         .route(names::HEALTH_PATH, get(async || "ok\n"))
         .route(names::READY_PATH, get(readyz))
         .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here; / lists what there is\n"))
         .layer(middleware::from_fn_with_state(hosts, guard))
-        .with_state(Shown { source, version: params.version.into() })
+        .with_state(Shown { source, version: params.version.into(), takes_commands: params.takes_commands })
 }
 
 fn index() -> String {
@@ -94,6 +105,43 @@ async fn state(extract::State(shown): extract::State<Shown>) -> Json<State> {
 async fn learned(extract::State(shown): extract::State<Shown>) -> Json<Learned> {
     let nodes = shown.source.nodes().len();
     Json(Learned::of(&shown.source.learned(), nodes, &shown.version))
+}
+
+async fn lines(extract::State(shown): extract::State<Shown>) -> Json<LineAnswer> {
+    Json(answer(&shown, Vec::new()))
+}
+
+async fn command_lines(
+    extract::State(shown): extract::State<Shown>,
+    request: Result<Json<LineRequest>, JsonRejection>,
+) -> Response {
+    if !shown.takes_commands {
+        let why = "orders are taken on loopback only, as this listener has no password: run `suimon waiting-room` on the gateway's machine, with admin.listen on 127.0.0.1\n";
+        return (StatusCode::FORBIDDEN, why).into_response();
+    }
+    let LineRequest { kind, order } = match request {
+        Ok(Json(request)) => request,
+        Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    };
+    let kind = kind.as_deref();
+    let done = match (order.command(), &order) {
+        (Some(command), _) => shown.source.command_line(kind, &command).map(|()| Vec::new()),
+        (None, Order::Invite { count, life_s }) if (1..=INVITES_MAX).contains(count) => {
+            shown.source.invite(kind, *count, Duration::from_secs(*life_s))
+        }
+        (None, _) => {
+            let why = format!("from 1 to {INVITES_MAX} invitations can be made at once\n");
+            return (StatusCode::BAD_REQUEST, why).into_response();
+        }
+    };
+    match done {
+        Ok(invitations) => Json(answer(&shown, invitations)).into_response(),
+        Err(error) => (StatusCode::NOT_FOUND, format!("{error}\n")).into_response(),
+    }
+}
+
+fn answer(shown: &Shown, invitations: Vec<String>) -> LineAnswer {
+    LineAnswer { lines: shown.source.lines().into_iter().map(LineState::of).collect(), invitations }
 }
 
 async fn readyz(extract::State(shown): extract::State<Shown>) -> Response {

@@ -4,15 +4,15 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use suimon_admin::{Learned, Params, Source, State, serve};
+use suimon_admin::{Learned, LineAnswer, Params, Source, State, serve};
 use suimon_gate::{Counts, KindView, LearnedPlace, Mode, RouteView, Snapshot, Took};
 use suimon_model::{Instant, NodeId, Quantity, Reason, Record, RouteId, Signals, Subject};
 use suimon_proxy::params::{RoutePattern, SessionKind};
 use suimon_proxy::upstream::UpstreamNodeView;
-use suimon_proxy::{LearnedView, RouteReport, View};
+use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, RouteReport, View};
 use tokio::net::TcpListener;
 
 /// A gateway that always shows the same.
@@ -20,9 +20,35 @@ use tokio::net::TcpListener;
 struct Fixed {
     draining: AtomicBool,
     node_down: AtomicBool,
+    commands: Mutex<Vec<LineCommand>>,
 }
 
 impl Source for Fixed {
+    fn lines(&self) -> Vec<LineReport> {
+        let view = suimon_gate::line::Line::new(suimon_gate::line::Params::default(), Instant::ORIGIN).view();
+        vec![LineReport {
+            kind: "visit".to_string(),
+            view,
+            opens_at: None,
+            seed_hash: None,
+            message: String::new(),
+        }]
+    }
+
+    fn command_line(&self, kind: Option<&str>, command: &LineCommand) -> Result<(), LineError> {
+        match kind {
+            None | Some("visit") => {
+                self.commands.lock().unwrap().push(command.clone());
+                Ok(())
+            }
+            Some(_) => Err(LineError::NoSuch(vec!["visit".to_string()])),
+        }
+    }
+
+    fn invite(&self, _kind: Option<&str>, count: usize, _life: Duration) -> Result<Vec<String>, LineError> {
+        Ok((0..count).map(|index| format!("suimon-invite={index}")).collect())
+    }
+
     fn view(&self) -> View {
         let gate = RouteView {
             mode: Mode::Enforce,
@@ -143,7 +169,8 @@ async fn start() -> (SocketAddr, Arc<Fixed>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let source = Arc::new(Fixed::default());
-    let params = Params { hosts: vec!["gate.internal".into()], version: "9.9.9".into() };
+    let params =
+        Params { hosts: vec!["gate.internal".into()], version: "9.9.9".into(), takes_commands: true };
     tokio::spawn(serve(listener, params, Arc::clone(&source) as Arc<dyn Source>, std::future::pending()));
     (address, source)
 }
@@ -188,6 +215,52 @@ async fn the_state_reads_back_as_it_was() {
     assert!(decision.explanation.contains("more useful work"));
     assert_eq!(decision.signals.get("gain"), Some(&Some(0.12)));
     assert!(answer.to_ascii_lowercase().contains("cache-control: no-store"));
+}
+
+async fn post(address: SocketAddr, headers: &str, text: &str) -> (u16, String) {
+    let length = text.len();
+    let head = format!(
+        "POST /api/waiting-room HTTP/1.1\r\nHost: {address}\r\n{headers}Content-Length: {length}\r\n"
+    );
+    tokio::task::spawn_blocking({
+        let text = text.to_string();
+        move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            write!(stream, "{head}Connection: close\r\n\r\n{text}").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+        }
+    })
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn lines_are_told_what_a_tool_says_and_nothing_of_a_page() {
+    let (address, source) = start().await;
+    const JSON: &str = "Content-Type: application/json\r\n";
+    let (status, answer) = post(address, JSON, r#"{"order":"open","at":1000.5,"by_lot":true}"#).await;
+    assert_eq!(status, 200, "{answer}");
+    let answer: LineAnswer = serde_json::from_str(body(&answer)).unwrap();
+    assert_eq!((answer.lines[0].kind.as_str(), answer.lines[0].state.as_str()), ("visit", "moving"));
+    let at = std::time::SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_500);
+    assert_eq!(*source.commands.lock().unwrap(), [LineCommand::Open { at, by_lot: true }]);
+    let (status, answer) =
+        post(address, JSON, r#"{"order":"invite","count":2,"life_s":60,"kind":"visit"}"#).await;
+    assert_eq!(status, 200, "{answer}");
+    assert!(answer.contains("suimon-invite=1"), "{answer}");
+    for (headers, text, status) in [
+        ("Content-Type: text/plain\r\n", r#"{"order":"close"}"#, 403),
+        ("Content-Type: application/json\r\nOrigin: http://evil.example\r\n", r#"{"order":"close"}"#, 403),
+        (JSON, r#"{"order":"shut"}"#, 400),
+        (JSON, "{", 400),
+        (JSON, r#"{"order":"invite","count":0,"life_s":60}"#, 400),
+        (JSON, r#"{"order":"close","kind":"other"}"#, 404),
+    ] {
+        assert_eq!(post(address, headers, text).await.0, status, "{headers}{text}");
+    }
+    assert_eq!(source.commands.lock().unwrap().len(), 1, "nothing else was done");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use crate::sim::Sim;
 use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use suimon_proxy::params::Recording;
 use suimon_settings::{duration, parse_size};
 
@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Show what a running gateway does right now, and why.
     Status(Status),
+    /// Look at the line of a running gateway, tell it something, or see its pages.
+    WaitingRoom(WaitingRoom),
     /// Play a crowd of visitors over real HTTP and report what they saw.
     Crowd(Crowd),
     /// Ask what would happen: play scenarios in a model, or a recording, in virtual time.
@@ -135,6 +137,115 @@ pub(crate) struct Status {
     /// Decisions shown, the latest last.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) decisions: usize,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  suimon waiting-room status
+  suimon waiting-room pause
+  suimon waiting-room say 'Back at about 15:10.'
+  suimon waiting-room open --at 2026-12-01T10:00:00Z --by-lot
+  suimon waiting-room close --kind tickets                  sold out: everybody who waits is told so
+  suimon waiting-room invite --count 3 --url https://shop.example/sale
+  suimon waiting-room preview --config suimon.toml --out preview
+
+Visitors wait in line when no more can be let in for the moment; nothing has to be opened or closed for that. An order is for the line
+of every kind of session, or for that of --kind.
+
+Exit codes: 0 done; 1 nobody answered, or the gateway refused; 2 wrong usage or settings.")]
+pub(crate) struct WaitingRoom {
+    #[command(subcommand)]
+    pub(crate) what: Waiting,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Waiting {
+    /// Show every line.
+    Status(LineAt),
+    /// Let nobody in for now. Places are kept, and numbers are drawn.
+    Pause(LineOf),
+    /// Let people in again, after a pause or a close.
+    Resume(LineOf),
+    /// Tell all who wait that there is nothing to wait for any more.
+    Close(LineOf),
+    /// Take numbers from now on, and let nobody in before a time.
+    Open {
+        #[command(flatten)]
+        of: LineOf,
+        /// When it opens, such as 2026-12-01T10:00:00Z.
+        #[arg(long, value_name = "TIME")]
+        at: PointInTime,
+        /// Let lots decide then in which order those come who are there. The hash of their seed is published at once, the seed itself after the opening.
+        #[arg(long)]
+        by_lot: bool,
+    },
+    /// Say something to all who wait; nothing, to take it back.
+    Say {
+        #[command(flatten)]
+        of: LineOf,
+        /// The words.
+        #[arg(value_name = "MESSAGE", default_value = "")]
+        message: String,
+    },
+    /// Make links whose visitors wait in a lane of their own. Each is good for one place.
+    Invite {
+        #[command(flatten)]
+        of: LineOf,
+        /// How many.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        count: usize,
+        /// For how long they are good.
+        #[arg(long, value_name = "TIME", value_parser = time, default_value = "24h")]
+        life: Duration,
+        /// The page they lead to.
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+    },
+    /// Write every state of the waiting page in every language as files for a browser.
+    Preview(Preview),
+}
+
+/// Where the gateway is.
+#[derive(Args, Debug)]
+pub(crate) struct LineAt {
+    /// The gateway's operator address.
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8001")]
+    pub(crate) admin: String,
+    /// Print the gateway's own JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which line, and where the gateway is.
+#[derive(Args, Debug)]
+pub(crate) struct LineOf {
+    #[command(flatten)]
+    pub(crate) at: LineAt,
+    /// The kind of session whose line it is. [default: every one]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Preview {
+    /// Settings file: the site's name, colours, message and template are in its [waiting_room].
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The folder to write to.
+    #[arg(long, value_name = "FOLDER", default_value = "waiting-room-preview")]
+    pub(crate) out: PathBuf,
+}
+
+/// A point in time, as of RFC 3339.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PointInTime(pub(crate) SystemTime);
+
+impl std::str::FromStr for PointInTime {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let time = humantime::parse_rfc3339_weak(text);
+        time.map(PointInTime).map_err(|_| "must be a time in UTC such as 2026-12-01T10:00:00Z".to_string())
+    }
 }
 
 #[derive(Args, Debug)]

@@ -22,6 +22,7 @@ mod sim;
 mod status;
 mod summary;
 mod table;
+mod waiting_room;
 mod whole_file;
 
 use args::{Cli, Command};
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Status(args) => with_runtime(status::run(&args)),
+        Command::WaitingRoom(args) => with_runtime(waiting_room::run(&args)),
         Command::Crowd(args) => crowd::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Report(args) => report::run(&args),

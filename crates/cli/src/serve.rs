@@ -1,7 +1,7 @@
 //! `suimon serve`: stands in front of an application until told to stop.
 
 mod descriptors;
-mod lease_keys;
+mod state_files;
 
 use crate::args::Serve;
 use crate::exit::Exit;
@@ -15,8 +15,10 @@ use suimon_admin::Source;
 use suimon_proxy::keys::KeysError;
 use suimon_proxy::params::Recording;
 use suimon_proxy::upstream::{NodeParams, UpstreamNodeView};
-use suimon_proxy::{LearnedView, Observer, RecordError, Server, StartError, View};
-use suimon_settings::{Faults, LeaseKeys, Settings};
+use suimon_proxy::{
+    LearnedView, LineCommand, LineError, LineReport, Observer, RecordError, Server, StartError, View,
+};
+use suimon_settings::{Faults, Kept, Settings};
 use tokio::net::{TcpListener, TcpStream};
 use tracing_subscriber::EnvFilter;
 
@@ -41,7 +43,11 @@ pub(crate) fn run(args: &Serve) -> Exit {
     }
     interrupt::listen();
     descriptors::raise(settings.proxy.limits.connections);
-    settings.proxy.lease.keys_file = lease_keys::file(&settings.lease_keys);
+    settings.proxy.lease.keys_file = state_files::keys(&settings.lease_keys);
+    let listen = &settings.proxy.listen;
+    let port =
+        listen.plain.or(listen.tls.as_ref().map(|tls| tls.address)).map_or(0, |address| address.port());
+    settings.proxy.waiting_room.state_file = state_files::line(&settings.waiting_room_state, port);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -81,8 +87,8 @@ fn settings(args: &Serve) -> Result<Settings, Faults> {
     }
     match args.lease_keys.as_ref() {
         None => {}
-        Some(path) if path.as_os_str() == "none" => settings.lease_keys = LeaseKeys::Nowhere,
-        Some(path) => settings.lease_keys = LeaseKeys::File(path.clone()),
+        Some(path) if path.as_os_str() == "none" => settings.lease_keys = Kept::Nowhere,
+        Some(path) => settings.lease_keys = Kept::File(path.clone()),
     }
     if let Some(bytes_max) = args.record_bytes_max {
         settings.record_bytes_max = bytes_max;
@@ -150,6 +156,7 @@ async fn serve(mut settings: Settings) -> Exit {
         let params = suimon_admin::Params {
             hosts: settings.admin_hosts,
             version: env!("CARGO_PKG_VERSION").to_string(),
+            takes_commands: settings.admin_listen.is_some_and(|address| address.ip().is_loopback()),
         };
         tokio::spawn(async move {
             // It answers until the very end, so that a drain can be watched.
@@ -188,6 +195,18 @@ impl Source for Gateway {
         self.observer.upstream()
     }
 
+    fn lines(&self) -> Vec<LineReport> {
+        self.observer.lines()
+    }
+
+    fn command_line(&self, kind: Option<&str>, command: &LineCommand) -> Result<(), LineError> {
+        self.observer.command_line(kind, command)
+    }
+
+    fn invite(&self, kind: Option<&str>, count: usize, life: Duration) -> Result<Vec<String>, LineError> {
+        self.observer.invite(kind, count, life)
+    }
+
     fn is_draining(&self) -> bool {
         self.draining.load(Relaxed)
     }
@@ -223,9 +242,11 @@ fn exit_of(error: &StartError) -> Exit {
         StartError::Listen(..)
         | StartError::Keys(KeysError::Io(..) | KeysError::Random)
         | StartError::Record(RecordError::Io(..)) => Exit::Failed,
-        StartError::Params(_) | StartError::Tls(_) | StartError::Keys(_) | StartError::Record(_) => {
-            Exit::Usage
-        }
+        StartError::Params(_)
+        | StartError::Tls(_)
+        | StartError::Keys(_)
+        | StartError::Record(_)
+        | StartError::WaitingRoom(_) => Exit::Usage,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::{Mode, Order};
 use suimon_proxy::params::{OnAbandon, RoutePattern, SessionKind};
-use suimon_settings::{LeaseKeys, Settings, duration};
+use suimon_settings::{Kept, Settings, duration};
 use suimon_sim::{Efficiency, Scenario};
 use suimon_workload::{Arrivals, Workload};
 
@@ -182,9 +182,9 @@ fn routes(settings: &Settings) -> String {
 
 fn leases(settings: &Settings) -> String {
     let keys = match &settings.lease_keys {
-        LeaseKeys::StateFolder => "keys in the state folder".to_string(),
-        LeaseKeys::File(path) => format!("keys in {}", path.display()),
-        LeaseKeys::Nowhere => "keys end with the process".to_string(),
+        Kept::StateFolder => "keys in the state folder".to_string(),
+        Kept::File(path) => format!("keys in {}", path.display()),
+        Kept::Nowhere => "keys end with the process".to_string(),
     };
     format!("good for {}; {keys}", duration::show(settings.proxy.lease.life))
 }

@@ -57,6 +57,9 @@ pub trait SessionLaw: std::fmt::Debug + Send {
     /// Takes note that a session began.
     fn admitted(&mut self, _now: Instant) {}
 
+    /// Takes note that a session that began is worth so many of others, at least 1.
+    fn weighs(&mut self, _weight: u32) {}
+
     /// Does what is due every 250 ms or so; shows what was decided.
     fn on_tick(&mut self, _now: Instant, _outlook: &Outlook<'_>, _out: &mut Vec<Record>) {}
 
@@ -68,7 +71,7 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         0.0
     }
 
-    /// Returns sessions per second that this law would let in if enough came, if it knows.
+    /// Returns sessions per second that this law would let in if enough came, if it knows; infinite if it lets in everybody.
     fn rate(&self) -> Option<f64> {
         None
     }
@@ -152,6 +155,10 @@ pub struct OpenGate;
 impl SessionLaw for OpenGate {
     fn may_admit(&mut self, _now: Instant, _outlook: &Outlook<'_>) -> Admission {
         Admission::Now
+    }
+
+    fn rate(&self) -> Option<f64> {
+        Some(f64::INFINITY)
     }
 
     /// It knows nothing.

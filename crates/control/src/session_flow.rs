@@ -140,6 +140,11 @@ impl SessionLaw for Flow {
         Admission::Now
     }
 
+    /// Tokens are owed for what was let in as one.
+    fn weighs(&mut self, weight: u32) {
+        self.tokens -= f64::from(weight.saturating_sub(1));
+    }
+
     fn admitted(&mut self, now: Instant) {
         self.tokens = (self.tokens - 1.0).max(0.0);
         if self.admissions.len() == ACHIEVED_MAX {
@@ -152,7 +157,9 @@ impl SessionLaw for Flow {
         self.refill(now);
         self.note_line(now, outlook.waiting);
         let cold = outlook.visits.ended(self.kind) < ENDED_MIN;
-        if cold && self.held_by_pace && outlook.waiting > 0 {
+        // Said anew by whoever asks next: while nobody is at the gate nothing is known.
+        let held_by_pace = std::mem::take(&mut self.held_by_pace);
+        if cold && held_by_pace && outlook.waiting > 0 {
             self.cold_growth *= pow(COLD_GROWTH, now.secs_since(self.ticked).min(1.0));
         }
         self.correct(now.secs_since(self.ticked).min(1.0), outlook);

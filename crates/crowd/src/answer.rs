@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
-use http::header::RETRY_AFTER;
+use http::header::{RETRY_AFTER, SET_COOKIE};
 use suimon_workload::{Capture, Source, Step};
 
 use crate::html::input_value;
@@ -57,8 +57,22 @@ impl Answer {
         values.ok_or_else(|| plain(Trouble::ValueMissing))
     }
 
+    /// Returns how long it asks to wait.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        matches!(self.status, 429 | 503).then(|| retry_after(&self.headers)).flatten()
+    }
+
+    /// Returns whether it is a page of a waiting room with a place in it.
+    pub(crate) fn gives_place(&self) -> bool {
+        let is_ticket = |cookie: &http::HeaderValue| {
+            let text = cookie.as_bytes();
+            text.starts_with(b"suimon-place-") || text.starts_with(b"__Host-suimon-place-")
+        };
+        matches!(self.status, 429 | 503) && self.headers.get_all(SET_COOKIE).iter().any(is_ticket)
+    }
+
     fn refusal(&self) -> Refusal {
-        let retry_after = matches!(self.status, 429 | 503).then(|| retry_after(&self.headers)).flatten();
+        let retry_after = self.retry_after();
         let trouble = if retry_after.is_some() { Trouble::Refused } else { Trouble::Status(self.status) };
         Refusal { trouble, retry_after }
     }

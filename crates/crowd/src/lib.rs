@@ -12,6 +12,7 @@ mod answer;
 mod asking;
 mod html;
 mod jar;
+mod line;
 mod machine;
 mod report;
 mod run;
@@ -20,6 +21,7 @@ mod trouble;
 mod user;
 mod wire;
 
+pub use line::{LineReport, LineTold, LineWait};
 pub use report::{Bin, Ended, Report, SecondReport, Spread, StepReport};
 pub use run::{CrowdError, OnProgress, Options, Progress, run};
 

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use suimon_workload::{Histogram, Workload};
 
+use crate::line::LineReport;
 use crate::user::Books;
 
 /// Bins to each doubling in the distribution: 64 ÷ 8 = 8.
@@ -78,6 +79,10 @@ pub struct Report {
     pub steps: Vec<StepReport>,
     /// Every second of the run, warm-up included.
     pub series: Vec<SecondReport>,
+
+    /// What visitors saw of a waiting room; of the whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<LineReport>,
 
     /// The crowd's own CPU time ÷ time: above 0.8 or so it was the bottleneck, and this measures the crowd.
     pub crowd_cpu_share: f64,
@@ -230,6 +235,8 @@ impl Report {
             first_step_wait: Spread::of(tally.first_step_wait()),
             steps,
             series: series(facts),
+            line: (facts.books.line.visitors > 0)
+                .then(|| LineReport::of(facts.books.line.visitors, &facts.books.line.waits)),
             crowd_cpu_share: facts.cpu.as_secs_f64() / facts.cpu_over.as_secs_f64().max(1e-9),
             send_delay: Spread::of(&facts.books.send_delay),
         }

@@ -18,7 +18,7 @@ use tokio::time::MissedTickBehavior;
 use crate::machine::{ensure_descriptors, thread_cpu_time};
 use crate::report::{Ended, Facts, Report};
 use crate::target::BaseUrl;
-use crate::user::{Books, Clock, Shared, play};
+use crate::user::{Books, Clock, LineBooks, Shared, play};
 
 /// Somebody who is told how it goes.
 pub type OnProgress = Box<dyn FnMut(&Progress) + Send>;
@@ -187,6 +187,7 @@ async fn observe(
         tally: Tally::new(&workload, window),
         troubles: BTreeMap::new(),
         send_delay: Histogram::default(),
+        line: LineBooks::default(),
     };
     let started = SystemTime::now();
     let shared = Rc::new(Shared {

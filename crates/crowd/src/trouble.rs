@@ -11,6 +11,8 @@ pub(crate) enum Trouble {
     TimedOut,
     /// A 503 or 429 that says when to come again.
     Refused,
+    /// A place in a waiting room.
+    InLine,
     /// A status that is not among the expected ones.
     Status(u16),
     /// A text that must appear does not.
@@ -36,6 +38,8 @@ impl Trouble {
     pub(crate) const fn outcome(self, retry_after: Option<std::time::Duration>) -> Outcome {
         match self {
             Trouble::TimedOut => Outcome::TimedOut,
+            // Waited for already: it is time to ask again.
+            Trouble::InLine => Outcome::Refused { retry_after: Some(std::time::Duration::ZERO) },
             Trouble::Refused | Trouble::Status(503 | 429) => Outcome::Refused { retry_after },
             Trouble::NotConnected | Trouble::OutOfPorts | Trouble::ConnectionLost => Outcome::Disconnected,
             Trouble::Status(_)
@@ -53,6 +57,7 @@ impl fmt::Display for Trouble {
         match self {
             Trouble::TimedOut => f.write_str("timeout"),
             Trouble::Refused => f.write_str("refused"),
+            Trouble::InLine => f.write_str("in_line"),
             Trouble::Status(status) => write!(f, "status_{status}"),
             Trouble::TextMissing => f.write_str("text_missing"),
             Trouble::ValueMissing => f.write_str("value_missing"),

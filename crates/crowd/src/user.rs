@@ -8,14 +8,18 @@ use std::time::Duration;
 
 use http::header::SET_COOKIE;
 use suimon_model::{Instant, Rng};
-use suimon_workload::{Histogram, Next, Outcome, Start, Step, Tally, Visitor, Workload};
+use suimon_workload::{Histogram, Journey, Next, Outcome, Start, Step, Tally, Visitor, Workload};
 
-use crate::answer::needs_body;
+use crate::answer::{Answer, needs_body};
 use crate::asking::{Values, request};
 use crate::jar::Jar;
+use crate::line::{self, LineWait, NextInLine, WAITS_MAX, Waiting};
 use crate::target::{Addresses, BaseUrl};
 use crate::trouble::Trouble;
 use crate::wire::{self, Wire};
+
+/// The longest that a page's script waits for its answer.
+const POLL_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What all users of a run share; they live in one thread.
 pub(crate) struct Shared {
@@ -35,6 +39,23 @@ pub(crate) struct Books {
     pub(crate) troubles: BTreeMap<Trouble, u64>,
     /// How much later than planned requests were sent, inside the window: the crowd's own slowness.
     pub(crate) send_delay: Histogram,
+    /// What was seen of a waiting room, in the whole run.
+    pub(crate) line: LineBooks,
+}
+
+/// Waits in line, in the order in which they ended.
+#[derive(Default)]
+pub(crate) struct LineBooks {
+    pub(crate) visitors: u64,
+    pub(crate) waits: Vec<LineWait>,
+}
+
+impl LineBooks {
+    fn ended(&mut self, wait: LineWait) {
+        if self.waits.len() < WAITS_MAX {
+            self.waits.push(wait);
+        }
+    }
 }
 
 /// Time since the run began.
@@ -68,6 +89,7 @@ pub(crate) async fn play(shared: Rc<Shared>, start: Start) {
         jar: Jar::default(),
         wire: None,
         values: Values::new(),
+        waiting: None,
         shared: Rc::clone(&shared),
     };
     let mut played = 0;
@@ -95,6 +117,8 @@ struct User {
     jar: Jar,
     wire: Option<Wire>,
     values: Values,
+    /// While the session waits to be let in.
+    waiting: Option<Waiting>,
 }
 
 impl User {
@@ -110,14 +134,74 @@ impl User {
             let patience = visitor.asked(now, &mut self.rng);
             shared.books.borrow_mut().asked(now, at, std::mem::take(&mut first));
             let answered = self.ask(&journey.steps[step], now, patience).await;
+            if answered.is_ok()
+                && let Some(waiting) = self.waiting.take()
+            {
+                shared.books.borrow_mut().line.ended(waiting.end(shared.clock.now(), true));
+            }
             let (outcome, trouble) = match answered {
                 Ok(()) => (Outcome::Passed, None),
+                Err((Trouble::InLine, _)) if !self.wait_in_line(&journey, step).await => {
+                    (Outcome::LeftLine, None)
+                }
                 Err((trouble, retry_after)) => (trouble.outcome(retry_after), Some(trouble)),
             };
             let turn = visitor.answered(shared.clock.now(), outcome, &mut self.rng);
             shared.books.borrow_mut().answered(&turn, trouble);
             next = turn.next;
         }
+        // Whoever has had enough of refusals, or of waiting for the page itself.
+        if let Some(waiting) = self.waiting.take() {
+            shared.books.borrow_mut().line.ended(waiting.end(shared.clock.now(), false));
+        }
+    }
+
+    /// Waits in line until it is time to ask for the page again; false if the visitor has had enough.
+    async fn wait_in_line(&mut self, journey: &Journey, step: usize) -> bool {
+        let shared = Rc::clone(&self.shared);
+        let now = shared.clock.now();
+        let mut waiting = match self.waiting.take() {
+            Some(waiting) => waiting,
+            None => {
+                shared.books.borrow_mut().line.visitors += 1;
+                Waiting::begin(now, Instant::ORIGIN, &journey.in_line, &mut self.rng)
+            }
+        };
+        let mut next = waiting.first(now, &mut self.rng);
+        loop {
+            match next {
+                NextInLine::Enter(at) => {
+                    wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
+                    self.waiting = Some(waiting);
+                    return true;
+                }
+                NextInLine::GiveUp(at) => {
+                    wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
+                    shared.books.borrow_mut().line.ended(waiting.end(shared.clock.now(), false));
+                    return false;
+                }
+                NextInLine::Poll(at) => {
+                    wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
+                    let answer = self.poll(&journey.steps[step]).await;
+                    next = waiting.answered(shared.clock.now(), answer.as_ref());
+                }
+            }
+        }
+    }
+
+    /// Asks how the place stands, as the page's script does.
+    async fn poll(&mut self, step: &Step) -> Option<Answer> {
+        let shared = &self.shared;
+        let now = shared.clock.now();
+        let page = request(step, &shared.base, &self.values, &mut self.jar, now).ok()?;
+        let path = page.uri().to_string();
+        let poll = line::poll(&shared.base, &path, self.jar.header(&path, now))?;
+        let asked = wire::ask(&shared.addresses, &mut self.wire, poll, true, &shared.reconnects);
+        let answer = tokio::time::timeout(POLL_PATIENCE, asked).await.ok()?.ok()?;
+        for cookie in answer.headers.get_all(SET_COOKIE) {
+            self.jar.store(&shared.base, &path, cookie, shared.clock.now());
+        }
+        Some(answer)
     }
 
     /// Asks for a step within the visitor's patience and keeps what is to be kept.
@@ -141,6 +225,9 @@ impl User {
         let answer = answer.map_err(plain)?;
         for cookie in answer.headers.get_all(SET_COOKIE) {
             self.jar.store(&shared.base, &path, cookie, shared.clock.now());
+        }
+        if answer.gives_place() {
+            return Err(plain(Trouble::InLine));
         }
         match answer.judge(step) {
             Ok(values) => {

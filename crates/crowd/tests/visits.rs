@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use suimon_crowd::{CrowdError, Ended, Options, Report, run};
 use suimon_workload::{
-    Arrivals, Body, Capture, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Source, Spacing, Step,
-    Think, Workload,
+    Arrivals, Body, Capture, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Source, Spacing,
+    Step, Think, Workload,
 };
 use support::{Reply, Server, page, status};
 
@@ -29,6 +29,7 @@ fn workload(steps: Vec<Step>) -> Workload {
         on_failure: OnFailure::GiveUp,
         leave: 0.0,
         on_refusal: OnRefusal { retries_max: 3, wait_default: SHORT, wait_max: LONG },
+        in_line: InLine::default(),
     };
     Workload { kinds: vec![Arc::new(journey)], arrivals: closed(1, Some(1)), returning: false, seed: 7 }
 }

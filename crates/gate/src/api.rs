@@ -1,6 +1,7 @@
 //! What goes into the gate and what comes out of it.
 
 use suimon_control::{RouteLawKind, SessionLawKind};
+use suimon_line::{Lane, Place, Standing};
 use suimon_model::{Duration, KindId, Reason, Record, RequestId, RouteId, SessionId};
 
 /// Everything the gate is told before it starts. The defaults run an application nobody knows anything about.
@@ -97,13 +98,15 @@ pub struct KindParams {
     pub hold: Option<Duration>,
     /// Whether newcomers are ever held back.
     pub mode: Mode,
+    /// The line of those who cannot begin within `hold`; `None`: they are refused.
+    pub line: Option<suimon_line::Params>,
 }
 
-suimon_model::saved_struct!(KindParams { patience, hold, mode });
+suimon_model::saved_struct!(KindParams { patience, hold, mode, line });
 
 impl Default for KindParams {
     fn default() -> Self {
-        KindParams { patience: None, hold: None, mode: Mode::Enforce }
+        KindParams { patience: None, hold: None, mode: Mode::Enforce, line: None }
     }
 }
 
@@ -119,8 +122,28 @@ pub struct Arrival {
 /// How a request belongs to a session.
 #[derive(Clone, Copy, Debug)]
 pub enum Membership {
-    /// It would begin a session of this kind.
+    /// It would begin a session of this kind. Where it cannot do so soon it draws a place, if the kind has a line.
     Newcomer(KindId),
+    /// The same, and the place it draws is in this lane.
+    Drawing {
+        /// The kind of session it would begin.
+        kind: KindId,
+        /// The lane.
+        lane: Lane,
+    },
+    /// It would begin a session of this kind, but is to draw no place: it is no visit of a page.
+    Passing(KindId),
+    /// It holds a place it drew before.
+    Placed {
+        /// The kind of session it waits to begin.
+        kind: KindId,
+        /// The place.
+        place: Place,
+        /// The session that this place begins, whoever comes with it and however often.
+        session: SessionId,
+        /// Whether it may draw another place, if that session is over.
+        draws: bool,
+    },
     /// It carries proof of a session that was let in (by this gate, or by one before a restart).
     Member {
         /// The kind the session was let in as.
@@ -132,6 +155,24 @@ pub enum Membership {
         /// Whether this request, once completed, ends the session.
         ends: bool,
     },
+}
+
+/// What the application says of a session of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Word {
+    /// It has ended.
+    Ends,
+    /// Its visitor pays: it goes first in every queue from now on.
+    Checkout,
+    /// It is worth so many of others, 1 to [`Word::WEIGHT_MAX`]: as much later the next one begins. Only the first such word counts.
+    Weighs(u32),
+}
+
+suimon_model::saved_enum!(Word { 0 = Ends, 1 = Checkout, 2 = Weighs(weight) });
+
+impl Word {
+    /// The most that a session can weigh.
+    pub const WEIGHT_MAX: u32 = 100;
 }
 
 /// The right to be in the application. Not copyable: it ends once, in `Gate::handle_end`.
@@ -155,6 +196,8 @@ pub enum Output {
     Start(Start),
     /// Answer this request with a refusal.
     Refuse(Refusal),
+    /// Answer this request with its place in line.
+    Wait(InLine),
     /// Show this decision.
     Decided(Record),
 }
@@ -187,6 +230,19 @@ pub struct Refusal {
     pub predicted_wait: Duration,
     /// How many are waiting to begin a session of the kind.
     pub waiting: usize,
+}
+
+/// A request that is not let in yet, and has a place in line.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct InLine {
+    /// The request; it is forgotten by the gate from now on.
+    pub request: RequestId,
+    /// The kind of session it waits to begin.
+    pub kind: KindId,
+    /// Its place; `None` where the line takes nobody any more.
+    pub place: Option<Place>,
+    /// How far away its turn is. One that was called was held as long as is good for a connection, or is there twice, and asks again at once.
+    pub standing: Standing,
 }
 
 /// A request in the gate.
@@ -263,6 +319,8 @@ pub struct KindView {
     pub patience_source: &'static str,
     /// What came of everybody who asked to begin.
     pub refused: u64,
+    /// The line, if the kind has one.
+    pub line: Option<suimon_line::View>,
 }
 
 /// Conservation: `offered = completed + failed + abandoned + refused + waiting + in flight`, after every event.
@@ -276,7 +334,7 @@ pub struct Counts {
     pub failed: u64,
     /// Left while waiting, or ended as `Abandoned`.
     pub abandoned: u64,
-    /// Refused.
+    /// Refused, or shown their place in line.
     pub refused: u64,
 }
 

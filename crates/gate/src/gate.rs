@@ -1,9 +1,10 @@
 //! The machine: what happens when a request comes, ends, leaves, and when time passes.
 
 use crate::api::{
-    Arrival, Counts, KindParams, Membership, Mode, Order, Output, Params, Refusal, RouteView, Snapshot,
-    Start, Token,
+    Arrival, Counts, InLine, KindParams, Membership, Mode, Order, Output, Params, Refusal, RouteView,
+    Snapshot, Start, Token, Word,
 };
+use crate::held::Key;
 use crate::kinds::Kind;
 use crate::queue::Queue;
 use crate::requests::{Request, Requests, Stage};
@@ -13,6 +14,7 @@ use suimon_control::{
     Admission, Capacity, Meter, Moments, Outlook, Reading, RequestEnd, RouteLaw, RouteOutlook, SessionLaw,
     Visits,
 };
+use suimon_line::{Lane, Place, Standing};
 use suimon_model::{
     Duration, Ending, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId, TraceHash, seconds,
 };
@@ -25,6 +27,8 @@ const VIEW_SECONDS: f64 = 2.0;
 const PRESSURE: Duration = Duration::from_secs(600);
 /// A newcomer held for this many times the longest hold is told so.
 const OVERDUE: f64 = 1.25;
+/// Where a request stands in its route's queue; 0 is behind all others.
+const POSITION: u32 = 1;
 /// Share of the time somebody must wait at a route, and for how many views on end, for that to be pressure.
 const PRESSURE_SHARE: f64 = 0.8;
 const PRESSURE_VIEWS: u32 = 5;
@@ -57,6 +61,17 @@ pub struct Gate {
     next_tick: Instant,
     pressed_until: Instant,
     draining: bool,
+}
+
+/// What a newcomer has of the line.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Claim {
+    /// Nothing, and it is to draw no place.
+    None,
+    /// Nothing yet, and it is to draw a place in this lane.
+    Draws(Lane),
+    /// This place, and whether it may draw another if that is over.
+    Holds(Place, bool),
 }
 
 #[derive(Debug)]
@@ -163,6 +178,8 @@ impl Gate {
             route: arrival.route,
             session: None,
             newcomer: None,
+            place: None,
+            begins: None,
             leased: false,
             ends_session: false,
             arrived: now,
@@ -194,7 +211,37 @@ impl Gate {
             Some(Membership::Newcomer(kind)) => {
                 request.newcomer = Some(kind);
                 let id = self.requests.insert(request);
-                self.enter_session_gate(now, id, kind);
+                self.enter_session_gate(now, id, kind, Claim::Draws(Lane::Normal));
+                id
+            }
+            Some(Membership::Drawing { kind, lane }) => {
+                request.newcomer = Some(kind);
+                let id = self.requests.insert(request);
+                self.enter_session_gate(now, id, kind, Claim::Draws(lane));
+                id
+            }
+            Some(Membership::Passing(kind)) => {
+                request.newcomer = Some(kind);
+                let id = self.requests.insert(request);
+                self.enter_session_gate(now, id, kind, Claim::None);
+                id
+            }
+            // Whoever comes with a place that has begun its session belongs to that.
+            Some(Membership::Placed { kind, place, session, draws: _ })
+                if self.sessions.get(session).is_some() =>
+            {
+                request.session = Some((kind, session));
+                request.place = Some(place);
+                let id = self.requests.insert(request);
+                self.enter_route_gate(now, id);
+                id
+            }
+            Some(Membership::Placed { kind, place, session, draws }) => {
+                request.newcomer = Some(kind);
+                request.place = Some(place);
+                request.begins = Some(session);
+                let id = self.requests.insert(request);
+                self.enter_session_gate(now, id, kind, Claim::Holds(place, draws));
                 id
             }
         };
@@ -217,7 +264,12 @@ impl Gate {
             }
             Stage::AtSessionGate(key) => {
                 if let Some(kind) = entry.newcomer {
-                    self.kinds[kind.index()].line.remove(&key);
+                    let kind = &mut self.kinds[kind.index()];
+                    kind.held.remove(key);
+                    // Nobody else knows of a place that was drawn here and never told.
+                    if let (Some(line), Some(place), None) = (&mut kind.line, entry.place, entry.begins) {
+                        line.left(place);
+                    }
                 }
             }
             Stage::AtRouteGate(key) => {
@@ -285,6 +337,22 @@ impl Gate {
         self.publish();
     }
 
+    /// Takes note of what the application says of a session. Sessions that are not known are ignored.
+    pub fn handle_word(&mut self, now: Instant, session: SessionId, word: Word) {
+        let Some(kind) = self.sessions.get(session).map(|session| session.kind()) else { return };
+        match word {
+            Word::Ends => self.sessions.end(session, &mut self.visits),
+            Word::Checkout => self.sessions.checks_out(session),
+            Word::Weighs(weight) => {
+                if self.sessions.weighs(session) {
+                    self.kinds[kind.index()].law.weighs(weight.clamp(1, Word::WEIGHT_MAX));
+                }
+            }
+        }
+        self.admit_from_lines(now);
+        self.publish();
+    }
+
     /// Does what is due by `now`: see `poll_timeout`.
     pub fn handle_timeout(&mut self, now: Instant) {
         if now >= self.next_tick {
@@ -303,7 +371,9 @@ impl Gate {
 
     /// Returns when `handle_timeout` is to be called, if nothing else happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let next = self.kinds.iter().filter(|kind| !kind.line.is_empty()).filter_map(|kind| kind.next).min();
+        // Of a line that stands still nobody is let in, whatever the law says.
+        let kinds = self.kinds.iter().filter(|kind| kind.lets_in() && !kind.held.is_empty());
+        let next = kinds.filter_map(|kind| kind.next).min();
         Some(next.map_or(self.next_tick, |next| next.min(self.next_tick)))
     }
 
@@ -311,7 +381,8 @@ impl Gate {
     pub fn drain(&mut self, now: Instant) {
         self.draining = true;
         for index in 0..self.kinds.len() {
-            while let Some((_, request)) = self.kinds[index].line.pop_first() {
+            while let Some((key, request)) = self.kinds[index].held.head() {
+                self.kinds[index].held.remove(key);
                 self.waiting -= 1;
                 self.refuse(now, request, Reason::ShuttingDown, Some(KindId(index as u32)));
             }
@@ -367,48 +438,147 @@ impl Gate {
         }
     }
 
-    fn enter_session_gate(&mut self, now: Instant, id: RequestId, kind_id: KindId) {
+    fn enter_session_gate(&mut self, now: Instant, id: RequestId, kind_id: KindId, claim: Claim) {
         let route = self.requests.get(id).expect("the request was inserted by the caller").route;
-        self.kinds[kind_id.index()].came.note();
+        // Whoever has a place came before.
+        if !matches!(claim, Claim::Holds(..)) {
+            self.kinds[kind_id.index()].came.note();
+        }
         if self.draining {
             return self.refuse(now, id, Reason::ShuttingDown, Some(kind_id));
         }
-        if self.route_hopeless(route) {
+        let is_hopeless = self.route_hopeless(route);
+        let kind = &self.kinds[kind_id.index()];
+        let has_line = kind.line.is_some();
+        if is_hopeless && !(has_line && kind.holds()) {
             return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
         }
-        let kind = &self.kinds[kind_id.index()];
         if !kind.holds() {
             return self.let_in(now, id, kind_id);
         }
-        let admission = if kind.line.is_empty() { Some(self.may_admit(now, kind_id)) } else { None };
+        // A place is good for one session; whoever comes with it when that is over waits like everybody.
+        let is_over = |place| kind.line.as_ref().is_some_and(|line| line.is_claimed(place));
+        let claim = match claim {
+            Claim::Holds(place, draws) if is_over(place) => {
+                let request = self.requests.get_mut(id).expect("the request was inserted by the caller");
+                (request.place, request.begins) = (None, None);
+                if draws { Claim::Draws(Lane::Normal) } else { Claim::None }
+            }
+            claim => claim,
+        };
+        if let (Some(line), Claim::Holds(place, _)) = (&mut self.kinds[kind_id.index()].line, claim) {
+            let standing = line.knock(now, place);
+            if standing != Standing::Called {
+                return self.wait_in_line(now, id, kind_id, Some(place), standing);
+            }
+        }
+        let kind = &self.kinds[kind_id.index()];
+        let is_first = kind.held.is_empty()
+            && !is_hopeless
+            && kind.lets_in()
+            && (kind.nobody_in_line() || matches!(claim, Claim::Holds(..)));
+        let admission = if is_first { Some(self.may_admit(now, kind_id)) } else { None };
         if admission == Some(Admission::Now) {
             return self.let_in(now, id, kind_id);
         }
-        match admission {
-            Some(Admission::Refuse) => return self.refuse(now, id, Reason::WorkToCome, Some(kind_id)),
-            Some(Admission::Now | Admission::NotBefore(_) | Admission::Held(_)) | None => {}
+        if has_line {
+            let may_be_held = !is_hopeless && self.waiting < self.params.waiting_max;
+            return self.take_place(now, id, kind_id, claim, may_be_held);
+        }
+        if admission == Some(Admission::Refuse) {
+            return self.refuse(now, id, Reason::WorkToCome, Some(kind_id));
         }
         if self.waiting >= self.params.waiting_max {
             return self.refuse(now, id, Reason::GatewayFull, Some(kind_id));
         }
         let kind = &mut self.kinds[kind_id.index()];
-        if kind.line_too_long(now) {
+        if kind.too_many_held(now) {
             return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
         }
-        let key = kind.join(id);
+        let key = (Lane::Normal, kind.rank());
+        self.hold(id, kind_id, key);
+    }
+
+    /// Holds a newcomer whose turn is soon, if it `may_be_held`, and shows its place to any other.
+    fn take_place(&mut self, now: Instant, id: RequestId, kind_id: KindId, claim: Claim, may_be_held: bool) {
+        let kind = &mut self.kinds[kind_id.index()];
+        let line = kind.line.as_mut().expect("the caller has seen that there is one");
+        let place = match claim {
+            Claim::Holds(place, _) => place,
+            Claim::None if kind.is_waited_in => {
+                return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
+            }
+            Claim::None | Claim::Draws(_) => {
+                let lane = if let Claim::Draws(lane) = claim { lane } else { Lane::Normal };
+                let Some(place) = line.draw(lane) else {
+                    let standing = line.standing(now, Place { lane, number: u64::MAX });
+                    return match standing {
+                        Standing::Closed => self.wait_in_line(now, id, kind_id, None, standing),
+                        Standing::Called
+                        | Standing::Waiting(_)
+                        | Standing::Opening(..)
+                        | Standing::Paused(_) => self.refuse(now, id, Reason::GatewayFull, Some(kind_id)),
+                    };
+                };
+                self.requests.get_mut(id).expect("the request was inserted by the caller").place =
+                    Some(place);
+                place
+            }
+        };
+        let standing = line.standing(now, place);
+        let key = line.rank(place);
+        // In another tab of the same browser it is held already.
+        if standing == Standing::Called && may_be_held && kind.held.get(key).is_none() {
+            line.knock(now, place);
+            self.hold(id, kind_id, key);
+            return self.admit_from_lines(now);
+        }
+        kind.is_waited_in = true;
+        if claim == Claim::None {
+            line.left(place);
+            return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
+        }
+        self.wait_in_line(now, id, kind_id, Some(place), standing);
+    }
+
+    fn hold(&mut self, id: RequestId, kind: KindId, key: Key) {
+        self.kinds[kind.index()].held.insert(key, id);
         self.waiting += 1;
         self.requests.get_mut(id).expect("the request was inserted by the caller").stage =
             Stage::AtSessionGate(key);
     }
 
+    /// Answers a newcomer with its place.
+    fn wait_in_line(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        kind: KindId,
+        place: Option<Place>,
+        standing: Standing,
+    ) {
+        let Some(entry) = self.requests.remove(id) else { return };
+        self.pressed_until = now + PRESSURE;
+        self.routes[entry.route.index()].counts.refused += 1;
+        self.outputs.push_back(Output::Wait(InLine { request: id, kind, place, standing }));
+    }
+
     /// Begins a session for a newcomer and sends it on to its route.
     fn let_in(&mut self, now: Instant, id: RequestId, kind: KindId) {
-        let session = SessionId(self.rng.bits());
-        self.sessions.begin(now, session, kind, &mut self.visits);
+        let request = *self.requests.get(id).expect("a newcomer is in the table until it is let in");
+        let session = request.begins.unwrap_or_else(|| SessionId(self.rng.bits()));
+        // It may have begun meanwhile, by a lease of another tab.
+        if self.sessions.get(session).is_none() {
+            self.sessions.begin(now, session, kind, &mut self.visits);
+        }
         let request = self.requests.get_mut(id).expect("a newcomer is in the table until it is let in");
         request.session = Some((kind, session));
         request.newcomer = None;
+        let place = request.place;
         let state = &mut self.kinds[kind.index()];
+        if let (Some(line), Some(place)) = (&mut state.line, place) {
+            line.claimed(place);
+        }
         state.admitted += 1;
         state.begun.note();
         state.law.admitted(now);
@@ -417,12 +587,18 @@ impl Gate {
 
     fn enter_route_gate(&mut self, now: Instant, id: RequestId) {
         let request = *self.requests.get(id).expect("a request is in the table until it ends");
-        let mut position = 0;
+        let mut position = POSITION;
         if let Some((_, session)) = request.session {
-            self.sessions.asks(now, session, request.route, &mut self.visits);
-            if self.params.order == Order::LaterInSession {
-                position = self.sessions.get(session).map_or(0, |session| session.requests);
-            }
+            let within_budget = self.sessions.asks(now, session, request.route, &mut self.visits);
+            let state = self.sessions.get(session);
+            position = match state {
+                _ if !within_budget => 0,
+                Some(state) if state.checkout => u32::MAX,
+                Some(state) if self.params.order == Order::LaterInSession => {
+                    POSITION.saturating_add(state.requests)
+                }
+                _ => POSITION,
+            };
         }
         let route = &mut self.routes[request.route.index()];
         let key = route.queue.push(position, id);
@@ -448,7 +624,7 @@ impl Gate {
         let request = self.requests.get_mut(id).expect("a queued request is in the table");
         request.stage = Stage::InApplication(now);
         let (route, session, arrived) = (request.route, request.session, request.arrived);
-        let lease_due = session.is_some() && !request.leased && pressed;
+        let lease_due = session.is_some() && !request.leased && (pressed || request.place.is_some());
         self.routes[route.index()].in_flight += 1;
         self.in_flight += 1;
         let alone = self.has_cores_for_all();
@@ -481,7 +657,7 @@ impl Gate {
             Some(kind) => {
                 let state = &mut self.kinds[kind.index()];
                 state.refused += 1;
-                (state.retry_after(now, jitter), state.predicted_wait(now), state.line.len())
+                (state.retry_after(now, jitter), state.predicted_wait(now), state.held.len())
             }
             None => {
                 let wait = self.time_to_serve(entry.route).unwrap_or(1.0);
@@ -502,15 +678,14 @@ impl Gate {
     fn admit_from_lines(&mut self, now: Instant) {
         let mut blocked = vec![];
         loop {
-            let heads = self.kinds.iter().filter(|kind| !blocked.contains(&kind.id));
-            let heads = heads.filter_map(|kind| Some((kind.line.first_key_value()?, kind.id)));
-            let arrived = |id: &RequestId| self.requests.get(*id).map_or(now, |request| request.arrived);
-            let Some(((key, id), kind)) = heads.min_by_key(|((_, id), _)| arrived(id)) else { return };
-            let (key, id) = (*key, *id);
+            let heads = self.kinds.iter().filter(|kind| kind.lets_in() && !blocked.contains(&kind.id));
+            let heads = heads.filter_map(|kind| Some((kind.held.head()?, kind.id)));
+            let arrived = |id: RequestId| self.requests.get(id).map_or(now, |request| request.arrived);
+            let Some(((key, id), kind)) = heads.min_by_key(|((_, id), _)| arrived(*id)) else { return };
             self.kinds[kind.index()].next = None;
             match self.may_admit(now, kind) {
                 Admission::Now => {
-                    self.kinds[kind.index()].line.remove(&key);
+                    self.kinds[kind.index()].held.begins(key);
                     self.waiting -= 1;
                     self.let_in(now, id, kind);
                 }
@@ -529,7 +704,7 @@ impl Gate {
             visits: &self.visits,
             routes: &self.outlook,
             patience: state.patience(),
-            waiting: state.line.len(),
+            waiting: state.waiting(),
             active: self.sessions.of_kind(kind),
         };
         state.law.may_admit(now, &outlook)
@@ -541,7 +716,7 @@ impl Gate {
             visits: &self.visits,
             routes: &self.outlook,
             patience: state.patience(),
-            waiting: state.line.len(),
+            waiting: state.waiting(),
             active: self.sessions.of_kind(kind),
         }
     }
@@ -564,10 +739,11 @@ impl Gate {
                 visits: &self.visits,
                 routes: &self.outlook,
                 patience: state.patience(),
-                waiting: state.line.len(),
+                waiting: state.waiting(),
                 active: self.sessions.of_kind(state.id),
             };
             state.law.on_tick(now, &outlook, &mut self.fresh);
+            state.move_line(now);
         }
         (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
         self.expire(now);
@@ -601,20 +777,31 @@ impl Gate {
     /// Notices lines; refuses newcomers that have been held for much longer than was foreseen: an honest answer before they give up.
     fn expire(&mut self, now: Instant) {
         for index in 0..self.kinds.len() {
-            let head = self.kinds[index].line.first_key_value().and_then(|(_, id)| self.requests.get(*id));
-            if head.is_some_and(|head| now.secs_since(head.arrived) > PRESSURE_HELD) {
+            let kind = &self.kinds[index];
+            let arrived = |id| self.requests.get(id).map_or(now, |request| request.arrived);
+            let head = kind.held.head().map(|(_, id)| arrived(id));
+            if head.is_some_and(|head| now.secs_since(head) > PRESSURE_HELD) {
                 self.pressed_until = now + PRESSURE;
             }
-            let oldest = now - seconds(OVERDUE * self.kinds[index].hold());
-            while let Some((key, id)) = self.kinds[index].line.first_key_value().map(|(key, id)| (*key, *id))
-            {
-                if self.requests.get(id).is_some_and(|request| request.arrived >= oldest) {
-                    break;
-                }
-                self.kinds[index].line.remove(&key);
+            let oldest = now - seconds(OVERDUE * kind.hold());
+            let overdue: Vec<_> = kind.held.iter().filter(|(_, id)| arrived(*id) < oldest).collect();
+            for (key, id) in overdue {
+                self.kinds[index].held.remove(key);
                 self.waiting -= 1;
-                self.refuse(now, id, Reason::WaitedTooLong, Some(KindId(index as u32)));
+                self.held_too_long(now, id, KindId(index as u32));
             }
+        }
+    }
+
+    /// Answers a newcomer that was held as long as is good for a connection: with its place, where it has one.
+    fn held_too_long(&mut self, now: Instant, id: RequestId, kind: KindId) {
+        let place = self.requests.get(id).and_then(|request| request.place);
+        match (&mut self.kinds[kind.index()].line, place) {
+            (Some(line), Some(place)) => {
+                let standing = line.contact(now, place);
+                self.wait_in_line(now, id, kind, Some(place), standing);
+            }
+            _ => self.refuse(now, id, Reason::WaitedTooLong, Some(kind)),
         }
     }
 
@@ -656,6 +843,7 @@ impl Gate {
 }
 
 mod learned;
+mod line;
 mod saved;
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,20 @@
 //! One kind of session at the gate: its line, its law, its visitors' patience.
 
 use crate::api::{KindParams, KindView, Mode};
-use std::collections::BTreeMap;
+use crate::held::Held;
 use suimon_control::{Outlook, Pace, Patience, SessionLaw, SessionLawKind};
+use suimon_line::Line;
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
-use suimon_model::{Duration, Instant, KindId, RequestId, seconds};
+use suimon_model::{Duration, Instant, KindId, seconds};
 
 /// A newcomer is held for at most this share of the patience, where nothing is declared, ...
 const HOLD_SHARE: f64 = 0.7;
-/// ... and for at most this long, seconds: a page that says when to come again beats a blank one.
+/// ... and for at most this long, seconds: a page that says when to come again beats a blank one, ...
 const HOLD_MAX: f64 = 10.0;
+/// ... one that keeps a place in line all the more.
+const HOLD_MAX_IN_LINE: f64 = 5.0;
+/// The most sessions a second that a line is told of.
+const RATE_MAX: f64 = 1e6;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
 /// Whoever comes back when told finds this share of the longest hold still before them.
@@ -24,9 +29,13 @@ pub(crate) struct Kind {
     pub(crate) id: KindId,
     pub(crate) params: KindParams,
     pub(crate) law: Box<dyn SessionLaw>,
-    /// Newcomers waiting, by arrival.
-    pub(crate) line: BTreeMap<u64, RequestId>,
+    /// Newcomers held until they may begin.
+    pub(crate) held: Held,
+    /// Of those who have no place in line: the rank of the next.
     arrivals: u64,
+    pub(crate) line: Option<Line>,
+    /// Whether anybody waits in line who was not called, as of the last tick.
+    pub(crate) is_waited_in: bool,
     /// When the head of the line may begin if nothing else happens.
     pub(crate) next: Option<Instant>,
     pub(crate) learner: Patience,
@@ -49,9 +58,11 @@ impl Kind {
     ) -> Self {
         Kind {
             id,
+            held: Held::new(params.line),
+            line: params.line.map(|line| Line::new(line, now)),
+            is_waited_in: false,
             params,
             law,
-            line: BTreeMap::new(),
             arrivals: 0,
             next: None,
             learner: Patience::default(),
@@ -65,12 +76,28 @@ impl Kind {
 
     /// Appends everything about it.
     pub(crate) fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
-        let Kind { id, params, law, line, arrivals, next, learner, assumed, admitted, refused, came, begun } =
-            self;
+        let Kind {
+            id,
+            params,
+            law,
+            held,
+            arrivals,
+            line,
+            is_waited_in,
+            next,
+            learner,
+            assumed,
+            admitted,
+            refused,
+            came,
+            begun,
+        } = self;
         id.save(out);
         params.save(out);
-        line.save(out);
+        held.save(out);
         arrivals.save(out);
+        line.save(out);
+        is_waited_in.save(out);
         next.save(out);
         learner.save(out);
         assumed.save(out);
@@ -87,8 +114,10 @@ impl Kind {
         Ok(Kind {
             id,
             params: State::load(from)?,
-            line: State::load(from)?,
+            held: State::load(from)?,
             arrivals: State::load(from)?,
+            line: State::load(from)?,
+            is_waited_in: State::load(from)?,
             next: State::load(from)?,
             learner: State::load(from)?,
             assumed: State::load(from)?,
@@ -116,6 +145,16 @@ impl Kind {
         !matches!(self.params.mode, Mode::Off | Mode::Observe)
     }
 
+    /// Returns whether its line, if it has one, moves: whoever runs the site may have stopped it.
+    pub(crate) fn lets_in(&self) -> bool {
+        self.line.as_ref().is_none_or(Line::is_moving)
+    }
+
+    /// Returns whether nobody is in line, called or not, whom a newcomer could overtake.
+    pub(crate) fn nobody_in_line(&self) -> bool {
+        self.line.as_ref().is_none_or(|line| line.waiting() == 0)
+    }
+
     /// Returns seconds a visitor waits for one answer: declared, learned or assumed.
     pub(crate) fn patience(&self) -> f64 {
         let declared = self.params.patience.map(|patience| patience.as_secs_f64());
@@ -132,24 +171,47 @@ impl Kind {
 
     /// Returns the longest a newcomer is held, seconds.
     pub(crate) fn hold(&self) -> f64 {
-        self.params.hold.map_or((HOLD_SHARE * self.patience()).min(HOLD_MAX), |hold| hold.as_secs_f64())
+        let longest = if self.line.is_some() { HOLD_MAX_IN_LINE } else { HOLD_MAX };
+        self.params.hold.map_or((HOLD_SHARE * self.patience()).min(longest), |hold| hold.as_secs_f64())
     }
 
-    /// Puts a newcomer at the end of the line. Returns the key to take it out by.
-    pub(crate) fn join(&mut self, request: RequestId) -> u64 {
-        let key = self.arrivals;
+    /// Returns the rank of a newcomer without a place in line.
+    pub(crate) fn rank(&mut self) -> u64 {
         self.arrivals += 1;
-        self.line.insert(key, request);
-        key
+        self.arrivals - 1
     }
 
-    /// Returns whether one more in the line would wait for longer than it is worth.
-    pub(crate) fn line_too_long(&self, now: Instant) -> bool {
-        self.line.len() >= LINE_MIN && self.predicted_wait(now).as_secs_f64() > self.hold()
+    /// Returns whether one more would be held for longer than it is worth.
+    pub(crate) fn too_many_held(&self, now: Instant) -> bool {
+        self.held.len() >= LINE_MIN && self.predicted_wait(now).as_secs_f64() > self.hold()
+    }
+
+    /// Returns newcomers waiting to begin, as the session law sees them: one in line is as good as many.
+    pub(crate) fn waiting(&self) -> usize {
+        // Where the line stands still, it is not the law that keeps them.
+        if !self.lets_in() {
+            return 0;
+        }
+        self.held.len() + usize::from(self.is_waited_in)
     }
 
     pub(crate) fn predicted_wait(&self, now: Instant) -> Duration {
-        self.law.predicted_wait(now, self.line.len())
+        self.law.predicted_wait(now, self.held.len())
+    }
+
+    /// Lets the line move by what the law would let in.
+    pub(crate) fn move_line(&mut self, now: Instant) {
+        let hold = self.hold();
+        let rate = self.law.rate().map(|rate| rate.min(RATE_MAX));
+        if let Some(line) = &mut self.line {
+            line.tick(now, rate, hold);
+        }
+        self.look_at_line();
+    }
+
+    /// Notices whether anybody waits in line.
+    pub(crate) fn look_at_line(&mut self) {
+        self.is_waited_in = self.line.as_ref().is_some_and(Line::is_waited_in);
     }
 
     /// Returns when a refused newcomer should come back: when the line has moved far enough that the rest of the wait is
@@ -162,13 +224,13 @@ impl Kind {
     pub(crate) fn view(&self, now: Instant, outlook: &Outlook<'_>) -> KindView {
         let interval_seconds = self.law.interval();
         KindView {
-            open: !self.holds() || (self.line.is_empty() && interval_seconds == 0.0),
+            open: !self.holds() || (self.held.is_empty() && interval_seconds == 0.0),
             interval_seconds,
-            waiting: self.line.len(),
+            waiting: self.held.len(),
             active: outlook.visits.under_way(self.id),
             admitted: self.admitted,
             rate: self.law.rate().unwrap_or(0.0),
-            predicted_wait_seconds: if self.line.is_empty() {
+            predicted_wait_seconds: if self.held.is_empty() {
                 0.0
             } else {
                 self.predicted_wait(now).as_secs_f64()
@@ -176,6 +238,7 @@ impl Kind {
             patience_seconds: self.patience(),
             patience_source: self.patience_source(),
             refused: self.refused,
+            line: self.line.as_ref().map(Line::view),
         }
     }
 }

@@ -19,6 +19,7 @@
 
 mod api;
 mod gate;
+mod held;
 mod kinds;
 mod learned;
 mod queue;
@@ -26,8 +27,11 @@ mod requests;
 mod sessions;
 
 pub use api::{
-    Arrival, Counts, Inside, KindParams, KindView, Membership, Mode, Order, Output, Params, Refusal,
-    RouteView, Snapshot, Start, Token,
+    Arrival, Counts, InLine, Inside, KindParams, KindView, Membership, Mode, Order, Output, Params, Refusal,
+    RouteView, Snapshot, Start, Token, Word,
 };
 pub use gate::Gate;
 pub use learned::{Learned, LearnedKind, LearnedPlace, LearnedRoute, Think, Took};
+/// The line's own words, so that whoever drives a gate need not know another room.
+pub use suimon_line as line;
+pub use suimon_line::{Lane, Place, Standing, Wait};

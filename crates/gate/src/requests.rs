@@ -1,12 +1,14 @@
 //! The requests inside the gate: a table whose ids go stale.
 
+use crate::held::Key;
+use suimon_line::Place;
 use suimon_model::{Instant, KindId, RequestId, RouteId, SessionId};
 
 /// Where a request is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// In its kind's queue, at this key.
-    AtSessionGate(u64),
+    /// Held until it may begin, at this key.
+    AtSessionGate(Key),
     /// In its route's queue, at this key.
     AtRouteGate((u32, u64)),
     /// In the application since then.
@@ -24,6 +26,9 @@ pub(crate) struct Request {
     pub(crate) session: Option<(KindId, SessionId)>,
     /// For a newcomer: the kind it would begin.
     pub(crate) newcomer: Option<KindId>,
+    /// Its place in line, and the session that this place begins, if it came with one.
+    pub(crate) place: Option<Place>,
+    pub(crate) begins: Option<SessionId>,
     pub(crate) leased: bool,
     pub(crate) ends_session: bool,
     pub(crate) arrived: Instant,
@@ -36,6 +41,8 @@ suimon_model::saved_struct!(Request {
     route,
     session,
     newcomer,
+    place,
+    begins,
     leased,
     ends_session,
     arrived,

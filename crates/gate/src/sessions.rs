@@ -4,6 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use suimon_control::{PATH_MAX, Place, STAGES, Visit, Visits};
 use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
 
+/// Requests of one session at gates and in the application at once, and requests it may ask for at once and a second after that: what goes beyond is no
+/// visitor's, and waits behind everybody else's. So a lease that many share is worth one.
+const PENDING_BUDGET: u32 = 8;
+const ASKED_BURST: f64 = 100.0;
+const ASKED_PER_SECOND: f64 = 5.0;
+
 /// One session.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
@@ -23,12 +29,50 @@ pub(crate) struct Session {
     active: bool,
     /// How long it has been silent, in stages of [`Visits`].
     stage: usize,
+    /// What the application has said of it: that its visitor pays, and that it weighs more or less than others.
+    pub(crate) checkout: bool,
+    weighed: bool,
+    /// Requests it may ask for now, as of when it was last asked.
+    budget: f64,
+    budget_at: Instant,
 }
 
 suimon_model::saved_struct!(
-    Session { kind, admitted, waited, waited_until, place, path, requests, pending, heard, active, stage },
+    Session {
+        kind,
+        admitted,
+        waited,
+        waited_until,
+        place,
+        path,
+        requests,
+        pending,
+        heard,
+        active,
+        stage,
+        checkout,
+        weighed,
+        budget,
+        budget_at
+    },
     |it: &Session| { it.path.len() <= PATH_MAX }
 );
+
+impl Session {
+    /// Takes one request out of its budget, if there is one.
+    fn spends(&mut self, now: Instant) -> bool {
+        let gained = ASKED_PER_SECOND * now.secs_since(self.budget_at);
+        self.budget_at = now;
+        self.budget = (self.budget + gained).min(ASKED_BURST);
+        let is_there = self.budget >= 1.0;
+        self.budget -= if is_there { 1.0 } else { 0.0 };
+        is_there
+    }
+
+    pub(crate) fn kind(&self) -> KindId {
+        self.kind
+    }
+}
 
 /// All sessions, also by when they were last heard of, so that the silent are found without a search.
 #[derive(Debug)]
@@ -112,6 +156,10 @@ impl Sessions {
             heard: now,
             active: true,
             stage: 0,
+            checkout: false,
+            weighed: false,
+            budget: ASKED_BURST,
+            budget_at: now,
         };
         self.by_id.insert(id, session);
         if self.by_kind.len() <= kind.index() {
@@ -122,9 +170,21 @@ impl Sessions {
         self.quiet[0].insert((now, id));
     }
 
-    /// Takes note that `id` asks for `route`. Unknown ids are ignored.
-    pub(crate) fn asks(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) {
-        let Some(session) = self.by_id.get_mut(&id) else { return };
+    /// Takes note that the visitor of `id` pays.
+    pub(crate) fn checks_out(&mut self, id: SessionId) {
+        if let Some(session) = self.by_id.get_mut(&id) {
+            session.checkout = true;
+        }
+    }
+
+    /// Takes note that the application has said what `id` weighs, and returns whether it has for the first time.
+    pub(crate) fn weighs(&mut self, id: SessionId) -> bool {
+        self.by_id.get_mut(&id).is_some_and(|session| !std::mem::replace(&mut session.weighed, true))
+    }
+
+    /// Takes note that `id` asks for `route`, and returns whether that is within what one visitor asks for. Unknown ids are ignored.
+    pub(crate) fn asks(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) -> bool {
+        let Some(session) = self.by_id.get_mut(&id) else { return true };
         self.idle.remove(&(session.heard, id));
         let was_quiet = self.quiet[session.stage].remove(&(session.heard, id));
         if session.active {
@@ -151,9 +211,11 @@ impl Sessions {
             session.path.push((route, without_waits as f32));
         }
         session.heard = now;
+        let within_budget = session.spends(now) && session.pending <= PENDING_BUDGET;
         visits.enter(session.kind, session.place);
         visits.request_begins(route);
         self.idle.insert((now, id));
+        within_budget
     }
 
     /// Takes note that a request of `id` has waited at a gate from `since` to `now`. Of requests that wait together

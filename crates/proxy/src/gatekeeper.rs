@@ -10,8 +10,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use suimon_gate::line::{Command, Saved};
 use suimon_gate::{
-    Arrival, Gate, KindParams, Learned, Mode, Output, Params, Refusal, Snapshot, Start, Token,
+    Arrival, Gate, InLine, KindParams, Learned, Mode, Output, Params, Place, Refusal, Snapshot, Standing,
+    Start, Token, Word,
 };
 use suimon_model::{Ending, Instant, KindId, RequestId, RouteId, SessionId};
 use suimon_record::{Event, name_cut};
@@ -29,6 +31,8 @@ pub(crate) struct Gatekeeper {
     earlier: Notify,
     /// What the ticker has set itself, in nanoseconds since the origin.
     armed: AtomicU64,
+    /// Visitors who wait to be let in, as of the last tick.
+    waiting: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -52,6 +56,7 @@ pub(crate) struct Clock {
 enum Verdict {
     Start(Start),
     Refuse(Refusal),
+    Wait(InLine),
 }
 
 /// What becomes of a request that has come.
@@ -59,10 +64,19 @@ enum Verdict {
 pub(crate) enum Arrived {
     /// It may go to the application now.
     Admitted(Admission),
-    /// It is to be refused.
-    Refused(Refusal),
+    /// It is not let in now.
+    TurnedAway(TurnedAway),
     /// It waits.
     Waiting(Waiting),
+}
+
+/// A request that is not let in now.
+#[derive(Debug)]
+pub(crate) enum TurnedAway {
+    /// It is to be refused.
+    Refused(Refusal),
+    /// It is to be told its place.
+    InLine(InLine),
 }
 
 /// A request that may go to the application.
@@ -122,6 +136,7 @@ impl Gatekeeper {
             }),
             earlier: Notify::new(),
             armed: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
         })
     }
 
@@ -174,7 +189,8 @@ impl Gatekeeper {
         let verdict = inner.settle(now, Some(request));
         let arrived = match verdict {
             Some(Verdict::Start(start)) => Arrived::Admitted(self.admission(start)),
-            Some(Verdict::Refuse(refusal)) => Arrived::Refused(refusal),
+            Some(Verdict::Refuse(refusal)) => Arrived::TurnedAway(TurnedAway::Refused(refusal)),
+            Some(Verdict::Wait(place)) => Arrived::TurnedAway(TurnedAway::InLine(place)),
             None => {
                 let (sender, verdict) = oneshot::channel();
                 inner.waiters.insert(request, sender);
@@ -183,6 +199,11 @@ impl Gatekeeper {
         };
         self.rearm(inner);
         arrived
+    }
+
+    /// Returns how many visitors wait to be let in, in line and held.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.waiting.load(Relaxed)
     }
 
     /// Returns everything that can be seen of the gate.
@@ -194,6 +215,54 @@ impl Gatekeeper {
     /// Returns what the gate has learned.
     pub(crate) fn learned(&self) -> Learned {
         self.lock().gate.learned()
+    }
+
+    /// Takes note that the holder of a place asks how it stands, and returns that; `None`: the kind has no line.
+    pub(crate) fn contact(&self, kind: KindId, place: Place) -> Option<Standing> {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        inner.note(now, || Event::Contact(kind, place));
+        inner.gate.handle_contact(now, kind, place)
+    }
+
+    /// Returns whether the line of `kind` is closed.
+    pub(crate) fn is_closed(&self, kind: KindId) -> bool {
+        let state = self.lock().gate.line(kind).map(|line| line.view().state);
+        state == Some(suimon_gate::line::State::Closed)
+    }
+
+    /// Returns whether lots have decided about people who are still to be called.
+    pub(crate) fn has_lots_to_call(&self, kind: KindId) -> bool {
+        self.lock().gate.line(kind).is_some_and(suimon_gate::line::Line::has_lots_to_call)
+    }
+
+    /// Tells a line what its operator says, and returns whether the kind has one.
+    pub(crate) fn command(&self, kind: KindId, command: Command) -> bool {
+        let mut has_line = false;
+        self.with_gate(|inner, now| {
+            inner.note(now, || Event::Command(kind, command));
+            has_line = inner.gate.handle_command(now, kind, command);
+        });
+        has_line
+    }
+
+    /// Tells the gate what the application says of a session.
+    pub(crate) fn word(&self, session: SessionId, word: Word) {
+        self.with_gate(|inner, now| {
+            inner.note(now, || Event::Word(session, word));
+            inner.gate.handle_word(now, session, word);
+        });
+    }
+
+    /// Goes on with a line where another process ended. Before anything is recorded.
+    pub(crate) fn resume_line(&self, kind: KindId, saved: &Saved, skipped: u64) {
+        let now = self.clock.now();
+        self.lock().gate.resume_line(now, kind, saved, skipped);
+    }
+
+    /// Returns what of a line must survive a restart, if the kind has one.
+    pub(crate) fn saved_line(&self, kind: KindId) -> Option<Saved> {
+        self.lock().gate.line(kind).map(suimon_gate::line::Line::saved)
     }
 
     /// Begins to refuse newcomers.
@@ -214,6 +283,7 @@ impl Gatekeeper {
                 inner.note(now, || Event::Timeout);
                 inner.gate.handle_timeout(now);
                 inner.settle(now, None);
+                self.waiting.store(inner.gate.visitors_waiting(), Relaxed);
                 inner.gate.poll_timeout().map_or(latest, |due| due.min(latest))
             };
             self.armed.store(due.as_nanos(), Relaxed);
@@ -267,6 +337,7 @@ impl Inner {
             let (request, verdict) = match output {
                 Output::Start(start) => (start.request, Verdict::Start(start)),
                 Output::Refuse(refusal) => (refusal.request, Verdict::Refuse(refusal)),
+                Output::Wait(place) => (place.request, Verdict::Wait(place)),
                 Output::Decided(record) => {
                     tracing::debug!(?record, reason = record.reason.code(), "decided");
                     continue;
@@ -317,12 +388,13 @@ impl Inner {
 
 impl Waiting {
     /// Waits for the gate's word. May be dropped and called again.
-    pub(crate) async fn verdict(&mut self) -> Result<Admission, Refusal> {
+    pub(crate) async fn verdict(&mut self) -> Result<Admission, TurnedAway> {
         let verdict = (&mut self.verdict).await;
         self.settled = true;
         match verdict {
             Ok(Verdict::Start(start)) => Ok(self.keeper.admission(start)),
-            Ok(Verdict::Refuse(refusal)) => Err(refusal),
+            Ok(Verdict::Refuse(refusal)) => Err(TurnedAway::Refused(refusal)),
+            Ok(Verdict::Wait(place)) => Err(TurnedAway::InLine(place)),
             // The sender goes only with a verdict or with the keeper, of which we hold a share.
             Err(_) => std::future::pending().await,
         }
@@ -341,7 +413,7 @@ impl Drop for Waiting {
         // Under the lock no verdict can be on its way any more: either it is here, or it never comes.
         match self.verdict.try_recv() {
             Ok(Verdict::Start(start)) => inner.end(now, start.token, Ending::Abandoned),
-            Ok(Verdict::Refuse(_)) => {}
+            Ok(Verdict::Refuse(_) | Verdict::Wait(_)) => {}
             Err(_) => inner.depart(now, request),
         }
         inner.settle(now, None);

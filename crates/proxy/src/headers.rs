@@ -10,6 +10,7 @@ use http::header::{
 };
 use http::{Request, Uri, Version, request};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -38,12 +39,14 @@ pub(crate) struct Peer {
     address: HeaderValue,
     forwarded: HeaderValue,
     is_tls: bool,
-    is_trusted: bool,
+    ip: IpAddr,
+    /// Whom it is believed about; `None`: it is a stranger.
+    trusted: Option<Arc<[Network]>>,
 }
 
 impl Peer {
     /// Returns the peer at `address`, believed about others if one of `trusted` contains it.
-    pub(crate) fn new(address: IpAddr, is_tls: bool, trusted: &[Network]) -> Self {
+    pub(crate) fn new(address: IpAddr, is_tls: bool, trusted: &Arc<[Network]>) -> Self {
         let address = address.to_canonical();
         let scheme = if is_tls { "https" } else { "http" };
         let node = match address {
@@ -56,15 +59,40 @@ impl Peer {
             address: value(address.to_string()),
             forwarded: value(format!("for={node};proto={scheme}")),
             is_tls,
-            is_trusted: trusted.iter().any(|network| network.contains(address)),
+            ip: address,
+            trusted: is_in(address, trusted).then(|| Arc::clone(trusted)),
         }
     }
 
     /// Returns whether the client's own connection is encrypted, as far as can be known.
     pub(crate) fn is_secure(&self, headers: &HeaderMap) -> bool {
-        let forwarded = headers.get(X_FORWARDED_PROTO).filter(|_| self.is_trusted);
+        let forwarded = headers.get(X_FORWARDED_PROTO).filter(|_| self.trusted.is_some());
         forwarded.map_or(self.is_tls, |proto| proto.as_bytes().eq_ignore_ascii_case(b"https"))
     }
+
+    /// Returns the address of the client: the peer's own, or the last that a trusted one names and that is not trusted itself.
+    pub(crate) fn client(&self, headers: &HeaderMap) -> IpAddr {
+        let Some(trusted) = &self.trusted else { return self.ip };
+        let named: Vec<&str> = list(headers, &X_FORWARDED_FOR).collect();
+        let mut client = self.ip;
+        for name in named.iter().rev() {
+            let Some(address) = address_of(name) else { break };
+            client = address.to_canonical();
+            if !is_in(client, trusted) {
+                break;
+            }
+        }
+        client
+    }
+}
+
+fn is_in(address: IpAddr, networks: &[Network]) -> bool {
+    networks.iter().any(|network| network.contains(address))
+}
+
+/// Returns the address in an entry of `X-Forwarded-For`, which some write with a port.
+fn address_of(text: &str) -> Option<IpAddr> {
+    text.parse().ok().or_else(|| text.parse::<std::net::SocketAddr>().ok().map(|address| address.ip()))
 }
 
 impl Network {
@@ -107,9 +135,10 @@ pub(crate) fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: 
     }
 }
 
-/// Takes what holds for the application's connection only out of a response's head.
+/// Takes what holds for the application's connection only, and what it says to us, out of a response's head.
 pub(crate) fn prepare_response(headers: &mut HeaderMap, upgrade: bool) {
     strip_hop_by_hop(headers);
+    strip_own(headers);
     if upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
@@ -128,7 +157,7 @@ pub(crate) fn asks_for_websocket<B>(request: &Request<B>) -> bool {
 }
 
 /// Returns the items of a comma-separated header, all of its lines together.
-pub(crate) fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+pub(crate) fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> + use<'a> {
     let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(str::trim).filter(|item| !item.is_empty())
 }
@@ -193,18 +222,18 @@ fn join_cookies(headers: &mut HeaderMap) {
 }
 
 fn forward(headers: &mut HeaderMap, peer: &Peer) {
-    if peer.is_trusted {
+    if peer.trusted.is_some() {
         append_to_list(headers, X_FORWARDED_FOR, &peer.address);
         append_to_list(headers, FORWARDED, &peer.forwarded);
     } else {
         headers.insert(X_FORWARDED_FOR, peer.address.clone());
         headers.insert(FORWARDED, peer.forwarded.clone());
     }
-    if !peer.is_trusted || !headers.contains_key(X_FORWARDED_PROTO) {
+    if peer.trusted.is_none() || !headers.contains_key(X_FORWARDED_PROTO) {
         let scheme = if peer.is_tls { "https" } else { "http" };
         headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
     }
-    if (!peer.is_trusted || !headers.contains_key(X_FORWARDED_HOST))
+    if (peer.trusted.is_none() || !headers.contains_key(X_FORWARDED_HOST))
         && let Some(host) = headers.get(HOST).cloned()
     {
         headers.insert(X_FORWARDED_HOST, host);
@@ -237,11 +266,11 @@ mod tests {
     }
 
     fn stranger() -> Peer {
-        Peer::new("192.0.2.7".parse().unwrap(), false, &[])
+        Peer::new("192.0.2.7".parse().unwrap(), false, &Arc::from([]))
     }
 
     fn balancer() -> Peer {
-        let trusted = [Network { address: "10.0.0.0".parse().unwrap(), prefix: 8 }];
+        let trusted = Arc::from([Network { address: "10.0.0.0".parse().unwrap(), prefix: 8 }]);
         Peer::new("10.1.2.3".parse().unwrap(), false, &trusted)
     }
 
@@ -316,6 +345,26 @@ mod tests {
         assert_eq!(all(&parts, "x-forwarded-host"), ["www.shop"]);
         assert!(peer.is_secure(&parts.headers));
         assert!(!stranger().is_secure(&parts.headers));
+    }
+
+    #[test]
+    fn the_client_is_the_last_that_no_trusted_one_stands_for() {
+        let headers = |lines: &[&str]| {
+            let mut headers = HeaderMap::new();
+            lines.iter().for_each(|line| _ = headers.append(X_FORWARDED_FOR, line.parse().unwrap()));
+            headers
+        };
+        let of = |lines: &[&str]| balancer().client(&headers(lines)).to_string();
+        assert_eq!(
+            of(&["1.1.1.1", "2.2.2.2, 10.9.9.9"]),
+            "2.2.2.2",
+            "whatever stands before it may be made up"
+        );
+        assert_eq!(of(&["2.2.2.2:443"]), "2.2.2.2");
+        assert_eq!(of(&["[2001:db8::1]:443"]), "2001:db8::1");
+        assert_eq!(of(&[]), "10.1.2.3");
+        assert_eq!(of(&["nonsense, 10.9.9.9"]), "10.9.9.9");
+        assert_eq!(stranger().client(&headers(&["1.1.1.1"])).to_string(), "192.0.2.7");
     }
 
     #[test]

@@ -6,7 +6,9 @@
 
 use crate::lease::{self, Leases, Proof};
 use crate::params;
+use crate::room;
 use crate::routes::Pattern;
+use crate::ticket::{self, Ticket, Tickets};
 use http::Method;
 use http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
 use std::collections::HashMap;
@@ -15,6 +17,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use suimon_gate::Membership;
 use suimon_model::{KindId, SessionId};
 
+/// Tickets looked at in one request.
+const TICKETS_MAX: usize = 4;
 /// Application cookies looked at in one request.
 const COOKIES_MAX: usize = 2;
 
@@ -51,7 +55,28 @@ pub(crate) struct Visitor {
     pub(crate) proof: Option<Proof>,
     /// Whether there is a cookie by the lease's name, good or not, to be kept from the application.
     pub(crate) has_lease_cookie: bool,
+    /// Good tickets, each of another line, and whether there is a cookie by the name of one.
+    tickets: [Option<Ticket>; TICKETS_MAX],
+    pub(crate) has_ticket_cookie: bool,
+    /// Whether there is any cookie of ours, to be kept from the application.
+    pub(crate) has_own_cookie: bool,
     app: [Option<AliasKey>; COOKIES_MAX],
+}
+
+impl Visitor {
+    /// Returns the ticket for a session of `kind`; without one, any.
+    pub(crate) fn ticket(&self, kind: Option<KindId>) -> Option<Ticket> {
+        let is_wanted = |ticket: &&Ticket| kind.is_none_or(|kind| ticket.kind == kind);
+        self.tickets.iter().flatten().find(is_wanted).copied()
+    }
+
+    /// Adds a ticket; of two for the same kind the first counts.
+    fn add(&mut self, ticket: Option<Ticket>) {
+        let Some(ticket) = ticket.filter(|ticket| self.ticket(Some(ticket.kind)).is_none()) else { return };
+        if let Some(free) = self.tickets.iter_mut().find(|place| place.is_none()) {
+            *free = Some(ticket);
+        }
+    }
 }
 
 impl Identifier {
@@ -81,13 +106,27 @@ impl Identifier {
         &self.leases
     }
 
-    /// Reads a request's cookies. `now` returns seconds since 1970 and is asked only where there is a lease.
-    pub(crate) fn read(&self, headers: &HeaderMap, now: impl Fn() -> u32) -> Visitor {
+    /// Reads a request's cookies. `now` returns seconds since 1970 and is asked only where there is a lease or a ticket.
+    pub(crate) fn read(
+        &self,
+        headers: &HeaderMap,
+        tickets: Option<&Tickets>,
+        now: impl Fn() -> u32,
+    ) -> Visitor {
         let mut visitor = Visitor::default();
+        let ticket = |text: &[u8]| tickets.and_then(|tickets| tickets.read(text, now()));
+        if let Some(place) = headers.get(room::PLACE) {
+            visitor.add(ticket(place.as_bytes()));
+        }
         let mut app = 0;
         for line in headers.get_all(COOKIE) {
             for (name, value) in cookies(line.as_bytes()) {
-                if is_lease(name) {
+                if is_ticket(name) {
+                    visitor.has_ticket_cookie = true;
+                    visitor.add(ticket(value));
+                } else if is_choice(name) {
+                    visitor.has_own_cookie = true;
+                } else if is_lease(name) {
                     visitor.has_lease_cookie = true;
                     visitor.proof = visitor.proof.or_else(|| self.leases.check(value, now()));
                 } else if app < COOKIES_MAX && self.is_session_cookie(name, value) {
@@ -96,6 +135,7 @@ impl Identifier {
                 }
             }
         }
+        visitor.has_own_cookie |= visitor.has_lease_cookie || visitor.has_ticket_cookie;
         visitor
     }
 
@@ -107,11 +147,15 @@ impl Identifier {
         if let Some((kind, session)) = visitor.app.iter().flatten().find_map(|key| self.aliases.find(*key)) {
             return Some(self.member(kind, session, false, method, path));
         }
+        self.kind(method, path).map(Membership::Newcomer)
+    }
+
+    /// Returns the kind of session that a request of a newcomer begins.
+    pub(crate) fn kind(&self, method: &Method, path: &str) -> Option<KindId> {
         let begins = |kind: &Kind| {
             kind.begins.is_empty() || kind.begins.iter().any(|pattern| pattern.matches(method, path))
         };
-        let kind = self.kinds.iter().position(begins)?;
-        Some(Membership::Newcomer(KindId(kind as u32)))
+        self.kinds.iter().position(begins).map(|kind| KindId(kind as u32))
     }
 
     /// Remembers that the cookies a request came with belong to the session it was let in as.
@@ -169,12 +213,15 @@ fn has_telling_name(name: &[u8]) -> bool {
     TELLING_PARTS.iter().any(part) || TELLING_ENDS.iter().any(end)
 }
 
-/// Takes the lease's cookie out of a request's head.
-pub(crate) fn strip_lease(headers: &mut HeaderMap) {
+/// Takes cookies of ours out of a request's head.
+pub(crate) fn strip_own_cookies(headers: &mut HeaderMap) {
     let mut kept: Vec<u8> = Vec::new();
     for line in headers.get_all(COOKIE) {
         for cookie in line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
-            if cookie.is_empty() || split_pair(cookie).is_some_and(|(name, _)| is_lease(name)) {
+            if cookie.is_empty()
+                || split_pair(cookie)
+                    .is_some_and(|(name, _)| is_lease(name) || is_ticket(name) || is_choice(name))
+            {
                 continue;
             }
             if !kept.is_empty() {
@@ -193,6 +240,14 @@ pub(crate) fn strip_lease(headers: &mut HeaderMap) {
 
 fn is_lease(name: &[u8]) -> bool {
     name == lease::NAME.as_bytes() || name == lease::NAME_SECURE.as_bytes()
+}
+
+fn is_ticket(name: &[u8]) -> bool {
+    name.starts_with(ticket::PREFIX.as_bytes()) || name.starts_with(ticket::PREFIX_SECURE.as_bytes())
+}
+
+fn is_choice(name: &[u8]) -> bool {
+    room::CHOICE_COOKIES.iter().any(|own| own.as_bytes() == name)
 }
 
 fn cookies(line: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
@@ -323,7 +378,7 @@ mod tests {
         method: &Method,
         path: &str,
     ) -> Option<Membership> {
-        identifier.membership(&identifier.read(&headers(lines), || NOW), method, path)
+        identifier.membership(&identifier.read(&headers(lines), None, || NOW), method, path)
     }
 
     fn is_member(membership: Option<Membership>) -> bool {
@@ -360,7 +415,8 @@ mod tests {
         assert!(!asks(&["theme=dark"]));
         assert!(!asks(&["JSESSIONID=abd-0123456789"]));
         assert!(!asks(&["PHPSESSID=abc-0123456789"]));
-        let visitor = identifier.read(&headers(&["_shop_session=q-0123456789; sid=1-0123456789"]), || NOW);
+        let visitor =
+            identifier.read(&headers(&["_shop_session=q-0123456789; sid=1-0123456789"]), None, || NOW);
         identifier.learn_request(&visitor, SESSION);
         assert!(asks(&["sid=1-0123456789"]) && asks(&["_shop_session=q-0123456789"]));
         identifier.forget(&visitor);
@@ -408,7 +464,7 @@ mod tests {
         assert!(matches!(asks(Method::POST, "/login"), Some(Membership::Newcomer(KindId(0)))));
         assert!(matches!(asks(Method::GET, "/api/x"), Some(Membership::Newcomer(KindId(1)))));
         assert!(asks(Method::GET, "/login").is_none());
-        identifier.learn_request(&identifier.read(&headers(&["basket=1"]), || NOW), SESSION);
+        identifier.learn_request(&identifier.read(&headers(&["basket=1"]), None, || NOW), SESSION);
         let ends = membership(&identifier, &["basket=1"], &Method::POST, "/logout");
         assert!(matches!(ends, Some(Membership::Member { ends: true, leased: false, .. })), "{ends:?}");
     }
@@ -427,10 +483,10 @@ mod tests {
     #[test]
     fn the_application_never_sees_the_lease() {
         let mut request = headers(&["a=b; suimon=x;c=d", "__Host-suimon=y"]);
-        strip_lease(&mut request);
+        strip_own_cookies(&mut request);
         assert_eq!(request.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=b; c=d"]);
         let mut request = headers(&["suimon=x"]);
-        strip_lease(&mut request);
+        strip_own_cookies(&mut request);
         assert!(!request.contains_key(COOKIE));
     }
 }

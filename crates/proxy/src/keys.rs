@@ -63,9 +63,20 @@ impl Keys {
         Ok(Keys { keys: vec![Key { id: 0, secret }] })
     }
 
+    /// Returns keys of the same ids for one purpose alone.
+    pub(crate) fn derived(&self, purpose: &str) -> Keys {
+        let of = |key: &Key| Key { id: key.id, secret: blake3::derive_key(purpose, &key.secret) };
+        Keys { keys: self.keys.iter().map(of).collect() }
+    }
+
     /// Returns the key that signs.
     pub(crate) fn signing(&self) -> &Key {
         self.keys.first().expect("there is at least one key")
+    }
+
+    /// Returns the key that signed before all others: the last one of the file.
+    pub(crate) fn oldest(&self) -> &Key {
+        self.keys.last().expect("there is at least one key")
     }
 
     /// Returns the key of that id.

@@ -1,6 +1,6 @@
 //! The lease: a signed cookie that says "this session was let in".
 //!
-//! Fixed width, binary, in base64url without padding: 43 characters for 32 bytes.
+//! Fixed width, sealed (see [`crate::sealed`]): 43 characters for 32 bytes.
 //!
 //! | bytes | holds |
 //! |---|---|
@@ -14,13 +14,11 @@
 //! It proves admission and nothing else. Whoever steals one skips the line; it opens no account.
 
 use crate::keys::Keys;
+use crate::sealed::{self, Seal};
 use http::HeaderValue;
 use suimon_model::{KindId, SessionId};
 
-/// Characters of a lease in its cookie.
-const TEXT: usize = 43;
 const BYTES: usize = 32;
-const SIGNED: usize = 16;
 const VERSION: u8 = 1;
 /// How far ahead of ours the clock of a gateway that shares our keys may be, in seconds.
 const SKEW: u32 = 60;
@@ -33,7 +31,7 @@ pub(crate) const NAME_SECURE: &str = "__Host-suimon";
 /// Issues and checks leases.
 #[derive(Debug)]
 pub(crate) struct Leases {
-    keys: Keys,
+    seal: Seal,
     life: u32,
     /// By kind.
     tags: Vec<[u8; 2]>,
@@ -66,22 +64,27 @@ impl Leases {
             names.push(name);
             tags.push(tag);
         }
-        Ok(Leases { keys, life, tags })
+        Ok(Leases { seal: Seal::of_leases(keys), life, tags })
+    }
+
+    /// Returns what tells each kind's leases and tickets from those of the others.
+    pub(crate) fn tags(&self) -> Vec<[u8; 2]> {
+        self.tags.clone()
     }
 
     /// Returns the `Set-Cookie` of a fresh lease. `now` is in seconds since 1970.
     pub(crate) fn issue(&self, kind: KindId, session: SessionId, now: u32, secure: bool) -> HeaderValue {
-        let key = self.keys.signing();
         let tag = self.tags.get(kind.index()).copied().unwrap_or_default();
         let mut lease = [0; BYTES];
         lease[0] = VERSION;
-        lease[1] = key.id;
+        lease[1] = self.seal.key();
         lease[2..4].copy_from_slice(&tag);
         lease[4..12].copy_from_slice(&session.0.to_be_bytes());
         lease[12..16].copy_from_slice(&now.to_be_bytes());
-        let mac = blake3::keyed_hash(&key.secret, &lease[..SIGNED]);
-        lease[SIGNED..].copy_from_slice(&mac.as_bytes()[..BYTES - SIGNED]);
-        self.cookie(encode(&lease).as_slice(), self.life, secure)
+        self.seal.sign(&mut lease);
+        let mut text = Vec::with_capacity(sealed::text_len(BYTES));
+        sealed::encode(&lease, &mut text);
+        self.cookie(&text, self.life, secure)
     }
 
     /// Returns the `Set-Cookie` that takes a lease back, once its session has ended.
@@ -91,13 +94,8 @@ impl Leases {
 
     /// Returns what the cookie's `text` proves, if it is a lease of ours that is still good. `now` is in seconds since 1970.
     pub(crate) fn check(&self, text: &[u8], now: u32) -> Option<Proof> {
-        let lease = decode(text)?;
-        if lease[0] != VERSION {
-            return None;
-        }
-        let key = self.keys.find(lease[1])?;
-        let mac = blake3::keyed_hash(&key.secret, &lease[..SIGNED]);
-        if !equal_in_constant_time(&mac.as_bytes()[..BYTES - SIGNED], &lease[SIGNED..]) {
+        let lease: [u8; BYTES] = sealed::decode(text)?;
+        if lease[0] != VERSION || !self.seal.is_ours(&lease) {
             return None;
         }
         let kind = self.tags.iter().position(|tag| *tag == lease[2..4])?;
@@ -107,7 +105,7 @@ impl Leases {
             return None;
         }
         let session = SessionId(u64::from_be_bytes(lease[4..12].try_into().expect("eight bytes")));
-        let renewal_due = age > self.life / 2 || lease[1] != self.keys.signing().id;
+        let renewal_due = age > self.life / 2 || lease[1] != self.seal.key();
         Some(Proof { kind: KindId(kind as u32), session, renewal_due })
     }
 
@@ -123,49 +121,6 @@ impl Leases {
         HeaderValue::from_maybe_shared(bytes::Bytes::from(text))
             .expect("base64url and our own text are visible ASCII")
     }
-}
-
-fn equal_in_constant_time(one: &[u8], other: &[u8]) -> bool {
-    let difference = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
-    one.len() == other.len() && std::hint::black_box(difference) == 0
-}
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-fn encode(bytes: &[u8; BYTES]) -> [u8; TEXT] {
-    let mut text = [0; TEXT];
-    for (from, to) in bytes.chunks(3).zip(text.chunks_mut(4)) {
-        let word =
-            from.iter().enumerate().fold(0, |word, (at, byte)| word | u32::from(*byte) << (16 - 8 * at));
-        for (at, letter) in to.iter_mut().enumerate() {
-            *letter = ALPHABET[(word >> (18 - 6 * at) & 63) as usize];
-        }
-    }
-    text
-}
-
-fn decode(text: &[u8]) -> Option<[u8; BYTES]> {
-    let text: &[u8; TEXT] = text.try_into().ok()?;
-    let mut bytes = [0; BYTES];
-    for (from, to) in text.chunks(4).zip(bytes.chunks_mut(3)) {
-        let mut word = 0;
-        for (at, letter) in from.iter().enumerate() {
-            let bits = match letter {
-                b'A'..=b'Z' => letter - b'A',
-                b'a'..=b'z' => letter - b'a' + 26,
-                b'0'..=b'9' => letter - b'0' + 52,
-                b'-' => 62,
-                b'_' => 63,
-                _ => return None,
-            };
-            word |= u32::from(bits) << (18 - 6 * at);
-        }
-        for (at, byte) in to.iter_mut().enumerate() {
-            *byte = (word >> (16 - 8 * at)) as u8;
-        }
-    }
-    // One text for one lease: the two bits left over at the end are zero.
-    (encode(&bytes) == *text).then_some(bytes)
 }
 
 #[cfg(test)]
@@ -244,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_but_a_lease_is_a_lease(at in 0usize..TEXT, letter in any::<u8>(), session in any::<u64>()) {
+        fn nothing_but_a_lease_is_a_lease(at in 0_usize..sealed::text_len(BYTES), letter in any::<u8>(), session in any::<u64>()) {
             let leases = leases(Keys::fresh().unwrap());
             let mut text = value(&leases.issue(KindId(0), SessionId(session), 1000, false));
             prop_assert_eq!(leases.check(&text, 1000).unwrap().session, SessionId(session));

@@ -6,8 +6,10 @@
 //! - `pipeline` takes a request through its phases, in order: `validate`, `identify` (with `lease`, `keys`), `routes`,
 //!   `gatekeeper` (with `watch`, `prefix` while it waits), `headers`, `exchange` (with `upstream`), `buffer`;
 //! - `recorder` writes what happens to the gate, for replay;
+//! - `room` (with `ticket`, `sealed`, `accept`) is the waiting room: what those are told who have a place in line;
 //! - `rescue` (with `page`) turns what went wrong into an answer; `telemetry` counts.
 
+mod accept;
 mod buffer;
 mod connection;
 mod deadline;
@@ -25,15 +27,20 @@ mod pipeline;
 mod prefix;
 mod recorder;
 mod rescue;
+mod room;
 mod routes;
+mod sealed;
 mod server;
 mod telemetry;
+mod ticket;
 mod tls;
 pub mod upstream;
 mod validate;
 mod watch;
 mod wire;
+mod words;
 
 pub use recorder::RecordError;
-pub use server::{KINDS_MAX, Observer, Server, StartError};
+pub use room::{StoredError, preview};
+pub use server::{KINDS_MAX, LineCommand, LineError, LineReport, Observer, Server, StartError};
 pub use telemetry::{BUCKETS, LearnedView, RouteReport, Times, View};

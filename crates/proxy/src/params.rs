@@ -25,6 +25,8 @@ pub struct Params {
     pub sessions: Sessions,
     /// The cookie that proves a session was let in.
     pub lease: Lease,
+    /// The waiting room of those kinds of session that have a line.
+    pub waiting_room: WaitingRoom,
     /// What becomes of the work of a client that has gone.
     pub on_abandon: OnAbandon,
     /// Whether requests to the application carry `Via: 1.1 suimon` (HTTP/2: `2.0`).
@@ -291,6 +293,66 @@ impl Default for Lease {
     fn default() -> Self {
         Lease { keys_file: None, life: Duration::from_secs(3600), secure: false }
     }
+}
+
+/// The waiting room: what those see who have a place in line, and what is kept of the line.
+#[derive(Clone, Debug)]
+pub struct WaitingRoom {
+    /// The site's name, as its visitors know it. Empty: the host that was asked for.
+    pub name: String,
+    /// Path of a picture of this site, which the gate lets pass to everybody.
+    pub logo: Option<String>,
+    /// Colours of what stands out, on light and on dark ground, as CSS has them.
+    pub colours: Option<(String, String)>,
+    /// The operator's words to all who wait.
+    pub message: String,
+    /// File of a page in place of ours: see `docs/waiting-room.md`.
+    pub template: Option<PathBuf>,
+    /// Whether numbers of people are kept from those who wait, and only times are told.
+    pub hides_numbers: bool,
+    /// The status of a page of the waiting room.
+    pub status: WaitingStatus,
+    /// For how long visitors are told that their turn is held, whole minutes. After that they come in at the head of the line all the same.
+    pub hold: Duration,
+    /// For how long a place is kept, whole hours.
+    pub keep: Duration,
+    /// Numbers that one network may draw at once, and a second after that.
+    pub draws_burst: u32,
+    /// See `draws_burst`. Above 0.
+    pub draws_per_second: f64,
+    /// The file that the line survives a restart in. `None`: it does not.
+    pub state_file: Option<PathBuf>,
+}
+
+impl Default for WaitingRoom {
+    fn default() -> Self {
+        WaitingRoom {
+            name: String::new(),
+            logo: None,
+            colours: None,
+            message: String::new(),
+            template: None,
+            hides_numbers: false,
+            status: WaitingStatus::Unavailable,
+            hold: Duration::from_secs(600),
+            keep: Duration::from_secs(24 * 3600),
+            draws_burst: 200,
+            draws_per_second: 10.0,
+            state_file: None,
+        }
+    }
+}
+
+/// The status of a page of the waiting room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WaitingStatus {
+    /// 503: search engines come again later, and nothing is stored.
+    #[default]
+    Unavailable,
+    /// 429: for where a content delivery network stands in front, which may answer a 503 with a page of its own.
+    TooManyRequests,
+    /// 200, for whatever cannot do with the others.
+    Ok,
 }
 
 /// What becomes of the work of a client that has gone while the application was at it.

@@ -17,18 +17,22 @@
 use crate::buffer::{self, AnswerBody, Budget};
 use crate::connection::Connection;
 use crate::exchange::{Exchange, Gathered, Tally};
-use crate::gatekeeper::{Admission, Arrived, Gatekeeper, Waiting};
+use crate::gatekeeper::{Admission, Arrived, Gatekeeper, TurnedAway, Waiting};
 use crate::headers;
 use crate::identify::{self, Identifier, Visitor};
 use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
 use crate::prefix::{BodyFault, RequestBody};
 use crate::rescue::{self, Asker};
+use crate::room::{self, At, Form, Room, Sent, Standpoint};
 use crate::routes::{Class, Table};
 use crate::telemetry::Telemetry;
 use crate::upstream::{Fault as Whose, Upstream, UpstreamBody, UpstreamError};
 use crate::validate::{Fault, validate};
 use crate::watch::Watcher;
-use http::header::{CONNECTION, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, SET_COOKIE, UPGRADE};
+use crate::words;
+use http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, SET_COOKIE, UPGRADE,
+};
 use http::{Method, Request, Response, StatusCode, Version, request, response};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
@@ -36,12 +40,19 @@ use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use std::{error, fmt};
-use suimon_gate::{Arrival, Membership, Mode, Refusal};
+use suimon_gate::line::Saved;
+use suimon_gate::{Arrival, InLine, Membership, Mode, Refusal, Word};
 use suimon_model::{Ending, KindId, SessionId};
 
 /// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
 /// to be noticed, and long enough that short waits, the most frequent ones, cost no system call.
 const WATCH_WAITING_AFTER: Duration = Duration::from_millis(10);
+
+/// What is read, and for how long, of something sent that is not kept.
+const LOST_BYTES_MAX: usize = 1 << 20;
+const LOST_PATIENCE: Duration = Duration::from_secs(5);
+/// The longest form that the waiting page keeps, bytes.
+const FORM_BYTES_MAX: usize = 16 << 10;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -54,6 +65,8 @@ pub(crate) struct Core {
     pub(crate) discovered_mode: Mode,
     pub(crate) table: Table,
     pub(crate) identifier: Identifier,
+    /// Where some kind of session has a line.
+    pub(crate) room: Option<Room>,
     /// The kinds of session as they were set, for whoever asks.
     pub(crate) kinds: Vec<SessionKind>,
     pub(crate) keeper: Arc<Gatekeeper>,
@@ -70,6 +83,8 @@ pub(crate) struct Gone;
 /// Why a request got no slot.
 enum NotAdmitted {
     Refused(Refusal, Duration),
+    InLine(InLine),
+    Later(KindId),
     BadBody(Fault),
     Gone,
 }
@@ -96,10 +111,15 @@ pub(crate) async fn serve(
         return Ok(asker.fault(fault).map(|body| body.keeping(busy)));
     }
 
-    let visitor = core.identifier.read(&parts.headers, now_unix);
+    let visitor = core.identifier.read(&parts.headers, core.room.as_ref().map(Room::tickets), now_unix);
     let class = core.table.classify(&parts.method, parts.uri.path());
     let mut body = RequestBody::new(incoming, core.limits.body_bytes, core.timeouts.body_read);
     let asked = Asked { arrived, asker, visitor, class };
+    if let Some(room) = core.room.as_ref().filter(|_| room::is_for_it(&parts)) {
+        // On the heap: see below.
+        let response = Box::pin(core.beside(room, &connection, &parts, &mut body, &asked)).await;
+        return Ok(response.map(|body| body.keeping(busy)));
+    }
 
     let answered = match core.admit(&connection, &parts, &mut body, &asked).await {
         Ok(passed) => {
@@ -108,6 +128,14 @@ pub(crate) async fn serve(
             pass.await
         }
         Err(NotAdmitted::Refused(refusal, waited)) => Ok(asker.refused(&refusal, waited)),
+        Err(NotAdmitted::InLine(waits)) => {
+            // On the heap: it holds what was sent.
+            Ok(Box::pin(core.wait_in_line(&connection, &parts, body, &asked, &waits)).await)
+        }
+        Err(NotAdmitted::Later(kind)) => {
+            let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
+            Ok(room.later(&parts, kind, core.at(&connection, &parts)))
+        }
         Err(NotAdmitted::BadBody(fault)) => {
             core.telemetry.note_fault();
             Ok(asker.fault(fault))
@@ -154,14 +182,15 @@ impl Core {
             return Ok(Passed { admission: None, ends: false });
         };
         let session = self.identifier.membership(&asked.visitor, &parts.method, parts.uri.path());
+        let session = match session {
+            Some(session) => Some(self.in_line(session, &asked.visitor, parts, connection)?),
+            None => None,
+        };
         let ends = matches!(session, Some(Membership::Member { ends: true, .. }));
         let route = self.telemetry.route_id(index);
         let admission = match self.keeper.arrive(Arrival { route, session }) {
             Arrived::Admitted(admission) => admission,
-            Arrived::Refused(refusal) => {
-                self.telemetry.note_refusal(refusal.reason);
-                return Err(NotAdmitted::Refused(refusal, Duration::ZERO));
-            }
+            Arrived::TurnedAway(away) => return Err(self.turned_away(away, Duration::ZERO)),
             Arrived::Waiting(waiting) => {
                 let expects = parts.headers.contains_key(EXPECT);
                 self.wait(connection, waiting, body, expects, asked.arrived).await?
@@ -173,6 +202,121 @@ impl Core {
             self.identifier.learn_request(&asked.visitor, own);
         }
         Ok(Passed { admission: Some(admission), ends })
+    }
+
+    /// Returns how a request belongs to a session, its place in line considered.
+    fn in_line(
+        &self,
+        session: Membership,
+        visitor: &Visitor,
+        parts: &request::Parts,
+        connection: &Connection,
+    ) -> Result<Membership, NotAdmitted> {
+        let (Membership::Newcomer(kind), Some(room)) = (session, &self.room) else { return Ok(session) };
+        if !room.has_line(kind) {
+            return Ok(session);
+        }
+        // While nobody waits, numbers are drawn by hardly anybody, and nothing is asked.
+        let client = (self.keeper.waiting() > 0).then(|| connection.peer().client(&parts.headers));
+        match room.standpoint(kind, visitor.ticket(Some(kind)), parts, client, now_unix) {
+            Standpoint::Holds(ticket) => {
+                let session = room.tickets().session(&ticket);
+                Ok(Membership::Placed { kind, place: ticket.place, session, draws: room::draws(parts) })
+            }
+            Standpoint::Draws(lane) => Ok(Membership::Drawing { kind, lane }),
+            Standpoint::Passes => Ok(Membership::Passing(kind)),
+            Standpoint::Later => Err(NotAdmitted::Later(kind)),
+        }
+    }
+
+    /// Answers what is for the waiting room and not for the application: how a place stands, and the addresses beside the page.
+    async fn beside(
+        &self,
+        room: &Room,
+        connection: &Connection,
+        parts: &request::Parts,
+        body: &mut RequestBody,
+        asked: &Asked,
+    ) -> Response<AnswerBody> {
+        let at = self.at(connection, parts);
+        let kind = self.identifier.kind(&parts.method, parts.uri.path());
+        let carried = asked.visitor.ticket(kind).or(asked.visitor.ticket(None));
+        let ticket = room.place_of(carried);
+        if let Some(side) = room::Side::of(parts.uri.path()) {
+            let sent = if side.takes_body() { body.collect(FORM_BYTES_MAX).await } else { Some(Vec::new()) };
+            let client = connection.peer().client(&parts.headers);
+            let drawn = if side == room::Side::Draw { self.saved_lines() } else { Vec::new() };
+            let body = sent.as_deref().unwrap_or_default();
+            return room.side(side, &room::Asked { parts, ticket, drawn: &drawn, body, client, at });
+        }
+        if ticket.is_some_and(|ticket| room::is_too_early(&ticket, at.now)) {
+            return Room::too_early();
+        }
+        let is_stranger = carried.is_none() && asked.visitor.proof.is_none();
+        if let Some(page) = parts.headers.get(room::POLL).filter(|_| is_stranger) {
+            let is_closed = kind.is_some_and(|kind| self.keeper.is_closed(kind));
+            return room.poll_without_place(page.as_bytes(), is_closed, at);
+        }
+        // Whoever is inside has nothing to wait for.
+        let waits = ticket.filter(|_| asked.visitor.proof.is_none());
+        let standing = waits.and_then(|ticket| self.keeper.contact(ticket.kind, ticket.place));
+        room.poll(standing, waits, at)
+    }
+
+    fn saved_lines(&self) -> Vec<(String, Saved)> {
+        let kinds = self.kinds.iter().enumerate();
+        let saved = kinds.filter_map(|(index, kind)| {
+            Some((kind.name.clone(), self.keeper.saved_line(KindId(index as u32))?))
+        });
+        saved.collect()
+    }
+
+    /// Answers a request that is not let in, and has a place.
+    async fn wait_in_line(
+        &self,
+        connection: &Connection,
+        parts: &request::Parts,
+        mut body: RequestBody,
+        asked: &Asked,
+        waits: &InLine,
+    ) -> Response<AnswerBody> {
+        let Some(room) = &self.room else { unreachable!("no kind has a line without a room") };
+        let sent = match parts.method {
+            Method::POST if room::keeps_form(parts) => match body.collect(FORM_BYTES_MAX).await {
+                Some(bytes) => Form::parse(&bytes).map_or(Sent::Lost, Sent::Form),
+                None => Sent::Lost,
+            },
+            Method::POST => {
+                // A browser that is cut off while it sends shows no page.
+                let _ = tokio::time::timeout(LOST_PATIENCE, body.collect(LOST_BYTES_MAX)).await;
+                Sent::Lost
+            }
+            _ => Sent::Nothing,
+        };
+        let held = room
+            .place_of(asked.visitor.ticket(Some(waits.kind)))
+            .filter(|ticket| (ticket.kind, Some(ticket.place)) == (waits.kind, waits.place));
+        room.answer(parts, waits, held, sent, self.at(connection, parts))
+    }
+
+    /// Returns this moment, for an answer on this connection.
+    fn at(&self, connection: &Connection, parts: &request::Parts) -> At {
+        At {
+            now: now_unix(),
+            instant: self.keeper.clock().now(),
+            secure: self.lease_secure || connection.peer().is_secure(&parts.headers),
+        }
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "what is turned away is answered here, and once")]
+    fn turned_away(&self, away: TurnedAway, waited: Duration) -> NotAdmitted {
+        match away {
+            TurnedAway::Refused(refusal) => {
+                self.telemetry.note_refusal(refusal.reason);
+                NotAdmitted::Refused(refusal, waited)
+            }
+            TurnedAway::InLine(place) => NotAdmitted::InLine(place),
+        }
     }
 
     /// Holds a request until the gate has decided, while its client is there and part of its body comes in.
@@ -190,10 +334,7 @@ impl Core {
         let mut guard = LeftWaiting { telemetry: Some(&self.telemetry) };
         let outcome = tokio::select! {
             biased;
-            verdict = waiting.verdict() => verdict.map_err(|refusal| {
-                self.telemetry.note_refusal(refusal.reason);
-                NotAdmitted::Refused(refusal, arrived.elapsed())
-            }),
+            verdict = waiting.verdict() => verdict.map_err(|away| self.turned_away(away, arrived.elapsed())),
             () = connection.closed(watch_after) => Err(NotAdmitted::Gone),
             BodyFault(fault) = body.fill(prefix_bytes) => Err(match fault {
                 Fault::BrokenBody => NotAdmitted::Gone,
@@ -224,10 +365,18 @@ impl Core {
         // Kept for the table only if the path is new to it.
         let novel = (asked.class == Class::Unknown).then(|| parts.uri.path().to_owned());
 
-        if asked.visitor.has_lease_cookie {
-            identify::strip_lease(&mut parts.headers);
+        if asked.visitor.has_own_cookie {
+            identify::strip_own_cookies(&mut parts.headers);
         }
         headers::prepare_request(&mut parts, connection.peer(), switch.is_some(), self.via);
+        let waiting_for_all = self.keeper.waiting();
+        if waiting_for_all > 0 {
+            parts.headers.insert(words::WAITING, HeaderValue::from(waiting_for_all));
+        }
+        if !waited.is_zero() {
+            let held = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+            parts.headers.insert(words::HELD, HeaderValue::from(held));
+        }
 
         let_others_catch_up().await;
         let sent = Instant::now();
@@ -254,9 +403,10 @@ impl Core {
             self.learn(&method, &path);
         }
         let switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
+        let ends = self.heed(&head.headers, session) || (ends && is_good);
         headers::prepare_response(&mut head.headers, switched);
         if let Some(session) = session {
-            self.keep_session(&mut head.headers, &asked.visitor, session, lease_due, ends && is_good, secure);
+            self.keep_session(&mut head.headers, &asked.visitor, session, lease_due, ends, secure);
         }
         if !waited.is_zero() {
             head.headers.append(rescue::SERVER_TIMING, rescue::server_timing("waited", waited));
@@ -310,6 +460,20 @@ impl Core {
         }
     }
 
+    /// Does what the application says in its answer, and returns whether it says that the session has ended.
+    fn heed(&self, headers: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
+        let Some((kind, session)) = session else { return false };
+        let mut ends = false;
+        for word in words::of_session(headers) {
+            self.keeper.word(session, word);
+            ends |= word == Word::Ends;
+        }
+        if let Some(command) = words::of_line(headers) {
+            self.keeper.command(kind, command);
+        }
+        ends
+    }
+
     fn failed(&self, asked: &Asked, error: &UpstreamError) -> Response<AnswerBody> {
         if error.fault() == Whose::Client {
             self.telemetry.note_fault();
@@ -338,20 +502,39 @@ impl Core {
         has_ended: bool,
         secure: bool,
     ) {
+        let before = headers.get_all(SET_COOKIE).iter().count();
         if has_ended {
             self.identifier.forget(visitor);
             if visitor.has_lease_cookie {
                 headers.append(SET_COOKIE, self.identifier.leases().withdraw(secure));
             }
-            return;
-        }
-        if headers.contains_key(SET_COOKIE) {
+        } else if before > 0 {
             self.identifier.learn_response(headers, session);
         }
-        if lease_due || visitor.proof.is_some_and(|proof| proof.renewal_due) {
+        let has_lease = lease_due || visitor.proof.is_some();
+        if !has_ended && (lease_due || visitor.proof.is_some_and(|proof| proof.renewal_due)) {
             let (kind, session) = session;
             headers.append(SET_COOKIE, self.identifier.leases().issue(kind, session, now_unix(), secure));
         }
+        // The lease is worth more than the place; and a cookie that says nothing any more is a burden.
+        if let Some(room) = &self.room
+            && visitor.has_ticket_cookie
+            && (has_ended || has_lease)
+        {
+            headers.append(SET_COOKIE, room.tickets().withdraw(session.0, secure));
+        }
+        if headers.get_all(SET_COOKIE).iter().count() > before {
+            keep_private(headers);
+        }
+    }
+}
+
+/// Sees to it that no shared cache keeps an answer that carries a cookie of ours.
+fn keep_private(headers: &mut HeaderMap) {
+    let is_shared = headers::list(headers, &CACHE_CONTROL)
+        .any(|word| word.eq_ignore_ascii_case("public") || word.to_ascii_lowercase().starts_with("s-maxage"));
+    if is_shared {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private"));
     }
 }
 
@@ -414,7 +597,7 @@ fn ending_of(status: StatusCode) -> Ending {
 }
 
 /// Returns the seconds since 1970, by the system's clock.
-fn now_unix() -> u32 {
+pub(crate) fn now_unix() -> u32 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }

@@ -82,6 +82,21 @@ impl RequestBody {
     }
 }
 
+impl RequestBody {
+    /// Returns the whole body, if it is no longer than `bytes_max` and comes without a break.
+    pub(crate) async fn collect(&mut self, bytes_max: usize) -> Option<Vec<u8>> {
+        let mut all = Vec::new();
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
+            let Ok(piece) = frame.ok()?.into_data() else { continue };
+            if all.len() + piece.len() > bytes_max {
+                return None;
+            }
+            all.extend_from_slice(&piece);
+        }
+        Some(all)
+    }
+}
+
 impl Inner {
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
         loop {

@@ -149,6 +149,9 @@ impl Table {
     }
 
     fn is_ungated(&self, method: &Method, path: &str) -> bool {
+        if is_ambiguous(path) {
+            return false;
+        }
         let below =
             |entry: &String| path == entry || (entry.ends_with('/') && path.starts_with(entry.as_str()));
         if self.ungated.iter().any(below) {
@@ -167,6 +170,18 @@ impl Table {
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Found> {
         self.found.read().expect("nobody panics while holding the table")
     }
+}
+
+/// Returns whether an application may take the path for another one: by dot segments, empty ones, parameters, or what is encoded though it need not be.
+/// Nothing passes ungated by such a path.
+fn is_ambiguous(path: &str) -> bool {
+    let bytes = path.as_bytes();
+    let is_encoded =
+        |digits: &[u8]| matches!(digits.to_ascii_lowercase().as_slice(), b"2e" | b"2f" | b"5c" | b"3b");
+    path.contains([';', '\\'])
+        || path.contains("//")
+        || path.split('/').any(|segment| matches!(segment, "." | ".."))
+        || memchr::memchr_iter(b'%', bytes).any(|at| bytes.get(at + 1..at + 3).is_some_and(is_encoded))
 }
 
 impl Found {

@@ -1,6 +1,6 @@
-//! A running hash of what a gate answered: who was started and who refused. Decisions have one of their own, the trace.
+//! A running hash of what a gate answered: who was started, who refused and who waits in line. Decisions have one of their own, the trace.
 
-use suimon_gate::Output;
+use suimon_gate::{Output, Standing};
 
 /// Equal answers in equal order, equal hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -19,6 +19,16 @@ impl Answers {
                 self.word(!refusal.request.0);
                 self.word(refusal.reason as u64);
                 self.word(refusal.retry_after.as_nanos() as u64);
+            }
+            Output::Wait(wait) => {
+                self.word(!(wait.request.0 << 1));
+                self.word(wait.place.map_or(u64::MAX, |place| place.number << 2 | place.lane.index() as u64));
+                if let Standing::Waiting(left) | Standing::Opening(_, left) | Standing::Paused(left) =
+                    wait.standing
+                {
+                    self.word(left.ahead);
+                    self.word(left.poll_after.as_nanos() as u64);
+                }
             }
             Output::Decided(_) => {}
         }

@@ -6,9 +6,10 @@
 //!
 //! The time is signed because a shell reads its clock before it takes its lock: of two threads the later may go first.
 
-use suimon_gate::{Arrival, KindParams, Membership, Mode};
+use suimon_gate::line::Command;
+use suimon_gate::{Arrival, KindParams, Membership, Mode, Place, Word};
 use suimon_model::state::{Broken, Reader, State, Writer};
-use suimon_model::{Ending, Failure, RequestId};
+use suimon_model::{Ending, Failure, KindId, RequestId, SessionId};
 
 /// A longer name of a route or a kind is cut.
 pub const NAME_BYTES_MAX: usize = 256;
@@ -40,11 +41,18 @@ pub enum Event {
     Timeout,
     /// `Gate::drain`.
     Drain,
+    /// `Gate::handle_contact`.
+    Contact(KindId, Place),
+    /// `Gate::handle_command`.
+    Command(KindId, Command),
+    /// `Gate::handle_word`.
+    Word(SessionId, Word),
 }
 
 const TIMEOUT: u8 = 0;
 const SESSIONLESS: u8 = 1;
 const NEWCOMER: u8 = 2;
+const PASSING: u8 = 3;
 /// Plus [`LEASED`] and [`ENDS`].
 const MEMBER: u8 = 4;
 const LEASED: u8 = 1;
@@ -57,6 +65,11 @@ const FAILED: u8 = 12;
 const DRAIN: u8 = 16;
 const ROUTE: u8 = 17;
 const KIND: u8 = 18;
+const PLACED: u8 = 19;
+const CONTACT: u8 = 20;
+const COMMAND: u8 = 21;
+const DRAWING: u8 = 22;
+const WORD: u8 = 23;
 
 /// By their number behind [`FAILED`].
 const FAILURES: [Failure; 4] =
@@ -75,11 +88,33 @@ impl Event {
         match self {
             Event::Timeout | Event::Drain => {}
             Event::Departure(request) | Event::End(request, _) => request.save(out),
+            Event::Contact(kind, place) => {
+                kind.save(out);
+                place.save(out);
+            }
+            Event::Command(kind, command) => {
+                kind.save(out);
+                command.save(out);
+            }
+            Event::Word(session, word) => {
+                session.save(out);
+                word.save(out);
+            }
             Event::Arrival(Arrival { route, session }) => {
                 route.save(out);
                 match session {
                     None => {}
-                    Some(Membership::Newcomer(kind)) => kind.save(out),
+                    Some(Membership::Newcomer(kind) | Membership::Passing(kind)) => kind.save(out),
+                    Some(Membership::Drawing { kind, lane }) => {
+                        kind.save(out);
+                        lane.save(out);
+                    }
+                    Some(Membership::Placed { kind, place, session, draws }) => {
+                        kind.save(out);
+                        place.save(out);
+                        session.save(out);
+                        draws.save(out);
+                    }
                     Some(Membership::Member { kind, session, leased: _, ends: _ }) => {
                         kind.save(out);
                         session.save(out);
@@ -109,6 +144,23 @@ impl Event {
                 let route = State::load(from)?;
                 Event::Arrival(Arrival { route, session: Some(Membership::Newcomer(State::load(from)?)) })
             }
+            PASSING => {
+                let route = State::load(from)?;
+                Event::Arrival(Arrival { route, session: Some(Membership::Passing(State::load(from)?)) })
+            }
+            DRAWING => {
+                let (route, kind) = (State::load(from)?, State::load(from)?);
+                let session = Some(Membership::Drawing { kind, lane: State::load(from)? });
+                Event::Arrival(Arrival { route, session })
+            }
+            PLACED => {
+                let (route, kind) = (State::load(from)?, State::load(from)?);
+                let (place, session, draws) = (State::load(from)?, State::load(from)?, State::load(from)?);
+                Event::Arrival(Arrival {
+                    route,
+                    session: Some(Membership::Placed { kind, place, session, draws }),
+                })
+            }
             MEMBER..DEPARTURE => {
                 let route = State::load(from)?;
                 let (kind, session) = (State::load(from)?, State::load(from)?);
@@ -119,6 +171,9 @@ impl Event {
                 })
             }
             DEPARTURE => Event::Departure(State::load(from)?),
+            CONTACT => Event::Contact(State::load(from)?, State::load(from)?),
+            COMMAND => Event::Command(State::load(from)?, State::load(from)?),
+            WORD => Event::Word(State::load(from)?, State::load(from)?),
             COMPLETED => Event::End(State::load(from)?, Ending::Completed),
             ABANDONED => Event::End(State::load(from)?, Ending::Abandoned),
             FAILED..DRAIN => {
@@ -136,6 +191,9 @@ impl Event {
         match self {
             Event::Timeout => TIMEOUT,
             Event::Drain => DRAIN,
+            Event::Contact(..) => CONTACT,
+            Event::Command(..) => COMMAND,
+            Event::Word(..) => WORD,
             Event::Departure(_) => DEPARTURE,
             Event::End(_, Ending::Completed) => COMPLETED,
             Event::End(_, Ending::Abandoned) => ABANDONED,
@@ -150,6 +208,9 @@ impl Event {
             }
             Event::Arrival(Arrival { session: None, .. }) => SESSIONLESS,
             Event::Arrival(Arrival { session: Some(Membership::Newcomer(_)), .. }) => NEWCOMER,
+            Event::Arrival(Arrival { session: Some(Membership::Passing(_)), .. }) => PASSING,
+            Event::Arrival(Arrival { session: Some(Membership::Drawing { .. }), .. }) => DRAWING,
+            Event::Arrival(Arrival { session: Some(Membership::Placed { .. }), .. }) => PLACED,
             Event::Arrival(Arrival { session: Some(Membership::Member { leased, ends, .. }), .. }) => {
                 MEMBER + if *leased { LEASED } else { 0 } + if *ends { ENDS } else { 0 }
             }

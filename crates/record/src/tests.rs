@@ -38,7 +38,8 @@ fn event() -> impl Strategy<Value = Event> {
             params: KindParams {
                 patience: patience.map(|ms| seconds(f64::from(ms) * 1e-3)),
                 hold: None,
-                mode
+                mode,
+                line: None,
             },
             name
         }),

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use suimon_model::Duration;
 use suimon_workload::{
-    Arrivals, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
+    Arrivals, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
 };
 use toml::Value;
 
@@ -255,6 +255,8 @@ impl Reader {
             own_or_shared(key, "on_failure", raw.on_failure.as_ref(), visitor.on_failure.as_ref());
         let (refusal_key, on_refusal) =
             own_or_shared(key, "on_refusal", raw.on_refusal.as_ref(), visitor.on_refusal.as_ref());
+        let (line_key, in_line) =
+            own_or_shared(key, "in_line", raw.in_line.as_ref(), visitor.in_line.as_ref());
         Journey {
             name,
             weight,
@@ -265,6 +267,7 @@ impl Reader {
             on_failure: self.on_failure(&failure_key, on_failure, &steps),
             leave: leave.map_or(0.0, |leave| self.number(&leave_key, leave, 0.0, true, 1.0)),
             on_refusal: self.on_refusal(&refusal_key, on_refusal),
+            in_line: self.in_line(&line_key, in_line),
             steps,
         }
     }
@@ -328,6 +331,20 @@ impl Reader {
         }
         if let Some(wait) = &raw.wait_max {
             policy.wait_max = self.duration_above_zero(&format!("{key}.wait_max"), wait);
+        }
+        policy
+    }
+
+    fn in_line(&mut self, key: &str, raw: Option<&raw::InLine>) -> InLine {
+        let mut policy = InLine::default();
+        let Some(raw) = raw else { return policy };
+        policy.patience = match &raw.patience {
+            Some(patience) if patience.as_str() == Some("endless") => None,
+            Some(patience) => Some(self.duration_above_zero(&format!("{key}.patience"), patience)),
+            None => None,
+        };
+        if let Some(away) = &raw.away {
+            policy.away = self.number(&format!("{key}.away"), away, 0.0, true, 1.0);
         }
         policy
     }

@@ -22,5 +22,5 @@ mod shape;
 
 pub use documents::{example_file, settings_document};
 pub use faults::{Fault, Faults};
-pub use settings::{LeaseKeys, Settings};
+pub use settings::{Kept, Settings};
 pub use shape::parse_size;

@@ -207,6 +207,14 @@ fn served(table: &Table, faults: &mut Faults) -> Params {
     let (settings, theirs) = settings::check(&own);
     faults.append(theirs);
     let mut params = settings.proxy;
+    // A waiting room is played where it is asked for: scenarios are of laws, and most were written without it.
+    let tables = own.get("session").and_then(toml::Value::as_array);
+    for (index, kind) in params.sessions.kinds.iter_mut().enumerate() {
+        let table = tables.and_then(|tables| tables.get(index));
+        if table.is_none_or(|table| table.get("waiting_room").is_none()) {
+            kind.gate.line = None;
+        }
+    }
     if !cores_given {
         // This machine's are no matter: the model's are filled in.
         params.gate.cores = 0;

@@ -46,8 +46,8 @@ pub(crate) enum LeftOut {
 
 use LeftOut::{Is, Required, Unset};
 use Shape::{
-    AddressOrOff, Count, Flag, Host, List, Name, Network, Node, Number, Path, Route, Size, Text, Time,
-    UrlPath, Word, WordOrCount,
+    AddressOrOff, Colour, Count, Flag, Host, List, Name, Network, Node, Number, Path, Route, Size, Text,
+    Time, UrlPath, Word, WordOrCount,
 };
 
 const SECOND: u64 = 1000;
@@ -274,8 +274,17 @@ pub(crate) const SECTIONS: &[Section] = &[
             key(
                 "hold",
                 Time(0, HOUR),
-                Unset { means: "0.7 of the patience, at most 10 s", example: "\"20s\"" },
-                "The longest a newcomer is held waiting before being told to come back later instead.",
+                Unset {
+                    means: "0.7 of the patience, at most 5 s, or 10 s without a waiting room",
+                    example: "\"20s\"",
+                },
+                "The longest a newcomer is held waiting before being shown the waiting room, or told to come back later, instead.",
+            ),
+            key(
+                "waiting_room",
+                Flag,
+                Is("false"),
+                "Whether a newcomer who cannot begin soon gets a place in line. Without, newcomers are told to come back later.",
             ),
             key(
                 "mode",
@@ -474,6 +483,89 @@ pub(crate) const SECTIONS: &[Section] = &[
                 Flag,
                 Is("false"),
                 "Whether TLS ends in front of Suimon, so that the cookie carries Secure on the plain listener too.",
+            ),
+        ],
+    },
+    Section {
+        path: "waiting_room",
+        form: Form::Table,
+        doc: "What those see who wait for their turn, and what is kept of the line. `suimon waiting-room preview` shows it.",
+        keys: &[
+            key(
+                "name",
+                Text,
+                Unset { means: "the host that was asked for", example: "\"Riverside Tickets\"" },
+                "The site's name, as its visitors know it.",
+            ),
+            key(
+                "logo",
+                UrlPath,
+                Unset { means: "no picture", example: "\"/assets/logo.svg\"" },
+                "A picture of the site's own. The gate lets it pass to everybody if it is a static asset (see discovery).",
+            ),
+            key(
+                "colour",
+                Colour,
+                Unset { means: "a blue", example: "\"#862346\"" },
+                "What stands out on light ground, #e6f0f3: contrast at least 4.5 to 1.",
+            ),
+            key(
+                "colour_dark",
+                Colour,
+                Unset { means: "a light blue", example: "\"#f0a3bf\"" },
+                "What stands out on dark ground, #14252e: contrast at least 4.5 to 1. Given with colour, or not at all.",
+            ),
+            key(
+                "message",
+                Text,
+                Unset { means: "nothing", example: "\"Doors open at 19:00.\"" },
+                "Your words to all who wait. They can be changed while running: `suimon waiting-room say`.",
+            ),
+            key(
+                "template",
+                Path,
+                Unset { means: "Suimon's own page", example: "\"/etc/suimon/waiting.html\"" },
+                "A page in place of Suimon's: see docs/waiting-room.md.",
+            ),
+            key(
+                "hide_numbers",
+                Flag,
+                Is("false"),
+                "Whether numbers of people are kept from those who wait, and only times are told.",
+            ),
+            key(
+                "status",
+                Word(&["503", "429", "200"]),
+                Is("\"503\""),
+                "Status of the page. 503: right where Suimon is what visitors reach. 429: where a content delivery network stands in front that answers a 503 with a page of its own. 200: only for what cannot do with the others, as search engines may take the page for yours.",
+            ),
+            key(
+                "turn_held",
+                Time(2 * MINUTE, DAY),
+                Is("\"10m\""),
+                "For how long visitors are told that their turn is held. After that they come in at the head of the line.",
+            ),
+            key("place_kept", Time(2 * HOUR, 7 * DAY), Is("\"24h\""), "For how long a place is kept."),
+            key(
+                "draws_burst",
+                Count(1, 1_000_000),
+                Is("200"),
+                "Numbers that one network (a /24, or a /56 of IPv6) may draw at once; whoever comes beyond draws a little later.",
+            ),
+            key(
+                "draws_per_second",
+                Number(0.01, 1e6),
+                Is("10.0"),
+                "Numbers that one network may draw a second after that.",
+            ),
+            key(
+                "state",
+                Path,
+                Unset {
+                    means: "waiting-room-PORT.json in the state folder, see `suimon serve --help`",
+                    example: "\"/var/lib/suimon/waiting-room.json\"",
+                },
+                "File that the line survives a restart in, written each second. \"none\": after a restart everybody waits in a new line, those who waited before the others.",
             ),
         ],
     },

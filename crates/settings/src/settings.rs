@@ -9,17 +9,19 @@ use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLa
 use suimon_gate::{KindParams, Mode, Order};
 use suimon_proxy::params::{
     DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, Recording, RoutePattern, Routes,
-    SessionKind, Sessions, Timeouts,
+    SessionKind, Sessions, Timeouts, WaitingRoom, WaitingStatus,
 };
 use suimon_proxy::upstream::{EjectionParams, HealthParams, Protocol, TlsParams, UpstreamParams};
 
 /// Everything `suimon serve` is told: each room's own parameters, checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The proxy's. `lease.keys_file` is set only where the file is named; see [`LeaseKeys`].
+    /// The proxy's. `lease.keys_file` is set only where the file is named; see [`Kept`]; `waiting_room.state_file` likewise.
     pub proxy: suimon_proxy::params::Params,
     /// Where the keys that sign leases are kept.
-    pub lease_keys: LeaseKeys,
+    pub lease_keys: Kept,
+    /// Where what of the line survives a restart is kept.
+    pub waiting_room_state: Kept,
     /// Where the operator's listener is; `None`: nowhere.
     pub admin_listen: Option<SocketAddr>,
     /// Names the operator's listener may be reached by, beside localhost and addresses.
@@ -30,9 +32,9 @@ pub struct Settings {
     pub log_filter: String,
 }
 
-/// Where the keys that sign leases are kept.
+/// Where something is kept that outlives the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum LeaseKeys {
+pub enum Kept {
     /// In a folder for state that whoever starts the gateway chooses.
     StateFolder,
     /// In this file.
@@ -76,15 +78,13 @@ impl Settings {
 pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
     let mut faults = Faults::none();
     let sections = read::read(table, &mut faults);
-    let lease_keys = match sections.once("lease").given_path("keys") {
-        None => LeaseKeys::StateFolder,
-        Some(path) if path.as_os_str() == "none" => LeaseKeys::Nowhere,
-        Some(path) => LeaseKeys::File(path),
-    };
+    let lease_keys = kept(sections.once("lease").given_path("keys"));
+    let waiting_room_state = kept(sections.once("waiting_room").given_path("state"));
     let admin = sections.once("admin");
     let settings = Settings {
         proxy: proxy(&sections, &lease_keys, &mut faults),
         lease_keys,
+        waiting_room_state,
         admin_listen: admin.address("listen"),
         admin_hosts: admin.texts("hosts"),
         record_bytes_max: sections.once("record").count("bytes_max"),
@@ -94,7 +94,15 @@ pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
     (settings, faults)
 }
 
-fn proxy(sections: &Sections, lease_keys: &LeaseKeys, faults: &mut Faults) -> suimon_proxy::params::Params {
+fn kept(path: Option<PathBuf>) -> Kept {
+    match path {
+        None => Kept::StateFolder,
+        Some(path) if path.as_os_str() == "none" => Kept::Nowhere,
+        Some(path) => Kept::File(path),
+    }
+}
+
+fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_proxy::params::Params {
     let listen = sections.once("listen");
     let application = sections.once("upstream");
     let lease = sections.once("lease");
@@ -113,12 +121,13 @@ fn proxy(sections: &Sections, lease_keys: &LeaseKeys, faults: &mut Faults) -> su
         sessions: sessions(sections, faults),
         lease: Lease {
             keys_file: match lease_keys {
-                LeaseKeys::File(path) => Some(path.clone()),
-                LeaseKeys::StateFolder | LeaseKeys::Nowhere => None,
+                Kept::File(path) => Some(path.clone()),
+                Kept::StateFolder | Kept::Nowhere => None,
             },
             life: lease.time("life"),
             secure: lease.flag("secure"),
         },
+        waiting_room: waiting_room(sections.once("waiting_room"), faults),
         on_abandon: match application.text("on_abandon") {
             "cancel" => OnAbandon::Cancel,
             _ => OnAbandon::Finish,
@@ -127,6 +136,86 @@ fn proxy(sections: &Sections, lease_keys: &LeaseKeys, faults: &mut Faults) -> su
         gate: gate(sections, faults),
         record: recording(sections.once("record")),
     }
+}
+
+fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoom {
+    let text = |key: &str| values.given_text(key).map(str::to_string);
+    let colours = match (text("colour"), text("colour_dark")) {
+        (Some(light), Some(dark)) => Some((light, dark)),
+        (None, None) => None,
+        (Some(_), None) => {
+            faults.missing(
+                "waiting_room.colour_dark",
+                "waiting_room.colour is given, and dark ground needs one of its own",
+            );
+            None
+        }
+        (None, Some(_)) => {
+            faults.missing(
+                "waiting_room.colour",
+                "waiting_room.colour_dark is given, and light ground needs one of its own",
+            );
+            None
+        }
+    };
+    if let Some((light, dark)) = &colours {
+        for (key, colour, ground) in [("colour", light, LIGHT_GROUND), ("colour_dark", dark, DARK_GROUND)] {
+            let contrast = contrast(colour, ground);
+            if contrast < CONTRAST_MIN {
+                let allowed = format!(
+                    "a colour with a contrast of at least {CONTRAST_MIN} to 1 on {ground}; this has {contrast:.1}"
+                );
+                faults.value(format!("waiting_room.{key}"), format!("{colour:?}"), allowed);
+            }
+        }
+    }
+    WaitingRoom {
+        name: text("name").unwrap_or_default(),
+        logo: text("logo"),
+        colours,
+        message: text("message").unwrap_or_default(),
+        template: values.given_path("template"),
+        hides_numbers: values.flag("hide_numbers"),
+        status: match values.text("status") {
+            "429" => WaitingStatus::TooManyRequests,
+            "200" => WaitingStatus::Ok,
+            _ => WaitingStatus::Unavailable,
+        },
+        hold: values.time("turn_held"),
+        keep: values.time("place_kept"),
+        draws_burst: values.small("draws_burst"),
+        draws_per_second: values.number("draws_per_second"),
+        state_file: match kept(values.given_path("state")) {
+            Kept::File(path) => Some(path),
+            Kept::StateFolder | Kept::Nowhere => None,
+        },
+    }
+}
+
+/// What the waiting page's words stand on.
+const LIGHT_GROUND: &str = "#e6f0f3";
+const DARK_GROUND: &str = "#14252e";
+/// The least contrast of text (WCAG 2.2, 1.4.3).
+const CONTRAST_MIN: f64 = 4.5;
+
+/// Returns the contrast of two colours, 1 to 21 (WCAG 2.2, "contrast ratio").
+fn contrast(one: &str, other: &str) -> f64 {
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+/// Returns the relative luminance of `#rgb` or `#rrggbb`, 0 to 1 (WCAG 2.2, "relative luminance").
+fn luminance(colour: &str) -> f64 {
+    let digits: Vec<u32> = colour.chars().filter_map(|digit| digit.to_digit(16)).collect();
+    let channel = |at: usize| match digits.len() {
+        3 => digits[at] * 17,
+        _ => digits.get(2 * at).copied().unwrap_or(0) * 16 + digits.get(2 * at + 1).copied().unwrap_or(0),
+    };
+    let linear = |at: usize| {
+        let value = f64::from(channel(at)) / 255.0;
+        if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * linear(0) + 0.7152 * linear(1) + 0.0722 * linear(2)
 }
 
 fn recording(values: &Values) -> Option<Recording> {
@@ -271,7 +360,8 @@ fn kind(index: usize, values: &Values, faults: &mut Faults) -> KindParams {
         let allowed = format!("at most its patience ({})", seen_time(patience));
         faults.value(format!("session[{index}].hold"), seen_time(hold), allowed);
     }
-    KindParams { patience, hold, mode: mode(values) }
+    let line = values.flag("waiting_room").then(suimon_gate::line::Params::default);
+    KindParams { patience, hold, mode: mode(values), line }
 }
 
 fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {

@@ -36,6 +36,8 @@ pub(crate) enum Shape {
     Name,
     /// A host name or IP address, without a port.
     Host,
+    /// A colour: `#` and three or six hexadecimal digits.
+    Colour,
     /// Free text of one line.
     Text,
     /// One of these words.
@@ -96,6 +98,7 @@ impl Shape {
             }
             Shape::Name => "a name of letters, digits, _, - and ., at most 64 long".to_string(),
             Shape::Host => "a host name or an IP address, without a port".to_string(),
+            Shape::Colour => "a colour such as \"#1f6884\"".to_string(),
             Shape::Text => "text of one line".to_string(),
             Shape::Word(words) => either(words),
             Shape::WordOrCount(words, min, max) => {
@@ -121,6 +124,7 @@ impl Shape {
             Shape::Route => "`METHOD /path/{name}`".to_string(),
             Shape::Name => "name, up to 64 letters".to_string(),
             Shape::Host => "host name or IP address".to_string(),
+            Shape::Colour => "colour, `#rrggbb`".to_string(),
             Shape::Text => "text".to_string(),
             Shape::Word(words) => {
                 words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
@@ -163,6 +167,7 @@ impl Shape {
             Shape::Route => text(value).filter(|route| is_route(route)).map(owned),
             Shape::Name => text(value).filter(|name| is_name(name)).map(owned),
             Shape::Host => text(value).filter(|host| is_host(host)).map(owned),
+            Shape::Colour => text(value).filter(|colour| is_colour(colour)).map(owned),
             Shape::Text => text(value).map(owned),
             Shape::List(of, max) => {
                 let entries = value.as_array().filter(|entries| entries.len() <= max)?;
@@ -230,6 +235,12 @@ fn is_host(host: &str) -> bool {
             && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     };
     host.len() <= 253 && host.split('.').all(label)
+}
+
+fn is_colour(colour: &str) -> bool {
+    colour.strip_prefix('#').is_some_and(|digits| {
+        matches!(digits.len(), 3 | 6) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    })
 }
 
 fn is_url_path(path: &str) -> bool {

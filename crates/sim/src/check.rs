@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use suimon_gate::{Arrival, Counts, Gate, Membership, Order, Refusal, Start};
+use suimon_gate::{Arrival, Counts, Gate, InLine, Membership, Order, Refusal, Start};
 use suimon_model::{Instant, RequestId, RouteId, SessionId};
 
 /// Something that must never happen, and did.
@@ -74,7 +74,14 @@ impl Checker {
         self.arrivals += 1;
         let member = match arrival.session {
             Some(Membership::Member { session, .. }) => Some(session),
-            Some(Membership::Newcomer(_)) | None => None,
+            Some(Membership::Placed { session, .. }) if self.requests.contains_key(&session) => Some(session),
+            Some(
+                Membership::Newcomer(_)
+                | Membership::Passing(_)
+                | Membership::Drawing { .. }
+                | Membership::Placed { .. },
+            )
+            | None => None,
         };
         let place = member.map(|session| {
             let requests = self.requests.entry(session).or_insert(0);
@@ -137,6 +144,19 @@ impl Checker {
             Some(session) => {
                 Err(format!("{session:?} had been let in, and was refused ({})", refusal.reason.code()))
             }
+            None => Ok(()),
+        }
+    }
+
+    /// A newcomer is sent to the line: it had not been let in.
+    pub(crate) fn waits_in_line(&mut self, wait: &InLine) -> Result<(), String> {
+        let request = wait.request;
+        let Some(waiting) = self.waiting.remove(&request) else {
+            return Err(format!("{request:?} was sent to the line, but does not wait"));
+        };
+        self.settled[waiting.route.index()] += 1;
+        match waiting.member {
+            Some(session) => Err(format!("{session:?} had been let in, and was sent to the line")),
             None => Ok(()),
         }
     }

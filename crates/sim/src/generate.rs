@@ -11,7 +11,7 @@ use suimon_gate::{KindParams, Mode, Params};
 use suimon_model::real::{exp, ln};
 use suimon_model::{Duration, KindId, Rng, seconds};
 use suimon_workload::{
-    Arrivals, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
+    Arrivals, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
 };
 
 /// A stream of random numbers of its own.
@@ -139,6 +139,7 @@ fn journey(index: usize, routes: usize, rng: &mut Rng) -> Journey {
         leave: if rng.chance(0.5) { 0.0 } else { rng.between(0.0, 0.1) },
         on_failure: if rng.chance(0.5) { OnFailure::Retry(retry) } else { OnFailure::GiveUp },
         on_refusal: OnRefusal { retries_max: rng.below(100) as u32, ..OnRefusal::default() },
+        in_line: InLine::default(),
     }
 }
 

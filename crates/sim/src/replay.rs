@@ -29,7 +29,7 @@ pub use what_if::WhatIf;
 use figures::Counter;
 use std::collections::BTreeMap;
 use std::fmt;
-use suimon_gate::{Gate, Output, Token};
+use suimon_gate::{Gate, InLine, Output, Refusal, Token};
 use suimon_model::state::Broken;
 use suimon_model::{Duration, Ending, Instant, Record, RequestId, RouteId, SessionId};
 use suimon_record::{Answers, Block, Damage, Event, Header, Mark, Part, Segment};
@@ -383,6 +383,9 @@ impl Player {
             }
             Event::Timeout => self.gate.handle_timeout(now),
             Event::Drain => self.gate.drain(now),
+            Event::Contact(kind, place) => _ = self.gate.handle_contact(now, kind, place),
+            Event::Command(kind, command) => _ = self.gate.handle_command(now, kind, command),
+            Event::Word(session, word) => self.gate.handle_word(now, session, word),
         }
         while let Some(output) = self.gate.poll_output() {
             self.answers.fold(&output);
@@ -398,11 +401,11 @@ impl Player {
                     }
                     self.tokens.insert(start.request, start.token);
                 }
-                Output::Refuse(refusal) => {
-                    if let Some(stay) = self.stay_of(refusal.request, &mut stays) {
+                Output::Refuse(Refusal { request, .. }) | Output::Wait(InLine { request, .. }) => {
+                    if let Some(stay) = self.stay_of(request, &mut stays) {
                         stay.was_refused = true;
                     }
-                    self.forget(refusal.request, &mut stays);
+                    self.forget(request, &mut stays);
                 }
                 Output::Decided(record) => decided(record),
             }
@@ -479,7 +482,7 @@ fn remember(stays: &mut Vec<Stay>, stay: Stay) -> Result<(), Refused> {
 
 /// Succeeds if a gate with so many routes and kinds can be told of this.
 fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), ReplayError> {
-    use suimon_gate::Membership::{Member, Newcomer};
+    use suimon_gate::Membership::{Drawing, Member, Newcomer, Passing, Placed};
     let impossible = |why| Err(ReplayError::Impossible(why));
     match event {
         Event::Route { .. } if routes >= ROUTES_MAX => impossible("there are more routes than there can be"),
@@ -488,9 +491,13 @@ fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), ReplayError> 
             impossible("a request is for a route that was not declared")
         }
         Event::Arrival(arrival) => match arrival.session {
-            Some(Newcomer(kind) | Member { kind, .. }) if kind.index() >= kinds => {
-                impossible("a session is of a kind that was not declared")
-            }
+            Some(
+                Newcomer(kind)
+                | Passing(kind)
+                | Drawing { kind, .. }
+                | Placed { kind, .. }
+                | Member { kind, .. },
+            ) if kind.index() >= kinds => impossible("a session is of a kind that was not declared"),
             _ => Ok(()),
         },
         _ => Ok(()),

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::iter::Peekable;
 use suimon_fleet::Fleet;
-use suimon_gate::{Arrival, Gate, Membership, Mode, Output, Start, Token};
+use suimon_gate::{Arrival, Gate, InLine, Membership, Mode, Output, Place, Standing, Start, Token};
 use suimon_model::{
     Duration, Ending, Failure, Instant, KindId, NodeId, Reason, RequestId, Rng, RouteId, SessionId,
 };
@@ -21,10 +21,13 @@ use suimon_workload::{Next, Outcome as Answer, Starts, Tally, Visitor, Window, W
 /// Streams of random numbers of their own, so that drawing more in one place never changes another.
 const NODES: u64 = 0x4E0D;
 const COSTS: u64 = 0xC057;
+const PLACES: u64 = 0x91ACE;
 /// How often the state of the gate is noted down.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// The shortest time over which it is told how busy the processors are.
 const UTILISATION_SECONDS: f64 = 0.2;
+/// A visitor whose turn it is, and who was held as long as is good for a connection, comes again after this.
+const CALLED_AGAIN: Duration = Duration::from_secs(1);
 /// Conservation, which looks at everything, is checked once in so many events.
 const CONSERVATION_EVERY: u64 = 256;
 
@@ -42,8 +45,10 @@ enum Event {
 struct User {
     rng: Rng,
     visitor: Visitor,
-    /// The session he is in, as his cookies say.
+    /// The session he is in, as his cookies say, ...
     session: Option<(KindId, SessionId)>,
+    /// ... or his place in line.
+    place: Option<Place>,
     request: Option<RequestId>,
     /// Sessions played, this one included.
     played: u32,
@@ -230,7 +235,7 @@ impl<'a> Run<'a> {
     ) {
         let kind = self.workload.choose(&mut rng);
         let (visitor, next) = Visitor::begin(&self.workload, kind, at, &mut rng);
-        let user = User { rng, visitor, session, request: None, played, first: true };
+        let user = User { rng, visitor, session, place: None, request: None, played, first: true };
         let index = match self.free_users.pop() {
             Some(index) => {
                 self.users[index] = Some(user);
@@ -258,7 +263,13 @@ impl<'a> Run<'a> {
         let ends = self.scenario.gate.kinds[kind.index()].ends.contains(&route);
         let session = match user.session {
             Some((kind, session)) => Membership::Member { kind, session, leased: true, ends },
-            None => Membership::Newcomer(kind),
+            None => match user.place {
+                Some(place) => {
+                    let session = session_of(self.seed, kind, place);
+                    Membership::Placed { kind, place, session, draws: true }
+                }
+                None => Membership::Newcomer(kind),
+            },
         };
         let arrival = Arrival { route: self.gate_route(route), session: Some(session) };
         let request = self.gate.handle_arrival(now, arrival);
@@ -304,6 +315,7 @@ impl<'a> Run<'a> {
                     let owner = self.owners.remove(&refusal.request).ok_or("nobody's request was refused")?;
                     self.answered(now, owner, Answer::Refused { retry_after: Some(refusal.retry_after) });
                 }
+                Output::Wait(wait) => self.wait_in_line(now, &wait)?,
                 Output::Decided(record) => {
                     let counted = now >= self.tally.window().from;
                     self.outcome.trial_windows += u64::from(counted && record.reason == Reason::TrialWindow);
@@ -318,6 +330,24 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    fn wait_in_line(&mut self, now: Instant, wait: &InLine) -> Result<(), String> {
+        self.checker.waits_in_line(wait)?;
+        if self.unnoticed.remove(&wait.request).is_some() {
+            return Ok(());
+        }
+        let owner = self.owners.remove(&wait.request).ok_or("nobody's request waits in line")?;
+        self.users[owner].as_mut().expect("a request has its user until it ends").place = wait.place;
+        let retry_after = match wait.standing {
+            Standing::Called => Some(CALLED_AGAIN),
+            Standing::Waiting(left) | Standing::Opening(_, left) | Standing::Paused(left) => {
+                Some(left.poll_after)
+            }
+            Standing::Closed => None,
+        };
+        self.answered(now, owner, Answer::Refused { retry_after });
+        Ok(())
+    }
+
     fn start(&mut self, now: Instant, start: Start) -> Result<(), String> {
         self.checker.started(&start, &self.gate)?;
         let route = match self.unnoticed.get(&start.request) {
@@ -326,6 +356,7 @@ impl<'a> Run<'a> {
                 let owner = *self.owners.get(&start.request).ok_or("nobody's request was started")?;
                 let user = self.users[owner].as_mut().expect("a request has its user until it ends");
                 user.session = start.session;
+                user.place = None;
                 self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()]
             }
         };
@@ -470,6 +501,12 @@ impl<'a> Run<'a> {
         self.outcome.learned = self.gate.learned();
         self.outcome.finish(self.scenario, &self.tally)
     }
+}
+
+/// Returns the session that a place begins: the same for whoever comes with it.
+fn session_of(seed: u64, kind: KindId, place: Place) -> SessionId {
+    let place = place.number << 8 | u64::from(kind.0) << 2 | place.lane.index() as u64;
+    SessionId(Rng::stream(seed ^ PLACES, place).bits())
 }
 
 /// Returns the gate of a run, and how many routes it has. `cpu`: how busy the application's processors are, for laws that look.

@@ -42,6 +42,8 @@ pub struct Journey {
     pub on_failure: OnFailure,
     /// What follows a refusal.
     pub on_refusal: OnRefusal,
+    /// What a visitor does in a waiting room.
+    pub in_line: InLine,
 }
 
 /// One request of a journey.
@@ -192,6 +194,15 @@ impl Default for OnRefusal {
     }
 }
 
+/// What a visitor does in a waiting room: waits for the turn, as the page's script does.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct InLine {
+    /// Mean time after which somebody who waits gives up, exponential; `None`: nobody does.
+    pub patience: Option<Duration>,
+    /// Probability that somebody closes the tab once and comes back some minutes later; 0 to 1.
+    pub away: f64,
+}
+
 impl Workload {
     /// Returns the kind the next session is of, by weight.
     pub fn choose(&self, rng: &mut Rng) -> KindId {
@@ -240,6 +251,7 @@ impl Workload {
             }
             journey.on_refusal.wait_default = journey.on_refusal.wait_default.div_f64(divisor);
             journey.on_refusal.wait_max = journey.on_refusal.wait_max.div_f64(divisor);
+            journey.in_line.patience = journey.in_line.patience.map(|patience| patience.div_f64(divisor));
         }
         self.arrivals = self.arrivals.faster_by(divisor);
         self

@@ -192,7 +192,7 @@ impl Tally {
         match turn.outcome {
             Outcome::Passed => step.time.record(turn.took),
             Outcome::Refused { .. } => step.refusals += 1,
-            Outcome::Failed | Outcome::TimedOut | Outcome::Disconnected => {}
+            Outcome::LeftLine | Outcome::Failed | Outcome::TimedOut | Outcome::Disconnected => {}
         }
         step.failures += u64::from(turn.is_failure());
         if let Some(wait) = turn.first_step_wait {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     fn books(window: Window) -> Tally {
-        use crate::{Arrivals, Journey, OnFailure, OnRefusal, Patience, Spacing, Step, Think};
+        use crate::{Arrivals, InLine, Journey, OnFailure, OnRefusal, Patience, Spacing, Step, Think};
         let think = Think::Constant(Duration::ZERO);
         let journey = Journey {
             name: "j".into(),
@@ -332,6 +332,7 @@ mod tests {
             patience: Patience::Endless,
             on_failure: OnFailure::GiveUp,
             on_refusal: OnRefusal::default(),
+            in_line: InLine::default(),
             leave: 0.0,
         };
         let arrivals = Arrivals::Closed {

@@ -1,6 +1,6 @@
 //! One session being played: told how a step ended, it says what the visitor does next.
 //!
-//! It knows nothing of the server beyond the five ways a step can end, so the crowd drives it with real answers
+//! It knows nothing of the server beyond the six ways a step can end, so the crowd drives it with real answers
 //! and the simulator with modelled ones.
 
 use std::sync::Arc;
@@ -21,6 +21,8 @@ pub enum Outcome {
         /// How long it asks to wait, if it says.
         retry_after: Option<Duration>,
     },
+    /// The visitor has had enough of a waiting room.
+    LeftLine,
     /// The visitor's patience ended first; he has dropped the request.
     TimedOut,
     /// No connection, or it broke before a whole answer.
@@ -82,7 +84,7 @@ impl Turn {
     /// Returns whether this counts as a failure: of the first step, or in mid-session.
     pub const fn is_failure(&self) -> bool {
         match self.outcome {
-            Outcome::Passed => false,
+            Outcome::Passed | Outcome::LeftLine => false,
             Outcome::Refused { .. } => self.step > 0 || !self.outcome.is_honest_refusal(),
             Outcome::Failed | Outcome::TimedOut | Outcome::Disconnected => true,
         }
@@ -147,6 +149,7 @@ impl Visitor {
         let next = match outcome {
             Outcome::Passed => self.go_on(now, rng),
             Outcome::Refused { retry_after } => self.wait_out(now, retry_after),
+            Outcome::LeftLine => Next::GaveUp,
             Outcome::TimedOut => self.try_again(now, true),
             Outcome::Failed | Outcome::Disconnected => self.try_again(now, false),
         };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use suimon_model::{Duration, Instant, Rng, seconds};
 use suimon_workload::{
-    Arrivals, Journey, Next, OnFailure, OnRefusal, Outcome, Patience, Retry, Spacing, Starts, Step, Tally,
-    Think, Visitor, Window, Workload,
+    Arrivals, InLine, Journey, Next, OnFailure, OnRefusal, Outcome, Patience, Retry, Spacing, Starts, Step,
+    Tally, Think, Visitor, Window, Workload,
 };
 
 #[derive(Clone, Debug)]
@@ -63,6 +63,7 @@ fn workload(shape: &Shape) -> Workload {
             },
             leave: shape.leave,
             on_refusal: OnRefusal { retries_max: shape.refusals_max, ..OnRefusal::default() },
+            in_line: InLine::default(),
         })
     };
     Workload {

@@ -185,7 +185,7 @@ impl Gate {
             let is_there = match (request.stage, request.newcomer) {
                 (Stage::AtSessionGate(key), Some(kind)) => {
                     in_line[kind.index()] += 1;
-                    self.kinds[kind.index()].line.get(&key) == Some(&id)
+                    self.kinds[kind.index()].held.get(key) == Some(id)
                 }
                 (Stage::AtSessionGate(_), None) => false,
                 (Stage::AtRouteGate(key), _) => {
@@ -210,7 +210,7 @@ impl Gate {
         let waiting: usize = queued.iter().chain(&in_line).sum();
         flights.eq(in_flight.iter().copied())
             && self.routes.iter().map(|route| route.queue.len()).eq(queued)
-            && self.kinds.iter().map(|kind| kind.line.len()).eq(in_line)
+            && self.kinds.iter().map(|kind| kind.held.len()).eq(in_line)
             && self.waiting == waiting
             && self.in_flight == in_flight.iter().map(|(running, _)| running).sum::<usize>()
     }

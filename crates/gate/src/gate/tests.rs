@@ -169,6 +169,7 @@ impl Shell {
                     prop_assert!(refusal.retry_after >= seconds(1.0) && refusal.retry_after <= seconds(30.0));
                     self.waiting.retain(|id| *id != refusal.request);
                 }
+                Output::Wait(_) => unreachable!("no kind here has a line"),
                 Output::Decided(_) => {}
             }
         }

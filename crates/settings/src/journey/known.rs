@@ -7,6 +7,7 @@ use toml::Table;
 const ON_FAILURE: &[&str] =
     &["retry_from", "retry_from_after_error", "retries_max", "pause_after_timeout", "pause_after_error"];
 const ON_REFUSAL: &[&str] = &["retries_max", "wait_default", "wait_max"];
+const IN_LINE: &[&str] = &["patience", "away"];
 
 /// All of them but those of the file itself.
 pub(crate) const TABLES: &[Known] = &[
@@ -14,15 +15,30 @@ pub(crate) const TABLES: &[Known] = &[
     Known { path: "arrivals.closed", keys: &["users", "start_over", "spacing", "sessions_each", "pause"] },
     Known { path: "arrivals.open", keys: &["rate_per_s", "phases", "spacing", "users_max"] },
     Known { path: "arrivals.open.phases[]", keys: &["for", "rate_per_s", "from_per_s", "to_per_s"] },
-    Known { path: "visitor", keys: &["returning", "think", "patience", "leave", "on_failure", "on_refusal"] },
+    Known {
+        path: "visitor",
+        keys: &["returning", "think", "patience", "leave", "on_failure", "on_refusal", "in_line"],
+    },
     Known { path: "visitor.on_failure", keys: ON_FAILURE },
     Known { path: "visitor.on_refusal", keys: ON_REFUSAL },
+    Known { path: "visitor.in_line", keys: IN_LINE },
     Known {
         path: "journey[]",
-        keys: &["name", "weight", "think", "patience", "leave", "on_failure", "on_refusal", "steps"],
+        keys: &[
+            "name",
+            "weight",
+            "think",
+            "patience",
+            "leave",
+            "on_failure",
+            "on_refusal",
+            "in_line",
+            "steps",
+        ],
     },
     Known { path: "journey[].on_failure", keys: ON_FAILURE },
     Known { path: "journey[].on_refusal", keys: ON_REFUSAL },
+    Known { path: "journey[].in_line", keys: IN_LINE },
     Known {
         path: "journey[].steps[]",
         keys: &[

@@ -59,6 +59,13 @@ pub(super) struct Visitor {
     pub(super) leave: Option<Value>,
     pub(super) on_failure: Option<OnFailure>,
     pub(super) on_refusal: Option<OnRefusal>,
+    pub(super) in_line: Option<InLine>,
+}
+
+#[derive(Deserialize, Clone)]
+pub(super) struct InLine {
+    pub(super) patience: Option<Value>,
+    pub(super) away: Option<Value>,
 }
 
 #[derive(Deserialize, Clone)]
@@ -86,6 +93,7 @@ pub(super) struct Journey {
     pub(super) leave: Option<Value>,
     pub(super) on_failure: Option<OnFailure>,
     pub(super) on_refusal: Option<OnRefusal>,
+    pub(super) in_line: Option<InLine>,
     #[serde(default)]
     pub(super) steps: Vec<Step>,
 }

@@ -83,7 +83,7 @@ fn what_is_set_reaches_its_room() {
     assert_eq!(proxy.gate.order, Order::FirstIn);
     assert_eq!(proxy.gate.cores, 4);
     assert_eq!(proxy.limits.body_bytes, Some(1 << 20));
-    assert_eq!(settings.lease_keys, LeaseKeys::File("/tmp/keys".into()));
+    assert_eq!(settings.lease_keys, Kept::File("/tmp/keys".into()));
     assert_eq!(settings.proxy.upstream.nodes[1].to_string(), "https://10.1.1.2:443");
     assert_eq!(settings.proxy.upstream.nodes[0].protocol, Protocol::Http2);
     assert_eq!(settings.proxy.upstream.first_byte_timeout, Duration::from_secs(120));
@@ -171,8 +171,8 @@ fn a_file_that_is_named_and_not_there_is_a_fault_of_loading() {
 
 #[test]
 fn keys_can_be_kept_nowhere() {
-    assert_eq!(parse("[lease]\nkeys = \"none\"").lease_keys, LeaseKeys::Nowhere);
-    assert_eq!(parse("").lease_keys, LeaseKeys::StateFolder);
+    assert_eq!(parse("[lease]\nkeys = \"none\"").lease_keys, Kept::Nowhere);
+    assert_eq!(parse("").lease_keys, Kept::StateFolder);
 }
 
 #[test]

@@ -95,7 +95,7 @@ impl Counter {
                 self.counts.admitted += 1;
                 self.waits.record(start.waited);
             }
-            Output::Refuse(_) => self.counts.refused += 1,
+            Output::Refuse(_) | Output::Wait(_) => self.counts.refused += 1,
             Output::Decided(record) => {
                 if let (Subject::Route(route), Quantity::Limit) = (record.subject, record.quantity)
                     && let Some(limit) =

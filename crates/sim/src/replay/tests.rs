@@ -169,6 +169,7 @@ impl World {
                     let (_, visitor) = self.waiting.remove(&refusal.request).unwrap();
                     self.visitors[visitor].next = Some(self.now + refusal.retry_after);
                 }
+                Output::Wait(_) => unreachable!("nobody has a line here"),
                 Output::Decided(_) => {}
             }
         }

@@ -291,6 +291,12 @@ impl Timeline {
                 *self.refusals.entry(refusal.reason).or_insert(0) += 1;
                 self.bin().refused += 1;
             }
+            Output::Wait(wait) => {
+                if let Some(inside) = self.inside.remove(&wait.request) {
+                    self.routes[inside.route].refused += 1;
+                }
+                self.bin().refused += 1;
+            }
             Output::Decided(record) => self.decided(record),
         }
     }

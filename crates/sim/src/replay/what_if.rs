@@ -3,7 +3,7 @@
 
 use super::{Counter, DECISIONS_MAX, Figures, Replay, ReplayError, Stay, check};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use suimon_gate::{Arrival, Gate, Membership, Output, Params, Token};
+use suimon_gate::{Arrival, Gate, InLine, Membership, Output, Params, Refusal, Token};
 use suimon_model::{Duration, Ending, Instant, KindId, Record, RequestId, SessionId};
 use suimon_record::{Event, Header, Part, Segment};
 
@@ -205,6 +205,9 @@ impl<'a> WhatIf<'a> {
             Event::End(request, ending) => self.recorded_end(other, now, request, ending),
             Event::Timeout => other.gate.handle_timeout(now),
             Event::Drain => other.gate.drain(now),
+            Event::Contact(kind, place) => _ = other.gate.handle_contact(now, kind, place),
+            Event::Command(kind, command) => _ = other.gate.handle_command(now, kind, command),
+            Event::Word(session, word) => other.gate.handle_word(now, session, word),
         }
         self.take_in(other, now);
         Ok(())
@@ -242,7 +245,12 @@ impl<'a> WhatIf<'a> {
         }
         match arrival.session {
             None => {}
-            Some(Membership::Newcomer(kind)) => other.expect(place, kind, stay),
+            Some(
+                Membership::Newcomer(kind)
+                | Membership::Passing(kind)
+                | Membership::Drawing { kind, .. }
+                | Membership::Placed { kind, .. },
+            ) => other.expect(place, kind, stay),
             Some(Membership::Member { session, .. }) => match other.sessions.get(&session).copied() {
                 // It began before the recording, and is known by the same number here.
                 None => {}
@@ -318,8 +326,8 @@ impl<'a> WhatIf<'a> {
                         other.let_in(now, place, stay, session);
                     }
                 }
-                Output::Refuse(refusal) => {
-                    let Some(place) = other.here.remove(&refusal.request) else { continue };
+                Output::Refuse(Refusal { request, .. }) | Output::Wait(InLine { request, .. }) => {
+                    let Some(place) = other.here.remove(&request) else { continue };
                     other.twins.remove(&place);
                     self.turn_away(other, now, place);
                 }

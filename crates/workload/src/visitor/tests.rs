@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Arrivals, OnRefusal, Patience, Retry, Spacing, Think};
+use crate::{Arrivals, InLine, OnRefusal, Patience, Retry, Spacing, Think};
 
 const THINK: Duration = Duration::from_secs(3);
 const REFUSED: Outcome = Outcome::Refused { retry_after: None };
@@ -34,6 +34,7 @@ fn workload(on_failure: OnFailure) -> Workload {
         on_failure,
         leave: 0.0,
         on_refusal: OnRefusal { retries_max: 2, wait_default: secs(3), wait_max: secs(30) },
+        in_line: InLine::default(),
     };
     Workload {
         kinds: vec![Arc::new(journey)],

@@ -1,27 +1,49 @@
-//! Where the keys that sign leases are kept.
+//! Where the keys that sign leases are kept, and what survives a restart of the line.
 
 use std::env;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use suimon_proxy::keys::{Keys, KeysError};
-use suimon_settings::LeaseKeys;
+use suimon_settings::Kept;
 
-/// The file's name in the state folder.
-const NAME: &str = "lease.keys";
+/// The file of keys in the state folder; those of lines are named by the port, so that two gateways do not write to the same.
+const KEYS: &str = "lease.keys";
 
 /// Returns the file that holds the keys, if one does. A state folder that cannot be used is no reason not to serve: keys
 /// then end with the process, and that is said.
-pub(crate) fn file(keys: &LeaseKeys) -> Option<PathBuf> {
-    match keys {
-        LeaseKeys::Nowhere => None,
-        LeaseKeys::File(path) => Some(path.clone()),
-        LeaseKeys::StateFolder => in_state_folder(),
+pub(crate) fn keys(kept: &Kept) -> Option<PathBuf> {
+    let consequence = "leases end with this process: after a restart, visitors under way count as newcomers; name a file with --lease-keys or lease.keys";
+    let path = file(kept, KEYS, consequence)?;
+    match (kept, Keys::open(&path)) {
+        (Kept::StateFolder, Err(error @ KeysError::Io(..))) => {
+            tracing::warn!("{error}, so {consequence}");
+            None
+        }
+        // A file that is there and wrong is told by whoever opens it to use it.
+        _ => Some(path),
     }
 }
 
-fn in_state_folder() -> Option<PathBuf> {
-    let consequence = "leases end with this process: after a restart, visitors under way count as newcomers; name a file with --lease-keys or lease.keys";
+/// Returns the file in which the line of a gateway that listens on `port` survives a restart, if there is one. On a port that
+/// is taken by chance nobody comes back.
+pub(crate) fn line(kept: &Kept, port: u16) -> Option<PathBuf> {
+    if port == 0 && *kept == Kept::StateFolder {
+        return None;
+    }
+    file(
+        kept,
+        &format!("waiting-room-{port}.json"),
+        "the line ends with this process: after a restart everybody waits in a new one; name a file with waiting_room.state",
+    )
+}
+
+fn file(kept: &Kept, name: &str, consequence: &str) -> Option<PathBuf> {
+    match kept {
+        Kept::Nowhere => return None,
+        Kept::File(path) => return Some(path.clone()),
+        Kept::StateFolder => {}
+    }
     let Some(folder) =
         state_folder(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
     else {
@@ -34,15 +56,7 @@ fn in_state_folder() -> Option<PathBuf> {
         tracing::warn!("{}: cannot be made ({error}), so {consequence}", folder.display());
         return None;
     }
-    let path = folder.join(NAME);
-    match Keys::open(&path) {
-        Err(error @ KeysError::Io(..)) => {
-            tracing::warn!("{error}, so {consequence}");
-            None
-        }
-        // A file that is there and wrong is told by whoever opens it to use it.
-        _ => Some(path),
-    }
+    Some(folder.join(name))
 }
 
 /// Returns the folder for state: systemd's, else the desktop's, else the one that is usual in a home.

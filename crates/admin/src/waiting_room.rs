@@ -1,0 +1,145 @@
+//! The waiting room's lines as JSON, and what an operator may say to them.
+
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, SystemTime};
+use suimon_proxy::{LineCommand, LineReport};
+
+/// The most invitations made at once.
+pub const INVITES_MAX: usize = 10_000;
+
+/// One line.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LineState {
+    /// The kind of session.
+    pub kind: String,
+    /// `moving`, `opening`, `paused` or `closed`.
+    pub state: String,
+    /// When it opens, seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opens_at: Option<f64>,
+    /// SHA-256 of the seed by which lots are drawn at its opening, or were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed_sha256: Option<String>,
+    /// What is said to all who wait.
+    pub message: String,
+    /// Numbers drawn, called and claimed since the line began.
+    pub drawn: u64,
+    /// See `drawn`.
+    pub called: u64,
+    /// See `drawn`.
+    pub claimed: u64,
+    /// People present now.
+    pub present: u64,
+    /// Numbers drawn of late that were not heard of again yet.
+    pub provisional: u64,
+    /// People called who are expected to come.
+    pub expected: u64,
+    /// Of those called of late and expected, the share that came.
+    pub shown_up: f64,
+    /// Sessions begun a second.
+    pub per_second: f64,
+    /// Share of those waiting that gives up each second.
+    pub leaving_per_second: f64,
+}
+
+impl LineState {
+    pub(crate) fn of(line: LineReport) -> LineState {
+        let LineReport { kind, view, opens_at, seed_hash, message } = line;
+        LineState {
+            kind,
+            state: state_name(&view).to_owned(),
+            opens_at,
+            seed_sha256: seed_hash,
+            message,
+            drawn: view.drawn,
+            called: view.called,
+            claimed: view.claimed,
+            present: view.present,
+            provisional: view.provisional,
+            expected: view.expected,
+            shown_up: view.shown_up,
+            per_second: view.per_second,
+            leaving_per_second: view.leaving_per_second,
+        }
+    }
+}
+
+fn state_name(view: &suimon_gate::line::View) -> &'static str {
+    use suimon_gate::line::State;
+    match view.state {
+        State::Moving => "moving",
+        State::Opening(_) => "opening",
+        State::Paused => "paused",
+        State::Closed => "closed",
+    }
+}
+
+/// What an operator says.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LineRequest {
+    /// The kind of session; absent: every line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What it is to do.
+    #[serde(flatten)]
+    pub order: Order,
+}
+
+/// What a line is to do.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "order", rename_all = "snake_case")]
+pub enum Order {
+    /// Stand still.
+    Pause,
+    /// Move.
+    Resume,
+    /// Tell everybody that there is nothing to wait for any more.
+    Close,
+    /// Take numbers and let nobody in before `at`, seconds since 1970; with `by_lot`, lots then decide about the order.
+    Open {
+        /// When it opens.
+        at: f64,
+        /// Whether lots decide.
+        #[serde(default)]
+        by_lot: bool,
+    },
+    /// Say this to all who wait.
+    Say {
+        /// The words.
+        message: String,
+    },
+    /// Make so many invitations, good for so many seconds.
+    Invite {
+        /// How many.
+        count: usize,
+        /// Seconds.
+        life_s: u64,
+    },
+}
+
+impl Order {
+    /// Returns what the line is to be told; `None`: it is not for the line.
+    pub(crate) fn command(&self) -> Option<LineCommand> {
+        Some(match self {
+            Order::Pause => LineCommand::Pause,
+            Order::Resume => LineCommand::Resume,
+            Order::Close => LineCommand::Close,
+            Order::Open { at, by_lot } => {
+                let since_1970 = Duration::try_from_secs_f64(*at).unwrap_or_default();
+                LineCommand::Open { at: SystemTime::UNIX_EPOCH + since_1970, by_lot: *by_lot }
+            }
+            Order::Say { message } => LineCommand::Say(message.clone()),
+            Order::Invite { .. } => return None,
+        })
+    }
+}
+
+/// What came of it.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct LineAnswer {
+    /// The lines, as they stand now.
+    pub lines: Vec<LineState>,
+    /// Invitations that were made, each as it stands in the query of a link.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub invitations: Vec<String>,
+}

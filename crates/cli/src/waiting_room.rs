@@ -1,0 +1,132 @@
+//! `suimon waiting-room`: the lines of a running gateway, what they are told, and how they look to those who wait.
+
+mod preview;
+
+use crate::args::{LineAt, LineOf, Waiting, WaitingRoom};
+use crate::exit::Exit;
+use crate::fetch::{self, FetchError};
+use crate::table::{Align, columns};
+use std::time::SystemTime;
+use suimon_admin::{LineAnswer, LineRequest, LineState, Order, WAITING_ROOM_PATH};
+
+/// Does what was asked for.
+pub(crate) async fn run(args: &WaitingRoom) -> Exit {
+    let (at, order) = match &args.what {
+        Waiting::Preview(args) => return preview::run(args),
+        Waiting::Status(at) => (at, None),
+        Waiting::Pause(LineOf { at, kind }) => (at, Some((kind, Order::Pause))),
+        Waiting::Resume(LineOf { at, kind }) => (at, Some((kind, Order::Resume))),
+        Waiting::Close(LineOf { at, kind }) => (at, Some((kind, Order::Close))),
+        Waiting::Open { of, at, by_lot } => {
+            let at = at.0.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            (&of.at, Some((&of.kind, Order::Open { at, by_lot: *by_lot })))
+        }
+        Waiting::Say { of, message } => (&of.at, Some((&of.kind, Order::Say { message: message.clone() }))),
+        Waiting::Invite { of, count, life, url: _ } => {
+            (&of.at, Some((&of.kind, Order::Invite { count: *count, life_s: life.as_secs() })))
+        }
+    };
+    let body = match order {
+        None => fetch::get(&at.admin, WAITING_ROOM_PATH).await,
+        Some((kind, order)) => {
+            let request = LineRequest { kind: kind.clone(), order };
+            let text = serde_json::to_string(&request).expect("it is made of texts and numbers");
+            fetch::post(&at.admin, WAITING_ROOM_PATH, text).await
+        }
+    };
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => return explain(at, &error),
+    };
+    if at.json {
+        println!("{}", String::from_utf8_lossy(&body));
+        return Exit::Done;
+    }
+    let answer: LineAnswer = match serde_json::from_slice(&body) {
+        Ok(answer) => answer,
+        Err(error) => {
+            eprintln!("{} answers, but not as this version of suimon expects ({error})", at.admin);
+            return Exit::Failed;
+        }
+    };
+    if let Waiting::Invite { url, .. } = &args.what {
+        answer.invitations.iter().for_each(|invitation| println!("{}", link(url.as_deref(), invitation)));
+    } else {
+        print!("{}", picture(&answer.lines));
+    }
+    Exit::Done
+}
+
+/// Returns the link of an invitation; without a page to lead to, what is to be added to a link.
+fn link(url: Option<&str>, invitation: &str) -> String {
+    match url {
+        None => format!("?{invitation}"),
+        Some(url) => format!("{url}{}{invitation}", if url.contains('?') { '&' } else { '?' }),
+    }
+}
+
+fn picture(lines: &[LineState]) -> String {
+    if lines.is_empty() {
+        return "No kind of session has a line; see session.waiting_room in the settings.\n".to_owned();
+    }
+    let headings = [
+        "line",
+        "state",
+        "present",
+        "drawn",
+        "called",
+        "claimed",
+        "came when called",
+        "begun/min",
+        "give up/min",
+    ];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    rows.extend(lines.iter().map(row));
+    let mut aligns = [Align::Right; 9];
+    aligns[..2].fill(Align::Left);
+    let mut out = columns(&aligns, &rows);
+    for line in lines.iter().filter(|line| !line.message.is_empty()) {
+        out.push_str(&format!("{}: \"{}\"\n", line.kind, line.message));
+    }
+    for (line, hash) in lines.iter().filter_map(|line| Some((line, line.seed_sha256.as_ref()?))) {
+        out.push_str(&format!("{}: lots by the seed whose SHA-256 is {hash}\n", line.kind));
+    }
+    out
+}
+
+fn row(line: &LineState) -> Vec<String> {
+    let state = match line.opens_at {
+        Some(at) => {
+            let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs_f64(at.max(0.0));
+            format!("opens {}", humantime::format_rfc3339_seconds(at))
+        }
+        None => line.state.clone(),
+    };
+    vec![
+        line.kind.clone(),
+        state,
+        line.present.to_string(),
+        line.drawn.to_string(),
+        line.called.to_string(),
+        line.claimed.to_string(),
+        format!("{:.0} %", 100.0 * line.shown_up),
+        format!("{:.1}", 60.0 * line.per_second),
+        format!("{:.1} %", 6000.0 * line.leaving_per_second),
+    ]
+}
+
+fn explain(at: &LineAt, error: &FetchError) -> Exit {
+    match error {
+        FetchError::BadUrl(why) => {
+            eprintln!("--admin: {why}");
+            Exit::Usage
+        }
+        FetchError::NoAnswer(why) => {
+            eprintln!(
+                "{}: {why}.\nIs the gateway running, and is this its operator address? `suimon serve` prints it, and --admin names another.",
+                at.admin
+            );
+            Exit::Failed
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What pages and operators ask of the lines.
+
+use super::{Gate, PRESSURE};
+use suimon_line::{Command, Line, Place, Saved, Standing};
+use suimon_model::{Instant, KindId};
+
+impl Gate {
+    /// Takes note that the holder of `place` asks how it stands, and returns that. Nobody is let in by it. `None`: there is nothing to wait for, as
+    /// the kind has no line, or the place has begun its session.
+    pub fn handle_contact(&mut self, now: Instant, kind: KindId, place: Place) -> Option<Standing> {
+        let line = self.line_mut(kind).filter(|line| !line.is_claimed(place))?;
+        let standing = line.contact(now, place);
+        if standing != Standing::Called {
+            self.pressed_until = now + PRESSURE;
+        }
+        Some(standing)
+    }
+
+    /// Does what an operator says, and returns whether the kind has a line.
+    pub fn handle_command(&mut self, now: Instant, kind: KindId, command: Command) -> bool {
+        let Some(line) = self.line_mut(kind) else { return false };
+        line.command(command);
+        // Whatever is not let in is kept waiting, from now on and not from the next tick on.
+        self.kinds[kind.index()].look_at_line();
+        self.admit_from_lines(now);
+        self.publish();
+        true
+    }
+
+    /// Goes on with the line of `kind` where another gate's ended. `skipped`: numbers that may have been drawn since `saved` was written.
+    pub fn resume_line(&mut self, now: Instant, kind: KindId, saved: &Saved, skipped: u64) {
+        let kind = &mut self.kinds[kind.index()];
+        if let Some(params) = kind.params.line {
+            kind.line = Some(Line::resume(params, now, saved, skipped));
+            kind.look_at_line();
+        }
+    }
+
+    /// Returns how many visitors wait to begin a session, held and in line, all kinds together.
+    pub fn visitors_waiting(&self) -> u64 {
+        let of = |kind: &crate::kinds::Kind| {
+            // Whoever is held has a place, too.
+            kind.line
+                .as_ref()
+                .map_or(kind.held.len() as u64, |line| line.waiting().max(kind.held.len() as u64))
+        };
+        self.kinds.iter().map(of).sum()
+    }
+
+    /// Returns the line of `kind`, if it has one.
+    pub fn line(&self, kind: KindId) -> Option<&Line> {
+        self.kinds.get(kind.index())?.line.as_ref()
+    }
+
+    fn line_mut(&mut self, kind: KindId) -> Option<&mut Line> {
+        self.kinds.get_mut(kind.index())?.line.as_mut()
+    }
+}

@@ -1,0 +1,50 @@
+//! Lanes, and places in them.
+
+/// How many lanes there are.
+pub const LANES: usize = 4;
+
+/// A line of its own beside the others. Lanes share what begins by weight, see [`crate::Shares`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Lane {
+    /// Visitors who had been let in and lost it through no fault of their own.
+    Resumed,
+    /// Visitors with an invitation signed by whoever runs the site.
+    Invited,
+    /// Everybody.
+    Normal,
+    /// Search engines: slowly, but ever.
+    Crawlers,
+}
+
+suimon_model::saved_enum!(Lane { 0 = Resumed, 1 = Invited, 2 = Normal, 3 = Crawlers });
+
+impl Lane {
+    /// All lanes, in the order of their index.
+    pub const ALL: [Lane; LANES] = [Lane::Resumed, Lane::Invited, Lane::Normal, Lane::Crawlers];
+
+    /// Returns its place among [`Lane::ALL`].
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Returns its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Lane::Resumed => "resumed",
+            Lane::Invited => "invited",
+            Lane::Normal => "normal",
+            Lane::Crawlers => "crawlers",
+        }
+    }
+}
+
+/// A place in the line, as it was drawn.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Place {
+    /// Its lane.
+    pub lane: Lane,
+    /// Its number there, counted from 0.
+    pub number: u64,
+}
+
+suimon_model::saved_struct!(Place { lane, number });

@@ -1,0 +1,34 @@
+//! The line: who waits to begin a session, in which order, who may come in now, and what to tell the rest.
+//!
+//! Whoever cannot begin at once draws a [`Place`]: a number of a lane, from one counter. Nothing is kept of anybody but six bits a place. A place is *provisional*
+//! until it is heard of a second time, *present* as long as it is heard of, *called* once it may come in, and *claimed* when it has. Absence only
+//! stops a place from being counted; it never loses it.
+//!
+//! ```
+//! use suimon_line::{Lane, Line, Params, Standing};
+//! use suimon_model::{Instant, seconds};
+//!
+//! let mut now = Instant::ORIGIN;
+//! let mut line = Line::new(Params::default(), now);
+//! let places: Vec<_> = (0..100).map(|_| line.draw(Lane::Normal).expect("there is room for a hundred")).collect();
+//! now += seconds(3.0);
+//! line.tick(now, Some(2.0), 5.0); // two sessions a second may begin; whoever is called is held for five seconds
+//! assert_eq!(line.contact(now, places[0]), Standing::Called, "some seconds' worth of people are called ahead");
+//! let Standing::Waiting(wait) = line.contact(now, places[99]) else { panic!("it is not the last one's turn") };
+//! assert_eq!(wait.ahead, 99);
+//! assert!(wait.low <= wait.high && wait.high <= seconds(50.0));
+//! ```
+//!
+//! Who of the called begins when is not decided here: each takes its turn at the session gate, which learns of claims, not of calls.
+
+mod estimate;
+mod lane;
+mod line;
+mod lottery;
+mod presence;
+mod shares;
+
+pub use lane::{LANES, Lane, Place};
+pub use line::{Command, Line, Params, Reached, Saved, Standing, State, View, Wait};
+pub use lottery::Lottery;
+pub use shares::Shares;

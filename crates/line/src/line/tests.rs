@@ -1,0 +1,290 @@
+//! What the line promises to whoever stands in it.
+
+use super::*;
+use proptest::prelude::*;
+
+const HOLD: f64 = 5.0;
+
+fn second(n: f64) -> Instant {
+    Instant::ORIGIN + seconds(n)
+}
+
+fn line() -> Line {
+    Line::new(Params::default(), second(0.0))
+}
+
+fn draw(line: &mut Line, count: u64) -> Vec<Place> {
+    (0..count).map(|_| line.draw(Lane::Normal).expect("there is room")).collect()
+}
+
+/// Lets time pass from `from` to `to`, four ticks a second.
+fn pass(line: &mut Line, from: f64, to: f64, rate: f64) {
+    let mut now = from;
+    while now < to {
+        line.tick(second(now), Some(rate), HOLD);
+        now += 0.25;
+    }
+}
+
+fn waiting(standing: Standing) -> Wait {
+    match standing {
+        Standing::Waiting(wait) => wait,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn as_many_are_called_as_begin_before_they_can_be_there() {
+    let mut line = line();
+    let places = draw(&mut line, 100);
+    line.tick(second(0.25), Some(4.0), HOLD);
+    assert_eq!(line.view().called, 48, "twelve seconds' worth");
+    assert_eq!(line.contact(second(1.0), places[47]), Standing::Called);
+    assert_eq!(waiting(line.contact(second(1.0), places[48])).ahead, 48);
+    assert!(line.claimed(places[0]));
+    assert_eq!(line.contact(second(1.0), places[48]), Standing::Called, "a claim calls the next");
+}
+
+#[test]
+fn at_a_slow_pace_a_few_are_called_all_the_same() {
+    let mut line = line();
+    draw(&mut line, 100);
+    line.tick(second(0.25), Some(0.01), HOLD);
+    assert_eq!(line.view().called, AHEAD_MIN as u64);
+}
+
+#[test]
+fn whoever_was_heard_of_once_only_is_called_past_but_keeps_the_place() {
+    let mut line = line();
+    // The first thousand never come back.
+    let dead = draw(&mut line, 1000);
+    let alive = draw(&mut line, 100);
+    pass(&mut line, 0.0, 5.0, 2.0);
+    alive.iter().for_each(|place| _ = line.contact(second(5.0), *place));
+    assert_eq!(line.view().called, 24, "for some seconds anybody may still come");
+    pass(&mut line, 5.0, 20.0, 2.0);
+    assert_eq!(line.contact(second(20.0), alive[9]), Standing::Called);
+    assert_eq!(waiting(line.contact(second(20.0), alive[80])).ahead, 80, "only who is there is ahead");
+    assert_eq!(line.contact(second(20.0), dead[999]), Standing::Called, "a late return enters at the head");
+}
+
+#[test]
+fn absence_stops_being_counted_and_loses_nothing() {
+    let mut line = line();
+    let places = draw(&mut line, 50);
+    places.iter().for_each(|place| _ = line.contact(second(1.0), *place));
+    pass(&mut line, 1.0, 160.0, 0.01);
+    assert_eq!(line.contact(second(160.0), places[40]), Standing::Called, "everybody else has gone");
+    let mut line = self::line();
+    let places = draw(&mut line, 200);
+    for at in 1..40 {
+        pass(&mut line, f64::from(at) * 5.0, f64::from(at) * 5.0 + 5.0, 0.01);
+        places.iter().skip(1).for_each(|place| _ = line.contact(second(f64::from(at) * 5.0 + 5.0), *place));
+    }
+    let before = waiting(line.contact(second(205.0), places[190])).ahead;
+    assert_eq!(line.contact(second(205.0), places[0]), Standing::Called);
+    let after = waiting(line.standing(second(205.0), places[190])).ahead;
+    assert_eq!((before, after), (189, 190), "and is back where it was");
+}
+
+#[test]
+fn a_number_begins_one_session() {
+    let mut line = line();
+    let places = draw(&mut line, 3);
+    assert!(line.claimed(places[1]) && !line.claimed(places[1]));
+    assert_eq!(line.view().claimed, 1);
+    assert_eq!(line.contact(second(1.0), places[1]), Standing::Called, "whoever comes again is told so");
+    assert_eq!(line.view().present, 0, "and is not counted again");
+}
+
+#[test]
+fn what_is_told_is_between_people_going_on_to_give_up_and_nobody_giving_up() {
+    let mut line = line();
+    let places = draw(&mut line, 2000);
+    places.iter().for_each(|place| _ = line.contact(second(0.0), *place));
+    // Two begin a second, and a tenth of the others gives up each period, the last first.
+    let (mut next, mut left) = (0, 2000.0_f64);
+    for at in 0..300 {
+        pass(&mut line, f64::from(at), f64::from(at) + 1.0, 2.0);
+        (next..next + 2).for_each(|index| _ = line.claimed(places[index]));
+        next += 2;
+        left *= 1.0 - 0.1 / 75.0;
+        if at % 25 == 0 {
+            places[next..left as usize]
+                .iter()
+                .for_each(|place| _ = line.contact(second(f64::from(at)), *place));
+        }
+    }
+    let wait = waiting(line.standing(second(300.0), places[1200]));
+    assert!(wait.low < wait.high && wait.low > wait.high / 2, "{wait:?}");
+    let view = line.view();
+    assert!((view.per_second - 2.0).abs() < 0.1, "{view:?}");
+    assert!((wait.high.as_secs_f64() - wait.ahead as f64 / view.per_second).abs() < 1e-6, "{wait:?}");
+}
+
+#[test]
+fn whoever_is_near_is_told_to_come_just_before_the_turn_and_whoever_is_far_seldom() {
+    assert!((poll_after(15.0, 12.0, 1) - 3.0).abs() < 1e-9);
+    assert!((poll_after(0.5, 12.0, 1) - POLL_MIN).abs() < 1e-9);
+    for number in 0..1000 {
+        let far = poll_after(10_000.0, 12.0, number);
+        assert!((45.0..=POLL_MAX).contains(&far), "{far}");
+        let middle = poll_after(100.0, 12.0, number);
+        assert!((22.5..=27.5).contains(&middle), "{middle}");
+    }
+}
+
+#[test]
+fn a_paused_line_stands_still_and_a_closed_one_is_over_for_all() {
+    let mut line = line();
+    let places = draw(&mut line, 100);
+    line.tick(second(0.25), Some(2.0), HOLD);
+    line.command(Command::Pause);
+    line.claimed(places[0]);
+    pass(&mut line, 0.25, 20.0, 50.0);
+    assert_eq!(line.view().called, 24);
+    let Standing::Paused(wait) = line.contact(second(20.0), places[50]) else { panic!("it stands still") };
+    assert_eq!((wait.low, wait.poll_after), (Duration::ZERO, seconds(POLL_IDLE)));
+    line.command(Command::Move);
+    pass(&mut line, 20.0, 21.0, 50.0);
+    assert!(line.view().called > 24);
+    line.command(Command::Close);
+    assert_eq!(line.contact(second(21.0), places[1]), Standing::Closed);
+    assert_eq!(line.draw(Lane::Normal), None);
+}
+
+#[test]
+fn lots_decide_at_the_opening_who_comes_first() {
+    let mut line = line();
+    line.command(Command::OpenAt { at: second(60.0), lots: Some([5, 6]) });
+    let places = draw(&mut line, 1000);
+    pass(&mut line, 0.0, 50.0, 2.0);
+    places.iter().for_each(|place| _ = line.contact(second(50.0), *place));
+    assert_eq!(line.view().called, 0, "nobody is let in before");
+    line.tick(second(60.0), Some(2.0), HOLD);
+    let late = draw(&mut line, 10);
+    pass(&mut line, 60.25, 61.0, 2.0);
+    let called: Vec<u64> = places
+        .iter()
+        .filter(|place| line.standing(second(61.0), **place) == Standing::Called)
+        .map(|place| place.number)
+        .collect();
+    assert_eq!(called.len(), 24);
+    assert!(called.iter().any(|number| *number > 300), "not those who were first: {called:?}");
+    assert_eq!(waiting(line.contact(second(61.0), late[0])).ahead, 1000, "behind all who were there");
+    let again = line.clone();
+    line.draw_lots([7, 8]);
+    assert_eq!(line, again, "lots are drawn once");
+}
+
+#[test]
+fn a_restart_keeps_the_order_and_gives_no_number_twice() {
+    let mut line = line();
+    let places = draw(&mut line, 100);
+    pass(&mut line, 0.0, 2.0, 2.0);
+    let saved = line.saved();
+    let lost = draw(&mut line, 5);
+    let mut line = Line::resume(Params::default(), second(0.0), &saved, 8);
+    let fresh = line.draw(Lane::Normal).expect("there is room");
+    assert!(fresh.number > lost[4].number);
+    pass(&mut line, 0.0, 10.0, 2.0);
+    assert_eq!(line.contact(second(10.0), places[9]), Standing::Called);
+    // Of the ten called before, the one who came.
+    assert_eq!(
+        waiting(line.contact(second(10.0), places[60])).ahead,
+        37,
+        "whoever was not called is taken to be there"
+    );
+    assert_eq!(
+        waiting(line.contact(second(10.0), lost[4])).ahead,
+        77,
+        "whoever drew after the last save, too, once heard of"
+    );
+    // Nobody else is heard of for two periods.
+    for at in 1..30 {
+        line.contact(second(f64::from(at) * 10.0), places[60]);
+        pass(&mut line, f64::from(at) * 10.0, f64::from(at) * 10.0 + 10.0, 0.01);
+    }
+    assert_eq!(line.contact(second(300.0), places[60]), Standing::Called);
+}
+
+#[test]
+fn lanes_share_what_is_called_and_the_normal_one_has_its_floor() {
+    let mut line = line();
+    (0..1000).for_each(|_| _ = line.draw(Lane::Invited));
+    draw(&mut line, 1000);
+    line.tick(second(0.25), Some(20.0), HOLD);
+    let saved = line.saved();
+    let called = |lane: Lane| saved.lanes[lane.index()].called;
+    assert_eq!((called(Lane::Invited), called(Lane::Normal)), (69, 172), "two to five of 240, rounded up");
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Draw(u8),
+    Contact(usize),
+    Claim(usize),
+    Leave(usize),
+    Pass(f64, f64),
+    Pause(bool),
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (1_u8..50).prop_map(Step::Draw),
+        8 => any::<usize>().prop_map(Step::Contact),
+        4 => any::<usize>().prop_map(Step::Claim),
+        1 => any::<usize>().prop_map(Step::Leave),
+        4 => (0.1..100.0, 0.0..20.0).prop_map(|(seconds, rate)| Step::Pass(seconds, rate)),
+        1 => any::<bool>().prop_map(Step::Pause),
+        1 => Just(Step::Restart),
+    ]
+}
+
+proptest! {
+    /// Whatever happens: who was called stays called, who is earlier is called no later, and what was put away comes back as it was.
+    #[test]
+    fn nobody_called_is_uncalled_and_nobody_is_passed_over(steps in prop::collection::vec(step(), 0..60)) {
+        use suimon_model::state::{Reader, State as _, Writer};
+        let (mut line, mut now, mut places) = (line(), 0.0, Vec::new());
+        let mut called = 0;
+        for step in steps {
+            let pick = |index: usize| places.get(index % places.len().max(1)).copied();
+            match step {
+                Step::Draw(count) => places.extend(draw(&mut line, u64::from(count))),
+                Step::Contact(index) => {
+                    if let Some(place) = pick(index) {
+                        let is_called = line.contact(second(now), place) == Standing::Called;
+                        let called = line.saved().lanes[Lane::Normal.index()].called;
+                        prop_assert_eq!(is_called, line.is_moving() && place.number < called);
+                    }
+                }
+                // Only who was called is let in by a gate.
+                Step::Claim(index) => {
+                    if let Some(place) = pick(index).filter(|place| place.number < line.view().called) {
+                        line.claimed(place);
+                    }
+                }
+                Step::Leave(index) => {
+                    if let Some(place) = pick(index) {
+                        line.left(place);
+                    }
+                }
+                Step::Pass(for_seconds, rate) => {
+                    pass(&mut line, now, now + for_seconds, rate);
+                    now += for_seconds;
+                }
+                Step::Pause(is_paused) => line.command(if is_paused { Command::Pause } else { Command::Move }),
+                Step::Restart => line = Line::resume(Params::default(), second(now), &line.saved(), 3),
+            }
+            let view = line.view();
+            prop_assert!(view.called >= called && view.called <= view.drawn, "{view:?}, called before: {called}");
+            prop_assert!(view.expected <= view.called);
+            called = view.called;
+            let mut out = Writer::default();
+            line.save(&mut out);
+            prop_assert_eq!(Line::load(&mut Reader::new(&out.into_bytes())), Ok(line.clone()));
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! Who is present: six bits a number and a count for each block of numbers, and no record of anybody.
+//!
+//! A number is *present* once it was heard of in this period or in the one before, until it is claimed. How many are present ahead of a number is
+//! a sum over the blocks before it and a look into its own: exact, and for a million numbers some 250 additions.
+
+use std::collections::VecDeque;
+
+/// Words of a block, and numbers.
+const WORDS: usize = 64;
+const BLOCK: u64 = WORDS as u64 * 64;
+/// Blocks whose claims are remembered when nothing else is kept of them: sixteen million numbers in two megabytes.
+const CLAIMED_MAX: usize = 4096;
+
+/// The numbers of a lane, from the first that is still kept.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Presence {
+    /// Blocks before the first that is kept.
+    dropped: u64,
+    blocks: VecDeque<Block>,
+    /// Who of the last that are not kept has claimed, block by block.
+    claimed: VecDeque<[u64; WORDS]>,
+    present: u64,
+}
+
+suimon_model::saved_struct!(Presence { dropped, blocks, claimed, present }, |it: &Presence| {
+    it.dropped.checked_add(it.blocks.len() as u64 + 1).and_then(|blocks| blocks.checked_mul(BLOCK)).is_some()
+        && it.present == it.blocks.iter().map(|block| u64::from(block.present)).sum::<u64>()
+        && it.blocks.iter().all(|block| block.present == block.count())
+});
+
+#[derive(Clone, PartialEq, Debug)]
+struct Block {
+    /// Heard of in this period, and in the one before.
+    now: [u64; WORDS],
+    before: [u64; WORDS],
+    /// Heard of since it was called, and claimed.
+    came: [u64; WORDS],
+    claimed: [u64; WORDS],
+    /// At the gate, in this span of knocks and in the one before.
+    knocks: [u64; WORDS],
+    knocks_before: [u64; WORDS],
+    present: u32,
+}
+
+suimon_model::saved_struct!(Block { now, before, came, claimed, knocks, knocks_before, present });
+
+impl Block {
+    const EMPTY: Block = Block {
+        now: [0; WORDS],
+        before: [0; WORDS],
+        came: [0; WORDS],
+        claimed: [0; WORDS],
+        knocks: [0; WORDS],
+        knocks_before: [0; WORDS],
+        present: 0,
+    };
+
+    fn knocking(&self, word: usize) -> u64 {
+        (self.knocks[word] | self.knocks_before[word]) & !self.claimed[word]
+    }
+
+    fn word(&self, word: usize) -> u64 {
+        self.now[word] | self.before[word]
+    }
+
+    fn count(&self) -> u32 {
+        (0..WORDS).map(|word| self.word(word).count_ones()).sum()
+    }
+}
+
+/// What a period has brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Turnover {
+    /// Who was present when it ended.
+    pub(crate) present: u64,
+    /// Who of them was not heard of in it.
+    pub(crate) lost: u64,
+}
+
+impl Presence {
+    /// Takes note that `number` was heard of, and returns whether it was not present before. A claimed number is present no more.
+    pub(crate) fn hear(&mut self, number: u64) -> bool {
+        let Some((block, word, bit)) = self.grown_to(number) else { return false };
+        if block.claimed[word] & bit != 0 {
+            return false;
+        }
+        let is_new = block.word(word) & bit == 0;
+        block.now[word] |= bit;
+        block.present += u32::from(is_new);
+        self.present += u64::from(is_new);
+        is_new
+    }
+
+    /// Takes note that `number`, which is called, was heard of.
+    pub(crate) fn come(&mut self, number: u64) {
+        if let Some((block, word, bit)) = self.grown_to(number) {
+            block.came[word] |= bit;
+        }
+    }
+
+    /// Takes note that `number` is at the gate.
+    pub(crate) fn knock(&mut self, number: u64) {
+        if let Some((block, word, bit)) = self.grown_to(number) {
+            block.knocks[word] |= bit;
+        }
+    }
+
+    /// Ends a span of knocks: whoever was at the gate in neither of two is not counted there.
+    pub(crate) fn end_knocks(&mut self) {
+        for block in &mut self.blocks {
+            block.knocks_before = std::mem::replace(&mut block.knocks, [0; WORDS]);
+        }
+    }
+
+    /// Takes note that `number` was claimed, and returns whether that is new.
+    pub(crate) fn claim(&mut self, number: u64) -> bool {
+        let Some((block, word, bit)) = self.grown_to(number) else { return false };
+        let was_present = block.word(word) & bit != 0;
+        let is_new = block.claimed[word] & bit == 0;
+        block.claimed[word] |= bit;
+        block.now[word] &= !bit;
+        block.before[word] &= !bit;
+        block.present -= u32::from(was_present);
+        self.present -= u64::from(was_present);
+        is_new
+    }
+
+    /// Returns whether `number` was claimed, as far as it is known.
+    pub(crate) fn is_claimed(&self, number: u64) -> bool {
+        let (word, bit) = at(number);
+        let block = number / BLOCK;
+        let words = match block.checked_sub(self.dropped) {
+            Some(index) => usize::try_from(index)
+                .ok()
+                .and_then(|index| self.blocks.get(index))
+                .map(|block| &block.claimed),
+            None => {
+                let from_the_end = usize::try_from(self.dropped - block).unwrap_or(usize::MAX);
+                self.claimed.len().checked_sub(from_the_end).and_then(|index| self.claimed.get(index))
+            }
+        };
+        words.is_some_and(|words| words[word] & bit != 0)
+    }
+
+    /// Returns how many are present.
+    pub(crate) fn present(&self) -> u64 {
+        self.present
+    }
+
+    /// Returns how many are present ahead of `number`.
+    pub(crate) fn ahead_of(&self, number: u64) -> u64 {
+        let Some(index) = (number / BLOCK).checked_sub(self.dropped) else { return 0 };
+        let whole = usize::try_from(index).unwrap_or(usize::MAX);
+        let mut ahead: u64 = self.blocks.iter().take(whole).map(|block| u64::from(block.present)).sum();
+        if let Some(block) = self.blocks.get(whole) {
+            let (word, bit) = at(number);
+            let before: u32 = (0..word).map(|word| block.word(word).count_ones()).sum();
+            ahead += u64::from(before + (block.word(word) & (bit - 1)).count_ones());
+        }
+        ahead
+    }
+
+    /// Returns how many numbers in `from .. to` were not claimed. What is no longer kept counts as claimed, what never was as not.
+    pub(crate) fn unclaimed(&self, from: u64, to: u64) -> u64 {
+        self.count(from, to, |block, word| !block.claimed[word])
+    }
+
+    /// Returns the numbers in `from .. to` that are present, or were heard of since they were called, and were not claimed.
+    pub(crate) fn unclaimed_in(&self, from: u64, to: u64) -> impl Iterator<Item = u64> + '_ {
+        let is_there = move |number: &u64| {
+            let index = usize::try_from(number / BLOCK - self.dropped).unwrap_or(usize::MAX);
+            let (word, bit) = at(*number);
+            self.blocks
+                .get(index)
+                .is_some_and(|block| (block.word(word) | block.came[word]) & !block.claimed[word] & bit != 0)
+        };
+        (from.max(self.dropped * BLOCK)..to).filter(is_there)
+    }
+
+    /// Returns how many in `from .. to` were heard of since they were called, claimed or not.
+    pub(crate) fn came(&self, from: u64, to: u64) -> u64 {
+        self.count(from, to, |block, word| block.came[word] | block.claimed[word])
+    }
+
+    /// Returns how many in `from .. to` were at the gate of late, and have not claimed.
+    pub(crate) fn knocking(&self, from: u64, to: u64) -> u64 {
+        self.count(from, to, Block::knocking)
+    }
+
+    /// Returns how many in `from .. to` were heard of since they were called, and have neither claimed nor been at the gate of late.
+    pub(crate) fn on_the_way(&self, from: u64, to: u64) -> u64 {
+        self.count(from, to, |block, word| block.came[word] & !block.claimed[word] & !block.knocking(word))
+    }
+
+    /// Counts the numbers in `from .. to` whose bits are set in what `of` returns for a word of a block. What is no longer kept is left out.
+    fn count(&self, from: u64, to: u64, of: impl Fn(&Block, usize) -> u64) -> u64 {
+        let mut number = from.max(self.dropped * BLOCK);
+        let mut count = 0;
+        while number < to {
+            let end = (number / 64 + 1) * 64;
+            let wanted = mask(number % 64, if to < end { to % 64 } else { 64 });
+            let index = usize::try_from(number / BLOCK - self.dropped).unwrap_or(usize::MAX);
+            let block = self.blocks.get(index).unwrap_or(&Block::EMPTY);
+            count += u64::from((wanted & of(block, at(number).0)).count_ones());
+            number = end;
+        }
+        count
+    }
+
+    /// Returns the number just behind the `wanted`-th that is present in `from .. end`, or else `end`, and how many of those wanted are missing then.
+    pub(crate) fn reach(&self, from: u64, wanted: u64, end: u64) -> (u64, u64) {
+        let mut left = wanted.saturating_add(self.ahead_of(from));
+        let all = self.ahead_of(end);
+        if left > all {
+            return (end, left - all);
+        }
+        if wanted == 0 {
+            return (from.min(end), 0);
+        }
+        for (index, block) in self.blocks.iter().enumerate() {
+            if u64::from(block.present) < left {
+                left -= u64::from(block.present);
+                continue;
+            }
+            let first = (self.dropped + index as u64) * BLOCK;
+            for word in 0..WORDS {
+                let mut bits = block.word(word);
+                let here = u64::from(bits.count_ones());
+                if here < left {
+                    left -= here;
+                    continue;
+                }
+                (1..left).for_each(|_| bits &= bits - 1);
+                return (first + word as u64 * 64 + u64::from(bits.trailing_zeros()) + 1, 0);
+            }
+        }
+        (end, 0)
+    }
+
+    /// Ends a period: whoever was not heard of in it is present no more.
+    pub(crate) fn turn_over(&mut self) -> Turnover {
+        let present = self.present;
+        for block in &mut self.blocks {
+            block.before = std::mem::replace(&mut block.now, [0; WORDS]);
+            block.present = block.count();
+        }
+        self.present = self.blocks.iter().map(|block| u64::from(block.present)).sum();
+        Turnover { present, lost: present - self.present }
+    }
+
+    /// Forgets whole blocks before `number`, whoever is there: nobody is counted any more whose turn has long come.
+    pub(crate) fn forget_before(&mut self, number: u64) {
+        while (self.dropped + 1) * BLOCK <= number {
+            let Some(block) = self.blocks.pop_front() else {
+                // Nothing was ever known of them.
+                self.dropped = number / BLOCK;
+                self.claimed.clear();
+                return;
+            };
+            self.present -= u64::from(block.present);
+            if self.claimed.len() == CLAIMED_MAX {
+                self.claimed.pop_front();
+            }
+            self.claimed.push_back(block.claimed);
+            self.dropped += 1;
+        }
+    }
+
+    /// Returns the first number that is kept.
+    pub(crate) fn first(&self) -> u64 {
+        self.dropped * BLOCK
+    }
+
+    /// Returns the same people below `numbers` under other numbers, where those before `from` keep theirs.
+    pub(crate) fn renumbered(&self, from: u64, numbers: u64, to: impl Fn(u64) -> u64) -> Presence {
+        let claimed = self.claimed.clone();
+        let mut renumbered = Presence { dropped: self.dropped, claimed, ..Presence::default() };
+        for number in self.first()..from.min(numbers) {
+            let index = usize::try_from(number / BLOCK - self.dropped).unwrap_or(usize::MAX);
+            let Some(block) = self.blocks.get(index) else { break };
+            let (word, bit) = at(number);
+            if block.came[word] & bit != 0 {
+                renumbered.come(number);
+            }
+            if block.claimed[word] & bit != 0 {
+                renumbered.claim(number);
+            }
+        }
+        for (index, block) in self.blocks.iter().enumerate() {
+            let first = (self.dropped + index as u64) * BLOCK;
+            for word in 0..WORDS {
+                let mut bits = block.word(word);
+                while bits != 0 {
+                    let number = first + word as u64 * 64 + u64::from(bits.trailing_zeros());
+                    if number < numbers {
+                        renumbered.hear(to(number));
+                    }
+                    bits &= bits - 1;
+                }
+            }
+        }
+        renumbered
+    }
+
+    fn grown_to(&mut self, number: u64) -> Option<(&mut Block, usize, u64)> {
+        let index = usize::try_from((number / BLOCK).checked_sub(self.dropped)?).ok()?;
+        while self.blocks.len() <= index {
+            self.blocks.push_back(Block::EMPTY);
+        }
+        let (word, bit) = at(number);
+        Some((&mut self.blocks[index], word, bit))
+    }
+}
+
+/// Returns the word of a number in its block, and its bit.
+fn at(number: u64) -> (usize, u64) {
+    ((number % BLOCK / 64) as usize, 1 << (number % 64))
+}
+
+/// Returns the bits `from .. to` of a word; `from` is below 64.
+fn mask(from: u64, to: u64) -> u64 {
+    let below = |bit: u64| if bit >= 64 { u64::MAX } else { (1 << bit) - 1 };
+    below(to) & !below(from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn whoever_is_not_heard_of_for_a_whole_period_is_present_no_more_and_comes_back_where_they_were() {
+        let mut presence = Presence::default();
+        (0..10).for_each(|number| assert!(presence.hear(number)));
+        assert_eq!(presence.turn_over(), Turnover { present: 10, lost: 0 });
+        assert!(!presence.hear(3), "still present from the period before");
+        assert_eq!(presence.turn_over(), Turnover { present: 10, lost: 9 });
+        assert_eq!((presence.ahead_of(3), presence.ahead_of(4)), (0, 1));
+        assert!(presence.hear(7) && presence.ahead_of(9) == 2);
+    }
+
+    #[test]
+    fn a_number_is_claimed_once_and_present_no_more() {
+        let mut presence = Presence::default();
+        presence.hear(5);
+        assert!(presence.claim(5) && !presence.claim(5));
+        assert!(!presence.hear(5));
+        assert_eq!(presence.present(), 0);
+        assert_eq!(presence.unclaimed(0, 10), 9);
+    }
+
+    #[test]
+    fn what_lies_behind_is_forgotten_block_by_block() {
+        let mut presence = Presence::default();
+        presence.hear(1);
+        presence.claim(2);
+        presence.hear(3 * BLOCK);
+        presence.forget_before(3 * BLOCK - 1);
+        assert_eq!((presence.first(), presence.present()), (2 * BLOCK, 1));
+        presence.forget_before(3 * BLOCK);
+        assert_eq!((presence.first(), presence.present()), (3 * BLOCK, 1));
+        assert!(!presence.hear(1) && !presence.claim(1), "what is forgotten is left alone");
+        assert!(presence.is_claimed(2) && !presence.is_claimed(1), "but for who has claimed");
+        presence.forget_before(1000 * BLOCK + 5);
+        assert_eq!((presence.first(), presence.present()), (1000 * BLOCK, 0));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Hear(u64),
+        Claim(u64),
+        Come(u64),
+        Knock(u64),
+        TurnOver,
+        EndKnocks,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let number = 0..3 * BLOCK;
+        prop_oneof![
+            8 => number.clone().prop_map(Step::Hear),
+            2 => number.clone().prop_map(Step::Claim),
+            2 => number.clone().prop_map(Step::Come),
+            2 => number.prop_map(Step::Knock),
+            1 => Just(Step::EndKnocks),
+            1 => Just(Step::TurnOver),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn it_counts_as_three_plain_sets_do(steps in prop::collection::vec(step(), 0..200), from in 0..3 * BLOCK, wanted in 0_u64..50) {
+            let mut presence = Presence::default();
+            let (mut now, mut before, mut claimed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+            let mut came = BTreeSet::new();
+            let (mut knocks, mut knocks_before) = (BTreeSet::new(), BTreeSet::new());
+            for step in steps {
+                match step {
+                    Step::Hear(number) => {
+                        presence.hear(number);
+                        if !claimed.contains(&number) {
+                            now.insert(number);
+                        }
+                    }
+                    Step::Claim(number) => {
+                        prop_assert_eq!(presence.claim(number), claimed.insert(number));
+                        now.remove(&number);
+                        before.remove(&number);
+                    }
+                    Step::Come(number) => {
+                        presence.come(number);
+                        came.insert(number);
+                    }
+                    Step::Knock(number) => {
+                        presence.knock(number);
+                        knocks.insert(number);
+                    }
+                    Step::EndKnocks => {
+                        presence.end_knocks();
+                        knocks_before = std::mem::take(&mut knocks);
+                    }
+                    Step::TurnOver => {
+                        presence.turn_over();
+                        before = std::mem::take(&mut now);
+                    }
+                }
+            }
+            let present: BTreeSet<u64> = now.union(&before).copied().collect();
+            let knocking: BTreeSet<u64> = knocks.union(&knocks_before).copied().filter(|number| !claimed.contains(number)).collect();
+            prop_assert_eq!(presence.knocking(from, 3 * BLOCK), knocking.range(from..).count() as u64);
+            let on_the_way = came.iter().filter(|number| **number >= from && !claimed.contains(number) && !knocking.contains(number));
+            prop_assert_eq!(presence.on_the_way(from, 3 * BLOCK), on_the_way.count() as u64);
+            let either = came.union(&claimed).filter(|number| **number >= from).count() as u64;
+            prop_assert_eq!(presence.came(from, 3 * BLOCK), either);
+            prop_assert_eq!(presence.present(), present.len() as u64);
+            prop_assert_eq!(presence.ahead_of(from), present.range(..from).count() as u64);
+            prop_assert_eq!(presence.unclaimed(from, 3 * BLOCK), 3 * BLOCK - from - claimed.range(from..).count() as u64);
+            let end = 3 * BLOCK;
+            let reached = present.range(from..).nth(wanted.saturating_sub(1) as usize).map_or(end, |number| number + 1);
+            let missing = wanted.saturating_sub(present.range(from..).count() as u64);
+            let expected = if wanted == 0 { (from, 0) } else { (reached, missing) };
+            prop_assert_eq!(presence.reach(from, wanted, end), expected);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Every state of the waiting room, to be looked at.
+
+use super::page::{Extras, Form, Pages};
+use super::told::{State, Told};
+use super::{Look, read_template};
+use crate::params::WaitingRoom;
+use crate::server::StartError;
+use std::fmt::Write as _;
+
+/// Answers the page's script in place of a gateway: what the page was written with.
+const STUB: &str =
+    "<script>fetch=async()=>({ok:false,status:503,headers:new Headers,json:async()=>(TWIN)});</script>\n";
+
+/// Returns the pages of a waiting room by the names of their files; the first lists the others.
+///
+/// # Errors
+/// If the template cannot be read.
+pub fn preview(params: &WaitingRoom) -> Result<Vec<(String, String)>, StartError> {
+    let mut look = Look::of(params, read_template(params)?);
+    if look.name.is_empty() {
+        "Riverside Tickets".clone_into(&mut look.name);
+    }
+    let pages = Pages::new(&look);
+    let form = Form {
+        fields: vec![("name".to_owned(), "A. Kimura".to_owned()), ("seats".to_owned(), "2".to_owned())],
+    };
+    let mut out = vec![(String::from("index.html"), String::new())];
+    let mut index = String::from(
+        "<!doctype html><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>The waiting room</title><style>:root{color-scheme:light dark}body{font:1rem/1.6 system-ui;margin:2rem}td,th{padding:.1rem .5rem;text-align:left}</style><h1>The waiting room</h1><table>",
+    );
+    for (name, told, extras) in examples(&form) {
+        let mut told = told;
+        told.message.clone_from(&params.message);
+        let _ = write!(index, "<tr><th>{name}");
+        for (language, tag) in pages.tags().iter().enumerate() {
+            let page = pages.render(language, &told, &extras);
+            let stub = STUB.replace("TWIN", &told.json().replace('<', "\\u003c"));
+            let page = page.replacen("<script type=json", &format!("{stub}<script type=json"), 1);
+            let _ = write!(index, "<td><a href={name}.{tag}.html>{tag}</a>");
+            out.push((format!("{name}.{tag}.html"), page));
+        }
+    }
+    index.push_str("</table>\n");
+    out[0].1 = index;
+    Ok(out)
+}
+
+fn examples(form: &Form) -> Vec<(&'static str, Told, Extras<'_>)> {
+    let told = |state| Told {
+        state,
+        position: Some(1310),
+        ahead: None,
+        eta: None,
+        is_slower: false,
+        poll_after: 12,
+        updated_at: 1_793_887_402,
+        opens_at: None,
+        expires_at: None,
+        message: String::new(),
+    };
+    let waiting = || Told { ahead: Some(1204), eta: Some((372, 538)), ..told(State::Waiting) };
+    let extras =
+        |progress| Extras { url: "/concerts/42?seats=2", progress, refresh: true, ..Extras::default() };
+    let seed_hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+    vec![
+        ("waiting", waiting(), extras(38)),
+        ("soon", Told { ahead: Some(4), eta: Some((5, 18)), ..told(State::Soon) }, extras(97)),
+        ("your_turn", Told { expires_at: Some(1_793_888_002), ..told(State::YourTurn) }, extras(100)),
+        ("paused", Told { ahead: Some(1204), ..told(State::Paused) }, extras(38)),
+        ("closed", told(State::Closed), extras(0)),
+        (
+            "opening",
+            Told { opens_at: Some(1_793_952_000), ..told(State::Opening) },
+            Extras { seed_hash, ..extras(0) },
+        ),
+        ("full", Told { poll_after: 30, ..told(State::Full) }, Extras { retry_after: 30, ..extras(0) }),
+        (
+            "waiting-slower",
+            Told { eta: Some((1320, 2050)), is_slower: true, ..waiting() },
+            Extras { refresh: false, ..extras(31) },
+        ),
+        (
+            "waiting-hours",
+            Told { ahead: Some(184_211), eta: Some((8200, 11_900)), ..waiting() },
+            Extras { device_code: "K7M-2QX", ..extras(4) },
+        ),
+        ("waiting-post", waiting(), Extras { form: Some(form), ..extras(38) }),
+        (
+            "your_turn-post",
+            Told { expires_at: Some(1_793_888_002), ..told(State::YourTurn) },
+            Extras { form: Some(form), ..extras(100) },
+        ),
+        ("waiting-post-lost", waiting(), Extras { form_lost: true, ..extras(38) }),
+    ]
+}

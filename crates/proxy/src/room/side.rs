@@ -1,0 +1,206 @@
+//! The few addresses beside the page, under `/.well-known/suimon/`: what visitors choose, and codes for another device.
+
+use super::stored::hex;
+use super::{At, LANGUAGE_COOKIE, REFRESH_COOKIE, Room, seed_hash};
+use crate::accept::Form as AnswerForm;
+use crate::buffer::AnswerBody;
+use crate::ticket::Ticket;
+use http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION, ORIGIN, REFERER, SET_COOKIE,
+};
+use http::request::Parts;
+use http::{Method, Response, StatusCode, Uri};
+use serde_json::json;
+use std::net::IpAddr;
+use suimon_gate::line::Saved;
+
+/// Everything below is the room's.
+pub(crate) const PREFIX: &str = "/.well-known/suimon/";
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// A visitor's choices are remembered for a year, seconds.
+const CHOICE_LIFE: u32 = 31_536_000;
+
+/// One of the addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Side {
+    Language,
+    Refresh,
+    Code,
+    Place,
+    Draw,
+}
+
+impl Side {
+    /// Returns the address that a request is for.
+    pub(crate) fn of(path: &str) -> Option<Side> {
+        match path.strip_prefix(PREFIX)? {
+            "language" => Some(Side::Language),
+            "refresh" => Some(Side::Refresh),
+            "code" => Some(Side::Code),
+            "place" => Some(Side::Place),
+            "draw" => Some(Side::Draw),
+            _ => None,
+        }
+    }
+
+    /// Returns whether what is sent to it is read.
+    pub(crate) fn takes_body(self) -> bool {
+        self == Side::Place
+    }
+}
+
+/// A request for one of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) parts: &'a Parts,
+    /// The ticket it carries.
+    pub(crate) ticket: Option<Ticket>,
+    /// The lots of each line.
+    pub(crate) drawn: &'a [(String, Saved)],
+    /// What was sent.
+    pub(crate) body: &'a [u8],
+    pub(crate) client: IpAddr,
+    pub(crate) at: At,
+}
+
+impl Room {
+    /// Answers a request for one of the addresses beside the page.
+    pub(crate) fn side(&self, side: Side, asked: &Asked<'_>) -> Response<AnswerBody> {
+        let Asked { parts, ticket, drawn, body, client, at } = *asked;
+        let changes = matches!(side, Side::Code | Side::Place);
+        let allowed = if changes { Method::POST } else { Method::GET };
+        if parts.method != allowed {
+            return empty(StatusCode::METHOD_NOT_ALLOWED);
+        }
+        if changes && !is_from_here(parts) {
+            return empty(StatusCode::FORBIDDEN);
+        }
+        match side {
+            Side::Language => self.choose_language(parts, at),
+            Side::Refresh => {
+                let mut response = empty(StatusCode::NO_CONTENT);
+                let choice = if parts.uri.query() == Some("off") { "off" } else { "on" };
+                response.headers_mut().append(SET_COOKIE, choice_cookie(REFRESH_COOKIE, choice, at));
+                response
+            }
+            Side::Code => self.give_code(parts, ticket, client),
+            Side::Place => self.take_place(parts, body, client, at),
+            Side::Draw => draws(drawn),
+        }
+    }
+
+    fn choose_language(&self, parts: &Parts, at: At) -> Response<AnswerBody> {
+        let query = parts.uri.query().unwrap_or_default();
+        let wanted = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "to");
+        let mut response = back(parts);
+        if let Some(index) = wanted.and_then(|(_, name)| self.pages.language(&name)) {
+            let tag = self.pages.tags()[index];
+            response.headers_mut().append(SET_COOKIE, choice_cookie(LANGUAGE_COOKIE, tag, at));
+        }
+        response
+    }
+
+    fn give_code(&self, parts: &Parts, ticket: Option<Ticket>, client: IpAddr) -> Response<AnswerBody> {
+        if !self.codes_quota.takes(client) {
+            return empty(StatusCode::TOO_MANY_REQUESTS);
+        }
+        let code =
+            ticket.filter(|ticket| !self.moves.has_gone(ticket)).and_then(|ticket| self.moves.give(&ticket));
+        if AnswerForm::of(&parts.headers) != AnswerForm::Json {
+            // The page that it leads back to shows the code.
+            return back(parts);
+        }
+        let Some(code) = code else { return empty(StatusCode::NOT_FOUND) };
+        let text = json!({ "code": code, "expires_s": 60 * super::moves::LIFE_MINUTES }).to_string();
+        let mut response = empty(StatusCode::OK).map(|_| AnswerBody::text(text));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+
+    fn take_place(&self, parts: &Parts, body: &[u8], client: IpAddr, at: At) -> Response<AnswerBody> {
+        if !self.codes_quota.takes(client) {
+            return empty(StatusCode::TOO_MANY_REQUESTS);
+        }
+        let code = form_urlencoded::parse(body).find(|(name, _)| name == "code");
+        let ticket = code.and_then(|(_, code)| self.moves.take(&code));
+        let mut response = back(parts);
+        if let Some(ticket) = ticket {
+            response.headers_mut().append(SET_COOKIE, self.tickets.cookie(&ticket, at.secure));
+        }
+        response
+    }
+}
+
+/// Returns of each line that lots decide about what everybody may know: before the opening the seed's hash, after it the seed and the numbers that were permuted.
+fn draws(lines: &[(String, Saved)]) -> Response<AnswerBody> {
+    let lines = lines.iter().filter_map(|(kind, saved)| {
+        Some(match (saved.lottery, saved.lots) {
+            (Some(lottery), _) => {
+                let (from, to) = lottery.range();
+                json!({
+                    "kind": kind,
+                    "seed_sha256": seed_hash(lottery.seed()),
+                    "seed": hex(lottery.seed()),
+                    "from": from,
+                    "to": to,
+                })
+            }
+            (None, Some(seed)) => json!({ "kind": kind, "seed_sha256": seed_hash(seed) }),
+            (None, None) => return None,
+        })
+    });
+    let text = serde_json::Value::Array(lines.collect()).to_string();
+    let mut response = empty(StatusCode::OK).map(|_| AnswerBody::text(text));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn empty(status: StatusCode) -> Response<AnswerBody> {
+    let mut response = Response::new(AnswerBody::empty());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Returns the way back to the page that a request came from, if that is one of this site, and else to its first.
+fn back(parts: &Parts) -> Response<AnswerBody> {
+    let referer = parts.headers.get(REFERER).and_then(|value| value.to_str().ok());
+    let from = referer.and_then(|text| text.parse::<Uri>().ok()).filter(|uri| is_host(parts, uri));
+    // A path that begins with two slashes would be another host's.
+    let to = from
+        .as_ref()
+        .and_then(Uri::path_and_query)
+        .map(|path| path.as_str())
+        .filter(|path| !path.starts_with("//"));
+    let mut response = empty(StatusCode::SEE_OTHER);
+    let to = HeaderValue::from_str(to.unwrap_or("/")).expect("it was in a header");
+    response.headers_mut().insert(LOCATION, to);
+    response
+}
+
+/// Returns whether a request was sent by a page of this site, as far as its browser says; whoever says nothing is no browser.
+pub(super) fn is_from_here(parts: &Parts) -> bool {
+    if let Some(site) = parts.headers.get(&SEC_FETCH_SITE) {
+        return matches!(site.as_bytes(), b"same-origin" | b"none");
+    }
+    match parts.headers.get(ORIGIN) {
+        None => true,
+        Some(origin) => {
+            let origin = origin.to_str().ok().and_then(|text| text.parse::<Uri>().ok());
+            origin.is_some_and(|origin| is_host(parts, &origin))
+        }
+    }
+}
+
+/// Returns whether an address is of the host that a request was sent to.
+fn is_host(parts: &Parts, uri: &Uri) -> bool {
+    let own = parts.uri.authority().map(http::uri::Authority::as_str);
+    let own = own.or_else(|| parts.headers.get(HOST).and_then(|host| host.to_str().ok()));
+    matches!((own, uri.authority()), (Some(own), Some(other)) if own.eq_ignore_ascii_case(other.as_str()))
+}
+
+fn choice_cookie(name: &str, value: &str, at: At) -> HeaderValue {
+    let secure = if at.secure { "; Secure" } else { "" };
+    let text = format!("{name}={value}; Path=/; Max-Age={CHOICE_LIFE}; HttpOnly; SameSite=Lax{secure}");
+    HeaderValue::try_from(text).expect("names and tags are visible ASCII")
+}

@@ -1,0 +1,204 @@
+//! What is to be said to one visitor, before it has a form: the page says it in words, its twin in JSON.
+
+use serde_json::{Map, Value};
+use std::time::Duration;
+use suimon_gate::{Standing, Wait};
+
+/// A wait of at most so many seconds is nearly over.
+const SOON: u32 = 30;
+/// A visitor is told that it is slower than before if the turn comes by this share of the wait later.
+const SLOWER: f64 = 0.1;
+
+/// How things stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    Waiting,
+    Soon,
+    YourTurn,
+    Paused,
+    Closed,
+    Opening,
+    Full,
+}
+
+impl State {
+    /// All of them.
+    pub(crate) const ALL: [State; 7] = [
+        State::Waiting,
+        State::Soon,
+        State::YourTurn,
+        State::Paused,
+        State::Closed,
+        State::Opening,
+        State::Full,
+    ];
+
+    /// Returns its name, which never changes.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            State::Waiting => "waiting",
+            State::Soon => "soon",
+            State::YourTurn => "your_turn",
+            State::Paused => "paused",
+            State::Closed => "closed",
+            State::Opening => "opening",
+            State::Full => "full",
+        }
+    }
+}
+
+/// What is said. Times of day are seconds since 1970.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Told {
+    pub(crate) state: State,
+    /// The number drawn, counted from 1.
+    pub(crate) position: Option<u64>,
+    /// People present ahead, never more than was told before.
+    pub(crate) ahead: Option<u64>,
+    /// The time left, from and to, seconds.
+    pub(crate) eta: Option<(u32, u32)>,
+    /// Whether the turn comes later than was told.
+    pub(crate) is_slower: bool,
+    pub(crate) poll_after: u32,
+    pub(crate) updated_at: u32,
+    /// When the line opens, and until when the turn or the place is held.
+    pub(crate) opens_at: Option<u32>,
+    pub(crate) expires_at: Option<u32>,
+    /// The operator's words.
+    pub(crate) message: String,
+}
+
+/// What was told before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Before {
+    /// The fewest people ahead.
+    pub(crate) fewest_ahead: u32,
+    /// The turn was to come by this time at the latest; 0: nothing was told.
+    pub(crate) turn_by: u32,
+}
+
+impl Before {
+    /// Nothing.
+    pub(crate) const NOTHING: Before = Before { fewest_ahead: u32::MAX, turn_by: 0 };
+}
+
+impl Told {
+    /// Returns what is to be said of `standing` at `now`, and what is to be remembered of it. `time_of` turns the gate's time into seconds since 1970.
+    pub(crate) fn of(
+        standing: Standing,
+        before: Before,
+        now: u32,
+        time_of: impl Fn(suimon_model::Instant) -> u32,
+    ) -> (Told, Before) {
+        let mut told = Told {
+            state: State::Closed,
+            position: None,
+            ahead: None,
+            eta: None,
+            is_slower: false,
+            poll_after: 60,
+            updated_at: now,
+            opens_at: None,
+            expires_at: None,
+            message: String::new(),
+        };
+        let mut after = before;
+        match standing {
+            Standing::Called => (told.state, told.poll_after) = (State::YourTurn, 10),
+            Standing::Closed => {}
+            Standing::Opening(at, wait) => {
+                told.state = State::Opening;
+                told.opens_at = Some(time_of(at));
+                told.poll_after = whole_seconds(wait.poll_after);
+            }
+            Standing::Paused(wait) => {
+                told.state = State::Paused;
+                told.note_ahead(wait.ahead, &mut after);
+                told.poll_after = whole_seconds(wait.poll_after);
+            }
+            Standing::Waiting(wait) => told.note_wait(wait, before, &mut after),
+        }
+        (told, after)
+    }
+
+    fn note_wait(&mut self, wait: Wait, before: Before, after: &mut Before) {
+        let low = u32::try_from(wait.low.as_secs()).unwrap_or(u32::MAX);
+        let high = whole_seconds(wait.high).max(low);
+        self.state = if high <= SOON { State::Soon } else { State::Waiting };
+        self.note_ahead(wait.ahead, after);
+        self.eta = Some((low, high));
+        self.poll_after = whole_seconds(wait.poll_after);
+        let turn_by = self.updated_at.saturating_add(high);
+        let was_told = before.turn_by > 0;
+        self.is_slower = was_told
+            && f64::from(turn_by.saturating_sub(before.turn_by)) > SLOWER * f64::from(high).max(60.0);
+        after.turn_by = if was_told && !self.is_slower { turn_by.min(before.turn_by) } else { turn_by };
+    }
+
+    fn note_ahead(&mut self, ahead: u64, after: &mut Before) {
+        after.fewest_ahead = after.fewest_ahead.min(u32::try_from(ahead).unwrap_or(u32::MAX));
+        self.ahead = Some(u64::from(after.fewest_ahead));
+    }
+
+    /// Returns it as JSON.
+    pub(crate) fn json(&self) -> String {
+        let mut out = Map::new();
+        let mut put = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                out.insert(name.to_owned(), value);
+            }
+        };
+        put("state", Some(self.state.name().into()));
+        put("position", self.position.map(Value::from));
+        put("ahead_present", self.ahead.map(Value::from));
+        put("eta_low_s", self.eta.map(|(low, _)| low.into()));
+        put("eta_high_s", self.eta.map(|(_, high)| high.into()));
+        put("slower", self.is_slower.then_some(true.into()));
+        put("poll_after_s", Some(self.poll_after.into()));
+        put("updated_at", Some(super::time::rfc3339(self.updated_at).into()));
+        put("opens_at", self.opens_at.map(|at| super::time::rfc3339(at).into()));
+        put("expires_at", self.expires_at.map(|at| super::time::rfc3339(at).into()));
+        put("message", (!self.message.is_empty()).then(|| self.message.as_str().into()));
+        Value::Object(out).to_string()
+    }
+}
+
+/// Returns whole seconds, rounded up.
+fn whole_seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs() + u64::from(time.subsec_nanos() > 0)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_model::seconds;
+
+    fn wait(ahead: u64, low: f64, high: f64) -> Standing {
+        Standing::Waiting(Wait { ahead, low: seconds(low), high: seconds(high), poll_after: seconds(9.2) })
+    }
+
+    fn told(standing: Standing, before: Before, now: u32) -> (Told, Before) {
+        Told::of(standing, before, now, |_| 5)
+    }
+
+    #[test]
+    fn people_ahead_are_never_told_to_be_more_and_a_later_turn_is_told_to_be_slower() {
+        let (first, after) = told(wait(100, 300.0, 400.0), Before::NOTHING, 1000);
+        assert_eq!((first.ahead, first.eta, first.is_slower), (Some(100), Some((300, 400)), false));
+        let (second, after) = told(wait(120, 300.0, 420.0), after, 1010);
+        assert_eq!((second.ahead, second.is_slower), (Some(100), false), "half a minute is no news");
+        let (third, after) = told(wait(90, 300.0, 900.0), after, 1020);
+        assert_eq!((third.ahead, third.is_slower), (Some(90), true));
+        let (fourth, _) = told(wait(80, 300.0, 880.0), after, 1040);
+        assert!(!fourth.is_slower, "it was told");
+    }
+
+    #[test]
+    fn the_twin_says_what_is_known_and_nothing_else() {
+        let (told, _) = told(wait(3, 4.0, 9.5), Before::NOTHING, 1_752_238_722);
+        assert_eq!(
+            told.json(),
+            r#"{"ahead_present":3,"eta_high_s":10,"eta_low_s":4,"poll_after_s":10,"state":"soon","updated_at":"2025-07-11T12:58:42Z"}"#
+        );
+    }
+}

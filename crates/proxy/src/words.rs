@@ -1,0 +1,72 @@
+//! What the application says to the gateway in headers of its answers, and what it is told in those of its requests.
+//!
+//! | header of an answer | says |
+//! |---|---|
+//! | `Suimon-Session: end` | the session has ended: its place is free |
+//! | `Suimon-Session: checkout` | its visitor pays: it goes first in every queue |
+//! | `Suimon-Session: weight=N` | it is worth N others, 1 to 100, of the first that says so |
+//! | `Suimon-Line: closed` | sold out: everybody who waits is told so, and no number is drawn |
+//! | `Suimon-Line: open` | and the contrary |
+//!
+//! | header of a request | tells |
+//! |---|---|
+//! | `Suimon-Waiting: N` | visitors who wait to be let in, in line and held |
+//! | `Suimon-Held: N` | milliseconds this request was held |
+//!
+//! None of them ever reaches a client, or comes from one: `headers` sees to it.
+
+use crate::headers::list;
+use http::header::{HeaderMap, HeaderName};
+use suimon_gate::Word;
+use suimon_gate::line::Command;
+
+const SESSION: HeaderName = HeaderName::from_static("suimon-session");
+const LINE: HeaderName = HeaderName::from_static("suimon-line");
+pub(crate) const WAITING: HeaderName = HeaderName::from_static("suimon-waiting");
+pub(crate) const HELD: HeaderName = HeaderName::from_static("suimon-held");
+
+/// Returns what is said of the session.
+pub(crate) fn of_session(headers: &HeaderMap) -> impl Iterator<Item = Word> {
+    list(headers, &SESSION).filter_map(|word| match word {
+        "end" => Some(Word::Ends),
+        "checkout" => Some(Word::Checkout),
+        word => {
+            let weight = word.strip_prefix("weight=")?.parse().ok()?;
+            (1..=Word::WEIGHT_MAX).contains(&weight).then_some(Word::Weighs(weight))
+        }
+    })
+}
+
+/// Returns what is said of the line; the last word counts.
+pub(crate) fn of_line(headers: &HeaderMap) -> Option<Command> {
+    let commands = list(headers, &LINE).filter_map(|word| match word {
+        "closed" => Some(Command::Close),
+        "open" => Some(Command::Move),
+        _ => None,
+    });
+    commands.last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn headers(name: &HeaderName, lines: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        lines.iter().for_each(|line| _ = headers.append(name, HeaderValue::from_str(line).unwrap()));
+        headers
+    }
+
+    #[test]
+    fn words_are_known_and_what_is_none_is_ignored() {
+        let of = |lines: &[&str]| of_session(&headers(&SESSION, lines)).collect::<Vec<_>>();
+        assert_eq!(of(&["checkout, weight=3"]), [Word::Checkout, Word::Weighs(3)]);
+        assert_eq!(of(&["end", "Checkout"]), [Word::Ends]);
+        assert_eq!(of(&["weight=0", "weight=101", "weight=x", "weight", ""]), []);
+        let line = |lines: &[&str]| of_line(&headers(&LINE, lines));
+        assert_eq!(line(&["closed"]), Some(Command::Close));
+        assert_eq!(line(&["closed", "open"]), Some(Command::Move));
+        assert_eq!(line(&["shut"]), None);
+    }
+}
