@@ -4,7 +4,7 @@ use crate::api::{
     Arrival, Counts, InLine, KindParams, Membership, Mode, Order, Output, Params, Refusal, RouteView,
     Snapshot, Start, Token, Word,
 };
-use crate::held::Key;
+use crate::held::{Key, Newcomer};
 use crate::kinds::Kind;
 use crate::queue::Queue;
 use crate::requests::{Request, Requests, Stage};
@@ -381,7 +381,7 @@ impl Gate {
     pub fn drain(&mut self, now: Instant) {
         self.draining = true;
         for index in 0..self.kinds.len() {
-            while let Some((key, request)) = self.kinds[index].held.head() {
+            while let Some(Newcomer { key, request, .. }) = self.kinds[index].held.head() {
                 self.kinds[index].held.remove(key);
                 self.waiting -= 1;
                 self.refuse(now, request, Reason::ShuttingDown, Some(KindId(index as u32)));
@@ -528,7 +528,7 @@ impl Gate {
         let standing = line.standing(now, place);
         let key = line.rank(place);
         // In another tab of the same browser it is held already.
-        if standing == Standing::Called && may_be_held && kind.held.get(key).is_none() {
+        if standing == Standing::Called && may_be_held && kind.held.at(key).is_none() {
             line.knock(now, place);
             self.hold(id, kind_id, key);
             return self.admit_from_lines(now);
@@ -542,10 +542,11 @@ impl Gate {
     }
 
     fn hold(&mut self, id: RequestId, kind: KindId, key: Key) {
-        self.kinds[kind.index()].held.insert(key, id);
+        let request = self.requests.get_mut(id).expect("the request was inserted by the caller");
+        request.stage = Stage::AtSessionGate(key);
+        let arrived = request.arrived;
+        self.kinds[kind.index()].held.insert(Newcomer { key, request: id, arrived });
         self.waiting += 1;
-        self.requests.get_mut(id).expect("the request was inserted by the caller").stage =
-            Stage::AtSessionGate(key);
     }
 
     /// Answers a newcomer with its place.
@@ -680,14 +681,16 @@ impl Gate {
         loop {
             let heads = self.kinds.iter().filter(|kind| kind.lets_in() && !blocked.contains(&kind.id));
             let heads = heads.filter_map(|kind| Some((kind.held.head()?, kind.id)));
-            let arrived = |id: RequestId| self.requests.get(id).map_or(now, |request| request.arrived);
-            let Some(((key, id), kind)) = heads.min_by_key(|((_, id), _)| arrived(*id)) else { return };
+            let Some((Newcomer { key, request, .. }, kind)) = heads.min_by_key(|(head, _)| head.arrived)
+            else {
+                return;
+            };
             self.kinds[kind.index()].next = None;
             match self.may_admit(now, kind) {
                 Admission::Now => {
                     self.kinds[kind.index()].held.begins(key);
                     self.waiting -= 1;
-                    self.let_in(now, id, kind);
+                    self.let_in(now, request, kind);
                 }
                 Admission::NotBefore(next) => {
                     self.kinds[kind.index()].next = Some(next);
@@ -777,18 +780,17 @@ impl Gate {
     /// Notices lines; refuses newcomers that have been held for much longer than was foreseen: an honest answer before they give up.
     fn expire(&mut self, now: Instant) {
         for index in 0..self.kinds.len() {
-            let kind = &self.kinds[index];
-            let arrived = |id| self.requests.get(id).map_or(now, |request| request.arrived);
-            let head = kind.held.head().map(|(_, id)| arrived(id));
-            if head.is_some_and(|head| now.secs_since(head) > PRESSURE_HELD) {
+            let held = &self.kinds[index].held;
+            if held.longest().is_some_and(|longest| now.secs_since(longest.arrived) > PRESSURE_HELD) {
                 self.pressed_until = now + PRESSURE;
             }
-            let oldest = now - seconds(OVERDUE * kind.hold());
-            let overdue: Vec<_> = kind.held.iter().filter(|(_, id)| arrived(*id) < oldest).collect();
-            for (key, id) in overdue {
+            let oldest = now - seconds(OVERDUE * self.kinds[index].hold());
+            while let Some(Newcomer { key, request, arrived }) = self.kinds[index].held.longest()
+                && arrived < oldest
+            {
                 self.kinds[index].held.remove(key);
                 self.waiting -= 1;
-                self.held_too_long(now, id, KindId(index as u32));
+                self.held_too_long(now, request, KindId(index as u32));
             }
         }
     }

@@ -1,24 +1,41 @@
-//! Newcomers held on their connections until they may begin: by lane, each lane in the order of its numbers.
+//! Newcomers held on their connections until they may begin: by lane, each lane in the order of its numbers; and all of them by how long they are held.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use suimon_line::{LANES, Lane, Params, Shares};
-use suimon_model::RequestId;
+use suimon_model::{Instant, RequestId};
 
 /// Where a held newcomer stands: its lane, and its rank there.
 pub(crate) type Key = (Lane, u64);
 
+/// One newcomer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) key: Key,
+    pub(crate) request: RequestId,
+    pub(crate) arrived: Instant,
+}
+
 /// All of a kind.
 #[derive(Debug)]
 pub(crate) struct Held {
-    lanes: [BTreeMap<u64, RequestId>; LANES],
+    lanes: [BTreeMap<u64, (RequestId, Instant)>; LANES],
+    by_arrival: BTreeSet<(Instant, Key)>,
     shares: Shares,
 }
 
-suimon_model::saved_struct!(Held { lanes, shares });
+suimon_model::saved_struct!(Held { lanes, by_arrival, shares }, |it: &Held| {
+    let is_listed =
+        |(arrived, key): &(Instant, Key)| it.at(*key).is_some_and(|held| held.arrived == *arrived);
+    it.by_arrival.len() == it.len() && it.by_arrival.iter().all(is_listed)
+});
 
 impl Held {
     pub(crate) fn new(line: Option<Params>) -> Self {
-        Held { lanes: Default::default(), shares: Shares::new(line.unwrap_or_default().weights) }
+        Held {
+            lanes: Default::default(),
+            by_arrival: BTreeSet::new(),
+            shares: Shares::new(line.unwrap_or_default().weights),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -26,40 +43,44 @@ impl Held {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lanes.iter().all(BTreeMap::is_empty)
+        self.by_arrival.is_empty()
     }
 
-    pub(crate) fn get(&self, (lane, rank): Key) -> Option<RequestId> {
-        self.lanes[lane.index()].get(&rank).copied()
+    /// Returns who stands there.
+    pub(crate) fn at(&self, key: Key) -> Option<Newcomer> {
+        let (lane, rank) = key;
+        let (request, arrived) = *self.lanes[lane.index()].get(&rank)?;
+        Some(Newcomer { key, request, arrived })
     }
 
     /// Holds a newcomer; the caller has seen that nobody is there.
-    pub(crate) fn insert(&mut self, (lane, rank): Key, request: RequestId) {
-        self.lanes[lane.index()].insert(rank, request);
+    pub(crate) fn insert(&mut self, newcomer: Newcomer) {
+        let Newcomer { key, request, arrived } = newcomer;
+        self.lanes[key.0.index()].insert(key.1, (request, arrived));
+        self.by_arrival.insert((arrived, key));
     }
 
-    pub(crate) fn remove(&mut self, (lane, rank): Key) {
-        self.lanes[lane.index()].remove(&rank);
+    pub(crate) fn remove(&mut self, key: Key) {
+        if let Some((_, arrived)) = self.lanes[key.0.index()].remove(&key.1) {
+            self.by_arrival.remove(&(arrived, key));
+        }
     }
 
     /// Returns who is next.
-    pub(crate) fn head(&self) -> Option<(Key, RequestId)> {
+    pub(crate) fn head(&self) -> Option<Newcomer> {
         let lane = self.shares.next(|lane| !self.lanes[lane.index()].is_empty())?;
-        let (rank, request) = self.lanes[lane.index()].first_key_value()?;
-        Some(((lane, *rank), *request))
+        let (rank, _) = self.lanes[lane.index()].first_key_value()?;
+        self.at((lane, *rank))
+    }
+
+    /// Returns who is held longest.
+    pub(crate) fn longest(&self) -> Option<Newcomer> {
+        self.at(self.by_arrival.first()?.1)
     }
 
     /// Takes out whoever is next, because it begins.
     pub(crate) fn begins(&mut self, key: Key) {
         self.remove(key);
         self.shares.took(key.0);
-    }
-
-    /// Returns all of them, lane by lane.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, RequestId)> + '_ {
-        let of = |lane: Lane| {
-            self.lanes[lane.index()].iter().map(move |(rank, request)| ((lane, *rank), *request))
-        };
-        Lane::ALL.into_iter().flat_map(of)
     }
 }

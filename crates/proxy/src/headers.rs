@@ -120,7 +120,7 @@ pub(crate) fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: 
     own_host(parts);
     let headers = &mut parts.headers;
     strip_hop_by_hop(headers);
-    strip_own(headers);
+    take_own(headers);
     if version == Version::HTTP_2 {
         join_cookies(headers);
     }
@@ -135,14 +135,15 @@ pub(crate) fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: 
     }
 }
 
-/// Takes what holds for the application's connection only, and what it says to us, out of a response's head.
-pub(crate) fn prepare_response(headers: &mut HeaderMap, upgrade: bool) {
+/// Takes what holds for the application's connection only out of a response's head, and what it says to us; that is returned.
+pub(crate) fn prepare_response(headers: &mut HeaderMap, upgrade: bool) -> HeaderMap {
     strip_hop_by_hop(headers);
-    strip_own(headers);
+    let said = take_own(headers);
     if upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     }
+    said
 }
 
 /// Returns whether a request asks to switch to WebSocket.
@@ -196,14 +197,17 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-fn strip_own(headers: &mut HeaderMap) {
-    if headers.keys().any(|name| name.as_str().starts_with(OWN_PREFIX)) {
-        let own: Vec<HeaderName> =
-            headers.keys().filter(|name| name.as_str().starts_with(OWN_PREFIX)).cloned().collect();
-        for name in own {
-            headers.remove(name);
-        }
+/// Takes the headers out that are between us and the application alone, and returns them.
+fn take_own(headers: &mut HeaderMap) -> HeaderMap {
+    let is_own = |name: &&HeaderName| name.as_str().starts_with(OWN_PREFIX);
+    // Neither takes memory where there is none.
+    let names: Vec<HeaderName> = headers.keys().filter(is_own).cloned().collect();
+    let mut own = HeaderMap::new();
+    for name in names {
+        headers.get_all(&name).iter().for_each(|value| _ = own.append(&name, value.clone()));
+        headers.remove(name);
     }
+    own
 }
 
 /// HTTP/2 may split cookies into several headers; before HTTP/2 there is one (RFC 9113, 8.2.3).

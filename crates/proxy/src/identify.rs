@@ -49,14 +49,14 @@ struct Kind {
 }
 
 /// What a request's cookies say.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Visitor {
     /// A good lease.
     pub(crate) proof: Option<Proof>,
     /// Whether there is a cookie by the lease's name, good or not, to be kept from the application.
     pub(crate) has_lease_cookie: bool,
     /// Good tickets, each of another line, and whether there is a cookie by the name of one.
-    tickets: [Option<Ticket>; TICKETS_MAX],
+    tickets: Vec<Ticket>,
     pub(crate) has_ticket_cookie: bool,
     /// Whether there is any cookie of ours, to be kept from the application.
     pub(crate) has_own_cookie: bool,
@@ -67,14 +67,15 @@ impl Visitor {
     /// Returns the ticket for a session of `kind`; without one, any.
     pub(crate) fn ticket(&self, kind: Option<KindId>) -> Option<Ticket> {
         let is_wanted = |ticket: &&Ticket| kind.is_none_or(|kind| ticket.kind == kind);
-        self.tickets.iter().flatten().find(is_wanted).copied()
+        self.tickets.iter().find(is_wanted).copied()
     }
 
     /// Adds a ticket; of two for the same kind the first counts.
     fn add(&mut self, ticket: Option<Ticket>) {
-        let Some(ticket) = ticket.filter(|ticket| self.ticket(Some(ticket.kind)).is_none()) else { return };
-        if let Some(free) = self.tickets.iter_mut().find(|place| place.is_none()) {
-            *free = Some(ticket);
+        let is_new =
+            |ticket: &Ticket| self.tickets.len() < TICKETS_MAX && self.ticket(Some(ticket.kind)).is_none();
+        if let Some(ticket) = ticket.filter(is_new) {
+            self.tickets.push(ticket);
         }
     }
 }

@@ -403,8 +403,8 @@ impl Core {
             self.learn(&method, &path);
         }
         let switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
-        let ends = self.heed(&head.headers, session) || (ends && is_good);
-        headers::prepare_response(&mut head.headers, switched);
+        let said = headers::prepare_response(&mut head.headers, switched);
+        let ends = self.heed(&said, session) || (ends && is_good);
         if let Some(session) = session {
             self.keep_session(&mut head.headers, &asked.visitor, session, lease_due, ends, secure);
         }
@@ -461,14 +461,14 @@ impl Core {
     }
 
     /// Does what the application says in its answer, and returns whether it says that the session has ended.
-    fn heed(&self, headers: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
-        let Some((kind, session)) = session else { return false };
+    fn heed(&self, said: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
+        let Some((kind, session)) = session.filter(|_| !said.is_empty()) else { return false };
         let mut ends = false;
-        for word in words::of_session(headers) {
+        for word in words::of_session(said) {
             self.keeper.word(session, word);
             ends |= word == Word::Ends;
         }
-        if let Some(command) = words::of_line(headers) {
+        if let Some(command) = words::of_line(said) {
             self.keeper.command(kind, command);
         }
         ends
@@ -502,30 +502,32 @@ impl Core {
         has_ended: bool,
         secure: bool,
     ) {
-        let before = headers.get_all(SET_COOKIE).iter().count();
+        let mut own = Vec::new();
         if has_ended {
             self.identifier.forget(visitor);
             if visitor.has_lease_cookie {
-                headers.append(SET_COOKIE, self.identifier.leases().withdraw(secure));
+                own.push(self.identifier.leases().withdraw(secure));
             }
-        } else if before > 0 {
-            self.identifier.learn_response(headers, session);
-        }
-        let has_lease = lease_due || visitor.proof.is_some();
-        if !has_ended && (lease_due || visitor.proof.is_some_and(|proof| proof.renewal_due)) {
-            let (kind, session) = session;
-            headers.append(SET_COOKIE, self.identifier.leases().issue(kind, session, now_unix(), secure));
+        } else {
+            if headers.contains_key(SET_COOKIE) {
+                self.identifier.learn_response(headers, session);
+            }
+            if lease_due || visitor.proof.is_some_and(|proof| proof.renewal_due) {
+                let (kind, session) = session;
+                own.push(self.identifier.leases().issue(kind, session, now_unix(), secure));
+            }
         }
         // The lease is worth more than the place; and a cookie that says nothing any more is a burden.
-        if let Some(room) = &self.room
-            && visitor.has_ticket_cookie
-            && (has_ended || has_lease)
+        if let Some(room) = self.room.as_ref().filter(|_| visitor.has_ticket_cookie)
+            && (has_ended || lease_due || visitor.proof.is_some())
         {
-            headers.append(SET_COOKIE, room.tickets().withdraw(session.0, secure));
+            own.push(room.tickets().withdraw(session.0, secure));
         }
-        if headers.get_all(SET_COOKIE).iter().count() > before {
-            keep_private(headers);
+        if own.is_empty() {
+            return;
         }
+        keep_private(headers);
+        own.into_iter().for_each(|cookie| _ = headers.append(SET_COOKIE, cookie));
     }
 }
 

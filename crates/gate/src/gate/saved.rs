@@ -185,7 +185,7 @@ impl Gate {
             let is_there = match (request.stage, request.newcomer) {
                 (Stage::AtSessionGate(key), Some(kind)) => {
                     in_line[kind.index()] += 1;
-                    self.kinds[kind.index()].held.get(key) == Some(id)
+                    self.kinds[kind.index()].held.at(key).is_some_and(|held| held.request == id)
                 }
                 (Stage::AtSessionGate(_), None) => false,
                 (Stage::AtRouteGate(key), _) => {
