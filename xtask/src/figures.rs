@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What is simulated: our laws beside those of others, and every figure of the paper.
-const SIMULATED: [&str; 2] = ["laws", "sqs"];
+/// What is simulated: our laws beside those of others, rules for a line, and every figure of the paper.
+const SIMULATED: [&str; 3] = ["laws", "waiting-line", "sqs"];
 /// What pages of the real shop cost, then the paper's figures measured on it; before they are drawn, so that they show it.
 const MEASURED: [&str; 2] = ["tomcat-model", "sqs-live"];
 /// Folders of the paper's figures begin so.
@@ -67,7 +67,9 @@ mod tests {
         let names = on_servers(&crate::root()).unwrap();
         assert!(names.contains(&"sessions-under-overload".to_owned()), "{names:?}");
         assert!(
-            !names.iter().any(|name| name.starts_with("sqs") || name == "laws" || name == "harness"),
+            !names.iter().any(|name| name.starts_with("sqs")
+                || SIMULATED.contains(&name.as_str())
+                || name == "harness"),
             "{names:?}"
         );
     }

@@ -3,25 +3,30 @@
 #![allow(missing_docs, reason = "a benchmark")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may fail loudly")]
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use suimon_line::{Lane, Line, Params, Place, Standing};
 use suimon_model::{Duration, Instant, Rng};
 
 const PEOPLE: u64 = 1_000_000;
 
+/// A million present, of whom none but the first was called.
 fn million() -> (Line, Instant) {
-    let mut now = Instant::ORIGIN;
+    let now = Instant::ORIGIN;
     let mut line = Line::new(Params::default(), now);
     for _ in 0..PEOPLE {
-        line.draw(Lane::Normal).unwrap();
+        let place = line.draw(Lane::Normal).unwrap();
+        line.contact(now, place);
     }
-    for _ in 0..20 {
-        now += Duration::from_secs(1);
-        line.tick(now, Some(50.0), 5.0);
-    }
-    (0..PEOPLE).for_each(|number| _ = line.contact(now, Place { lane: Lane::Normal, number }));
+    let now = now + Duration::from_secs(30);
+    line.tick(now, Some(50.0), 5.0);
+    let Standing::Waiting(wait) = line.standing(now, at(PEOPLE - 1)) else { panic!("the last one waits") };
+    assert_eq!(wait.ahead, PEOPLE - 1);
     (line, now)
+}
+
+fn at(number: u64) -> Place {
+    Place { lane: Lane::Normal, number }
 }
 
 fn polls(criterion: &mut Criterion) {
@@ -30,18 +35,21 @@ fn polls(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("line");
     group.throughput(Throughput::Elements(1));
     group.bench_function("contact, of a million", |bencher| {
-        bencher.iter(|| {
-            let number = rng.bits() % PEOPLE;
-            let standing = line.contact(now, Place { lane: Lane::Normal, number });
-            assert_ne!(black_box(standing), Standing::Closed);
-        });
+        bencher.iter(|| line.contact(now, black_box(at(rng.bits() % PEOPLE))));
     });
+    let ticked = |seconds: u64| {
+        let line = &line;
+        move || (line.clone(), now + Duration::from_secs(seconds))
+    };
+    let tick = |(mut line, at): (Line, Instant)| {
+        line.tick(at, Some(50.0), 5.0);
+        line
+    };
     group.bench_function("tick, of a million", |bencher| {
-        let mut at = now;
-        bencher.iter(|| {
-            at += Duration::from_millis(250);
-            line.tick(at, Some(50.0), 5.0);
-        });
+        bencher.iter_batched(ticked(0), tick, BatchSize::LargeInput);
+    });
+    group.bench_function("tick that ends a period, of a million", |bencher| {
+        bencher.iter_batched(ticked(60), tick, BatchSize::LargeInput);
     });
     group.finish();
 }

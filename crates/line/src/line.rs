@@ -387,8 +387,9 @@ impl Line {
             State::Closed => Standing::Closed,
             State::Moving => {
                 let share = self.share(place.lane);
-                let (low, high) = self.estimate.wait(ahead, share);
-                let soonest = self.estimate.soonest(ahead, share, self.rate);
+                let there = self.estimate.still_there(ahead, self.unheard(now));
+                let (low, high) = self.estimate.wait(there, share);
+                let soonest = self.estimate.soonest(there, share, self.rate);
                 let poll_after = seconds(poll_after(soonest, lead(self.hold), place.number));
                 Standing::Waiting(Wait { ahead, low: seconds(low), high: seconds(high), poll_after })
             }
@@ -545,22 +546,29 @@ impl Line {
         }
     }
 
+    /// Returns how long those who have gone are still counted, on average, seconds: till the end of the period after the one they were last heard of in, and they
+    /// went half of the longest time between two questions after that.
+    fn unheard(&self, now: Instant) -> f64 {
+        let period = PERIOD.as_secs_f64();
+        2.0 * period - self.period_ends.secs_since(now).clamp(0.0, period) - POLL_MAX / 2.0
+    }
+
     fn share(&self, lane: Lane) -> f64 {
         let has = |other: Lane| other == lane || self.lanes[other.index()].is_waited_in();
         Shares::new(self.params.weights).share(lane, has)
     }
 
     fn turn_over(&mut self) {
-        let (mut present, mut lost) = (0, 0);
+        let (mut heard, mut lost) = (0, 0);
         for numbers in &mut self.lanes {
             let turnover = numbers.presence.turn_over();
-            present += turnover.present;
+            heard += turnover.heard;
             lost += turnover.lost;
             numbers.presence.forget_before(numbers.late.min(numbers.settled));
             numbers.heard_from = numbers.settled;
         }
         let returned = std::mem::take(&mut self.returned);
-        self.estimate.period(present, lost, returned, PERIOD.as_secs_f64());
+        self.estimate.period(heard, lost, returned, PERIOD.as_secs_f64());
     }
 }
 

@@ -71,9 +71,9 @@ impl Block {
 /// What a period has brought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Turnover {
-    /// Who was present when it ended.
-    pub(crate) present: u64,
-    /// Who of them was not heard of in it.
+    /// Who was heard of in the period before, and has not begun.
+    pub(crate) heard: u64,
+    /// Who of them was not heard of in this one.
     pub(crate) lost: u64,
 }
 
@@ -240,12 +240,14 @@ impl Presence {
     /// Ends a period: whoever was not heard of in it is present no more.
     pub(crate) fn turn_over(&mut self) -> Turnover {
         let present = self.present;
+        let mut heard = 0;
         for block in &mut self.blocks {
+            heard += block.before.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
             block.before = std::mem::replace(&mut block.now, [0; WORDS]);
             block.present = block.count();
         }
         self.present = self.blocks.iter().map(|block| u64::from(block.present)).sum();
-        Turnover { present, lost: present - self.present }
+        Turnover { heard, lost: present - self.present }
     }
 
     /// Forgets whole blocks before `number`, whoever is there: nobody is counted any more whose turn has long come.
@@ -333,9 +335,9 @@ mod tests {
     fn whoever_is_not_heard_of_for_a_whole_period_is_present_no_more_and_comes_back_where_they_were() {
         let mut presence = Presence::default();
         (0..10).for_each(|number| assert!(presence.hear(number)));
-        assert_eq!(presence.turn_over(), Turnover { present: 10, lost: 0 });
+        assert_eq!(presence.turn_over(), Turnover { heard: 0, lost: 0 }, "they are new");
         assert!(!presence.hear(3), "still present from the period before");
-        assert_eq!(presence.turn_over(), Turnover { present: 10, lost: 9 });
+        assert_eq!(presence.turn_over(), Turnover { heard: 10, lost: 9 });
         assert_eq!((presence.ahead_of(3), presence.ahead_of(4)), (0, 1));
         assert!(presence.hear(7) && presence.ahead_of(9) == 2);
     }

@@ -6,6 +6,7 @@
 //! - [`Outcome`]: what came of it.
 //! - [`generate`]: sites nobody thought of, to see what laws are worth where they were not tuned.
 //! - [`replay`]: a recording of a gateway's gate played again, and what other settings would have decided.
+//! - [`waiting`]: a crowd in the waiting room's line, under its rule and under those of others.
 //! - [`RouteRival`], [`SessionRival`]: the laws of others, to compare with.
 //!
 //! The same scenario, seed and laws give the same outcome bit for bit, on every machine. What happens to 400 visitors in ten
@@ -21,6 +22,7 @@ pub mod replay;
 mod rivals;
 mod run;
 mod scenario;
+pub mod waiting;
 
 pub use check::Violation;
 pub use expect::{Band, Metric, Miss};

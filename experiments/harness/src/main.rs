@@ -8,6 +8,7 @@
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
 //! - [`laws`]: `laws`, our laws and those of others, simulated.
 //! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and in company.
+//! - [`waiting_line`]: `waiting-line`, rules for a line of people who go away, simulated.
 //! - [`sqs`]: `sqs-04` to `sqs-16` and `sqs-table-1`, the figures of the paper, simulated at full size.
 //!
 //! Beneath them: `processes` (pinned, gone with us), `cpu`, `machine`, `apps`, `gateways`, `crowd`, `journey`, `bound`,
@@ -42,6 +43,7 @@ mod table;
 mod tomcat_model;
 mod trouble;
 mod under_capacity;
+mod waiting_line;
 mod waiting_memory;
 
 use std::process::ExitCode;
@@ -83,6 +85,8 @@ enum Experiment {
     Sqs(sqs::Command),
     #[command(name = "laws")]
     Laws(laws::Options),
+    #[command(name = "waiting-line")]
+    WaitingLine(waiting_line::Options),
     #[command(name = "tomcat-model")]
     TomcatModel(tomcat_model::Options),
     #[command(name = "sqs-live")]
@@ -103,6 +107,7 @@ fn main() -> ExitCode {
         Experiment::WaitingMemory(options) => waiting_memory::run(options),
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
         Experiment::Laws(options) => laws::run(&options),
+        Experiment::WaitingLine(options) => waiting_line::run(&options),
         Experiment::TomcatModel(options) => tomcat_model::run(&options),
         Experiment::SqsLive(options) => sqs::run_live(options),
         Experiment::Sqs(command) => sqs::run(&command.name, &command.options),

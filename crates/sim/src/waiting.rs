@@ -1,0 +1,303 @@
+//! A crowd in a line, and what different rules make of people who go away.
+//!
+//! No application here: sessions may begin at a fixed rate, and the question is how much of it is used, how bursty, and in what order, when some take a number
+//! and never come back, some give up, and some are gone for a while. Ours is the very code of the gateway; the others are modelled after what their
+//! documentation says.
+
+mod policy;
+
+pub use policy::Policy;
+
+use policy::{Answer, Rule};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use suimon_model::{Duration, Instant, Rng, seconds};
+
+/// Who comes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Crowd {
+    /// People; half of them come in the first minute, half over some five.
+    pub people: u32,
+    /// Clients that take a number at the same times and never come back.
+    pub dead: u32,
+    /// Mean time after which somebody who waits gives up, seconds, exponential.
+    pub patience_s: f64,
+    /// Share of people who are gone for one to three minutes once.
+    pub away: f64,
+    /// Sessions that may begin, a second.
+    pub per_second: f64,
+    /// Seed.
+    pub seed: u64,
+}
+
+impl Default for Crowd {
+    fn default() -> Self {
+        Crowd { people: 100_000, dead: 0, patience_s: 3600.0, away: 0.05, per_second: 50.0, seed: 1 }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Result {
+    /// Sessions begun, and people who gave up.
+    pub begun: u32,
+    /// See `begun`.
+    pub gave_up: u32,
+    /// Sessions begun ÷ sessions that might have, until all but a hundredth of them had.
+    pub used: f64,
+    /// Sessions begun in the worst ten seconds ÷ sessions that might have.
+    pub worst_ten_seconds: f64,
+    /// Later comers who began earlier, of 95 of 100 people who were never away not more than this, and the same in seconds of admissions.
+    pub overtaken_p95: u32,
+    /// See `overtaken_p95`.
+    pub overtaken_p95_s: f64,
+    /// Median over those who began of (told − waited) ÷ waited, where rules tell anything: by the low end of what was told first, and by the high end.
+    pub bias: Option<(f64, f64)>,
+    /// Requests, the first of each included.
+    pub requests: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Event {
+    Come(u32),
+    Ask(u32),
+    /// The page lets its visitor in.
+    Enter(u32),
+    GiveUp(u32),
+    /// The rule wants to be called.
+    Wake,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Person {
+    came: Instant,
+    gives_up: Instant,
+    /// Does not ask between these.
+    away: (Instant, Instant),
+    number: u64,
+    began: Option<Instant>,
+    gone: bool,
+    /// What was told first a minute after the beginning, seconds: when, low, high.
+    told: Option<(Instant, f64, f64)>,
+}
+
+/// The first answer is followed by another request this much later: the page has come, and its script asks.
+const SECOND_CONTACT: (f64, f64) = (2.0, 3.0);
+/// The page says for so long that it is its visitor's turn before it lets them in.
+const ENTERING: Duration = Duration::from_secs(5);
+/// Estimates are judged from here on: before, nobody can know how fast people give up, as whoever leaves says nothing.
+const JUDGED_FROM: f64 = 160.0;
+/// Shorter waits than this, seconds, are not judged: the page itself takes some.
+const WAIT_JUDGED: f64 = 30.0;
+/// It is over after this, whatever still waits.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// Plays `crowd` under `policy`.
+pub fn play(crowd: &Crowd, policy: Policy) -> Result {
+    let mut rng = Rng::stream(crowd.seed, 0x11E);
+    let mut people: Vec<Person> = (0..crowd.people).map(|_| person(crowd, &mut rng)).collect();
+    let dead = (0..crowd.dead).map(|_| Instant::ORIGIN + seconds(comes(&mut rng)));
+    let mut rule = Rule::new(policy, crowd.per_second);
+    let mut heap: BinaryHeap<Reverse<(Instant, Event)>> = BinaryHeap::new();
+    heap.extend((0..crowd.people).map(|index| Reverse((people[index as usize].came, Event::Come(index)))));
+    heap.extend(dead.map(|at| Reverse((at, Event::Come(u32::MAX)))));
+    heap.push(Reverse((Instant::ORIGIN, Event::Wake)));
+    let (mut begun, mut requests) = (Vec::with_capacity(people.len()), 0);
+    let mut left = crowd.people;
+    while let Some(Reverse((now, event))) = heap.pop() {
+        if left == 0 || now > Instant::ORIGIN + LONGEST {
+            break;
+        }
+        let answer = match event {
+            Event::Wake => {
+                heap.push(Reverse((rule.wake(now), Event::Wake)));
+                Answer::Nothing
+            }
+            Event::Come(u32::MAX) => {
+                rule.draw(now);
+                Answer::Nothing
+            }
+            Event::Come(index) => {
+                requests += 1;
+                people[index as usize].number = rule.draw(now);
+                Answer::Again(seconds(rng.between(SECOND_CONTACT.0, SECOND_CONTACT.1)))
+            }
+            Event::Ask(index) | Event::Enter(index) | Event::GiveUp(index)
+                if people[index as usize].is_over() =>
+            {
+                Answer::Nothing
+            }
+            Event::Ask(index) | Event::Enter(index) | Event::GiveUp(index)
+                if now >= people[index as usize].gives_up =>
+            {
+                people[index as usize].gone = true;
+                rule.leaves(people[index as usize].number);
+                left -= 1;
+                Answer::Nothing
+            }
+            Event::Ask(index) => {
+                requests += 1;
+                rule.contact(now, people[index as usize].number, index)
+            }
+            Event::Enter(index) => {
+                requests += 1;
+                let person = &people[index as usize];
+                heap.push(Reverse((person.gives_up, Event::GiveUp(index))));
+                rule.enter(now, person.number, index);
+                Answer::Nothing
+            }
+            Event::GiveUp(_) => Answer::Nothing,
+        };
+        if let (Answer::Enters, Event::Ask(index)) = (answer, event) {
+            heap.push(Reverse((asks_at(&people[index as usize], now + ENTERING), Event::Enter(index))));
+        }
+        if let (Answer::Again(after), Event::Come(index) | Event::Ask(index)) = (answer, event) {
+            heap.push(Reverse((asks_at(&people[index as usize], now + after), Event::Ask(index))));
+            let person = &mut people[index as usize];
+            if person.told.is_none() && now.as_secs_f64() > JUDGED_FROM {
+                person.told = rule.told(now, person.number).map(|(low, high)| (now, low, high));
+            }
+        }
+        for (index, outcome) in rule.outcomes(now) {
+            let person = &mut people[index as usize];
+            match outcome {
+                Answer::Begins => {
+                    person.began = Some(now);
+                    begun.push((now, person.number, person.away.0 == Instant::FAR_FUTURE));
+                    left -= 1;
+                }
+                // Held for as long as is good for a connection, the page's request is sent again.
+                Answer::Again(after) => {
+                    heap.push(Reverse((asks_at(person, now + after), Event::Enter(index))));
+                }
+                Answer::Enters | Answer::Nothing => {}
+            }
+        }
+    }
+    judge(crowd, &people, &begun, requests)
+}
+
+impl Person {
+    fn is_over(&self) -> bool {
+        self.gone || self.began.is_some()
+    }
+}
+
+fn person(crowd: &Crowd, rng: &mut Rng) -> Person {
+    let came = Instant::ORIGIN + seconds(comes(rng));
+    let gives_up = came + seconds(rng.exponential(crowd.patience_s));
+    let away = if rng.chance(crowd.away) {
+        let from = came + seconds(rng.between(0.0, 600.0));
+        (from, from + seconds(rng.between(60.0, 180.0)))
+    } else {
+        (Instant::FAR_FUTURE, Instant::FAR_FUTURE)
+    };
+    Person { came, gives_up, away, number: 0, began: None, gone: false, told: None }
+}
+
+fn comes(rng: &mut Rng) -> f64 {
+    if rng.chance(0.5) { rng.between(0.0, 60.0) } else { rng.exponential(150.0).min(300.0) }
+}
+
+/// Whoever is away asks when they are back; whoever has given up is noticed at their next time.
+fn asks_at(person: &Person, at: Instant) -> Instant {
+    if at >= person.away.0 && at < person.away.1 { person.away.1 } else { at }
+}
+
+fn judge(crowd: &Crowd, people: &[Person], begun: &[(Instant, u64, bool)], requests: u64) -> Result {
+    let counted = begun.len() * 99 / 100;
+    let Some((last, ..)) = counted.checked_sub(1).and_then(|index| begun.get(index)) else {
+        return Result { requests, ..Result::default() };
+    };
+    let first = people.iter().map(|person| person.came).min().unwrap_or(Instant::ORIGIN);
+    let used = counted as f64 / (crowd.per_second * last.secs_since(first));
+    let mut worst = 0;
+    let mut from = 0;
+    for (to, (at, ..)) in begun.iter().enumerate() {
+        while at.secs_since(begun[from].0) >= 10.0 {
+            from += 1;
+        }
+        worst = worst.max(to + 1 - from);
+    }
+    let mut overtaken = overtaken(begun);
+    overtaken.sort_unstable();
+    let p95 = overtaken.get(overtaken.len() * 95 / 100).copied().unwrap_or_default();
+    let bias = |of: fn(&(Instant, f64, f64)) -> f64| {
+        let off = people.iter().filter_map(|person| {
+            let (told, began) = (person.told.as_ref()?, person.began?);
+            let waited = began.secs_since(told.0);
+            (waited > WAIT_JUDGED).then(|| (of(told) - waited) / waited)
+        });
+        let mut off: Vec<f64> = off.collect();
+        off.sort_by(f64::total_cmp);
+        off.get(off.len() / 2).copied()
+    };
+    Result {
+        begun: begun.len() as u32,
+        gave_up: people.iter().filter(|person| person.gone).count() as u32,
+        used,
+        worst_ten_seconds: worst as f64 / (10.0 * crowd.per_second),
+        overtaken_p95: p95,
+        overtaken_p95_s: f64::from(p95) / crowd.per_second,
+        bias: bias(|told| told.1).zip(bias(|told| told.2)),
+        requests,
+    }
+}
+
+/// Returns of each who began and was never away how many with a later number had begun before. A binary indexed tree over numbers.
+fn overtaken(begun: &[(Instant, u64, bool)]) -> Vec<u32> {
+    let numbers = begun.iter().map(|(_, number, _)| *number as usize + 1).max().unwrap_or_default();
+    let mut tree = vec![0_u32; numbers + 1];
+    let mut overtaken = Vec::with_capacity(begun.len());
+    for (before, (_, number, was_there)) in (0_u32..).zip(begun) {
+        let (mut at, mut earlier) = (*number as usize + 1, 0);
+        while at > 0 {
+            earlier += tree[at];
+            at &= at - 1;
+        }
+        if *was_there {
+            overtaken.push(before - earlier);
+        }
+        at = *number as usize + 1;
+        while at <= numbers {
+            tree[at] += 1;
+            at += at & at.wrapping_neg();
+        }
+    }
+    overtaken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hundredth of the table's crowd at a tenth of its rate: minutes of waiting all the same.
+    fn small(dead: u32, patience_s: f64) -> Crowd {
+        Crowd { people: 10_000, dead, patience_s, per_second: 10.0, ..Crowd::default() }
+    }
+
+    #[test]
+    fn nearly_every_turn_is_used_whatever_people_do_and_never_many_more_at_once() {
+        for (dead, patience_s) in [(0, 3600.0), (2_500, 1200.0), (10_000, 1200.0)] {
+            let crowd = small(dead, patience_s);
+            let result = play(&crowd, Policy::Ours);
+            assert!(result.used >= 0.97 && result.worst_ten_seconds <= 1.105, "{crowd:?}: {result:?}");
+            assert!(result.overtaken_p95_s <= 1.0, "{crowd:?}: {result:?}");
+            assert_eq!(result.begun + result.gave_up, crowd.people, "{crowd:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_told_is_what_comes() {
+        let result = play(&small(2_500, 1200.0), Policy::Ours);
+        let (low, high) = result.bias.expect("waits are told");
+        assert!(low.abs() < 0.10, "{result:?}");
+        assert!(high > low, "nobody giving up is the longest there is: {result:?}");
+    }
+
+    #[test]
+    fn a_counter_alone_wastes_the_turns_of_those_who_never_come() {
+        let result = play(&small(10_000, 1200.0), Policy::Counter);
+        assert!(result.used < 0.5, "{result:?}");
+    }
+}

@@ -1,0 +1,266 @@
+//! Rules for a line: ours, and what others do.
+
+use std::collections::{BTreeMap, VecDeque};
+use suimon_line::{Lane, Line, Params, Place, Standing};
+use suimon_model::{Duration, Instant, seconds};
+
+/// Which rule.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Policy {
+    /// A counter of who is served, raised by time alone: numbers of those who are gone are lost.
+    Counter,
+    /// The same, raised faster by the share of numbers of late that nobody came for.
+    Compensated,
+    /// People who came in the same minute are let in in any order, and the next minute's only when all of those have begun or were not heard of for five minutes.
+    Minutes,
+    /// Called ahead by who is present, begun by tokens: the gateway's.
+    Ours,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Policy; 4] = [Policy::Counter, Policy::Compensated, Policy::Minutes, Policy::Ours];
+
+    /// Returns its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::Counter => "counter",
+            Policy::Compensated => "counter, no-shows compensated",
+            Policy::Minutes => "minutes, 5 min grace",
+            Policy::Ours => "Suimon",
+        }
+    }
+}
+
+/// What becomes of somebody who asks.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Answer {
+    /// To be heard later, or never.
+    Nothing,
+    /// To ask again.
+    Again(Duration),
+    /// It is their turn: their page lets them in in a moment.
+    Enters,
+    /// A session begins.
+    Begins,
+}
+
+/// A tenth of the time left, within these, seconds: what rules that tell it would tell.
+const POLL: (f64, f64) = (3.0, 60.0);
+/// Those that say nothing ask so often.
+const POLL_FIXED: Duration = Duration::from_secs(20);
+/// How often rules are called at the least.
+const WAKE: Duration = Duration::from_millis(250);
+/// How often no-shows are looked at, and the weight of the newest.
+const COMPENSATED_EVERY: f64 = 10.0;
+const COMPENSATED_WEIGHT: f64 = 0.3;
+const GRACE: f64 = 300.0;
+/// The gate holds whoever is called.
+const HOLD: f64 = 5.0;
+
+pub(super) struct Rule {
+    policy: Policy,
+    per_second: f64,
+    next: u64,
+    ended: Vec<(u32, Answer)>,
+    tokens: f64,
+    tokens_at: Instant,
+    // Counters.
+    served: f64,
+    served_at: Instant,
+    looked: Option<(Instant, f64, u64)>,
+    came: u64,
+    shown: f64,
+    // Minutes: by minute who is there, and when all were last heard of.
+    minutes: VecDeque<BTreeMap<u64, Instant>>,
+    minute_of: BTreeMap<u64, usize>,
+    // Ours.
+    line: Line,
+    held: BTreeMap<u64, (u32, Instant)>,
+}
+
+impl Rule {
+    pub(super) fn new(policy: Policy, per_second: f64) -> Self {
+        Rule {
+            policy,
+            per_second,
+            next: 0,
+            ended: vec![],
+            tokens: 0.0,
+            tokens_at: Instant::ORIGIN,
+            served: 0.0,
+            served_at: Instant::ORIGIN,
+            looked: None,
+            came: 0,
+            shown: 1.0,
+            minutes: VecDeque::new(),
+            minute_of: BTreeMap::new(),
+            line: Line::new(Params::default(), Instant::ORIGIN),
+            held: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn draw(&mut self, now: Instant) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        match self.policy {
+            Policy::Counter | Policy::Compensated => {}
+            Policy::Minutes => {
+                let minute = (now.as_secs_f64() / 60.0) as usize;
+                while self.minutes.len() <= minute {
+                    self.minutes.push_back(BTreeMap::new());
+                }
+                self.minutes[minute].insert(number, now);
+                self.minute_of.insert(number, minute);
+            }
+            Policy::Ours => {
+                let place = self.line.draw(Lane::Normal);
+                debug_assert_eq!(place.map(|place| place.number), Some(number), "there is room for all");
+            }
+        }
+        number
+    }
+
+    pub(super) fn contact(&mut self, now: Instant, number: u64, who: u32) -> Answer {
+        self.serve(now);
+        match self.policy {
+            Policy::Counter | Policy::Compensated if (number as f64) < self.served => {
+                self.came += 1;
+                self.ended.push((who, Answer::Begins));
+                Answer::Nothing
+            }
+            Policy::Counter | Policy::Compensated => {
+                let left = (number as f64 - self.served) / self.per_second;
+                Answer::Again(seconds((0.1 * left).clamp(POLL.0, POLL.1)))
+            }
+            Policy::Minutes => {
+                let minute = self.minute_of[&number];
+                let is_open = self.minutes.iter().take(minute).all(BTreeMap::is_empty);
+                if is_open && self.tokens >= 1.0 {
+                    self.tokens -= 1.0;
+                    self.minutes[minute].remove(&number);
+                    self.ended.push((who, Answer::Begins));
+                    return Answer::Nothing;
+                }
+                self.minutes[minute].insert(number, now);
+                Answer::Again(POLL_FIXED)
+            }
+            Policy::Ours => match self.line.contact(now, place(number)) {
+                Standing::Called => Answer::Enters,
+                Standing::Waiting(wait) => Answer::Again(wait.poll_after),
+                Standing::Opening(..) | Standing::Paused(_) | Standing::Closed => Answer::Nothing,
+            },
+        }
+    }
+
+    /// Somebody whose turn it is asks for the application's page, and is held at the gate.
+    pub(super) fn enter(&mut self, now: Instant, number: u64, who: u32) {
+        self.serve(now);
+        if self.line.knock(now, place(number)) == Standing::Called {
+            self.held.insert(number, (who, now));
+            self.begin();
+        }
+    }
+
+    /// Returns the wait that is told, low and high, seconds: by a counter, the numbers before this one by its rate.
+    pub(super) fn told(&self, now: Instant, number: u64) -> Option<(f64, f64)> {
+        match self.policy {
+            Policy::Counter | Policy::Compensated => {
+                let left = (number as f64 - self.served) / self.per_second;
+                Some((left, left))
+            }
+            Policy::Minutes => None,
+            Policy::Ours => match self.line.standing(now, place(number)) {
+                Standing::Waiting(wait) => Some((wait.low.as_secs_f64(), wait.high.as_secs_f64())),
+                _ => None,
+            },
+        }
+    }
+
+    /// Somebody has given up. Nobody tells a line so.
+    pub(super) fn leaves(&mut self, number: u64) {
+        self.held.remove(&number);
+    }
+
+    pub(super) fn wake(&mut self, now: Instant) -> Instant {
+        self.serve(now);
+        match self.policy {
+            Policy::Counter => {}
+            Policy::Compensated => self.compensate(now),
+            Policy::Minutes => {
+                if let Some(minute) = self.minutes.iter_mut().find(|minute| !minute.is_empty()) {
+                    minute.retain(|_, heard| now.secs_since(*heard) < GRACE);
+                }
+            }
+            Policy::Ours => {
+                self.line.tick(now, Some(self.per_second), HOLD);
+                let overdue: Vec<(u64, u32)> = self
+                    .held
+                    .iter()
+                    .filter(|(_, (_, since))| now.secs_since(*since) > HOLD)
+                    .map(|(number, (who, _))| (*number, *who))
+                    .collect();
+                for (number, who) in overdue {
+                    self.held.remove(&number);
+                    self.ended.push((who, Answer::Again(Duration::from_secs(1))));
+                }
+                self.begin();
+                // The gate lets in at the moment a token is there.
+                if !self.held.is_empty() {
+                    return now + WAKE.min(seconds(((1.0 - self.tokens) / self.per_second).max(1e-3)));
+                }
+            }
+        }
+        now + WAKE
+    }
+
+    pub(super) fn outcomes(&mut self, now: Instant) -> Vec<(u32, Answer)> {
+        if self.policy == Policy::Ours && !self.held.is_empty() {
+            self.serve(now);
+            self.begin();
+        }
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Fills what time fills.
+    fn serve(&mut self, now: Instant) {
+        let passed = now.secs_since(self.tokens_at);
+        self.tokens_at = now;
+        self.tokens = (self.tokens + passed * self.per_second).min(self.per_second.max(1.0));
+        if matches!(self.policy, Policy::Counter | Policy::Compensated) {
+            let raised = now.secs_since(self.served_at) * self.per_second / self.shown;
+            self.served = (self.served + raised).min(self.next as f64);
+            self.served_at = now;
+        }
+    }
+
+    fn begin(&mut self) {
+        while self.tokens >= 1.0
+            && let Some((number, (who, _))) = self.held.pop_first()
+        {
+            self.tokens -= 1.0;
+            self.line.claimed(place(number));
+            self.ended.push((who, Answer::Begins));
+        }
+    }
+
+    fn compensate(&mut self, now: Instant) {
+        let Some((at, served, came)) = self.looked else {
+            self.looked = Some((now, self.served, self.came));
+            return;
+        };
+        if now.secs_since(at) < COMPENSATED_EVERY {
+            return;
+        }
+        let called = self.served - served;
+        if called > 0.0 {
+            let shown = ((self.came - came) as f64 / called).clamp(0.05, 1.0);
+            self.shown += COMPENSATED_WEIGHT * (shown - self.shown);
+        }
+        self.looked = Some((now, self.served, self.came));
+    }
+}
+
+fn place(number: u64) -> Place {
+    Place { lane: Lane::Normal, number }
+}
