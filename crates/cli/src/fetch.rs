@@ -1,10 +1,12 @@
 //! One request to a gateway's operator address, over plain HTTP.
 
+use crate::exit::Exit;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::Request;
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
+use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::http::request::Builder;
+use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::time::Duration;
 use suimon_proxy::upstream::{NodeParams, Scheme};
@@ -20,8 +22,32 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 pub(crate) enum FetchError {
     /// The URL cannot be used.
     BadUrl(String),
+    /// The gateway answered, and does not do what was asked; its reason.
+    Refused(String),
     /// Nobody answered there, or not as a gateway would.
     NoAnswer(String),
+}
+
+impl FetchError {
+    /// Says what is wrong to whoever named the gateway at `url` by `option`, and returns how the command ends.
+    pub(crate) fn explain(&self, option: &str, url: &str) -> Exit {
+        eprintln!("{}", self.explanation(option, url));
+        match self {
+            FetchError::BadUrl(_) => Exit::Usage,
+            FetchError::Refused(_) | FetchError::NoAnswer(_) => Exit::Failed,
+        }
+    }
+
+    fn explanation(&self, option: &str, url: &str) -> String {
+        match self {
+            FetchError::BadUrl(why) => format!("{option}: {why}"),
+            FetchError::Refused(why) => format!("the gateway refused: {why}"),
+            FetchError::NoAnswer(why) => format!(
+                "nobody answers at {url} ({why}).\nIs the gateway running, and is this its operator address? \
+                 `suimon serve` prints it, and {option} names another."
+            ),
+        }
+    }
 }
 
 /// Returns the body of a 200 answer to `GET path` at the origin `base`.
@@ -40,12 +66,37 @@ async fn ask(base: &str, request: Builder, body: String) -> Result<Bytes, FetchE
         return Err(FetchError::BadUrl(format!("{base}: the operator's listener speaks plain http")));
     }
     match tokio::time::timeout(PATIENCE, exchange(&origin, request, body)).await {
-        Ok(answer) => answer.map_err(FetchError::NoAnswer),
+        Ok(answer) => answer.map_err(FetchError::NoAnswer)?.body(),
         Err(_) => Err(FetchError::NoAnswer(format!("no answer within {} s", PATIENCE.as_secs()))),
     }
 }
 
-async fn exchange(origin: &NodeParams, request: Builder, body: String) -> Result<Bytes, String> {
+/// What came back.
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Answer {
+    /// Returns the body, if the answer is one of success.
+    fn body(self) -> Result<Bytes, FetchError> {
+        if self.status.is_success() {
+            return Ok(self.body);
+        }
+        let said = String::from_utf8_lossy(&self.body);
+        let said = said.lines().next().unwrap_or("");
+        // The gateway gives its reasons as plain text; a page of errors is from something else that listens there.
+        let is_text =
+            self.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+        if self.status.is_client_error() && is_text && !said.is_empty() {
+            return Err(FetchError::Refused(said.to_owned()));
+        }
+        Err(FetchError::NoAnswer(format!("answered {}: {said}", self.status)))
+    }
+}
+
+async fn exchange(origin: &NodeParams, request: Builder, body: String) -> Result<Answer, String> {
     let stream =
         TcpStream::connect((origin.host.as_str(), origin.port)).await.map_err(|error| error.to_string())?;
     let (mut sender, connection) =
@@ -54,16 +105,40 @@ async fn exchange(origin: &NodeParams, request: Builder, body: String) -> Result
     let request = request.header("host", origin.authority()).header("connection", "close");
     let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
     let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX)
-        .collect()
-        .await
-        .map_err(|error| error.to_string())?
-        .to_bytes();
+    let (head, body) = response.into_parts();
+    let body =
+        Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|error| error.to_string())?.to_bytes();
     driver.abort();
-    if !status.is_success() {
-        let said = String::from_utf8_lossy(&body);
-        return Err(format!("answered {status}: {}", said.lines().next().unwrap_or("")));
+    Ok(Answer { status: head.status, headers: head.headers, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explanation_of(status: StatusCode, kind: &'static str, body: &'static str) -> String {
+        let headers = [(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind))];
+        let answer = Answer { status, headers: headers.into_iter().collect(), body: Bytes::from(body) };
+        answer.body().unwrap_err().explanation("--admin", "http://127.0.0.1:8001")
     }
-    Ok(body)
+
+    #[test]
+    fn a_refusal_is_told_with_the_gateways_reason_and_nobody_is_asked_whether_it_runs() {
+        let why = "there is no line of that name; there are: shop\n";
+        let told = explanation_of(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", why);
+        assert_eq!(told, "the gateway refused: there is no line of that name; there are: shop");
+    }
+
+    #[test]
+    fn what_is_no_gateways_refusal_is_asked_about() {
+        for (status, kind, body) in [
+            (StatusCode::NOT_FOUND, "text/html", "<!doctype html>"),
+            (StatusCode::NOT_FOUND, "text/plain", ""),
+            (StatusCode::BAD_GATEWAY, "text/plain", "nobody there"),
+        ] {
+            let told = explanation_of(status, kind, body);
+            assert!(told.starts_with("nobody answers at http://127.0.0.1:8001 (answered "), "{told}");
+            assert!(told.contains("Is the gateway running"), "{told}");
+        }
+    }
 }

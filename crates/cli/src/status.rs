@@ -35,7 +35,7 @@ pub(crate) async fn run(args: &Status) -> Exit {
                 Exit::Failed
             }
         },
-        Err(error) => explain(&args.admin, &error),
+        Err(error) => error.explain("--admin", &args.admin),
     }
 }
 
@@ -58,28 +58,13 @@ async fn watch(args: &Status) -> Exit {
             Err(FetchError::NoAnswer(why)) => {
                 format!("nobody answers at {} ({why}); still trying\n", args.admin)
             }
-            Err(error @ FetchError::BadUrl(_)) => return explain(&args.admin, &error),
+            Err(FetchError::Refused(why)) => format!("the gateway refused: {why}; still trying\n"),
+            Err(error @ FetchError::BadUrl(_)) => return error.explain("--admin", &args.admin),
         };
         let written = write!(std::io::stdout(), "{clear}{text}").and_then(|()| std::io::stdout().flush());
         if written.is_err() {
             // Whoever read the pictures has gone.
             return Exit::Done;
-        }
-    }
-}
-
-fn explain(admin: &str, error: &FetchError) -> Exit {
-    match error {
-        FetchError::BadUrl(why) => {
-            eprintln!("--admin: {why}");
-            Exit::Usage
-        }
-        FetchError::NoAnswer(why) => {
-            eprintln!(
-                "nobody answers at {admin} ({why}).\nIs the gateway running, and is this its operator address? \
-                 `suimon serve` prints it, and --admin names another."
-            );
-            Exit::Failed
         }
     }
 }

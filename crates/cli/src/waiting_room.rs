@@ -2,9 +2,9 @@
 
 mod preview;
 
-use crate::args::{LineAt, LineOf, Waiting, WaitingRoom};
+use crate::args::{LineOf, Waiting, WaitingRoom};
 use crate::exit::Exit;
-use crate::fetch::{self, FetchError};
+use crate::fetch;
 use crate::table::{Align, columns};
 use std::time::SystemTime;
 use suimon_admin::{LineAnswer, LineRequest, LineState, Order, WAITING_ROOM_PATH};
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: &WaitingRoom) -> Exit {
     };
     let body = match body {
         Ok(body) => body,
-        Err(error) => return explain(at, &error),
+        Err(error) => return error.explain("--admin", &at.admin),
     };
     if at.json {
         println!("{}", String::from_utf8_lossy(&body));
@@ -113,20 +113,4 @@ fn row(line: &LineState) -> Vec<String> {
         format!("{:.1}", 60.0 * line.per_second),
         format!("{:.1} %", 6000.0 * line.leaving_per_second),
     ]
-}
-
-fn explain(at: &LineAt, error: &FetchError) -> Exit {
-    match error {
-        FetchError::BadUrl(why) => {
-            eprintln!("--admin: {why}");
-            Exit::Usage
-        }
-        FetchError::NoAnswer(why) => {
-            eprintln!(
-                "{}: {why}.\nIs the gateway running, and is this its operator address? `suimon serve` prints it, and --admin names another.",
-                at.admin
-            );
-            Exit::Failed
-        }
-    }
 }

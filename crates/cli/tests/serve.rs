@@ -178,6 +178,16 @@ fn a_gateway_that_does_not_answer_is_said_to_be_silent() {
 }
 
 #[test]
+fn what_a_gateway_refuses_is_told_with_its_reason() {
+    let backend = Backend::start();
+    let gateway = Gateway::start(&["--to", &backend.url()]);
+    let ran = run(&["waiting-room", "pause", "--admin", &gateway.admin_url()]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("the gateway refused: no kind of session has a line"), "{ran:?}");
+    assert!(!ran.err.contains("running"), "{ran:?}");
+}
+
+#[test]
 fn watching_ends_with_ctrl_c_and_says_when_nobody_answers() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let watching = common::Running::start(&["status", "--watch", "--admin", &format!("http://{free}")]);

@@ -1,41 +1,34 @@
 //! The machine: what happens when a request comes, ends, leaves, and when time passes.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `session_gate` | whether a newcomer begins now, is held, waits in line or is refused |
+//! | `route_gate` | who starts at a route, and when |
+//! | `tick` | what the time alone brings about |
+//! | `line` | what pages and operators ask of the lines |
+//! | `learned` | what was learned, for whoever asks |
+//! | `saved` | the gate as bytes, and back |
 
 use crate::api::{
-    Arrival, Counts, InLine, KindParams, Membership, Mode, Order, Output, Params, Refusal, RouteView,
-    Snapshot, Start, Token, Word,
+    Arrival, KindParams, Membership, Mode, Output, Params, Refusal, RouteView, Snapshot, Token, Word,
 };
-use crate::held::{Key, Newcomer};
+use crate::held::Newcomer;
 use crate::kinds::Kind;
-use crate::queue::Queue;
 use crate::requests::{Request, Requests, Stage};
 use crate::sessions::Sessions;
+use route_gate::Route;
+use session_gate::Claim;
 use std::collections::VecDeque;
-use suimon_control::{
-    Admission, Capacity, Meter, Moments, Outlook, Reading, RequestEnd, RouteLaw, RouteOutlook, SessionLaw,
-    Visits,
-};
-use suimon_line::{Lane, Place, Standing};
+use suimon_control::{Meter, RequestEnd, RouteLaw, RouteOutlook, SessionLaw, Visits};
+use suimon_line::Lane;
 use suimon_model::{
     Duration, Ending, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId, TraceHash, seconds,
 };
 
 /// Time between two ticks: the grain of everything that is not driven by a request.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
-/// Rates shown are taken over this long.
-const VIEW_SECONDS: f64 = 2.0;
 /// Leases are given for this long after the last sign of pressure.
 const PRESSURE: Duration = Duration::from_secs(600);
-/// A newcomer held for this many times the longest hold is told so.
-const OVERDUE: f64 = 1.25;
-/// Where a request stands in its route's queue; 0 is behind all others.
-const POSITION: u32 = 1;
-/// Share of the time somebody must wait at a route, and for how many views on end, for that to be pressure.
-const PRESSURE_SHARE: f64 = 0.8;
-const PRESSURE_VIEWS: u32 = 5;
-/// The least weight of the newest time in the application, in what is told of them.
-const TOOK_WEIGHT: f64 = 0.01;
-/// A newcomer held for longer, seconds, is pressure; a shorter wait is chance.
-const PRESSURE_HELD: f64 = 1.0;
 
 /// The gate. See the crate's documentation for how it is spoken to.
 #[derive(Debug)]
@@ -61,35 +54,6 @@ pub struct Gate {
     next_tick: Instant,
     pressed_until: Instant,
     draining: bool,
-}
-
-/// What a newcomer has of the line.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Claim {
-    /// Nothing, and it is to draw no place.
-    None,
-    /// Nothing yet, and it is to draw a place in this lane.
-    Draws(Lane),
-    /// This place, and whether it may draw another if that is over.
-    Holds(Place, bool),
-}
-
-#[derive(Debug)]
-struct Route {
-    mode: Mode,
-    queue: Queue,
-    in_flight: usize,
-    ghosts: usize,
-    capacity: Capacity,
-    counts: Counts,
-    view_begin: Reading,
-    view_rate: f64,
-    view_service: f64,
-    /// Views on end that showed pressure.
-    pressed_views: u32,
-    /// Seconds in the application, of all that made progress, and of those that had a core of their own.
-    took: Moments,
-    took_alone: Moments,
 }
 
 impl Gate {
@@ -128,20 +92,7 @@ impl Gate {
     pub fn declare_route(&mut self, now: Instant, mode: Mode) -> RouteId {
         let id = RouteId(self.routes.len() as u32);
         let meter = Meter::new(now);
-        self.routes.push(Route {
-            mode,
-            queue: Queue::default(),
-            in_flight: 0,
-            ghosts: 0,
-            capacity: Capacity::new(now),
-            counts: Counts::default(),
-            view_begin: meter.read(now),
-            view_rate: 0.0,
-            view_service: 0.0,
-            pressed_views: 0,
-            took: Moments::new(TOOK_WEIGHT),
-            took_alone: Moments::new(TOOK_WEIGHT),
-        });
+        self.routes.push(Route::new(mode, &meter, now));
         self.meters.push(meter);
         self.outlook.push(RouteOutlook::default());
         let fixed = if let Mode::Fixed(limit) = mode { Some(limit) } else { None };
@@ -438,217 +389,6 @@ impl Gate {
         }
     }
 
-    fn enter_session_gate(&mut self, now: Instant, id: RequestId, kind_id: KindId, claim: Claim) {
-        let route = self.requests.get(id).expect("the request was inserted by the caller").route;
-        // Whoever has a place came before.
-        if !matches!(claim, Claim::Holds(..)) {
-            self.kinds[kind_id.index()].came.note();
-        }
-        if self.draining {
-            return self.refuse(now, id, Reason::ShuttingDown, Some(kind_id));
-        }
-        let is_hopeless = self.route_hopeless(route);
-        let kind = &self.kinds[kind_id.index()];
-        let has_line = kind.line.is_some();
-        if is_hopeless && !(has_line && kind.holds()) {
-            return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
-        }
-        if !kind.holds() {
-            return self.let_in(now, id, kind_id);
-        }
-        // A place is good for one session; whoever comes with it when that is over waits like everybody.
-        let is_over = |place| kind.line.as_ref().is_some_and(|line| line.is_claimed(place));
-        let claim = match claim {
-            Claim::Holds(place, draws) if is_over(place) => {
-                let request = self.requests.get_mut(id).expect("the request was inserted by the caller");
-                (request.place, request.begins) = (None, None);
-                if draws { Claim::Draws(Lane::Normal) } else { Claim::None }
-            }
-            claim => claim,
-        };
-        if let (Some(line), Claim::Holds(place, _)) = (&mut self.kinds[kind_id.index()].line, claim) {
-            let standing = line.knock(now, place);
-            if standing != Standing::Called {
-                return self.wait_in_line(now, id, kind_id, Some(place), standing);
-            }
-        }
-        let kind = &self.kinds[kind_id.index()];
-        let is_first = kind.held.is_empty()
-            && !is_hopeless
-            && kind.lets_in()
-            && (kind.nobody_in_line() || matches!(claim, Claim::Holds(..)));
-        let admission = if is_first { Some(self.may_admit(now, kind_id)) } else { None };
-        if admission == Some(Admission::Now) {
-            return self.let_in(now, id, kind_id);
-        }
-        if has_line {
-            let may_be_held = !is_hopeless && self.waiting < self.params.waiting_max;
-            return self.take_place(now, id, kind_id, claim, may_be_held);
-        }
-        if admission == Some(Admission::Refuse) {
-            return self.refuse(now, id, Reason::WorkToCome, Some(kind_id));
-        }
-        if self.waiting >= self.params.waiting_max {
-            return self.refuse(now, id, Reason::GatewayFull, Some(kind_id));
-        }
-        let kind = &mut self.kinds[kind_id.index()];
-        if kind.too_many_held(now) {
-            return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
-        }
-        let key = (Lane::Normal, kind.rank());
-        self.hold(id, kind_id, key);
-    }
-
-    /// Holds a newcomer whose turn is soon, if it `may_be_held`, and shows its place to any other.
-    fn take_place(&mut self, now: Instant, id: RequestId, kind_id: KindId, claim: Claim, may_be_held: bool) {
-        let kind = &mut self.kinds[kind_id.index()];
-        let line = kind.line.as_mut().expect("the caller has seen that there is one");
-        let place = match claim {
-            Claim::Holds(place, _) => place,
-            Claim::None if kind.is_waited_in => {
-                return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
-            }
-            Claim::None | Claim::Draws(_) => {
-                let lane = if let Claim::Draws(lane) = claim { lane } else { Lane::Normal };
-                let Some(place) = line.draw(lane) else {
-                    let standing = line.standing(now, Place { lane, number: u64::MAX });
-                    return match standing {
-                        Standing::Closed => self.wait_in_line(now, id, kind_id, None, standing),
-                        Standing::Called
-                        | Standing::Waiting(_)
-                        | Standing::Opening(..)
-                        | Standing::Paused(_) => self.refuse(now, id, Reason::GatewayFull, Some(kind_id)),
-                    };
-                };
-                self.requests.get_mut(id).expect("the request was inserted by the caller").place =
-                    Some(place);
-                place
-            }
-        };
-        let standing = line.standing(now, place);
-        let key = line.rank(place);
-        // In another tab of the same browser it is held already.
-        if standing == Standing::Called && may_be_held && kind.held.at(key).is_none() {
-            line.knock(now, place);
-            self.hold(id, kind_id, key);
-            return self.admit_from_lines(now);
-        }
-        kind.is_waited_in = true;
-        if claim == Claim::None {
-            line.left(place);
-            return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
-        }
-        self.wait_in_line(now, id, kind_id, Some(place), standing);
-    }
-
-    fn hold(&mut self, id: RequestId, kind: KindId, key: Key) {
-        let request = self.requests.get_mut(id).expect("the request was inserted by the caller");
-        request.stage = Stage::AtSessionGate(key);
-        let arrived = request.arrived;
-        self.kinds[kind.index()].held.insert(Newcomer { key, request: id, arrived });
-        self.waiting += 1;
-    }
-
-    /// Answers a newcomer with its place.
-    fn wait_in_line(
-        &mut self,
-        now: Instant,
-        id: RequestId,
-        kind: KindId,
-        place: Option<Place>,
-        standing: Standing,
-    ) {
-        let Some(entry) = self.requests.remove(id) else { return };
-        self.pressed_until = now + PRESSURE;
-        self.routes[entry.route.index()].counts.refused += 1;
-        self.outputs.push_back(Output::Wait(InLine { request: id, kind, place, standing }));
-    }
-
-    /// Begins a session for a newcomer and sends it on to its route.
-    fn let_in(&mut self, now: Instant, id: RequestId, kind: KindId) {
-        let request = *self.requests.get(id).expect("a newcomer is in the table until it is let in");
-        let session = request.begins.unwrap_or_else(|| SessionId(self.rng.bits()));
-        // It may have begun meanwhile, by a lease of another tab.
-        if self.sessions.get(session).is_none() {
-            self.sessions.begin(now, session, kind, &mut self.visits);
-        }
-        let request = self.requests.get_mut(id).expect("a newcomer is in the table until it is let in");
-        request.session = Some((kind, session));
-        request.newcomer = None;
-        let place = request.place;
-        let state = &mut self.kinds[kind.index()];
-        if let (Some(line), Some(place)) = (&mut state.line, place) {
-            line.claimed(place);
-        }
-        state.admitted += 1;
-        state.begun.note();
-        state.law.admitted(now);
-        self.enter_route_gate(now, id);
-    }
-
-    fn enter_route_gate(&mut self, now: Instant, id: RequestId) {
-        let request = *self.requests.get(id).expect("a request is in the table until it ends");
-        let mut position = POSITION;
-        if let Some((_, session)) = request.session {
-            let within_budget = self.sessions.asks(now, session, request.route, &mut self.visits);
-            let state = self.sessions.get(session);
-            position = match state {
-                _ if !within_budget => 0,
-                Some(state) if state.checkout => u32::MAX,
-                Some(state) if self.params.order == Order::LaterInSession => {
-                    POSITION.saturating_add(state.requests)
-                }
-                _ => POSITION,
-            };
-        }
-        let route = &mut self.routes[request.route.index()];
-        let key = route.queue.push(position, id);
-        self.waiting += 1;
-        self.requests.get_mut(id).expect("a request is in the table until it ends").stage =
-            Stage::AtRouteGate(key);
-        self.serve_route(now, request.route);
-    }
-
-    /// Starts whoever may start at `route`: nobody waits while a slot is free.
-    fn serve_route(&mut self, now: Instant, route_id: RouteId) {
-        let index = route_id.index();
-        while self.limit(route_id).is_none_or(|limit| self.routes[index].in_flight < limit as usize) {
-            let Some(id) = self.routes[index].queue.pop() else { break };
-            self.waiting -= 1;
-            self.start(now, id);
-        }
-        self.note_load(now, route_id);
-    }
-
-    fn start(&mut self, now: Instant, id: RequestId) {
-        let pressed = now < self.pressed_until;
-        let request = self.requests.get_mut(id).expect("a queued request is in the table");
-        request.stage = Stage::InApplication(now);
-        let (route, session, arrived) = (request.route, request.session, request.arrived);
-        let lease_due = session.is_some() && !request.leased && (pressed || request.place.is_some());
-        self.routes[route.index()].in_flight += 1;
-        self.in_flight += 1;
-        let alone = self.has_cores_for_all();
-        self.requests.get_mut(id).expect("a queued request is in the table").alone = alone;
-        self.law.on_start(now, route, id, &self.meters);
-        let waited = now.since(arrived);
-        if let Some((_, session)) = session.filter(|_| now > arrived) {
-            self.sessions.waited(now, session, arrived);
-        }
-        self.outputs.push_back(Output::Start(Start {
-            request: id,
-            token: Token { request: id },
-            session,
-            lease_due,
-            waited,
-        }));
-    }
-
-    /// Returns whether everything in the application can have a core of its own, as far as is known.
-    fn has_cores_for_all(&self) -> bool {
-        self.in_flight <= self.params.cores as usize
-    }
-
     fn refuse(&mut self, now: Instant, id: RequestId, reason: Reason, kind: Option<KindId>) {
         let Some(entry) = self.requests.remove(id) else { return };
         self.pressed_until = now + PRESSURE;
@@ -675,160 +415,11 @@ impl Gate {
         }));
     }
 
-    /// Lets in from the lines whoever may begin, the one waiting longest over all kinds first.
-    fn admit_from_lines(&mut self, now: Instant) {
-        let mut blocked = vec![];
-        loop {
-            let heads = self.kinds.iter().filter(|kind| kind.lets_in() && !blocked.contains(&kind.id));
-            let heads = heads.filter_map(|kind| Some((kind.held.head()?, kind.id)));
-            let Some((Newcomer { key, request, .. }, kind)) = heads.min_by_key(|(head, _)| head.arrived)
-            else {
-                return;
-            };
-            self.kinds[kind.index()].next = None;
-            match self.may_admit(now, kind) {
-                Admission::Now => {
-                    self.kinds[kind.index()].held.begins(key);
-                    self.waiting -= 1;
-                    self.let_in(now, request, kind);
-                }
-                Admission::NotBefore(next) => {
-                    self.kinds[kind.index()].next = Some(next);
-                    blocked.push(kind);
-                }
-                Admission::Held(_) | Admission::Refuse => blocked.push(kind),
-            }
-        }
-    }
-
-    fn may_admit(&mut self, now: Instant, kind: KindId) -> Admission {
-        let state = &mut self.kinds[kind.index()];
-        let outlook = Outlook {
-            visits: &self.visits,
-            routes: &self.outlook,
-            patience: state.patience(),
-            waiting: state.waiting(),
-            active: self.sessions.of_kind(kind),
-        };
-        state.law.may_admit(now, &outlook)
-    }
-
-    fn outlook_of(&self, kind: KindId) -> Outlook<'_> {
-        let state = &self.kinds[kind.index()];
-        Outlook {
-            visits: &self.visits,
-            routes: &self.outlook,
-            patience: state.patience(),
-            waiting: state.waiting(),
-            active: self.sessions.of_kind(kind),
-        }
-    }
-
-    fn tick(&mut self, now: Instant) {
-        self.sessions.sweep(now, now - self.params.session_idle, &mut self.visits);
-        self.visits.refresh();
-        for kind in &mut self.kinds {
-            kind.learner.refresh();
-            kind.came.tick(now);
-            kind.begun.tick(now);
-        }
-        let patience = self.kinds.iter().map(Kind::patience).min_by(f64::total_cmp);
-        self.law.set_patience(patience.unwrap_or(self.params.patience.as_secs_f64()));
-        self.look_at_routes(now);
-        self.law.on_tick(now, &self.meters, &mut self.fresh);
-        for index in 0..self.kinds.len() {
-            let state = &mut self.kinds[index];
-            let outlook = Outlook {
-                visits: &self.visits,
-                routes: &self.outlook,
-                patience: state.patience(),
-                waiting: state.waiting(),
-                active: self.sessions.of_kind(state.id),
-            };
-            state.law.on_tick(now, &outlook, &mut self.fresh);
-            state.move_line(now);
-        }
-        (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
-        self.expire(now);
-    }
-
-    /// Takes in what each route can do and shows; notices pressure.
-    fn look_at_routes(&mut self, now: Instant) {
-        for (index, route) in self.routes.iter_mut().enumerate() {
-            let meter = &self.meters[index];
-            let id = RouteId(index as u32);
-            route.capacity.tick(now, meter, self.law.tries_less(id));
-            let service = self.law.service(id);
-            let held = matches!(route.mode, Mode::Enforce | Mode::Fixed(_));
-            let capacity =
-                if held { route.capacity.per_second(Some(self.law.limit(id)), service) } else { None };
-            self.outlook[index] = RouteOutlook { capacity, service, waiting: route.queue.len() };
-            let window = meter.since(&route.view_begin, now);
-            if window.seconds >= VIEW_SECONDS {
-                route.view_begin = meter.read(now);
-                route.view_rate = window.throughput();
-                route.view_service = window.mean_service().unwrap_or(route.view_service);
-                let pressed = window.queued_share() > PRESSURE_SHARE;
-                route.pressed_views = if pressed { route.pressed_views + 1 } else { 0 };
-                if route.pressed_views >= PRESSURE_VIEWS {
-                    self.pressed_until = now + PRESSURE;
-                }
-            }
-        }
-    }
-
-    /// Notices lines; refuses newcomers that have been held for much longer than was foreseen: an honest answer before they give up.
-    fn expire(&mut self, now: Instant) {
-        for index in 0..self.kinds.len() {
-            let held = &self.kinds[index].held;
-            if held.longest().is_some_and(|longest| now.secs_since(longest.arrived) > PRESSURE_HELD) {
-                self.pressed_until = now + PRESSURE;
-            }
-            let oldest = now - seconds(OVERDUE * self.kinds[index].hold());
-            while let Some(Newcomer { key, request, arrived }) = self.kinds[index].held.longest()
-                && arrived < oldest
-            {
-                self.kinds[index].held.remove(key);
-                self.waiting -= 1;
-                self.held_too_long(now, request, KindId(index as u32));
-            }
-        }
-    }
-
-    /// Answers a newcomer that was held as long as is good for a connection: with its place, where it has one.
-    fn held_too_long(&mut self, now: Instant, id: RequestId, kind: KindId) {
-        let place = self.requests.get(id).and_then(|request| request.place);
-        match (&mut self.kinds[kind.index()].line, place) {
-            (Some(line), Some(place)) => {
-                let standing = line.contact(now, place);
-                self.wait_in_line(now, id, kind, Some(place), standing);
-            }
-            _ => self.refuse(now, id, Reason::WaitedTooLong, Some(kind)),
-        }
-    }
-
-    /// Returns whether one more at `route` would wait for longer than anybody stays. Never asked for members: they are not refused.
-    fn route_hopeless(&self, route: RouteId) -> bool {
-        let full = self.waiting >= self.params.waiting_max;
-        full || self.time_to_serve(route).is_some_and(|wait| wait > self.params.patience.as_secs_f64())
-    }
-
-    /// Returns seconds until a request that joins `route`'s queue now would start.
-    fn time_to_serve(&self, route: RouteId) -> Option<f64> {
-        let waiting = self.routes[route.index()].queue.len() as f64;
-        self.outlook[route.index()].capacity.filter(|x| *x > 0.0).map(|x| waiting / x)
-    }
-
     fn learn_patience(&mut self, request: &Request, now: Instant, left: bool) {
         let kind = request.session.map(|(kind, _)| kind).or(request.newcomer);
         if let Some(kind) = kind {
             self.kinds[kind.index()].learner.fold(now.secs_since(request.arrived), left);
         }
-    }
-
-    fn note_load(&mut self, now: Instant, route: RouteId) {
-        let state = &self.routes[route.index()];
-        self.meters[route.index()].load(now, state.in_flight, state.queue.len());
     }
 
     /// Moves the records of the event under way to where they are seen.
@@ -846,6 +437,9 @@ impl Gate {
 
 mod learned;
 mod line;
+mod route_gate;
 mod saved;
+mod session_gate;
 #[cfg(test)]
 mod tests;
+mod tick;

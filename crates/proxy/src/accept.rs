@@ -105,14 +105,9 @@ fn thousandths(text: &[u8]) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::headers;
     use http::HeaderValue;
     use proptest::prelude::*;
-
-    fn headers(name: &HeaderName, lines: &[&str]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        lines.iter().for_each(|line| _ = headers.append(name, HeaderValue::from_str(line).unwrap()));
-        headers
-    }
 
     #[test]
     fn the_form_is_what_is_liked_best_by_name() {

@@ -259,6 +259,7 @@ fn append_to_list(headers: &mut HeaderMap, name: HeaderName, value: &HeaderValue
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::headers;
 
     fn prepared(version: Version, peer: &Peer, headers: &[(&'static str, &'static str)]) -> request::Parts {
         let mut parts = Request::builder().version(version).uri("/x?y").body(()).unwrap().into_parts().0;
@@ -353,11 +354,7 @@ mod tests {
 
     #[test]
     fn the_client_is_the_last_that_no_trusted_one_stands_for() {
-        let headers = |lines: &[&str]| {
-            let mut headers = HeaderMap::new();
-            lines.iter().for_each(|line| _ = headers.append(X_FORWARDED_FOR, line.parse().unwrap()));
-            headers
-        };
+        let headers = |lines: &[&str]| headers(&X_FORWARDED_FOR, lines);
         let of = |lines: &[&str]| balancer().client(&headers(lines)).to_string();
         assert_eq!(
             of(&["1.1.1.1", "2.2.2.2, 10.9.9.9"]),

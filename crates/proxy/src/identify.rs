@@ -350,6 +350,7 @@ mod tests {
     use super::*;
     use crate::keys::Keys;
     use crate::params::{RoutePattern, SessionKind, Sessions};
+    use crate::testing::headers;
 
     const NOW: u32 = 1_000_000;
     const SESSION: (KindId, SessionId) = (KindId(0), SessionId(9));
@@ -365,12 +366,8 @@ mod tests {
         Identifier::new(&sessions, leases, aliases_max, [7; 32])
     }
 
-    fn headers(lines: &[&str]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for line in lines {
-            headers.append(COOKIE, HeaderValue::from_str(line).unwrap());
-        }
-        headers
+    fn cookies(lines: &[&str]) -> HeaderMap {
+        headers(&COOKIE, lines)
     }
 
     fn membership(
@@ -379,7 +376,7 @@ mod tests {
         method: &Method,
         path: &str,
     ) -> Option<Membership> {
-        identifier.membership(&identifier.read(&headers(lines), None, || NOW), method, path)
+        identifier.membership(&identifier.read(&cookies(lines), None, || NOW), method, path)
     }
 
     fn is_member(membership: Option<Membership>) -> bool {
@@ -417,7 +414,7 @@ mod tests {
         assert!(!asks(&["JSESSIONID=abd-0123456789"]));
         assert!(!asks(&["PHPSESSID=abc-0123456789"]));
         let visitor =
-            identifier.read(&headers(&["_shop_session=q-0123456789; sid=1-0123456789"]), None, || NOW);
+            identifier.read(&cookies(&["_shop_session=q-0123456789; sid=1-0123456789"]), None, || NOW);
         identifier.learn_request(&visitor, SESSION);
         assert!(asks(&["sid=1-0123456789"]) && asks(&["_shop_session=q-0123456789"]));
         identifier.forget(&visitor);
@@ -465,7 +462,7 @@ mod tests {
         assert!(matches!(asks(Method::POST, "/login"), Some(Membership::Newcomer(KindId(0)))));
         assert!(matches!(asks(Method::GET, "/api/x"), Some(Membership::Newcomer(KindId(1)))));
         assert!(asks(Method::GET, "/login").is_none());
-        identifier.learn_request(&identifier.read(&headers(&["basket=1"]), None, || NOW), SESSION);
+        identifier.learn_request(&identifier.read(&cookies(&["basket=1"]), None, || NOW), SESSION);
         let ends = membership(&identifier, &["basket=1"], &Method::POST, "/logout");
         assert!(matches!(ends, Some(Membership::Member { ends: true, leased: false, .. })), "{ends:?}");
     }
@@ -483,10 +480,10 @@ mod tests {
 
     #[test]
     fn the_application_never_sees_the_lease() {
-        let mut request = headers(&["a=b; suimon=x;c=d", "__Host-suimon=y"]);
+        let mut request = cookies(&["a=b; suimon=x;c=d", "__Host-suimon=y"]);
         strip_own_cookies(&mut request);
         assert_eq!(request.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=b; c=d"]);
-        let mut request = headers(&["suimon=x"]);
+        let mut request = cookies(&["suimon=x"]);
         strip_own_cookies(&mut request);
         assert!(!request.contains_key(COOKIE));
     }

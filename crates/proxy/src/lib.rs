@@ -32,6 +32,8 @@ mod routes;
 mod sealed;
 mod server;
 mod telemetry;
+#[cfg(test)]
+mod testing;
 mod ticket;
 mod tls;
 pub mod upstream;

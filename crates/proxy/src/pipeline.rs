@@ -13,46 +13,43 @@
 //! | finish | slot back, cookies, counters | |
 //!
 //! A client may leave at any point: the library, or our watch, drops the future, and the guards settle the rest.
+//!
+//! Here the phases stand in their order. `gather` and `finish` have files of their own, and so has, in `line`, what a request has to do with the
+//! waiting room.
 
-use crate::buffer::{self, AnswerBody, Budget};
+mod finish;
+mod gather;
+mod line;
+
+use crate::buffer::{AnswerBody, Budget};
 use crate::connection::Connection;
-use crate::exchange::{Exchange, Gathered, Tally};
+use crate::exchange::{Exchange, Tally};
 use crate::gatekeeper::{Admission, Arrived, Gatekeeper, TurnedAway, Waiting};
 use crate::headers;
 use crate::identify::{self, Identifier, Visitor};
 use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
 use crate::prefix::{BodyFault, RequestBody};
 use crate::rescue::{self, Asker};
-use crate::room::{self, At, Form, Room, Sent, Standpoint};
+use crate::room::{self, Room};
 use crate::routes::{Class, Table};
 use crate::telemetry::Telemetry;
-use crate::upstream::{Fault as Whose, Upstream, UpstreamBody, UpstreamError};
+use crate::upstream::{Fault as Whose, Upstream, UpstreamError};
 use crate::validate::{Fault, validate};
 use crate::watch::Watcher;
 use crate::words;
-use http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, SET_COOKIE, UPGRADE,
-};
-use http::{Method, Request, Response, StatusCode, Version, request, response};
+use http::header::{CONNECTION, EXPECT, HeaderValue, UPGRADE};
+use http::{Method, Request, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use std::{error, fmt};
-use suimon_gate::line::Saved;
-use suimon_gate::{Arrival, InLine, Membership, Mode, Refusal, Word};
-use suimon_model::{Ending, KindId, SessionId};
+use suimon_gate::{Arrival, InLine, Membership, Mode, Refusal};
+use suimon_model::{KindId, SessionId};
 
 /// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
 /// to be noticed, and long enough that short waits, the most frequent ones, cost no system call.
 const WATCH_WAITING_AFTER: Duration = Duration::from_millis(10);
-
-/// What is read, and for how long, of something sent that is not kept.
-const LOST_BYTES_MAX: usize = 1 << 20;
-const LOST_PATIENCE: Duration = Duration::from_secs(5);
-/// The longest form that the waiting page keeps, bytes.
-const FORM_BYTES_MAX: usize = 16 << 10;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -204,110 +201,6 @@ impl Core {
         Ok(Passed { admission: Some(admission), ends })
     }
 
-    /// Returns how a request belongs to a session, its place in line considered.
-    fn in_line(
-        &self,
-        session: Membership,
-        visitor: &Visitor,
-        parts: &request::Parts,
-        connection: &Connection,
-    ) -> Result<Membership, NotAdmitted> {
-        let (Membership::Newcomer(kind), Some(room)) = (session, &self.room) else { return Ok(session) };
-        if !room.has_line(kind) {
-            return Ok(session);
-        }
-        // While nobody waits, numbers are drawn by hardly anybody, and nothing is asked.
-        let client = (self.keeper.waiting() > 0).then(|| connection.peer().client(&parts.headers));
-        match room.standpoint(kind, visitor.ticket(Some(kind)), parts, client, now_unix) {
-            Standpoint::Holds(ticket) => {
-                let session = room.tickets().session(&ticket);
-                Ok(Membership::Placed { kind, place: ticket.place, session, draws: room::draws(parts) })
-            }
-            Standpoint::Draws(lane) => Ok(Membership::Drawing { kind, lane }),
-            Standpoint::Passes => Ok(Membership::Passing(kind)),
-            Standpoint::Later => Err(NotAdmitted::Later(kind)),
-        }
-    }
-
-    /// Answers what is for the waiting room and not for the application: how a place stands, and the addresses beside the page.
-    async fn beside(
-        &self,
-        room: &Room,
-        connection: &Connection,
-        parts: &request::Parts,
-        body: &mut RequestBody,
-        asked: &Asked,
-    ) -> Response<AnswerBody> {
-        let at = self.at(connection, parts);
-        let kind = self.identifier.kind(&parts.method, parts.uri.path());
-        let carried = asked.visitor.ticket(kind).or(asked.visitor.ticket(None));
-        let ticket = room.place_of(carried);
-        if let Some(side) = room::Side::of(parts.uri.path()) {
-            let sent = if side.takes_body() { body.collect(FORM_BYTES_MAX).await } else { Some(Vec::new()) };
-            let client = connection.peer().client(&parts.headers);
-            let drawn = if side == room::Side::Draw { self.saved_lines() } else { Vec::new() };
-            let body = sent.as_deref().unwrap_or_default();
-            return room.side(side, &room::Asked { parts, ticket, drawn: &drawn, body, client, at });
-        }
-        if ticket.is_some_and(|ticket| room::is_too_early(&ticket, at.now)) {
-            return Room::too_early();
-        }
-        let is_stranger = carried.is_none() && asked.visitor.proof.is_none();
-        if let Some(page) = parts.headers.get(room::POLL).filter(|_| is_stranger) {
-            let is_closed = kind.is_some_and(|kind| self.keeper.is_closed(kind));
-            return room.poll_without_place(page.as_bytes(), is_closed, at);
-        }
-        // Whoever is inside has nothing to wait for.
-        let waits = ticket.filter(|_| asked.visitor.proof.is_none());
-        let standing = waits.and_then(|ticket| self.keeper.contact(ticket.kind, ticket.place));
-        room.poll(standing, waits, at)
-    }
-
-    fn saved_lines(&self) -> Vec<(String, Saved)> {
-        let kinds = self.kinds.iter().enumerate();
-        let saved = kinds.filter_map(|(index, kind)| {
-            Some((kind.name.clone(), self.keeper.saved_line(KindId(index as u32))?))
-        });
-        saved.collect()
-    }
-
-    /// Answers a request that is not let in, and has a place.
-    async fn wait_in_line(
-        &self,
-        connection: &Connection,
-        parts: &request::Parts,
-        mut body: RequestBody,
-        asked: &Asked,
-        waits: &InLine,
-    ) -> Response<AnswerBody> {
-        let Some(room) = &self.room else { unreachable!("no kind has a line without a room") };
-        let sent = match parts.method {
-            Method::POST if room::keeps_form(parts) => match body.collect(FORM_BYTES_MAX).await {
-                Some(bytes) => Form::parse(&bytes).map_or(Sent::Lost, Sent::Form),
-                None => Sent::Lost,
-            },
-            Method::POST => {
-                // A browser that is cut off while it sends shows no page.
-                let _ = tokio::time::timeout(LOST_PATIENCE, body.collect(LOST_BYTES_MAX)).await;
-                Sent::Lost
-            }
-            _ => Sent::Nothing,
-        };
-        let held = room
-            .place_of(asked.visitor.ticket(Some(waits.kind)))
-            .filter(|ticket| (ticket.kind, Some(ticket.place)) == (waits.kind, waits.place));
-        room.answer(parts, waits, held, sent, self.at(connection, parts))
-    }
-
-    /// Returns this moment, for an answer on this connection.
-    fn at(&self, connection: &Connection, parts: &request::Parts) -> At {
-        At {
-            now: now_unix(),
-            instant: self.keeper.clock().now(),
-            secure: self.lease_secure || connection.peer().is_secure(&parts.headers),
-        }
-    }
-
     #[allow(clippy::needless_pass_by_value, reason = "what is turned away is answered here, and once")]
     fn turned_away(&self, away: TurnedAway, waited: Duration) -> NotAdmitted {
         match away {
@@ -417,63 +310,6 @@ impl Core {
         Ok(Response::from_parts(head, body))
     }
 
-    /// Takes the body as far as need be, so that the slot ends when the application is done.
-    async fn gather(
-        self: &Arc<Self>,
-        connection: &Connection,
-        head: &response::Parts,
-        mut exchange: Exchange,
-        switch: Option<OnUpgrade>,
-    ) -> Result<Result<AnswerBody, UpstreamError>, Gone> {
-        let ending = ending_of(head.status);
-        if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            if let (Some(body), Some(switch)) = (exchange.release(ending), switch) {
-                tunnel(switch, body);
-            }
-            return Ok(Ok(AnswerBody::empty()));
-        }
-        if exchange.is_ungated() || is_stream(&head.headers) {
-            let body = exchange.release(ending);
-            return Ok(Ok(body.map_or_else(AnswerBody::empty, AnswerBody::passing)));
-        }
-        let gathered = tokio::select! {
-            biased;
-            gathered = exchange.gather(self.limits.response_bytes) => gathered,
-            () = connection.closed(self.timeouts.watch_after) => return Err(Gone),
-        };
-        match gathered {
-            Ok(Gathered::Whole { first, rest }) => {
-                exchange.release(ending);
-                Ok(Ok(AnswerBody::whole(first, rest)))
-            }
-            Ok(Gathered::More { first, rest }) => {
-                let budget = Arc::clone(&self.budget);
-                let (writer, reader) =
-                    buffer::queue(budget, self.limits.response_bytes, self.timeouts.body_write);
-                for frame in first.map(http_body::Frame::data).into_iter().chain(rest) {
-                    writer.push(frame);
-                }
-                tokio::spawn(exchange.pump(writer, ending));
-                Ok(Ok(AnswerBody::queued(reader)))
-            }
-            Err(error) => Ok(Err(error)),
-        }
-    }
-
-    /// Does what the application says in its answer, and returns whether it says that the session has ended.
-    fn heed(&self, said: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
-        let Some((kind, session)) = session.filter(|_| !said.is_empty()) else { return false };
-        let mut ends = false;
-        for word in words::of_session(said) {
-            self.keeper.word(session, word);
-            ends |= word == Word::Ends;
-        }
-        if let Some(command) = words::of_line(said) {
-            self.keeper.command(kind, command);
-        }
-        ends
-    }
-
     fn failed(&self, asked: &Asked, error: &UpstreamError) -> Response<AnswerBody> {
         if error.fault() == Whose::Client {
             self.telemetry.note_fault();
@@ -490,53 +326,6 @@ impl Core {
             self.telemetry.name_route(name, id);
             tracing::info!(route = name, "a route was found");
         });
-    }
-
-    /// Sees to the cookies by which a session is known next time.
-    fn keep_session(
-        &self,
-        headers: &mut HeaderMap,
-        visitor: &Visitor,
-        session: (KindId, SessionId),
-        lease_due: bool,
-        has_ended: bool,
-        secure: bool,
-    ) {
-        let mut own = Vec::new();
-        if has_ended {
-            self.identifier.forget(visitor);
-            if visitor.has_lease_cookie {
-                own.push(self.identifier.leases().withdraw(secure));
-            }
-        } else {
-            if headers.contains_key(SET_COOKIE) {
-                self.identifier.learn_response(headers, session);
-            }
-            if lease_due || visitor.proof.is_some_and(|proof| proof.renewal_due) {
-                let (kind, session) = session;
-                own.push(self.identifier.leases().issue(kind, session, now_unix(), secure));
-            }
-        }
-        // The lease is worth more than the place; and a cookie that says nothing any more is a burden.
-        if let Some(room) = self.room.as_ref().filter(|_| visitor.has_ticket_cookie)
-            && (has_ended || lease_due || visitor.proof.is_some())
-        {
-            own.push(room.tickets().withdraw(session.0, secure));
-        }
-        if own.is_empty() {
-            return;
-        }
-        keep_private(headers);
-        own.into_iter().for_each(|cookie| _ = headers.append(SET_COOKIE, cookie));
-    }
-}
-
-/// Sees to it that no shared cache keeps an answer that carries a cookie of ours.
-fn keep_private(headers: &mut HeaderMap) {
-    let is_shared = headers::list(headers, &CACHE_CONTROL)
-        .any(|word| word.eq_ignore_ascii_case("public") || word.to_ascii_lowercase().starts_with("s-maxage"));
-    if is_shared {
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private"));
     }
 }
 
@@ -561,41 +350,8 @@ impl Drop for LeftWaiting<'_> {
     }
 }
 
-/// Carries bytes both ways between a client and the application until one of them has had enough.
-fn tunnel(switch: OnUpgrade, body: UpstreamBody) {
-    tokio::spawn(async move {
-        let Some(mut application) = body.into_upgraded() else {
-            return;
-        };
-        if let Ok(client) = switch.await {
-            // Broken off is how most of them end.
-            let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(client), &mut application).await;
-        }
-    });
-}
-
 fn is_known_as(membership: Option<Membership>, own: (KindId, SessionId)) -> bool {
     matches!(membership, Some(Membership::Member { kind, session, leased: false, .. }) if (kind, session) == own)
-}
-
-/// Answers that do not end, or are to be shown piece by piece as they come.
-fn is_stream(headers: &HeaderMap) -> bool {
-    let is = |text: &[u8], start: &[u8]| {
-        text.len() >= start.len() && text[..start.len()].eq_ignore_ascii_case(start)
-    };
-    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    is(kind, b"text/event-stream")
-        || is(kind, b"multipart/x-mixed-replace")
-        || is(kind, b"application/grpc")
-        || headers.get("x-accel-buffering").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"no"))
-}
-
-fn ending_of(status: StatusCode) -> Ending {
-    if status.is_server_error() {
-        Ending::Failed(suimon_model::Failure::ServerError)
-    } else {
-        Ending::Completed
-    }
 }
 
 /// Returns the seconds since 1970, by the system's clock.

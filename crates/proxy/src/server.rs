@@ -1,5 +1,10 @@
 //! The proxy as a whole: bound, run, looked at, drained.
 
+mod kept;
+mod lines;
+
+pub use lines::{LineCommand, LineError, LineReport};
+
 use crate::buffer::Budget;
 use crate::gatekeeper::Gatekeeper;
 use crate::identify::Identifier;
@@ -7,21 +12,20 @@ use crate::keys::{self, Keys, KeysError};
 use crate::lease::Leases;
 use crate::listener::Acceptor;
 use crate::params::Params;
-use crate::pipeline::{Core, now_unix};
+use crate::pipeline::Core;
 use crate::recorder::RecordError;
-use crate::room::{LineOf, Room, Stored, StoredError, StoredLine, read_template};
+use crate::room::{Room, StoredError, read_template};
 use crate::routes::{OTHER, Table};
 use crate::telemetry::{LearnedView, Telemetry, View};
 use crate::tls::Certificate;
 use crate::upstream::{Upstream, UpstreamNodeView};
 use crate::watch::Watcher;
+use kept::{LinesKept, resume_lines};
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use std::{error, fmt, io};
-use suimon_gate::line::{self, Command, Saved};
 use suimon_model::KindId;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -49,52 +53,6 @@ pub struct Server {
 #[derive(Clone, Debug)]
 pub struct Observer {
     core: Arc<Core>,
-}
-
-/// One line, as its operator sees it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct LineReport {
-    /// The kind of session.
-    pub kind: String,
-    /// How it stands.
-    pub view: line::View,
-    /// When it opens, seconds since 1970.
-    pub opens_at: Option<f64>,
-    /// SHA-256 of the seed by which lots are drawn at its opening, or were.
-    pub seed_hash: Option<String>,
-    /// What is said to all who wait.
-    pub message: String,
-}
-
-/// What an operator may say to a line.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum LineCommand {
-    /// Stand still.
-    Pause,
-    /// Move.
-    Resume,
-    /// Tell everybody that there is nothing to wait for any more.
-    Close,
-    /// Take numbers, and let nobody in before `at`.
-    Open {
-        /// When it opens.
-        at: SystemTime,
-        /// Whether lots decide then in which order those come who are there.
-        by_lot: bool,
-    },
-    /// Say this to all who wait.
-    Say(String),
-}
-
-/// Why a line was not told.
-#[derive(Debug)]
-pub enum LineError {
-    /// There is none of that name; those there are.
-    NoSuch(Vec<String>),
-    /// Lots were drawn for people who are still to be called.
-    Drawn,
-    /// The system gives no random bytes.
-    Random(KeysError),
 }
 
 /// Why a proxy did not start.
@@ -299,80 +257,6 @@ impl Observer {
         }
     }
 
-    /// Returns every line as it stands.
-    pub fn lines(&self) -> Vec<LineReport> {
-        let Some(room) = &self.core.room else { return Vec::new() };
-        let (now, instant) = (now_unix(), self.core.keeper.clock().now());
-        let snapshot = self.core.keeper.snapshot();
-        let lines = self.core.kinds.iter().zip(&snapshot.kinds).enumerate();
-        let report = lines.filter_map(|(index, (kind, view))| {
-            let view = view.line?;
-            let opens_at = match view.state {
-                line::State::Opening(at) => Some(f64::from(now) + at.secs_since(instant)),
-                line::State::Moving | line::State::Paused | line::State::Closed => None,
-            };
-            let seed_hash = Some(room.commitment(KindId(index as u32))).filter(|hash| !hash.is_empty());
-            Some(LineReport { kind: kind.name.clone(), view, opens_at, seed_hash, message: room.said() })
-        });
-        report.collect()
-    }
-
-    /// Does what an operator says to the line of the kind of this name, or to all.
-    ///
-    /// # Errors
-    /// If there is no such line, or the system gives no random bytes for a seed.
-    pub fn command_line(&self, kind: Option<&str>, command: &LineCommand) -> Result<(), LineError> {
-        let room = self.core.room.as_ref().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
-        for kind in self.lines_of(kind)? {
-            let command = match command {
-                LineCommand::Pause => Command::Pause,
-                LineCommand::Resume => Command::Move,
-                LineCommand::Close => Command::Close,
-                LineCommand::Open { at, by_lot } => {
-                    let mut seed = [0; 16];
-                    keys::fill_random(&mut seed).map_err(LineError::Random)?;
-                    let (one, other) = seed.split_at(8);
-                    let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-                    let lots = by_lot.then(|| [half(one), half(other)]);
-                    if *by_lot && self.core.keeper.has_lots_to_call(kind) {
-                        return Err(LineError::Drawn);
-                    }
-                    room.commit(kind, lots);
-                    let left = at.duration_since(SystemTime::now()).unwrap_or_default();
-                    Command::OpenAt { at: self.core.keeper.clock().now() + left, lots }
-                }
-                LineCommand::Say(message) => {
-                    room.say(message);
-                    continue;
-                }
-            };
-            self.core.keeper.command(kind, command);
-        }
-        Ok(())
-    }
-
-    /// Returns so many invitations to a line, each as it stands in the query of a link.
-    ///
-    /// # Errors
-    /// As [`Observer::command_line`] does.
-    pub fn invite(&self, kind: Option<&str>, count: usize, life: Duration) -> Result<Vec<String>, LineError> {
-        let room = self.core.room.as_ref().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
-        let kind = self.lines_of(kind)?[0];
-        let until = now_unix().saturating_add(u32::try_from(life.as_secs()).unwrap_or(u32::MAX));
-        room.invite(kind, count, until).map_err(LineError::Random)
-    }
-
-    /// Returns the kinds that a name means, at least one.
-    fn lines_of(&self, kind: Option<&str>) -> Result<Vec<KindId>, LineError> {
-        let kinds = self.core.kinds.iter().enumerate().filter(|(_, own)| own.gate.line.is_some());
-        let (wanted, others): (Vec<_>, Vec<_>) =
-            kinds.partition(|(_, own)| kind.is_none_or(|kind| own.name == kind));
-        if wanted.is_empty() {
-            return Err(LineError::NoSuch(others.into_iter().map(|(_, own)| own.name.clone()).collect()));
-        }
-        Ok(wanted.into_iter().map(|(index, _)| KindId(index as u32)).collect())
-    }
-
     /// Returns every node of the application as it stands.
     pub fn upstream(&self) -> Vec<UpstreamNodeView> {
         self.core.upstream.view()
@@ -381,97 +265,6 @@ impl Observer {
     /// Returns whether requests can be served: some node is thought to be well.
     pub fn is_ready(&self) -> bool {
         self.core.upstream.is_up()
-    }
-}
-
-/// How often what changed of the lines is written.
-const LINES_EVERY: Duration = Duration::from_secs(1);
-/// So many numbers are taken to have been drawn since the last writing, at the least; and so many times those of the second before it.
-const SKIPPED_MIN: u64 = 1000;
-const SKIPPED_TIMES: u64 = 4;
-
-/// Brings back the lines of a run before, and returns what tickets are told about each kind's.
-fn resume_lines(params: &Params, keeper: &Gatekeeper) -> Result<Vec<Option<LineOf>>, StartError> {
-    let now = (now_unix(), keeper.clock().now());
-    let stored = match &params.waiting_room.state_file {
-        Some(path) => Stored::read(path, now).map_err(StartError::WaitingRoom)?,
-        None => Stored::default(),
-    };
-    let mut lines = Vec::new();
-    for (index, kind) in params.sessions.kinds.iter().enumerate() {
-        if kind.gate.line.is_none() {
-            lines.push(None);
-            continue;
-        }
-        let before = stored.lines.iter().find(|line| line.kind == kind.name);
-        let of = match before {
-            Some(line) => {
-                keeper.resume_line(KindId(index as u32), &line.saved, line.skipped);
-                LineOf { start: line.of.start.wrapping_add(1), ..line.of }
-            }
-            None => {
-                let mut epoch = [0; 4];
-                keys::fill_random(&mut epoch).map_err(StartError::Keys)?;
-                LineOf { epoch: u32::from_le_bytes(epoch), start: 1 }
-            }
-        };
-        lines.push(Some(of));
-    }
-    Ok(lines)
-}
-
-/// Writes what of the lines must survive a restart.
-#[derive(Clone, Debug)]
-struct LinesKept {
-    core: Arc<Core>,
-    path: PathBuf,
-    /// The kinds that have a line.
-    kinds: Vec<(KindId, String, LineOf)>,
-    written: Stored,
-}
-
-impl LinesKept {
-    fn new(core: &Arc<Core>, params: &Params) -> Option<Self> {
-        let (room, path) = (core.room.as_ref()?, params.waiting_room.state_file.clone()?);
-        let kinds = params.sessions.kinds.iter().enumerate().filter_map(|(index, kind)| {
-            let id = KindId(index as u32);
-            Some((id, kind.name.clone(), room.line(id)?))
-        });
-        Some(LinesKept { core: Arc::clone(core), path, kinds: kinds.collect(), written: Stored::default() })
-    }
-
-    /// Writes every second in which something changed. Never returns.
-    async fn keep(&mut self) {
-        loop {
-            self.write().await;
-            tokio::time::sleep(LINES_EVERY).await;
-        }
-    }
-
-    async fn write(&mut self) {
-        let keeper = &self.core.keeper;
-        let lines = self.kinds.iter().filter_map(|(id, name, of)| {
-            let saved = keeper.saved_line(*id)?;
-            let before = self.written.lines.iter().find(|line| line.kind == *name);
-            let drawn = |saved: &Saved| saved.lanes.iter().map(|lane| lane.next).sum::<u64>();
-            let since = before.map_or(0, |before| drawn(&saved).saturating_sub(drawn(&before.saved)));
-            let skipped = SKIPPED_MIN.max(SKIPPED_TIMES * since);
-            Some(StoredLine { kind: name.clone(), of: *of, saved, skipped })
-        });
-        let stored = Stored { lines: lines.collect() };
-        if stored == self.written {
-            return;
-        }
-        let (now, path, writing) = ((now_unix(), keeper.clock().now()), self.path.clone(), stored.clone());
-        let written = tokio::task::spawn_blocking(move || writing.write(&path, now)).await;
-        match written {
-            Ok(Ok(())) => self.written = stored,
-            Ok(Err(error)) => tracing::error!(
-                "{}: cannot be written ({error}): should the gateway end now, those who wait would lose their places",
-                self.path.display()
-            ),
-            Err(_) => {}
-        }
     }
 }
 
@@ -507,25 +300,6 @@ fn listen(address: SocketAddr, backlog: u32) -> Result<TcpListener, StartError> 
     };
     open().map_err(|error| StartError::Listen(address, error))
 }
-
-impl fmt::Display for LineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LineError::NoSuch(others) if others.is_empty() => {
-                f.write_str("no kind of session has a line; see session.waiting_room in the settings")
-            }
-            LineError::NoSuch(others) => {
-                write!(f, "there is no line of that name; there are: {}", others.join(", "))
-            }
-            LineError::Drawn => f.write_str(
-                "lots have decided about the order of people who still wait; they can be drawn again once all of those were called",
-            ),
-            LineError::Random(error) => error.fmt(f),
-        }
-    }
-}
-
-impl error::Error for LineError {}
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -50,13 +50,7 @@ pub(crate) fn of_line(headers: &HeaderMap) -> Option<Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
-
-    fn headers(name: &HeaderName, lines: &[&str]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        lines.iter().for_each(|line| _ = headers.append(name, HeaderValue::from_str(line).unwrap()));
-        headers
-    }
+    use crate::testing::headers;
 
     #[test]
     fn words_are_known_and_what_is_none_is_ignored() {

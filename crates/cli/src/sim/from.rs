@@ -9,7 +9,7 @@ mod paths;
 
 use super::Sim;
 use crate::exit::Exit;
-use crate::fetch::{self, FetchError};
+use crate::fetch;
 use crate::whole_file;
 use std::fmt;
 use std::path::Path;
@@ -45,17 +45,7 @@ pub(super) async fn run(admin: &str, args: &Sim) -> Exit {
     }
     let learned = match fetch::get(admin, LEARNED_PATH).await {
         Ok(body) => serde_json::from_slice::<Learned>(&body),
-        Err(FetchError::BadUrl(why)) => {
-            eprintln!("--from: {why}");
-            return Exit::Usage;
-        }
-        Err(FetchError::NoAnswer(why)) => {
-            eprintln!(
-                "nothing was learned from {admin} ({why}).\nIs the gateway running, and is this its operator address? \
-                 `suimon serve` prints it."
-            );
-            return Exit::Failed;
-        }
+        Err(error) => return error.explain("--from", admin),
     };
     let learned = match learned {
         Ok(learned) => learned,

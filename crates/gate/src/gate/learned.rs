@@ -1,6 +1,7 @@
 //! Gathering what was learned.
 
-use super::{Gate, Route};
+use super::Gate;
+use super::route_gate::Route;
 use crate::kinds::Kind;
 use crate::learned::{Learned, LearnedKind, LearnedPlace, LearnedRoute, Think, Took};
 use suimon_control::{Moments, Place, Spread};

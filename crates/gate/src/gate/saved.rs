@@ -3,7 +3,8 @@
 //! What is saved is everything a later decision can rest on. Left out are the decision records kept for show: a gate that
 //! was brought back shows none of before, and decides alike.
 
-use super::{Gate, Route, TICK};
+use super::route_gate::Route;
+use super::{Gate, TICK};
 use crate::api::{Inside, Mode, Params, Token};
 use crate::kinds::Kind;
 use crate::requests::{Request, Stage};

@@ -1,6 +1,7 @@
 //! What the gate promises, whatever happens in whatever order.
 
 use super::*;
+use crate::api::{Order, Start};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};

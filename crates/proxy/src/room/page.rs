@@ -1,10 +1,11 @@
 //! The waiting page: one response, nothing fetched, complete without a script.
 
+use super::look::Look;
+use super::strip;
 use super::template::{Template, Value, Values, escape};
 use super::time;
 use super::told::{State, Told};
 use super::words::{self, Words, marked};
-use super::{Look, strip};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;

@@ -1,8 +1,8 @@
 //! Every state of the waiting room, to be looked at.
 
+use super::look::{Look, read_template};
 use super::page::{Extras, Form, Pages};
 use super::told::{State, Told};
-use super::{Look, read_template};
 use crate::params::WaitingRoom;
 use crate::server::StartError;
 use std::fmt::Write as _;

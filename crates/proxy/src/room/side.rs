@@ -1,13 +1,12 @@
 //! The few addresses beside the page, under `/.well-known/suimon/`: what visitors choose, and codes for another device.
 
+use super::requests::{is_from_here, is_host};
 use super::stored::hex;
 use super::{At, LANGUAGE_COOKIE, REFRESH_COOKIE, Room, seed_hash};
 use crate::accept::Form as AnswerForm;
 use crate::buffer::AnswerBody;
 use crate::ticket::Ticket;
-use http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderName, HeaderValue, LOCATION, ORIGIN, REFERER, SET_COOKIE,
-};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, LOCATION, REFERER, SET_COOKIE};
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Uri};
 use serde_json::json;
@@ -16,7 +15,6 @@ use suimon_gate::line::Saved;
 
 /// Everything below is the room's.
 pub(crate) const PREFIX: &str = "/.well-known/suimon/";
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// A visitor's choices are remembered for a year, seconds.
 const CHOICE_LIFE: u32 = 31_536_000;
 
@@ -176,27 +174,6 @@ fn back(parts: &Parts) -> Response<AnswerBody> {
     let to = HeaderValue::from_str(to.unwrap_or("/")).expect("it was in a header");
     response.headers_mut().insert(LOCATION, to);
     response
-}
-
-/// Returns whether a request was sent by a page of this site, as far as its browser says; whoever says nothing is no browser.
-pub(super) fn is_from_here(parts: &Parts) -> bool {
-    if let Some(site) = parts.headers.get(&SEC_FETCH_SITE) {
-        return matches!(site.as_bytes(), b"same-origin" | b"none");
-    }
-    match parts.headers.get(ORIGIN) {
-        None => true,
-        Some(origin) => {
-            let origin = origin.to_str().ok().and_then(|text| text.parse::<Uri>().ok());
-            origin.is_some_and(|origin| is_host(parts, &origin))
-        }
-    }
-}
-
-/// Returns whether an address is of the host that a request was sent to.
-fn is_host(parts: &Parts, uri: &Uri) -> bool {
-    let own = parts.uri.authority().map(http::uri::Authority::as_str);
-    let own = own.or_else(|| parts.headers.get(HOST).and_then(|host| host.to_str().ok()));
-    matches!((own, uri.authority()), (Some(own), Some(other)) if own.eq_ignore_ascii_case(other.as_str()))
 }
 
 fn choice_cookie(name: &str, value: &str, at: At) -> HeaderValue {

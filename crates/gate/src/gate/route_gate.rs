@@ -1,0 +1,135 @@
+//! The route gate: whoever may begin or belongs to a session waits for a slot at its route, and starts when it has one.
+
+use super::Gate;
+use crate::api::{Counts, Mode, Order, Output, Start, Token};
+use crate::queue::Queue;
+use crate::requests::Stage;
+use suimon_control::{Capacity, Meter, Moments, Reading};
+use suimon_model::{Instant, RequestId, RouteId};
+
+/// Where a request stands in its route's queue; 0 is behind all others.
+const POSITION: u32 = 1;
+/// The least weight of the newest time in the application, in what is told of them.
+const TOOK_WEIGHT: f64 = 0.01;
+
+/// A route: who waits for it, who is inside, and what is seen of both.
+#[derive(Debug)]
+pub(super) struct Route {
+    pub(super) mode: Mode,
+    pub(super) queue: Queue,
+    pub(super) in_flight: usize,
+    pub(super) ghosts: usize,
+    pub(super) capacity: Capacity,
+    pub(super) counts: Counts,
+    pub(super) view_begin: Reading,
+    pub(super) view_rate: f64,
+    pub(super) view_service: f64,
+    /// Views on end that showed pressure.
+    pub(super) pressed_views: u32,
+    /// Seconds in the application, of all that made progress, and of those that had a core of their own.
+    pub(super) took: Moments,
+    pub(super) took_alone: Moments,
+}
+
+impl Route {
+    /// Returns a route nobody has asked for, as `meter` has just begun to measure it.
+    pub(super) fn new(mode: Mode, meter: &Meter, now: Instant) -> Self {
+        Route {
+            mode,
+            queue: Queue::default(),
+            in_flight: 0,
+            ghosts: 0,
+            capacity: Capacity::new(now),
+            counts: Counts::default(),
+            view_begin: meter.read(now),
+            view_rate: 0.0,
+            view_service: 0.0,
+            pressed_views: 0,
+            took: Moments::new(TOOK_WEIGHT),
+            took_alone: Moments::new(TOOK_WEIGHT),
+        }
+    }
+}
+
+impl Gate {
+    /// Queues a request at its route, and starts it if it need not wait.
+    pub(super) fn enter_route_gate(&mut self, now: Instant, id: RequestId) {
+        let request = *self.requests.get(id).expect("a request is in the table until it ends");
+        let mut position = POSITION;
+        if let Some((_, session)) = request.session {
+            let within_budget = self.sessions.asks(now, session, request.route, &mut self.visits);
+            let state = self.sessions.get(session);
+            position = match state {
+                _ if !within_budget => 0,
+                Some(state) if state.checkout => u32::MAX,
+                Some(state) if self.params.order == Order::LaterInSession => {
+                    POSITION.saturating_add(state.requests)
+                }
+                _ => POSITION,
+            };
+        }
+        let route = &mut self.routes[request.route.index()];
+        let key = route.queue.push(position, id);
+        self.waiting += 1;
+        self.requests.get_mut(id).expect("a request is in the table until it ends").stage =
+            Stage::AtRouteGate(key);
+        self.serve_route(now, request.route);
+    }
+
+    /// Starts whoever may start at `route`: nobody waits while a slot is free.
+    pub(super) fn serve_route(&mut self, now: Instant, route_id: RouteId) {
+        let index = route_id.index();
+        while self.limit(route_id).is_none_or(|limit| self.routes[index].in_flight < limit as usize) {
+            let Some(id) = self.routes[index].queue.pop() else { break };
+            self.waiting -= 1;
+            self.start(now, id);
+        }
+        self.note_load(now, route_id);
+    }
+
+    fn start(&mut self, now: Instant, id: RequestId) {
+        let pressed = now < self.pressed_until;
+        let request = self.requests.get_mut(id).expect("a queued request is in the table");
+        request.stage = Stage::InApplication(now);
+        let (route, session, arrived) = (request.route, request.session, request.arrived);
+        let lease_due = session.is_some() && !request.leased && (pressed || request.place.is_some());
+        self.routes[route.index()].in_flight += 1;
+        self.in_flight += 1;
+        let alone = self.has_cores_for_all();
+        self.requests.get_mut(id).expect("a queued request is in the table").alone = alone;
+        self.law.on_start(now, route, id, &self.meters);
+        let waited = now.since(arrived);
+        if let Some((_, session)) = session.filter(|_| now > arrived) {
+            self.sessions.waited(now, session, arrived);
+        }
+        self.outputs.push_back(Output::Start(Start {
+            request: id,
+            token: Token { request: id },
+            session,
+            lease_due,
+            waited,
+        }));
+    }
+
+    /// Returns whether everything in the application can have a core of its own, as far as is known.
+    pub(super) fn has_cores_for_all(&self) -> bool {
+        self.in_flight <= self.params.cores as usize
+    }
+
+    /// Returns whether one more at `route` would wait for longer than anybody stays. Never asked for members: they are not refused.
+    pub(super) fn route_hopeless(&self, route: RouteId) -> bool {
+        let full = self.waiting >= self.params.waiting_max;
+        full || self.time_to_serve(route).is_some_and(|wait| wait > self.params.patience.as_secs_f64())
+    }
+
+    /// Returns seconds until a request that joins `route`'s queue now would start.
+    pub(super) fn time_to_serve(&self, route: RouteId) -> Option<f64> {
+        let waiting = self.routes[route.index()].queue.len() as f64;
+        self.outlook[route.index()].capacity.filter(|x| *x > 0.0).map(|x| waiting / x)
+    }
+
+    pub(super) fn note_load(&mut self, now: Instant, route: RouteId) {
+        let state = &self.routes[route.index()];
+        self.meters[route.index()].load(now, state.in_flight, state.queue.len());
+    }
+}

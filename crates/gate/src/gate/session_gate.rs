@@ -1,0 +1,256 @@
+//! The session gate: a newcomer begins now, is held until it may, is shown its place in line, or is refused.
+
+use super::{Gate, PRESSURE};
+use crate::api::{InLine, Output};
+use crate::held::{Key, Newcomer};
+use crate::requests::Stage;
+use suimon_control::{Admission, Outlook};
+use suimon_line::{Lane, Place, Standing};
+use suimon_model::{Instant, KindId, Reason, RequestId, SessionId, seconds};
+
+/// A newcomer held for this many times the longest hold is told so.
+const OVERDUE: f64 = 1.25;
+/// A newcomer held for longer, seconds, is pressure; a shorter wait is chance.
+const PRESSURE_HELD: f64 = 1.0;
+
+/// What a newcomer has of the line.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Claim {
+    /// Nothing, and it is to draw no place.
+    None,
+    /// Nothing yet, and it is to draw a place in this lane.
+    Draws(Lane),
+    /// This place, and whether it may draw another if that is over.
+    Holds(Place, bool),
+}
+
+impl Gate {
+    /// Takes a newcomer, with what it has of the line, to the gate of its kind.
+    pub(super) fn enter_session_gate(&mut self, now: Instant, id: RequestId, kind_id: KindId, claim: Claim) {
+        let route = self.requests.get(id).expect("the request was inserted by the caller").route;
+        // Whoever has a place came before.
+        if !matches!(claim, Claim::Holds(..)) {
+            self.kinds[kind_id.index()].came.note();
+        }
+        if self.draining {
+            return self.refuse(now, id, Reason::ShuttingDown, Some(kind_id));
+        }
+        let is_hopeless = self.route_hopeless(route);
+        let kind = &self.kinds[kind_id.index()];
+        let has_line = kind.line.is_some();
+        if is_hopeless && !(has_line && kind.holds()) {
+            return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
+        }
+        if !kind.holds() {
+            return self.let_in(now, id, kind_id);
+        }
+        // A place is good for one session; whoever comes with it when that is over waits like everybody.
+        let is_over = |place| kind.line.as_ref().is_some_and(|line| line.is_claimed(place));
+        let claim = match claim {
+            Claim::Holds(place, draws) if is_over(place) => {
+                let request = self.requests.get_mut(id).expect("the request was inserted by the caller");
+                (request.place, request.begins) = (None, None);
+                if draws { Claim::Draws(Lane::Normal) } else { Claim::None }
+            }
+            claim => claim,
+        };
+        if let (Some(line), Claim::Holds(place, _)) = (&mut self.kinds[kind_id.index()].line, claim) {
+            let standing = line.knock(now, place);
+            if standing != Standing::Called {
+                return self.wait_in_line(now, id, kind_id, Some(place), standing);
+            }
+        }
+        let kind = &self.kinds[kind_id.index()];
+        let is_first = kind.held.is_empty()
+            && !is_hopeless
+            && kind.lets_in()
+            && (kind.nobody_in_line() || matches!(claim, Claim::Holds(..)));
+        let admission = if is_first { Some(self.may_admit(now, kind_id)) } else { None };
+        if admission == Some(Admission::Now) {
+            return self.let_in(now, id, kind_id);
+        }
+        if has_line {
+            let may_be_held = !is_hopeless && self.waiting < self.params.waiting_max;
+            return self.take_place(now, id, kind_id, claim, may_be_held);
+        }
+        if admission == Some(Admission::Refuse) {
+            return self.refuse(now, id, Reason::WorkToCome, Some(kind_id));
+        }
+        if self.waiting >= self.params.waiting_max {
+            return self.refuse(now, id, Reason::GatewayFull, Some(kind_id));
+        }
+        let kind = &mut self.kinds[kind_id.index()];
+        if kind.too_many_held(now) {
+            return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
+        }
+        let key = (Lane::Normal, kind.rank());
+        self.hold(id, kind_id, key);
+    }
+
+    /// Holds a newcomer whose turn is soon, if it `may_be_held`, and shows its place to any other.
+    fn take_place(&mut self, now: Instant, id: RequestId, kind_id: KindId, claim: Claim, may_be_held: bool) {
+        let kind = &mut self.kinds[kind_id.index()];
+        let line = kind.line.as_mut().expect("the caller has seen that there is one");
+        let place = match claim {
+            Claim::Holds(place, _) => place,
+            Claim::None if kind.is_waited_in => {
+                return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
+            }
+            Claim::None | Claim::Draws(_) => {
+                let lane = if let Claim::Draws(lane) = claim { lane } else { Lane::Normal };
+                let Some(place) = line.draw(lane) else {
+                    let standing = line.standing(now, Place { lane, number: u64::MAX });
+                    return match standing {
+                        Standing::Closed => self.wait_in_line(now, id, kind_id, None, standing),
+                        Standing::Called
+                        | Standing::Waiting(_)
+                        | Standing::Opening(..)
+                        | Standing::Paused(_) => self.refuse(now, id, Reason::GatewayFull, Some(kind_id)),
+                    };
+                };
+                self.requests.get_mut(id).expect("the request was inserted by the caller").place =
+                    Some(place);
+                place
+            }
+        };
+        let standing = line.standing(now, place);
+        let key = line.rank(place);
+        // In another tab of the same browser it is held already.
+        if standing == Standing::Called && may_be_held && kind.held.at(key).is_none() {
+            line.knock(now, place);
+            self.hold(id, kind_id, key);
+            return self.admit_from_lines(now);
+        }
+        kind.is_waited_in = true;
+        if claim == Claim::None {
+            line.left(place);
+            return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
+        }
+        self.wait_in_line(now, id, kind_id, Some(place), standing);
+    }
+
+    fn hold(&mut self, id: RequestId, kind: KindId, key: Key) {
+        let request = self.requests.get_mut(id).expect("the request was inserted by the caller");
+        request.stage = Stage::AtSessionGate(key);
+        let arrived = request.arrived;
+        self.kinds[kind.index()].held.insert(Newcomer { key, request: id, arrived });
+        self.waiting += 1;
+    }
+
+    /// Answers a newcomer with its place.
+    fn wait_in_line(
+        &mut self,
+        now: Instant,
+        id: RequestId,
+        kind: KindId,
+        place: Option<Place>,
+        standing: Standing,
+    ) {
+        let Some(entry) = self.requests.remove(id) else { return };
+        self.pressed_until = now + PRESSURE;
+        self.routes[entry.route.index()].counts.refused += 1;
+        self.outputs.push_back(Output::Wait(InLine { request: id, kind, place, standing }));
+    }
+
+    /// Begins a session for a newcomer and sends it on to its route.
+    fn let_in(&mut self, now: Instant, id: RequestId, kind: KindId) {
+        let request = *self.requests.get(id).expect("a newcomer is in the table until it is let in");
+        let session = request.begins.unwrap_or_else(|| SessionId(self.rng.bits()));
+        // It may have begun meanwhile, by a lease of another tab.
+        if self.sessions.get(session).is_none() {
+            self.sessions.begin(now, session, kind, &mut self.visits);
+        }
+        let request = self.requests.get_mut(id).expect("a newcomer is in the table until it is let in");
+        request.session = Some((kind, session));
+        request.newcomer = None;
+        let place = request.place;
+        let state = &mut self.kinds[kind.index()];
+        if let (Some(line), Some(place)) = (&mut state.line, place) {
+            line.claimed(place);
+        }
+        state.admitted += 1;
+        state.begun.note();
+        state.law.admitted(now);
+        self.enter_route_gate(now, id);
+    }
+
+    /// Lets in from the lines whoever may begin, the one waiting longest over all kinds first.
+    pub(super) fn admit_from_lines(&mut self, now: Instant) {
+        let mut blocked = vec![];
+        loop {
+            let heads = self.kinds.iter().filter(|kind| kind.lets_in() && !blocked.contains(&kind.id));
+            let heads = heads.filter_map(|kind| Some((kind.held.head()?, kind.id)));
+            let Some((Newcomer { key, request, .. }, kind)) = heads.min_by_key(|(head, _)| head.arrived)
+            else {
+                return;
+            };
+            self.kinds[kind.index()].next = None;
+            match self.may_admit(now, kind) {
+                Admission::Now => {
+                    self.kinds[kind.index()].held.begins(key);
+                    self.waiting -= 1;
+                    self.let_in(now, request, kind);
+                }
+                Admission::NotBefore(next) => {
+                    self.kinds[kind.index()].next = Some(next);
+                    blocked.push(kind);
+                }
+                Admission::Held(_) | Admission::Refuse => blocked.push(kind),
+            }
+        }
+    }
+
+    fn may_admit(&mut self, now: Instant, kind: KindId) -> Admission {
+        let state = &mut self.kinds[kind.index()];
+        let outlook = Outlook {
+            visits: &self.visits,
+            routes: &self.outlook,
+            patience: state.patience(),
+            waiting: state.waiting(),
+            active: self.sessions.of_kind(kind),
+        };
+        state.law.may_admit(now, &outlook)
+    }
+
+    /// Returns what the law of `kind` is told.
+    pub(super) fn outlook_of(&self, kind: KindId) -> Outlook<'_> {
+        let state = &self.kinds[kind.index()];
+        Outlook {
+            visits: &self.visits,
+            routes: &self.outlook,
+            patience: state.patience(),
+            waiting: state.waiting(),
+            active: self.sessions.of_kind(kind),
+        }
+    }
+
+    /// Notices lines; refuses newcomers that have been held for much longer than was foreseen: an honest answer before they give up.
+    pub(super) fn expire(&mut self, now: Instant) {
+        for index in 0..self.kinds.len() {
+            let held = &self.kinds[index].held;
+            if held.longest().is_some_and(|longest| now.secs_since(longest.arrived) > PRESSURE_HELD) {
+                self.pressed_until = now + PRESSURE;
+            }
+            let oldest = now - seconds(OVERDUE * self.kinds[index].hold());
+            while let Some(Newcomer { key, request, arrived }) = self.kinds[index].held.longest()
+                && arrived < oldest
+            {
+                self.kinds[index].held.remove(key);
+                self.waiting -= 1;
+                self.held_too_long(now, request, KindId(index as u32));
+            }
+        }
+    }
+
+    /// Answers a newcomer that was held as long as is good for a connection: with its place, where it has one.
+    fn held_too_long(&mut self, now: Instant, id: RequestId, kind: KindId) {
+        let place = self.requests.get(id).and_then(|request| request.place);
+        match (&mut self.kinds[kind.index()].line, place) {
+            (Some(line), Some(place)) => {
+                let standing = line.contact(now, place);
+                self.wait_in_line(now, id, kind, Some(place), standing);
+            }
+            _ => self.refuse(now, id, Reason::WaitedTooLong, Some(kind)),
+        }
+    }
+}

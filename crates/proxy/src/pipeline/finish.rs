@@ -1,0 +1,72 @@
+//! What follows from an answer: what the application says in it, and the cookies by which a session is known next time.
+
+use super::{Core, now_unix};
+use crate::headers;
+use crate::identify::Visitor;
+use crate::words;
+use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue, SET_COOKIE};
+use suimon_gate::Word;
+use suimon_model::{KindId, SessionId};
+
+impl Core {
+    /// Does what the application says in its answer, and returns whether it says that the session has ended.
+    pub(super) fn heed(&self, said: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
+        let Some((kind, session)) = session.filter(|_| !said.is_empty()) else { return false };
+        let mut ends = false;
+        for word in words::of_session(said) {
+            self.keeper.word(session, word);
+            ends |= word == Word::Ends;
+        }
+        if let Some(command) = words::of_line(said) {
+            self.keeper.command(kind, command);
+        }
+        ends
+    }
+
+    /// Sees to the cookies by which a session is known next time.
+    pub(super) fn keep_session(
+        &self,
+        headers: &mut HeaderMap,
+        visitor: &Visitor,
+        session: (KindId, SessionId),
+        lease_due: bool,
+        has_ended: bool,
+        secure: bool,
+    ) {
+        let mut own = Vec::new();
+        if has_ended {
+            self.identifier.forget(visitor);
+            if visitor.has_lease_cookie {
+                own.push(self.identifier.leases().withdraw(secure));
+            }
+        } else {
+            if headers.contains_key(SET_COOKIE) {
+                self.identifier.learn_response(headers, session);
+            }
+            if lease_due || visitor.proof.is_some_and(|proof| proof.renewal_due) {
+                let (kind, session) = session;
+                own.push(self.identifier.leases().issue(kind, session, now_unix(), secure));
+            }
+        }
+        // The lease is worth more than the place; and a cookie that says nothing any more is a burden.
+        if let Some(room) = self.room.as_ref().filter(|_| visitor.has_ticket_cookie)
+            && (has_ended || lease_due || visitor.proof.is_some())
+        {
+            own.push(room.tickets().withdraw(session.0, secure));
+        }
+        if own.is_empty() {
+            return;
+        }
+        keep_private(headers);
+        own.into_iter().for_each(|cookie| _ = headers.append(SET_COOKIE, cookie));
+    }
+}
+
+/// Sees to it that no shared cache keeps an answer that carries a cookie of ours.
+fn keep_private(headers: &mut HeaderMap) {
+    let is_shared = headers::list(headers, &CACHE_CONTROL)
+        .any(|word| word.eq_ignore_ascii_case("public") || word.to_ascii_lowercase().starts_with("s-maxage"));
+    if is_shared {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private"));
+    }
+}

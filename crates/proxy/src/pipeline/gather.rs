@@ -1,0 +1,91 @@
+//! The body of an answer, taken as far as need be, so that the slot ends when the application is done.
+
+use super::{Core, Gone};
+use crate::buffer::{self, AnswerBody};
+use crate::connection::Connection;
+use crate::exchange::{Exchange, Gathered};
+use crate::upstream::{UpstreamBody, UpstreamError};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{StatusCode, response};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use std::sync::Arc;
+use suimon_model::Ending;
+
+impl Core {
+    /// Takes the body as far as need be, so that the slot ends when the application is done.
+    pub(super) async fn gather(
+        self: &Arc<Self>,
+        connection: &Connection,
+        head: &response::Parts,
+        mut exchange: Exchange,
+        switch: Option<OnUpgrade>,
+    ) -> Result<Result<AnswerBody, UpstreamError>, Gone> {
+        let ending = ending_of(head.status);
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            if let (Some(body), Some(switch)) = (exchange.release(ending), switch) {
+                tunnel(switch, body);
+            }
+            return Ok(Ok(AnswerBody::empty()));
+        }
+        if exchange.is_ungated() || is_stream(&head.headers) {
+            let body = exchange.release(ending);
+            return Ok(Ok(body.map_or_else(AnswerBody::empty, AnswerBody::passing)));
+        }
+        let gathered = tokio::select! {
+            biased;
+            gathered = exchange.gather(self.limits.response_bytes) => gathered,
+            () = connection.closed(self.timeouts.watch_after) => return Err(Gone),
+        };
+        match gathered {
+            Ok(Gathered::Whole { first, rest }) => {
+                exchange.release(ending);
+                Ok(Ok(AnswerBody::whole(first, rest)))
+            }
+            Ok(Gathered::More { first, rest }) => {
+                let budget = Arc::clone(&self.budget);
+                let (writer, reader) =
+                    buffer::queue(budget, self.limits.response_bytes, self.timeouts.body_write);
+                for frame in first.map(http_body::Frame::data).into_iter().chain(rest) {
+                    writer.push(frame);
+                }
+                tokio::spawn(exchange.pump(writer, ending));
+                Ok(Ok(AnswerBody::queued(reader)))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+}
+
+/// Carries bytes both ways between a client and the application until one of them has had enough.
+fn tunnel(switch: OnUpgrade, body: UpstreamBody) {
+    tokio::spawn(async move {
+        let Some(mut application) = body.into_upgraded() else {
+            return;
+        };
+        if let Ok(client) = switch.await {
+            // Broken off is how most of them end.
+            let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(client), &mut application).await;
+        }
+    });
+}
+
+/// Answers that do not end, or are to be shown piece by piece as they come.
+fn is_stream(headers: &HeaderMap) -> bool {
+    let is = |text: &[u8], start: &[u8]| {
+        text.len() >= start.len() && text[..start.len()].eq_ignore_ascii_case(start)
+    };
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    is(kind, b"text/event-stream")
+        || is(kind, b"multipart/x-mixed-replace")
+        || is(kind, b"application/grpc")
+        || headers.get("x-accel-buffering").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"no"))
+}
+
+fn ending_of(status: StatusCode) -> Ending {
+    if status.is_server_error() {
+        Ending::Failed(suimon_model::Failure::ServerError)
+    } else {
+        Ending::Completed
+    }
+}

@@ -1,0 +1,125 @@
+//! A request and the waiting room: what it has to do with the line, and what is answered where it waits.
+
+use super::{Asked, Core, NotAdmitted, now_unix};
+use crate::buffer::AnswerBody;
+use crate::connection::Connection;
+use crate::identify::Visitor;
+use crate::prefix::RequestBody;
+use crate::room::{self, At, Form, Room, Sent, Standpoint};
+use http::{Method, Response, request};
+use std::time::Duration;
+use suimon_gate::line::Saved;
+use suimon_gate::{InLine, Membership};
+use suimon_model::KindId;
+
+/// What is read, and for how long, of something sent that is not kept.
+const LOST_BYTES_MAX: usize = 1 << 20;
+const LOST_PATIENCE: Duration = Duration::from_secs(5);
+/// The longest form that the waiting page keeps, bytes.
+const FORM_BYTES_MAX: usize = 16 << 10;
+
+impl Core {
+    /// Returns how a request belongs to a session, its place in line considered.
+    pub(super) fn in_line(
+        &self,
+        session: Membership,
+        visitor: &Visitor,
+        parts: &request::Parts,
+        connection: &Connection,
+    ) -> Result<Membership, NotAdmitted> {
+        let (Membership::Newcomer(kind), Some(room)) = (session, &self.room) else { return Ok(session) };
+        if !room.has_line(kind) {
+            return Ok(session);
+        }
+        // While nobody waits, numbers are drawn by hardly anybody, and nothing is asked.
+        let client = (self.keeper.waiting() > 0).then(|| connection.peer().client(&parts.headers));
+        match room.standpoint(kind, visitor.ticket(Some(kind)), parts, client, now_unix) {
+            Standpoint::Holds(ticket) => {
+                let session = room.tickets().session(&ticket);
+                Ok(Membership::Placed { kind, place: ticket.place, session, draws: room::draws(parts) })
+            }
+            Standpoint::Draws(lane) => Ok(Membership::Drawing { kind, lane }),
+            Standpoint::Passes => Ok(Membership::Passing(kind)),
+            Standpoint::Later => Err(NotAdmitted::Later(kind)),
+        }
+    }
+
+    /// Answers a request that is not let in, and has a place.
+    pub(super) async fn wait_in_line(
+        &self,
+        connection: &Connection,
+        parts: &request::Parts,
+        mut body: RequestBody,
+        asked: &Asked,
+        waits: &InLine,
+    ) -> Response<AnswerBody> {
+        let Some(room) = &self.room else { unreachable!("no kind has a line without a room") };
+        let sent = match parts.method {
+            Method::POST if room::keeps_form(parts) => match body.collect(FORM_BYTES_MAX).await {
+                Some(bytes) => Form::parse(&bytes).map_or(Sent::Lost, Sent::Form),
+                None => Sent::Lost,
+            },
+            Method::POST => {
+                // A browser that is cut off while it sends shows no page.
+                let _ = tokio::time::timeout(LOST_PATIENCE, body.collect(LOST_BYTES_MAX)).await;
+                Sent::Lost
+            }
+            _ => Sent::Nothing,
+        };
+        let held = room
+            .place_of(asked.visitor.ticket(Some(waits.kind)))
+            .filter(|ticket| (ticket.kind, Some(ticket.place)) == (waits.kind, waits.place));
+        room.answer(parts, waits, held, sent, self.at(connection, parts))
+    }
+
+    /// Answers what is for the waiting room and not for the application: how a place stands, and the addresses beside the page.
+    pub(super) async fn beside(
+        &self,
+        room: &Room,
+        connection: &Connection,
+        parts: &request::Parts,
+        body: &mut RequestBody,
+        asked: &Asked,
+    ) -> Response<AnswerBody> {
+        let at = self.at(connection, parts);
+        let kind = self.identifier.kind(&parts.method, parts.uri.path());
+        let carried = asked.visitor.ticket(kind).or(asked.visitor.ticket(None));
+        let ticket = room.place_of(carried);
+        if let Some(side) = room::Side::of(parts.uri.path()) {
+            let sent = if side.takes_body() { body.collect(FORM_BYTES_MAX).await } else { Some(Vec::new()) };
+            let client = connection.peer().client(&parts.headers);
+            let drawn = if side == room::Side::Draw { self.saved_lines() } else { Vec::new() };
+            let body = sent.as_deref().unwrap_or_default();
+            return room.side(side, &room::Asked { parts, ticket, drawn: &drawn, body, client, at });
+        }
+        if ticket.is_some_and(|ticket| room::is_too_early(&ticket, at.now)) {
+            return Room::too_early();
+        }
+        let is_stranger = carried.is_none() && asked.visitor.proof.is_none();
+        if let Some(page) = parts.headers.get(room::POLL).filter(|_| is_stranger) {
+            let is_closed = kind.is_some_and(|kind| self.keeper.is_closed(kind));
+            return room.poll_without_place(page.as_bytes(), is_closed, at);
+        }
+        // Whoever is inside has nothing to wait for.
+        let waits = ticket.filter(|_| asked.visitor.proof.is_none());
+        let standing = waits.and_then(|ticket| self.keeper.contact(ticket.kind, ticket.place));
+        room.poll(standing, waits, at)
+    }
+
+    fn saved_lines(&self) -> Vec<(String, Saved)> {
+        let kinds = self.kinds.iter().enumerate();
+        let saved = kinds.filter_map(|(index, kind)| {
+            Some((kind.name.clone(), self.keeper.saved_line(KindId(index as u32))?))
+        });
+        saved.collect()
+    }
+
+    /// Returns this moment, for an answer on this connection.
+    pub(super) fn at(&self, connection: &Connection, parts: &request::Parts) -> At {
+        At {
+            now: now_unix(),
+            instant: self.keeper.clock().now(),
+            secure: self.lease_secure || connection.peer().is_secure(&parts.headers),
+        }
+    }
+}

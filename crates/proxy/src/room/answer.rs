@@ -1,0 +1,300 @@
+//! What the waiting room answers: the page, its twin for programs, and what each of them carries.
+
+use super::page::{Extras, Form};
+use super::told::{Before, State, Told};
+use super::{LANGUAGE_COOKIE, LineOf, PLACE, REFRESH_COOKIE, Room};
+use crate::accept::{self, Form as AnswerForm};
+use crate::buffer::AnswerBody;
+use crate::params::WaitingStatus;
+use crate::ticket::Ticket;
+use http::header::{
+    ACCEPT, ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, HeaderMap,
+    HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE, VARY,
+};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use std::borrow::Cow;
+use suimon_gate::{InLine, Place, Standing};
+use suimon_model::KindId;
+
+const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+
+/// Seconds after which whoever could not be let in at once is to come again.
+const SOON_RETRY: u32 = 3;
+/// Seconds after which a page without a place is to ask again.
+const COOKIELESS_RETRY: u32 = 60;
+/// Seconds after which whoever got no place is to come again.
+const FULL_RETRY: u32 = 10;
+/// Whoever asks again sooner than after so many seconds is told to come later, and nobody is asked.
+pub(super) const EARLIEST: u32 = 2;
+
+/// The moment of an answer, and its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    /// Seconds since 1970, ...
+    pub(crate) now: u32,
+    /// ... which is this by the gate's clock.
+    pub(crate) instant: suimon_model::Instant,
+    /// Whether the client's connection is encrypted.
+    pub(crate) secure: bool,
+}
+
+impl At {
+    fn unix(self, time: suimon_model::Instant) -> u32 {
+        self.now.saturating_add(u32::try_from(time.since(self.instant).as_secs()).unwrap_or(u32::MAX))
+    }
+}
+
+/// What came with a request that is not let in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Sent {
+    /// Nothing.
+    Nothing,
+    /// A form that the page keeps.
+    Form(Form),
+    /// Something that the page cannot keep.
+    Lost,
+}
+
+impl Room {
+    /// Returns the answer to a request that is not let in, and has a place. `held` is the ticket it came with.
+    pub(crate) fn answer(
+        &self,
+        parts: &Parts,
+        waits: &InLine,
+        held: Option<Ticket>,
+        sent: Sent,
+        at: At,
+    ) -> Response<AnswerBody> {
+        let ticket = held.or_else(|| self.ticket_of(waits.kind, waits.place?, at.now));
+        let (mut told, ticket) = self.tell(waits.standing, ticket, at);
+        // They came when they were called, and the gate could not let them in within the time that is good for a connection.
+        if waits.standing == Standing::Called {
+            told = Told { state: State::Soon, poll_after: SOON_RETRY, expires_at: None, ..told };
+        }
+        let mut response = match AnswerForm::of(&parts.headers) {
+            AnswerForm::Page => self.page(parts, waits.kind, &told, ticket.as_ref(), sent),
+            AnswerForm::Json | AnswerForm::Problem => self.twin(&told, ticket.as_ref()),
+        };
+        *response.status_mut() = self.status_of(&told);
+        self.finish(response, &told, ticket.as_ref(), at)
+    }
+
+    /// Returns the answer to whoever asks how their place stands. `standing`: `None` where there is nothing to wait for.
+    pub(crate) fn poll(
+        &self,
+        standing: Option<Standing>,
+        ticket: Option<Ticket>,
+        at: At,
+    ) -> Response<AnswerBody> {
+        let (Some(standing), Some(ticket)) = (standing, ticket) else {
+            let mut response = Response::new(AnswerBody::empty());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            return response;
+        };
+        let (told, ticket) = self.tell(standing, Some(ticket), at);
+        let response = self.twin(&told, ticket.as_ref());
+        self.finish(response, &told, ticket.as_ref(), at)
+    }
+
+    /// Returns the answer to whoever asks and holds no place, by the state that their page is written in.
+    pub(crate) fn poll_without_place(&self, page: &[u8], is_closed: bool, at: At) -> Response<AnswerBody> {
+        match page {
+            b"closed" if is_closed => {
+                let (told, _) = self.tell(Standing::Closed, None, at);
+                let response = self.twin(&told, None);
+                self.finish(response, &told, None, at)
+            }
+            b"closed" | b"full" => self.poll(None, None, at),
+            // It keeps no cookies, and would draw a number each time it is loaded anew.
+            _ => {
+                let mut response = Response::new(AnswerBody::empty());
+                *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(COOKIELESS_RETRY));
+                response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                response
+            }
+        }
+    }
+
+    /// Returns the answer to whoever asks again at once: as small as it can be. Another tab of the same browser may have asked just before.
+    pub(crate) fn too_early() -> Response<AnswerBody> {
+        let mut response = Response::new(AnswerBody::empty());
+        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        let headers = response.headers_mut();
+        headers.insert(RETRY_AFTER, HeaderValue::from(EARLIEST));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    /// Returns the answer to a request that may draw a number only a little later.
+    pub(crate) fn later(&self, parts: &Parts, kind: KindId, at: At) -> Response<AnswerBody> {
+        let told = self.full(at);
+        let mut response = match AnswerForm::of(&parts.headers) {
+            AnswerForm::Page => {
+                let sent = if parts.method == Method::POST { Sent::Lost } else { Sent::Nothing };
+                self.page(parts, kind, &told, None, sent)
+            }
+            AnswerForm::Json | AnswerForm::Problem => self.twin(&told, None),
+        };
+        *response.status_mut() = self.status_of(&told);
+        self.finish(response, &told, None, at)
+    }
+
+    /// Returns what is to be said, and the ticket that remembers it.
+    fn tell(&self, standing: Standing, ticket: Option<Ticket>, at: At) -> (Told, Option<Ticket>) {
+        let before = ticket.map_or(Before::NOTHING, |ticket| Before {
+            fewest_ahead: ticket.fewest_ahead,
+            turn_by: ticket.turn_by,
+        });
+        let (mut told, after) = Told::of(standing, before, at.now, |time| at.unix(time));
+        told.message = self.said();
+        if self.hides_numbers {
+            told.ahead = None;
+        } else {
+            told.position = ticket.map(|ticket| ticket.place.number + 1);
+        }
+        if told.state == State::YourTurn {
+            told.expires_at = ticket.map(|_| at.now.saturating_add(self.tickets.hold()));
+        }
+        let ticket = ticket.map(|ticket| Ticket {
+            heard: at.now,
+            again_after: u16::try_from(told.poll_after).unwrap_or(u16::MAX),
+            fewest_ahead: after.fewest_ahead,
+            turn_by: after.turn_by,
+            ..ticket
+        });
+        (told, ticket)
+    }
+
+    /// Returns what is to be said where no place can be given.
+    fn full(&self, at: At) -> Told {
+        let (told, _) = Told::of(Standing::Closed, Before::NOTHING, at.now, |time| at.unix(time));
+        Told { state: State::Full, poll_after: FULL_RETRY, ..told }
+    }
+
+    /// Returns the ticket of a place that was just drawn.
+    fn ticket_of(&self, kind: KindId, place: Place, now: u32) -> Option<Ticket> {
+        let LineOf { epoch, start } = self.line(kind)?;
+        let Before { fewest_ahead, turn_by } = Before::NOTHING;
+        Some(Ticket {
+            kind,
+            place,
+            epoch,
+            start,
+            drawn: now,
+            heard: now,
+            again_after: 0,
+            fewest_ahead,
+            turn_by,
+            moved: 0,
+        })
+    }
+
+    fn page(
+        &self,
+        parts: &Parts,
+        kind: KindId,
+        told: &Told,
+        ticket: Option<&Ticket>,
+        sent: Sent,
+    ) -> Response<AnswerBody> {
+        let (form, form_lost) = match sent {
+            Sent::Nothing => (None, false),
+            Sent::Form(form) => (Some(form), false),
+            Sent::Lost => (None, true),
+        };
+        let code = ticket.and_then(|ticket| self.moves.code_of(ticket));
+        let commitment = self.commitment(kind);
+        let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        // In a link, what begins with two slashes is another host.
+        let url = if url.starts_with("//") { Cow::Owned(format!("/.{url}")) } else { Cow::Borrowed(url) };
+        let extras = Extras {
+            host: host_of(parts),
+            url: &url,
+            progress: progress(told, ticket),
+            form: form.as_ref(),
+            form_lost,
+            refresh: cookie(&parts.headers, REFRESH_COOKIE) != Some("off"),
+            device_code: code.as_deref().unwrap_or_default(),
+            seed_hash: &commitment,
+            retry_after: told.poll_after,
+        };
+        let mut response =
+            Response::new(AnswerBody::text(self.pages.render(self.language(parts), told, &extras)));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        headers.insert(CONTENT_SECURITY_POLICY, self.pages.policy(&extras));
+        response
+    }
+
+    fn twin(&self, told: &Told, ticket: Option<&Ticket>) -> Response<AnswerBody> {
+        let mut response = Response::new(AnswerBody::text(told.json()));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(ticket) = ticket {
+            headers.insert(PLACE, self.tickets.header(ticket));
+        }
+        response
+    }
+
+    /// Puts on what every answer of the room carries.
+    fn finish(
+        &self,
+        mut response: Response<AnswerBody>,
+        told: &Told,
+        ticket: Option<&Ticket>,
+        at: At,
+    ) -> Response<AnswerBody> {
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(X_ROBOTS_TAG, HeaderValue::from_static("noindex"));
+        for name in [ACCEPT, ACCEPT_LANGUAGE, COOKIE] {
+            headers.append(VARY, HeaderValue::from(name));
+        }
+        headers.insert(RETRY_AFTER, HeaderValue::from(told.poll_after));
+        if let Some(ticket) = ticket {
+            headers.append(SET_COOKIE, self.tickets.cookie(ticket, at.secure));
+        }
+        response
+    }
+
+    fn status_of(&self, told: &Told) -> StatusCode {
+        match (self.status, told.state) {
+            // Nothing to come back for; caches and robots are to know.
+            (WaitingStatus::Ok, _) => StatusCode::OK,
+            (WaitingStatus::TooManyRequests, _) => StatusCode::TOO_MANY_REQUESTS,
+            (WaitingStatus::Unavailable, _) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn language(&self, parts: &Parts) -> usize {
+        let chosen = cookie(&parts.headers, LANGUAGE_COOKIE).and_then(|tag| self.pages.language(tag));
+        chosen.unwrap_or_else(|| accept::language(&parts.headers, self.pages.tags()))
+    }
+}
+
+/// Returns the share of the wait that is over, per cent.
+fn progress(told: &Told, ticket: Option<&Ticket>) -> u32 {
+    let (Some(ticket), Some((_, high))) = (ticket, told.eta) else {
+        return if told.state == State::YourTurn { 100 } else { 0 };
+    };
+    let waited = u64::from(told.updated_at.saturating_sub(ticket.drawn));
+    u32::try_from(100 * waited / (waited + u64::from(high)).max(1)).unwrap_or(100)
+}
+
+/// Returns the host that was asked for, without its port.
+fn host_of(parts: &Parts) -> &str {
+    if let Some(host) = parts.uri.host() {
+        return host;
+    }
+    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name })
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    pairs.find(|(own, _)| own.trim() == name).map(|(_, value)| value.trim())
+}

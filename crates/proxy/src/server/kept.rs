@@ -1,0 +1,106 @@
+//! What of the lines outlives the process: brought back at the start, written while it runs.
+
+use super::StartError;
+use crate::gatekeeper::Gatekeeper;
+use crate::keys;
+use crate::params::Params;
+use crate::pipeline::{Core, now_unix};
+use crate::room::{LineOf, Stored, StoredLine};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use suimon_gate::line::Saved;
+use suimon_model::KindId;
+
+/// How often what changed of the lines is written.
+const LINES_EVERY: Duration = Duration::from_secs(1);
+/// So many numbers are taken to have been drawn since the last writing, at the least; and so many times those of the second before it.
+const SKIPPED_MIN: u64 = 1000;
+const SKIPPED_TIMES: u64 = 4;
+
+/// Brings back the lines of a run before, and returns what tickets are told about each kind's.
+pub(super) fn resume_lines(params: &Params, keeper: &Gatekeeper) -> Result<Vec<Option<LineOf>>, StartError> {
+    let now = (now_unix(), keeper.clock().now());
+    let stored = match &params.waiting_room.state_file {
+        Some(path) => Stored::read(path, now).map_err(StartError::WaitingRoom)?,
+        None => Stored::default(),
+    };
+    let mut lines = Vec::new();
+    for (index, kind) in params.sessions.kinds.iter().enumerate() {
+        if kind.gate.line.is_none() {
+            lines.push(None);
+            continue;
+        }
+        let before = stored.lines.iter().find(|line| line.kind == kind.name);
+        let of = match before {
+            Some(line) => {
+                keeper.resume_line(KindId(index as u32), &line.saved, line.skipped);
+                LineOf { start: line.of.start.wrapping_add(1), ..line.of }
+            }
+            None => {
+                let mut epoch = [0; 4];
+                keys::fill_random(&mut epoch).map_err(StartError::Keys)?;
+                LineOf { epoch: u32::from_le_bytes(epoch), start: 1 }
+            }
+        };
+        lines.push(Some(of));
+    }
+    Ok(lines)
+}
+
+/// Writes what of the lines must survive a restart.
+#[derive(Clone, Debug)]
+pub(super) struct LinesKept {
+    core: Arc<Core>,
+    path: PathBuf,
+    /// The kinds that have a line.
+    kinds: Vec<(KindId, String, LineOf)>,
+    written: Stored,
+}
+
+impl LinesKept {
+    /// Returns the writer, if there are lines and a file for them.
+    pub(super) fn new(core: &Arc<Core>, params: &Params) -> Option<Self> {
+        let (room, path) = (core.room.as_ref()?, params.waiting_room.state_file.clone()?);
+        let kinds = params.sessions.kinds.iter().enumerate().filter_map(|(index, kind)| {
+            let id = KindId(index as u32);
+            Some((id, kind.name.clone(), room.line(id)?))
+        });
+        Some(LinesKept { core: Arc::clone(core), path, kinds: kinds.collect(), written: Stored::default() })
+    }
+
+    /// Writes every second in which something changed. Never returns.
+    pub(super) async fn keep(&mut self) {
+        loop {
+            self.write().await;
+            tokio::time::sleep(LINES_EVERY).await;
+        }
+    }
+
+    /// Writes, if anything changed since the last time.
+    pub(super) async fn write(&mut self) {
+        let keeper = &self.core.keeper;
+        let lines = self.kinds.iter().filter_map(|(id, name, of)| {
+            let saved = keeper.saved_line(*id)?;
+            let before = self.written.lines.iter().find(|line| line.kind == *name);
+            let drawn = |saved: &Saved| saved.lanes.iter().map(|lane| lane.next).sum::<u64>();
+            let since = before.map_or(0, |before| drawn(&saved).saturating_sub(drawn(&before.saved)));
+            let skipped = SKIPPED_MIN.max(SKIPPED_TIMES * since);
+            Some(StoredLine { kind: name.clone(), of: *of, saved, skipped })
+        });
+        let stored = Stored { lines: lines.collect() };
+        if stored == self.written {
+            return;
+        }
+        let (now, path, writing) = ((now_unix(), keeper.clock().now()), self.path.clone(), stored.clone());
+        let written = tokio::task::spawn_blocking(move || writing.write(&path, now)).await;
+        match written {
+            Ok(Ok(())) => self.written = stored,
+            Ok(Err(error)) => tracing::error!(
+                "{}: cannot be written ({error}): should the gateway end now, those who wait would lose their places",
+                self.path.display()
+            ),
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The lines of the waiting room as their operator sees and commands them.
+
+use super::Observer;
+use crate::keys::{self, KeysError};
+use crate::pipeline::now_unix;
+use std::time::{Duration, SystemTime};
+use std::{error, fmt};
+use suimon_gate::line::{self, Command};
+use suimon_model::KindId;
+
+/// One line, as its operator sees it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LineReport {
+    /// The kind of session.
+    pub kind: String,
+    /// How it stands.
+    pub view: line::View,
+    /// When it opens, seconds since 1970.
+    pub opens_at: Option<f64>,
+    /// SHA-256 of the seed by which lots are drawn at its opening, or were.
+    pub seed_hash: Option<String>,
+    /// What is said to all who wait.
+    pub message: String,
+}
+
+/// What an operator may say to a line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LineCommand {
+    /// Stand still.
+    Pause,
+    /// Move.
+    Resume,
+    /// Tell everybody that there is nothing to wait for any more.
+    Close,
+    /// Take numbers, and let nobody in before `at`.
+    Open {
+        /// When it opens.
+        at: SystemTime,
+        /// Whether lots decide then in which order those come who are there.
+        by_lot: bool,
+    },
+    /// Say this to all who wait.
+    Say(String),
+}
+
+/// Why a line was not told.
+#[derive(Debug)]
+pub enum LineError {
+    /// There is none of that name; those there are.
+    NoSuch(Vec<String>),
+    /// Lots were drawn for people who are still to be called.
+    Drawn,
+    /// The system gives no random bytes.
+    Random(KeysError),
+}
+
+impl Observer {
+    /// Returns every line as it stands.
+    pub fn lines(&self) -> Vec<LineReport> {
+        let Some(room) = &self.core.room else { return Vec::new() };
+        let (now, instant) = (now_unix(), self.core.keeper.clock().now());
+        let snapshot = self.core.keeper.snapshot();
+        let lines = self.core.kinds.iter().zip(&snapshot.kinds).enumerate();
+        let report = lines.filter_map(|(index, (kind, view))| {
+            let view = view.line?;
+            let opens_at = match view.state {
+                line::State::Opening(at) => Some(f64::from(now) + at.secs_since(instant)),
+                line::State::Moving | line::State::Paused | line::State::Closed => None,
+            };
+            let seed_hash = Some(room.commitment(KindId(index as u32))).filter(|hash| !hash.is_empty());
+            Some(LineReport { kind: kind.name.clone(), view, opens_at, seed_hash, message: room.said() })
+        });
+        report.collect()
+    }
+
+    /// Does what an operator says to the line of the kind of this name, or to all.
+    ///
+    /// # Errors
+    /// If there is no such line, or the system gives no random bytes for a seed.
+    pub fn command_line(&self, kind: Option<&str>, command: &LineCommand) -> Result<(), LineError> {
+        let room = self.core.room.as_ref().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
+        for kind in self.lines_of(kind)? {
+            let command = match command {
+                LineCommand::Pause => Command::Pause,
+                LineCommand::Resume => Command::Move,
+                LineCommand::Close => Command::Close,
+                LineCommand::Open { at, by_lot } => {
+                    let mut seed = [0; 16];
+                    keys::fill_random(&mut seed).map_err(LineError::Random)?;
+                    let (one, other) = seed.split_at(8);
+                    let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+                    let lots = by_lot.then(|| [half(one), half(other)]);
+                    if *by_lot && self.core.keeper.has_lots_to_call(kind) {
+                        return Err(LineError::Drawn);
+                    }
+                    room.commit(kind, lots);
+                    let left = at.duration_since(SystemTime::now()).unwrap_or_default();
+                    Command::OpenAt { at: self.core.keeper.clock().now() + left, lots }
+                }
+                LineCommand::Say(message) => {
+                    room.say(message);
+                    continue;
+                }
+            };
+            self.core.keeper.command(kind, command);
+        }
+        Ok(())
+    }
+
+    /// Returns so many invitations to a line, each as it stands in the query of a link.
+    ///
+    /// # Errors
+    /// As [`Observer::command_line`] does.
+    pub fn invite(&self, kind: Option<&str>, count: usize, life: Duration) -> Result<Vec<String>, LineError> {
+        let room = self.core.room.as_ref().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
+        let kind = self.lines_of(kind)?[0];
+        let until = now_unix().saturating_add(u32::try_from(life.as_secs()).unwrap_or(u32::MAX));
+        room.invite(kind, count, until).map_err(LineError::Random)
+    }
+
+    /// Returns the kinds that a name means, at least one.
+    fn lines_of(&self, kind: Option<&str>) -> Result<Vec<KindId>, LineError> {
+        let kinds = self.core.kinds.iter().enumerate().filter(|(_, own)| own.gate.line.is_some());
+        let (wanted, others): (Vec<_>, Vec<_>) =
+            kinds.partition(|(_, own)| kind.is_none_or(|kind| own.name == kind));
+        if wanted.is_empty() {
+            return Err(LineError::NoSuch(others.into_iter().map(|(_, own)| own.name.clone()).collect()));
+        }
+        Ok(wanted.into_iter().map(|(index, _)| KindId(index as u32)).collect())
+    }
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineError::NoSuch(others) if others.is_empty() => {
+                f.write_str("no kind of session has a line; see session.waiting_room in the settings")
+            }
+            LineError::NoSuch(others) => {
+                write!(f, "there is no line of that name; there are: {}", others.join(", "))
+            }
+            LineError::Drawn => f.write_str(
+                "lots have decided about the order of people who still wait; they can be drawn again once all of those were called",
+            ),
+            LineError::Random(error) => error.fmt(f),
+        }
+    }
+}
+
+impl error::Error for LineError {}
