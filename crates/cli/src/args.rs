@@ -221,7 +221,7 @@ pub(crate) struct LineAt {
 pub(crate) struct LineOf {
     #[command(flatten)]
     pub(crate) at: LineAt,
-    /// The kind of session whose line it is. [default: every one]
+    /// The kind of session whose line it is. [default: every one; for an invitation, the only one]
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,
 }

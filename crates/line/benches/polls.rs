@@ -10,7 +10,7 @@ use suimon_model::{Duration, Instant, Rng};
 
 const PEOPLE: u64 = 1_000_000;
 
-/// A million present, of whom none but the first was called.
+/// A million present, of whom few were called.
 fn million() -> (Line, Instant) {
     let now = Instant::ORIGIN;
     let mut line = Line::new(Params::default(), now);
@@ -18,10 +18,11 @@ fn million() -> (Line, Instant) {
         let place = line.draw(Lane::Normal).unwrap();
         line.contact(now, place);
     }
+    let quarters = (1..=120).map(|quarter| now + Duration::from_millis(250 * quarter));
+    quarters.for_each(|now| line.tick(now, Some(50.0), 5.0));
     let now = now + Duration::from_secs(30);
-    line.tick(now, Some(50.0), 5.0);
     let Standing::Waiting(wait) = line.standing(now, at(PEOPLE - 1)) else { panic!("the last one waits") };
-    assert_eq!(wait.ahead, PEOPLE - 1);
+    assert!(wait.ahead > PEOPLE - 10_000, "{wait:?}");
     (line, now)
 }
 

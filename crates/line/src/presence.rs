@@ -17,16 +17,27 @@ pub(crate) struct Presence {
     /// Blocks before the first that is kept.
     dropped: u64,
     blocks: VecDeque<Block>,
+    /// What is in each of them; beside the blocks, so that a sum over all of them reads a few kilobytes.
+    counts: VecDeque<Count>,
     /// Who of the last that are not kept has claimed, block by block.
     claimed: VecDeque<[u64; WORDS]>,
     present: u64,
 }
 
-suimon_model::saved_struct!(Presence { dropped, blocks, claimed, present }, |it: &Presence| {
+suimon_model::saved_struct!(Presence { dropped, blocks, counts, claimed, present }, |it: &Presence| {
     it.dropped.checked_add(it.blocks.len() as u64 + 1).and_then(|blocks| blocks.checked_mul(BLOCK)).is_some()
-        && it.present == it.blocks.iter().map(|block| u64::from(block.present)).sum::<u64>()
-        && it.blocks.iter().all(|block| block.present == block.count())
+        && it.present == it.counts.iter().map(|count| u64::from(count.present)).sum::<u64>()
+        && it.counts.iter().copied().eq(it.blocks.iter().map(Block::count))
 });
+
+/// How many numbers of a block are present, and how many are claimed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Count {
+    present: u32,
+    claimed: u32,
+}
+
+suimon_model::saved_struct!(Count { present, claimed });
 
 #[derive(Clone, PartialEq, Debug)]
 struct Block {
@@ -39,10 +50,9 @@ struct Block {
     /// At the gate, in this span of knocks and in the one before.
     knocks: [u64; WORDS],
     knocks_before: [u64; WORDS],
-    present: u32,
 }
 
-suimon_model::saved_struct!(Block { now, before, came, claimed, knocks, knocks_before, present });
+suimon_model::saved_struct!(Block { now, before, came, claimed, knocks, knocks_before });
 
 impl Block {
     const EMPTY: Block = Block {
@@ -52,7 +62,6 @@ impl Block {
         claimed: [0; WORDS],
         knocks: [0; WORDS],
         knocks_before: [0; WORDS],
-        present: 0,
     };
 
     fn knocking(&self, word: usize) -> u64 {
@@ -63,8 +72,11 @@ impl Block {
         self.now[word] | self.before[word]
     }
 
-    fn count(&self) -> u32 {
-        (0..WORDS).map(|word| self.word(word).count_ones()).sum()
+    fn count(&self) -> Count {
+        Count {
+            present: (0..WORDS).map(|word| self.word(word).count_ones()).sum(),
+            claimed: self.claimed.iter().map(|word| word.count_ones()).sum(),
+        }
     }
 }
 
@@ -80,28 +92,29 @@ pub(crate) struct Turnover {
 impl Presence {
     /// Takes note that `number` was heard of, and returns whether it was not present before. A claimed number is present no more.
     pub(crate) fn hear(&mut self, number: u64) -> bool {
-        let Some((block, word, bit)) = self.grown_to(number) else { return false };
+        let Some((index, word, bit)) = self.grown_to(number) else { return false };
+        let block = &mut self.blocks[index];
         if block.claimed[word] & bit != 0 {
             return false;
         }
         let is_new = block.word(word) & bit == 0;
         block.now[word] |= bit;
-        block.present += u32::from(is_new);
+        self.counts[index].present += u32::from(is_new);
         self.present += u64::from(is_new);
         is_new
     }
 
     /// Takes note that `number`, which is called, was heard of.
     pub(crate) fn come(&mut self, number: u64) {
-        if let Some((block, word, bit)) = self.grown_to(number) {
-            block.came[word] |= bit;
+        if let Some((index, word, bit)) = self.grown_to(number) {
+            self.blocks[index].came[word] |= bit;
         }
     }
 
     /// Takes note that `number` is at the gate.
     pub(crate) fn knock(&mut self, number: u64) {
-        if let Some((block, word, bit)) = self.grown_to(number) {
-            block.knocks[word] |= bit;
+        if let Some((index, word, bit)) = self.grown_to(number) {
+            self.blocks[index].knocks[word] |= bit;
         }
     }
 
@@ -114,13 +127,15 @@ impl Presence {
 
     /// Takes note that `number` was claimed, and returns whether that is new.
     pub(crate) fn claim(&mut self, number: u64) -> bool {
-        let Some((block, word, bit)) = self.grown_to(number) else { return false };
+        let Some((index, word, bit)) = self.grown_to(number) else { return false };
+        let block = &mut self.blocks[index];
         let was_present = block.word(word) & bit != 0;
         let is_new = block.claimed[word] & bit == 0;
         block.claimed[word] |= bit;
         block.now[word] &= !bit;
         block.before[word] &= !bit;
-        block.present -= u32::from(was_present);
+        self.counts[index].present -= u32::from(was_present);
+        self.counts[index].claimed += u32::from(is_new);
         self.present -= u64::from(was_present);
         is_new
     }
@@ -149,20 +164,28 @@ impl Presence {
 
     /// Returns how many are present ahead of `number`.
     pub(crate) fn ahead_of(&self, number: u64) -> u64 {
-        let Some(index) = (number / BLOCK).checked_sub(self.dropped) else { return 0 };
-        let whole = usize::try_from(index).unwrap_or(usize::MAX);
-        let mut ahead: u64 = self.blocks.iter().take(whole).map(|block| u64::from(block.present)).sum();
-        if let Some(block) = self.blocks.get(whole) {
-            let (word, bit) = at(number);
-            let before: u32 = (0..word).map(|word| block.word(word).count_ones()).sum();
-            ahead += u64::from(before + (block.word(word) & (bit - 1)).count_ones());
-        }
-        ahead
+        self.before(number, |count| count.present, Block::word)
     }
 
     /// Returns how many numbers in `from .. to` were not claimed. What is no longer kept counts as claimed, what never was as not.
     pub(crate) fn unclaimed(&self, from: u64, to: u64) -> u64 {
-        self.count(from, to, |block, word| !block.claimed[word])
+        let claimed = |number| self.before(number, |count| count.claimed, |block, word| block.claimed[word]);
+        let from = from.max(self.first());
+        to.saturating_sub(from).saturating_sub(claimed(to) - claimed(from.min(to)))
+    }
+
+    /// Counts the numbers before `number` that are kept: in whole blocks by what `of` returns of their counts, then by the bits that `word` returns.
+    fn before(&self, number: u64, of: impl Fn(&Count) -> u32, word: impl Fn(&Block, usize) -> u64) -> u64 {
+        let Some(index) = (number / BLOCK).checked_sub(self.dropped) else { return 0 };
+        let whole = usize::try_from(index).unwrap_or(usize::MAX);
+        let mut before: u64 =
+            self.counts.range(..whole.min(self.counts.len())).map(|count| u64::from(of(count))).sum();
+        if let Some(block) = self.blocks.get(whole) {
+            let (last, bit) = at(number);
+            let words: u32 = (0..last).map(|index| word(block, index).count_ones()).sum();
+            before += u64::from(words + (word(block, last) & (bit - 1)).count_ones());
+        }
+        before
     }
 
     /// Returns the numbers in `from .. to` that are present, or were heard of since they were called, and were not claimed.
@@ -218,8 +241,9 @@ impl Presence {
             return (from.min(end), 0);
         }
         for (index, block) in self.blocks.iter().enumerate() {
-            if u64::from(block.present) < left {
-                left -= u64::from(block.present);
+            let count = u64::from(self.counts[index].present);
+            if count < left {
+                left -= count;
                 continue;
             }
             let first = (self.dropped + index as u64) * BLOCK;
@@ -241,12 +265,12 @@ impl Presence {
     pub(crate) fn turn_over(&mut self) -> Turnover {
         let present = self.present;
         let mut heard = 0;
-        for block in &mut self.blocks {
+        for (block, count) in self.blocks.iter_mut().zip(&mut self.counts) {
             heard += block.before.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
             block.before = std::mem::replace(&mut block.now, [0; WORDS]);
-            block.present = block.count();
+            count.present = block.count().present;
         }
-        self.present = self.blocks.iter().map(|block| u64::from(block.present)).sum();
+        self.present = self.counts.iter().map(|count| u64::from(count.present)).sum();
         Turnover { heard, lost: present - self.present }
     }
 
@@ -259,7 +283,7 @@ impl Presence {
                 self.claimed.clear();
                 return;
             };
-            self.present -= u64::from(block.present);
+            self.present -= self.counts.pop_front().map_or(0, |count| u64::from(count.present));
             if self.claimed.len() == CLAIMED_MAX {
                 self.claimed.pop_front();
             }
@@ -304,13 +328,15 @@ impl Presence {
         renumbered
     }
 
-    fn grown_to(&mut self, number: u64) -> Option<(&mut Block, usize, u64)> {
+    /// Returns the index of the block of `number`, which then exists, its word there and its bit; nothing if it is no longer kept.
+    fn grown_to(&mut self, number: u64) -> Option<(usize, usize, u64)> {
         let index = usize::try_from((number / BLOCK).checked_sub(self.dropped)?).ok()?;
         while self.blocks.len() <= index {
             self.blocks.push_back(Block::EMPTY);
+            self.counts.push_back(Count::default());
         }
         let (word, bit) = at(number);
-        Some((&mut self.blocks[index], word, bit))
+        Some((index, word, bit))
     }
 }
 

@@ -121,7 +121,7 @@ fn what_is_told_is_between_people_going_on_to_give_up_and_nobody_giving_up() {
     assert!((view.per_second - 2.0).abs() < 0.1, "{view:?}");
     // Some of those counted have gone since: between 45 and 120 seconds' worth, by where in the period it is.
     let there = wait.high.as_secs_f64() * view.per_second / wait.ahead as f64;
-    let gone = |seconds: f64| (-view.leaving_per_second * seconds).exp();
+    let gone = |seconds: f64| suimon_model::real::exp(-view.leaving_per_second * seconds);
     assert!((gone(120.0)..=gone(45.0)).contains(&there), "{there}: {wait:?}, {view:?}");
 }
 

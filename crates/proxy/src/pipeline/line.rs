@@ -97,8 +97,8 @@ impl Core {
         }
         let is_stranger = carried.is_none() && asked.visitor.proof.is_none();
         if let Some(page) = parts.headers.get(room::POLL).filter(|_| is_stranger) {
-            let is_closed = kind.is_some_and(|kind| self.keeper.is_closed(kind));
-            return room.poll_without_place(page.as_bytes(), is_closed, at);
+            let closed = kind.filter(|kind| self.keeper.is_closed(*kind));
+            return room.poll_without_place(page.as_bytes(), closed, at);
         }
         // Whoever is inside has nothing to wait for.
         let waits = ticket.filter(|_| asked.visitor.proof.is_none());

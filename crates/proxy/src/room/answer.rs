@@ -2,7 +2,7 @@
 
 use super::page::{Extras, Form};
 use super::told::{Before, State, Told};
-use super::{LANGUAGE_COOKIE, LineOf, PLACE, REFRESH_COOKIE, Room};
+use super::{LANGUAGE_COOKIE, LineOf, PLACE, REFRESH_COOKIE, Room, words};
 use crate::accept::{self, Form as AnswerForm};
 use crate::buffer::AnswerBody;
 use crate::params::WaitingStatus;
@@ -21,6 +21,8 @@ const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// Seconds after which whoever could not be let in at once is to come again.
 const SOON_RETRY: u32 = 3;
+/// How far the bar is then, per cent.
+const NEARLY: u32 = 95;
 /// Seconds after which a page without a place is to ask again.
 const COOKIELESS_RETRY: u32 = 60;
 /// Seconds after which whoever got no place is to come again.
@@ -67,7 +69,7 @@ impl Room {
         at: At,
     ) -> Response<AnswerBody> {
         let ticket = held.or_else(|| self.ticket_of(waits.kind, waits.place?, at.now));
-        let (mut told, ticket) = self.tell(waits.standing, ticket, at);
+        let (mut told, ticket) = self.tell(waits.kind, waits.standing, ticket, at);
         // They came when they were called, and the gate could not let them in within the time that is good for a connection.
         if waits.standing == Standing::Called {
             told = Told { state: State::Soon, poll_after: SOON_RETRY, expires_at: None, ..told };
@@ -76,7 +78,7 @@ impl Room {
             AnswerForm::Page => self.page(parts, waits.kind, &told, ticket.as_ref(), sent),
             AnswerForm::Json | AnswerForm::Problem => self.twin(&told, ticket.as_ref()),
         };
-        *response.status_mut() = self.status_of(&told);
+        *response.status_mut() = self.status();
         self.finish(response, &told, ticket.as_ref(), at)
     }
 
@@ -93,20 +95,26 @@ impl Room {
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             return response;
         };
-        let (told, ticket) = self.tell(standing, Some(ticket), at);
+        let (told, ticket) = self.tell(ticket.kind, standing, Some(ticket), at);
         let response = self.twin(&told, ticket.as_ref());
         self.finish(response, &told, ticket.as_ref(), at)
     }
 
     /// Returns the answer to whoever asks and holds no place, by the state that their page is written in.
-    pub(crate) fn poll_without_place(&self, page: &[u8], is_closed: bool, at: At) -> Response<AnswerBody> {
-        match page {
-            b"closed" if is_closed => {
-                let (told, _) = self.tell(Standing::Closed, None, at);
+    /// `closed`: the kind whose line is, if the one they asked for is.
+    pub(crate) fn poll_without_place(
+        &self,
+        page: &[u8],
+        closed: Option<KindId>,
+        at: At,
+    ) -> Response<AnswerBody> {
+        match (page, closed) {
+            (b"closed", Some(kind)) => {
+                let (told, _) = self.tell(kind, Standing::Closed, None, at);
                 let response = self.twin(&told, None);
                 self.finish(response, &told, None, at)
             }
-            b"closed" | b"full" => self.poll(None, None, at),
+            (b"closed" | b"full", _) => self.poll(None, None, at),
             // It keeps no cookies, and would draw a number each time it is loaded anew.
             _ => {
                 let mut response = Response::new(AnswerBody::empty());
@@ -138,20 +146,28 @@ impl Room {
             }
             AnswerForm::Json | AnswerForm::Problem => self.twin(&told, None),
         };
-        *response.status_mut() = self.status_of(&told);
+        *response.status_mut() = self.status();
         self.finish(response, &told, None, at)
     }
 
     /// Returns what is to be said, and the ticket that remembers it.
-    fn tell(&self, standing: Standing, ticket: Option<Ticket>, at: At) -> (Told, Option<Ticket>) {
+    fn tell(
+        &self,
+        kind: KindId,
+        standing: Standing,
+        ticket: Option<Ticket>,
+        at: At,
+    ) -> (Told, Option<Ticket>) {
         let before = ticket.map_or(Before::NOTHING, |ticket| Before {
             fewest_ahead: ticket.fewest_ahead,
             turn_by: ticket.turn_by,
         });
-        let (mut told, after) = Told::of(standing, before, at.now, |time| at.unix(time));
-        told.message = self.said();
+        let (mut told, mut after) = Told::of(standing, before, at.now, |time| at.unix(time));
+        told.message = self.said(kind);
         if self.hides_numbers {
             told.ahead = None;
+            after.fewest_ahead = Before::NOTHING.fewest_ahead;
+            told.eta = told.eta.map(|(low, high)| words::rounded(low, high));
         } else {
             told.position = ticket.map(|ticket| ticket.place.number + 1);
         }
@@ -260,12 +276,11 @@ impl Room {
         response
     }
 
-    fn status_of(&self, told: &Told) -> StatusCode {
-        match (self.status, told.state) {
-            // Nothing to come back for; caches and robots are to know.
-            (WaitingStatus::Ok, _) => StatusCode::OK,
-            (WaitingStatus::TooManyRequests, _) => StatusCode::TOO_MANY_REQUESTS,
-            (WaitingStatus::Unavailable, _) => StatusCode::SERVICE_UNAVAILABLE,
+    fn status(&self) -> StatusCode {
+        match self.status {
+            WaitingStatus::Ok => StatusCode::OK,
+            WaitingStatus::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            WaitingStatus::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -278,7 +293,12 @@ impl Room {
 /// Returns the share of the wait that is over, per cent.
 fn progress(told: &Told, ticket: Option<&Ticket>) -> u32 {
     let (Some(ticket), Some((_, high))) = (ticket, told.eta) else {
-        return if told.state == State::YourTurn { 100 } else { 0 };
+        return match told.state {
+            State::YourTurn => 100,
+            // Called, and not let in at once.
+            State::Soon => NEARLY,
+            _ => 0,
+        };
     };
     let waited = u64::from(told.updated_at.saturating_sub(ticket.drawn));
     u32::try_from(100 * waited / (waited + u64::from(high)).max(1)).unwrap_or(100)

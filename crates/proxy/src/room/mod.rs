@@ -77,7 +77,8 @@ pub(crate) struct Room {
     tickets: Tickets,
     status: WaitingStatus,
     hides_numbers: bool,
-    message: Mutex<String>,
+    /// By kind: what its operator has made known.
+    announced: Mutex<Vec<Announced>>,
     /// By kind: whose line its tickets are for.
     lines: Vec<Option<LineOf>>,
     quota: Quota,
@@ -87,8 +88,14 @@ pub(crate) struct Room {
     invites: Invites,
     /// Places of lines that were lost, given again.
     redeemed: Mutex<HashSet<(KindId, u32, u16, Place)>>,
-    /// By kind: the hash of the seed by which lots are drawn at its opening, or were.
-    commitments: Mutex<Vec<String>>,
+}
+
+/// What the operator of a line has made known to all who wait there.
+#[derive(Clone, Debug, Default)]
+struct Announced {
+    message: String,
+    /// The hash of the seed by which lots are drawn at its opening, or were; empty if there is none.
+    commitment: String,
 }
 
 /// One line, as its tickets know it.
@@ -125,18 +132,18 @@ impl Room {
         let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         let (life, hold) = (seconds(params.keep), seconds(params.hold));
         let look = Look::of(params, template);
+        let announced = Announced { message: params.message.clone(), ..Announced::default() };
         Room {
             pages: Pages::new(&look),
             tickets: Tickets::new(keys, life, hold, tags.clone()),
             status: params.status,
             hides_numbers: params.hides_numbers,
-            message: Mutex::new(params.message.clone()),
+            announced: Mutex::new(vec![announced; lines.len()]),
             quota: Quota::new(params.draws_burst, params.draws_per_second),
             codes_quota: Quota::new(CODES_BURST, CODES_PER_SECOND),
             moves: Moves::new(),
             invites: Invites::new(keys, tags),
             redeemed: Mutex::default(),
-            commitments: Mutex::new(vec![String::new(); lines.len()]),
             lines,
         }
     }
@@ -200,28 +207,36 @@ impl Room {
             && redeemed.insert((ticket.kind, ticket.epoch, ticket.start, ticket.place))
     }
 
-    /// Says `message` to all who wait.
-    pub(crate) fn say(&self, message: &str) {
-        message.clone_into(&mut self.message.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Says `message` to all who wait in the line of `kind`.
+    pub(crate) fn say(&self, kind: KindId, message: &str) {
+        self.announce(kind, |own| message.clone_into(&mut own.message));
     }
 
-    /// Returns what is said to all who wait.
-    pub(crate) fn said(&self) -> String {
-        self.message.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns what is said to all who wait in the line of `kind`.
+    pub(crate) fn said(&self, kind: KindId) -> String {
+        self.announced(kind).message
     }
 
     /// Commits the line of `kind` to the seed by which lots are drawn at its opening, or to none.
     pub(crate) fn commit(&self, kind: KindId, seed: Option<[u64; 2]>) {
-        let mut commitments = self.commitments.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = commitments.get_mut(kind.index()) {
-            *own = seed.map(seed_hash).unwrap_or_default();
-        }
+        self.announce(kind, |own| own.commitment = seed.map(seed_hash).unwrap_or_default());
     }
 
     /// Returns the hash of the seed that the line of `kind` is committed to; empty if it is to none.
     pub(crate) fn commitment(&self, kind: KindId) -> String {
-        let commitments = self.commitments.lock().unwrap_or_else(PoisonError::into_inner);
-        commitments.get(kind.index()).cloned().unwrap_or_default()
+        self.announced(kind).commitment
+    }
+
+    fn announce(&self, kind: KindId, change: impl FnOnce(&mut Announced)) {
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = announced.get_mut(kind.index()) {
+            change(own);
+        }
+    }
+
+    fn announced(&self, kind: KindId) -> Announced {
+        let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        announced.get(kind.index()).cloned().unwrap_or_default()
     }
 
     /// Returns so many invitations to the line of `kind`, good `until` then, seconds since 1970, each as it stands in the query of a link.

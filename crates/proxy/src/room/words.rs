@@ -100,16 +100,9 @@ impl Words {
     }
 
     /// Returns how a wait between `low` and `high` seconds is told: on the page, and in its title. The page's script has the same rule.
-    ///
-    /// Minutes up to 15, fives up to 90, then half hours; the lower end down, the upper one up, so that what is said is never narrower than what is known.
     pub(super) fn wait(&self, low: u32, high: u32) -> (String, String) {
-        let (unit, step) = match high {
-            high if high > HOURS_ABOVE => (3600, 1800),
-            high if high > FIVES_ABOVE => (60, 300),
-            _ => (60, 60),
-        };
-        let from = low / step * step;
-        let to = (high.div_ceil(step) * step).max(from + step);
+        let (from, to) = rounded(low, high);
+        let unit = if high > HOURS_ABOVE { 3600 } else { 60 };
         let words = self.script.get(if unit == 3600 { "3600" } else { "60" });
         let at = |index| words.and_then(|pair| pair.get(index)).and_then(Value::as_str).unwrap_or_default();
         let (text, short) = (at(0), at(1));
@@ -125,6 +118,19 @@ impl Words {
         let whole = self.number(u64::from(seconds / unit));
         if seconds.is_multiple_of(unit) { whole } else { format!("{whole}{}5", self.decimal) }
     }
+}
+
+/// Returns a wait between `low` and `high` seconds as it is told, seconds.
+///
+/// Minutes up to 15, fives up to 90, then half hours; the lower end down, the upper one up, so that what is said is never narrower than what is known.
+pub(super) fn rounded(low: u32, high: u32) -> (u32, u32) {
+    let step = match high {
+        high if high > HOURS_ABOVE => 1800,
+        high if high > FIVES_ABOVE => 300,
+        _ => 60,
+    };
+    let from = low / step * step;
+    (from, high.div_ceil(step).saturating_mul(step).max(from + step))
 }
 
 /// Returns `text` as HTML in which each number stands out.

@@ -6,16 +6,19 @@ use crate::keys;
 use crate::params::Params;
 use crate::pipeline::{Core, now_unix};
 use crate::room::{LineOf, Stored, StoredLine};
+use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use suimon_gate::line::Saved;
 use suimon_model::KindId;
 
 /// How often what changed of the lines is written.
 const LINES_EVERY: Duration = Duration::from_secs(1);
-/// So many numbers are taken to have been drawn since the last writing, at the least; and so many times those of the second before it.
-const SKIPPED_MIN: u64 = 1000;
+/// So many numbers are taken to have been drawn since the last writing, at the least, which is more than one core hands out through HTTP in several seconds; and so
+/// many times those of the second before it. Numbers skipped cost six bits each and change nobody's order.
+const SKIPPED_MIN: u64 = 100_000;
 const SKIPPED_TIMES: u64 = 4;
 
 /// Brings back the lines of a run before, and returns what tickets are told about each kind's.
@@ -56,6 +59,29 @@ pub(super) struct LinesKept {
     /// The kinds that have a line.
     kinds: Vec<(KindId, String, LineOf)>,
     written: Stored,
+    order: Arc<Order>,
+}
+
+/// The order of writings: one that is still under way when another begins, as may be at the end, must not come after it.
+#[derive(Debug, Default)]
+struct Order {
+    /// How many have begun.
+    begun: AtomicU64,
+    /// The newest that has reached the disk; held while one is written.
+    newest: Mutex<u64>,
+}
+
+impl Order {
+    /// Does what `write` does, unless what is newer was written already.
+    fn write(&self, own: u64, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if own < *newest {
+            return Ok(());
+        }
+        write()?;
+        *newest = own;
+        Ok(())
+    }
 }
 
 impl LinesKept {
@@ -66,7 +92,13 @@ impl LinesKept {
             let id = KindId(index as u32);
             Some((id, kind.name.clone(), room.line(id)?))
         });
-        Some(LinesKept { core: Arc::clone(core), path, kinds: kinds.collect(), written: Stored::default() })
+        Some(LinesKept {
+            core: Arc::clone(core),
+            path,
+            kinds: kinds.collect(),
+            written: Stored::default(),
+            order: Arc::default(),
+        })
     }
 
     /// Writes every second in which something changed. Never returns.
@@ -93,7 +125,9 @@ impl LinesKept {
             return;
         }
         let (now, path, writing) = ((now_unix(), keeper.clock().now()), self.path.clone(), stored.clone());
-        let written = tokio::task::spawn_blocking(move || writing.write(&path, now)).await;
+        let (own, order) = (self.order.begun.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.order));
+        let written =
+            tokio::task::spawn_blocking(move || order.write(own, || writing.write(&path, now))).await;
         match written {
             Ok(Ok(())) => self.written = stored,
             Ok(Err(error)) => tracing::error!(
@@ -102,5 +136,28 @@ impl LinesKept {
             ),
             Err(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_older_is_not_written_over_what_is_newer() {
+        let (order, written) = (Order::default(), std::cell::Cell::new(None));
+        let write = |own| {
+            order.write(own, || {
+                written.set(Some(own));
+                Ok(())
+            })
+        };
+        write(1).unwrap();
+        write(0).unwrap();
+        assert_eq!(written.get(), Some(1));
+        let broken = || Err(io::Error::other("the disk is full"));
+        assert!(order.write(3, broken).is_err());
+        write(2).unwrap();
+        assert_eq!(written.get(), Some(2), "what failed was not written");
     }
 }

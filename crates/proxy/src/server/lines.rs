@@ -48,6 +48,8 @@ pub enum LineCommand {
 pub enum LineError {
     /// There is none of that name; those there are.
     NoSuch(Vec<String>),
+    /// One must be named; those there are.
+    Several(Vec<String>),
     /// Lots were drawn for people who are still to be called.
     Drawn,
     /// The system gives no random bytes.
@@ -67,8 +69,9 @@ impl Observer {
                 line::State::Opening(at) => Some(f64::from(now) + at.secs_since(instant)),
                 line::State::Moving | line::State::Paused | line::State::Closed => None,
             };
-            let seed_hash = Some(room.commitment(KindId(index as u32))).filter(|hash| !hash.is_empty());
-            Some(LineReport { kind: kind.name.clone(), view, opens_at, seed_hash, message: room.said() })
+            let id = KindId(index as u32);
+            let seed_hash = Some(room.commitment(id)).filter(|hash| !hash.is_empty());
+            Some(LineReport { kind: kind.name.clone(), view, opens_at, seed_hash, message: room.said(id) })
         });
         report.collect()
     }
@@ -79,7 +82,14 @@ impl Observer {
     /// If there is no such line, or the system gives no random bytes for a seed.
     pub fn command_line(&self, kind: Option<&str>, command: &LineCommand) -> Result<(), LineError> {
         let room = self.core.room.as_ref().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
-        for kind in self.lines_of(kind)? {
+        let kinds = self.lines_of(kind)?;
+        // All of them, or none.
+        if matches!(command, LineCommand::Open { by_lot: true, .. })
+            && kinds.iter().any(|kind| self.core.keeper.has_lots_to_call(*kind))
+        {
+            return Err(LineError::Drawn);
+        }
+        for kind in kinds {
             let command = match command {
                 LineCommand::Pause => Command::Pause,
                 LineCommand::Resume => Command::Move,
@@ -90,15 +100,12 @@ impl Observer {
                     let (one, other) = seed.split_at(8);
                     let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
                     let lots = by_lot.then(|| [half(one), half(other)]);
-                    if *by_lot && self.core.keeper.has_lots_to_call(kind) {
-                        return Err(LineError::Drawn);
-                    }
                     room.commit(kind, lots);
                     let left = at.duration_since(SystemTime::now()).unwrap_or_default();
                     Command::OpenAt { at: self.core.keeper.clock().now() + left, lots }
                 }
                 LineCommand::Say(message) => {
-                    room.say(message);
+                    room.say(kind, message);
                     continue;
                 }
             };
@@ -110,10 +117,16 @@ impl Observer {
     /// Returns so many invitations to a line, each as it stands in the query of a link.
     ///
     /// # Errors
-    /// As [`Observer::command_line`] does.
+    /// As [`Observer::command_line`] does; and if there are several lines and none is named.
     pub fn invite(&self, kind: Option<&str>, count: usize, life: Duration) -> Result<Vec<String>, LineError> {
         let room = self.core.room.as_ref().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
-        let kind = self.lines_of(kind)?[0];
+        let kind = match self.lines_of(kind)?[..] {
+            [kind] => kind,
+            ref kinds => {
+                let names = kinds.iter().map(|kind| self.core.kinds[kind.index()].name.clone());
+                return Err(LineError::Several(names.collect()));
+            }
+        };
         let until = now_unix().saturating_add(u32::try_from(life.as_secs()).unwrap_or(u32::MAX));
         room.invite(kind, count, until).map_err(LineError::Random)
     }
@@ -138,6 +151,9 @@ impl fmt::Display for LineError {
             }
             LineError::NoSuch(others) => {
                 write!(f, "there is no line of that name; there are: {}", others.join(", "))
+            }
+            LineError::Several(names) => {
+                write!(f, "an invitation is to one line; name it: {}", names.join(", "))
             }
             LineError::Drawn => f.write_str(
                 "lots have decided about the order of people who still wait; they can be drawn again once all of those were called",
