@@ -1,8 +1,10 @@
 //! The applications under test: the Tomcat shop, and the bundled one.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -154,6 +156,23 @@ fn work_told(said: &str) -> Option<Work> {
         light: said_either("--light-work", "light_work")?,
         search: said_either("--search-repeats", "search_repeats")?,
     })
+}
+
+/// Accepts connections, reads what comes, and says nothing.
+pub(crate) fn silent() -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).trouble("the backend")?;
+    let address = listener.local_addr().trouble("the backend")?;
+    thread::spawn(move || {
+        // Connections: one request, and the gateway's checks, which it closes itself.
+        for stream in listener.incoming().map_while(std::io::Result::ok) {
+            thread::spawn(move || {
+                let mut stream = stream;
+                let mut bytes = [0; 1024];
+                while stream.read(&mut bytes).is_ok_and(|length| length > 0) {}
+            });
+        }
+    });
+    Ok(address)
 }
 
 #[cfg(test)]

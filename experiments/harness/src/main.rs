@@ -5,6 +5,7 @@
 //! - [`under_capacity`]: `under-capacity`, that nobody notices it as long as nothing is wrong.
 //! - [`proxy_cost`]: `proxy-cost`, processor time per request beside nginx and HAProxy.
 //! - [`waiting_memory`]: `waiting-memory`, what a client that is held waiting costs.
+//! - [`waiting_cost`]: `waiting-cost`, what those who wait in line cost.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
 //! - [`laws`]: `laws`, our laws and those of others, simulated.
 //! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and in company.
@@ -12,7 +13,7 @@
 //! - [`sqs`]: `sqs-04` to `sqs-16` and `sqs-table-1`, the figures of the paper, simulated at full size.
 //!
 //! Beneath them: `processes` (pinned, gone with us), `cpu`, `machine`, `apps`, `gateways`, `crowd`, `journey`, `bound`,
-//! `observe`; and `data`, `table`, `figures`, `clock`.
+//! `observe`, `memory`; and `data`, `table`, `figures`, `clock`.
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
 
@@ -32,6 +33,7 @@ mod journey;
 mod kill_and_restart;
 mod laws;
 mod machine;
+mod memory;
 mod observe;
 mod overload;
 mod parallel;
@@ -43,6 +45,7 @@ mod table;
 mod tomcat_model;
 mod trouble;
 mod under_capacity;
+mod waiting_cost;
 mod waiting_line;
 mod waiting_memory;
 
@@ -85,6 +88,8 @@ enum Experiment {
     Sqs(sqs::Command),
     #[command(name = "laws")]
     Laws(laws::Options),
+    #[command(name = "waiting-cost")]
+    WaitingCost(waiting_cost::Options),
     #[command(name = "waiting-line")]
     WaitingLine(waiting_line::Options),
     #[command(name = "tomcat-model")]
@@ -107,6 +112,7 @@ fn main() -> ExitCode {
         Experiment::WaitingMemory(options) => waiting_memory::run(options),
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
         Experiment::Laws(options) => laws::run(&options),
+        Experiment::WaitingCost(options) => waiting_cost::run(options),
         Experiment::WaitingLine(options) => waiting_line::run(&options),
         Experiment::TomcatModel(options) => tomcat_model::run(&options),
         Experiment::SqsLive(options) => sqs::run_live(options),

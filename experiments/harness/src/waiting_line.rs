@@ -202,7 +202,7 @@ fn table(data: &Data) -> String {
     );
     for cell in data.cells.iter().chain([&data.million]) {
         let told = match cell.bias {
-            Some((low, high)) if low == high => format!("{:+.0}", 100.0 * low),
+            Some((low, high)) if low >= high => format!("{:+.0}", 100.0 * low),
             Some((low, high)) => format!("{:+.0} to {:+.0}", 100.0 * low, 100.0 * high),
             None => "nothing told".to_owned(),
         };

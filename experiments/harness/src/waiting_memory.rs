@@ -3,9 +3,8 @@
 //! A request that is never answered takes the route's only slot; everybody else waits in its queue. Memory is what the kernel
 //! counts for the gateway's process; socket buffers are the kernel's own and not in it.
 
-use std::fs;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,12 +13,14 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Axis, Hue, Plot, Rule, Series};
 
+use crate::apps;
 use crate::claims::{self, Claim};
 use crate::common::{Common, CommonOptions};
 use crate::data;
 use crate::figures::{self, Panel};
 use crate::gateways::{Gateway, start_suimon};
 use crate::machine::Machine;
+use crate::memory::{Memory, memory};
 use crate::table::table;
 use crate::trouble::{Result, Trouble, While, failed};
 
@@ -76,13 +77,6 @@ struct Stage {
     memory: Memory,
 }
 
-/// Memory of a process, KB (1024 bytes).
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-struct Memory {
-    resident_kb: u64,
-    anonymous_kb: u64,
-}
-
 /// Runs it, and returns whether what was to hold holds.
 pub(crate) fn run(mut options: Options) -> Result<bool> {
     if options.common.quick {
@@ -90,7 +84,7 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
     }
     let common = options.common.prepare(NAME)?;
     allow_descriptors(options.clients + DESCRIPTORS_BESIDE)?;
-    let backend = silent_backend()?;
+    let backend = apps::silent()?;
     let settings = settings(options.clients);
     let gateway = start_suimon(&common, &common.scratch, backend, Some(&settings), common.app_core)?;
     let data = measure(&common, &gateway, options.clients)?;
@@ -204,23 +198,6 @@ fn ask(to: SocketAddr, number: u32) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Accepts connections, reads what comes, and says nothing.
-fn silent_backend() -> Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).trouble("the backend")?;
-    let address = listener.local_addr().trouble("the backend")?;
-    thread::spawn(move || {
-        // Connections: one request, and the gateway's checks, which it closes itself.
-        for stream in listener.incoming().map_while(std::io::Result::ok) {
-            thread::spawn(move || {
-                let mut stream = stream;
-                let mut bytes = [0; 1024];
-                while stream.read(&mut bytes).is_ok_and(|length| length > 0) {}
-            });
-        }
-    });
-    Ok(address)
-}
-
 fn allow_descriptors(count: u32) -> Result<()> {
     let pid = std::process::id().to_string();
     let status = Command::new("prlimit")
@@ -235,20 +212,6 @@ fn allow_descriptors(count: u32) -> Result<()> {
     Err(Trouble::Usage(format!(
         "{count} descriptors cannot be had here (ulimit -Hn tells how many): name fewer --clients"
     )))
-}
-
-fn memory(pid: u32) -> Result<Memory> {
-    let path = format!("/proc/{pid}/smaps_rollup");
-    let text = fs::read_to_string(&path).trouble(&path)?;
-    memory_in(&text).ok_or("not understood").trouble(path)
-}
-
-fn memory_in(rollup: &str) -> Option<Memory> {
-    let field = |name: &str| {
-        let line = rollup.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
-    Some(Memory { resident_kb: field("Rss")?, anonymous_kb: field("Anonymous")? })
 }
 
 fn tables(data: &Data) -> String {
@@ -298,13 +261,7 @@ fn draw(common: &Common, data: &Data) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_kernels_sums_are_read_by_their_whole_names() {
-        let text = "5570-7ffe ---p 00000000 00:00 0 [rollup]\nRss:            3000 kB\nPss_Anon: 1 kB\nAnonymous:      1200 kB\nAnonHugePages: 0 kB\n";
-        assert_eq!(memory_in(text), Some(Memory { resident_kb: 3000, anonymous_kb: 1200 }));
-        assert_eq!(memory_in("Rss: 1 kB\n"), None);
-    }
+    use std::fs;
 
     #[test]
     fn the_settings_are_ones_suimon_understands() {

@@ -1,0 +1,41 @@
+//! Memory of a process, as the kernel counts it.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+use crate::trouble::{Result, While};
+
+/// Memory of a process, KB (1024 bytes).
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    pub(crate) resident_kb: u64,
+    pub(crate) anonymous_kb: u64,
+}
+
+/// Returns the memory of process `pid`.
+pub(crate) fn memory(pid: u32) -> Result<Memory> {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    let text = fs::read_to_string(&path).trouble(&path)?;
+    memory_in(&text).ok_or("not understood").trouble(path)
+}
+
+fn memory_in(rollup: &str) -> Option<Memory> {
+    let field = |name: &str| {
+        let line = rollup.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    Some(Memory { resident_kb: field("Rss")?, anonymous_kb: field("Anonymous")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_sums_are_read_by_their_whole_names() {
+        let text = "5570-7ffe ---p 00000000 00:00 0 [rollup]\nRss:            3000 kB\nPss_Anon: 1 kB\nAnonymous:      1200 kB\nAnonHugePages: 0 kB\n";
+        assert_eq!(memory_in(text), Some(Memory { resident_kb: 3000, anonymous_kb: 1200 }));
+        assert_eq!(memory_in("Rss: 1 kB\n"), None);
+    }
+}
