@@ -8,6 +8,7 @@ use http::header::{RETRY_AFTER, SET_COOKIE};
 use suimon_workload::{Capture, Source, Step};
 
 use crate::html::input_value;
+use crate::line::line_of;
 use crate::trouble::Trouble;
 
 /// A longer value is no value.
@@ -62,13 +63,13 @@ impl Answer {
         matches!(self.status, 429 | 503).then(|| retry_after(&self.headers)).flatten()
     }
 
-    /// Returns whether it is a page of a waiting room with a place in it.
+    /// Returns whether it is a page of a waiting room with a place in it. Whoever is let in has the ticket taken away: a cookie without a value.
     pub(crate) fn gives_place(&self) -> bool {
         let is_ticket = |cookie: &http::HeaderValue| {
-            let text = cookie.as_bytes();
-            text.starts_with(b"suimon-place-") || text.starts_with(b"__Host-suimon-place-")
+            let pair = cookie.to_str().ok().and_then(|text| text.split(';').next()?.split_once('='));
+            pair.is_some_and(|(name, value)| line_of(name).is_some() && !value.is_empty())
         };
-        matches!(self.status, 429 | 503) && self.headers.get_all(SET_COOKIE).iter().any(is_ticket)
+        self.headers.get_all(SET_COOKIE).iter().any(is_ticket)
     }
 
     fn refusal(&self) -> Refusal {

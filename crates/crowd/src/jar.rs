@@ -6,6 +6,7 @@ use cookie::Cookie;
 use http::HeaderValue;
 use suimon_model::Instant;
 
+use crate::line::line_of;
 use crate::target::BaseUrl;
 
 /// The most cookies kept; then the oldest goes. (RFC 6265 asks for at least 50 a domain.)
@@ -29,7 +30,23 @@ struct Kept {
     ends: Option<Instant>,
 }
 
+/// A place in line, as a cookie holds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TicketCookie<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) value: &'a str,
+    /// Which line.
+    pub(crate) line: &'a str,
+}
+
 impl Jar {
+    /// Returns the ticket it holds; of several, that of the line that came last.
+    pub(crate) fn ticket(&self) -> Option<TicketCookie<'_>> {
+        let ticket = |kept: &'_ Kept| line_of(&kept.name).is_some();
+        let kept = self.kept.iter().rfind(|kept| ticket(kept))?;
+        Some(TicketCookie { name: &kept.name, value: &kept.value, line: line_of(&kept.name)? })
+    }
+
     /// Takes one `Set-Cookie` of an answer to a request for `path`. What a browser would not take is not taken.
     pub(crate) fn store(&mut self, base: &BaseUrl, path: &str, header: &HeaderValue, now: Instant) {
         let Some(cookie) = header.to_str().ok().filter(|text| text.len() <= COOKIE_BYTES_MAX) else { return };

@@ -2,6 +2,11 @@
 //!
 //! Played on what the answers say: a ticket in a cookie means a place in line; its JSON twin at the same address says how things stand and when to ask again.
 
+mod report;
+
+pub(crate) use report::LineBooks;
+pub use report::{LineReport, OrderReport, ToldReport};
+
 use http::header::{ACCEPT, COOKIE, HOST, HeaderName, HeaderValue};
 use http::{Request, StatusCode};
 use http_body_util::Full;
@@ -13,6 +18,8 @@ use suimon_workload::InLine;
 use crate::answer::Answer;
 use crate::target::BaseUrl;
 
+/// How the names of cookies with tickets begin, on plain connections and on encrypted ones; the line follows.
+const TICKETS: [&str; 2] = ["suimon-place-", "__Host-suimon-place-"];
 const POLL: HeaderName = HeaderName::from_static("suimon-poll");
 /// The page says for so long that it is its visitor's turn before it lets them in.
 pub(crate) const ENTERING: Duration = Duration::from_secs(5);
@@ -22,12 +29,16 @@ const FIRST_POLL: (f64, f64) = (2.0, 4.0);
 const UNANSWERED: Duration = Duration::from_secs(30);
 /// Somebody who closes the tab comes back after so long, seconds.
 const AWAY: (f64, f64) = (60.0, 180.0);
-/// Waits that are kept whole for the report; of more only the first are.
-pub(crate) const WAITS_MAX: usize = 100_000;
+/// Of what was told during one wait so much is kept.
+const TOLD_MAX: usize = 64;
+/// What is told from so long after the beginning on, seconds, rests on more than the first guess.
+const SETTLED_S: f64 = 60.0;
 
 /// One wait in line, from the page to the session's first good answer or the end of patience.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LineWait {
+    /// Which line: what its tickets' cookies have at the end of their name.
+    pub line: String,
     /// When it began, seconds since the run did.
     pub from_s: f64,
     /// How long it took.
@@ -36,9 +47,11 @@ pub struct LineWait {
     pub entered: bool,
     /// The number drawn, counted from 1, if it is told.
     pub position: Option<u64>,
+    /// Whether the visitor closed the tab for a while.
+    pub away: bool,
     /// Requests of the page's script.
     pub polls: u32,
-    /// What was told first, and what last before the turn: so long after the beginning, the time left, from and to.
+    /// What was told of the time left, the earliest first. Of more than 64 every second was left out, but for the first and the first after a minute.
     pub told: Vec<LineTold>,
 }
 
@@ -87,7 +100,7 @@ pub(crate) enum NextInLine {
 
 impl Waiting {
     /// Returns a visitor who has just been shown the page.
-    pub(crate) fn begin(now: Instant, origin: Instant, policy: &InLine, rng: &mut Rng) -> Self {
+    pub(crate) fn begin(now: Instant, line: String, policy: &InLine, rng: &mut Rng) -> Self {
         let away = rng.chance(policy.away).then(|| {
             let from = now + suimon_model::seconds(rng.between(0.0, 300.0));
             (from, from + suimon_model::seconds(rng.between(AWAY.0, AWAY.1)))
@@ -99,10 +112,12 @@ impl Waiting {
                 .map(|mean| now + suimon_model::seconds(rng.exponential(mean.as_secs_f64()))),
             away,
             seen: LineWait {
-                from_s: now.secs_since(origin),
+                line,
+                from_s: now.as_secs_f64(),
                 waited_s: 0.0,
                 entered: false,
                 position: None,
+                away: false,
                 polls: 0,
                 told: Vec::new(),
             },
@@ -110,7 +125,7 @@ impl Waiting {
     }
 
     /// Returns when the script asks for the first time.
-    pub(crate) fn first(&self, now: Instant, rng: &mut Rng) -> NextInLine {
+    pub(crate) fn first(&mut self, now: Instant, rng: &mut Rng) -> NextInLine {
         self.at(now, suimon_model::seconds(rng.between(FIRST_POLL.0, FIRST_POLL.1)))
     }
 
@@ -126,9 +141,10 @@ impl Waiting {
         };
         self.seen.position = self.seen.position.or(twin.position);
         if let (Some(low_s), Some(high_s)) = (twin.eta_low_s, twin.eta_high_s) {
-            let told = LineTold { after_s: now.secs_since(self.began), low_s, high_s };
-            self.seen.told.truncate(1);
-            self.seen.told.push(told);
+            if self.seen.told.len() == TOLD_MAX {
+                thin_out(&mut self.seen.told);
+            }
+            self.seen.told.push(LineTold { after_s: now.secs_since(self.began), low_s, high_s });
         }
         match twin.state.as_str() {
             "your_turn" => NextInLine::Enter(now + ENTERING),
@@ -144,19 +160,25 @@ impl Waiting {
         self.seen
     }
 
-    fn at(&self, now: Instant, after: Duration) -> NextInLine {
+    fn at(&mut self, now: Instant, after: Duration) -> NextInLine {
         let mut at = now + after;
         if let Some((from, to)) = self.away
             && at >= from
             && at < to
         {
             at = to;
+            self.seen.away = true;
         }
         match self.gives_up {
             Some(gives_up) if gives_up <= at => NextInLine::GiveUp(gives_up.max(now)),
             _ => NextInLine::Poll(at),
         }
     }
+}
+
+/// Returns which line a cookie of this name has a ticket of, if it is such a cookie.
+pub(crate) fn line_of(cookie: &str) -> Option<&str> {
+    TICKETS.iter().find_map(|prefix| cookie.strip_prefix(prefix))
 }
 
 /// Returns the script's request for the page at `path`.
@@ -177,71 +199,11 @@ pub(crate) fn poll(
     Some(request)
 }
 
-/// All waits of a run, summed up.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct LineReport {
-    /// Visitors who were shown the waiting room.
-    pub visitors: u64,
-    /// Of these, how many got in, and gave up.
-    pub entered: u64,
-    /// See `entered`.
-    pub gave_up: u64,
-    /// Requests of the page's script.
-    pub polls: u64,
-    /// Median of |told − waited| ÷ waited, of those who got in, by the middle of the range that they were told first; waits of half a minute or more.
-    pub estimate_error: Option<f64>,
-    /// Share of them whose wait was within the range that they were told first.
-    pub within_range: Option<f64>,
-    /// Visitors with a later number who got in earlier: of 95 of 100 visitors not more than so many.
-    pub overtaken_p95: u64,
-    /// Every wait, as far as they were kept.
-    pub waits: Vec<LineWait>,
-}
-
-/// Waits shorter than this say nothing of an estimate, seconds.
-const JUDGED_FROM_S: f64 = 30.0;
-
-impl LineReport {
-    /// Returns the sum of these waits, in the order in which they ended; `visitors` were shown the room.
-    pub(crate) fn of(visitors: u64, waits: &[LineWait]) -> Self {
-        let entered: Vec<&LineWait> = waits.iter().filter(|wait| wait.entered).collect();
-        let judged = entered.iter().filter_map(|wait| {
-            let told = wait.told.first()?;
-            let left = wait.waited_s - told.after_s;
-            (left >= JUDGED_FROM_S).then_some((told, left))
-        });
-        let judged: Vec<(&LineTold, f64)> = judged.collect();
-        let mut errors: Vec<f64> = judged
-            .iter()
-            .map(|(told, left)| ((told.low_s + told.high_s) / 2.0 - left).abs() / left)
-            .collect();
-        errors.sort_by(f64::total_cmp);
-        let within = judged.iter().filter(|(told, left)| (told.low_s..=told.high_s).contains(left)).count();
-        LineReport {
-            visitors,
-            entered: entered.len() as u64,
-            gave_up: waits.len() as u64 - entered.len() as u64,
-            polls: waits.iter().map(|wait| u64::from(wait.polls)).sum(),
-            estimate_error: errors.get(errors.len() / 2).copied(),
-            within_range: (!judged.is_empty()).then(|| within as f64 / judged.len() as f64),
-            overtaken_p95: overtaken_p95(&entered),
-            waits: waits.to_vec(),
-        }
-    }
-}
-
-/// Quadratic in the worst case, which is a crowd that gets in backwards; there are few of them at a time.
-fn overtaken_p95(entered: &[&LineWait]) -> u64 {
-    let numbers: Vec<u64> = entered.iter().filter_map(|wait| wait.position).collect();
-    let mut sorted: Vec<u64> = Vec::with_capacity(numbers.len());
-    let mut overtaken: Vec<u64> = Vec::with_capacity(numbers.len());
-    for number in numbers {
-        let at = sorted.partition_point(|earlier| *earlier < number);
-        overtaken.push((sorted.len() - at) as u64);
-        sorted.insert(at, number);
-    }
-    overtaken.sort_unstable();
-    overtaken.get(overtaken.len() * 95 / 100).copied().unwrap_or_default()
+/// Leaves out every second, but for the first and the first that was told after a minute.
+fn thin_out(told: &mut Vec<LineTold>) {
+    let settled = told.iter().position(|told| told.after_s >= SETTLED_S);
+    let mut index = 0..;
+    told.retain(|_| index.next().is_some_and(|index| index % 2 == 0 || Some(index) == settled));
 }
 
 #[cfg(test)]
@@ -259,7 +221,7 @@ mod tests {
     }
 
     fn waiting(policy: &InLine) -> Waiting {
-        Waiting::begin(second(10.0), Instant::ORIGIN, policy, &mut Rng::stream(1, 1))
+        Waiting::begin(second(10.0), "00ff".to_owned(), policy, &mut Rng::stream(1, 1))
     }
 
     #[test]
@@ -272,8 +234,21 @@ mod tests {
         assert_eq!(waiting.answered(second(55.0), Some(&turn)), NextInLine::Enter(second(60.0)));
         let wait = waiting.end(second(63.0), true);
         assert_eq!((wait.position, wait.polls, wait.waited_s), (Some(7), 3, 53.0));
-        let report = LineReport::of(1, &[wait]);
-        assert_eq!((report.estimate_error, report.within_range), (Some(0.0), Some(1.0)));
+        assert_eq!((wait.from_s, wait.line.as_str(), wait.away), (10.0, "00ff", false));
+        assert_eq!(wait.told, [LineTold { after_s: 3.0, low_s: 40.0, high_s: 60.0 }]);
+    }
+
+    #[test]
+    fn of_a_long_wait_the_beginning_the_minute_and_the_end_are_kept() {
+        let mut waiting = waiting(&InLine::default());
+        for n in 1..=1000 {
+            let twin = format!(r#"{{"state":"waiting","poll_after_s":7,"eta_low_s":1,"eta_high_s":{n}}}"#);
+            waiting.answered(second(10.0 + f64::from(n) * 7.0), Some(&answer(200, &twin)));
+        }
+        let told = waiting.end(second(7020.0), true).told;
+        assert!((TOLD_MAX / 2..=TOLD_MAX).contains(&told.len()));
+        let after = |index: usize| told[index].after_s.round() as u32;
+        assert_eq!((after(0), after(1), after(told.len() - 1)), (7, 63, 7000));
     }
 
     #[test]
@@ -283,21 +258,5 @@ mod tests {
         assert_eq!(waiting.answered(second(11.0), Some(&answer(204, ""))), NextInLine::Enter(second(11.0)));
         let closed = answer(200, r#"{"state":"closed","poll_after_s":60}"#);
         assert_eq!(waiting.answered(second(12.0), Some(&closed)), NextInLine::GiveUp(second(12.0)));
-    }
-
-    #[test]
-    fn order_is_told_by_who_was_overtaken() {
-        let wait = |position| LineWait {
-            from_s: 0.0,
-            waited_s: 1.0,
-            entered: true,
-            position: Some(position),
-            polls: 1,
-            told: vec![],
-        };
-        let in_order: Vec<_> = (0..100).map(wait).collect();
-        assert_eq!(LineReport::of(100, &in_order).overtaken_p95, 0);
-        let backwards: Vec<_> = (0..100).rev().map(wait).collect();
-        assert_eq!(LineReport::of(100, &backwards).overtaken_p95, 95);
     }
 }

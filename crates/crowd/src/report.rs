@@ -235,8 +235,7 @@ impl Report {
             first_step_wait: Spread::of(tally.first_step_wait()),
             steps,
             series: series(facts),
-            line: (facts.books.line.visitors > 0)
-                .then(|| LineReport::of(facts.books.line.visitors, &facts.books.line.waits)),
+            line: facts.books.line.report(),
             crowd_cpu_share: facts.cpu.as_secs_f64() / facts.cpu_over.as_secs_f64().max(1e-9),
             send_delay: Spread::of(&facts.books.send_delay),
         }
@@ -255,6 +254,23 @@ impl Spread {
             p95_s: secs(histogram.quantile(0.95)),
             p99_s: secs(histogram.quantile(0.99)),
             max_s: secs(histogram.max()),
+        }
+    }
+
+    /// Returns the sum of these, exactly.
+    pub(crate) fn of_seconds(mut seconds: Vec<f64>) -> Self {
+        seconds.sort_by(f64::total_cmp);
+        let count = seconds.len();
+        let at = |per_cent: usize| seconds.get(count * per_cent / 100).copied().unwrap_or_default();
+        Spread {
+            count: count as u64,
+            mean_s: seconds.iter().sum::<f64>() / count.max(1) as f64,
+            min_s: at(0),
+            p50_s: at(50),
+            p90_s: at(90),
+            p95_s: at(95),
+            p99_s: at(99),
+            max_s: seconds.last().copied().unwrap_or_default(),
         }
     }
 }

@@ -15,10 +15,11 @@ use suimon_workload::{Histogram, Starts, Tally, Window, Workload};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::MissedTickBehavior;
 
+use crate::line::LineBooks;
 use crate::machine::{ensure_descriptors, thread_cpu_time};
 use crate::report::{Ended, Facts, Report};
 use crate::target::BaseUrl;
-use crate::user::{Books, Clock, LineBooks, Shared, play};
+use crate::user::{Books, Clock, Shared, play};
 
 /// Somebody who is told how it goes.
 pub type OnProgress = Box<dyn FnMut(&Progress) + Send>;

@@ -13,7 +13,7 @@ use suimon_workload::{Histogram, Journey, Next, Outcome, Start, Step, Tally, Vis
 use crate::answer::{Answer, needs_body};
 use crate::asking::{Values, request};
 use crate::jar::Jar;
-use crate::line::{self, LineWait, NextInLine, WAITS_MAX, Waiting};
+use crate::line::{self, LineBooks, NextInLine, Waiting};
 use crate::target::{Addresses, BaseUrl};
 use crate::trouble::Trouble;
 use crate::wire::{self, Wire};
@@ -41,21 +41,6 @@ pub(crate) struct Books {
     pub(crate) send_delay: Histogram,
     /// What was seen of a waiting room, in the whole run.
     pub(crate) line: LineBooks,
-}
-
-/// Waits in line, in the order in which they ended.
-#[derive(Default)]
-pub(crate) struct LineBooks {
-    pub(crate) visitors: u64,
-    pub(crate) waits: Vec<LineWait>,
-}
-
-impl LineBooks {
-    fn ended(&mut self, wait: LineWait) {
-        if self.waits.len() < WAITS_MAX {
-            self.waits.push(wait);
-        }
-    }
 }
 
 /// Time since the run began.
@@ -163,8 +148,9 @@ impl User {
         let mut waiting = match self.waiting.take() {
             Some(waiting) => waiting,
             None => {
-                shared.books.borrow_mut().line.visitors += 1;
-                Waiting::begin(now, Instant::ORIGIN, &journey.in_line, &mut self.rng)
+                shared.books.borrow_mut().line.begun();
+                let line = self.jar.ticket().map(|ticket| ticket.line.to_owned()).unwrap_or_default();
+                Waiting::begin(now, line, &journey.in_line, &mut self.rng)
             }
         };
         let mut next = waiting.first(now, &mut self.rng);

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Ended, Report, Spread, StepReport};
+use crate::line::{LineReport, OrderReport, ToldReport};
 
 impl Report {
     /// Returns the report as aligned lines of text.
@@ -51,6 +52,9 @@ impl Report {
             writeln!(out, "  failures by kind: {}", kinds.join(", "))?;
         }
         self.write_times(out)?;
+        if let Some(line) = &self.line {
+            write_line(line, out)?;
+        }
         writeln!(out)?;
         writeln!(
             out,
@@ -84,6 +88,52 @@ impl Report {
         total("first step wait", &self.first_step_wait, out)?;
         total("session", &self.session_time, out)
     }
+}
+
+fn write_line(line: &LineReport, out: &mut String) -> std::fmt::Result {
+    let LineReport { visitors, entered, gave_up, still_waiting, wait, order, .. } = line;
+    writeln!(out)?;
+    writeln!(
+        out,
+        "  waiting room: {visitors} visitors, of whom {entered} got in, {gave_up} gave up, {still_waiting} still waited"
+    )?;
+    let mut row = |name: &str, text: String| writeln!(out, "  {name:<20}{text}");
+    row(
+        "waits",
+        format!("p50 {}, p95 {}, longest {}", time(wait.p50_s), time(wait.p95_s), time(wait.max_s)),
+    )?;
+    for told in &line.told {
+        let name = if told.from_s > 0.0 { "told after a minute" } else { "told first" };
+        row(name, estimate(told))?;
+    }
+    row("overtaken", overtaken(order))
+}
+
+/// How far what was told is off.
+fn estimate(told: &ToldReport) -> String {
+    let per_cent = |share: Option<f64>| share.unwrap_or_default() * 100.0;
+    if told.judged == 0 {
+        return "nobody who got in had half a minute left".to_owned();
+    }
+    format!(
+        "{} judged: off by {:.0} % (low {:.0} %, high {:.0} %); {:.0} % within, {:.0} % longer",
+        told.judged,
+        per_cent(told.error_by_middle),
+        per_cent(told.error_by_low),
+        per_cent(told.error_by_high),
+        per_cent(told.within_range),
+        per_cent(told.longer_than_told),
+    )
+}
+
+fn overtaken(order: &OrderReport) -> String {
+    let OrderReport { judged, overtaken, overtaken_by_p95, overtaken_by_max, .. } = order;
+    let seconds = |people: Option<f64>| people.map(|s| format!(" ({})", time(s))).unwrap_or_default();
+    format!(
+        "{overtaken} of {judged}; by at most {overtaken_by_p95}{} at p95, {overtaken_by_max}{} at all",
+        seconds(order.overtaken_p95_s),
+        seconds(order.overtaken_max_s),
+    )
 }
 
 fn percentiles(spread: &Spread) -> String {

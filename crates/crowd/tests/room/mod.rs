@@ -1,0 +1,84 @@
+//! A waiting room as small as can be.
+
+use crate::support::{Reply, Seen, Server};
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// How the room is.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules {
+    /// Numbers called each second.
+    pub(crate) per_second: f64,
+    /// Numbers that may be drawn at once; whoever comes then is told to come back after a second.
+    pub(crate) numbers_max: u64,
+}
+
+/// Numbers drawn, and those that came in, in order.
+#[derive(Default)]
+struct Books {
+    drawn: u64,
+    put_off: Option<Instant>,
+}
+
+/// Starts a server behind such a room.
+pub(crate) fn start(rules: Rules) -> Server {
+    let (began, books) = (Instant::now(), Mutex::new(Books::default()));
+    Server::start(move |request, _| {
+        let called = (began.elapsed().as_secs_f64() * rules.per_second) as u64;
+        let number = ticket(request);
+        if request.header("suimon-poll").is_some() {
+            return number.map_or_else(stranger, |number| told(number, called, rules.per_second));
+        }
+        match number {
+            Some(number) if number < called => Reply::Answer {
+                status: 200,
+                headers: vec![("Set-Cookie", "suimon-place-00ff=; Max-Age=0".into())],
+                body: "Welcome".into(),
+            },
+            Some(number) => waiting_page(number),
+            None => draw(rules, &mut books.lock().unwrap()),
+        }
+    })
+}
+
+fn draw(rules: Rules, books: &mut Books) -> Reply {
+    let is_put_off = books.put_off.is_some_and(|at| at.elapsed().as_millis() < 900);
+    if books.drawn == rules.numbers_max && books.put_off.is_none() || is_put_off {
+        books.put_off.get_or_insert_with(Instant::now);
+        return Reply::Answer {
+            status: 503,
+            headers: vec![("Retry-After", "1".into())],
+            body: String::new(),
+        };
+    }
+    books.drawn += 1;
+    waiting_page(books.drawn - 1)
+}
+
+fn ticket(request: &Seen) -> Option<u64> {
+    let pair =
+        request.header("cookie")?.split("; ").find_map(|pair| pair.strip_prefix("suimon-place-00ff="))?;
+    pair.parse().ok()
+}
+
+fn waiting_page(number: u64) -> Reply {
+    let cookie = format!("suimon-place-00ff={number}; Path=/");
+    Reply::Answer {
+        status: 503,
+        headers: vec![("Set-Cookie", cookie), ("Retry-After", "2".into())],
+        body: String::new(),
+    }
+}
+
+fn told(number: u64, called: u64, per_second: f64) -> Reply {
+    let left = number.saturating_sub(called) as f64 / per_second;
+    let (state, position) = (if number < called { "your_turn" } else { "waiting" }, number + 1);
+    let body = format!(
+        r#"{{"state":"{state}","position":{position},"poll_after_s":1,"eta_low_s":{left},"eta_high_s":{left}}}"#
+    );
+    Reply::Answer { status: 503, headers: vec![], body }
+}
+
+fn stranger() -> Reply {
+    Reply::Answer { status: 429, headers: vec![("Retry-After", "60".into())], body: String::new() }
+}
