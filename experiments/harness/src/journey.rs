@@ -24,6 +24,17 @@ pub(crate) struct Journey {
     pub(crate) thinks: Thinks,
     /// Whether visitors wait for ever.
     pub(crate) endless: bool,
+    /// What visitors do in a waiting room; `None`: they wait for their turn.
+    pub(crate) in_line: Option<InLine>,
+}
+
+/// What visitors do in a waiting room. Nothing of it is divided by the scale.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct InLine {
+    /// Mean time after which somebody gives up.
+    pub(crate) patience: Duration,
+    /// Probability to close the tab once and come back one to three minutes later.
+    pub(crate) away: f64,
 }
 
 /// How long visitors think.
@@ -56,7 +67,7 @@ impl Journey {
     /// Returns one user who plays `sessions`.
     pub(crate) fn single_user(sessions: u32, scale: f64, thinks: Thinks) -> Self {
         let arrivals = Arrivals::Closed { users: 1, sessions_each: Some(sessions) };
-        Journey { seed: 1, arrivals, scale, thinks, endless: false }
+        Journey { seed: 1, arrivals, scale, thinks, endless: false, in_line: None }
     }
 
     /// Returns the longest a visitor waits for one answer, seconds.
@@ -76,6 +87,10 @@ impl Journey {
             Thinks::Varied => format!("{{ mean = {}, shape = \"exponential\" }}", time(THINK_S)),
         };
         let patience = if self.endless { "\"endless\"".to_string() } else { time(PATIENCE_S) };
+        let in_line = self.in_line.map_or(String::new(), |in_line| {
+            let (patience, away) = (in_line.patience.as_secs(), in_line.away);
+            format!("\n[visitor.in_line]\npatience = \"{patience}s\"\naway = {away}\n")
+        });
         let (pause, away_max) = (time(THINK_S), time(STAY_AWAY_MAX_S));
         // Writing into a String cannot fail.
         let _ = write!(
@@ -97,7 +112,7 @@ pause_after_error = {pause}
 retries_max = 1000
 wait_default = {pause}
 wait_max = {away_max}
-{STEPS}"
+{in_line}{STEPS}"
         );
         out
     }
@@ -173,8 +188,22 @@ mod tests {
         let open = Arrivals::Open(vec![(30.0, 2.0), (180.5, 4.123_456)]);
         let closed = Arrivals::Closed { users: 400, sessions_each: None };
         let journeys = [
-            Journey { seed: 7, arrivals: closed, scale: 4.0, thinks: Thinks::Varied, endless: false },
-            Journey { seed: 7, arrivals: open, scale: 4.0, thinks: Thinks::Varied, endless: false },
+            Journey {
+                seed: 7,
+                arrivals: closed,
+                scale: 4.0,
+                thinks: Thinks::Varied,
+                endless: false,
+                in_line: None,
+            },
+            Journey {
+                seed: 7,
+                arrivals: open,
+                scale: 4.0,
+                thinks: Thinks::Varied,
+                endless: false,
+                in_line: None,
+            },
             Journey::single_user(12, 4.0, Thinks::No),
             Journey {
                 seed: 7,
@@ -182,6 +211,7 @@ mod tests {
                 scale: 4.0,
                 thinks: Thinks::Always,
                 endless: true,
+                in_line: Some(InLine { patience: Duration::from_secs(1200), away: 0.05 }),
             },
         ];
         let folder = tempfile::tempdir().unwrap();
@@ -196,7 +226,9 @@ mod tests {
     #[test]
     fn times_are_divided_by_the_scale() {
         let arrivals = Arrivals::Closed { users: 1, sessions_each: None };
-        let file = Journey { seed: 1, arrivals, scale: 4.0, thinks: Thinks::Varied, endless: false }.toml();
+        let file =
+            Journey { seed: 1, arrivals, scale: 4.0, thinks: Thinks::Varied, endless: false, in_line: None }
+                .toml();
         assert!(file.contains("think = { mean = \"750ms\""), "{file}");
         assert!(file.contains("patience = \"15000ms\""), "{file}");
     }

@@ -150,7 +150,8 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     let address = opened.address;
     let gateway = start_suimon(common, &common.scratch, address, None, common.load_core)?;
     let arrivals = Arrivals::Closed { users: options.users, sessions_each: None };
-    let journey = Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Varied, endless: false };
+    let journey =
+        Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Varied, endless: false, in_line: None };
     let seconds = options.kill_at + options.dead_for + options.then;
     let crowd = Crowd {
         suimon: &common.suimon,

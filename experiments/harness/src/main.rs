@@ -5,6 +5,7 @@
 //! - [`under_capacity`]: `under-capacity`, that nobody notices it as long as nothing is wrong.
 //! - [`proxy_cost`]: `proxy-cost`, processor time per request beside nginx and HAProxy.
 //! - [`waiting_memory`]: `waiting-memory`, what a client that is held waiting costs.
+//! - [`flash_crowd`]: `flash-crowd`, ten times as many as can be served, in line.
 //! - [`waiting_cost`]: `waiting-cost`, what those who wait in line cost.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
 //! - [`laws`]: `laws`, our laws and those of others, simulated.
@@ -26,6 +27,7 @@ mod cpu;
 mod crowd;
 mod data;
 mod figures;
+mod flash_crowd;
 mod gateways;
 mod histograms;
 mod http;
@@ -88,6 +90,8 @@ enum Experiment {
     Sqs(sqs::Command),
     #[command(name = "laws")]
     Laws(laws::Options),
+    #[command(name = "flash-crowd")]
+    FlashCrowd(flash_crowd::Options),
     #[command(name = "waiting-cost")]
     WaitingCost(waiting_cost::Options),
     #[command(name = "waiting-line")]
@@ -112,6 +116,7 @@ fn main() -> ExitCode {
         Experiment::WaitingMemory(options) => waiting_memory::run(options),
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
         Experiment::Laws(options) => laws::run(&options),
+        Experiment::FlashCrowd(options) => flash_crowd::run(&options),
         Experiment::WaitingCost(options) => waiting_cost::run(options),
         Experiment::WaitingLine(options) => waiting_line::run(&options),
         Experiment::TomcatModel(options) => tomcat_model::run(&options),

@@ -176,7 +176,8 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     let witness = Witness::begin(gateway.address);
     let (warmup, seconds) = (options.warmup as f64, options.seconds as f64);
     let arrivals = Arrivals::Open(vec![(warmup, rate * WARMUP_SHARE), (seconds, rate)]);
-    let journey = Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Varied, endless: false };
+    let journey =
+        Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Varied, endless: false, in_line: None };
     let crowd = Crowd {
         suimon: &common.suimon,
         name: "crowd",
@@ -317,8 +318,14 @@ fn compare(
         for through_gateway in [gateway_first, !gateway_first] {
             let seconds = (ROUND_WARMUP + measured).as_secs_f64();
             let arrivals = Arrivals::Open(vec![(seconds, rate)]);
-            let journey =
-                Journey { seed, arrivals, scale: options.shop.scale, thinks: Thinks::Varied, endless: false };
+            let journey = Journey {
+                seed,
+                arrivals,
+                scale: options.shop.scale,
+                thinks: Thinks::Varied,
+                endless: false,
+                in_line: None,
+            };
             let crowd = Crowd {
                 suimon: &common.suimon,
                 name: "round",

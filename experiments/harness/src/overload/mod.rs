@@ -376,7 +376,14 @@ impl<'a> Run<'a> {
             Thinks::No,
         )?;
         let arrivals = Arrivals::Closed { users, sessions_each: None };
-        let journey = Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Varied, endless: false };
+        let journey = Journey {
+            seed: common.seed,
+            arrivals,
+            scale,
+            thinks: Thinks::Varied,
+            endless: false,
+            in_line: None,
+        };
         let mut gateway = control.start(common, &folder, shop.address, journey.patience_s(), scale)?;
         let crowd = Crowd {
             suimon: &common.suimon,

@@ -281,7 +281,8 @@ impl Live<'_> {
             bound::measure(common, &folder, &shop, scale, WARMUP_SESSIONS, BOUND_SESSIONS, Thinks::Briefly)?;
         let arrivals = Arrivals::Closed { users: clients, sessions_each: Some(1) };
         let endless = world == World::NoTimeout;
-        let journey = Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Always, endless };
+        let journey =
+            Journey { seed: common.seed, arrivals, scale, thinks: Thinks::Always, endless, in_line: None };
         let patience_s = if endless { self.measured.dead_after_s } else { journey.patience_s() };
         let mut gateway = real(control).start(common, &folder, shop.address, patience_s, scale)?;
         let crowd = Crowd {
