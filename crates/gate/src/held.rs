@@ -46,6 +46,11 @@ impl Held {
         self.by_arrival.is_empty()
     }
 
+    /// Returns whether somebody of its lane stands behind `key`.
+    pub(crate) fn is_passed_by(&self, key: Key) -> bool {
+        self.lanes[key.0.index()].last_key_value().is_some_and(|(last, _)| *last > key.1)
+    }
+
     /// Returns who stands there.
     pub(crate) fn at(&self, key: Key) -> Option<Newcomer> {
         let (lane, rank) = key;

@@ -23,6 +23,8 @@ const MARKS_MAX: usize = 16;
 const AHEAD_MIN: f64 = 3.0;
 /// The page lets its visitor in so many seconds after it has said that it is their turn: time to hear it, and to say "not yet".
 const ENTERING: f64 = 5.0;
+/// Those called are to be held at the gate for this share of the longest time, in the mean: were it more, some would be sent away and overtaken before they are back.
+const HELD_SHARE: f64 = 0.5;
 /// So many of those called last tell how many of them come.
 const CALLS_KNOWN: f64 = 200.0;
 /// Before any was called, all of so many are taken to have come.
@@ -33,8 +35,10 @@ const SHOW_MIN: f64 = 0.05;
 const POLL_SHARE: f64 = 0.25;
 const POLL_MIN: f64 = 2.0;
 const POLL_MAX: f64 = 60.0;
-/// Whoever has less time left than this, seconds, is told when exactly to come: a little before the others of the same time are through.
+/// Whoever has less time left than this, seconds, is told to come when this share of the time until the call is over: the line may move faster than was told, and
+/// whoever hears of the call late is overtaken.
 const POLL_NEAR: f64 = 30.0;
+const POLL_NEAR_SHARE: f64 = 0.5;
 /// Those whose turn is far do not all come at once.
 const POLL_JITTER: f64 = 0.1;
 /// After an opening all who waited for it ask within so many seconds.
@@ -501,6 +505,11 @@ impl Line {
         self.state == State::Moving
     }
 
+    /// Returns how many of those called may be held at the gate at once: as many as begin while one is held.
+    pub fn held_at_once(&self) -> usize {
+        (self.rate * self.hold).max(AHEAD_MIN).ceil() as usize
+    }
+
     /// Returns whether anybody waits who is not called.
     pub fn is_waited_in(&self) -> bool {
         self.lanes.iter().any(Numbers::is_waited_in)
@@ -650,16 +659,16 @@ impl Numbers {
     }
 }
 
-/// Returns seconds from a call until whoever is there has begun, at most.
+/// Returns seconds from a call until whoever is there is to begin.
 fn lead(hold: f64) -> f64 {
-    POLL_MIN + ENTERING + hold
+    POLL_MIN + ENTERING + HELD_SHARE * hold
 }
 
 /// Returns seconds until the holder of `number` is to ask again, with `left` seconds to go, `lead` seconds after its call.
 fn poll_after(left: f64, lead: f64, number: u64) -> f64 {
     if left < POLL_NEAR {
         // When it is called.
-        return (left - lead).max(POLL_MIN);
+        return (POLL_NEAR_SHARE * (left - lead)).max(POLL_MIN);
     }
     (POLL_SHARE * left).clamp(POLL_MIN, POLL_MAX / (1.0 + POLL_JITTER))
         * (1.0 + POLL_JITTER * (2.0 * spread(number) - 1.0))

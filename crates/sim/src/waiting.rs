@@ -85,6 +85,8 @@ struct Person {
 const SECOND_CONTACT: (f64, f64) = (2.0, 3.0);
 /// The page says for so long that it is its visitor's turn before it lets them in.
 const ENTERING: Duration = Duration::from_secs(5);
+/// Whoever was called and could not be let in asks again after so long.
+pub(crate) const NOT_LET_IN: Duration = Duration::from_secs(3);
 /// Estimates are judged from here on: before, nobody can know how fast people give up, as whoever leaves says nothing.
 const JUDGED_FROM: f64 = 160.0;
 /// Shorter waits than this, seconds, are not judged: the page itself takes some.
@@ -119,8 +121,13 @@ pub fn play(crowd: &Crowd, policy: Policy) -> Result {
             }
             Event::Come(index) => {
                 requests += 1;
-                people[index as usize].number = rule.draw(now);
-                Answer::Again(seconds(rng.between(SECOND_CONTACT.0, SECOND_CONTACT.1)))
+                let number = rule.draw(now);
+                people[index as usize].number = number;
+                if rule.holds(now, number, index) {
+                    Answer::Nothing
+                } else {
+                    Answer::Again(seconds(rng.between(SECOND_CONTACT.0, SECOND_CONTACT.1)))
+                }
             }
             Event::Ask(index) | Event::Enter(index) | Event::GiveUp(index)
                 if people[index as usize].is_over() =>
@@ -143,15 +150,20 @@ pub fn play(crowd: &Crowd, policy: Policy) -> Result {
                 requests += 1;
                 let person = &people[index as usize];
                 heap.push(Reverse((person.gives_up, Event::GiveUp(index))));
-                rule.enter(now, person.number, index);
-                Answer::Nothing
+                if rule.holds(now, person.number, index) {
+                    Answer::Nothing
+                } else {
+                    Answer::Again(NOT_LET_IN)
+                }
             }
             Event::GiveUp(_) => Answer::Nothing,
         };
         if let (Answer::Enters, Event::Ask(index)) = (answer, event) {
             heap.push(Reverse((asks_at(&people[index as usize], now + ENTERING), Event::Enter(index))));
         }
-        if let (Answer::Again(after), Event::Come(index) | Event::Ask(index)) = (answer, event) {
+        if let (Answer::Again(after), Event::Come(index) | Event::Ask(index) | Event::Enter(index)) =
+            (answer, event)
+        {
             heap.push(Reverse((asks_at(&people[index as usize], now + after), Event::Ask(index))));
             let person = &mut people[index as usize];
             if person.told.is_none() && now.as_secs_f64() > JUDGED_FROM {
@@ -166,9 +178,9 @@ pub fn play(crowd: &Crowd, policy: Policy) -> Result {
                     begun.push((now, person.number, person.away.0 == Instant::FAR_FUTURE));
                     left -= 1;
                 }
-                // Held for as long as is good for a connection, the page's request is sent again.
+                // Held for as long as is good for a connection, they are shown the page again.
                 Answer::Again(after) => {
-                    heap.push(Reverse((asks_at(person, now + after), Event::Enter(index))));
+                    heap.push(Reverse((asks_at(person, now + after), Event::Ask(index))));
                 }
                 Answer::Enters | Answer::Nothing => {}
             }
@@ -281,8 +293,8 @@ mod tests {
         for (dead, patience_s) in [(0, 3600.0), (2_500, 1200.0), (10_000, 1200.0)] {
             let crowd = small(dead, patience_s);
             let result = play(&crowd, Policy::Ours);
-            assert!(result.used >= 0.97 && result.worst_ten_seconds <= 1.105, "{crowd:?}: {result:?}");
-            assert!(result.overtaken_p95_s <= 1.0, "{crowd:?}: {result:?}");
+            assert!(result.used >= 0.98 && result.worst_ten_seconds <= 1.105, "{crowd:?}: {result:?}");
+            assert!(result.overtaken_p95_s <= 0.5, "{crowd:?}: {result:?}");
             assert_eq!(result.begun + result.gave_up, crowd.people, "{crowd:?}");
         }
     }

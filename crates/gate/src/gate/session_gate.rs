@@ -115,8 +115,10 @@ impl Gate {
         };
         let standing = line.standing(now, place);
         let key = line.rank(place);
+        // More than can begin while they are held would only be sent away again and come back behind others.
+        let has_room = kind.held.len() < line.held_at_once() || kind.held.is_passed_by(key);
         // In another tab of the same browser it is held already.
-        if standing == Standing::Called && may_be_held && kind.held.at(key).is_none() {
+        if standing == Standing::Called && may_be_held && has_room && kind.held.at(key).is_none() {
             line.knock(now, place);
             self.hold(id, kind_id, key);
             return self.admit_from_lines(now);

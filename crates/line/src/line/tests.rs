@@ -38,11 +38,11 @@ fn as_many_are_called_as_begin_before_they_can_be_there() {
     let mut line = line();
     let places = draw(&mut line, 100);
     line.tick(second(0.25), Some(4.0), HOLD);
-    assert_eq!(line.view().called, 48, "twelve seconds' worth");
-    assert_eq!(line.contact(second(1.0), places[47]), Standing::Called);
-    assert_eq!(waiting(line.contact(second(1.0), places[48])).ahead, 48);
+    assert_eq!(line.view().called, 38, "nine and a half seconds' worth");
+    assert_eq!(line.contact(second(1.0), places[37]), Standing::Called);
+    assert_eq!(waiting(line.contact(second(1.0), places[38])).ahead, 38);
     assert!(line.claimed(places[0]));
-    assert_eq!(line.contact(second(1.0), places[48]), Standing::Called, "a claim calls the next");
+    assert_eq!(line.contact(second(1.0), places[38]), Standing::Called, "a claim calls the next");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn whoever_was_heard_of_once_only_is_called_past_but_keeps_the_place() {
     let alive = draw(&mut line, 100);
     pass(&mut line, 0.0, 5.0, 2.0);
     alive.iter().for_each(|place| _ = line.contact(second(5.0), *place));
-    assert_eq!(line.view().called, 24, "for some seconds anybody may still come");
+    assert_eq!(line.view().called, 19, "for some seconds anybody may still come");
     pass(&mut line, 5.0, 20.0, 2.0);
     assert_eq!(line.contact(second(20.0), alive[9]), Standing::Called);
     assert_eq!(waiting(line.contact(second(20.0), alive[80])).ahead, 80, "only who is there is ahead");
@@ -126,8 +126,8 @@ fn what_is_told_is_between_people_going_on_to_give_up_and_nobody_giving_up() {
 }
 
 #[test]
-fn whoever_is_near_is_told_to_come_just_before_the_turn_and_whoever_is_far_seldom() {
-    assert!((poll_after(15.0, 12.0, 1) - 3.0).abs() < 1e-9);
+fn whoever_is_near_is_told_to_come_before_the_call_and_whoever_is_far_seldom() {
+    assert!((poll_after(22.0, 12.0, 1) - 5.0).abs() < 1e-9, "half of the time until the call");
     assert!((poll_after(0.5, 12.0, 1) - POLL_MIN).abs() < 1e-9);
     for number in 0..1000 {
         let far = poll_after(10_000.0, 12.0, number);
@@ -145,12 +145,12 @@ fn a_paused_line_stands_still_and_a_closed_one_is_over_for_all() {
     line.command(Command::Pause);
     line.claimed(places[0]);
     pass(&mut line, 0.25, 20.0, 50.0);
-    assert_eq!(line.view().called, 24);
+    assert_eq!(line.view().called, 19);
     let Standing::Paused(wait) = line.contact(second(20.0), places[50]) else { panic!("it stands still") };
     assert_eq!((wait.low, wait.poll_after), (Duration::ZERO, seconds(POLL_IDLE)));
     line.command(Command::Move);
     pass(&mut line, 20.0, 21.0, 50.0);
-    assert!(line.view().called > 24);
+    assert!(line.view().called > 19);
     line.command(Command::Close);
     assert_eq!(line.contact(second(21.0), places[1]), Standing::Closed);
     assert_eq!(line.draw(Lane::Normal), None);
@@ -172,7 +172,7 @@ fn lots_decide_at_the_opening_who_comes_first() {
         .filter(|place| line.standing(second(61.0), **place) == Standing::Called)
         .map(|place| place.number)
         .collect();
-    assert_eq!(called.len(), 24);
+    assert_eq!(called.len(), 19);
     assert!(called.iter().any(|number| *number > 300), "not those who were first: {called:?}");
     assert_eq!(waiting(line.contact(second(61.0), late[0])).ahead, 1000, "behind all who were there");
     let again = line.clone();
@@ -195,12 +195,12 @@ fn a_restart_keeps_the_order_and_gives_no_number_twice() {
     // Of the ten called before, the one who came.
     assert_eq!(
         waiting(line.contact(second(10.0), places[60])).ahead,
-        37,
+        42,
         "whoever was not called is taken to be there"
     );
     assert_eq!(
         waiting(line.contact(second(10.0), lost[4])).ahead,
-        77,
+        82,
         "whoever drew after the last save, too, once heard of"
     );
     // Nobody else is heard of for two periods.
@@ -219,7 +219,7 @@ fn lanes_share_what_is_called_and_the_normal_one_has_its_floor() {
     line.tick(second(0.25), Some(20.0), HOLD);
     let saved = line.saved();
     let called = |lane: Lane| saved.lanes[lane.index()].called;
-    assert_eq!((called(Lane::Invited), called(Lane::Normal)), (69, 172), "two to five of 240, rounded up");
+    assert_eq!((called(Lane::Invited), called(Lane::Normal)), (55, 136), "two to five of 190, rounded up");
 }
 
 #[derive(Clone, Debug)]

@@ -153,13 +153,23 @@ impl Rule {
         }
     }
 
-    /// Somebody whose turn it is asks for the application's page, and is held at the gate.
-    pub(super) fn enter(&mut self, now: Instant, number: u64, who: u32) {
-        self.serve(now);
-        if self.line.knock(now, place(number)) == Standing::Called {
-            self.held.insert(number, (who, now));
-            self.begin();
+    /// Somebody asks for the application's page, who may be called: returns whether they are held at the gate.
+    pub(super) fn holds(&mut self, now: Instant, number: u64, who: u32) -> bool {
+        if self.policy != Policy::Ours {
+            return false;
         }
+        self.serve(now);
+        if self.line.standing(now, place(number)) != Standing::Called {
+            return false;
+        }
+        let is_passed_by = self.held.last_key_value().is_some_and(|(last, _)| *last > number);
+        if self.held.len() >= self.line.held_at_once() && !is_passed_by {
+            return false;
+        }
+        self.line.knock(now, place(number));
+        self.held.insert(number, (who, now));
+        self.begin();
+        true
     }
 
     /// Returns the wait that is told, low and high, seconds: by a counter, the numbers before this one by its rate.
@@ -202,7 +212,7 @@ impl Rule {
                     .collect();
                 for (number, who) in overdue {
                     self.held.remove(&number);
-                    self.ended.push((who, Answer::Again(Duration::from_secs(1))));
+                    self.ended.push((who, Answer::Again(super::NOT_LET_IN)));
                 }
                 self.begin();
                 // The gate lets in at the moment a token is there.
