@@ -154,7 +154,7 @@ impl Identifier {
     /// Returns the kind of session that a request of a newcomer begins.
     pub(crate) fn kind(&self, method: &Method, path: &str) -> Option<KindId> {
         let begins = |kind: &Kind| {
-            kind.begins.is_empty() || kind.begins.iter().any(|pattern| pattern.matches(method, path))
+            kind.begins.is_empty() || kind.begins.iter().any(|pattern| pattern.may_match(method, path))
         };
         self.kinds.iter().position(begins).map(|kind| KindId(kind as u32))
     }
@@ -465,6 +465,11 @@ mod tests {
         assert!(matches!(asks(Method::POST, "/login"), Some(Membership::Newcomer(KindId(0)))));
         assert!(matches!(asks(Method::GET, "/api/x"), Some(Membership::Newcomer(KindId(1)))));
         assert!(asks(Method::GET, "/login").is_none());
+        for disguise in ["/%6Cogin", "//login", "/x/../login", "/x/..;/login;a", "/x%2F..%2Flogin", "/LOGIN"]
+        {
+            let found = asks(Method::POST, disguise);
+            assert!(matches!(found, Some(Membership::Newcomer(KindId(0)))), "{disguise}: {found:?}");
+        }
         identifier.learn_request(&identifier.read(&headers(&["basket=1"]), None, || NOW), SESSION);
         let ends = membership(&identifier, &["basket=1"], &Method::POST, "/logout");
         assert!(matches!(ends, Some(Membership::Member { ends: true, leased: false, .. })), "{ends:?}");
