@@ -180,6 +180,7 @@ impl Gate {
             newcomer: None,
             place: None,
             begins: None,
+            passes: false,
             leased: false,
             ends_session: false,
             arrived: now,
@@ -222,6 +223,7 @@ impl Gate {
             }
             Some(Membership::Passing(kind)) => {
                 request.newcomer = Some(kind);
+                request.passes = true;
                 let id = self.requests.insert(request);
                 self.enter_session_gate(now, id, kind, Claim::None);
                 id
@@ -797,8 +799,13 @@ impl Gate {
 
     /// Answers a newcomer that was held as long as is good for a connection: with its place, where it has one.
     fn held_too_long(&mut self, now: Instant, id: RequestId, kind: KindId) {
-        let place = self.requests.get(id).and_then(|request| request.place);
-        match (&mut self.kinds[kind.index()].line, place) {
+        let entry = self.requests.get(id).copied();
+        match (&mut self.kinds[kind.index()].line, entry.and_then(|request| request.place)) {
+            // Whoever was to draw no place is told of none, and nobody will come with it.
+            (Some(line), Some(place)) if entry.is_some_and(|request| request.passes) => {
+                line.left(place);
+                self.refuse(now, id, Reason::WaitedTooLong, Some(kind));
+            }
             (Some(line), Some(place)) => {
                 let standing = line.contact(now, place);
                 self.wait_in_line(now, id, kind, Some(place), standing);

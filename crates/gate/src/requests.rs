@@ -29,6 +29,8 @@ pub(crate) struct Request {
     /// Its place in line, and the session that this place begins, if it came with one.
     pub(crate) place: Option<Place>,
     pub(crate) begins: Option<SessionId>,
+    /// Whether it is no visit of a page, and to be told of no place.
+    pub(crate) passes: bool,
     pub(crate) leased: bool,
     pub(crate) ends_session: bool,
     pub(crate) arrived: Instant,
@@ -43,6 +45,7 @@ suimon_model::saved_struct!(Request {
     newcomer,
     place,
     begins,
+    passes,
     leased,
     ends_session,
     arrived,
