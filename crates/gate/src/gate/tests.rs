@@ -8,6 +8,7 @@ use suimon_line::Command;
 use suimon_model::Failure;
 
 mod lines;
+mod words;
 
 const ROUTES: u32 = 3;
 const KINDS: u32 = 3;
