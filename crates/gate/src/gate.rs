@@ -183,6 +183,7 @@ impl Gate {
             passes: false,
             leased: false,
             ends_session: false,
+            beyond: false,
             arrived: now,
             stage: Stage::InApplication(now),
             alone: false,
@@ -279,7 +280,7 @@ impl Gate {
                 self.note_load(now, entry.route);
                 if let Some((_, session)) = entry.session {
                     self.sessions.waited(now, session, entry.arrived);
-                    self.sessions.answered(now, session, entry.route, &mut self.visits);
+                    self.sessions.answered(now, session, entry.counted(), &mut self.visits);
                 }
             }
         }
@@ -326,7 +327,7 @@ impl Gate {
         let end = RequestEnd { route: entry.route, request: id, service, progress };
         self.law.on_end(now, &end, &self.meters, &mut self.fresh);
         if let Some((_, session)) = entry.session {
-            self.sessions.answered(now, session, entry.route, &mut self.visits);
+            self.sessions.answered(now, session, entry.counted(), &mut self.visits);
             if entry.ends_session && ending == Ending::Completed {
                 self.sessions.end(session, &mut self.visits);
             }
@@ -484,13 +485,13 @@ impl Gate {
             return self.let_in(now, id, kind_id);
         }
         if has_line {
-            let may_be_held = !is_hopeless && self.waiting < self.params.waiting_max;
+            let may_be_held = !is_hopeless && !self.is_full();
             return self.take_place(now, id, kind_id, claim, may_be_held);
         }
         if admission == Some(Admission::Refuse) {
             return self.refuse(now, id, Reason::WorkToCome, Some(kind_id));
         }
-        if self.waiting >= self.params.waiting_max {
+        if self.is_full() {
             return self.refuse(now, id, Reason::GatewayFull, Some(kind_id));
         }
         let kind = &mut self.kinds[kind_id.index()];
@@ -606,8 +607,8 @@ impl Gate {
         let route = &mut self.routes[request.route.index()];
         let key = route.queue.push(position, id);
         self.waiting += 1;
-        self.requests.get_mut(id).expect("a request is in the table until it ends").stage =
-            Stage::AtRouteGate(key);
+        let entry = self.requests.get_mut(id).expect("a request is in the table until it ends");
+        (entry.stage, entry.beyond) = (Stage::AtRouteGate(key), position == 0);
         self.serve_route(now, request.route);
     }
 
@@ -764,7 +765,7 @@ impl Gate {
             let held = matches!(route.mode, Mode::Enforce | Mode::Fixed(_));
             let capacity =
                 if held { route.capacity.per_second(Some(self.law.limit(id)), service) } else { None };
-            self.outlook[index] = RouteOutlook { capacity, service, waiting: route.queue.len() };
+            self.outlook[index] = RouteOutlook { capacity, service, waiting: route.queue.ahead() };
             let window = meter.since(&route.view_begin, now);
             if window.seconds >= VIEW_SECONDS {
                 route.view_begin = meter.read(now);
@@ -816,13 +817,22 @@ impl Gate {
 
     /// Returns whether one more at `route` would wait for longer than anybody stays. Never asked for members: they are not refused.
     fn route_hopeless(&self, route: RouteId) -> bool {
-        let full = self.waiting >= self.params.waiting_max;
-        full || self.time_to_serve(route).is_some_and(|wait| wait > self.params.patience.as_secs_f64())
+        self.is_full()
+            || self.time_to_serve(route).is_some_and(|wait| wait > self.params.patience.as_secs_f64())
+    }
+
+    /// Returns whether as many wait as may. What goes beyond a session's budget keeps nobody else out.
+    fn is_full(&self) -> bool {
+        let max = self.params.waiting_max;
+        self.waiting >= max
+            && self.kinds.iter().map(|kind| kind.held.len()).sum::<usize>()
+                + self.routes.iter().map(|route| route.queue.ahead()).sum::<usize>()
+                >= max
     }
 
     /// Returns seconds until a request that joins `route`'s queue now would start.
     fn time_to_serve(&self, route: RouteId) -> Option<f64> {
-        let waiting = self.routes[route.index()].queue.len() as f64;
+        let waiting = self.routes[route.index()].queue.ahead() as f64;
         self.outlook[route.index()].capacity.filter(|x| *x > 0.0).map(|x| waiting / x)
     }
 

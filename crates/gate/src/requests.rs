@@ -33,6 +33,8 @@ pub(crate) struct Request {
     pub(crate) passes: bool,
     pub(crate) leased: bool,
     pub(crate) ends_session: bool,
+    /// Whether it goes beyond what one visitor asks for.
+    pub(crate) beyond: bool,
     pub(crate) arrived: Instant,
     pub(crate) stage: Stage,
     /// Whether it began in an application that had a core for it.
@@ -48,10 +50,18 @@ suimon_model::saved_struct!(Request {
     passes,
     leased,
     ends_session,
+    beyond,
     arrived,
     stage,
     alone
 });
+
+impl Request {
+    /// Returns the route at which it counts among its session's requests.
+    pub(crate) fn counted(&self) -> Option<RouteId> {
+        (!self.beyond).then_some(self.route)
+    }
+}
 
 /// A slab with generations: an id that was given back is never mistaken for its successor.
 #[derive(Debug, Default)]

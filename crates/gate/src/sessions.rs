@@ -229,7 +229,10 @@ impl Sessions {
         session.heard = now;
         let within_budget = session.spends(now) && session.pending <= PENDING_BUDGET;
         visits.enter(session.kind, session.place);
-        visits.request_begins(route);
+        // What goes beyond it waits behind everybody, and nobody has to wait for it.
+        if within_budget {
+            visits.request_begins(route);
+        }
         self.idle.insert((now, id));
         within_budget
     }
@@ -242,9 +245,17 @@ impl Sessions {
         session.waited_until = now;
     }
 
-    /// Takes note that a request of `id` for `route` is answered, or given up.
-    pub(crate) fn answered(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) {
-        visits.request_ends(route);
+    /// Takes note that a request of `id` is answered, or given up: one for `counted`, if it was within what one visitor asks for.
+    pub(crate) fn answered(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        counted: Option<RouteId>,
+        visits: &mut Visits,
+    ) {
+        if let Some(route) = counted {
+            visits.request_ends(route);
+        }
         let Some(session) = self.by_id.get_mut(&id) else { return };
         self.idle.remove(&(session.heard, id));
         // Of a session that was forgotten and begun again meanwhile, a request from before may be answered while it is quiet.

@@ -7,6 +7,7 @@ use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLa
 use suimon_line::Command;
 use suimon_model::Failure;
 
+mod budget;
 mod lines;
 mod words;
 
