@@ -9,3 +9,4 @@ mod malformed;
 mod passage;
 mod sessions;
 mod support;
+mod waiting_room;
