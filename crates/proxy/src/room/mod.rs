@@ -44,7 +44,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
-use invite::Invites;
+pub(crate) use invite::Invites;
 use moves::Moves;
 use quota::Quota;
 use std::borrow::Cow;
