@@ -6,6 +6,7 @@
 //! - [`proxy_cost`]: `proxy-cost`, processor time per request beside nginx and HAProxy.
 //! - [`waiting_memory`]: `waiting-memory`, what a client that is held waiting costs.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
+//! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the gateway.
 //! - [`laws`]: `laws`, our laws and those of others, simulated.
 //! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and in company.
 //! - [`sqs`]: `sqs-04` to `sqs-16` and `sqs-table-1`, the figures of the paper, simulated at full size.
@@ -39,6 +40,7 @@ mod proxy_cost;
 mod sqs;
 mod statistics;
 mod table;
+mod ticket_forgery;
 mod tomcat_model;
 mod trouble;
 mod under_capacity;
@@ -83,6 +85,8 @@ enum Experiment {
     Sqs(sqs::Command),
     #[command(name = "laws")]
     Laws(laws::Options),
+    #[command(name = "ticket-forgery")]
+    TicketForgery(ticket_forgery::Options),
     #[command(name = "tomcat-model")]
     TomcatModel(tomcat_model::Options),
     #[command(name = "sqs-live")]
@@ -103,6 +107,7 @@ fn main() -> ExitCode {
         Experiment::WaitingMemory(options) => waiting_memory::run(options),
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
         Experiment::Laws(options) => laws::run(&options),
+        Experiment::TicketForgery(options) => ticket_forgery::run(&options),
         Experiment::TomcatModel(options) => tomcat_model::run(&options),
         Experiment::SqsLive(options) => sqs::run_live(options),
         Experiment::Sqs(command) => sqs::run(&command.name, &command.options),
