@@ -143,6 +143,7 @@ const ROOMS: &[Room] = &[
             "suimon-crowd",
             "suimon-gate",
             "suimon-model",
+            "suimon-proxy",
             "suimon-settings",
             "suimon-sim",
             "suimon-workload",

@@ -131,8 +131,10 @@ impl Gate {
             newcomer: None,
             place: None,
             begins: None,
+            passes: false,
             leased: false,
             ends_session: false,
+            beyond: false,
             arrived: now,
             stage: Stage::InApplication(now),
             alone: false,
@@ -173,6 +175,7 @@ impl Gate {
             }
             Some(Membership::Passing(kind)) => {
                 request.newcomer = Some(kind);
+                request.passes = true;
                 let id = self.requests.insert(request);
                 self.enter_session_gate(now, id, kind, Claim::None);
                 id
@@ -228,7 +231,7 @@ impl Gate {
                 self.note_load(now, entry.route);
                 if let Some((_, session)) = entry.session {
                     self.sessions.waited(now, session, entry.arrived);
-                    self.sessions.answered(now, session, entry.route, &mut self.visits);
+                    self.sessions.answered(now, session, entry.counted(), &mut self.visits);
                 }
             }
         }
@@ -275,7 +278,7 @@ impl Gate {
         let end = RequestEnd { route: entry.route, request: id, service, progress };
         self.law.on_end(now, &end, &self.meters, &mut self.fresh);
         if let Some((_, session)) = entry.session {
-            self.sessions.answered(now, session, entry.route, &mut self.visits);
+            self.sessions.answered(now, session, entry.counted(), &mut self.visits);
             if entry.ends_session && ending == Ending::Completed {
                 self.sessions.end(session, &mut self.visits);
             }

@@ -11,9 +11,13 @@ const POSITION_MAX: u32 = 1000;
 pub(crate) struct Queue {
     entries: BTreeMap<(u32, u64), RequestId>,
     arrivals: u64,
+    /// Those behind all others, at position 0.
+    last: usize,
 }
 
-suimon_model::saved_struct!(Queue { entries, arrivals });
+suimon_model::saved_struct!(Queue { entries, arrivals, last }, |it: &Queue| {
+    it.last == it.entries.keys().filter(|key| is_last(**key)).count()
+});
 
 impl Queue {
     /// Puts `request` in; a higher `position` goes first. Returns the key to take it out by.
@@ -21,15 +25,20 @@ impl Queue {
         let key = (POSITION_MAX - position.min(POSITION_MAX), self.arrivals);
         self.arrivals += 1;
         self.entries.insert(key, request);
+        self.last += usize::from(is_last(key));
         key
     }
 
     pub(crate) fn pop(&mut self) -> Option<RequestId> {
-        self.entries.pop_first().map(|(_, request)| request)
+        let (key, request) = self.entries.pop_first()?;
+        self.last -= usize::from(is_last(key));
+        Some(request)
     }
 
     pub(crate) fn remove(&mut self, key: (u32, u64)) {
-        self.entries.remove(&key);
+        if self.entries.remove(&key).is_some() {
+            self.last -= usize::from(is_last(key));
+        }
     }
 
     pub(crate) fn get(&self, key: (u32, u64)) -> Option<RequestId> {
@@ -39,4 +48,13 @@ impl Queue {
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
+
+    /// Returns how many whoever comes now has to wait for: all but those behind all others.
+    pub(crate) fn ahead(&self) -> usize {
+        self.entries.len() - self.last
+    }
+}
+
+fn is_last((position, _): (u32, u64)) -> bool {
+    position == POSITION_MAX
 }

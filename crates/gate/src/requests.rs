@@ -29,8 +29,12 @@ pub(crate) struct Request {
     /// Its place in line, and the session that this place begins, if it came with one.
     pub(crate) place: Option<Place>,
     pub(crate) begins: Option<SessionId>,
+    /// Whether it is no visit of a page, and to be told of no place.
+    pub(crate) passes: bool,
     pub(crate) leased: bool,
     pub(crate) ends_session: bool,
+    /// Whether it goes beyond what one visitor asks for.
+    pub(crate) beyond: bool,
     pub(crate) arrived: Instant,
     pub(crate) stage: Stage,
     /// Whether it began in an application that had a core for it.
@@ -43,12 +47,21 @@ suimon_model::saved_struct!(Request {
     newcomer,
     place,
     begins,
+    passes,
     leased,
     ends_session,
+    beyond,
     arrived,
     stage,
     alone
 });
+
+impl Request {
+    /// Returns the route at which it counts among its session's requests.
+    pub(crate) fn counted(&self) -> Option<RouteId> {
+        (!self.beyond).then_some(self.route)
+    }
+}
 
 /// A slab with generations: an id that was given back is never mistaken for its successor.
 #[derive(Debug, Default)]

@@ -119,7 +119,10 @@ impl Sessions {
         for session in self.by_id.values() {
             let Some(count) = by_kind.get_mut(session.kind.index()) else { return false };
             *count += 1;
-            if session.stage >= STAGES || session.path.iter().any(|(route, _)| route.index() >= routes) {
+            if session.stage >= STAGES
+                || visits.here(session.kind, session.place, session.stage).is_none()
+                || session.path.iter().any(|(route, _)| route.index() >= routes)
+            {
                 return false;
             }
             if session.active {
@@ -129,7 +132,20 @@ impl Sessions {
         let counted = |((kind, place, stage), count): (&(KindId, Place, usize), &u32)| {
             visits.here(*kind, *place, *stage) >= Some(*count)
         };
-        by_kind == self.by_kind && by_kind.len() <= kinds && here.iter().all(counted)
+        by_kind == self.by_kind && by_kind.len() <= kinds && here.iter().all(counted) && self.are_listed()
+    }
+
+    /// Returns whether the lists by time name sessions that there are, and as they are.
+    fn are_listed(&self) -> bool {
+        let heard = |(at, id): &(Instant, SessionId)| self.get(*id).filter(|session| session.heard == *at);
+        let is_quiet = |stage, entry| heard(entry).is_some_and(|it| it.active && it.stage == stage);
+        self.idle.len() == self.by_id.len()
+            && self.idle.iter().all(|entry| heard(entry).is_some())
+            && self
+                .quiet
+                .iter()
+                .enumerate()
+                .all(|(stage, list)| list.iter().all(|entry| is_quiet(stage, entry)))
     }
 
     pub(crate) fn get(&self, id: SessionId) -> Option<&Session> {
@@ -213,7 +229,10 @@ impl Sessions {
         session.heard = now;
         let within_budget = session.spends(now) && session.pending <= PENDING_BUDGET;
         visits.enter(session.kind, session.place);
-        visits.request_begins(route);
+        // What goes beyond it waits behind everybody, and nobody has to wait for it.
+        if within_budget {
+            visits.request_begins(route);
+        }
         self.idle.insert((now, id));
         within_budget
     }
@@ -226,9 +245,17 @@ impl Sessions {
         session.waited_until = now;
     }
 
-    /// Takes note that a request of `id` for `route` is answered, or given up.
-    pub(crate) fn answered(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) {
-        visits.request_ends(route);
+    /// Takes note that a request of `id` is answered, or given up: one for `counted`, if it was within what one visitor asks for.
+    pub(crate) fn answered(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        counted: Option<RouteId>,
+        visits: &mut Visits,
+    ) {
+        if let Some(route) = counted {
+            visits.request_ends(route);
+        }
         let Some(session) = self.by_id.get_mut(&id) else { return };
         self.idle.remove(&(session.heard, id));
         // Of a session that was forgotten and begun again meanwhile, a request from before may be answered while it is quiet.

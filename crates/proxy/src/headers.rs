@@ -260,6 +260,7 @@ fn append_to_list(headers: &mut HeaderMap, name: HeaderName, value: &HeaderValue
 mod tests {
     use super::*;
     use crate::testing::headers;
+    use proptest::prelude::*;
 
     fn prepared(version: Version, peer: &Peer, headers: &[(&'static str, &'static str)]) -> request::Parts {
         let mut parts = Request::builder().version(version).uri("/x?y").body(()).unwrap().into_parts().0;
@@ -412,5 +413,27 @@ mod tests {
         assert!(!asks(Version::HTTP_11, "keep-alive", "websocket"));
         assert!(!asks(Version::HTTP_11, "upgrade", "h2c"));
         assert!(!asks(Version::HTTP_2, "upgrade", "websocket"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_said_of_a_client_it_is_an_address_that_was_said_or_the_peers(
+            lines in proptest::collection::vec(
+                prop_oneof![
+                    proptest::collection::vec(any::<u8>(), 0..40),
+                    "((10|192)\\.[0-9]\\.[0-9]\\.[0-9](:[0-9]{1,5})?|\\[?2001:db8::[0-9]\\]?|[, x]){0,5}".prop_map(String::into_bytes),
+                ],
+                0..4,
+            ),
+        ) {
+            let mut headers = HeaderMap::new();
+            for line in lines.iter().filter_map(|line| HeaderValue::from_bytes(line).ok()) {
+                headers.append(X_FORWARDED_FOR, line);
+            }
+            let client = balancer().client(&headers);
+            let said = list(&headers, &X_FORWARDED_FOR).filter_map(address_of).map(|said| said.to_canonical());
+            prop_assert!(client == balancer().ip || said.into_iter().any(|said| said == client), "{}", client);
+            prop_assert_eq!(stranger().client(&headers), stranger().ip);
+        }
     }
 }

@@ -154,7 +154,7 @@ impl Identifier {
     /// Returns the kind of session that a request of a newcomer begins.
     pub(crate) fn kind(&self, method: &Method, path: &str) -> Option<KindId> {
         let begins = |kind: &Kind| {
-            kind.begins.is_empty() || kind.begins.iter().any(|pattern| pattern.matches(method, path))
+            kind.begins.is_empty() || kind.begins.iter().any(|pattern| pattern.may_match(method, path))
         };
         self.kinds.iter().position(begins).map(|kind| KindId(kind as u32))
     }
@@ -351,6 +351,7 @@ mod tests {
     use crate::keys::Keys;
     use crate::params::{RoutePattern, SessionKind, Sessions};
     use crate::testing::headers;
+    use proptest::prelude::*;
 
     const NOW: u32 = 1_000_000;
     const SESSION: (KindId, SessionId) = (KindId(0), SessionId(9));
@@ -462,6 +463,11 @@ mod tests {
         assert!(matches!(asks(Method::POST, "/login"), Some(Membership::Newcomer(KindId(0)))));
         assert!(matches!(asks(Method::GET, "/api/x"), Some(Membership::Newcomer(KindId(1)))));
         assert!(asks(Method::GET, "/login").is_none());
+        for disguise in ["/%6Cogin", "//login", "/x/../login", "/x/..;/login;a", "/x%2F..%2Flogin", "/LOGIN"]
+        {
+            let found = asks(Method::POST, disguise);
+            assert!(matches!(found, Some(Membership::Newcomer(KindId(0)))), "{disguise}: {found:?}");
+        }
         identifier.learn_request(&identifier.read(&cookies(&["basket=1"]), None, || NOW), SESSION);
         let ends = membership(&identifier, &["basket=1"], &Method::POST, "/logout");
         assert!(matches!(ends, Some(Membership::Member { ends: true, leased: false, .. })), "{ends:?}");
@@ -486,5 +492,103 @@ mod tests {
         let mut request = cookies(&["suimon=x"]);
         strip_own_cookies(&mut request);
         assert!(!request.contains_key(COOKIE));
+    }
+
+    /// Cookies of ours, of the application's, and what is none.
+    fn cookie_lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let names = [
+            "suimon",
+            "__Host-suimon",
+            "suimon-place-0a0b",
+            "__Host-suimon-place-0a0b",
+            "suimon-language",
+            "suimon-refresh",
+            "suimonx",
+            "Suimon",
+            "JSESSIONID",
+            "theme",
+            "",
+            "x y",
+        ];
+        let pair = (prop::sample::select(names.to_vec()), "[ -~]{0,20}")
+            .prop_map(|(name, value)| format!("{name}={value}"));
+        let piece = prop_oneof![
+            5 => pair.prop_map(String::into_bytes),
+            1 => prop::collection::vec(any::<u8>(), 0..20),
+        ];
+        let line = prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.join(&b"; "[..]));
+        prop::collection::vec(line, 0..4)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2048, ..ProptestConfig::default() })]
+
+        #[test]
+        fn whatever_cookies_come_ours_are_taken_out_and_the_others_stay(lines in cookie_lines()) {
+            let identifier = identifier(vec![SessionKind::default()], 10);
+            let tickets = Tickets::new(&Keys::fresh().unwrap(), 3600, 600, vec![[0x0a, 0x0b]]);
+            let mut headers = HeaderMap::new();
+            for line in lines.iter().filter_map(|line| HeaderValue::from_bytes(line).ok()) {
+                headers.append(COOKIE, line);
+            }
+            let visitor = identifier.read(&headers, Some(&tickets), || NOW);
+            prop_assert!(visitor.proof.is_none() && visitor.ticket(None).is_none(), "none of them is true");
+            let all = |headers: &HeaderMap| -> Vec<Vec<u8>> {
+                let lines = headers.get_all(COOKIE).into_iter();
+                let all = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii));
+                all.filter(|cookie| !cookie.is_empty()).map(<[u8]>::to_vec).collect()
+            };
+            let is_own = |cookie: &Vec<u8>| {
+                let name = cookie.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
+                let names: [&[u8]; 4] = [b"suimon", b"__Host-suimon", b"suimon-language", b"suimon-refresh"];
+                cookie.contains(&b'=')
+                    && (names.contains(&name)
+                        || name.starts_with(b"suimon-place-")
+                        || name.starts_with(b"__Host-suimon-place-"))
+            };
+            let others: Vec<_> = all(&headers).into_iter().filter(|cookie| !is_own(cookie)).collect();
+            prop_assert_eq!(visitor.has_own_cookie, all(&headers).iter().any(is_own));
+            let mut stripped = headers.clone();
+            strip_own_cookies(&mut stripped);
+            prop_assert_eq!(all(&stripped), others);
+            prop_assert!(!identifier.read(&stripped, Some(&tickets), || NOW).has_own_cookie);
+            let mut again = stripped.clone();
+            strip_own_cookies(&mut again);
+            prop_assert_eq!(again, stripped);
+        }
+
+        #[test]
+        fn a_true_one_is_found_among_whatever_else_there_is(
+            before in cookie_lines(),
+            session in any::<u64>(),
+            number in 0_u64..1 << 40,
+        ) {
+            let identifier = identifier(vec![SessionKind::default()], 10);
+            let tickets = Tickets::new(&Keys::fresh().unwrap(), 3600, 600, identifier.leases().tags());
+            let ticket = ticket::Ticket {
+                kind: KindId(0),
+                place: suimon_gate::Place { lane: suimon_gate::Lane::Normal, number },
+                epoch: 1,
+                start: 1,
+                drawn: NOW,
+                heard: NOW,
+                again_after: 9,
+                fewest_ahead: 9,
+                turn_by: 9,
+                moved: 0,
+            };
+            let mut headers = HeaderMap::new();
+            let lease = identifier.leases().issue(KindId(0), SessionId(session), NOW, false);
+            let own = [lease, tickets.cookie(&ticket, true)].map(|line| {
+                let pair = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+                pair.to_vec()
+            });
+            for line in before.iter().chain(&own).filter_map(|line| HeaderValue::from_bytes(line).ok()) {
+                headers.append(COOKIE, line);
+            }
+            let visitor = identifier.read(&headers, Some(&tickets), || NOW);
+            prop_assert_eq!(visitor.proof.map(|proof| proof.session), Some(SessionId(session)));
+            prop_assert_eq!(visitor.ticket(Some(KindId(0))), Some(ticket));
+        }
     }
 }

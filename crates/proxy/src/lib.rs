@@ -7,6 +7,7 @@
 //!   `gatekeeper` (with `watch`, `prefix` while it waits), `headers`, `exchange` (with `upstream`), `buffer`;
 //! - `recorder` writes what happens to the gate, for replay;
 //! - `room` (with `ticket`, `sealed`, `accept`) is the waiting room: what those are told who have a place in line;
+//! - `mint` makes and reads what visitors keep for us, for whoever tries to forge it;
 //! - `rescue` (with `page`) turns what went wrong into an answer; `telemetry` counts.
 
 mod accept;
@@ -21,6 +22,7 @@ mod identify;
 pub mod keys;
 mod lease;
 mod listener;
+pub mod mint;
 mod page;
 pub mod params;
 mod pipeline;

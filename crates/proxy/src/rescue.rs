@@ -3,14 +3,13 @@
 //! Browsers get a page, everybody else `application/problem+json` (RFC 9457). Every such answer says why in
 //! `Proxy-Status` (RFC 9209), is never stored, and carries `Retry-After` exactly where coming back may help.
 
+use crate::accept::Form;
 use crate::buffer::AnswerBody;
 use crate::page;
 use crate::upstream::{UpstreamError, UpstreamErrorKind};
 use crate::validate::Fault;
 use bytes::Bytes;
-use http::header::{
-    ACCEPT, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
-};
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Version};
 use serde_json::{Value, json};
@@ -51,9 +50,8 @@ struct Answer<'a> {
 impl Asker {
     /// Returns who asks, by the request's head.
     pub(crate) fn new(parts: &Parts) -> Self {
-        let accepts = parts.headers.get_all(ACCEPT).iter();
         Asker {
-            reads_html: accepts.filter_map(|line| line.to_str().ok()).any(|line| line.contains("text/html")),
+            reads_html: Form::of(&parts.headers) == Form::Page,
             may_reload: parts.method == Method::GET || parts.method == Method::HEAD,
             has_connection_header: parts.version < Version::HTTP_2,
         }
@@ -328,6 +326,7 @@ fn describe(fault: Fault) -> (StatusCode, &'static str, &'static str, &'static s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::ACCEPT;
     use http_body::Body;
     use std::pin::Pin;
     use std::task::{Context, Poll, Waker};
@@ -378,6 +377,9 @@ mod tests {
 
     #[test]
     fn a_program_gets_a_problem_it_can_read() {
+        for accept in ["text/html;q=0, */*", "text/html;q=0.1, application/json"] {
+            assert!(!asker(&Method::GET, accept).reads_html, "{accept}");
+        }
         let response = asker(&Method::GET, "*/*").refused(&refusal(10), Duration::ZERO);
         assert_eq!(response.headers()[RETRY_AFTER], "1");
         assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");

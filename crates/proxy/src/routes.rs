@@ -7,6 +7,7 @@
 
 use crate::params::{self, RoutePattern};
 use http::Method;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::RwLock;
 
@@ -20,6 +21,8 @@ pub(crate) const OTHER: RouteIndex = 0;
 const DEPTH_MAX: usize = 12;
 /// Bytes of a literal segment; longer ones are identifiers.
 const SEGMENT_MAX: usize = 40;
+/// How often a path is decoded: no server does so more often.
+const DECODED_MAX: usize = 3;
 /// Names side by side; from then on new ones count as identifiers.
 const SIBLINGS_MAX: usize = 32;
 
@@ -149,9 +152,11 @@ impl Table {
     }
 
     fn is_ungated(&self, method: &Method, path: &str) -> bool {
-        if is_ambiguous(path) {
-            return false;
-        }
+        !is_ambiguous(path) && self.is_exception(method, path)
+    }
+
+    /// Returns whether the path is listed as an exception, or has an ending or a beginning that is.
+    fn is_exception(&self, method: &Method, path: &str) -> bool {
         let below =
             |entry: &String| path == entry || (entry.ends_with('/') && path.starts_with(entry.as_str()));
         if self.ungated.iter().any(below) {
@@ -175,13 +180,68 @@ impl Table {
 /// Returns whether an application may take the path for another one: by dot segments, empty ones, parameters, or what is encoded though it need not be.
 /// Nothing passes ungated by such a path.
 fn is_ambiguous(path: &str) -> bool {
-    let bytes = path.as_bytes();
-    let is_encoded =
-        |digits: &[u8]| matches!(digits.to_ascii_lowercase().as_slice(), b"2e" | b"2f" | b"5c" | b"3b");
     path.contains([';', '\\'])
         || path.contains("//")
         || path.split('/').any(|segment| matches!(segment, "." | ".."))
-        || memchr::memchr_iter(b'%', bytes).any(|at| bytes.get(at + 1..at + 3).is_some_and(is_encoded))
+        || (path.contains('%') && !is_encoded_text(path))
+}
+
+/// Returns whether all that is encoded in a path is text: none of the marks that divide a path, no control characters, and no mark of an encoding, which
+/// some decode a second time.
+fn is_encoded_text(path: &str) -> bool {
+    let (decoded, is_whole) = decoded(path);
+    let has_mark = memchr::memchr_iter(b'%', path.as_bytes()).any(|at| {
+        let byte = encoded_byte(&path.as_bytes()[at..]);
+        byte.is_some_and(|byte| byte.is_ascii_control() || b"#%./;?\\".contains(&byte))
+    });
+    // What is not UTF-8 may be a mark, too, to whoever reads it leniently.
+    is_whole && !has_mark && std::str::from_utf8(&decoded).is_ok()
+}
+
+/// Returns the path with what is encoded decoded, and whether every percent sign stood for a byte.
+fn decoded(path: &str) -> (Vec<u8>, bool) {
+    let (mut out, mut is_whole) = (Vec::with_capacity(path.len()), true);
+    let mut rest = path.as_bytes();
+    while let Some(first) = rest.first() {
+        let byte = if *first == b'%' { encoded_byte(rest) } else { None };
+        is_whole &= *first != b'%' || byte.is_some();
+        out.push(byte.unwrap_or(*first));
+        rest = &rest[if byte.is_some() { 3 } else { 1 }..];
+    }
+    (out, is_whole)
+}
+
+/// Returns the byte that a text begins with, which is written as `%` and two hexadecimal digits.
+fn encoded_byte(text: &[u8]) -> Option<u8> {
+    let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
+    Some((digit(1)? << 4 | digit(2)?) as u8)
+}
+
+/// Returns whether [`as_read_leniently`] may read a path otherwise than [`segments`] does.
+fn has_other_reading(path: &str) -> bool {
+    path.contains(['%', '\\']) || segments(path).any(|segment| matches!(segment, "." | ".."))
+}
+
+/// Returns a path as the most lenient of servers reads it: decoded until nothing is left to decode, up to what would be a query then, back-slashes for
+/// slashes, without parameters, dot segments resolved.
+fn as_read_leniently(path: &str) -> String {
+    let mut text = path.to_owned();
+    for _ in 0..DECODED_MAX {
+        if !text.contains('%') {
+            break;
+        }
+        text = String::from_utf8_lossy(&decoded(&text).0).into_owned();
+    }
+    let path = text.split(['?', '#', '\0']).next().unwrap_or_default().replace('\\', "/");
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in segments(&path) {
+        match segment {
+            "." => {}
+            ".." => _ = kept.pop(),
+            segment => kept.push(segment),
+        }
+    }
+    format!("/{}", kept.join("/"))
 }
 
 impl Found {
@@ -245,6 +305,19 @@ impl Pattern {
 
     /// Returns whether a request belongs to the set. `GET` stands for `HEAD` as well.
     pub(crate) fn matches(&self, method: &Method, path: &str) -> bool {
+        self.matches_by(method, path, |own, segment| own == segment)
+    }
+
+    /// Returns whether a request belongs to the set, or there are servers to which it does: they decode what need not be encoded, resolve dot segments, or
+    /// take small letters for capitals.
+    pub(crate) fn may_match(&self, method: &Method, path: &str) -> bool {
+        // Most paths can be read in one way only.
+        let read =
+            if has_other_reading(path) { Cow::Owned(as_read_leniently(path)) } else { Cow::Borrowed(path) };
+        self.matches(method, path) || self.matches_by(method, &read, str::eq_ignore_ascii_case)
+    }
+
+    fn matches_by(&self, method: &Method, path: &str, are_equal: impl Fn(&str, &str) -> bool) -> bool {
         if self.method.as_ref().is_some_and(|own| *own != folded(method)) {
             return false;
         }
@@ -253,7 +326,7 @@ impl Pattern {
             let Some(segment) = rest.next() else {
                 return false;
             };
-            if own.as_ref().is_some_and(|own| **own != *segment) {
+            if own.as_ref().is_some_and(|own| !are_equal(own, segment)) {
                 return false;
             }
         }
@@ -303,119 +376,4 @@ fn is_identifier(segment: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::params::DeclaredRoute;
-    use suimon_gate::Mode;
-
-    fn pattern(method: Option<&str>, path: &str) -> RoutePattern {
-        RoutePattern { method: method.map(str::to_owned), path: path.to_owned() }
-    }
-
-    fn table(declared: &[RoutePattern], discovered_max: usize) -> Table {
-        let declared =
-            declared.iter().map(|p| DeclaredRoute { pattern: p.clone(), mode: Mode::Enforce }).collect();
-        Table::new(&params::Routes { declared, discovered_max, ..params::Routes::default() })
-    }
-
-    fn learn(table: &Table, path: &str) -> Option<String> {
-        let mut name = None;
-        table.learn(&Method::GET, path, |_, new| name = Some(new.to_owned()));
-        name
-    }
-
-    fn get(table: &Table, path: &str) -> Class {
-        table.classify(&Method::GET, path)
-    }
-
-    #[test]
-    fn identifiers_become_one_segment() {
-        for (path, template) in [
-            ("/", "GET /"),
-            ("/items/42", "GET /items/{id}"),
-            ("/u/3f2504e0-4f89-11d3-9a0c-0305e82c3301/cart", "GET /u/{id}/cart"),
-            ("/c/d41d8cd98f00b204e9800998ecf8427e", "GET /c/{id}"),
-            ("/t/eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", "GET /t/{id}"),
-            ("/blog/2024-10-01", "GET /blog/{id}"),
-            ("/a/red-shoe-1234", "GET /a/{id}"),
-            ("/find/a%20b", "GET /find/{id}"),
-            ("/api/v2/orders;jsessionid=ABC123456789", "GET /api/v2/orders"),
-            ("/reset-your-password-now-please", "GET /reset-your-password-now-please"),
-        ] {
-            let table = table(&[], 10);
-            assert_eq!(get(&table, path), Class::Unknown);
-            assert_eq!(learn(&table, path).as_deref(), Some(template));
-            assert_eq!(get(&table, path), Class::Known(1), "{path}");
-            assert_eq!(learn(&table, path), None, "known already");
-        }
-    }
-
-    #[test]
-    fn routes_differ_by_method_but_head_is_get() {
-        let table = table(&[], 10);
-        learn(&table, "/cart");
-        assert_eq!(table.classify(&Method::HEAD, "/cart"), Class::Known(1));
-        assert_eq!(table.classify(&Method::POST, "/cart"), Class::Unknown);
-    }
-
-    #[test]
-    fn a_full_table_sends_the_rest_to_other() {
-        let table = table(&[], 2);
-        learn(&table, "/a");
-        learn(&table, "/b");
-        assert_eq!(learn(&table, "/c"), None);
-        assert_eq!(get(&table, "/c"), Class::Other);
-        assert_eq!(get(&table, "/c").route(), Some(OTHER));
-        assert_eq!(get(&table, "/b"), Class::Known(2));
-    }
-
-    #[test]
-    fn a_place_with_many_names_holds_identifiers() {
-        let table = table(&[], 200);
-        let name = |n: usize| {
-            format!(
-                "/shoes/{}",
-                "abcdefghijklmnopqrstuvwxyz".chars().cycle().skip(n % 26).take(1 + n).collect::<String>()
-            )
-        };
-        for n in 0..SIBLINGS_MAX {
-            learn(&table, &name(n));
-        }
-        assert_eq!(learn(&table, "/shoes/zebra").as_deref(), Some("GET /shoes/{id}"));
-        assert_eq!(get(&table, "/shoes/okapi"), get(&table, "/shoes/zebra"));
-        assert_eq!(get(&table, &name(0)), Class::Known(1), "those that were there first keep their route");
-    }
-
-    #[test]
-    fn declared_routes_come_first_and_in_order() {
-        let table = table(
-            &[
-                pattern(Some("GET"), "/items/new"),
-                pattern(Some("GET"), "/items/{id}"),
-                pattern(None, "/admin/*"),
-                pattern(Some("GET"), "/big.css"),
-            ],
-            10,
-        );
-        assert_eq!(get(&table, "/items/new"), Class::Known(1));
-        assert_eq!(get(&table, "/items/blue"), Class::Known(2));
-        assert_eq!(get(&table, "/items/blue/more"), Class::Unknown);
-        assert_eq!(table.classify(&Method::PUT, "/admin"), Class::Known(3));
-        assert_eq!(table.classify(&Method::PUT, "/admin/a/b"), Class::Known(3));
-        assert_eq!(get(&table, "/big.css"), Class::Known(4));
-        assert_eq!(learn(&table, "/x").as_deref(), Some("GET /x"));
-        assert_eq!(get(&table, "/x"), Class::Known(5));
-    }
-
-    #[test]
-    fn assets_and_health_checks_pass_ungated() {
-        let table = table(&[], 10);
-        for path in ["/a/site.CSS", "/robots.txt", "/.well-known/acme/x", "/favicon.ico", "/healthz"] {
-            assert_eq!(get(&table, path), Class::Ungated, "{path}");
-        }
-        assert_eq!(table.classify(&Method::POST, "/a/site.css"), Class::Unknown);
-        assert_eq!(get(&table, "/healthz/more"), Class::Unknown);
-        assert_eq!(get(&table, "/css"), Class::Unknown);
-        assert_eq!(get(&table, &"/a".repeat(DEPTH_MAX + 1)), Class::Other);
-    }
-}
+mod tests;

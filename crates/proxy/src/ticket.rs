@@ -172,3 +172,6 @@ impl Tickets {
 }
 
 const _: () = assert!(BYTES == 37 + MAC, "the table above says what is where");
+
+#[cfg(test)]
+mod tests;

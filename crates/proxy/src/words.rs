@@ -51,6 +51,8 @@ pub(crate) fn of_line(headers: &HeaderMap) -> Option<Command> {
 mod tests {
     use super::*;
     use crate::testing::headers;
+    use http::HeaderValue;
+    use proptest::prelude::*;
 
     #[test]
     fn words_are_known_and_what_is_none_is_ignored() {
@@ -62,5 +64,35 @@ mod tests {
         assert_eq!(line(&["closed"]), Some(Command::Close));
         assert_eq!(line(&["closed", "open"]), Some(Command::Move));
         assert_eq!(line(&["shut"]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_met_without_a_stumble(
+            lines in proptest::collection::vec(
+                prop_oneof![
+                    proptest::collection::vec(any::<u8>(), 0..60),
+                    "(end|checkout|weight=[0-9]{0,12}|closed|open|[ ,=-]){0,5}".prop_map(String::into_bytes),
+                ],
+                0..4,
+            ),
+        ) {
+            let mut headers = HeaderMap::new();
+            for line in lines.iter().filter_map(|line| HeaderValue::from_bytes(line).ok()) {
+                headers.append(&SESSION, line.clone());
+                headers.append(&LINE, line);
+            }
+            for word in of_session(&headers) {
+                // Said again as it was understood, it is understood the same.
+                let said = match word {
+                    Word::Ends => "end".to_owned(),
+                    Word::Checkout => "checkout".to_owned(),
+                    Word::Weighs(weight) => format!("weight={weight}"),
+                };
+                prop_assert_eq!(of_session(&self::headers(&SESSION, &[&said])).collect::<Vec<_>>(), [word]);
+                prop_assert!(!matches!(word, Word::Weighs(weight) if !(1..=Word::WEIGHT_MAX).contains(&weight)));
+            }
+            let _ = of_line(&headers);
+        }
     }
 }

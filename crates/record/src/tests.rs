@@ -2,19 +2,45 @@
 
 use super::*;
 use proptest::prelude::*;
-use suimon_gate::{Arrival, Gate, KindParams, Membership, Mode, Params};
+use suimon_gate::line::{self, Command};
+use suimon_gate::{Arrival, Gate, KindParams, Lane, Membership, Mode, Params, Place, Word};
 use suimon_model::{
     Ending as How, Failure, Instant, KindId, RequestId, RouteId, SessionId, TraceHash, seconds,
 };
 
+fn place() -> impl Strategy<Value = Place> {
+    (prop::sample::select(Lane::ALL.to_vec()), any::<u64>()).prop_map(|(lane, number)| Place { lane, number })
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    let opening = (any::<u64>(), any::<Option<[u64; 2]>>())
+        .prop_map(|(at, lots)| Command::OpenAt { at: Instant::from_nanos(at), lots });
+    prop_oneof![Just(Command::Pause), Just(Command::Move), Just(Command::Close), opening]
+}
+
+fn word() -> impl Strategy<Value = Word> {
+    prop_oneof![Just(Word::Ends), Just(Word::Checkout), any::<u32>().prop_map(Word::Weighs)]
+}
+
+fn line() -> impl Strategy<Value = Option<line::Params>> {
+    prop::option::of(prop::array::uniform4(0.1..10.0).prop_map(|weights| line::Params { weights }))
+}
+
 fn event() -> impl Strategy<Value = Event> {
     let route = any::<u32>().prop_map(RouteId);
-    let kind = any::<u32>().prop_map(KindId);
-    let member = (kind, any::<u64>().prop_map(SessionId), any::<bool>(), any::<bool>())
+    let kind = || any::<u32>().prop_map(KindId);
+    let session = || any::<u64>().prop_map(SessionId);
+    let placed = (kind(), place(), session(), any::<bool>())
+        .prop_map(|(kind, place, session, draws)| Membership::Placed { kind, place, session, draws });
+    let drawing = (kind(), place()).prop_map(|(kind, Place { lane, .. })| Membership::Drawing { kind, lane });
+    let member = (kind(), any::<u64>().prop_map(SessionId), any::<bool>(), any::<bool>())
         .prop_map(|(kind, session, leased, ends)| Membership::Member { kind, session, leased, ends });
-    let session = prop_oneof![
+    let membership = prop_oneof![
         Just(None),
-        any::<u32>().prop_map(|kind| Some(Membership::Newcomer(KindId(kind)))),
+        kind().prop_map(|kind| Some(Membership::Newcomer(kind))),
+        kind().prop_map(|kind| Some(Membership::Passing(kind))),
+        drawing.prop_map(Some),
+        placed.prop_map(Some),
         member.prop_map(Some)
     ];
     let how = prop_oneof![
@@ -30,18 +56,23 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         Just(Event::Timeout),
         Just(Event::Drain),
-        (route, session).prop_map(|(route, session)| Event::Arrival(Arrival { route, session })),
+        (route, membership).prop_map(|(route, session)| Event::Arrival(Arrival { route, session })),
         request().prop_map(Event::Departure),
         (request(), how).prop_map(|(request, how)| Event::End(request, how)),
         (mode.clone(), "[a-zé/{} ]{0,300}").prop_map(|(mode, name)| Event::Route { mode, name }),
-        (mode, "[a-z]{0,20}", any::<Option<u32>>()).prop_map(|(mode, name, patience)| Event::Kind {
-            params: KindParams {
-                patience: patience.map(|ms| seconds(f64::from(ms) * 1e-3)),
-                hold: None,
-                mode,
-                line: None,
-            },
-            name
+        (kind(), place()).prop_map(|(kind, place)| Event::Contact(kind, place)),
+        (kind(), command()).prop_map(|(kind, command)| Event::Command(kind, command)),
+        (session(), word()).prop_map(|(session, word)| Event::Word(session, word)),
+        (mode, "[a-z]{0,20}", any::<Option<u32>>(), line()).prop_map(|(mode, name, patience, line)| {
+            Event::Kind {
+                params: KindParams {
+                    patience: patience.map(|ms| seconds(f64::from(ms) * 1e-3)),
+                    hold: None,
+                    mode,
+                    line,
+                },
+                name,
+            }
         }),
     ]
 }

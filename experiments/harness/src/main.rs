@@ -8,6 +8,7 @@
 //! - [`flash_crowd`]: `flash-crowd`, ten times as many as can be served, in line.
 //! - [`waiting_cost`]: `waiting-cost`, what those who wait in line cost.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
+//! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the gateway.
 //! - [`laws`]: `laws`, our laws and those of others, simulated.
 //! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and in company.
 //! - [`waiting_line`]: `waiting-line`, rules for a line of people who go away, simulated.
@@ -44,6 +45,7 @@ mod proxy_cost;
 mod sqs;
 mod statistics;
 mod table;
+mod ticket_forgery;
 mod tomcat_model;
 mod trouble;
 mod under_capacity;
@@ -96,6 +98,8 @@ enum Experiment {
     WaitingCost(waiting_cost::Options),
     #[command(name = "waiting-line")]
     WaitingLine(waiting_line::Options),
+    #[command(name = "ticket-forgery")]
+    TicketForgery(ticket_forgery::Options),
     #[command(name = "tomcat-model")]
     TomcatModel(tomcat_model::Options),
     #[command(name = "sqs-live")]
@@ -119,6 +123,7 @@ fn main() -> ExitCode {
         Experiment::FlashCrowd(options) => flash_crowd::run(&options),
         Experiment::WaitingCost(options) => waiting_cost::run(options),
         Experiment::WaitingLine(options) => waiting_line::run(&options),
+        Experiment::TicketForgery(options) => ticket_forgery::run(&options),
         Experiment::TomcatModel(options) => tomcat_model::run(&options),
         Experiment::SqsLive(options) => sqs::run_live(options),
         Experiment::Sqs(command) => sqs::run(&command.name, &command.options),

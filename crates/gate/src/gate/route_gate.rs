@@ -71,8 +71,8 @@ impl Gate {
         let route = &mut self.routes[request.route.index()];
         let key = route.queue.push(position, id);
         self.waiting += 1;
-        self.requests.get_mut(id).expect("a request is in the table until it ends").stage =
-            Stage::AtRouteGate(key);
+        let entry = self.requests.get_mut(id).expect("a request is in the table until it ends");
+        (entry.stage, entry.beyond) = (Stage::AtRouteGate(key), position == 0);
         self.serve_route(now, request.route);
     }
 
@@ -118,13 +118,22 @@ impl Gate {
 
     /// Returns whether one more at `route` would wait for longer than anybody stays. Never asked for members: they are not refused.
     pub(super) fn route_hopeless(&self, route: RouteId) -> bool {
-        let full = self.waiting >= self.params.waiting_max;
-        full || self.time_to_serve(route).is_some_and(|wait| wait > self.params.patience.as_secs_f64())
+        self.is_full()
+            || self.time_to_serve(route).is_some_and(|wait| wait > self.params.patience.as_secs_f64())
+    }
+
+    /// Returns whether as many wait as may. What goes beyond a session's budget keeps nobody else out.
+    pub(super) fn is_full(&self) -> bool {
+        let max = self.params.waiting_max;
+        self.waiting >= max
+            && self.kinds.iter().map(|kind| kind.held.len()).sum::<usize>()
+                + self.routes.iter().map(|route| route.queue.ahead()).sum::<usize>()
+                >= max
     }
 
     /// Returns seconds until a request that joins `route`'s queue now would start.
     pub(super) fn time_to_serve(&self, route: RouteId) -> Option<f64> {
-        let waiting = self.routes[route.index()].queue.len() as f64;
+        let waiting = self.routes[route.index()].queue.ahead() as f64;
         self.outlook[route.index()].capacity.filter(|x| *x > 0.0).map(|x| waiting / x)
     }
 

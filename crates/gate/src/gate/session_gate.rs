@@ -70,13 +70,13 @@ impl Gate {
             return self.let_in(now, id, kind_id);
         }
         if has_line {
-            let may_be_held = !is_hopeless && self.waiting < self.params.waiting_max;
+            let may_be_held = !is_hopeless && !self.is_full();
             return self.take_place(now, id, kind_id, claim, may_be_held);
         }
         if admission == Some(Admission::Refuse) {
             return self.refuse(now, id, Reason::WorkToCome, Some(kind_id));
         }
-        if self.waiting >= self.params.waiting_max {
+        if self.is_full() {
             return self.refuse(now, id, Reason::GatewayFull, Some(kind_id));
         }
         let kind = &mut self.kinds[kind_id.index()];
@@ -246,8 +246,13 @@ impl Gate {
 
     /// Answers a newcomer that was held as long as is good for a connection: with its place, where it has one.
     fn held_too_long(&mut self, now: Instant, id: RequestId, kind: KindId) {
-        let place = self.requests.get(id).and_then(|request| request.place);
-        match (&mut self.kinds[kind.index()].line, place) {
+        let entry = self.requests.get(id).copied();
+        match (&mut self.kinds[kind.index()].line, entry.and_then(|request| request.place)) {
+            // Whoever was to draw no place is told of none, and nobody will come with it.
+            (Some(line), Some(place)) if entry.is_some_and(|request| request.passes) => {
+                line.left(place);
+                self.refuse(now, id, Reason::WaitedTooLong, Some(kind));
+            }
             (Some(line), Some(place)) => {
                 let standing = line.contact(now, place);
                 self.wait_in_line(now, id, kind, Some(place), standing);

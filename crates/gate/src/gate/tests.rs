@@ -1,14 +1,21 @@
 //! What the gate promises, whatever happens in whatever order.
 
 use super::*;
-use crate::api::{Order, Start};
+use crate::api::{InLine, Order, Start};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
-use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
+use std::collections::{BTreeMap, BTreeSet};
+use suimon_control::{Outlook, RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
+use suimon_line::{Command, Lane, Place, Standing};
 use suimon_model::Failure;
 
+mod budget;
+mod lines;
+mod words;
+
 const ROUTES: u32 = 3;
-const KINDS: u32 = 2;
+const KINDS: u32 = 3;
+/// The kind that has a line.
+const LINED: KindId = KindId(2);
 
 /// One thing that happens to a gate. Numbers pick among what is there.
 #[derive(Clone, Debug)]
@@ -17,6 +24,12 @@ enum Event {
     Member { route: u32, pick: usize, ends: bool },
     Stranger { route: u32, session: u64 },
     Sessionless { route: u32 },
+    Drawing { route: u32, lane: Lane },
+    Passing { route: u32, kind: u32 },
+    Placed { route: u32, pick: usize, draws: bool },
+    Contact { pick: usize },
+    Command(Command),
+    Word { pick: usize, word: Word },
     End { pick: usize, how: u8 },
     Leave { pick: usize },
     Pass { milliseconds: u32 },
@@ -29,10 +42,35 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (route(), any::<usize>(), prop::bool::weighted(0.1)).prop_map(|(route, pick, ends)| Event::Member { route, pick, ends }),
         1 => (route(), any::<u64>()).prop_map(|(route, session)| Event::Stranger { route, session }),
         1 => route().prop_map(|route| Event::Sessionless { route }),
+        1 => (route(), lane()).prop_map(|(route, lane)| Event::Drawing { route, lane }),
+        1 => (route(), 0..KINDS).prop_map(|(route, kind)| Event::Passing { route, kind }),
+        4 => (route(), any::<usize>(), any::<bool>()).prop_map(|(route, pick, draws)| Event::Placed { route, pick, draws }),
+        1 => any::<usize>().prop_map(|pick| Event::Contact { pick }),
+        1 => command().prop_map(Event::Command),
+        1 => (any::<usize>(), word()).prop_map(|(pick, word)| Event::Word { pick, word }),
         6 => (any::<usize>(), 0u8..4).prop_map(|(pick, how)| Event::End { pick, how }),
         1 => any::<usize>().prop_map(|pick| Event::Leave { pick }),
         4 => (0u32..600).prop_map(|milliseconds| Event::Pass { milliseconds }),
     ]
+}
+
+fn lane() -> impl Strategy<Value = Lane> {
+    prop_oneof![3 => Just(Lane::Normal), 1 => Just(Lane::Invited), 1 => Just(Lane::Resumed)]
+}
+
+/// An opening comes within seconds, as the time that passes here is short.
+fn command() -> impl Strategy<Value = Command> {
+    let at = (0_u64..60_000).prop_map(|millis| Instant::ORIGIN + Duration::from_millis(millis));
+    prop_oneof![
+        1 => Just(Command::Pause),
+        4 => Just(Command::Move),
+        1 => Just(Command::Close),
+        1 => at.prop_map(|at| Command::OpenAt { at, lots: None }),
+    ]
+}
+
+fn word() -> impl Strategy<Value = Word> {
+    prop_oneof![Just(Word::Ends), Just(Word::Checkout), (0_u32..200).prop_map(Word::Weighs)]
 }
 
 fn laws() -> impl Strategy<Value = Params> {
@@ -68,17 +106,38 @@ struct Shell {
     members: BTreeMap<RequestId, RouteId>,
     routes: BTreeMap<RequestId, RouteId>,
     sessions: Vec<(KindId, SessionId)>,
+    /// Places in line that somebody was told of.
+    places: Vec<Place>,
+    /// Requests that may be told of none.
+    passing: BTreeSet<RequestId>,
+    /// Requests that would begin a session, and sessions that began so.
+    newcomers: BTreeSet<RequestId>,
+    begun: BTreeSet<SessionId>,
     offered: u64,
+}
+
+/// The session that a place begins, as the shell has it: another for each place.
+fn session_of(place: Place) -> SessionId {
+    SessionId(1 << 40 | (place.lane.index() as u64) << 32 | place.number)
 }
 
 impl Shell {
     fn new(params: Params) -> Self {
+        Shell::with_law(params, |gate, params| gate.declare_kind(Instant::ORIGIN, params))
+    }
+
+    /// Returns a shell whose kind with a line is declared so.
+    fn with_law(params: Params, declare: impl FnOnce(&mut Gate, KindParams) -> KindId) -> Self {
         let now = Instant::ORIGIN;
         let mut gate = Gate::new(params, now);
         gate.declare_route(now, Mode::Enforce);
         gate.declare_route(now, Mode::Enforce);
         gate.declare_route(now, Mode::Fixed(2));
-        (0..KINDS).for_each(|_| _ = gate.declare_kind(now, KindParams::default()));
+        (0..KINDS - 1).for_each(|_| _ = gate.declare_kind(now, KindParams::default()));
+        let line = Some(suimon_line::Params::default());
+        let lined =
+            declare(&mut gate, KindParams { line, hold: Some(seconds(1.0)), ..KindParams::default() });
+        assert_eq!(lined, LINED);
         Shell {
             gate,
             now,
@@ -87,6 +146,10 @@ impl Shell {
             members: BTreeMap::new(),
             routes: BTreeMap::new(),
             sessions: vec![],
+            places: vec![],
+            passing: BTreeSet::new(),
+            newcomers: BTreeSet::new(),
+            begun: BTreeSet::new(),
             offered: 0,
         }
     }
@@ -94,6 +157,7 @@ impl Shell {
     fn play(&mut self, event: &Event) -> Result<(), TestCaseError> {
         let limits = self.limits();
         let before = self.in_flight();
+        let line = self.line();
         match *event {
             Event::Newcomer { route, kind } => self.arrive(route, Some(Membership::Newcomer(KindId(kind)))),
             Event::Member { route, pick, ends } if !self.sessions.is_empty() => {
@@ -108,6 +172,29 @@ impl Shell {
                 );
             }
             Event::Sessionless { route } => self.arrive(route, None),
+            Event::Drawing { route, lane } => {
+                self.arrive(route, Some(Membership::Drawing { kind: LINED, lane }));
+            }
+            Event::Passing { route, kind } => self.arrive(route, Some(Membership::Passing(KindId(kind)))),
+            Event::Placed { route, pick, draws } if !self.places.is_empty() => {
+                let place = self.places[pick % self.places.len()];
+                let session = session_of(place);
+                self.arrive(route, Some(Membership::Placed { kind: LINED, place, session, draws }));
+            }
+            Event::Contact { pick } if !self.places.is_empty() => {
+                let place = self.places[pick % self.places.len()];
+                let standing = self.gate.handle_contact(self.now, LINED, place);
+                let is_over = self.gate.line(LINED).is_some_and(|line| line.is_claimed(place));
+                prop_assert_eq!(standing.is_none(), is_over, "whoever has a place is told how it stands");
+            }
+            Event::Command(command) => {
+                prop_assert!(self.gate.handle_command(self.now, LINED, command));
+                prop_assert!(!self.gate.handle_command(self.now, KindId(0), command), "it has no line");
+            }
+            Event::Word { pick, word } if !self.sessions.is_empty() => {
+                let (_, session) = self.sessions[pick % self.sessions.len()];
+                self.gate.handle_word(self.now, session, word);
+            }
             Event::End { pick, how } if !self.running.is_empty() => {
                 let (_, token) = self.running.swap_remove(pick % self.running.len());
                 let ending = match how {
@@ -135,20 +222,47 @@ impl Shell {
                     self.drain()?;
                 }
             }
-            Event::Member { .. } | Event::End { .. } => {}
+            Event::Member { .. }
+            | Event::End { .. }
+            | Event::Placed { .. }
+            | Event::Contact { .. }
+            | Event::Word { .. } => {}
         }
         self.drain()?;
-        self.check(&limits, &before)
+        self.check(&limits, &before)?;
+        self.check_line(&line)
     }
 
     fn arrive(&mut self, route: u32, session: Option<Membership>) {
+        let is_inside = match session {
+            Some(Membership::Member { .. }) => true,
+            // Its session goes on.
+            Some(Membership::Placed { session, .. }) => self.gate.sessions.get(session).is_some(),
+            _ => false,
+        };
+        let others = self.gate.line(LINED).map_or(0, suimon_line::Line::waiting);
         let id = self.gate.handle_arrival(self.now, Arrival { route: RouteId(route), session });
+        // Where anybody is in line, whoever begins has a place.
+        let entry = self.gate.requests.get(id);
+        let has_begun = entry.is_some_and(|it| matches!(it.session, Some((LINED, _))) && it.place.is_none());
+        assert!(is_inside || !has_begun || others == 0, "somebody has overtaken {others} in line");
         self.offered += 1;
         self.waiting.push(id);
         self.routes.insert(id, RouteId(route));
-        if matches!(session, Some(Membership::Member { .. })) {
+        if is_inside {
             self.members.insert(id, RouteId(route));
+        } else if session.is_some() {
+            self.newcomers.insert(id);
         }
+        if matches!(session, Some(Membership::Passing(_))) {
+            self.passing.insert(id);
+        }
+    }
+
+    /// Returns the line, and how many have begun a session of its kind.
+    fn line(&self) -> (suimon_line::View, u64) {
+        let kind = self.gate.snapshot(self.now).kinds.swap_remove(LINED.index());
+        (kind.line.expect("it has a line"), kind.admitted)
     }
 
     fn drain(&mut self) -> Result<(), TestCaseError> {
@@ -158,6 +272,11 @@ impl Shell {
                     let place = self.waiting.iter().position(|id| *id == start.request);
                     prop_assert!(place.is_some(), "started once, and not after it left");
                     self.waiting.swap_remove(place.unwrap());
+                    if let Some((_, session)) = start.session
+                        && self.newcomers.contains(&start.request)
+                    {
+                        prop_assert!(self.begun.insert(session), "a session began twice: {session:?}");
+                    }
                     self.sessions.extend(start.session);
                     self.sessions.truncate(50);
                     self.running.push((self.routes[&start.request], start.token));
@@ -170,7 +289,16 @@ impl Shell {
                     prop_assert!(refusal.retry_after >= seconds(1.0) && refusal.retry_after <= seconds(30.0));
                     self.waiting.retain(|id| *id != refusal.request);
                 }
-                Output::Wait(_) => unreachable!("no kind here has a line"),
+                Output::Wait(waits) => {
+                    prop_assert!(!self.members.contains_key(&waits.request), "a member was sent to the line");
+                    prop_assert!(
+                        waits.place.is_none() || !self.passing.contains(&waits.request),
+                        "it was to draw no place"
+                    );
+                    prop_assert_eq!(waits.kind, LINED);
+                    self.places.extend(waits.place);
+                    self.waiting.retain(|id| *id != waits.request);
+                }
                 Output::Decided(_) => {}
             }
         }
@@ -205,8 +333,27 @@ impl Shell {
         let at_routes: usize = snapshot.routes.iter().map(|route| route.waiting).sum();
         let in_lines: usize = snapshot.kinds.iter().map(|kind| kind.waiting).sum();
         prop_assert_eq!(at_routes + in_lines, snapshot.waiting);
+        let held = snapshot.kinds[LINED.index()].waiting;
+        prop_assert!(held <= self.gate.params.waiting_max, "{held} held");
         let members_waiting = self.waiting.iter().filter(|id| self.members.contains_key(id)).count();
         prop_assert!(members_waiting <= at_routes, "a member stands in a session's line");
+        Ok(())
+    }
+
+    /// Checks what may become of a line by one event, before which it was so.
+    fn check_line(&self, (before, admitted_before): &(suimon_line::View, u64)) -> Result<(), TestCaseError> {
+        use suimon_line::State;
+        let (line, admitted) = self.line();
+        prop_assert!(line.claimed <= admitted && line.called <= line.drawn, "{line:?}");
+        prop_assert!(line.called >= before.called && line.claimed >= before.claimed, "{line:?}");
+        // An opening may come while an event is played.
+        let stands = |state: State| matches!(state, State::Paused | State::Closed);
+        if stands(before.state) && stands(line.state) {
+            prop_assert_eq!(admitted, *admitted_before, "somebody began though the line stands still");
+        }
+        if (before.state, line.state) == (State::Closed, State::Closed) {
+            prop_assert_eq!(line.drawn, before.drawn, "somebody drew though there is nothing to wait for");
+        }
         Ok(())
     }
 
@@ -290,6 +437,10 @@ proptest! {
         twin.members.clone_from(&shell.members);
         twin.routes.clone_from(&shell.routes);
         twin.sessions.clone_from(&shell.sessions);
+        twin.places.clone_from(&shell.places);
+        twin.passing.clone_from(&shell.passing);
+        twin.newcomers.clone_from(&shell.newcomers);
+        twin.begun.clone_from(&shell.begun);
         twin.offered = shell.offered;
         for event in &after {
             shell.play(event)?;

@@ -52,7 +52,7 @@ impl Gate {
             let held = matches!(route.mode, Mode::Enforce | Mode::Fixed(_));
             let capacity =
                 if held { route.capacity.per_second(Some(self.law.limit(id)), service) } else { None };
-            self.outlook[index] = RouteOutlook { capacity, service, waiting: route.queue.len() };
+            self.outlook[index] = RouteOutlook { capacity, service, waiting: route.queue.ahead() };
             let window = meter.since(&route.view_begin, now);
             if window.seconds >= VIEW_SECONDS {
                 route.view_begin = meter.read(now);

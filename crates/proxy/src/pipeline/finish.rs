@@ -8,6 +8,9 @@ use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue, SET_COOKIE};
 use suimon_gate::Word;
 use suimon_model::{KindId, SessionId};
 
+/// What an application says to shared caches alone (RFC 9213, and what was there before it).
+const TARGETED: [&str; 2] = ["cdn-cache-control", "surrogate-control"];
+
 impl Core {
     /// Does what the application says in its answer, and returns whether it says that the session has ended.
     pub(super) fn heed(&self, said: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
@@ -64,9 +67,18 @@ impl Core {
 
 /// Sees to it that no shared cache keeps an answer that carries a cookie of ours.
 fn keep_private(headers: &mut HeaderMap) {
-    let is_shared = headers::list(headers, &CACHE_CONTROL)
-        .any(|word| word.eq_ignore_ascii_case("public") || word.to_ascii_lowercase().starts_with("s-maxage"));
-    if is_shared {
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private"));
+    // These are for shared caches alone, and go before the other.
+    for name in TARGETED {
+        headers.remove(name);
     }
+    // Without a word of it a cache may store what it can say how long it is fresh, or guess.
+    let is = |word: &str, one: &str| word.eq_ignore_ascii_case(one);
+    if headers::list(headers, &CACHE_CONTROL).any(|word| is(word, "private") || is(word, "no-store")) {
+        return;
+    }
+    let is_shared = |word: &&str| is(word, "public") || word.to_ascii_lowercase().starts_with("s-maxage");
+    let rest = headers::list(headers, &CACHE_CONTROL).filter(|word| !is_shared(word));
+    let words: Vec<&str> = std::iter::once("private").chain(rest).collect();
+    let private = HeaderValue::try_from(words.join(", "));
+    headers.insert(CACHE_CONTROL, private.unwrap_or(HeaderValue::from_static("private")));
 }

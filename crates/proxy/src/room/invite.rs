@@ -27,7 +27,7 @@ const USED_MAX: usize = 100_000;
 
 /// Writes and reads invitations.
 #[derive(Debug)]
-pub(super) struct Invites {
+pub(crate) struct Invites {
     seal: Seal,
     /// By kind.
     tags: Vec<[u8; 2]>,
@@ -36,22 +36,30 @@ pub(super) struct Invites {
 }
 
 impl Invites {
-    pub(super) fn new(keys: &Keys, tags: Vec<[u8; 2]>) -> Invites {
+    /// Returns invitations to the lines of the kinds with these tags.
+    pub(crate) fn new(keys: &Keys, tags: Vec<[u8; 2]>) -> Invites {
         Invites { seal: Seal::new("suimon invitation 1", keys), tags, used: Mutex::default() }
     }
 
     /// Returns a new one for a session of `kind`, good `until` then, seconds since 1970, as it stands in a link.
     pub(super) fn write(&self, kind: KindId, until: u32) -> Result<String, KeysError> {
+        let mut id = [0; 8];
+        keys::fill_random(&mut id)?;
+        Ok(format!("{PARAMETER}={}", self.text(kind, until, id)))
+    }
+
+    /// Returns the text of the one of this id.
+    pub(crate) fn text(&self, kind: KindId, until: u32, id: [u8; 8]) -> String {
         let mut bytes = [0; BYTES];
         bytes[0] = VERSION;
         bytes[1] = self.seal.key();
         bytes[2..4].copy_from_slice(&self.tags.get(kind.index()).copied().unwrap_or_default());
         bytes[4..8].copy_from_slice(&until.to_be_bytes());
-        keys::fill_random(&mut bytes[8..16])?;
+        bytes[8..16].copy_from_slice(&id);
         self.seal.sign(&mut bytes);
         let mut text = Vec::new();
         sealed::encode(&bytes, &mut text);
-        Ok(format!("{PARAMETER}={}", String::from_utf8_lossy(&text)))
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// Uses the invitation in a link's query, and returns whether there was one that is good for a session of `kind`.
@@ -63,22 +71,25 @@ impl Invites {
         let query = uri.query()?;
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         let (_, text) = pairs.find(|(name, _)| *name == PARAMETER)?;
-        let bytes: [u8; BYTES] = sealed::decode(text.as_bytes())?;
-        let is_for_kind = self.tags.get(kind.index()).is_some_and(|tag| bytes[2..4] == tag[..]);
-        if bytes[0] != VERSION || !is_for_kind || !self.seal.is_ours(&bytes) {
-            return None;
-        }
-        let until = u32::from_be_bytes(bytes[4..8].try_into().expect("four bytes"));
-        let id = u64::from_be_bytes(bytes[8..16].try_into().expect("eight bytes"));
-        if now >= until {
-            return None;
-        }
+        let (id, until) = self.read(text.as_bytes(), kind, now)?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         if used.len() >= USED_MAX {
             used.retain(|_, until| now < *until);
         }
         let is_new = used.len() < USED_MAX && used.insert(id, until).is_none();
         is_new.then_some(())
+    }
+
+    /// Returns the id of an invitation of ours for a session of `kind`, and until when it is good, if it still is.
+    pub(crate) fn read(&self, text: &[u8], kind: KindId, now: u32) -> Option<(u64, u32)> {
+        let bytes: [u8; BYTES] = sealed::decode(text)?;
+        let is_for_kind = self.tags.get(kind.index()).is_some_and(|tag| bytes[2..4] == tag[..]);
+        if bytes[0] != VERSION || !is_for_kind || !self.seal.is_ours(&bytes) {
+            return None;
+        }
+        let until = u32::from_be_bytes(bytes[4..8].try_into().expect("four bytes"));
+        let id = u64::from_be_bytes(bytes[8..16].try_into().expect("eight bytes"));
+        (now < until).then_some((id, until))
     }
 }
 

@@ -45,7 +45,7 @@ use crate::params::{WaitingRoom, WaitingStatus};
 use crate::ticket::{Ticket, Tickets};
 use http::header::HeaderName;
 use http::request::Parts;
-use invite::Invites;
+pub(crate) use invite::Invites;
 use look::Look;
 use moves::Moves;
 use page::Pages;

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
+mod budget;
 mod disconnects;
 mod lifecycle;
 mod malformed;
 mod passage;
 mod sessions;
 mod support;
+mod waiting_room;

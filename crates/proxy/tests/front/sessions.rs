@@ -38,9 +38,7 @@ async fn inside(gateway: &Gateway) -> String {
 }
 
 fn cookie(answer: &Answer, name: &str) -> Option<String> {
-    let lines = answer.headers.get_all("set-cookie").iter().map(|line| line.to_str().unwrap());
-    let mut pairs = lines.filter_map(|line| line.split(';').next()).filter(|pair| pair.starts_with(name));
-    pairs.next().map(str::to_owned)
+    answer.cookie(name)
 }
 
 #[tokio::test]

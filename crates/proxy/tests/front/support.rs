@@ -1,7 +1,7 @@
 //! A gateway and an application on free ports of this machine, and clients to go with them.
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, Incoming};
@@ -10,8 +10,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use suimon_gate::Mode;
@@ -57,6 +57,8 @@ pub(crate) struct AppState {
     pub(crate) cancelled: AtomicUsize,
     /// Lets one `/hold` go for each permit.
     pub(crate) release: HoldGate,
+    /// What `X-Who` said of requests to `/hold`, in the order in which they came.
+    pub(crate) who: Mutex<Vec<String>>,
 }
 
 pub(crate) struct HoldGate(pub(crate) Semaphore);
@@ -89,7 +91,8 @@ impl Drop for App {
 
 type AppBody = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Starts the application:
+/// Starts the application. Headers of a request that begin with `X-Say-` stand in its answer without that, and `X-Was-Told` says there what
+/// `Suimon-Waiting` said.
 ///
 /// - `/hold` answers when released; `/hold/fail` then with 500.
 /// - `/echo` answers with the length and BLAKE3 hash of the body; `/head` with the request's head as text.
@@ -134,7 +137,22 @@ impl Drop for Held<'_> {
     }
 }
 
-async fn answer(
+async fn answer(state: Arc<AppState>, request: Request<Incoming>) -> Result<Response<AppBody>, Infallible> {
+    let mut said = HeaderMap::new();
+    for (name, value) in request.headers() {
+        if let Some(name) = name.as_str().strip_prefix("x-say-") {
+            said.append(HeaderName::try_from(name).unwrap(), value.clone());
+        }
+        if name == "suimon-waiting" {
+            said.append("x-was-told", value.clone());
+        }
+    }
+    let mut response = answer_of(state, request).await?;
+    response.headers_mut().extend(said);
+    Ok(response)
+}
+
+async fn answer_of(
     state: Arc<AppState>,
     mut request: Request<Incoming>,
 ) -> Result<Response<AppBody>, Infallible> {
@@ -144,6 +162,8 @@ async fn answer(
     let path = request.uri().path().to_owned();
     Ok(match path.as_str() {
         "/hold" | "/hold/fail" => {
+            let who = request.headers().get("x-who").map_or("", |who| who.to_str().unwrap());
+            state.who.lock().unwrap().push(who.to_owned());
             state.held.fetch_add(1, SeqCst);
             let mut held = Held(&state, false);
             let body = request.into_body().collect().await;
@@ -324,6 +344,17 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// Returns the cookies that are set, as they are to be sent.
+    pub(crate) fn cookies(&self) -> Vec<&str> {
+        let lines = self.headers.get_all("set-cookie").iter().map(|line| line.to_str().unwrap());
+        lines.filter_map(|line| line.split(';').next()).collect()
+    }
+
+    /// Returns the one that begins so, if it is set.
+    pub(crate) fn cookie(&self, beginning: &str) -> Option<String> {
+        self.cookies().into_iter().find(|cookie| cookie.starts_with(beginning)).map(str::to_owned)
     }
 
     pub(crate) fn header(&self, name: &str) -> &str {

@@ -3,7 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 use suimon_control::SessionLawKind;
-use suimon_gate::{Arrival, KindParams, Membership, Mode, Params};
+use suimon_gate::line::{self, Command};
+use suimon_gate::{Arrival, KindParams, Lane, Membership, Mode, Params, Place, Word};
 use suimon_model::{Failure, KindId, Rng, seconds};
 use suimon_record::{Encoder, Ending as SegmentEnding, NAME_BYTES_MAX};
 
@@ -23,11 +24,16 @@ struct World {
     waiting: BTreeMap<RequestId, (Instant, usize)>,
     visitors: Vec<Visitor>,
     waited: u64,
+    /// Whether there is a line, and how many were told of a place in it and came in by one.
+    has_line: bool,
+    told: u64,
+    came_in: u64,
 }
 
 #[derive(Clone, Copy)]
 struct Visitor {
     session: Option<SessionId>,
+    place: Option<Place>,
     steps_left: u32,
     /// Instant of the next request; `None` while one is under way.
     next: Option<Instant>,
@@ -35,9 +41,14 @@ struct Visitor {
 
 impl World {
     fn new(params: Params, seed: u64) -> Self {
+        World::of_kind(params, KindParams::default(), seed)
+    }
+
+    fn of_kind(params: Params, kind: KindParams, seed: u64) -> Self {
         let now = Instant::from_nanos(1_000);
         let mut gate = Gate::new(params.clone(), now);
-        gate.declare_kind(now, KindParams::default());
+        let has_line = kind.line.is_some();
+        gate.declare_kind(now, kind);
         let header = Header {
             program: env!("CARGO_PKG_VERSION").to_string(),
             run: 1,
@@ -51,7 +62,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let visitor = |_| {
             let next = Some(now + seconds(rng.between(0.0, 2.0)));
-            Visitor { session: None, steps_left: 5, next }
+            Visitor { session: None, place: None, steps_left: 5, next }
         };
         let visitors = (0..VISITORS).map(visitor).collect();
         let mut world = World {
@@ -66,6 +77,9 @@ impl World {
             waiting: BTreeMap::new(),
             visitors,
             waited: 0,
+            has_line,
+            told: 0,
+            came_in: 0,
         };
         for route in 0..ROUTES {
             let name = format!("GET /{route}");
@@ -97,12 +111,19 @@ impl World {
             self.gate.handle_timeout(self.now);
             self.settle();
         }
+        if self.has_line && self.rng.chance(0.002) {
+            let command = if self.rng.chance(0.3) { Command::Pause } else { Command::Move };
+            self.push(&Event::Command(KindId(0), command));
+            self.gate.handle_command(self.now, KindId(0), command);
+            self.settle();
+        }
         while let Some(index) = self.running.iter().position(|(end, _, _)| *end <= self.now) {
             let (_, token, visitor) = self.running.swap_remove(index);
             let ending =
                 if self.rng.chance(0.03) { Ending::Failed(Failure::ServerError) } else { Ending::Completed };
             self.push(&Event::End(token.request(), ending));
             self.gate.handle_end(self.now, token, ending);
+            self.speak(visitor);
             self.go_on(visitor);
             self.settle();
         }
@@ -127,9 +148,24 @@ impl World {
     fn ask(&mut self, visitor: usize) {
         let kind = KindId(0);
         let ends = self.visitors[visitor].steps_left == 1;
-        let session = match self.visitors[visitor].session {
-            Some(session) => Membership::Member { kind, session, leased: true, ends },
-            None => Membership::Newcomer(kind),
+        let Visitor { session, place, .. } = self.visitors[visitor];
+        let session = match (session, place) {
+            (Some(session), _) => Membership::Member { kind, session, leased: true, ends },
+            (None, Some(place)) if self.rng.chance(0.4) => {
+                self.push(&Event::Contact(kind, place));
+                self.gate.handle_contact(self.now, kind, place);
+                self.visitors[visitor].next = Some(self.now + seconds(0.3));
+                return self.settle();
+            }
+            (None, Some(place)) => {
+                Membership::Placed { kind, place, session: session_of(place), draws: self.rng.chance(0.8) }
+            }
+            (None, None) if self.has_line => match self.rng.below(10) {
+                0 => Membership::Passing(kind),
+                1 => Membership::Drawing { kind, lane: Lane::Invited },
+                _ => Membership::Newcomer(kind),
+            },
+            (None, None) => Membership::Newcomer(kind),
         };
         let route = RouteId(self.rng.below(ROUTES as usize) as u32);
         let session = if self.rng.chance(0.05) { None } else { Some(session) };
@@ -141,13 +177,26 @@ impl World {
         self.settle();
     }
 
+    /// The application says something of a session now and then.
+    fn speak(&mut self, visitor: usize) {
+        let Some(session) = self.visitors[visitor].session.filter(|_| self.has_line) else { return };
+        let word = match self.rng.below(30) {
+            0 => Word::Ends,
+            1 => Word::Checkout,
+            2 => Word::Weighs(3),
+            _ => return,
+        };
+        self.push(&Event::Word(session, word));
+        self.gate.handle_word(self.now, session, word);
+    }
+
     fn go_on(&mut self, visitor: usize) {
         let think = seconds(self.rng.exponential(0.8));
         let state = &mut self.visitors[visitor];
         state.next = Some(self.now + think);
         state.steps_left = state.steps_left.saturating_sub(1);
         if state.steps_left == 0 {
-            *state = Visitor { session: None, steps_left: 5, ..*state };
+            *state = Visitor { session: None, place: None, steps_left: 5, ..*state };
         }
     }
 
@@ -159,6 +208,7 @@ impl World {
                     let (_, visitor) = self.waiting.remove(&start.request).unwrap();
                     if let Some((_, session)) = start.session {
                         self.visitors[visitor].session = Some(session);
+                        self.came_in += u64::from(self.visitors[visitor].place.take().is_some());
                     }
                     self.waited += u64::from(start.waited > Duration::ZERO);
                     let crowded = 1.0 + self.running.len() as f64 / 6.0;
@@ -169,7 +219,12 @@ impl World {
                     let (_, visitor) = self.waiting.remove(&refusal.request).unwrap();
                     self.visitors[visitor].next = Some(self.now + refusal.retry_after);
                 }
-                Output::Wait(_) => unreachable!("nobody has a line here"),
+                Output::Wait(waits) => {
+                    let (_, visitor) = self.waiting.remove(&waits.request).unwrap();
+                    self.told += 1;
+                    self.visitors[visitor].place = waits.place;
+                    self.visitors[visitor].next = Some(self.now + seconds(0.5));
+                }
                 Output::Decided(_) => {}
             }
         }
@@ -199,6 +254,23 @@ impl World {
         self.segments.push(self.open);
         self.segments
     }
+}
+
+/// The session that a place begins.
+fn session_of(place: Place) -> SessionId {
+    SessionId(1 << 40 | (place.lane.index() as u64) << 32 | place.number)
+}
+
+/// Forty seconds of a gate with a line, whose application speaks and whose operator stops it now and then, in two segments.
+fn recording_of_a_line() -> Vec<Vec<u8>> {
+    let kind =
+        KindParams { line: Some(line::Params::default()), hold: Some(seconds(0.4)), ..KindParams::default() };
+    let mut world = World::of_kind(Params { cores: 1, ..Params::default() }, kind, 7);
+    world.play(20.0);
+    world.rotate();
+    world.play(20.0);
+    assert!(world.told > 100 && world.came_in > 20, "{} told, {} came in", world.told, world.came_in);
+    world.end()
 }
 
 /// Forty seconds of a crowded gate, in three segments.
@@ -247,6 +319,18 @@ fn a_recording_played_again_is_the_same_to_the_last_bit() {
     }
     let holed = played(&[segments[0].clone(), segments[2].clone()]);
     assert!(holed.divergence.is_none() && holed.runs == 2);
+}
+
+#[test]
+fn a_recording_of_a_line_played_again_is_the_same_to_the_last_bit() {
+    let segments = recording_of_a_line();
+    let replay = played(&segments);
+    assert!(replay.divergence.is_none(), "{:?}", replay.divergence);
+    assert_eq!((replay.segments, replay.runs), (2, 1));
+    assert!(played(&segments[1..]).divergence.is_none());
+    let (figures, decided, trace) = what_if(Params { cores: 1, ..Params::default() }, &segments, &replay);
+    assert_eq!((decided, trace), (replay.decided, replay.trace), "what if nothing were different");
+    assert_eq!(format!("{figures:?}"), format!("{:?}", replay.figures()));
 }
 
 #[test]
@@ -388,9 +472,30 @@ fn what_a_gate_cannot_be_told_is_refused() {
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
+    let place = || {
+        (prop::sample::select(Lane::ALL.to_vec()), 0u64..5).prop_map(|(lane, number)| Place { lane, number })
+    };
+    let kind = || (0u32..3).prop_map(KindId);
+    let command = prop_oneof![
+        Just(Command::Pause),
+        Just(Command::Move),
+        Just(Command::Close),
+        (any::<u32>(), any::<Option<[u64; 2]>>())
+            .prop_map(|(at, lots)| Command::OpenAt { at: Instant::from_nanos(u64::from(at)), lots }),
+    ];
+    let word = prop_oneof![Just(Word::Ends), Just(Word::Checkout), any::<u32>().prop_map(Word::Weighs)];
+    let line = any::<bool>().prop_map(|has| has.then(line::Params::default));
     let session = prop_oneof![
         Just(None),
-        (0u32..3).prop_map(|kind| Some(Membership::Newcomer(KindId(kind)))),
+        kind().prop_map(|kind| Some(Membership::Newcomer(kind))),
+        kind().prop_map(|kind| Some(Membership::Passing(kind))),
+        (kind(), place()).prop_map(|(kind, Place { lane, .. })| Some(Membership::Drawing { kind, lane })),
+        (kind(), place(), any::<bool>()).prop_map(|(kind, place, draws)| Some(Membership::Placed {
+            kind,
+            place,
+            session: session_of(place),
+            draws
+        })),
         (0u32..3, 0u64..4, any::<bool>()).prop_map(|(kind, session, ends)| Some(Membership::Member {
             kind: KindId(kind),
             session: SessionId(session),
@@ -401,21 +506,111 @@ fn any_event() -> impl Strategy<Value = Event> {
     let request = || (0u64..6, 0u64..3).prop_map(|(index, generation)| RequestId(generation << 32 | index));
     let ending = prop_oneof![Just(Ending::Completed), Just(Ending::Abandoned)];
     prop_oneof![
-        Just(Event::Timeout),
-        Just(Event::Drain),
-        (0u32..3, session)
+        3 => Just(Event::Timeout),
+        1 => Just(Event::Drain),
+        // Most are requests: an end of what was never let in ends the replay.
+        9 => (0u32..3, session)
             .prop_map(|(route, session)| Event::Arrival(Arrival { route: RouteId(route), session })),
-        request().prop_map(Event::Departure),
-        (request(), ending).prop_map(|(request, ending)| Event::End(request, ending)),
-        "[a-z]{1,9}".prop_map(|name| Event::Route { mode: Mode::Fixed(1), name }),
-        "[a-z]{1,9}".prop_map(|name| Event::Kind { params: KindParams::default(), name }),
+        1 => request().prop_map(Event::Departure),
+        1 => (request(), ending).prop_map(|(request, ending)| Event::End(request, ending)),
+        1 => "[a-z]{1,9}".prop_map(|name| Event::Route { mode: Mode::Fixed(1), name }),
+        1 => ("[a-z]{1,9}", line).prop_map(|(name, line)| Event::Kind {
+            params: KindParams { line, ..KindParams::default() },
+            name
+        }),
+        3 => (kind(), place()).prop_map(|(kind, place)| Event::Contact(kind, place)),
+        3 => (kind(), command).prop_map(|(kind, command)| Event::Command(kind, command)),
+        3 => (0u64..4, word).prop_map(|(session, word)| Event::Word(SessionId(session), word)),
     ]
+}
+
+/// A gate with three routes and three kinds, of which two have a line.
+fn gate_of_three_kinds() -> Gate {
+    let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
+    (0..3).for_each(|_| _ = gate.declare_route(Instant::ORIGIN, Mode::Fixed(1)));
+    for line in [None, Some(line::Params::default()), Some(line::Params::default())] {
+        let hold = Some(seconds(0.5));
+        gate.declare_kind(Instant::ORIGIN, KindParams { line, hold, ..KindParams::default() });
+    }
+    gate
+}
+
+/// Tells a gate whatever it is told, as far as there is a request to be told of, and records it.
+fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
+    let mut gate = gate_of_three_kinds();
+    let mut file = suimon_record::begin(&Header::default(), &gate.save().unwrap());
+    let mut encoder = Encoder::default();
+    let (mut now, mut tokens, mut waiting) = (Instant::ORIGIN, Vec::<Token>::new(), Vec::<RequestId>::new());
+    for (passed, event) in events {
+        now += Duration::from_nanos(u64::from(*passed));
+        let pick = |request: RequestId, among: usize| (request.0 as usize).checked_rem(among);
+        // Ids of requests that are there stand in for those that were made up.
+        let event = match event.clone() {
+            Event::End(request, ending) => match pick(request, tokens.len()) {
+                Some(index) => Event::End(tokens[index].request(), ending),
+                None => continue,
+            },
+            Event::Departure(request) => match pick(request, waiting.len()) {
+                Some(index) => Event::Departure(waiting.swap_remove(index)),
+                None => continue,
+            },
+            Event::Route { .. } | Event::Kind { .. } | Event::Drain => continue,
+            event => event,
+        };
+        encoder.push(now, &event);
+        match event {
+            Event::Arrival(arrival) => waiting.push(gate.handle_arrival(now, arrival)),
+            Event::Departure(request) => gate.handle_departure(now, request),
+            Event::End(request, ending) => {
+                let index = tokens.iter().position(|token| token.request() == request).unwrap();
+                gate.handle_end(now, tokens.swap_remove(index), ending);
+            }
+            Event::Timeout => gate.handle_timeout(now),
+            Event::Contact(kind, place) => _ = gate.handle_contact(now, kind, place),
+            Event::Command(kind, command) => _ = gate.handle_command(now, kind, command),
+            Event::Word(session, word) => gate.handle_word(now, session, word),
+            Event::Route { .. } | Event::Kind { .. } | Event::Drain => {}
+        }
+        while let Some(output) = gate.poll_output() {
+            encoder.answer(&output);
+            let request = match output {
+                Output::Start(start) => {
+                    let request = start.request;
+                    tokens.push(start.token);
+                    request
+                }
+                Output::Refuse(Refusal { request, .. }) | Output::Wait(InLine { request, .. }) => request,
+                Output::Decided(_) => continue,
+            };
+            waiting.retain(|other| *other != request);
+        }
+    }
+    file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
+    file.extend(suimon_record::end(SegmentEnding::Closed));
+    file
 }
 
 proptest! {
     #[test]
+    fn whatever_happens_is_the_same_when_it_is_played_again(
+        events in prop::collection::vec((0u32..400_000_000, any_event()), 0..200),
+    ) {
+        let file = recording_of(&events);
+        let segment = Segment::read(&file).unwrap();
+        let mut replay = Replay::for_what_if();
+        replay.play(&segment).unwrap();
+        prop_assert!(replay.divergence.is_none(), "{:?}", replay.divergence);
+        let mut what_if = WhatIf::new(Params::default(), &replay);
+        what_if.play(&segment).unwrap();
+        prop_assert_eq!((what_if.decided, what_if.trace), (replay.decided, replay.trace));
+        prop_assert_eq!(format!("{:?}", what_if.figures()), format!("{:?}", replay.figures()));
+        let params = Params { session_law: SessionLawKind::Open, cores: 7, ..Params::default() };
+        WhatIf::new(params, &replay).play(&segment).unwrap();
+    }
+
+    #[test]
     fn whatever_events_are_played_nothing_panics(events in prop::collection::vec((any::<u32>(), any_event()), 0..200)) {
-        let gate = Gate::new(Params::default(), Instant::ORIGIN);
+        let gate = gate_of_three_kinds();
         let mut file = suimon_record::begin(&Header::default(), &gate.save().unwrap());
         for (at, event) in events {
             let mut encoder = Encoder::default();

@@ -1,0 +1,111 @@
+//! One session's budget of requests: whoever shares a lease shares that.
+
+use super::lines::at;
+use super::*;
+
+const LEASE: SessionId = SessionId(7);
+
+fn member(kind: KindId, session: SessionId) -> Membership {
+    Membership::Member { kind, session, leased: true, ends: false }
+}
+
+/// Ends what is in the application, one after another, and returns who goes in instead.
+fn go_on(gate: &mut Gate, now: Instant, mut token: Token, count: usize) -> (Vec<RequestId>, Token) {
+    let mut seen = vec![];
+    for _ in 0..count {
+        gate.handle_end(now, token, Ending::Completed);
+        let start = started(gate).pop().expect("somebody waits");
+        seen.push(start.request);
+        token = start.token;
+    }
+    (seen, token)
+}
+
+#[test]
+fn a_hundred_who_share_a_lease_have_eight_requests_at_once_before_others() {
+    let (mut gate, route, kind) = fixed(1);
+    let now = at(0.0);
+    gate.handle_arrival(now, Arrival { route, session: Some(Membership::Newcomer(kind)) });
+    let token = started(&mut gate).pop().unwrap().token;
+    let shared: Vec<_> = (0..100)
+        .map(|_| gate.handle_arrival(now, Arrival { route, session: Some(member(kind, LEASE)) }))
+        .collect();
+    let others: Vec<_> = (100..120)
+        .map(|id| gate.handle_arrival(now, Arrival { route, session: Some(member(kind, SessionId(id))) }))
+        .collect();
+    let (seen, token) = go_on(&mut gate, now, token, 120);
+    assert_eq!(seen[..8], shared[..8]);
+    assert_eq!(seen[8..28], others, "everybody else first");
+    assert_eq!(seen[28..], shared[8..], "then the rest, of whom nobody is refused");
+    gate.handle_end(now, token, Ending::Completed);
+}
+
+#[test]
+fn a_hundred_requests_may_come_at_once_and_five_a_second_after_that() {
+    let (mut gate, route, kind) = fixed(1);
+    // Each is answered before the next comes, so that never two are there at once.
+    let asks = |gate: &mut Gate, now: Instant| {
+        gate.handle_arrival(now, Arrival { route, session: Some(Membership::Newcomer(kind)) });
+        let first = started(gate).pop().unwrap();
+        let shared = gate.handle_arrival(now, Arrival { route, session: Some(member(kind, LEASE)) });
+        let other = gate.handle_arrival(now, Arrival { route, session: Some(member(kind, SessionId(8))) });
+        let (seen, token) = go_on(gate, now, first.token, 2);
+        gate.handle_end(now, token, Ending::Completed);
+        assert!(seen == [shared, other] || seen == [other, shared]);
+        seen[0] == shared
+    };
+    let goes_first = |gate: &mut Gate, now, count: usize| (0..count).filter(|_| asks(gate, now)).count();
+    // The other one has as many, so each round costs both the same: from here on only the lease's is looked at.
+    assert_eq!(goes_first(&mut gate, at(0.0), 100), 100);
+    gate.handle_word(at(0.0), SessionId(8), Word::Ends);
+    assert_eq!(goes_first(&mut gate, at(0.0), 50), 0);
+    gate.handle_word(at(2.0), SessionId(8), Word::Ends);
+    assert_eq!(goes_first(&mut gate, at(2.0), 50), 10);
+    gate.handle_word(at(1000.0), SessionId(8), Word::Ends);
+    assert_eq!(goes_first(&mut gate, at(1000.0), 100), 100, "and no more than that is saved up");
+    gate.handle_word(at(1000.0), SessionId(8), Word::Ends);
+    assert_eq!(goes_first(&mut gate, at(1000.0), 10), 0);
+}
+
+#[test]
+fn whoever_pays_has_no_more_of_it() {
+    let (mut gate, route, kind) = fixed(1);
+    let now = at(0.0);
+    gate.handle_arrival(now, Arrival { route, session: Some(member(kind, LEASE)) });
+    let token = started(&mut gate).pop().unwrap().token;
+    gate.handle_word(now, LEASE, Word::Checkout);
+    let paying: Vec<_> = (0..20)
+        .map(|_| gate.handle_arrival(now, Arrival { route, session: Some(member(kind, LEASE)) }))
+        .collect();
+    let other = gate.handle_arrival(now, Arrival { route, session: Some(member(kind, SessionId(8))) });
+    let (seen, token) = go_on(&mut gate, now, token, 21);
+    assert_eq!((&seen[..7], seen[7], &seen[8..]), (&paying[..7], other, &paying[7..]));
+    gate.handle_end(now, token, Ending::Completed);
+}
+
+#[test]
+fn what_goes_beyond_a_budget_keeps_nobody_else_out() {
+    let now = at(0.0);
+    let params = Params { session_law: SessionLawKind::Open, waiting_max: 50, ..Params::default() };
+    let mut gate = Gate::new(params, now);
+    let route = gate.declare_route(now, Mode::Fixed(1));
+    let kind = gate.declare_kind(now, KindParams::default());
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    gate.handle_arrival(now, newcomer);
+    let token = started(&mut gate).pop().unwrap().token;
+    let shared: Vec<_> = (0..100)
+        .map(|_| gate.handle_arrival(now, Arrival { route, session: Some(member(kind, LEASE)) }))
+        .collect();
+    let counted = gate.visits.remaining(route);
+    assert!(
+        (counted - 9.0).abs() < 1e-9,
+        "{counted}: eight, and the one in the application, are work to come"
+    );
+    let comes = gate.handle_arrival(now, newcomer);
+    assert!(gate.poll_output().is_none(), "a hundred requests of one lease do not fill a gate for fifty");
+    let (seen, token) = go_on(&mut gate, now, token, 101);
+    assert_eq!((&seen[..8], seen[8]), (&shared[..8], comes));
+    gate.handle_end(now, token, Ending::Completed);
+    let counted = gate.visits.remaining(route);
+    assert!(counted.abs() < 1e-9, "{counted}: nothing is left");
+}

@@ -1,0 +1,191 @@
+//! A kind that has a line: who begins, who is told what, and who is told nothing.
+
+use super::*;
+use suimon_control::Admission;
+
+/// Lets in by tokens, and sees to it that nobody begins without one.
+#[derive(Debug)]
+pub(super) struct Metered {
+    per_second: f64,
+    depth: f64,
+    tokens: f64,
+    at: Instant,
+}
+
+impl Metered {
+    /// Returns a law by which so many begin at once, and a second after that.
+    pub(super) fn new(depth: u32, per_second: f64) -> Box<Metered> {
+        let depth = f64::from(depth);
+        Box::new(Metered { per_second, depth, tokens: depth, at: Instant::ORIGIN })
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let gained = self.per_second * now.secs_since(self.at);
+        (self.tokens, self.at) = ((self.tokens + gained).min(self.depth), now);
+    }
+}
+
+impl SessionLaw for Metered {
+    fn may_admit(&mut self, now: Instant, _outlook: &Outlook<'_>) -> Admission {
+        self.refill(now);
+        let missing = 1.0 - self.tokens;
+        if missing < 1e-6 {
+            return Admission::Now;
+        }
+        Admission::NotBefore(now + seconds(missing / self.per_second))
+    }
+
+    fn admitted(&mut self, now: Instant) {
+        self.refill(now);
+        assert!(self.tokens > 1.0 - 1e-6, "somebody begins without a token: {self:?}");
+        self.tokens -= 1.0;
+    }
+
+    fn weighs(&mut self, weight: u32) {
+        self.tokens -= f64::from(weight - 1);
+    }
+
+    fn rate(&self) -> Option<f64> {
+        Some(self.per_second)
+    }
+
+    fn predicted_wait(&self, _now: Instant, ahead: usize) -> Duration {
+        seconds((ahead + 1) as f64 / self.per_second)
+    }
+}
+
+/// A gate with one route that holds nobody back and one kind with a line.
+pub(super) fn lined(law: Box<Metered>) -> (Gate, RouteId, KindId) {
+    let now = Instant::ORIGIN;
+    let mut gate = Gate::new(Params::default(), now);
+    let route = gate.declare_route(now, Mode::Off);
+    let params = KindParams {
+        line: Some(suimon_line::Params::default()),
+        hold: Some(seconds(1.0)),
+        ..KindParams::default()
+    };
+    let kind = gate.declare_kind_with_law(now, params, law);
+    (gate, route, kind)
+}
+
+/// Lets time go by, and returns what happened meanwhile.
+pub(super) fn pass(gate: &mut Gate, until: Instant) -> Vec<Output> {
+    let mut seen = vec![];
+    while let Some(due) = gate.poll_timeout().filter(|due| *due <= until) {
+        gate.handle_timeout(due);
+        seen.extend(std::iter::from_fn(|| gate.poll_output()));
+    }
+    seen
+}
+
+pub(super) fn at(secs: f64) -> Instant {
+    Instant::ORIGIN + seconds(secs)
+}
+
+/// Comes with a place, and may draw another.
+pub(super) fn placed(kind: KindId, place: Place) -> Membership {
+    Membership::Placed { kind, place, session: session_of(place), draws: true }
+}
+
+/// Returns the place that a newcomer is told of at once.
+pub(super) fn told_at_once(gate: &mut Gate) -> InLine {
+    match gate.poll_output() {
+        Some(Output::Wait(waits)) => waits,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn whoever_is_to_draw_no_place_is_told_of_none_however_long_it_was_held() {
+    let (mut gate, route, kind) = lined(Metered::new(1, 0.01));
+    let now = at(0.0);
+    let asks = |session| Arrival { route, session: Some(session) };
+    gate.handle_arrival(now, asks(Membership::Newcomer(kind)));
+    assert!(matches!(gate.poll_output(), Some(Output::Start(_))), "the one token there is");
+    let picture = gate.handle_arrival(now, asks(Membership::Passing(kind)));
+    assert!(gate.poll_output().is_none(), "it is held: nobody is before it");
+    let outputs = pass(&mut gate, at(3.0));
+    let refused = |output: &Output| matches!(output, Output::Refuse(it) if it.request == picture);
+    assert_eq!(outputs.iter().filter(|output| refused(output)).count(), 1, "{outputs:?}");
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Wait(_))), "{outputs:?}");
+    let line = gate.line(kind).unwrap();
+    assert_eq!(line.waiting(), 0, "and nobody is waited for");
+}
+
+#[test]
+fn a_number_begins_one_session_whoever_comes_with_it() {
+    let (mut gate, route, kind) = lined(Metered::new(1, 2.0));
+    let asks = |session| Arrival { route, session: Some(session) };
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    let first = started(&mut gate).pop().unwrap();
+    gate.handle_command(at(0.0), kind, Command::Pause);
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    let place = told_at_once(&mut gate).place.expect("it drew one");
+    gate.handle_command(at(0.0), kind, Command::Move);
+    pass(&mut gate, at(0.3));
+    // Two tabs, and somebody who was given the ticket, before it is their turn: one is held, the others are told to wait.
+    let tabs = [0; 3].map(|_| gate.handle_arrival(at(0.3), asks(placed(kind, place))));
+    let waits: Vec<_> = [told_at_once(&mut gate), told_at_once(&mut gate)].map(|it| it.request).into();
+    assert_eq!(waits, tabs[1..]);
+    let begun = pass(&mut gate, at(1.0));
+    let start = |output: &Output| match output {
+        Output::Start(start) => Some((start.request, start.session)),
+        _ => None,
+    };
+    let own = Some((kind, session_of(place)));
+    assert_eq!(begun.iter().filter_map(start).collect::<Vec<_>>(), [(tabs[0], own)]);
+    // Whoever comes with it now belongs to that session, and takes no turn.
+    let later = gate.handle_arrival(at(1.1), asks(placed(kind, place)));
+    let start = started(&mut gate).pop().unwrap();
+    assert_eq!((start.request, start.session), (later, own));
+    assert_eq!(gate.snapshot(at(1.1)).kinds[kind.index()].admitted, 2);
+    // Once it is over the number is nobody's: they wait like everybody, in another place.
+    gate.handle_word(at(1.1), session_of(place), Word::Ends);
+    gate.handle_command(at(1.1), kind, Command::Pause);
+    gate.handle_arrival(at(1.1), asks(placed(kind, place)));
+    let other = told_at_once(&mut gate).place;
+    assert!(other.is_some_and(|other| other.number > place.number), "{other:?}");
+    gate.handle_end(at(1.1), first.token, Ending::Completed);
+}
+
+#[test]
+fn whoever_is_at_the_gate_with_the_lowest_number_begins_first() {
+    let (mut gate, route, kind) = lined(Metered::new(1, 2.0));
+    let asks = |session| Arrival { route, session: Some(session) };
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    started(&mut gate);
+    gate.handle_command(at(0.0), kind, Command::Pause);
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    let place = told_at_once(&mut gate).place.unwrap();
+    gate.handle_command(at(0.0), kind, Command::Move);
+    pass(&mut gate, at(0.3));
+    // The newcomer is there first, and has the higher number.
+    let newcomer = gate.handle_arrival(at(0.3), asks(Membership::Newcomer(kind)));
+    let owner = gate.handle_arrival(at(0.4), asks(placed(kind, place)));
+    assert!(gate.poll_output().is_none(), "no token is there yet");
+    let begun = pass(&mut gate, at(1.1)).into_iter().filter_map(|output| match output {
+        Output::Start(start) => Some(start.request),
+        _ => None,
+    });
+    assert_eq!(begun.collect::<Vec<_>>(), [owner, newcomer]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nobody_begins_without_a_token_and_no_more_are_held_than_may_be(
+        depth in 1_u32..5,
+        per_second in 0.2..20.0,
+        waiting_max in 1_usize..8,
+        events in prop::collection::vec(event(), 1..400),
+    ) {
+        let declare = |gate: &mut Gate, params| {
+            gate.declare_kind_with_law(Instant::ORIGIN, params, Metered::new(depth, per_second))
+        };
+        let mut shell = Shell::with_law(Params { waiting_max, sessions_max: 60, ..Params::default() }, declare);
+        for event in &events {
+            shell.play(event)?;
+        }
+    }
+}
