@@ -253,8 +253,10 @@ impl std::str::FromStr for PointInTime {
   suimon crowd crates/crowd/journeys/shop.toml --to http://127.0.0.1:8000 --duration 60s
   suimon crowd shop.toml --to http://127.0.0.1:8000 --users 200 --seed 7 --json run.json
   suimon crowd scenarios/closed-400.toml --to http://127.0.0.1:8000
+  suimon crowd shop.toml --to http://127.0.0.1:8000 --farm 0.1
 
-The crowd connects to --to and nowhere else. A scenario (see `suimon sim`) says how long to play, and what is expected; what
+The crowd connects to --to and nowhere else. It waits in a waiting room as browsers do, and tells how long, whether what was told came
+true, and who was overtaken; crates/crowd/journeys/shop.toml shows what those do who give up, close the tab or farm ([visitor.in_line]). A scenario (see `suimon sim`) says how long to play, and what is expected; what
 visitors cannot see, such as shares of what is possible, is not judged.
 
 Exit codes: 0 sessions were completed, and what is expected holds; 1 none was, it does not, or nobody answered; 2 the file or the
@@ -272,6 +274,10 @@ pub(crate) struct Crowd {
     /// Seed of all random choices, in place of the file's.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
+    /// Share of visitors who farm, if it comes to waiting: they draw many numbers and wait with several. In place of the file's
+    /// in_line.farm.share; what each of them does is in the file.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) farm: Option<f64>,
     /// How long to count, after the warm-up. [default: as the scenario says; else 60s, or until everybody is done if the file's
     /// arrivals end]
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -353,6 +359,11 @@ impl std::str::FromStr for AddressOrOff {
 fn recording_size(text: &str) -> Result<u64, String> {
     let size = parse_size(text).filter(|size| *size >= Recording::BYTES_MIN);
     size.ok_or_else(|| "must be a size of 8MiB or more, such as 512MiB".to_string())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "must be a number from 0 to 1".to_string())
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -9,6 +9,7 @@ use crate::interrupt;
 use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use suimon_crowd::{CrowdError, Options, Progress, Report};
 use suimon_settings::{Faults, journey, scenario};
@@ -34,6 +35,10 @@ pub(crate) fn run(args: &Crowd) -> Exit {
     {
         eprintln!("--users: {why}");
         return Exit::Usage;
+    }
+    for kind in &mut workload.kinds {
+        let in_line = &mut Arc::make_mut(kind).in_line;
+        in_line.farm.share = args.farm.unwrap_or(in_line.farm.share);
     }
     // Asked for now, so that a run is not lost to a path that cannot be written.
     let json = match args.json.as_ref().map(|path| (path, fs::File::create(path))) {

@@ -2,8 +2,11 @@
 //!
 //! Played on what the answers say: a ticket in a cookie means a place in line; its JSON twin at the same address says how things stand and when to ask again.
 
+mod farm;
 mod report;
 
+pub use farm::FarmReport;
+pub(crate) use farm::{FarmedPlace, Farmer, NextOnFarm};
 pub(crate) use report::LineBooks;
 pub use report::{LineReport, OrderReport, ToldReport};
 
@@ -13,7 +16,7 @@ use http_body_util::Full;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use suimon_model::{Instant, Rng};
-use suimon_workload::InLine;
+use suimon_workload::{InLine, Manner};
 
 use crate::answer::Answer;
 use crate::target::BaseUrl;
@@ -34,9 +37,30 @@ const TOLD_MAX: usize = 64;
 /// What is told from so long after the beginning on, seconds, rests on more than the first guess.
 const SETTLED_S: f64 = 60.0;
 
+/// Who waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Who {
+    /// Somebody who wants one place.
+    Visitor,
+    /// Somebody who wants more: the wait is that of one place of theirs, and all but one come to nothing.
+    Farmer,
+}
+
+impl From<Manner> for Who {
+    fn from(manner: Manner) -> Who {
+        match manner {
+            Manner::Waits => Who::Visitor,
+            Manner::Farms => Who::Farmer,
+        }
+    }
+}
+
 /// One wait in line, from the page to the session's first good answer or the end of patience.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LineWait {
+    /// Whose.
+    pub who: Who,
     /// Which line: what its tickets' cookies have at the end of their name.
     pub line: String,
     /// When it began, seconds since the run did.
@@ -98,9 +122,18 @@ pub(crate) enum NextInLine {
     GiveUp(Instant),
 }
 
+impl NextInLine {
+    /// Returns when.
+    pub(crate) const fn at(self) -> Instant {
+        match self {
+            NextInLine::Poll(at) | NextInLine::Enter(at) | NextInLine::GiveUp(at) => at,
+        }
+    }
+}
+
 impl Waiting {
     /// Returns a visitor who has just been shown the page.
-    pub(crate) fn begin(now: Instant, line: String, policy: &InLine, rng: &mut Rng) -> Self {
+    pub(crate) fn begin(now: Instant, line: String, who: Who, policy: &InLine, rng: &mut Rng) -> Self {
         let away = rng.chance(policy.away).then(|| {
             let from = now + suimon_model::seconds(rng.between(0.0, 300.0));
             (from, from + suimon_model::seconds(rng.between(AWAY.0, AWAY.1)))
@@ -112,6 +145,7 @@ impl Waiting {
                 .map(|mean| now + suimon_model::seconds(rng.exponential(mean.as_secs_f64()))),
             away,
             seen: LineWait {
+                who,
                 line,
                 from_s: now.as_secs_f64(),
                 waited_s: 0.0,
@@ -221,7 +255,7 @@ mod tests {
     }
 
     fn waiting(policy: &InLine) -> Waiting {
-        Waiting::begin(second(10.0), "00ff".to_owned(), policy, &mut Rng::stream(1, 1))
+        Waiting::begin(second(10.0), "00ff".to_owned(), Who::Visitor, policy, &mut Rng::stream(1, 1))
     }
 
     #[test]

@@ -24,7 +24,8 @@ use std::sync::Arc;
 
 use suimon_model::Duration;
 use suimon_workload::{
-    Arrivals, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
+    Arrivals, Farm, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think,
+    Workload,
 };
 use toml::Value;
 
@@ -42,6 +43,8 @@ pub const KINDS_MAX: usize = 100;
 pub const STEPS_MAX: usize = 200;
 /// The most retries that can be asked for.
 const RETRIES_MAX: u32 = 1_000_000;
+/// The most numbers that one visitor who farms can be told to draw.
+const FARM_NUMBERS_MAX: u32 = 1000;
 /// The highest rate of arrivals, sessions per second.
 const RATE_MAX: f64 = 100_000.0;
 /// The largest seed a TOML file can write.
@@ -346,7 +349,28 @@ impl Reader {
         if let Some(away) = &raw.away {
             policy.away = self.number(&format!("{key}.away"), away, 0.0, true, 1.0);
         }
+        if let Some(farm) = &raw.farm {
+            policy.farm = self.farm(&format!("{key}.farm"), farm);
+        }
         policy
+    }
+
+    fn farm(&mut self, key: &str, raw: &raw::Farm) -> Farm {
+        let mut farm = Farm::default();
+        if let Some(share) = &raw.share {
+            farm.share = self.number(&format!("{key}.share"), share, 0.0, true, 1.0);
+        }
+        if let Some(numbers) = &raw.numbers {
+            farm.numbers = self.whole_u32(&format!("{key}.numbers"), numbers, 1, FARM_NUMBERS_MAX);
+        }
+        farm.jars = farm.jars.min(farm.numbers);
+        if let Some(jars) = &raw.jars {
+            farm.jars = self.whole_u32(&format!("{key}.jars"), jars, 0, farm.numbers);
+        }
+        if let Some(every) = &raw.every {
+            farm.every = self.duration_above_zero(&format!("{key}.every"), every);
+        }
+        farm
     }
 }
 

@@ -106,7 +106,18 @@ fn write_line(line: &LineReport, out: &mut String) -> std::fmt::Result {
         let name = if told.from_s > 0.0 { "told after a minute" } else { "told first" };
         row(name, estimate(told))?;
     }
-    row("overtaken", overtaken(order))
+    row("overtaken", overtaken(order))?;
+    let Some(farm) = &line.farm else { return Ok(()) };
+    row(
+        "farmed",
+        format!(
+            "{} numbers by {}, of which {} got in; {} draws put off, {} let in at once",
+            farm.numbers, farm.farmers, farm.numbers_entered, farm.put_off, farm.let_in_at_once
+        ),
+    )?;
+    let (drawing, wait) = (&farm.drawing, &farm.wait);
+    row("", format!("drawn in p50 {}, longest {}", time(drawing.p50_s), time(drawing.max_s)))?;
+    row("", format!("got in after p50 {}, p95 {}", time(wait.p50_s), time(wait.p95_s)))
 }
 
 /// How far what was told is off.

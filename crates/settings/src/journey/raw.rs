@@ -66,6 +66,15 @@ pub(super) struct Visitor {
 pub(super) struct InLine {
     pub(super) patience: Option<Value>,
     pub(super) away: Option<Value>,
+    pub(super) farm: Option<Farm>,
+}
+
+#[derive(Deserialize, Clone)]
+pub(super) struct Farm {
+    pub(super) share: Option<Value>,
+    pub(super) numbers: Option<Value>,
+    pub(super) jars: Option<Value>,
+    pub(super) every: Option<Value>,
 }
 
 #[derive(Deserialize, Clone)]
