@@ -78,6 +78,8 @@ fn a_wrong_file_or_flag_ends_with_2() {
         &["--to", "http://127.0.0.1:9", "--duration", "soon"],
         &["--to", "http://127.0.0.1:9", "--users", "0"],
         &["--to", "http://127.0.0.1:9", "--json", "/nowhere/report.json"],
+        &["--to", "http://127.0.0.1:9", "--farm", "2"],
+        &["--to", "http://127.0.0.1:9", "--farm", "0.6", "--forge", "0.5"],
     ] {
         let mut all = vec!["crowd", &good];
         all.extend(args);
@@ -166,4 +168,18 @@ fn a_farm_gets_its_numbers_later_and_is_told_of_apart() {
         "{line:#}"
     );
     assert!(told.contains(" numbers by ") && told.contains("waiting room: 6 visitors"), "{told}");
+}
+
+#[test]
+fn edited_tickets_gain_nothing() {
+    let forge = "[visitor.in_line.forge]\ntickets = 9\nevery = \"1s\"";
+    let (told, report) = Room::start().rehearse(forge, &["--forge", "0.4"]);
+
+    let (line, forge) = (&report["line"], &report["line"]["forge"]);
+    assert_eq!((&report["sessions_completed"], &line["entered"]), (&8.into(), &line["visitors"]));
+    assert_eq!((&forge["taken"], &forge["entered"]), (&0.into(), &0.into()), "{forge:#}");
+    for edit in ["bit", "number", "signature"] {
+        assert!(forge["tickets"][edit].as_u64() > Some(0), "{edit}: {forge:#}");
+    }
+    assert!(told.contains("0 got in, 0 were taken for a place: both must be 0"), "{told}");
 }

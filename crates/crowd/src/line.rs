@@ -3,10 +3,13 @@
 //! Played on what the answers say: a ticket in a cookie means a place in line; its JSON twin at the same address says how things stand and when to ask again.
 
 mod farm;
+mod forge;
 mod report;
 
 pub use farm::FarmReport;
 pub(crate) use farm::{FarmedPlace, Farmer, NextOnFarm};
+pub(crate) use forge::Forger;
+pub use forge::{Edit, ForgeReport};
 pub(crate) use report::LineBooks;
 pub use report::{LineReport, OrderReport, ToldReport};
 
@@ -24,6 +27,7 @@ use crate::target::BaseUrl;
 /// How the names of cookies with tickets begin, on plain connections and on encrypted ones; the line follows.
 const TICKETS: [&str; 2] = ["suimon-place-", "__Host-suimon-place-"];
 const POLL: HeaderName = HeaderName::from_static("suimon-poll");
+const PLACE: HeaderName = HeaderName::from_static("suimon-place");
 /// The page says for so long that it is its visitor's turn before it lets them in.
 pub(crate) const ENTERING: Duration = Duration::from_secs(5);
 /// The script asks for the first time so long after the page has come, seconds.
@@ -45,6 +49,8 @@ pub enum Who {
     Visitor,
     /// Somebody who wants more: the wait is that of one place of theirs, and all but one come to nothing.
     Farmer,
+    /// Somebody who wants a better place: the wait is that of their own.
+    Forger,
 }
 
 impl From<Manner> for Who {
@@ -52,6 +58,7 @@ impl From<Manner> for Who {
         match manner {
             Manner::Waits => Who::Visitor,
             Manner::Farms => Who::Farmer,
+            Manner::Forges => Who::Forger,
         }
     }
 }
@@ -187,6 +194,11 @@ impl Waiting {
         }
     }
 
+    /// Returns the number drawn, counted from 1, if it was told.
+    pub(crate) fn position(&self) -> Option<u64> {
+        self.seen.position
+    }
+
     /// Takes note that the visitor got in, or gave up, and returns the whole wait.
     pub(crate) fn end(mut self, now: Instant, entered: bool) -> LineWait {
         self.seen.waited_s = now.secs_since(self.began);
@@ -215,11 +227,38 @@ pub(crate) fn line_of(cookie: &str) -> Option<&str> {
     TICKETS.iter().find_map(|prefix| cookie.strip_prefix(prefix))
 }
 
-/// Returns the script's request for the page at `path`.
+/// How a place stands, as the twin says it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// There is such a place, and it is not its turn yet.
+    NotYet,
+    /// There is, and its holder may come in.
+    Due,
+    /// It is not said of any place.
+    Unknown,
+}
+
+/// Returns how the place stands that was asked for.
+pub(crate) fn standing(answer: Option<&Answer>) -> Standing {
+    let Some(answer) = answer else { return Standing::Unknown };
+    // Whoever has no place is not told so.
+    if answer.status == StatusCode::NO_CONTENT.as_u16() {
+        return Standing::Due;
+    }
+    let twin = serde_json::from_slice::<Twin>(&answer.body).ok();
+    match twin.as_ref().map(|twin| twin.state.as_str()) {
+        Some("your_turn") => Standing::Due,
+        Some("waiting" | "soon" | "opening" | "paused") => Standing::NotYet,
+        _ => Standing::Unknown,
+    }
+}
+
+/// Returns the script's request for the page at `path`; or a program's, that has its ticket in a header.
 pub(crate) fn poll(
     base: &BaseUrl,
     path: &str,
     cookies: Option<HeaderValue>,
+    ticket: Option<&str>,
 ) -> Option<Request<Full<bytes::Bytes>>> {
     let mut request = Request::new(Full::default());
     *request.uri_mut() = path.parse().ok()?;
@@ -229,6 +268,9 @@ pub(crate) fn poll(
     headers.insert(POLL, HeaderValue::from_static("1"));
     if let Some(cookies) = cookies {
         headers.insert(COOKIE, cookies);
+    }
+    if let Some(ticket) = ticket {
+        headers.insert(PLACE, HeaderValue::from_str(ticket).ok()?);
     }
     Some(request)
 }

@@ -1,6 +1,7 @@
 //! One user: plays his sessions one after another, each as the workload's [`Visitor`] says.
 
 mod farming;
+mod forging;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -10,12 +11,14 @@ use std::time::Duration;
 
 use http::header::SET_COOKIE;
 use suimon_model::{Instant, Rng};
-use suimon_workload::{Histogram, Journey, Manner, Next, Outcome, Start, Step, Tally, Visitor, Workload};
+use suimon_workload::{
+    Histogram, InLine, Journey, Manner, Next, Outcome, Start, Step, Tally, Visitor, Workload,
+};
 
 use crate::answer::{Answer, needs_body};
 use crate::asking::{Values, request};
 use crate::jar::Jar;
-use crate::line::{self, Farmer, LineBooks, NextInLine, Waiting};
+use crate::line::{self, Farmer, Forger, LineBooks, NextInLine, Waiting};
 use crate::target::{Addresses, BaseUrl};
 use crate::trouble::Trouble;
 use crate::wire::{self, Wire};
@@ -80,6 +83,7 @@ pub(crate) async fn play(shared: Rc<Shared>, start: Start) {
         manner: Manner::Waits,
         waiting: None,
         farmer: None,
+        forger: None,
         shared: Rc::clone(&shared),
     };
     let mut played = 0;
@@ -115,6 +119,8 @@ struct User {
     waiting: Option<Waiting>,
     /// ... and all others of somebody who farms.
     farmer: Option<Farmer>,
+    /// What somebody who forges does meanwhile.
+    forger: Option<Forger>,
 }
 
 impl User {
@@ -156,6 +162,7 @@ impl User {
     /// Takes note that the session has begun, or never will.
     fn leave_line(&mut self, entered: bool) {
         let now = self.shared.clock.now();
+        self.forger = None;
         let books = &mut self.shared.books.borrow_mut().line;
         if let Some(waiting) = self.waiting.take() {
             books.ended(waiting.end(now, entered));
@@ -175,10 +182,16 @@ impl User {
         let shared = Rc::clone(&self.shared);
         let now = shared.clock.now();
         let mut waiting = match self.waiting.take() {
-            Some(waiting) => waiting,
+            Some(waiting) => {
+                // The page was asked for with the own place.
+                if let Some(forger) = &mut self.forger {
+                    forger.heard(now);
+                }
+                waiting
+            }
             None => {
-                shared.books.borrow_mut().line.begun();
-                Waiting::begin(now, self.line(), self.manner.into(), &journey.in_line, &mut self.rng)
+                self.begin_forging(now, journey);
+                self.begin_waiting(now, &journey.in_line)
             }
         };
         let mut next = waiting.first(now, &mut self.rng);
@@ -195,26 +208,42 @@ impl User {
                     return false;
                 }
                 NextInLine::Poll(at) => {
+                    if self.forger.is_some() {
+                        // On the heap, as above.
+                        Box::pin(self.forge_until(at, &waiting, &journey.steps[step])).await;
+                    }
                     wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
-                    let answer = self.poll(&journey.steps[step]).await;
+                    let answer = self.poll(&journey.steps[step], None).await;
+                    if let Some(forger) = &mut self.forger {
+                        forger.heard(shared.clock.now());
+                    }
                     next = waiting.answered(shared.clock.now(), answer.as_ref());
                 }
             }
         }
     }
 
-    /// Returns which line the ticket in the jar is of.
-    fn line(&self) -> String {
-        self.jar.ticket().map(|ticket| ticket.line.to_owned()).unwrap_or_default()
+    /// Returns the wait with the place that is in the jar.
+    fn begin_waiting(&mut self, now: Instant, policy: &InLine) -> Waiting {
+        let books = &mut self.shared.books.borrow_mut().line;
+        if self.manner == Manner::Waits {
+            books.begun();
+        }
+        let mut line = String::new();
+        if let Some(ticket) = self.jar.ticket() {
+            ticket.line.clone_into(&mut line);
+            books.forge.seen(self.number, ticket.value);
+        }
+        Waiting::begin(now, line, self.manner.into(), policy, &mut self.rng)
     }
 
-    /// Asks how the place stands, as the page's script does.
-    async fn poll(&mut self, step: &Step) -> Option<Answer> {
+    /// Asks how the place stands, as the page's script does; or that of a `ticket` in a header.
+    async fn poll(&mut self, step: &Step, ticket: Option<&str>) -> Option<Answer> {
         let shared = &self.shared;
         let now = shared.clock.now();
         let page = request(step, &shared.base, &self.values, &mut self.jar, now).ok()?;
         let path = page.uri().to_string();
-        let poll = line::poll(&shared.base, &path, self.jar.header(&path, now))?;
+        let poll = line::poll(&shared.base, &path, self.jar.header(&path, now), ticket)?;
         let asked = wire::ask(&shared.addresses, &mut self.wire, poll, true, &shared.reconnects);
         let answer = tokio::time::timeout(POLL_PATIENCE, asked).await.ok()?.ok()?;
         for cookie in answer.headers.get_all(SET_COOKIE) {
@@ -258,11 +287,11 @@ impl User {
     }
 }
 
-/// Returns the address that a user says he has: in a network of his own, of those set aside for examples. All who farm are in one.
+/// Returns the address that a user says he has: in a network of his own, of those set aside for examples. All who farm or forge are in one.
 fn address(user: u32, manner: Manner) -> String {
     let network = match manner {
         Manner::Waits => user % 0xFF_FFFF,
-        Manner::Farms => 0xFF_FFFF,
+        Manner::Farms | Manner::Forges => 0xFF_FFFF,
     };
     // A subscriber's network has 56 bits, of which these are 24.
     let (high, low) = (network >> 8, (network & 0xFF) << 8);
@@ -297,12 +326,12 @@ mod tests {
     use std::net::Ipv6Addr;
 
     #[test]
-    fn visitors_have_networks_of_their_own_and_farmers_have_one() {
+    fn visitors_have_networks_of_their_own_and_all_others_have_one() {
         let of = |user: u32, manner| address(user, manner).parse::<Ipv6Addr>().unwrap();
         let network = |user: u32, manner| u128::from(of(user, manner)) >> 72;
         assert_ne!(network(0, Manner::Waits), network(1, Manner::Waits));
         assert_ne!(network(255, Manner::Waits), network(256, Manner::Waits));
-        assert_eq!(network(1, Manner::Farms), network(70_000, Manner::Farms));
+        assert_eq!(network(1, Manner::Farms), network(70_000, Manner::Forges));
         assert_ne!(of(1, Manner::Farms), of(70_000, Manner::Farms));
         assert_eq!(u128::from(of(u32::MAX, Manner::Waits)) >> 96, 0x2001_0db8);
     }

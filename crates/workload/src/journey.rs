@@ -203,6 +203,8 @@ pub struct InLine {
     pub away: f64,
     /// Those who want more than one place.
     pub farm: Farm,
+    /// Those who want a better one than theirs.
+    pub forge: Forge,
 }
 
 /// Visitors who draw many numbers and wait with several of them until the first comes in.
@@ -224,6 +226,23 @@ impl Default for Farm {
     }
 }
 
+/// Visitors who wait and meanwhile try to come in with their ticket edited.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Forge {
+    /// Probability that a visitor forges, if it comes to waiting; 0 to 1, and with those who farm at most 1.
+    pub share: f64,
+    /// Edited tickets that each of them sends.
+    pub tickets: u32,
+    /// Time from one to the next, at the least.
+    pub every: Duration,
+}
+
+impl Default for Forge {
+    fn default() -> Self {
+        Forge { share: 0.0, tickets: 20, every: Duration::from_secs(3) }
+    }
+}
+
 /// What a visitor does who has to wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
@@ -231,14 +250,20 @@ pub enum Manner {
     Waits,
     /// Wants more than one.
     Farms,
+    /// Waits, and wants a better one.
+    Forges,
 }
 
 impl InLine {
     /// Returns what a visitor will do who has to wait.
     pub fn manner(&self, rng: &mut Rng) -> Manner {
         // Nothing is drawn where everybody waits, so that such workloads do not depend on it.
-        let farms = self.farm.share > 0.0 && rng.chance(self.farm.share);
-        if farms { Manner::Farms } else { Manner::Waits }
+        let (farm, forge) = (self.farm.share, self.forge.share);
+        match if farm + forge > 0.0 { rng.uniform() } else { 1.0 } {
+            drawn if drawn < farm => Manner::Farms,
+            drawn if drawn < farm + forge => Manner::Forges,
+            _ => Manner::Waits,
+        }
     }
 }
 
@@ -292,6 +317,7 @@ impl Workload {
             journey.on_refusal.wait_max = journey.on_refusal.wait_max.div_f64(divisor);
             journey.in_line.patience = journey.in_line.patience.map(|patience| patience.div_f64(divisor));
             journey.in_line.farm.every = journey.in_line.farm.every.div_f64(divisor);
+            journey.in_line.forge.every = journey.in_line.forge.every.div_f64(divisor);
         }
         self.arrivals = self.arrivals.faster_by(divisor);
         self

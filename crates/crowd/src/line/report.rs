@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::farm::{FarmBooks, FarmReport};
+use super::forge::{ForgeBooks, ForgeReport};
 use super::{LineTold, LineWait, SETTLED_S, Who};
 use crate::report::Spread;
 
@@ -24,6 +25,7 @@ pub(crate) struct LineBooks {
     waits: Vec<LineWait>,
     left_out: u64,
     pub(crate) farm: FarmBooks,
+    pub(crate) forge: ForgeBooks,
 }
 
 impl LineBooks {
@@ -38,7 +40,8 @@ impl LineBooks {
             (Who::Visitor, true) => self.entered += 1,
             (Who::Visitor, false) => self.gave_up += 1,
             (Who::Farmer, true) => self.farm.numbers_entered += 1,
-            (Who::Farmer, false) => {}
+            (Who::Forger, true) => self.forge.so_far.forgers_entered += 1,
+            (Who::Farmer | Who::Forger, false) => {}
         }
         if self.waits.len() < WAITS_MAX {
             self.waits.push(wait);
@@ -50,8 +53,8 @@ impl LineBooks {
     /// Returns the sum of it; `None` if nobody ever had to wait.
     pub(crate) fn report(&self) -> Option<LineReport> {
         let LineBooks { visitors, entered, gave_up, ref waits, left_out, .. } = *self;
-        let farm = self.farm.report();
-        if visitors == 0 && farm.is_none() {
+        let (farm, forge) = (self.farm.report(), self.forge.report());
+        if visitors == 0 && farm.is_none() && forge.is_none() {
             return None;
         }
         let all: Vec<&LineWait> = waits.iter().filter(|wait| wait.entered).collect();
@@ -71,14 +74,15 @@ impl LineBooks {
             told: [0.0, SETTLED_S].map(|from_s| ToldReport::of(from_s, &got_in)).to_vec(),
             order: OrderReport::of(&all),
             farm,
+            forge,
             waits_left_out: left_out,
             waits: waits.clone(),
         })
     }
 }
 
-/// What visitors saw of a waiting room; of the whole run, warm-up included. Times are in seconds. Those who farm are told of apart: all but `farm` and `waits`
-/// is of those who want one place.
+/// What visitors saw of a waiting room; of the whole run, warm-up included. Times are in seconds. Those who farm or forge are told of apart: all but `farm`, `forge`
+/// and `waits` is of those who want one place, theirs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LineReport {
     /// Visitors who were shown the waiting room.
@@ -100,6 +104,9 @@ pub struct LineReport {
     /// What came of farming, if anybody did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub farm: Option<FarmReport>,
+    /// What came of forging, if anybody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forge: Option<ForgeReport>,
     /// Waits that ended when so many were kept already that these were only counted.
     pub waits_left_out: u64,
     /// Every wait that is over, as far as they were kept, in the order in which they ended.
@@ -157,7 +164,7 @@ impl ToldReport {
 
 /// Whether whoever came first began first, by the numbers that are told. Where lots are drawn, or numbers hidden, it says nothing.
 ///
-/// A visitor is overtaken by everybody, farmers included, who waited in the same line, has a later number and began before. Those who closed the tab for a while are not
+/// A visitor is overtaken by everybody, those who farm or forge included, who waited in the same line, has a later number and began before. Those who closed the tab for a while are not
 /// judged: whoever comes back late was called before.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct OrderReport {

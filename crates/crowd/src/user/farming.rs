@@ -2,7 +2,7 @@
 
 use super::{POLL_PATIENCE, User};
 use crate::jar::Jar;
-use crate::line::{FarmedPlace, Farmer, NextInLine, NextOnFarm, Waiting};
+use crate::line::{FarmedPlace, Farmer, NextInLine, NextOnFarm};
 use crate::trouble::Trouble;
 use crate::wire;
 use std::mem::{swap, take};
@@ -43,7 +43,7 @@ impl User {
                     wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
                     let place = farmer.place(index);
                     swap(&mut self.jar, &mut place.jar);
-                    let answer = self.poll(&journey.steps[step]).await;
+                    let answer = self.poll(&journey.steps[step], None).await;
                     swap(&mut self.jar, &mut place.jar);
                     place.next = place.waiting.answered(shared.clock.now(), answer.as_ref());
                 }
@@ -102,17 +102,12 @@ impl User {
                     self.jar = Jar::default();
                     return;
                 }
-                self.begin_farmed(farmer, journey)
+                // Patience is the farmer's and not the place's: the first has it for all.
+                let patience = journey.in_line.patience.filter(|_| farmer.is_new());
+                self.begin_waiting(now, &InLine { patience, ..InLine::default() })
             }
         };
         let next = waiting.first(now, &mut self.rng);
         farmer.keep(FarmedPlace { jar: take(&mut self.jar), waiting, next });
-    }
-
-    /// Returns a place just drawn. Patience is the farmer's and not the place's: the first has it for all.
-    fn begin_farmed(&mut self, farmer: &Farmer, journey: &Journey) -> Waiting {
-        let patience = journey.in_line.patience.filter(|_| farmer.is_new());
-        let policy = InLine { patience, ..InLine::default() };
-        Waiting::begin(self.shared.clock.now(), self.line(), self.manner.into(), &policy, &mut self.rng)
     }
 }

@@ -124,6 +124,24 @@ fn those_who_farm_are_described_within_bounds() {
 }
 
 #[test]
+fn those_who_forge_are_described_within_bounds() {
+    let text = "[visitor.in_line.forge]\nshare = 0.25\ntickets = 4\nevery = \"1s\"";
+    let forge = read(&least(text)).unwrap().kinds[0].in_line.forge.clone();
+    assert_eq!(forge, Forge { share: 0.25, tickets: 4, every: Duration::from_secs(1) });
+    for (line, wanted) in [
+        ("share = -1", "visitor.in_line.forge.share = -1: must be a number at or above 0 and at most 1"),
+        ("tickets = 0", "visitor.in_line.forge.tickets = 0: must be a whole number from 1 to 1000"),
+        ("every = \"0s\"", "visitor.in_line.forge.every = \"0s\": must be above 0 s"),
+        (
+            "share = 0.5\n[visitor.in_line.farm]\nshare = 0.6",
+            "visitor.in_line.forge.share = 0.5: must be with farm.share at most 1",
+        ),
+    ] {
+        assert_eq!(faults(&least(&format!("[visitor.in_line.forge]\n{line}"))), [wanted]);
+    }
+}
+
+#[test]
 fn what_many_journeys_share_is_reported_once() {
     let second = "[[journey]]\nname = \"k\"\n[[journey.steps]]\nname = \"a\"\npath = \"/\"\n";
     assert_eq!(faults(&least(&format!("{second}[visitor]\npatience = 7"))).len(), 1);
