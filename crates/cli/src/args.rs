@@ -254,10 +254,11 @@ impl std::str::FromStr for PointInTime {
   suimon crowd shop.toml --to http://127.0.0.1:8000 --users 200 --seed 7 --json run.json
   suimon crowd scenarios/closed-400.toml --to http://127.0.0.1:8000
   suimon crowd shop.toml --to http://127.0.0.1:8000 --farm 0.1 --forge 0.05
+  suimon crowd crates/crowd/journeys/rush.toml --to http://127.0.0.1:8000      a waiting room's rehearsal: docs/waiting-room.md
 
 The crowd connects to --to and nowhere else. It waits in a waiting room as browsers do, and tells how long, whether what was told came
-true, and who was overtaken; crates/crowd/journeys/shop.toml shows what those do who give up, close the tab, farm or forge
-([visitor.in_line]). A scenario (see `suimon sim`) says how long to play, and what is expected; what
+true, and who was overtaken. What those do who give up, close the tab, farm or forge stands in the file: [visitor.in_line] of
+crates/crowd/journeys/shop.toml shows it. A scenario (see `suimon sim`) says how long to play, and what is expected; what
 visitors cannot see, such as shares of what is possible, is not judged.
 
 Exit codes: 0 sessions were completed, what is expected holds, and no edited ticket was believed; 1 none was, it does not, one was, or

@@ -108,6 +108,14 @@ fn unknown_keys_are_refused_with_their_place() {
 }
 
 #[test]
+fn the_rush_has_everybody_in_it() {
+    let workload = read(include_str!("../../../crowd/journeys/rush.toml")).unwrap();
+    let in_line = &workload.kinds[0].in_line;
+    assert!(in_line.farm.share > 0.0 && in_line.forge.share > 0.0 && in_line.away > 0.0);
+    assert!(in_line.patience.is_some() && !workload.arrivals.is_endless());
+}
+
+#[test]
 fn those_who_farm_are_described_within_bounds() {
     let text = "[visitor.in_line.farm]\nshare = 0.25\nnumbers = 4\nevery = \"1s\"";
     let farm = read(&least(text)).unwrap().kinds[0].in_line.farm.clone();
