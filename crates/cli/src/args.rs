@@ -253,12 +253,16 @@ impl std::str::FromStr for PointInTime {
   suimon crowd crates/crowd/journeys/shop.toml --to http://127.0.0.1:8000 --duration 60s
   suimon crowd shop.toml --to http://127.0.0.1:8000 --users 200 --seed 7 --json run.json
   suimon crowd scenarios/closed-400.toml --to http://127.0.0.1:8000
+  suimon crowd shop.toml --to http://127.0.0.1:8000 --farm 0.1 --forge 0.05
+  suimon crowd crates/crowd/journeys/rush.toml --to http://127.0.0.1:8000      a waiting room's rehearsal: docs/waiting-room.md
 
-The crowd connects to --to and nowhere else. A scenario (see `suimon sim`) says how long to play, and what is expected; what
+The crowd connects to --to and nowhere else. It waits in a waiting room as browsers do, and tells how long, whether what was told came
+true, and who was overtaken. What those do who give up, close the tab, farm or forge stands in the file: [visitor.in_line] of
+crates/crowd/journeys/shop.toml shows it. A scenario (see `suimon sim`) says how long to play, and what is expected; what
 visitors cannot see, such as shares of what is possible, is not judged.
 
-Exit codes: 0 sessions were completed, and what is expected holds; 1 none was, it does not, or nobody answered; 2 the file or the
-command line is wrong.")]
+Exit codes: 0 sessions were completed, what is expected holds, and no edited ticket was believed; 1 none was, it does not, one was, or
+nobody answered; 2 the file or the command line is wrong.")]
 pub(crate) struct Crowd {
     /// Journey file or scenario: who comes, and what they do.
     #[arg(value_name = "FILE")]
@@ -272,6 +276,14 @@ pub(crate) struct Crowd {
     /// Seed of all random choices, in place of the file's.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
+    /// Share of visitors who farm, if it comes to waiting: they draw many numbers and wait with several. In place of the file's
+    /// in_line.farm.share; what each of them does is in the file.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) farm: Option<f64>,
+    /// Share of visitors who forge, if it comes to waiting: they try to come in with edited tickets, too. In place of the file's
+    /// in_line.forge.share.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) forge: Option<f64>,
     /// How long to count, after the warm-up. [default: as the scenario says; else 60s, or until everybody is done if the file's
     /// arrivals end]
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -353,6 +365,11 @@ impl std::str::FromStr for AddressOrOff {
 fn recording_size(text: &str) -> Result<u64, String> {
     let size = parse_size(text).filter(|size| *size >= Recording::BYTES_MIN);
     size.ok_or_else(|| "must be a size of 8MiB or more, such as 512MiB".to_string())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "must be a number from 0 to 1".to_string())
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -9,6 +9,7 @@ use crate::interrupt;
 use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use suimon_crowd::{CrowdError, Options, Progress, Report};
 use suimon_settings::{Faults, journey, scenario};
@@ -34,6 +35,17 @@ pub(crate) fn run(args: &Crowd) -> Exit {
     {
         eprintln!("--users: {why}");
         return Exit::Usage;
+    }
+    for kind in &mut workload.kinds {
+        let in_line = &mut Arc::make_mut(kind).in_line;
+        in_line.farm.share = args.farm.unwrap_or(in_line.farm.share);
+        in_line.forge.share = args.forge.unwrap_or(in_line.forge.share);
+        if in_line.farm.share + in_line.forge.share > 1.0 {
+            eprintln!(
+                "--farm, --forge: those who farm and those who forge are more than all; at most 1 together"
+            );
+            return Exit::Usage;
+        }
     }
     // Asked for now, so that a run is not lost to a path that cannot be written.
     let json = match args.json.as_ref().map(|path| (path, fs::File::create(path))) {
@@ -130,6 +142,15 @@ fn tell(report: &Report, json: Option<fs::File>) -> Exit {
             eprintln!("--json: the report could not be written: {error}");
             return Exit::Failed;
         }
+    }
+    if let Some(forge) = report.line.as_ref().and_then(|line| line.forge.as_ref())
+        && forge.taken + forge.entered > 0
+    {
+        eprintln!(
+            "edited tickets were believed: {} were taken for a place, {} got in",
+            forge.taken, forge.entered
+        );
+        return Exit::Failed;
     }
     if report.sessions_completed == 0 {
         eprintln!(

@@ -40,6 +40,12 @@ pub(crate) struct TicketCookie<'a> {
 }
 
 impl Jar {
+    /// Returns a jar with one cookie in it, for all paths.
+    pub(crate) fn with(name: &str, value: &str) -> Self {
+        let (name, value, path) = (name.to_owned(), value.to_owned(), "/".to_owned());
+        Jar { kept: vec![Kept { name, value, path, ends: None }] }
+    }
+
     /// Returns the ticket it holds; of several, that of the line that came last.
     pub(crate) fn ticket(&self) -> Option<TicketCookie<'_>> {
         let ticket = |kept: &'_ Kept| line_of(&kept.name).is_some();

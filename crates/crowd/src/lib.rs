@@ -21,7 +21,7 @@ mod trouble;
 mod user;
 mod wire;
 
-pub use line::{LineReport, LineTold, LineWait, OrderReport, ToldReport};
+pub use line::{Edit, FarmReport, ForgeReport, LineReport, LineTold, LineWait, OrderReport, ToldReport, Who};
 pub use report::{Bin, Ended, Report, SecondReport, Spread, StepReport};
 pub use run::{CrowdError, OnProgress, Options, Progress, run};
 

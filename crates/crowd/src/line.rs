@@ -2,8 +2,14 @@
 //!
 //! Played on what the answers say: a ticket in a cookie means a place in line; its JSON twin at the same address says how things stand and when to ask again.
 
+mod farm;
+mod forge;
 mod report;
 
+pub use farm::FarmReport;
+pub(crate) use farm::{FarmedPlace, Farmer, NextOnFarm};
+pub(crate) use forge::Forger;
+pub use forge::{Edit, ForgeReport};
 pub(crate) use report::LineBooks;
 pub use report::{LineReport, OrderReport, ToldReport};
 
@@ -13,7 +19,7 @@ use http_body_util::Full;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use suimon_model::{Instant, Rng};
-use suimon_workload::InLine;
+use suimon_workload::{InLine, Manner};
 
 use crate::answer::Answer;
 use crate::target::BaseUrl;
@@ -21,6 +27,7 @@ use crate::target::BaseUrl;
 /// How the names of cookies with tickets begin, on plain connections and on encrypted ones; the line follows.
 const TICKETS: [&str; 2] = ["suimon-place-", "__Host-suimon-place-"];
 const POLL: HeaderName = HeaderName::from_static("suimon-poll");
+const PLACE: HeaderName = HeaderName::from_static("suimon-place");
 /// The page says for so long that it is its visitor's turn before it lets them in.
 pub(crate) const ENTERING: Duration = Duration::from_secs(5);
 /// The script asks for the first time so long after the page has come, seconds.
@@ -34,9 +41,33 @@ const TOLD_MAX: usize = 64;
 /// What is told from so long after the beginning on, seconds, rests on more than the first guess.
 const SETTLED_S: f64 = 60.0;
 
+/// Who waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Who {
+    /// Somebody who wants one place.
+    Visitor,
+    /// Somebody who wants more: the wait is that of one place of theirs, and all but one come to nothing.
+    Farmer,
+    /// Somebody who wants a better place: the wait is that of their own.
+    Forger,
+}
+
+impl From<Manner> for Who {
+    fn from(manner: Manner) -> Who {
+        match manner {
+            Manner::Waits => Who::Visitor,
+            Manner::Farms => Who::Farmer,
+            Manner::Forges => Who::Forger,
+        }
+    }
+}
+
 /// One wait in line, from the page to the session's first good answer or the end of patience.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LineWait {
+    /// Whose.
+    pub who: Who,
     /// Which line: what its tickets' cookies have at the end of their name.
     pub line: String,
     /// When it began, seconds since the run did.
@@ -98,9 +129,18 @@ pub(crate) enum NextInLine {
     GiveUp(Instant),
 }
 
+impl NextInLine {
+    /// Returns when.
+    pub(crate) const fn at(self) -> Instant {
+        match self {
+            NextInLine::Poll(at) | NextInLine::Enter(at) | NextInLine::GiveUp(at) => at,
+        }
+    }
+}
+
 impl Waiting {
     /// Returns a visitor who has just been shown the page.
-    pub(crate) fn begin(now: Instant, line: String, policy: &InLine, rng: &mut Rng) -> Self {
+    pub(crate) fn begin(now: Instant, line: String, who: Who, policy: &InLine, rng: &mut Rng) -> Self {
         let away = rng.chance(policy.away).then(|| {
             let from = now + suimon_model::seconds(rng.between(0.0, 300.0));
             (from, from + suimon_model::seconds(rng.between(AWAY.0, AWAY.1)))
@@ -112,6 +152,7 @@ impl Waiting {
                 .map(|mean| now + suimon_model::seconds(rng.exponential(mean.as_secs_f64()))),
             away,
             seen: LineWait {
+                who,
                 line,
                 from_s: now.as_secs_f64(),
                 waited_s: 0.0,
@@ -153,6 +194,11 @@ impl Waiting {
         }
     }
 
+    /// Returns the number drawn, counted from 1, if it was told.
+    pub(crate) fn position(&self) -> Option<u64> {
+        self.seen.position
+    }
+
     /// Takes note that the visitor got in, or gave up, and returns the whole wait.
     pub(crate) fn end(mut self, now: Instant, entered: bool) -> LineWait {
         self.seen.waited_s = now.secs_since(self.began);
@@ -181,11 +227,38 @@ pub(crate) fn line_of(cookie: &str) -> Option<&str> {
     TICKETS.iter().find_map(|prefix| cookie.strip_prefix(prefix))
 }
 
-/// Returns the script's request for the page at `path`.
+/// How a place stands, as the twin says it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// There is such a place, and it is not its turn yet.
+    NotYet,
+    /// There is, and its holder may come in.
+    Due,
+    /// It is not said of any place.
+    Unknown,
+}
+
+/// Returns how the place stands that was asked for.
+pub(crate) fn standing(answer: Option<&Answer>) -> Standing {
+    let Some(answer) = answer else { return Standing::Unknown };
+    // Whoever has no place is not told so.
+    if answer.status == StatusCode::NO_CONTENT.as_u16() {
+        return Standing::Due;
+    }
+    let twin = serde_json::from_slice::<Twin>(&answer.body).ok();
+    match twin.as_ref().map(|twin| twin.state.as_str()) {
+        Some("your_turn") => Standing::Due,
+        Some("waiting" | "soon" | "opening" | "paused") => Standing::NotYet,
+        _ => Standing::Unknown,
+    }
+}
+
+/// Returns the script's request for the page at `path`; or a program's, that has its ticket in a header.
 pub(crate) fn poll(
     base: &BaseUrl,
     path: &str,
     cookies: Option<HeaderValue>,
+    ticket: Option<&str>,
 ) -> Option<Request<Full<bytes::Bytes>>> {
     let mut request = Request::new(Full::default());
     *request.uri_mut() = path.parse().ok()?;
@@ -195,6 +268,9 @@ pub(crate) fn poll(
     headers.insert(POLL, HeaderValue::from_static("1"));
     if let Some(cookies) = cookies {
         headers.insert(COOKIE, cookies);
+    }
+    if let Some(ticket) = ticket {
+        headers.insert(PLACE, HeaderValue::from_str(ticket).ok()?);
     }
     Some(request)
 }
@@ -221,7 +297,7 @@ mod tests {
     }
 
     fn waiting(policy: &InLine) -> Waiting {
-        Waiting::begin(second(10.0), "00ff".to_owned(), policy, &mut Rng::stream(1, 1))
+        Waiting::begin(second(10.0), "00ff".to_owned(), Who::Visitor, policy, &mut Rng::stream(1, 1))
     }
 
     #[test]

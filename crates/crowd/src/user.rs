@@ -1,5 +1,8 @@
 //! One user: plays his sessions one after another, each as the workload's [`Visitor`] says.
 
+mod farming;
+mod forging;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -8,12 +11,14 @@ use std::time::Duration;
 
 use http::header::SET_COOKIE;
 use suimon_model::{Instant, Rng};
-use suimon_workload::{Histogram, Journey, Next, Outcome, Start, Step, Tally, Visitor, Workload};
+use suimon_workload::{
+    Histogram, InLine, Journey, Manner, Next, Outcome, Start, Step, Tally, Visitor, Workload,
+};
 
 use crate::answer::{Answer, needs_body};
 use crate::asking::{Values, request};
 use crate::jar::Jar;
-use crate::line::{self, LineBooks, NextInLine, Waiting};
+use crate::line::{self, Farmer, Forger, LineBooks, NextInLine, Waiting};
 use crate::target::{Addresses, BaseUrl};
 use crate::trouble::Trouble;
 use crate::wire::{self, Wire};
@@ -70,11 +75,15 @@ impl Clock {
 /// Plays all sessions of a user.
 pub(crate) async fn play(shared: Rc<Shared>, start: Start) {
     let mut user = User {
+        number: start.user,
         rng: shared.workload.rng_of(start.user),
         jar: Jar::default(),
         wire: None,
         values: Values::new(),
+        manner: Manner::Waits,
         waiting: None,
+        farmer: None,
+        forger: None,
         shared: Rc::clone(&shared),
     };
     let mut played = 0;
@@ -98,12 +107,20 @@ pub(crate) async fn play(shared: Rc<Shared>, start: Start) {
 
 struct User {
     shared: Rc<Shared>,
+    /// Counted from 0.
+    number: u32,
     rng: Rng,
     jar: Jar,
     wire: Option<Wire>,
     values: Values,
-    /// While the session waits to be let in.
+    /// What is done if it comes to waiting.
+    manner: Manner,
+    /// While the session waits to be let in: the place that it comes in with, ...
     waiting: Option<Waiting>,
+    /// ... and all others of somebody who farms.
+    farmer: Option<Farmer>,
+    /// What somebody who forges does meanwhile.
+    forger: Option<Forger>,
 }
 
 impl User {
@@ -111,6 +128,8 @@ impl User {
         let shared = Rc::clone(&self.shared);
         let kind = shared.workload.choose(&mut self.rng);
         let journey = Arc::clone(shared.workload.journey(kind));
+        self.manner = journey.in_line.manner(&mut self.rng);
+        self.values.insert("address".into(), address(self.number, self.manner));
         let (mut visitor, mut next) = Visitor::begin(&shared.workload, kind, begins, &mut self.rng);
         let mut first = true;
         while let Next::Ask { step, at } = next {
@@ -119,10 +138,11 @@ impl User {
             let patience = visitor.asked(now, &mut self.rng);
             shared.books.borrow_mut().asked(now, at, std::mem::take(&mut first));
             let answered = self.ask(&journey.steps[step], now, patience).await;
-            if answered.is_ok()
-                && let Some(waiting) = self.waiting.take()
-            {
-                shared.books.borrow_mut().line.ended(waiting.end(shared.clock.now(), true));
+            if answered.is_ok() {
+                self.leave_line(true);
+            }
+            if self.manner == Manner::Farms && matches!(answered, Err((Trouble::Refused, _))) {
+                shared.books.borrow_mut().line.farm.put_off += 1;
             }
             let (outcome, trouble) = match answered {
                 Ok(()) => (Outcome::Passed, None),
@@ -135,22 +155,43 @@ impl User {
             shared.books.borrow_mut().answered(&turn, trouble);
             next = turn.next;
         }
-        // Whoever has had enough of refusals, or of waiting for the page itself.
+        // Whoever has had enough of waiting, of refusals, or of waiting for the page itself.
+        self.leave_line(false);
+    }
+
+    /// Takes note that the session has begun, or never will.
+    fn leave_line(&mut self, entered: bool) {
+        let now = self.shared.clock.now();
+        self.forger = None;
+        let books = &mut self.shared.books.borrow_mut().line;
         if let Some(waiting) = self.waiting.take() {
-            shared.books.borrow_mut().line.ended(waiting.end(shared.clock.now(), false));
+            books.ended(waiting.end(now, entered));
+        }
+        if let Some(farmer) = self.farmer.take() {
+            books.farm.ended(now, &farmer, entered);
+            farmer.end(now).into_iter().for_each(|wait| books.ended(wait));
         }
     }
 
     /// Waits in line until it is time to ask for the page again; false if the visitor has had enough.
     async fn wait_in_line(&mut self, journey: &Journey, step: usize) -> bool {
+        if self.manner == Manner::Farms {
+            // On the heap: what few do is nothing that all should carry.
+            return Box::pin(self.farm(journey, step)).await;
+        }
         let shared = Rc::clone(&self.shared);
         let now = shared.clock.now();
         let mut waiting = match self.waiting.take() {
-            Some(waiting) => waiting,
+            Some(waiting) => {
+                // The page was asked for with the own place.
+                if let Some(forger) = &mut self.forger {
+                    forger.heard(now);
+                }
+                waiting
+            }
             None => {
-                shared.books.borrow_mut().line.begun();
-                let line = self.jar.ticket().map(|ticket| ticket.line.to_owned()).unwrap_or_default();
-                Waiting::begin(now, line, &journey.in_line, &mut self.rng)
+                self.begin_forging(now, journey);
+                self.begin_waiting(now, &journey.in_line)
             }
         };
         let mut next = waiting.first(now, &mut self.rng);
@@ -163,25 +204,46 @@ impl User {
                 }
                 NextInLine::GiveUp(at) => {
                     wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
-                    shared.books.borrow_mut().line.ended(waiting.end(shared.clock.now(), false));
+                    self.waiting = Some(waiting);
                     return false;
                 }
                 NextInLine::Poll(at) => {
+                    if self.forger.is_some() {
+                        // On the heap, as above.
+                        Box::pin(self.forge_until(at, &waiting, &journey.steps[step])).await;
+                    }
                     wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
-                    let answer = self.poll(&journey.steps[step]).await;
+                    let answer = self.poll(&journey.steps[step], None).await;
+                    if let Some(forger) = &mut self.forger {
+                        forger.heard(shared.clock.now());
+                    }
                     next = waiting.answered(shared.clock.now(), answer.as_ref());
                 }
             }
         }
     }
 
-    /// Asks how the place stands, as the page's script does.
-    async fn poll(&mut self, step: &Step) -> Option<Answer> {
+    /// Returns the wait with the place that is in the jar.
+    fn begin_waiting(&mut self, now: Instant, policy: &InLine) -> Waiting {
+        let books = &mut self.shared.books.borrow_mut().line;
+        if self.manner == Manner::Waits {
+            books.begun();
+        }
+        let mut line = String::new();
+        if let Some(ticket) = self.jar.ticket() {
+            ticket.line.clone_into(&mut line);
+            books.forge.seen(self.number, ticket.value);
+        }
+        Waiting::begin(now, line, self.manner.into(), policy, &mut self.rng)
+    }
+
+    /// Asks how the place stands, as the page's script does; or that of a `ticket` in a header.
+    async fn poll(&mut self, step: &Step, ticket: Option<&str>) -> Option<Answer> {
         let shared = &self.shared;
         let now = shared.clock.now();
         let page = request(step, &shared.base, &self.values, &mut self.jar, now).ok()?;
         let path = page.uri().to_string();
-        let poll = line::poll(&shared.base, &path, self.jar.header(&path, now))?;
+        let poll = line::poll(&shared.base, &path, self.jar.header(&path, now), ticket)?;
         let asked = wire::ask(&shared.addresses, &mut self.wire, poll, true, &shared.reconnects);
         let answer = tokio::time::timeout(POLL_PATIENCE, asked).await.ok()?.ok()?;
         for cookie in answer.headers.get_all(SET_COOKIE) {
@@ -225,6 +287,17 @@ impl User {
     }
 }
 
+/// Returns the address that a user says he has: in a network of his own, of those set aside for examples. All who farm or forge are in one.
+fn address(user: u32, manner: Manner) -> String {
+    let network = match manner {
+        Manner::Waits => user % 0xFF_FFFF,
+        Manner::Farms | Manner::Forges => 0xFF_FFFF,
+    };
+    // A subscriber's network has 56 bits, of which these are 24.
+    let (high, low) = (network >> 8, (network & 0xFF) << 8);
+    format!("2001:db8:{high:x}:{low:x}::{:x}:{:x}", user >> 16, user & 0xFFFF)
+}
+
 impl Books {
     fn asked(&mut self, now: Instant, planned: Instant, begins: bool) {
         if begins {
@@ -244,5 +317,22 @@ impl Books {
         {
             *self.troubles.entry(trouble).or_default() += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv6Addr;
+
+    #[test]
+    fn visitors_have_networks_of_their_own_and_all_others_have_one() {
+        let of = |user: u32, manner| address(user, manner).parse::<Ipv6Addr>().unwrap();
+        let network = |user: u32, manner| u128::from(of(user, manner)) >> 72;
+        assert_ne!(network(0, Manner::Waits), network(1, Manner::Waits));
+        assert_ne!(network(255, Manner::Waits), network(256, Manner::Waits));
+        assert_eq!(network(1, Manner::Farms), network(70_000, Manner::Forges));
+        assert_ne!(of(1, Manner::Farms), of(70_000, Manner::Farms));
+        assert_eq!(u128::from(of(u32::MAX, Manner::Waits)) >> 96, 0x2001_0db8);
     }
 }

@@ -24,7 +24,8 @@ use std::sync::Arc;
 
 use suimon_model::Duration;
 use suimon_workload::{
-    Arrivals, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
+    Arrivals, Farm, Forge, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step,
+    Think, Workload,
 };
 use toml::Value;
 
@@ -42,6 +43,9 @@ pub const KINDS_MAX: usize = 100;
 pub const STEPS_MAX: usize = 200;
 /// The most retries that can be asked for.
 const RETRIES_MAX: u32 = 1_000_000;
+/// The most numbers that one visitor who farms can be told to draw, and the most tickets that one who forges can be told to send.
+const FARM_NUMBERS_MAX: u32 = 1000;
+const FORGED_TICKETS_MAX: u32 = 1000;
 /// The highest rate of arrivals, sessions per second.
 const RATE_MAX: f64 = 100_000.0;
 /// The largest seed a TOML file can write.
@@ -346,7 +350,49 @@ impl Reader {
         if let Some(away) = &raw.away {
             policy.away = self.number(&format!("{key}.away"), away, 0.0, true, 1.0);
         }
+        if let Some(farm) = &raw.farm {
+            policy.farm = self.farm(&format!("{key}.farm"), farm);
+        }
+        if let Some(forge) = &raw.forge {
+            policy.forge = self.forge(&format!("{key}.forge"), forge, policy.farm.share);
+        }
         policy
+    }
+
+    fn farm(&mut self, key: &str, raw: &raw::Farm) -> Farm {
+        let mut farm = Farm::default();
+        if let Some(share) = &raw.share {
+            farm.share = self.number(&format!("{key}.share"), share, 0.0, true, 1.0);
+        }
+        if let Some(numbers) = &raw.numbers {
+            farm.numbers = self.whole_u32(&format!("{key}.numbers"), numbers, 1, FARM_NUMBERS_MAX);
+        }
+        farm.jars = farm.jars.min(farm.numbers);
+        if let Some(jars) = &raw.jars {
+            farm.jars = self.whole_u32(&format!("{key}.jars"), jars, 0, farm.numbers);
+        }
+        if let Some(every) = &raw.every {
+            farm.every = self.duration_above_zero(&format!("{key}.every"), every);
+        }
+        farm
+    }
+
+    /// Nobody does both, so there are no more than those who do not farm.
+    fn forge(&mut self, key: &str, raw: &raw::Forge, farm: f64) -> Forge {
+        let mut forge = Forge::default();
+        if let Some(share) = &raw.share {
+            forge.share = self.number(&format!("{key}.share"), share, 0.0, true, 1.0);
+            if forge.share <= 1.0 && farm + forge.share > 1.0 {
+                self.faults.value(format!("{key}.share"), share, "with farm.share at most 1");
+            }
+        }
+        if let Some(tickets) = &raw.tickets {
+            forge.tickets = self.whole_u32(&format!("{key}.tickets"), tickets, 1, FORGED_TICKETS_MAX);
+        }
+        if let Some(every) = &raw.every {
+            forge.every = self.duration_above_zero(&format!("{key}.every"), every);
+        }
+        forge
     }
 }
 

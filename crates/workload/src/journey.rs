@@ -7,7 +7,7 @@ use suimon_model::{Duration, Instant, KindId, Rng};
 use crate::{Arrivals, Patience, Template, Think};
 
 /// Placeholders that need no capture: the user's number and his session's, both counted from 1.
-pub const VALUES_GIVEN: [&str; 2] = ["user", "session"];
+pub const VALUES_GIVEN: [&str; 3] = ["user", "session", "address"];
 
 /// Everything a crowd or a simulator needs to know to play visitors.
 #[derive(Clone, PartialEq, Debug)]
@@ -201,6 +201,70 @@ pub struct InLine {
     pub patience: Option<Duration>,
     /// Probability that somebody closes the tab once and comes back some minutes later; 0 to 1.
     pub away: f64,
+    /// Those who want more than one place.
+    pub farm: Farm,
+    /// Those who want a better one than theirs.
+    pub forge: Forge,
+}
+
+/// Visitors who draw many numbers and wait with several of them until the first comes in.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Farm {
+    /// Probability that a visitor farms, if it comes to waiting; 0 to 1.
+    pub share: f64,
+    /// Numbers that each of them draws, the first included.
+    pub numbers: u32,
+    /// So many of these are waited with, each with cookies of its own; the cookies of the others are thrown away.
+    pub jars: u32,
+    /// Time from one number to the next.
+    pub every: Duration,
+}
+
+impl Default for Farm {
+    fn default() -> Self {
+        Farm { share: 0.0, numbers: 20, jars: 5, every: Duration::from_millis(500) }
+    }
+}
+
+/// Visitors who wait and meanwhile try to come in with their ticket edited.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Forge {
+    /// Probability that a visitor forges, if it comes to waiting; 0 to 1, and with those who farm at most 1.
+    pub share: f64,
+    /// Edited tickets that each of them sends.
+    pub tickets: u32,
+    /// Time from one to the next, at the least.
+    pub every: Duration,
+}
+
+impl Default for Forge {
+    fn default() -> Self {
+        Forge { share: 0.0, tickets: 20, every: Duration::from_secs(3) }
+    }
+}
+
+/// What a visitor does who has to wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Manner {
+    /// Waits for the turn of one place.
+    Waits,
+    /// Wants more than one.
+    Farms,
+    /// Waits, and wants a better one.
+    Forges,
+}
+
+impl InLine {
+    /// Returns what a visitor will do who has to wait.
+    pub fn manner(&self, rng: &mut Rng) -> Manner {
+        // Nothing is drawn where everybody waits, so that such workloads do not depend on it.
+        let (farm, forge) = (self.farm.share, self.forge.share);
+        match if farm + forge > 0.0 { rng.uniform() } else { 1.0 } {
+            drawn if drawn < farm => Manner::Farms,
+            drawn if drawn < farm + forge => Manner::Forges,
+            _ => Manner::Waits,
+        }
+    }
 }
 
 impl Workload {
@@ -252,6 +316,8 @@ impl Workload {
             journey.on_refusal.wait_default = journey.on_refusal.wait_default.div_f64(divisor);
             journey.on_refusal.wait_max = journey.on_refusal.wait_max.div_f64(divisor);
             journey.in_line.patience = journey.in_line.patience.map(|patience| patience.div_f64(divisor));
+            journey.in_line.farm.every = journey.in_line.farm.every.div_f64(divisor);
+            journey.in_line.forge.every = journey.in_line.forge.every.div_f64(divisor);
         }
         self.arrivals = self.arrivals.faster_by(divisor);
         self

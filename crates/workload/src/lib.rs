@@ -22,7 +22,8 @@ pub use arrivals::{Arrivals, Phase, Spacing, Start, Starts};
 pub use draw::{Patience, Think};
 pub use histogram::{Bin, Histogram};
 pub use journey::{
-    Body, Capture, Expect, InLine, Journey, OnFailure, OnRefusal, Retry, Source, Step, VALUES_GIVEN, Workload,
+    Body, Capture, Expect, Farm, Forge, InLine, Journey, Manner, OnFailure, OnRefusal, Retry, Source, Step,
+    VALUES_GIVEN, Workload,
 };
 pub use tally::{Counts, SERIES_SECONDS_MAX, Second, StepTally, Tally, Window};
 pub use template::{MissingValue, Template};

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use super::{LineTold, LineWait, SETTLED_S};
+use super::farm::{FarmBooks, FarmReport};
+use super::forge::{ForgeBooks, ForgeReport};
+use super::{LineTold, LineWait, SETTLED_S, Who};
 use crate::report::Spread;
 
 /// Waits that are kept whole for the report; of more only the first are, and only they are judged.
-const WAITS_MAX: usize = 100_000;
+pub(super) const WAITS_MAX: usize = 100_000;
 /// With less time left than this when it was told, seconds, a wait says nothing of an estimate.
 const JUDGED_FROM_S: f64 = 30.0;
 
@@ -22,6 +24,8 @@ pub(crate) struct LineBooks {
     /// In the order in which they ended.
     waits: Vec<LineWait>,
     left_out: u64,
+    pub(crate) farm: FarmBooks,
+    pub(crate) forge: ForgeBooks,
 }
 
 impl LineBooks {
@@ -32,7 +36,13 @@ impl LineBooks {
 
     /// Takes note of a wait that is over.
     pub(crate) fn ended(&mut self, wait: LineWait) {
-        *(if wait.entered { &mut self.entered } else { &mut self.gave_up }) += 1;
+        match (wait.who, wait.entered) {
+            (Who::Visitor, true) => self.entered += 1,
+            (Who::Visitor, false) => self.gave_up += 1,
+            (Who::Farmer, true) => self.farm.numbers_entered += 1,
+            (Who::Forger, true) => self.forge.so_far.forgers_entered += 1,
+            (Who::Farmer | Who::Forger, false) => {}
+        }
         if self.waits.len() < WAITS_MAX {
             self.waits.push(wait);
         } else {
@@ -42,27 +52,37 @@ impl LineBooks {
 
     /// Returns the sum of it; `None` if nobody ever had to wait.
     pub(crate) fn report(&self) -> Option<LineReport> {
-        let LineBooks { visitors, entered, gave_up, ref waits, left_out } = *self;
-        if visitors == 0 {
+        let LineBooks { visitors, entered, gave_up, ref waits, left_out, .. } = *self;
+        let (farm, forge) = (self.farm.report(), self.forge.report());
+        if visitors == 0 && farm.is_none() && forge.is_none() {
             return None;
         }
-        let got_in: Vec<&LineWait> = waits.iter().filter(|wait| wait.entered).collect();
+        let all: Vec<&LineWait> = waits.iter().filter(|wait| wait.entered).collect();
+        let of_visitors = |wait: &&&LineWait| wait.who == Who::Visitor;
+        let got_in: Vec<&LineWait> = all.iter().filter(of_visitors).copied().collect();
         Some(LineReport {
             visitors,
             entered,
             gave_up,
             still_waiting: visitors.saturating_sub(entered + gave_up),
-            polls: waits.iter().map(|wait| u64::from(wait.polls)).sum(),
+            polls: waits
+                .iter()
+                .filter(|wait| wait.who == Who::Visitor)
+                .map(|wait| u64::from(wait.polls))
+                .sum(),
             wait: Spread::of_seconds(got_in.iter().map(|wait| wait.waited_s).collect()),
             told: [0.0, SETTLED_S].map(|from_s| ToldReport::of(from_s, &got_in)).to_vec(),
-            order: OrderReport::of(&got_in),
+            order: OrderReport::of(&all),
+            farm,
+            forge,
             waits_left_out: left_out,
             waits: waits.clone(),
         })
     }
 }
 
-/// What visitors saw of a waiting room; of the whole run, warm-up included. Times are in seconds.
+/// What visitors saw of a waiting room; of the whole run, warm-up included. Times are in seconds. Those who farm or forge are told of apart: all but `farm`, `forge`
+/// and `waits` is of those who want one place, theirs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LineReport {
     /// Visitors who were shown the waiting room.
@@ -81,6 +101,12 @@ pub struct LineReport {
     pub told: Vec<ToldReport>,
     /// Whether the order was kept.
     pub order: OrderReport,
+    /// What came of farming, if anybody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub farm: Option<FarmReport>,
+    /// What came of forging, if anybody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forge: Option<ForgeReport>,
     /// Waits that ended when so many were kept already that these were only counted.
     pub waits_left_out: u64,
     /// Every wait that is over, as far as they were kept, in the order in which they ended.
@@ -138,7 +164,7 @@ impl ToldReport {
 
 /// Whether whoever came first began first, by the numbers that are told. Where lots are drawn, or numbers hidden, it says nothing.
 ///
-/// A visitor is overtaken by everybody who waited in the same line, has a later number and began before. Those who closed the tab for a while are not
+/// A visitor is overtaken by everybody, those who farm or forge included, who waited in the same line, has a later number and began before. Those who closed the tab for a while are not
 /// judged: whoever comes back late was called before.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct OrderReport {
@@ -150,7 +176,7 @@ pub struct OrderReport {
     pub overtaken_by_p95: u64,
     /// ... and of none more than so many.
     pub overtaken_by_max: u64,
-    /// People who got in per second, from the first to the last.
+    /// Places that got in per second, from the first to the last.
     pub entered_per_s: Option<f64>,
     /// In seconds of admissions: the two numbers of people above, at that rate.
     pub overtaken_p95_s: Option<f64>,
@@ -167,7 +193,7 @@ impl OrderReport {
             // Quadratic in the worst case, which is a crowd that gets in backwards; there are few of them at a time.
             let before = lines.entry(&wait.line).or_default();
             let at = before.partition_point(|earlier| *earlier < number);
-            if !wait.away {
+            if !wait.away && wait.who == Who::Visitor {
                 overtaken.push((before.len() - at) as u64);
             }
             before.insert(at, number);
@@ -202,6 +228,7 @@ mod tests {
     /// Somebody with this number who came at 0 and began so much later.
     fn wait(position: u64, waited_s: f64) -> LineWait {
         LineWait {
+            who: Who::Visitor,
             line: "00ff".to_owned(),
             from_s: 0.0,
             waited_s,
@@ -241,6 +268,24 @@ mod tests {
         let elsewhere = LineWait { line: "0a0b".to_owned(), ..wait(2, 9.5) };
         let order = report([wait(7, 8.0), away, elsewhere, wait(6, 10.0)]).order;
         assert_eq!((order.judged, order.overtaken, order.overtaken_by_max), (3, 1, 1));
+    }
+
+    #[test]
+    fn those_who_farm_are_told_of_apart() {
+        let farmed = |position, waited_s| LineWait { who: Who::Farmer, ..wait(position, waited_s) };
+        let mut books = LineBooks::default();
+        books.begun();
+        for wait in [farmed(8, 1.0), wait(1, 2.0), farmed(0, 3.0)] {
+            books.ended(wait);
+        }
+        books.farm.farmers = 2;
+        let report = books.report().unwrap();
+        assert_eq!((report.visitors, report.entered, report.wait.count, report.polls), (1, 1, 1, 1));
+        assert_eq!(
+            (report.order.judged, report.order.overtaken, report.order.entered_per_s),
+            (1, 1, Some(1.0))
+        );
+        assert_eq!((report.farm.unwrap().numbers_entered, report.waits.len()), (2, 3));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Ended, Report, Spread, StepReport};
-use crate::line::{LineReport, OrderReport, ToldReport};
+use crate::line::{Edit, FarmReport, ForgeReport, LineReport, OrderReport, ToldReport};
 
 impl Report {
     /// Returns the report as aligned lines of text.
@@ -106,7 +106,46 @@ fn write_line(line: &LineReport, out: &mut String) -> std::fmt::Result {
         let name = if told.from_s > 0.0 { "told after a minute" } else { "told first" };
         row(name, estimate(told))?;
     }
-    row("overtaken", overtaken(order))
+    row("overtaken", overtaken(order))?;
+    if let Some(farm) = &line.farm {
+        farmed(farm).into_iter().try_for_each(|(name, text)| row(name, text))?;
+    }
+    if let Some(forge) = &line.forge {
+        forged(forge).into_iter().try_for_each(|(name, text)| row(name, text))?;
+    }
+    Ok(())
+}
+
+fn farmed(farm: &FarmReport) -> [(&'static str, String); 3] {
+    let FarmReport { farmers, numbers, numbers_entered, put_off, let_in_at_once, drawing, wait } = farm;
+    let drawn = format!("{numbers} numbers by {farmers}, of which {numbers_entered} got in");
+    let pace = format!("drawn in p50 {}, longest {}", time(drawing.p50_s), time(drawing.max_s));
+    let waited = format!("waited p50 {}, p95 {}", time(wait.p50_s), time(wait.p95_s));
+    [
+        ("farmed", format!("{drawn}; {put_off} draws put off, {let_in_at_once} let in at once")),
+        ("", pace),
+        ("", waited),
+    ]
+}
+
+fn forged(forge: &ForgeReport) -> [(&'static str, String); 3] {
+    let ForgeReport { forgers, tickets, taken, entered, let_in_without, numbers, put_off, .. } = forge;
+    let of = |edit: Edit| tickets.get(&edit).copied().unwrap_or_default();
+    let sent = tickets.values().sum::<u64>();
+    let (bit, number, signature) = (of(Edit::Bit), of(Edit::Number), of(Edit::Signature));
+    [
+        (
+            "forged",
+            format!("{sent} tickets by {forgers} (bit {bit}, number {number}, signature {signature})"),
+        ),
+        ("", format!("{entered} got in, {taken} were taken for a place: both must be 0")),
+        (
+            "",
+            format!(
+                "as without a ticket {let_in_without} let in, {numbers} numbers drawn, {put_off} put off"
+            ),
+        ),
+    ]
 }
 
 /// How far what was told is off.

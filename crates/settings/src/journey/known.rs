@@ -7,7 +7,9 @@ use toml::Table;
 const ON_FAILURE: &[&str] =
     &["retry_from", "retry_from_after_error", "retries_max", "pause_after_timeout", "pause_after_error"];
 const ON_REFUSAL: &[&str] = &["retries_max", "wait_default", "wait_max"];
-const IN_LINE: &[&str] = &["patience", "away"];
+const IN_LINE: &[&str] = &["patience", "away", "farm", "forge"];
+const FARM: &[&str] = &["share", "numbers", "jars", "every"];
+const FORGE: &[&str] = &["share", "tickets", "every"];
 
 /// All of them but those of the file itself.
 pub(crate) const TABLES: &[Known] = &[
@@ -22,6 +24,8 @@ pub(crate) const TABLES: &[Known] = &[
     Known { path: "visitor.on_failure", keys: ON_FAILURE },
     Known { path: "visitor.on_refusal", keys: ON_REFUSAL },
     Known { path: "visitor.in_line", keys: IN_LINE },
+    Known { path: "visitor.in_line.farm", keys: FARM },
+    Known { path: "visitor.in_line.forge", keys: FORGE },
     Known {
         path: "journey[]",
         keys: &[
@@ -39,6 +43,8 @@ pub(crate) const TABLES: &[Known] = &[
     Known { path: "journey[].on_failure", keys: ON_FAILURE },
     Known { path: "journey[].on_refusal", keys: ON_REFUSAL },
     Known { path: "journey[].in_line", keys: IN_LINE },
+    Known { path: "journey[].in_line.farm", keys: FARM },
+    Known { path: "journey[].in_line.forge", keys: FORGE },
     Known {
         path: "journey[].steps[]",
         keys: &[

@@ -66,6 +66,23 @@ pub(super) struct Visitor {
 pub(super) struct InLine {
     pub(super) patience: Option<Value>,
     pub(super) away: Option<Value>,
+    pub(super) farm: Option<Farm>,
+    pub(super) forge: Option<Forge>,
+}
+
+#[derive(Deserialize, Clone)]
+pub(super) struct Farm {
+    pub(super) share: Option<Value>,
+    pub(super) numbers: Option<Value>,
+    pub(super) jars: Option<Value>,
+    pub(super) every: Option<Value>,
+}
+
+#[derive(Deserialize, Clone)]
+pub(super) struct Forge {
+    pub(super) share: Option<Value>,
+    pub(super) tickets: Option<Value>,
+    pub(super) every: Option<Value>,
 }
 
 #[derive(Deserialize, Clone)]

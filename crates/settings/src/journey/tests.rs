@@ -76,7 +76,7 @@ fn all_that_is_wrong_is_reported_together() {
         "journey[0].weight = 0: must be a number above 0 and at most 1000000",
         "journey[0].steps[0].path = \"no-slash\": must be a path beginning with \"/\"",
         "journey[0].steps[1].name = a: must be unlike every other step's of this journey",
-        "journey[0].steps[1] = {token}: must be captured by an earlier step (known: {session}, {user})",
+        "journey[0].steps[1] = {token}: must be captured by an earlier step (known: {address}, {session}, {user})",
         "journey[0].steps[1].think.mean = -1: must be at or above 0 s",
         "visitor.think.mean = \"-1s\": must be at or above 0 s",
         "visitor.think.shape = \"wavy\": must be \"constant\", \"exponential\" or \"lognormal\"",
@@ -105,6 +105,48 @@ fn unknown_keys_are_refused_with_their_place() {
         step_fault("[visitor]\nthink = { mean = \"1s\", mode = 3 }"),
         "visitor.think.mode: unknown key, known are mean, shape, cv"
     );
+}
+
+#[test]
+fn the_rush_has_everybody_in_it() {
+    let workload = read(include_str!("../../../crowd/journeys/rush.toml")).unwrap();
+    let in_line = &workload.kinds[0].in_line;
+    assert!(in_line.farm.share > 0.0 && in_line.forge.share > 0.0 && in_line.away > 0.0);
+    assert!(in_line.patience.is_some() && !workload.arrivals.is_endless());
+}
+
+#[test]
+fn those_who_farm_are_described_within_bounds() {
+    let text = "[visitor.in_line.farm]\nshare = 0.25\nnumbers = 4\nevery = \"1s\"";
+    let farm = read(&least(text)).unwrap().kinds[0].in_line.farm.clone();
+    assert_eq!(farm, Farm { share: 0.25, numbers: 4, jars: 4, every: Duration::from_secs(1) });
+    for (line, wanted) in [
+        ("share = 2", "visitor.in_line.farm.share = 2: must be a number at or above 0 and at most 1"),
+        ("numbers = 1001", "visitor.in_line.farm.numbers = 1001: must be a whole number from 1 to 1000"),
+        ("jars = 21", "visitor.in_line.farm.jars = 21: must be a whole number from 0 to 20"),
+        ("every = \"0s\"", "visitor.in_line.farm.every = \"0s\": must be above 0 s"),
+        ("jar = 1", "visitor.in_line.farm.jar = 1: there is no such key; did you mean jars?"),
+    ] {
+        assert_eq!(faults(&least(&format!("[visitor.in_line.farm]\n{line}"))), [wanted]);
+    }
+}
+
+#[test]
+fn those_who_forge_are_described_within_bounds() {
+    let text = "[visitor.in_line.forge]\nshare = 0.25\ntickets = 4\nevery = \"1s\"";
+    let forge = read(&least(text)).unwrap().kinds[0].in_line.forge.clone();
+    assert_eq!(forge, Forge { share: 0.25, tickets: 4, every: Duration::from_secs(1) });
+    for (line, wanted) in [
+        ("share = -1", "visitor.in_line.forge.share = -1: must be a number at or above 0 and at most 1"),
+        ("tickets = 0", "visitor.in_line.forge.tickets = 0: must be a whole number from 1 to 1000"),
+        ("every = \"0s\"", "visitor.in_line.forge.every = \"0s\": must be above 0 s"),
+        (
+            "share = 0.5\n[visitor.in_line.farm]\nshare = 0.6",
+            "visitor.in_line.forge.share = 0.5: must be with farm.share at most 1",
+        ),
+    ] {
+        assert_eq!(faults(&least(&format!("[visitor.in_line.forge]\n{line}"))), [wanted]);
+    }
 }
 
 #[test]

@@ -1,0 +1,245 @@
+//! A visitor who wants more than one place: draws numbers with fresh cookies each time and waits with some of them until the first comes in.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use suimon_model::Instant;
+use suimon_workload::Farm;
+
+use super::report::WAITS_MAX;
+use super::{LineWait, NextInLine, Waiting};
+use crate::jar::Jar;
+use crate::report::Spread;
+
+/// A visitor who farms, as long as it comes to waiting.
+#[derive(Debug)]
+pub(crate) struct Farmer {
+    began: Instant,
+    policy: Farm,
+    /// Numbers still to be drawn, and when the next is.
+    to_draw: u32,
+    draws_at: Instant,
+    /// Draws in a row that were put off.
+    put_off: u32,
+    places: Vec<FarmedPlace>,
+    numbers: u32,
+    last_number: Instant,
+}
+
+/// A place that is waited with.
+#[derive(Debug)]
+pub(crate) struct FarmedPlace {
+    pub(crate) jar: Jar,
+    pub(crate) waiting: Waiting,
+    pub(crate) next: NextInLine,
+}
+
+/// What a farmer does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NextOnFarm {
+    /// To draw a number, then.
+    Draw(Instant),
+    /// To do this with one of the places.
+    Place(usize, NextInLine),
+    /// To leave: there is no place to wait with, and no number to draw.
+    Leave,
+}
+
+impl Farmer {
+    /// Returns a farmer whose first number comes now.
+    pub(crate) fn begin(now: Instant, policy: &Farm) -> Self {
+        Farmer {
+            began: now,
+            policy: policy.clone(),
+            to_draw: policy.numbers,
+            draws_at: now,
+            put_off: 0,
+            places: Vec::new(),
+            numbers: 0,
+            last_number: now,
+        }
+    }
+
+    /// Returns whether anything is done with cookies at all.
+    pub(crate) fn keeps_cookies(&self) -> bool {
+        self.policy.jars > 0
+    }
+
+    /// Returns whether another place is waited with.
+    pub(crate) fn has_room(&self) -> bool {
+        self.places.len() < self.policy.jars as usize
+    }
+
+    /// Returns whether no number was drawn but the first.
+    pub(crate) fn is_new(&self) -> bool {
+        self.numbers <= 1
+    }
+
+    /// Waits with this place, too.
+    pub(crate) fn keep(&mut self, place: FarmedPlace) {
+        self.places.push(place);
+    }
+
+    /// Returns a place of those that there are.
+    pub(crate) fn place(&mut self, index: usize) -> &mut FarmedPlace {
+        &mut self.places[index]
+    }
+
+    /// Takes a place out, to enter with.
+    pub(crate) fn take(&mut self, index: usize) -> FarmedPlace {
+        self.places.remove(index)
+    }
+
+    /// Takes note of a number that was drawn.
+    pub(crate) fn drew_number(&mut self, now: Instant) {
+        self.numbers += 1;
+        self.last_number = now;
+        self.drew(now);
+    }
+
+    /// Takes note of a draw that came to something else.
+    pub(crate) fn drew(&mut self, now: Instant) {
+        self.to_draw = self.to_draw.saturating_sub(1);
+        self.put_off = 0;
+        self.draws_at = now + self.policy.every;
+    }
+
+    /// Takes note of a draw that is to be tried again after a while. After more than `retries_max` in a row no number is drawn any more.
+    pub(crate) fn was_put_off(&mut self, now: Instant, after: Duration, retries_max: u32) {
+        self.put_off += 1;
+        self.draws_at = now + after;
+        if self.put_off > retries_max {
+            self.to_draw = 0;
+        }
+    }
+
+    /// Returns what comes first.
+    pub(crate) fn next(&self) -> NextOnFarm {
+        let draw = (self.to_draw > 0).then_some((self.draws_at, NextOnFarm::Draw(self.draws_at)));
+        let places = self.places.iter().enumerate();
+        let places = places.map(|(index, place)| (place.next.at(), NextOnFarm::Place(index, place.next)));
+        places.chain(draw).min_by_key(|(at, _)| *at).map_or(NextOnFarm::Leave, |(_, next)| next)
+    }
+
+    /// Ends it and returns the waits that came to nothing.
+    pub(crate) fn end(self, now: Instant) -> Vec<LineWait> {
+        self.places.into_iter().map(|place| place.waiting.end(now, false)).collect()
+    }
+}
+
+/// What is written down of those who farm.
+#[derive(Debug, Default)]
+pub(crate) struct FarmBooks {
+    pub(crate) farmers: u64,
+    pub(crate) numbers: u64,
+    pub(crate) numbers_entered: u64,
+    pub(crate) put_off: u64,
+    pub(crate) let_in_at_once: u64,
+    /// Seconds, of those who got in and of all who are done.
+    waited: Vec<f64>,
+    drawing: Vec<f64>,
+}
+
+impl FarmBooks {
+    /// Takes note of a farmer who is done.
+    pub(crate) fn ended(&mut self, now: Instant, farmer: &Farmer, entered: bool) {
+        if self.drawing.len() == WAITS_MAX {
+            return;
+        }
+        if entered {
+            self.waited.push(now.secs_since(farmer.began));
+        }
+        if farmer.numbers > 0 {
+            self.drawing.push(farmer.last_number.secs_since(farmer.began));
+        }
+    }
+
+    /// Returns the sum of it; `None` if nobody farmed.
+    pub(crate) fn report(&self) -> Option<FarmReport> {
+        (self.farmers > 0).then(|| FarmReport {
+            farmers: self.farmers,
+            numbers: self.numbers,
+            numbers_entered: self.numbers_entered,
+            put_off: self.put_off,
+            let_in_at_once: self.let_in_at_once,
+            drawing: Spread::of_seconds(self.drawing.clone()),
+            wait: Spread::of_seconds(self.waited.clone()),
+        })
+    }
+}
+
+/// What came of farming. Times are in seconds.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct FarmReport {
+    /// Visitors who farmed: they were shown the waiting room, and drew more numbers than the one they were given.
+    pub farmers: u64,
+    /// Numbers they drew.
+    pub numbers: u64,
+    /// Numbers, of these, that got in.
+    pub numbers_entered: u64,
+    /// Draws that were answered with a time to come again, and without a number: by the quota of a network, or because the line took no more.
+    pub put_off: u64,
+    /// Draws, of these farmers, that were let in without being shown the waiting room.
+    pub let_in_at_once: u64,
+    /// From a farmer's first number to the last, of farmers who are done.
+    pub drawing: Spread,
+    /// From a farmer's first number to the session's first good answer, of those who got in.
+    pub wait: Spread,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line::Who;
+    use suimon_model::{Rng, seconds};
+    use suimon_workload::InLine;
+
+    fn second(n: f64) -> Instant {
+        Instant::ORIGIN + seconds(n)
+    }
+
+    fn farmer(numbers: u32, jars: u32) -> Farmer {
+        let policy = Farm { share: 1.0, numbers, jars, every: Duration::from_secs(1) };
+        Farmer::begin(second(10.0), &policy)
+    }
+
+    fn place(next: NextInLine) -> FarmedPlace {
+        let waiting =
+            Waiting::begin(second(10.0), String::new(), Who::Farmer, &InLine::default(), &mut Rng::new(1));
+        FarmedPlace { jar: Jar::default(), waiting, next }
+    }
+
+    #[test]
+    fn numbers_are_drawn_one_after_the_other_and_what_comes_first_is_done_first() {
+        let mut farmer = farmer(3, 2);
+        farmer.drew_number(second(10.0));
+        farmer.keep(place(NextInLine::Poll(second(11.5))));
+        assert_eq!(farmer.next(), NextOnFarm::Draw(second(11.0)));
+        farmer.drew_number(second(11.0));
+        farmer.keep(place(NextInLine::Poll(second(14.0))));
+        assert!(!farmer.has_room());
+        assert_eq!(farmer.next(), NextOnFarm::Place(0, NextInLine::Poll(second(11.5))));
+        farmer.place(0).next = NextInLine::Poll(second(60.0));
+        farmer.drew_number(second(12.0));
+        assert_eq!(farmer.next(), NextOnFarm::Place(1, NextInLine::Poll(second(14.0))));
+        assert_eq!(farmer.end(second(20.0)).len(), 2);
+    }
+
+    #[test]
+    fn whoever_keeps_no_cookies_leaves_with_the_last_number() {
+        let mut farmer = farmer(2, 0);
+        assert!(!farmer.has_room() && !farmer.keeps_cookies());
+        farmer.drew_number(second(10.0));
+        farmer.drew(second(11.0));
+        assert_eq!(farmer.next(), NextOnFarm::Leave);
+    }
+
+    #[test]
+    fn a_draw_that_is_put_off_is_tried_again_as_told_and_not_for_ever() {
+        let mut farmer = farmer(2, 0);
+        farmer.drew_number(second(10.0));
+        farmer.was_put_off(second(11.0), Duration::from_secs(10), 1);
+        assert_eq!(farmer.next(), NextOnFarm::Draw(second(21.0)));
+        farmer.was_put_off(second(21.0), Duration::from_secs(10), 1);
+        assert_eq!(farmer.next(), NextOnFarm::Leave);
+    }
+}

@@ -1,0 +1,227 @@
+//! A visitor who waits and meanwhile tries to come in with the ticket edited.
+//!
+//! A ticket is taken as what it looks like from outside: base64url, with the number somewhere in it and a signature at its end.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use suimon_model::{Instant, Rng};
+use suimon_workload::Forge;
+
+/// Bytes of a number, and of the signature.
+const NUMBER: usize = 6;
+const SIGNATURE: usize = 16;
+/// Other people's tickets that are remembered, for their signatures.
+const OTHERS_MAX: usize = 16;
+
+/// What is edited.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Edit {
+    /// One bit, anywhere.
+    Bit,
+    /// The number, to a lower one.
+    Number,
+    /// The signature, to that of somebody else's ticket.
+    Signature,
+}
+
+impl Edit {
+    /// Returns the edits, first the one whose turn it is after so many.
+    pub(crate) fn in_turn(sent: u32) -> impl Iterator<Item = Edit> {
+        [Edit::Bit, Edit::Number, Edit::Signature].into_iter().cycle().skip(sent as usize % 3).take(3)
+    }
+
+    /// Returns the ticket edited so; `None` where it cannot be. `position` is the place told, from 1; `another` is somebody else's ticket.
+    pub(crate) fn apply(
+        self,
+        ticket: &str,
+        position: Option<u64>,
+        another: Option<&str>,
+        rng: &mut Rng,
+    ) -> Option<String> {
+        let genuine = URL_SAFE_NO_PAD.decode(ticket).ok()?;
+        let mut bytes = genuine.clone();
+        match self {
+            Edit::Bit => {
+                let bit = rng.below(bytes.len() * 8);
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+            Edit::Number => {
+                let number = position?.checked_sub(1).filter(|number| *number > 0)?;
+                let written = |number: u64| number.to_be_bytes()[8 - NUMBER..].to_vec();
+                let at = bytes.windows(NUMBER).position(|window| window == written(number))?;
+                let lower = rng.below(usize::try_from(number).ok()?) as u64;
+                bytes[at..at + NUMBER].copy_from_slice(&written(lower));
+            }
+            Edit::Signature => {
+                let another = URL_SAFE_NO_PAD.decode(another?).ok()?;
+                let (own, theirs) =
+                    (bytes.len().checked_sub(SIGNATURE)?, another.len().checked_sub(SIGNATURE)?);
+                bytes[own..].copy_from_slice(&another[theirs..]);
+            }
+        }
+        (bytes != genuine).then(|| URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+/// A visitor who forges, while waiting.
+#[derive(Debug)]
+pub(crate) struct Forger {
+    policy: Forge,
+    sent: u32,
+    /// When the last one was sent, and when the own place was last heard of.
+    tried: Option<Instant>,
+    heard: Instant,
+}
+
+impl Forger {
+    /// So soon after a place was heard of, whoever asks for it is told to come later, and that says nothing of the ticket.
+    const QUIET: Duration = Duration::from_secs(2);
+
+    /// Returns a forger whose own place was shown now.
+    pub(crate) fn begin(now: Instant, policy: &Forge) -> Self {
+        Forger { policy: policy.clone(), sent: 0, tried: None, heard: now }
+    }
+
+    /// Takes note that the own place was asked for.
+    pub(crate) fn heard(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    /// Returns when the next ticket is sent, and which it is, from 0; `None`: all were.
+    pub(crate) fn next(&self) -> Option<(Instant, u32)> {
+        let quiet = self.heard + Self::QUIET;
+        let at = self.tried.map_or(quiet, |tried| quiet.max(tried + self.policy.every));
+        (self.sent < self.policy.tickets).then_some((at, self.sent))
+    }
+
+    /// Takes note that it was, or could not be.
+    pub(crate) fn tried(&mut self, now: Instant) {
+        self.sent += 1;
+        self.tried = Some(now);
+    }
+}
+
+/// What is written down of those who forge.
+#[derive(Debug, Default)]
+pub(crate) struct ForgeBooks {
+    /// What came of it; of the report, as far as it goes.
+    pub(crate) so_far: ForgeReport,
+    /// Tickets of late, and whose they are.
+    others: VecDeque<(u32, String)>,
+}
+
+impl ForgeBooks {
+    /// Remembers a ticket of `user`.
+    pub(crate) fn seen(&mut self, user: u32, ticket: &str) {
+        if self.others.len() == OTHERS_MAX {
+            self.others.pop_front();
+        }
+        self.others.push_back((user, ticket.to_owned()));
+    }
+
+    /// Returns a ticket that is not of `user`, the latest.
+    pub(crate) fn of_another(&self, user: u32) -> Option<String> {
+        self.others.iter().rev().find(|(own, _)| *own != user).map(|(_, ticket)| ticket.clone())
+    }
+
+    /// Returns the sum of it; `None` if nobody forged.
+    pub(crate) fn report(&self) -> Option<ForgeReport> {
+        (self.so_far.forgers > 0).then(|| self.so_far.clone())
+    }
+}
+
+/// What came of forging.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ForgeReport {
+    /// Visitors who forged: they waited like everybody, and sent edited tickets besides.
+    pub forgers: u64,
+    /// Of these, how many got in with the place that is theirs.
+    pub forgers_entered: u64,
+    /// Edited tickets that were sent, by what was edited.
+    pub tickets: BTreeMap<Edit, u64>,
+    /// Edited tickets that were taken for a place: asked how it stands, the server told. Must be 0.
+    pub taken: u64,
+    /// Entries by edited tickets: their holder was let in, and the place that is theirs was not due yet. Must be 0.
+    pub entered: u64,
+    /// Entries with an edited ticket when nobody had to wait, or the place that is theirs was due: as whoever has none.
+    pub let_in_without: u64,
+    /// Numbers that were drawn by coming with an edited ticket, as by whoever has none, ...
+    pub numbers: u64,
+    /// ... and those that were put off.
+    pub put_off: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use suimon_model::seconds;
+
+    /// A ticket with this number, and a signature of this byte.
+    fn ticket(number: u64, signature: u8) -> String {
+        let mut bytes = vec![1, 7, 0xAB, 0xCD, 0, 1, 2, 3, 4, 0, 9];
+        bytes.extend_from_slice(&number.to_be_bytes()[2..]);
+        bytes.extend_from_slice(&[5; 20]);
+        bytes.extend_from_slice(&[signature; SIGNATURE]);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    fn bytes(ticket: &str) -> Vec<u8> {
+        URL_SAFE_NO_PAD.decode(ticket).unwrap()
+    }
+
+    #[test]
+    fn each_edit_changes_what_it_says_and_nothing_else() {
+        let (own, mut rng) = (ticket(300, 1), Rng::new(1));
+        for _ in 0..100 {
+            let bit = Edit::Bit.apply(&own, None, None, &mut rng).unwrap();
+            let flipped: u32 = bytes(&own).iter().zip(bytes(&bit)).map(|(a, b)| (a ^ b).count_ones()).sum();
+            assert_eq!(flipped, 1);
+            let lower = bytes(&Edit::Number.apply(&own, Some(301), None, &mut rng).unwrap());
+            assert_eq!((&lower[..15], &lower[17..]), (&bytes(&own)[..15], &bytes(&own)[17..]));
+            assert!(u16::from_be_bytes([lower[15], lower[16]]) < 300);
+        }
+        let other = ticket(300, 2);
+        assert_eq!(Edit::Signature.apply(&own, None, Some(&ticket(5, 2)), &mut rng), Some(other));
+    }
+
+    #[test]
+    fn what_cannot_be_edited_is_not_sent() {
+        let (own, mut rng) = (ticket(300, 1), Rng::new(1));
+        assert_eq!(Edit::Number.apply(&own, None, None, &mut rng), None, "numbers are hidden");
+        assert_eq!(Edit::Number.apply(&own, Some(1), None, &mut rng), None, "there is none before the first");
+        assert_eq!(Edit::Number.apply(&own, Some(77), None, &mut rng), None, "it is not in there");
+        assert_eq!(Edit::Signature.apply(&own, None, None, &mut rng), None, "nobody else is known");
+        assert_eq!(Edit::Signature.apply(&own, None, Some(&own), &mut rng), None, "it is the same");
+        assert_eq!(Edit::Bit.apply("no ticket!", None, None, &mut rng), None);
+    }
+
+    #[test]
+    fn tickets_are_sent_in_the_pauses_and_come_to_an_end() {
+        let second = |n: f64| Instant::ORIGIN + seconds(n);
+        let policy = Forge { share: 1.0, tickets: 2, every: Duration::from_secs(3) };
+        let mut forger = Forger::begin(second(10.0), &policy);
+        assert_eq!(forger.next(), Some((second(12.0), 0)));
+        forger.tried(second(12.0));
+        assert_eq!(forger.next(), Some((second(15.0), 1)));
+        forger.heard(second(14.0));
+        assert_eq!(forger.next(), Some((second(16.0), 1)));
+        forger.tried(second(16.0));
+        assert_eq!(forger.next(), None);
+    }
+
+    #[test]
+    fn whoever_forges_has_the_signature_of_another() {
+        let mut books = ForgeBooks::default();
+        assert_eq!(books.of_another(1), None);
+        (0..40).for_each(|n| books.seen(n % 2, &n.to_string()));
+        assert_eq!(
+            (books.of_another(0).as_deref(), books.of_another(1).as_deref()),
+            (Some("39"), Some("38"))
+        );
+        assert_eq!(books.others.len(), OTHERS_MAX);
+    }
+}

@@ -1,0 +1,113 @@
+//! How a visitor farms: numbers are drawn and places looked after one at a time, over the one connection that a user has.
+
+use super::{POLL_PATIENCE, User};
+use crate::jar::Jar;
+use crate::line::{FarmedPlace, Farmer, NextInLine, NextOnFarm};
+use crate::trouble::Trouble;
+use crate::wire;
+use std::mem::{swap, take};
+use std::rc::Rc;
+use suimon_workload::{InLine, Journey};
+
+/// What came of a draw.
+enum Drawn {
+    Place,
+    LetIn,
+    Nothing,
+}
+
+impl User {
+    /// Draws numbers and waits until one of them comes in; false if the farmer has had enough, or has no place to wait with.
+    pub(super) async fn farm(&mut self, journey: &Journey, step: usize) -> bool {
+        let shared = Rc::clone(&self.shared);
+        let mut farmer = self.farmer.take().unwrap_or_else(|| {
+            shared.books.borrow_mut().line.farm.farmers += 1;
+            Farmer::begin(shared.clock.now(), &journey.in_line.farm)
+        });
+        // The place that the farmer came with: the first, or one that could not be let in.
+        self.keep_place(&mut farmer, journey);
+        loop {
+            match farmer.next() {
+                NextOnFarm::Draw(at) => {
+                    wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
+                    match self.draw(&mut farmer, journey, step).await {
+                        Drawn::LetIn if farmer.keeps_cookies() => {
+                            self.farmer = Some(farmer);
+                            return true;
+                        }
+                        Drawn::Place => self.keep_place(&mut farmer, journey),
+                        Drawn::LetIn | Drawn::Nothing => self.jar = Jar::default(),
+                    }
+                }
+                NextOnFarm::Place(index, NextInLine::Poll(at)) => {
+                    wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
+                    let place = farmer.place(index);
+                    swap(&mut self.jar, &mut place.jar);
+                    let answer = self.poll(&journey.steps[step], None).await;
+                    swap(&mut self.jar, &mut place.jar);
+                    place.next = place.waiting.answered(shared.clock.now(), answer.as_ref());
+                }
+                NextOnFarm::Place(index, NextInLine::Enter(at)) => {
+                    wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
+                    let place = farmer.take(index);
+                    (self.jar, self.waiting) = (place.jar, Some(place.waiting));
+                    self.farmer = Some(farmer);
+                    return true;
+                }
+                NextOnFarm::Place(_, NextInLine::GiveUp(at)) => {
+                    wire::idle(&mut self.wire, shared.clock.sleep_until(at)).await;
+                    self.farmer = Some(farmer);
+                    return false;
+                }
+                NextOnFarm::Leave => {
+                    self.farmer = Some(farmer);
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Asks for the page as somebody who was never here: the jar is empty.
+    async fn draw(&mut self, farmer: &mut Farmer, journey: &Journey, step: usize) -> Drawn {
+        let shared = Rc::clone(&self.shared);
+        let answered = self.ask(&journey.steps[step], shared.clock.now(), Some(POLL_PATIENCE)).await;
+        let now = shared.clock.now();
+        match answered {
+            Err((Trouble::InLine, _)) => return Drawn::Place,
+            Ok(()) => {
+                farmer.drew(now);
+                shared.books.borrow_mut().line.farm.let_in_at_once += 1;
+                return Drawn::LetIn;
+            }
+            Err((Trouble::Refused | Trouble::Status(429 | 503), after)) => {
+                let policy = &journey.on_refusal;
+                let after = after.unwrap_or(policy.wait_default).min(policy.wait_max);
+                farmer.was_put_off(now, after, policy.retries_max);
+                shared.books.borrow_mut().line.farm.put_off += 1;
+            }
+            Err(_) => farmer.drew(now),
+        }
+        Drawn::Nothing
+    }
+
+    /// Waits with the place that is in the jar, or throws it away. The jar is empty then.
+    fn keep_place(&mut self, farmer: &mut Farmer, journey: &Journey) {
+        let now = self.shared.clock.now();
+        let mut waiting = match self.waiting.take() {
+            Some(waiting) => waiting,
+            None => {
+                self.shared.books.borrow_mut().line.farm.numbers += 1;
+                farmer.drew_number(now);
+                if !farmer.has_room() {
+                    self.jar = Jar::default();
+                    return;
+                }
+                // Patience is the farmer's and not the place's: the first has it for all.
+                let patience = journey.in_line.patience.filter(|_| farmer.is_new());
+                self.begin_waiting(now, &InLine { patience, ..InLine::default() })
+            }
+        };
+        let next = waiting.first(now, &mut self.rng);
+        farmer.keep(FarmedPlace { jar: take(&mut self.jar), waiting, next });
+    }
+}
