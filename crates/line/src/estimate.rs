@@ -69,8 +69,16 @@ impl Estimate {
 
     /// Returns μ.
     pub(crate) fn per_second(&self) -> f64 {
-        let known = if self.counted >= PACE_KNOWN { self.claims } else { self.allowed };
-        known.max(PACE_MIN)
+        self.known().max(PACE_MIN)
+    }
+
+    /// Returns whether anything is known of μ.
+    pub(crate) fn is_known(&self) -> bool {
+        self.known() > 0.0
+    }
+
+    fn known(&self) -> f64 {
+        if self.counted >= PACE_KNOWN { self.claims } else { self.allowed }
     }
 
     /// Returns λ.

@@ -45,6 +45,8 @@ const POLL_JITTER: f64 = 0.1;
 const POLL_SPREAD: f64 = 10.0;
 /// Whoever waits for the opening, or while the line stands still, asks this often, seconds.
 const POLL_IDLE: f64 = 30.0;
+/// Whoever waits while nothing is known of the pace, seconds: before the first have begun where the session law foresees nothing.
+const POLL_UNKNOWN: f64 = 10.0;
 /// Numbers kept at once in a lane. Whoever comes beyond that gets none.
 const NUMBERS_MAX: u64 = 1 << 24;
 
@@ -389,6 +391,7 @@ impl Line {
             }
             State::Paused => Standing::Paused(idle(POLL_IDLE)),
             State::Closed => Standing::Closed,
+            State::Moving if !self.estimate.is_known() => Standing::Waiting(idle(POLL_UNKNOWN)),
             State::Moving => {
                 let share = self.share(place.lane);
                 let there = self.estimate.still_there(ahead, self.unheard(now));

@@ -391,10 +391,11 @@ fn draw(path: &Path, data: &Data) -> Result<()> {
 mod tests {
     use super::*;
     use std::fs;
-    use suimon_crowd::LineTold;
+    use suimon_crowd::{LineTold, Who};
 
     fn wait(from_s: f64, waited_s: f64) -> LineWait {
         LineWait {
+            who: Who::Visitor,
             line: "00ff".to_owned(),
             from_s,
             waited_s,

@@ -54,6 +54,23 @@ fn at_a_slow_pace_a_few_are_called_all_the_same() {
 }
 
 #[test]
+fn before_anything_is_known_of_the_pace_no_time_is_told() {
+    let mut line = line();
+    let places = draw(&mut line, 100);
+    places.iter().for_each(|place| _ = line.contact(second(0.0), *place));
+    line.tick(second(0.25), None, HOLD);
+    let wait = waiting(line.contact(second(1.0), places[50]));
+    assert_eq!((wait.ahead, wait.low, wait.high), (50, Duration::ZERO, Duration::ZERO));
+    let mut now = 0.25;
+    for place in &places[..20] {
+        line.claimed(*place);
+        now += 1.0;
+        line.tick(second(now), None, HOLD);
+    }
+    assert!(waiting(line.contact(second(now), places[99])).high > seconds(30.0));
+}
+
+#[test]
 fn whoever_was_heard_of_once_only_is_called_past_but_keeps_the_place() {
     let mut line = line();
     // The first thousand never come back.

@@ -124,6 +124,13 @@ impl Told {
     fn note_wait(&mut self, wait: Wait, before: Before, after: &mut Before) {
         let low = u32::try_from(wait.low.as_secs()).unwrap_or(u32::MAX);
         let high = whole_seconds(wait.high).max(low);
+        if high == 0 && wait.ahead > 0 {
+            // Nobody can tell yet.
+            self.state = State::Waiting;
+            self.note_ahead(wait.ahead, after);
+            self.poll_after = whole_seconds(wait.poll_after);
+            return;
+        }
         self.state = if high <= SOON { State::Soon } else { State::Waiting };
         self.note_ahead(wait.ahead, after);
         self.eta = Some((low, high));
@@ -191,6 +198,15 @@ mod tests {
         assert_eq!((third.ahead, third.is_slower), (Some(90), true));
         let (fourth, _) = told(wait(80, 300.0, 880.0), after, 1040);
         assert!(!fourth.is_slower, "it was told");
+    }
+
+    #[test]
+    fn where_nothing_is_known_of_the_pace_no_time_is_told() {
+        let (first, after) = told(wait(100, 0.0, 0.0), Before::NOTHING, 1000);
+        assert_eq!((first.state, first.ahead, first.eta), (State::Waiting, Some(100), None));
+        let (second, _) = told(wait(90, 300.0, 400.0), after, 1010);
+        assert_eq!((second.eta, second.is_slower), (Some((300, 400)), false), "it is the first that is told");
+        assert_eq!(told(wait(0, 0.0, 0.0), after, 1010).0.state, State::Soon);
     }
 
     #[test]
