@@ -5,7 +5,7 @@ use crate::names;
 use crate::text::{Exposition, Family, Labels, Metric};
 use crate::{Source, process, state};
 use suimon_proxy::upstream::UpstreamNodeView;
-use suimon_proxy::{BUCKETS, RouteReport, Times, View};
+use suimon_proxy::{BUCKETS, LineWaits, RouteReport, Times, View, WAIT_BUCKETS};
 
 /// Returns what `/metrics` answers.
 pub(crate) fn render(source: &dyn Source, version: &str) -> String {
@@ -20,6 +20,7 @@ pub(crate) fn render(source: &dyn Source, version: &str) -> String {
     routes(&mut out, &view);
     kinds(&mut out, &view);
     lines(&mut out, &view);
+    line_waits(&mut out, &view);
     of_nodes(&mut out, &nodes);
     if let Some(usage) = process::usage() {
         out.single(names::CPU, usage.cpu_seconds);
@@ -153,6 +154,21 @@ fn lines(out: &mut Exposition, view: &View) {
     each(names::LINE_SHOWN_UP, |line| line.shown_up);
     each(names::LINE_LEAVING, |line| line.leaving_per_second);
     each(names::LINE_MOVING, |line| flag(line.state == suimon_gate::line::State::Moving));
+}
+
+/// Writes waits in line, as they were told and as they were.
+fn line_waits(out: &mut Exposition, view: &View) {
+    let mut each = |metric: Metric, times: fn(&LineWaits) -> &Times| {
+        let mut family = out.family(metric);
+        for ((name, kind), waits) in view.kinds.iter().zip(&view.line_waits) {
+            let times = times(waits);
+            if kind.line.is_some() && times.count() > 0 {
+                family.histogram(&[("kind", name)], &WAIT_BUCKETS, &times.counts, times.sum_seconds);
+            }
+        }
+    };
+    each(names::LINE_TOLD_SECONDS, |waits| &waits.told);
+    each(names::LINE_WAITED_SECONDS, |waits| &waits.waited);
 }
 
 fn of_nodes(out: &mut Exposition, nodes: &[UpstreamNodeView]) {

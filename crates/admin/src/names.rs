@@ -75,6 +75,8 @@ metrics! {
     LINE_PROVISIONAL = Gauge "suimon_line_provisional_places", "Places drawn of late whose visitors were not heard of again yet: many of them for long are clients that never come back.";
     LINE_SHOWN_UP = Gauge "suimon_line_shown_up_ratio", "Of those called of late and expected, the share that came.";
     LINE_LEAVING = Gauge "suimon_line_leaving_ratio_per_second", "Share of those waiting that gives up each second.";
+    LINE_TOLD_SECONDS = Histogram "suimon_line_told_seconds", "Waits that ended with a session, as they were told: from the number's being drawn to the turn at the latest.";
+    LINE_WAITED_SECONDS = Histogram "suimon_line_waited_seconds", "The same waits as they were.";
     LINE_MOVING = Gauge "suimon_line_moving", "1 if the line moves; 0 if it is paused, closed or still to open.";
 
     // By node of the application.

@@ -94,6 +94,7 @@ impl Source for Fixed {
             ],
             ungated: RouteReport { name: "ungated".into(), ..RouteReport::default() },
             kinds: vec![("visit".into(), KindView { patience_source: "learned", ..KindView::default() })],
+            line_waits: vec![],
             gate: Snapshot {
                 routes: vec![],
                 kinds: vec![],

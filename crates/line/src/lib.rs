@@ -25,6 +25,7 @@ mod estimate;
 mod lane;
 mod line;
 mod lottery;
+mod numbers;
 mod presence;
 mod shares;
 

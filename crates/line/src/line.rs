@@ -3,34 +3,20 @@
 use crate::estimate::Estimate;
 use crate::lane::{LANES, Lane, Place};
 use crate::lottery::Lottery;
-use crate::presence::Presence;
+use crate::numbers::{NUMBERS_MAX, Numbers};
 use crate::shares::Shares;
-use std::collections::VecDeque;
 use suimon_model::{Duration, Instant, seconds};
 
-/// A number just called is waited for so long: whoever is there is heard of sooner.
-const RECENT: Duration = Duration::from_secs(15);
 /// Whoever is not heard of for a whole period is present no more; no visitor is told to stay silent for longer than [`POLL_MAX`].
 const PERIOD: Duration = Duration::from_secs(75);
 /// Whoever was at the gate and could not be let in is there again within so long.
 const KNOCKS: Duration = Duration::from_secs(20);
-/// Whoever has drawn and is there is heard of again within seconds.
-const DRAWN: Duration = Duration::from_secs(6);
-/// How often marks are set, and how many there are while numbers are recent.
-const MARK: Duration = Duration::from_secs(1);
-const MARKS_MAX: usize = 16;
 /// So many are called ahead at the least.
 const AHEAD_MIN: f64 = 3.0;
 /// The page lets its visitor in so many seconds after it has said that it is their turn: time to hear it, and to say "not yet".
 const ENTERING: f64 = 5.0;
 /// Those called are to be held at the gate for this share of the longest time, in the mean: were it more, some would be sent away and overtaken before they are back.
 const HELD_SHARE: f64 = 0.5;
-/// So many of those called last tell how many of them come.
-const CALLS_KNOWN: f64 = 200.0;
-/// Before any was called, all of so many are taken to have come.
-const CALLS_BELIEVED: f64 = 20.0;
-/// The least share of those called that is taken to come.
-const SHOW_MIN: f64 = 0.05;
 /// A visitor is told to come again after this share of the time that is left, within these, seconds. The least is for those whose turn is next.
 const POLL_SHARE: f64 = 0.25;
 const POLL_MIN: f64 = 2.0;
@@ -47,8 +33,6 @@ const POLL_SPREAD: f64 = 10.0;
 const POLL_IDLE: f64 = 30.0;
 /// Whoever waits while nothing is known of the pace, seconds: before the first have begun where the session law foresees nothing.
 const POLL_UNKNOWN: f64 = 10.0;
-/// Numbers kept at once in a lane. Whoever comes beyond that gets none.
-const NUMBERS_MAX: u64 = 1 << 24;
 
 /// What a line is told before it starts.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -162,10 +146,15 @@ pub struct Saved {
     pub leaving_per_second: f64,
     /// The seed of lots that are still to be drawn.
     pub lots: Option<[u64; 2]>,
-    /// The lots that were drawn, if they were.
-    pub lottery: Option<Lottery>,
+    /// The lots that were drawn, the oldest first; at most [`Saved::LOTTERIES_MAX`].
+    pub lotteries: Vec<Lottery>,
     /// Whether it moves.
     pub state: State,
+}
+
+impl Saved {
+    /// Of more openings by lot than this the oldest are forgotten: whoever still holds a place of one of them then stands where the number says.
+    pub const LOTTERIES_MAX: usize = 16;
 }
 
 /// How far a lane is.
@@ -192,7 +181,7 @@ pub struct Line {
     lanes: [Numbers; LANES],
     /// The seed of lots that are still to be drawn, and the lots that were.
     lots: Option<[u64; 2]>,
-    lottery: Option<Lottery>,
+    lotteries: Vec<Lottery>,
     estimate: Estimate,
     /// Sessions a second that the session law would let in.
     rate: f64,
@@ -212,7 +201,7 @@ suimon_model::saved_struct!(
         state,
         lanes,
         lots,
-        lottery,
+        lotteries,
         estimate,
         rate,
         hold,
@@ -226,57 +215,6 @@ suimon_model::saved_struct!(
     |it: &Line| it.claims_seen <= it.claims
 );
 
-/// One lane.
-#[derive(Clone, PartialEq, Debug, Default)]
-struct Numbers {
-    next: u64,
-    /// The first that is not called.
-    called: u64,
-    /// The first that was drawn of late, now and when the period began.
-    settled: u64,
-    heard_from: u64,
-    /// The first that was called of late: whoever was called before and has not come is not waited for.
-    late: u64,
-    /// Times past, the oldest first.
-    marks: VecDeque<Mark>,
-    presence: Presence,
-    /// People called who were expected to come, ever, and up to `late`.
-    asked: u64,
-    asked_late: u64,
-    /// Of those called and expected, how many were waited for long enough, and how many of these came; both forget.
-    known: f64,
-    came: f64,
-}
-
-suimon_model::saved_struct!(
-    Numbers { next, called, settled, heard_from, late, marks, presence, asked, asked_late, known, came },
-    |it: &Numbers| {
-        let mark_is_sound = |mark: &Mark| {
-            (it.late..=it.called).contains(&mark.called)
-                && (it.asked_late..=it.asked).contains(&mark.asked)
-                && mark.next <= it.next
-        };
-        it.called <= it.next
-            && it.late <= it.called
-            && it.settled <= it.next
-            && it.presence.first() <= it.next
-            && it.marks.len() <= MARKS_MAX
-            && it.marks.iter().all(mark_is_sound)
-            && it.marks.iter().is_sorted_by_key(|mark| (mark.at, mark.called, mark.asked))
-    }
-);
-
-/// How far a lane was at a time past.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Mark {
-    at: Instant,
-    next: u64,
-    called: u64,
-    asked: u64,
-}
-
-suimon_model::saved_struct!(Mark { at, next, called, asked });
-
 impl Line {
     /// Returns a line in which nobody is.
     pub fn new(params: Params, now: Instant) -> Self {
@@ -285,7 +223,7 @@ impl Line {
             state: State::Moving,
             lanes: Default::default(),
             lots: None,
-            lottery: None,
+            lotteries: Vec::new(),
             estimate: Estimate::default(),
             rate: 0.0,
             hold: 0.0,
@@ -304,7 +242,7 @@ impl Line {
     pub fn resume(params: Params, now: Instant, saved: &Saved, skipped: u64) -> Self {
         let mut line = Line::new(params, now);
         line.state = saved.state;
-        (line.lots, line.lottery) = (saved.lots, saved.lottery);
+        (line.lots, line.lotteries) = (saved.lots, saved.lotteries.clone());
         line.estimate = Estimate::with_leaving(saved.leaving_per_second);
         for (lane, Reached { next, called, coming }) in line.lanes.iter_mut().zip(&saved.lanes) {
             lane.next = next.saturating_add(skipped);
@@ -325,7 +263,7 @@ impl Line {
             lanes: self.lanes.each_ref().map(Numbers::reached),
             leaving_per_second: self.estimate.leaving(),
             lots: self.lots,
-            lottery: self.lottery,
+            lotteries: self.lotteries.clone(),
             state: self.state,
         }
     }
@@ -475,32 +413,30 @@ impl Line {
     fn draw_lots(&mut self, seed: [u64; 2]) {
         let numbers = &mut self.lanes[Lane::Normal.index()];
         // An order that was drawn is not drawn again before all of it was called.
-        if self.lottery.is_some_and(|lottery| lottery.range().1 > numbers.called) {
+        if self.lotteries.last().is_some_and(|lottery| lottery.range().1 > numbers.called) {
             return;
         }
         let lottery = Lottery::new(seed, numbers.called, numbers.next);
-        numbers.presence =
-            numbers.presence.renumbered(numbers.called, numbers.next, |number| lottery.rank(number));
-        // In the new order those heard of once are everywhere.
-        numbers.settled = numbers.next;
-        numbers.marks.clear();
-        (numbers.late, numbers.asked_late) = (numbers.called, numbers.asked);
-        self.lottery = Some(lottery);
+        numbers.reorder(|number| lottery.rank(number));
+        if self.lotteries.len() >= Saved::LOTTERIES_MAX {
+            self.lotteries.remove(0);
+        }
+        self.lotteries.push(lottery);
     }
 
     /// Returns the lane of `place`, and its rank there: who comes first.
     pub fn rank(&self, place: Place) -> (Lane, u64) {
-        let rank = match self.lottery {
-            Some(lottery) if place.lane == Lane::Normal => lottery.rank(place.number),
-            _ => place.number,
-        };
-        (place.lane, rank)
+        if place.lane != Lane::Normal {
+            return (place.lane, place.number);
+        }
+        // No number is in two of them, and none leaves its own.
+        (place.lane, self.lotteries.iter().fold(place.number, |number, lottery| lottery.rank(number)))
     }
 
     /// Returns whether lots have decided about numbers that are still to be called.
     pub fn has_lots_to_call(&self) -> bool {
         let called = self.lanes[Lane::Normal.index()].called;
-        self.lottery.is_some_and(|lottery| lottery.range().1 > called)
+        self.lotteries.last().is_some_and(|lottery| lottery.range().1 > called)
     }
 
     /// Returns whether it moves.
@@ -543,8 +479,9 @@ impl Line {
     /// Calls as many as are expected to be at the gate within the time that it takes to come there.
     ///
     /// *Law*. On the way and at the gate are to be `wanted` = rate × ([`lead`]) people. Expected are those who were at the gate of late, those who were called in the
-    /// last [`RECENT`] and have been heard of since, and of the others called then the share that came of those called before: many a visitor who has gone counts as
-    /// present for another minute or two. Too many called is no harm: the gate lets in by the session law alone, and in the order of numbers.
+    /// last quarter of a minute and have been heard of since, and of the others called then the share that came of those called before: many a visitor who has gone counts as
+    /// present for another minute or two. Too many called do the application no harm: the gate lets in by the session law alone, and in the order of numbers. But no more
+    /// are held there than begin meanwhile ([`Line::held_at_once`]), and whoever is sent away is overtaken.
     fn call(&mut self) {
         if self.state != State::Moving {
             return;
@@ -581,84 +518,6 @@ impl Line {
         }
         let returned = std::mem::take(&mut self.returned);
         self.estimate.period(heard, lost, returned, PERIOD.as_secs_f64());
-    }
-}
-
-impl Numbers {
-    fn reached(&self) -> Reached {
-        let coming = self.presence.unclaimed_in(self.late, self.called).take(Reached::COMING_MAX);
-        Reached { next: self.next, called: self.called, coming: coming.collect() }
-    }
-
-    /// Moves the ends of what is recent, and learns how many of those called have come.
-    fn age(&mut self, now: Instant) {
-        if self.marks.back().is_none_or(|mark| now.secs_since(mark.at) >= MARK.as_secs_f64()) {
-            if self.marks.len() == MARKS_MAX {
-                self.marks.pop_front();
-            }
-            self.marks.push_back(Mark { at: now, next: self.next, called: self.called, asked: self.asked });
-        }
-        if let Some(mark) = self.marks.iter().rev().find(|mark| now.since(mark.at) >= DRAWN) {
-            self.settled = self.settled.max(mark.next);
-        }
-        while let Some(mark) = self.marks.front().copied()
-            && now.since(mark.at) >= RECENT
-        {
-            self.marks.pop_front();
-            let came = self.presence.came(self.late, mark.called) as f64;
-            let asked = (mark.asked - self.asked_late) as f64;
-            let kept = (1.0 - asked / CALLS_KNOWN).max(0.0);
-            self.known = kept * self.known + asked;
-            self.came = kept * self.came + came.min(asked);
-            (self.late, self.asked_late) = (mark.called, mark.asked);
-        }
-    }
-
-    /// Returns how many are there of those before `number`, as far as is known: whoever is present, and whoever has just drawn.
-    fn expected_before(&self, number: u64) -> u64 {
-        let settled = self.settled.min(number);
-        self.presence.ahead_of(settled) + self.presence.unclaimed(settled, number)
-    }
-
-    /// Returns how many drew of late and were not heard of again yet.
-    fn provisional(&self) -> u64 {
-        let heard = self.presence.ahead_of(self.next) - self.presence.ahead_of(self.settled.min(self.next));
-        self.presence.unclaimed(self.settled, self.next).saturating_sub(heard)
-    }
-
-    /// Returns the share of those called and expected that comes.
-    fn show(&self) -> f64 {
-        ((self.came + CALLS_BELIEVED) / (self.known + CALLS_BELIEVED)).max(SHOW_MIN)
-    }
-
-    /// Returns how many of those called are at the gate or expected there: whoever was there of late, whoever was called of late and was heard of since, and of
-    /// the others called of late the share that comes. Of those called before who are not at the gate most have gone, or are in no haste.
-    fn expected(&self) -> f64 {
-        let at_the_gate = self.presence.knocking(self.presence.first(), self.called);
-        let on_the_way = self.presence.on_the_way(self.late, self.called);
-        let known = on_the_way + self.presence.knocking(self.late, self.called);
-        let all = self.expected_before(self.called) - self.expected_before(self.late);
-        (at_the_gate + on_the_way) as f64 + self.show() * all.saturating_sub(known) as f64
-    }
-
-    fn is_waited_in(&self) -> bool {
-        self.next > self.called && self.expected_before(self.next) > self.expected_before(self.called)
-    }
-
-    /// Calls on until so many of those called are expected to come.
-    fn call(&mut self, wanted: f64) {
-        let missing = ((wanted - self.expected()) / self.show()).ceil().min(NUMBERS_MAX as f64) as u64;
-        if missing == 0 {
-            return;
-        }
-        let before = self.expected_before(self.called);
-        let (reached, missing) = if self.called < self.settled {
-            self.presence.reach(self.called, missing, self.settled)
-        } else {
-            (self.called, missing)
-        };
-        self.called = (reached + missing).min(self.next);
-        self.asked += self.expected_before(self.called) - before;
     }
 }
 

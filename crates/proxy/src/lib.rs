@@ -47,4 +47,4 @@ mod words;
 pub use recorder::RecordError;
 pub use room::{StoredError, preview};
 pub use server::{KINDS_MAX, LineCommand, LineError, LineReport, Observer, Server, StartError};
-pub use telemetry::{BUCKETS, LearnedView, RouteReport, Times, View};
+pub use telemetry::{BUCKETS, LearnedView, LineWaits, RouteReport, Times, View, WAIT_BUCKETS};

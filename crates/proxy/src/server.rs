@@ -110,7 +110,8 @@ impl Server {
             for (index, _) in params.sessions.kinds.iter().enumerate() {
                 let kind = KindId(index as u32);
                 let saved = keeper.saved_line(kind);
-                let seed = saved.and_then(|saved| saved.lots.or(saved.lottery.map(|lottery| lottery.seed())));
+                let seed = saved
+                    .and_then(|saved| saved.lots.or(saved.lotteries.last().map(|lottery| lottery.seed())));
                 room.commit(kind, seed);
             }
             room

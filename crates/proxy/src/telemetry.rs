@@ -6,7 +6,7 @@ use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use suimon_gate::{KindView, Learned, RouteView, Snapshot};
-use suimon_model::{Reason, RouteId};
+use suimon_model::{KindId, Reason, RouteId};
 
 /// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is longer.
 pub const BUCKETS: [f64; 20] = [
@@ -14,9 +14,16 @@ pub const BUCKETS: [f64; 20] = [
     5.0, 10.0, 20.0, 30.0, 60.0,
 ];
 
+/// The same for waits in line, which take minutes and hours.
+pub const WAIT_BUCKETS: [f64; 20] = [
+    1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 450.0, 600.0, 900.0,
+    1200.0, 1800.0, 3600.0, 7200.0,
+];
+
 /// A distribution of times.
 #[derive(Debug)]
 pub(crate) struct Histogram {
+    bounds: &'static [f64; BUCKETS.len()],
     counts: [AtomicU64; BUCKETS.len() + 1],
     nanos: AtomicU64,
 }
@@ -24,7 +31,7 @@ pub(crate) struct Histogram {
 /// A distribution of times at one moment.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Times {
-    /// How many fell into each of [`BUCKETS`], not cumulated; the last is for what is longer.
+    /// How many fell into each of [`BUCKETS`], or of [`WAIT_BUCKETS`], not cumulated; the last is for what is longer.
     pub counts: [u64; BUCKETS.len() + 1],
     /// All times together, seconds.
     pub sum_seconds: f64,
@@ -39,6 +46,8 @@ pub(crate) struct Telemetry {
     names: RwLock<Vec<(String, RouteId)>>,
     ungated: RouteCounters,
     kinds: Vec<String>,
+    /// By kind.
+    line_waits: Vec<LineCounters>,
     /// By position in [`Reason::ALL`].
     refusals: Vec<AtomicU64>,
     faults: AtomicU64,
@@ -57,6 +66,22 @@ pub(crate) struct RouteCounters {
     waited: Histogram,
     upstream: Histogram,
     added: Histogram,
+}
+
+/// What is counted of the waits in one kind's line that ended with a session.
+#[derive(Debug)]
+struct LineCounters {
+    told: Histogram,
+    waited: Histogram,
+}
+
+/// Waits in one kind's line that ended with a session.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LineWaits {
+    /// From the number's being drawn to the turn at the latest, as it was told; where it was told to come later, as of then.
+    pub told: Times,
+    /// From the number's being drawn to the session.
+    pub waited: Times,
 }
 
 /// Everything that can be seen of the proxy at one moment.
@@ -88,6 +113,8 @@ pub struct View {
     pub ungated: RouteReport,
     /// Every kind of session, by name.
     pub kinds: Vec<(String, KindView)>,
+    /// By position in `kinds`: waits in its line. Empty where there is none.
+    pub line_waits: Vec<LineWaits>,
     /// The rest of what the gate shows: totals and last decisions. Its routes and kinds are in the two lists above; records
     /// name routes by [`RouteReport::id`] and kinds by position.
     pub gate: Snapshot,
@@ -129,7 +156,7 @@ impl Histogram {
     /// Counts one time.
     pub(crate) fn record(&self, time: Duration) {
         let seconds = time.as_secs_f64();
-        let bucket = BUCKETS.partition_point(|bound| *bound < seconds);
+        let bucket = self.bounds.partition_point(|bound| *bound < seconds);
         self.counts[bucket].fetch_add(1, Relaxed);
         self.nanos.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
@@ -142,9 +169,21 @@ impl Histogram {
     }
 }
 
+impl Histogram {
+    fn new(bounds: &'static [f64; BUCKETS.len()]) -> Self {
+        Histogram { bounds, counts: std::array::from_fn(|_| AtomicU64::new(0)), nanos: AtomicU64::new(0) }
+    }
+}
+
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram { counts: std::array::from_fn(|_| AtomicU64::new(0)), nanos: AtomicU64::new(0) }
+        Histogram::new(&BUCKETS)
+    }
+}
+
+impl LineCounters {
+    fn new() -> Self {
+        LineCounters { told: Histogram::new(&WAIT_BUCKETS), waited: Histogram::new(&WAIT_BUCKETS) }
     }
 }
 
@@ -195,6 +234,7 @@ impl Telemetry {
             routes: std::iter::repeat_with(RouteCounters::default).take(routes_max).collect(),
             names: RwLock::new(Vec::new()),
             ungated: RouteCounters::default(),
+            line_waits: kinds.iter().map(|_| LineCounters::new()).collect(),
             kinds,
             refusals: Reason::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
             faults: AtomicU64::new(0),
@@ -246,6 +286,15 @@ impl Telemetry {
         }
     }
 
+    /// Counts a wait in the line of `kind` that has ended with a session, and what was told of it, if anything was.
+    pub(crate) fn note_line_wait(&self, kind: KindId, told: Option<Duration>, waited: Duration) {
+        let Some(line) = self.line_waits.get(kind.index()) else { return };
+        line.waited.record(waited);
+        if let Some(told) = told {
+            line.told.record(told);
+        }
+    }
+
     pub(crate) fn note_gone_while_waiting(&self) {
         self.gone_while_waiting.fetch_add(1, Relaxed);
     }
@@ -287,6 +336,11 @@ impl Telemetry {
             routes,
             ungated: self.ungated.report("ungated".to_owned(), None, RouteView::default()),
             kinds,
+            line_waits: self
+                .line_waits
+                .iter()
+                .map(|line| LineWaits { told: line.told.read(), waited: line.waited.read() })
+                .collect(),
             gate,
         }
     }
@@ -295,6 +349,16 @@ impl Telemetry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_in_line_are_counted_in_buckets_of_their_own() {
+        let telemetry = Telemetry::new(1, vec!["visit".to_owned()]);
+        telemetry.note_line_wait(KindId(0), Some(Duration::from_secs(400)), Duration::from_secs(500));
+        telemetry.note_line_wait(KindId(0), None, Duration::from_secs(40));
+        let (told, waited) = (telemetry.line_waits[0].told.read(), telemetry.line_waits[0].waited.read());
+        assert_eq!((told.count(), waited.count()), (1, 2));
+        assert_eq!((told.counts[13], waited.counts[14], waited.counts[7]), (1, 1, 1));
+    }
 
     #[test]
     fn a_time_falls_into_the_bucket_that_bounds_it() {

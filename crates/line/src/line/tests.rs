@@ -198,6 +198,32 @@ fn lots_decide_at_the_opening_who_comes_first() {
 }
 
 #[test]
+fn a_second_opening_by_lot_leaves_those_of_the_first_where_they_are() {
+    let mut line = line();
+    let first = draw(&mut line, 200);
+    line.draw_lots([5, 6]);
+    first.iter().for_each(|place| _ = line.contact(second(1.0), *place));
+    pass(&mut line, 1.0, 5.0, 100.0);
+    assert!(first.iter().all(|place| line.standing(second(5.0), *place) == Standing::Called));
+    first.iter().step_by(2).for_each(|place| assert!(line.claimed(*place)));
+    line.command(Command::OpenAt { at: second(60.0), lots: Some([7, 8]) });
+    let later = draw(&mut line, 300);
+    later.iter().for_each(|place| _ = line.contact(second(50.0), *place));
+    pass(&mut line, 50.0, 60.5, 1.0);
+    for (index, place) in first.iter().enumerate() {
+        assert_eq!(line.is_claimed(*place), index % 2 == 0, "{index}");
+        let is_called = line.standing(second(61.0), *place) == Standing::Called;
+        assert!(is_called, "whoever did not come yet enters at the head: {index}");
+    }
+    assert!(later.iter().all(|place| !line.is_claimed(*place)));
+    let ranks: std::collections::BTreeSet<u64> =
+        first.iter().chain(&later).map(|place| line.rank(*place).1).collect();
+    assert_eq!(ranks.len(), 500, "nobody stands where somebody else does");
+    let resumed = Line::resume(Params::default(), second(0.0), &line.saved(), 0);
+    assert!(first.iter().chain(&later).all(|place| resumed.rank(*place) == line.rank(*place)));
+}
+
+#[test]
 fn a_restart_keeps_the_order_and_gives_no_number_twice() {
     let mut line = line();
     let places = draw(&mut line, 100);

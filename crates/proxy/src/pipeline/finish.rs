@@ -5,6 +5,7 @@ use crate::headers;
 use crate::identify::Visitor;
 use crate::words;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue, SET_COOKIE};
+use std::time::Duration;
 use suimon_gate::Word;
 use suimon_model::{KindId, SessionId};
 
@@ -26,6 +27,14 @@ impl Core {
         ends
     }
 
+    /// Takes note of how long a visitor with a place has waited, and of what they were told.
+    fn note_line_wait(&self, visitor: &Visitor, kind: KindId) {
+        let Some(ticket) = visitor.ticket(Some(kind)).filter(|ticket| ticket.kind == kind) else { return };
+        let since_drawn = |at: u32| Duration::from_secs(u64::from(at.saturating_sub(ticket.drawn)));
+        let told = (ticket.turn_by > 0).then(|| since_drawn(ticket.turn_by));
+        self.telemetry.note_line_wait(kind, told, since_drawn(now_unix()));
+    }
+
     /// Sees to the cookies by which a session is known next time.
     pub(super) fn keep_session(
         &self,
@@ -45,6 +54,9 @@ impl Core {
         } else {
             if headers.contains_key(SET_COOKIE) {
                 self.identifier.learn_response(headers, session);
+            }
+            if lease_due {
+                self.note_line_wait(visitor, session.0);
             }
             if lease_due || visitor.proof.is_some_and(|proof| proof.renewal_due) {
                 let (kind, session) = session;

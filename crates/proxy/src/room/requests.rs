@@ -11,6 +11,7 @@ use http::{Method, Uri};
 /// A request with this header asks how its place stands, and for nothing of the application's.
 pub(crate) const POLL: HeaderName = HeaderName::from_static("suimon-poll");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 const PURPOSE: HeaderName = HeaderName::from_static("purpose");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -42,7 +43,10 @@ pub(crate) fn draws(parts: &Parts) -> bool {
     let form = AnswerForm::of(headers);
     let is_visit = headers.get(&SEC_FETCH_MODE).map(|mode| mode.as_bytes().eq_ignore_ascii_case(b"navigate"));
     match is_visit {
-        Some(true) => true,
+        // A page in a frame has nobody in front of it who would wait there.
+        Some(true) => {
+            headers.get(&SEC_FETCH_DEST).is_none_or(|what| what.as_bytes().eq_ignore_ascii_case(b"document"))
+        }
         Some(false) => form == AnswerForm::Json && is_from_here(parts),
         None => form != AnswerForm::Problem,
     }

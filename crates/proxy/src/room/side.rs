@@ -129,25 +129,23 @@ impl Room {
     }
 }
 
-/// Returns of each line that lots decide about what everybody may know: before the opening the seed's hash, after it the seed and the numbers that were permuted.
+/// Returns of each opening by lot what everybody may know, the oldest of a line first: before it the seed's hash, after it the seed and the numbers that were permuted.
 fn draws(lines: &[(String, Saved)]) -> Response<AnswerBody> {
-    let lines = lines.iter().filter_map(|(kind, saved)| {
-        Some(match (saved.lottery, saved.lots) {
-            (Some(lottery), _) => {
-                let (from, to) = lottery.range();
-                json!({
-                    "kind": kind,
-                    "seed_sha256": seed_hash(lottery.seed()),
-                    "seed": hex(lottery.seed()),
-                    "from": from,
-                    "to": to,
-                })
-            }
-            (None, Some(seed)) => json!({ "kind": kind, "seed_sha256": seed_hash(seed) }),
-            (None, None) => return None,
-        })
+    let openings = lines.iter().flat_map(|(kind, saved)| {
+        let drawn = saved.lotteries.iter().map(move |lottery| {
+            let (from, to) = lottery.range();
+            json!({
+                "kind": kind,
+                "seed_sha256": seed_hash(lottery.seed()),
+                "seed": hex(lottery.seed()),
+                "from": from,
+                "to": to,
+            })
+        });
+        let to_come = saved.lots.map(|seed| json!({ "kind": kind, "seed_sha256": seed_hash(seed) }));
+        drawn.chain(to_come)
     });
-    let text = serde_json::Value::Array(lines.collect()).to_string();
+    let text = serde_json::Value::Array(openings.collect()).to_string();
     let mut response = empty(StatusCode::OK).map(|_| AnswerBody::text(text));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

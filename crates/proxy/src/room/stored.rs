@@ -110,14 +110,15 @@ impl StoredLine {
             }
             _ => return None,
         };
-        let lottery = match &line["lottery"] {
-            Value::Null => None,
-            lottery => Some(Lottery::new(
-                seed(&lottery["seed"])?,
-                lottery["from"].as_u64()?,
-                lottery["to"].as_u64()?,
-            )),
+        let lottery = |lottery: &Value| -> Option<Lottery> {
+            Some(Lottery::new(seed(&lottery["seed"])?, lottery["from"].as_u64()?, lottery["to"].as_u64()?))
         };
+        let lotteries: Vec<Lottery> =
+            line["lotteries"].as_array()?.iter().map(lottery).collect::<Option<_>>()?;
+        let in_order = |pair: &[Lottery]| pair[0].range().1 <= pair[1].range().0;
+        if lotteries.len() > Saved::LOTTERIES_MAX || !lotteries.windows(2).all(in_order) {
+            return None;
+        }
         let lots = match &line["lots"] {
             Value::Null => None,
             lots => Some(seed(lots)?),
@@ -138,7 +139,7 @@ impl StoredLine {
                     .as_f64()
                     .filter(|rate| (0.0..1.0).contains(rate))?,
                 lots,
-                lottery,
+                lotteries,
                 state,
             },
             skipped: line["skipped"].as_u64()?,
@@ -146,7 +147,7 @@ impl StoredLine {
     }
 
     fn json(&self, (unix, instant): (u32, Instant)) -> Value {
-        let Saved { lanes, leaving_per_second, lots, lottery, state } = &self.saved;
+        let Saved { lanes, leaving_per_second, lots, lotteries, state } = &self.saved;
         let (name, opens_at) = match state {
             State::Moving => ("moving", None),
             State::Paused => ("paused", None),
@@ -165,10 +166,10 @@ impl StoredLine {
             "state": name,
             "opens_at": opens_at,
             "lots": lots.map(hex),
-            "lottery": lottery.map(|lottery| {
+            "lotteries": lotteries.iter().map(|lottery| {
                 let (from, to) = lottery.range();
                 json!({ "seed": hex(lottery.seed()), "from": from, "to": to })
-            }),
+            }).collect::<Vec<Value>>(),
         })
     }
 }
@@ -209,7 +210,7 @@ mod tests {
                 .map(|(next, called, coming)| Reached { next, called, coming }),
             leaving_per_second: 0.0003,
             lots: Some([1, u64::MAX]),
-            lottery: Some(Lottery::new([7, 8], 5, 900)),
+            lotteries: vec![Lottery::new([7, 8], 5, 900), Lottery::new([9, 8], 900, 999)],
             state,
         };
         Stored {

@@ -113,6 +113,37 @@ fn whoever_is_to_draw_no_place_is_told_of_none_however_long_it_was_held() {
 }
 
 #[test]
+fn no_more_are_held_than_begin_while_one_is_but_whoever_came_before_them_is() {
+    // Six begin a second, and each is held for a second.
+    let (mut gate, route, kind) = lined(Metered::new(1, 6.0));
+    let asks = |session| Arrival { route, session: Some(session) };
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    started(&mut gate);
+    gate.handle_command(at(0.0), kind, Command::Pause);
+    let mut places = vec![];
+    for _ in 0..30 {
+        gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+        places.push(told_at_once(&mut gate).place.expect("it drew one"));
+    }
+    gate.handle_command(at(0.0), kind, Command::Move);
+    // The line hears of the pace with the first tick.
+    pass(&mut gate, at(0.3));
+    let now = at(0.3);
+    let is_called = |place: &&Place| gate.handle_contact(now, kind, **place) == Some(Standing::Called);
+    let called: Vec<Place> = places.iter().filter(is_called).copied().collect();
+    assert!(called.len() > 10, "more are called than have room: {}", called.len());
+    gate.handle_arrival(now, asks(placed(kind, called[1])));
+    assert_eq!(started(&mut gate).len(), 1, "there is a token");
+    let held = |gate: &mut Gate, place: Place| {
+        gate.handle_arrival(now, asks(placed(kind, place)));
+        gate.poll_output().is_none()
+    };
+    let room: Vec<bool> = called[2..].iter().map(|place| held(&mut gate, *place)).collect();
+    assert_eq!(room.iter().filter(|is_held| **is_held).count(), 6, "{room:?}");
+    assert!(held(&mut gate, called[0]), "whoever has a lower number is never sent away for those behind");
+}
+
+#[test]
 fn a_number_begins_one_session_whoever_comes_with_it() {
     let (mut gate, route, kind) = lined(Metered::new(1, 2.0));
     let asks = |session| Arrival { route, session: Some(session) };
