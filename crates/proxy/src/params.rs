@@ -320,6 +320,8 @@ pub struct WaitingRoom {
     pub draws_burst: u32,
     /// See `draws_burst`. Above 0.
     pub draws_per_second: f64,
+    /// Networks of search engines: their visitors come in by a slow lane of their own, however long the line is.
+    pub crawlers: Vec<Network>,
     /// The file that the line survives a restart in. `None`: it does not.
     pub state_file: Option<PathBuf>,
 }
@@ -338,6 +340,7 @@ impl Default for WaitingRoom {
             keep: Duration::from_secs(24 * 3600),
             draws_burst: 200,
             draws_per_second: 10.0,
+            crawlers: Vec::new(),
             state_file: None,
         }
     }

@@ -559,6 +559,12 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "Numbers that one network may draw a second after that.",
             ),
             key(
+                "crawlers",
+                List(&Network, ENTRIES_MAX),
+                Is("[]"),
+                "Networks of search engines, as these publish them: their visitors come in by a lane of their own, at some twenty-fifth of the pace, however long the line is.",
+            ),
+            key(
                 "state",
                 Path,
                 Unset {

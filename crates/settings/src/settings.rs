@@ -106,7 +106,6 @@ fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_
     let listen = sections.once("listen");
     let application = sections.once("upstream");
     let lease = sections.once("lease");
-    let networks = listen.networks("trusted_proxies");
     suimon_proxy::params::Params {
         upstream: upstream(sections, faults),
         listen: Listen {
@@ -114,7 +113,7 @@ fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_
             tls: sections.optional("listen.tls").and_then(listen_tls),
             backlog: listen.small("backlog"),
         },
-        trusted_proxies: networks.into_iter().map(|(address, prefix)| Network { address, prefix }).collect(),
+        trusted_proxies: networks(listen, "trusted_proxies"),
         timeouts: timeouts(sections.once("timeouts")),
         limits: limits(sections.once("limits"), faults),
         routes: routes(sections, faults),
@@ -185,11 +184,16 @@ fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoom {
         keep: values.time("place_kept"),
         draws_burst: values.small("draws_burst"),
         draws_per_second: values.number("draws_per_second"),
+        crawlers: networks(values, "crawlers"),
         state_file: match kept(values.given_path("state")) {
             Kept::File(path) => Some(path),
             Kept::StateFolder | Kept::Nowhere => None,
         },
     }
+}
+
+fn networks(values: &Values, key: &str) -> Vec<Network> {
+    values.networks(key).into_iter().map(|(address, prefix)| Network { address, prefix }).collect()
 }
 
 /// What the waiting page's words stand on.

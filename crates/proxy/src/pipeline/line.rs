@@ -32,8 +32,9 @@ impl Core {
             return Ok(session);
         }
         // While nobody waits, numbers are drawn by hardly anybody, and nothing is asked.
-        let client = (self.keeper.waiting() > 0).then(|| connection.peer().client(&parts.headers));
-        match room.standpoint(kind, visitor.ticket(Some(kind)), parts, client, now_unix) {
+        let is_waited_in = self.keeper.waiting() > 0;
+        let client = || connection.peer().client(&parts.headers);
+        match room.standpoint(kind, visitor.ticket(Some(kind)), parts, is_waited_in, client, now_unix) {
             Standpoint::Holds(ticket) => {
                 let session = room.tickets().session(&ticket);
                 Ok(Membership::Placed { kind, place: ticket.place, session, draws: room::draws(parts) })

@@ -41,7 +41,7 @@ pub use stored::StoredError;
 pub(crate) use stored::{Stored, StoredLine};
 
 use crate::keys::{Keys, KeysError};
-use crate::params::{WaitingRoom, WaitingStatus};
+use crate::params::{Network, WaitingRoom, WaitingStatus};
 use crate::ticket::{Ticket, Tickets};
 use http::header::HeaderName;
 use http::request::Parts;
@@ -82,6 +82,8 @@ pub(crate) struct Room {
     /// By kind: whose line its tickets are for.
     lines: Vec<Option<LineOf>>,
     quota: Quota,
+    /// Whose visitors have a lane of their own.
+    crawlers: Vec<Network>,
     /// Codes asked for and codes guessed.
     codes_quota: Quota,
     moves: Moves,
@@ -140,6 +142,7 @@ impl Room {
             hides_numbers: params.hides_numbers,
             announced: Mutex::new(vec![announced; lines.len()]),
             quota: Quota::new(params.draws_burst, params.draws_per_second),
+            crawlers: params.crawlers.clone(),
             codes_quota: Quota::new(CODES_BURST, CODES_PER_SECOND),
             moves: Moves::new(),
             invites: Invites::new(keys, tags),
@@ -170,14 +173,15 @@ impl Room {
         ticket.filter(|ticket| is_of_now(ticket) && !self.moves.has_gone(ticket))
     }
 
-    /// Returns what a request that would begin a session of `kind` has to do with its line. `ticket` is the one it carries, if it carries one; where
-    /// others wait already, `client` is whose network may draw only so many numbers.
+    /// Returns what a request that would begin a session of `kind` has to do with its line. `ticket` is the one it carries, if it carries one; `client` says whose it
+    /// is, and is asked only where others wait already (`is_waited_in`).
     pub(crate) fn standpoint(
         &self,
         kind: KindId,
         ticket: Option<Ticket>,
         parts: &Parts,
-        client: Option<IpAddr>,
+        is_waited_in: bool,
+        client: impl Fn() -> IpAddr,
         now: impl Fn() -> u32,
     ) -> Standpoint {
         let ticket = ticket.filter(|ticket| ticket.kind == kind);
@@ -194,10 +198,14 @@ impl Room {
         if self.invites.takes(&parts.uri, kind, now) {
             return Standpoint::Draws(Lane::Invited);
         }
-        match client {
-            Some(client) if !self.quota.takes(client) => Standpoint::Later,
-            _ => Standpoint::Draws(Lane::Normal),
+        if !is_waited_in {
+            return Standpoint::Draws(Lane::Normal);
         }
+        let client = client();
+        if self.crawlers.iter().any(|network| network.contains(client)) {
+            return Standpoint::Draws(Lane::Crawlers);
+        }
+        if self.quota.takes(client) { Standpoint::Draws(Lane::Normal) } else { Standpoint::Later }
     }
 
     /// Takes note that the place of a line that was lost is given again, and returns whether it is for the first time.

@@ -535,6 +535,30 @@ async fn one_network_gets_its_numbers_later_and_no_header_of_its_own_makes_it_an
 }
 
 #[tokio::test]
+async fn search_engines_come_by_a_lane_of_their_own() {
+    let app = app().await;
+    let mut params = room(app.address);
+    params.trusted_proxies = vec![Network { address: "127.0.0.0".parse().unwrap(), prefix: 8 }];
+    params.waiting_room.crawlers = vec![Network { address: "192.0.2.0".parse().unwrap(), prefix: 24 }];
+    let gateway = gateway(params);
+    let session = gateway.taken().await;
+    let asks = |from: &'static str| gateway.ask(get("/page", &[HTML, ("x-forwarded-for", from)]));
+    for _ in 0..20 {
+        asks("203.0.113.1").await;
+    }
+    gateway.knows_of_waiting().await;
+    let by_lane = || {
+        let saved = gateway.observer.lines()[0].view;
+        (saved.drawn, saved.claimed)
+    };
+    let (drawn, claimed) = by_lane();
+    gateway.ask(get("/bye", &[("cookie", &session), ("x-say-suimon-session", "end")])).await;
+    // Behind twenty others in the normal lane, and the first in its own; it keeps no cookie.
+    assert_eq!(asks("192.0.2.7").await.status, 200);
+    assert_eq!(by_lane(), (drawn + 1, claimed + 1));
+}
+
+#[tokio::test]
 async fn a_stranger_who_names_an_address_is_counted_by_their_own() {
     let app = app().await;
     let mut params = room(app.address);
