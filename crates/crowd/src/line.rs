@@ -38,8 +38,8 @@ const UNANSWERED: Duration = Duration::from_secs(30);
 const AWAY: (f64, f64) = (60.0, 180.0);
 /// Of what was told during one wait so much is kept.
 const TOLD_MAX: usize = 64;
-/// What is told from so long after the beginning on, seconds, rests on more than the first guess.
-const SETTLED_S: f64 = 60.0;
+/// With less time left than this when it was told, seconds, a wait says nothing of an estimate.
+const JUDGED_FROM_S: f64 = 30.0;
 
 /// Who waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -135,6 +135,19 @@ impl NextInLine {
         match self {
             NextInLine::Poll(at) | NextInLine::Enter(at) | NextInLine::GiveUp(at) => at,
         }
+    }
+}
+
+impl LineWait {
+    /// What is told from so long after the beginning on, seconds, rests on more than the first guess.
+    pub const SETTLED_S: f64 = 60.0;
+
+    /// Returns what was told first from `from_s` seconds after the beginning on, and how long it took from then on, seconds, if that was long enough to judge what
+    /// was told by.
+    pub fn judged(&self, from_s: f64) -> Option<(LineTold, f64)> {
+        let told = self.told.iter().find(|told| told.after_s >= from_s)?;
+        let left = self.waited_s - told.after_s;
+        (left >= JUDGED_FROM_S).then_some((*told, left))
     }
 }
 
@@ -277,7 +290,7 @@ pub(crate) fn poll(
 
 /// Leaves out every second, but for the first and the first that was told after a minute.
 fn thin_out(told: &mut Vec<LineTold>) {
-    let settled = told.iter().position(|told| told.after_s >= SETTLED_S);
+    let settled = told.iter().position(|told| told.after_s >= LineWait::SETTLED_S);
     let mut index = 0..;
     told.retain(|_| index.next().is_some_and(|index| index % 2 == 0 || Some(index) == settled));
 }

@@ -7,10 +7,11 @@
 use crate::lease::{self, Leases, Proof};
 use crate::params;
 use crate::room;
-use crate::routes::Pattern;
+use crate::routes::{Pattern, Readings};
 use crate::ticket::{self, Ticket, Tickets};
 use http::Method;
 use http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -153,8 +154,10 @@ impl Identifier {
 
     /// Returns the kind of session that a request of a newcomer begins.
     pub(crate) fn kind(&self, method: &Method, path: &str) -> Option<KindId> {
+        // Where any request begins one, nobody has to read it.
+        let path = LazyCell::new(|| Readings::of(path));
         let begins = |kind: &Kind| {
-            kind.begins.is_empty() || kind.begins.iter().any(|pattern| pattern.may_match(method, path))
+            kind.begins.is_empty() || kind.begins.iter().any(|pattern| pattern.may_match(method, &path))
         };
         self.kinds.iter().position(begins).map(|kind| KindId(kind as u32))
     }

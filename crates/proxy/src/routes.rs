@@ -7,7 +7,6 @@
 
 use crate::params::{self, RoutePattern};
 use http::Method;
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::RwLock;
 
@@ -152,7 +151,7 @@ impl Table {
     }
 
     fn is_ungated(&self, method: &Method, path: &str) -> bool {
-        !is_ambiguous(path) && self.is_exception(method, path)
+        self.is_exception(method, path) && !is_ambiguous(path)
     }
 
     /// Returns whether the path is listed as an exception, or has an ending or a beginning that is.
@@ -215,6 +214,22 @@ fn decoded(path: &str) -> (Vec<u8>, bool) {
 fn encoded_byte(text: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*text.get(at)?).to_digit(16);
     Some((digit(1)? << 4 | digit(2)?) as u8)
+}
+
+/// A path as it is written, and as the most lenient of servers reads it.
+#[derive(Debug)]
+pub(crate) struct Readings<'a> {
+    written: &'a str,
+    /// `None`: most paths can be read in one way only.
+    lenient: Option<String>,
+}
+
+impl<'a> Readings<'a> {
+    /// Returns the readings of `path`.
+    pub(crate) fn of(path: &'a str) -> Self {
+        let lenient = has_other_reading(path).then(|| as_read_leniently(path));
+        Readings { written: path, lenient }
+    }
 }
 
 /// Returns whether [`as_read_leniently`] may read a path otherwise than [`segments`] does.
@@ -310,11 +325,11 @@ impl Pattern {
 
     /// Returns whether a request belongs to the set, or there are servers to which it does: they decode what need not be encoded, resolve dot segments, or
     /// take small letters for capitals.
-    pub(crate) fn may_match(&self, method: &Method, path: &str) -> bool {
-        // Most paths can be read in one way only.
-        let read =
-            if has_other_reading(path) { Cow::Owned(as_read_leniently(path)) } else { Cow::Borrowed(path) };
-        self.matches(method, path) || self.matches_by(method, &read, str::eq_ignore_ascii_case)
+    pub(crate) fn may_match(&self, method: &Method, path: &Readings<'_>) -> bool {
+        let read = path.lenient.as_deref();
+        // Whoever takes small letters for capitals takes what matches, too.
+        (read.is_some() && self.matches(method, path.written))
+            || self.matches_by(method, read.unwrap_or(path.written), str::eq_ignore_ascii_case)
     }
 
     fn matches_by(&self, method: &Method, path: &str, are_equal: impl Fn(&str, &str) -> bool) -> bool {

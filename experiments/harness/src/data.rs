@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::trouble::{Result, While};
+use crate::trouble::{Result, Trouble, While};
 
 /// Writes `data` to `path`; whoever reads meanwhile sees the old file or the new one.
 pub(crate) fn save(path: &Path, data: &impl Serialize) -> Result<()> {
@@ -31,6 +31,22 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
         .trouble(format!("{}: not the data of this experiment", path.display()))
 }
 
+/// Returns what experiment `name` has saved at `path` if it is only to be told anew (`redraw`), and else what `measure` returns, saved there.
+pub(crate) fn measured<T: Serialize + DeserializeOwned>(
+    path: &Path,
+    name: &str,
+    redraw: bool,
+    measure: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    if redraw {
+        let missing = || Trouble::Usage(format!("{} is missing: ./experiments/run {name}", path.display()));
+        return load(path)?.ok_or_else(missing);
+    }
+    let data = measure()?;
+    save(path, &data)?;
+    Ok(data)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,7 +60,15 @@ mod tests {
         save(&path, &vec![3]).unwrap();
         assert_eq!(load::<Vec<u32>>(&path).unwrap(), Some(vec![3]));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let told = |redraw| measured(&path, "some", redraw, || Ok(vec![4]));
+        assert_eq!(
+            (told(true).unwrap(), told(false).unwrap(), told(true).unwrap()),
+            (vec![3], vec![4], vec![4])
+        );
         fs::write(&path, "{").unwrap();
         assert!(load::<Vec<u32>>(&path).unwrap_err().to_string().contains("result.json"));
+        fs::remove_file(&path).unwrap();
+        let missing = told(true).unwrap_err().to_string();
+        assert!(missing.contains("./experiments/run some"), "{missing}");
     }
 }

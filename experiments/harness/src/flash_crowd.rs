@@ -46,9 +46,6 @@ const STRETCH_S: f64 = 10.0;
 const SETTINGS: &str = "[[session]]\nkind = \"visit\"\nwaiting_room = true\n";
 /// It is told how things stand each time so many states were seen, one a second.
 const PROGRESS_EVERY: u64 = 30;
-/// What is told from so long after the beginning on rests on more than the first guess, seconds; with less left than this it says nothing of an estimate.
-const SETTLED_S: f64 = 60.0;
-const JUDGED_FROM_S: f64 = 30.0;
 /// The line is dry when it has less than this share of the most people that were in it.
 const DRY: f64 = 0.02;
 
@@ -115,14 +112,7 @@ struct Told {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let common = options.common.prepare(NAME)?;
     let path = common.out.join("data/result.json");
-    let data = if options.redraw {
-        let missing = || Trouble::Usage(format!("{} is missing: ./experiments/run {NAME}", path.display()));
-        data::load(&path)?.ok_or_else(missing)?
-    } else {
-        let data = measure(&common, options)?;
-        data::save(&path, &data)?;
-        data
-    };
+    let data = data::measured(&path, NAME, options.redraw, || measure(&common, options))?;
     draw(&common.out.join("figure.svg"), &data)?;
     print!("{}{}", tables(&data), claims::text(&data.claims));
     Ok(common.quick || claims::all_hold(&data.claims))
@@ -213,9 +203,8 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
 /// Returns what was told and what came, by when visitors came; `from_s`: when the flash began.
 fn told(waits: &[LineWait], from_s: f64) -> Vec<Told> {
     let judged = waits.iter().filter(|wait| wait.entered && !wait.away).filter_map(|wait| {
-        let told = wait.told.iter().find(|told| told.after_s >= SETTLED_S)?;
-        let left = wait.waited_s - told.after_s;
-        (left >= JUDGED_FROM_S).then_some((wait.from_s - from_s, told.low_s, told.high_s, left))
+        let (told, left) = wait.judged(LineWait::SETTLED_S)?;
+        Some((wait.from_s - from_s, told.low_s, told.high_s, left))
     });
     let mut stretches: BTreeMap<i64, Vec<(f64, f64, f64)>> = BTreeMap::new();
     for (came, low, high, left) in judged {

@@ -14,7 +14,7 @@ use crate::data;
 use crate::figures::{self, Panel};
 use crate::parallel;
 use crate::statistics::median;
-use crate::trouble::{Result, Trouble, While};
+use crate::trouble::{Result, While};
 
 const NAME: &str = "waiting-line";
 const SEEDS: u64 = 3;
@@ -86,14 +86,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let out = folder(NAME, options.out.clone(), options.quick)?;
     fs::create_dir_all(out.join("data")).trouble(out.display())?;
     let path = out.join("data/result.json");
-    let data = if options.redraw {
-        let missing = || Trouble::Usage(format!("{} is missing: ./experiments/run {NAME}", path.display()));
-        data::load(&path)?.ok_or_else(missing)?
-    } else {
-        let data = play(if options.quick { 1_000 } else { 100_000 });
-        data::save(&path, &data)?;
-        data
-    };
+    let data = data::measured(&path, NAME, options.redraw, || {
+        Ok(play(if options.quick { 1_000 } else { 100_000 }))
+    })?;
     draw(&data, &out.join("figure.svg"))?;
     let claims = claims(&data);
     data::write(&out.join("table.md"), &text(&data))?;

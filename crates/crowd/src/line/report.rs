@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 
 use super::farm::{FarmBooks, FarmReport};
 use super::forge::{ForgeBooks, ForgeReport};
-use super::{LineTold, LineWait, SETTLED_S, Who};
+use super::{LineTold, LineWait, Who};
 use crate::report::Spread;
 
 /// Waits that are kept whole for the report; of more only the first are, and only they are judged.
 pub(super) const WAITS_MAX: usize = 100_000;
-/// With less time left than this when it was told, seconds, a wait says nothing of an estimate.
-const JUDGED_FROM_S: f64 = 30.0;
 
 /// What is written down of a waiting room in the whole run.
 #[derive(Debug, Default)]
@@ -71,7 +69,7 @@ impl LineBooks {
                 .map(|wait| u64::from(wait.polls))
                 .sum(),
             wait: Spread::of_seconds(got_in.iter().map(|wait| wait.waited_s).collect()),
-            told: [0.0, SETTLED_S].map(|from_s| ToldReport::of(from_s, &got_in)).to_vec(),
+            told: [0.0, LineWait::SETTLED_S].map(|from_s| ToldReport::of(from_s, &got_in)).to_vec(),
             order: OrderReport::of(&all),
             farm,
             forge,
@@ -134,12 +132,7 @@ pub struct ToldReport {
 
 impl ToldReport {
     fn of(from_s: f64, got_in: &[&LineWait]) -> Self {
-        let judged = got_in.iter().filter_map(|wait| {
-            let told = wait.told.iter().find(|told| told.after_s >= from_s)?;
-            let left = wait.waited_s - told.after_s;
-            (left >= JUDGED_FROM_S).then_some((*told, left))
-        });
-        let judged: Vec<(LineTold, f64)> = judged.collect();
+        let judged: Vec<(LineTold, f64)> = got_in.iter().filter_map(|wait| wait.judged(from_s)).collect();
         let error = |told: fn(&LineTold) -> f64| {
             let mut errors: Vec<f64> =
                 judged.iter().map(|(range, left)| (told(range) - left).abs() / left).collect();

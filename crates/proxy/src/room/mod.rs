@@ -222,7 +222,7 @@ impl Room {
 
     /// Returns what is said to all who wait in the line of `kind`.
     pub(crate) fn said(&self, kind: KindId) -> String {
-        self.announced(kind).message
+        self.announced(kind, |own| own.message.clone())
     }
 
     /// Commits the line of `kind` to the seed by which lots are drawn at its opening, or to none.
@@ -232,7 +232,7 @@ impl Room {
 
     /// Returns the hash of the seed that the line of `kind` is committed to; empty if it is to none.
     pub(crate) fn commitment(&self, kind: KindId) -> String {
-        self.announced(kind).commitment
+        self.announced(kind, |own| own.commitment.clone())
     }
 
     fn announce(&self, kind: KindId, change: impl FnOnce(&mut Announced)) {
@@ -242,9 +242,9 @@ impl Room {
         }
     }
 
-    fn announced(&self, kind: KindId) -> Announced {
+    fn announced(&self, kind: KindId, of: impl FnOnce(&Announced) -> String) -> String {
         let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-        announced.get(kind.index()).cloned().unwrap_or_default()
+        announced.get(kind.index()).map(of).unwrap_or_default()
     }
 
     /// Returns so many invitations to the line of `kind`, good `until` then, seconds since 1970, each as it stands in the query of a link.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::claims;
 use crate::common::folder;
 use crate::data;
-use crate::trouble::{Result, Trouble, While};
+use crate::trouble::{Result, While};
 
 /// The experiment.
 const NAME: &str = "laws";
@@ -106,14 +106,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let out = folder(NAME, options.out.clone(), options.quick)?;
     fs::create_dir_all(out.join("data")).trouble(out.display())?;
     let path = out.join("data/result.json");
-    let data = if options.redraw {
-        let missing = || Trouble::Usage(format!("{} is missing: ./experiments/run {NAME}", path.display()));
-        data::load(&path)?.ok_or_else(missing)?
-    } else {
-        let data = play::all(options)?;
-        data::save(&path, &data)?;
-        data
-    };
+    let data = data::measured(&path, NAME, options.redraw, || play::all(options))?;
     draw::draw(&data, &out.join("figure.svg"))?;
     let claims = tell::claims(&data);
     data::write(&out.join("table.md"), &tell::text(&data, &claims))?;
