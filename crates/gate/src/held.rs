@@ -51,6 +51,11 @@ impl Held {
         self.lanes[key.0.index()].last_key_value().is_some_and(|(last, _)| *last > key.1)
     }
 
+    /// Returns how many of its lane stand before `key`.
+    pub(crate) fn before(&self, key: Key) -> usize {
+        self.lanes[key.0.index()].range(..key.1).count()
+    }
+
     /// Returns who stands there.
     pub(crate) fn at(&self, key: Key) -> Option<Newcomer> {
         let (lane, rank) = key;

@@ -444,6 +444,12 @@ impl Line {
         self.state == State::Moving
     }
 
+    /// Returns how many of those called before `place` in its lane are at the gate or expected there.
+    pub fn expected_before(&self, place: Place) -> u64 {
+        let (lane, rank) = self.rank(place);
+        self.lanes[lane.index()].expected(rank).round() as u64
+    }
+
     /// Returns how many of those called may be held at the gate at once: as many as begin while one is held.
     pub fn held_at_once(&self) -> usize {
         (self.rate * self.hold).max(AHEAD_MIN).ceil() as usize
@@ -469,7 +475,7 @@ impl Line {
             claimed: self.claims,
             present: sum(|numbers| numbers.presence.present()),
             provisional: sum(Numbers::provisional),
-            expected: self.lanes.iter().map(Numbers::expected).sum::<f64>() as u64,
+            expected: self.lanes.iter().map(|numbers| numbers.expected(numbers.called)).sum::<f64>() as u64,
             shown_up: self.lanes[Lane::Normal.index()].show(),
             per_second: self.estimate.per_second(),
             leaving_per_second: self.estimate.leaving(),

@@ -128,13 +128,14 @@ impl Numbers {
         ((self.came + CALLS_BELIEVED) / (self.known + CALLS_BELIEVED)).max(SHOW_MIN)
     }
 
-    /// Returns how many of those called are at the gate or expected there: whoever was there of late, whoever was called of late and was heard of since, and of
-    /// the others called of late the share that comes. Of those called before who are not at the gate most have gone, or are in no haste.
-    pub(crate) fn expected(&self) -> f64 {
-        let at_the_gate = self.presence.knocking(self.presence.first(), self.called);
-        let on_the_way = self.presence.on_the_way(self.late, self.called);
-        let known = on_the_way + self.presence.knocking(self.late, self.called);
-        let all = self.expected_before(self.called) - self.expected_before(self.late);
+    /// Returns how many of those called whose numbers are before `number` are at the gate or expected there: whoever was there of late, whoever was called of late and
+    /// was heard of since, and of the others called of late the share that comes. Of those called before who are not at the gate most have gone, or are in no haste.
+    pub(crate) fn expected(&self, number: u64) -> f64 {
+        let end = number.min(self.called);
+        let at_the_gate = self.presence.knocking(self.presence.first(), end);
+        let on_the_way = self.presence.on_the_way(self.late, end);
+        let known = on_the_way + self.presence.knocking(self.late, end);
+        let all = self.expected_before(end).saturating_sub(self.expected_before(self.late));
         (at_the_gate + on_the_way) as f64 + self.show() * all.saturating_sub(known) as f64
     }
 
@@ -144,7 +145,7 @@ impl Numbers {
 
     /// Calls on until so many of those called are expected to come.
     pub(crate) fn call(&mut self, wanted: f64) {
-        let missing = ((wanted - self.expected()) / self.show()).ceil().min(NUMBERS_MAX as f64) as u64;
+        let missing = ((wanted - self.expected(self.called)) / self.show()).ceil().min(NUMBERS_MAX as f64) as u64;
         if missing == 0 {
             return;
         }

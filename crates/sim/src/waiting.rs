@@ -123,7 +123,7 @@ pub fn play(crowd: &Crowd, policy: Policy) -> Result {
                 requests += 1;
                 let number = rule.draw(now);
                 people[index as usize].number = number;
-                if rule.holds(now, number, index) {
+                if rule.holds(now, number, index, true) {
                     Answer::Nothing
                 } else {
                     Answer::Again(seconds(rng.between(SECOND_CONTACT.0, SECOND_CONTACT.1)))
@@ -150,7 +150,7 @@ pub fn play(crowd: &Crowd, policy: Policy) -> Result {
                 requests += 1;
                 let person = &people[index as usize];
                 heap.push(Reverse((person.gives_up, Event::GiveUp(index))));
-                if rule.holds(now, person.number, index) {
+                if rule.holds(now, person.number, index, false) {
                     Answer::Nothing
                 } else {
                     Answer::Again(NOT_LET_IN)

@@ -153,8 +153,8 @@ impl Rule {
         }
     }
 
-    /// Somebody asks for the application's page, who may be called: returns whether they are held at the gate.
-    pub(super) fn holds(&mut self, now: Instant, number: u64, who: u32) -> bool {
+    /// Somebody asks for the application's page, who may be called, and has just drawn if it `is_fresh`: returns whether they are held at the gate.
+    pub(super) fn holds(&mut self, now: Instant, number: u64, who: u32, is_fresh: bool) -> bool {
         if self.policy != Policy::Ours {
             return false;
         }
@@ -164,6 +164,9 @@ impl Rule {
         }
         let is_passed_by = self.held.last_key_value().is_some_and(|(last, _)| *last > number);
         if self.held.len() >= self.line.held_at_once() && !is_passed_by {
+            return false;
+        }
+        if is_fresh && self.line.expected_before(place(number)) > self.held.range(..number).count() as u64 {
             return false;
         }
         self.line.knock(now, place(number));

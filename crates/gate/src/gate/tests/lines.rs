@@ -186,19 +186,41 @@ fn whoever_is_at_the_gate_with_the_lowest_number_begins_first() {
     gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
     started(&mut gate);
     gate.handle_command(at(0.0), kind, Command::Pause);
-    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
-    let place = told_at_once(&mut gate).place.unwrap();
+    let places = [(); 2].map(|()| {
+        gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+        told_at_once(&mut gate).place.unwrap()
+    });
     gate.handle_command(at(0.0), kind, Command::Move);
     pass(&mut gate, at(0.3));
-    // The newcomer is there first, and has the higher number.
-    let newcomer = gate.handle_arrival(at(0.3), asks(Membership::Newcomer(kind)));
-    let owner = gate.handle_arrival(at(0.4), asks(placed(kind, place)));
+    let later = gate.handle_arrival(at(0.3), asks(placed(kind, places[1])));
+    let sooner = gate.handle_arrival(at(0.4), asks(placed(kind, places[0])));
     assert!(gate.poll_output().is_none(), "no token is there yet");
     let begun = pass(&mut gate, at(1.1)).into_iter().filter_map(|output| match output {
         Output::Start(start) => Some(start.request),
         _ => None,
     });
-    assert_eq!(begun.collect::<Vec<_>>(), [owner, newcomer]);
+    assert_eq!(begun.collect::<Vec<_>>(), [sooner, later]);
+}
+
+#[test]
+fn whoever_has_just_come_is_not_held_before_those_who_are_on_the_way_from_their_page() {
+    let (mut gate, route, kind) = lined(Metered::new(1, 2.0));
+    let asks = |session| Arrival { route, session: Some(session) };
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    started(&mut gate);
+    gate.handle_command(at(0.0), kind, Command::Pause);
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    let place = told_at_once(&mut gate).place.unwrap();
+    gate.handle_command(at(0.0), kind, Command::Move);
+    pass(&mut gate, at(0.3));
+    assert_eq!(gate.handle_contact(at(0.3), kind, place), Some(Standing::Called));
+    gate.handle_arrival(at(0.4), asks(Membership::Newcomer(kind)));
+    let told = told_at_once(&mut gate);
+    assert_eq!(told.standing, Standing::Called, "it is their turn too, and they come from their page");
+    gate.handle_arrival(at(0.45), asks(placed(kind, place)));
+    gate.handle_arrival(at(0.46), asks(placed(kind, told.place.unwrap())));
+    gate.handle_arrival(at(0.47), asks(Membership::Newcomer(kind)));
+    assert!(gate.poll_output().is_none(), "all who came before are at the gate, and so is whoever comes now");
 }
 
 proptest! {
