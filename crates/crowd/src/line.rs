@@ -115,6 +115,8 @@ pub(crate) struct Waiting {
     gives_up: Option<Instant>,
     /// Does not ask between these.
     away: Option<(Instant, Instant)>,
+    /// Has heard that it is their turn, and gone in.
+    went: bool,
     seen: LineWait,
 }
 
@@ -164,6 +166,7 @@ impl Waiting {
                 .patience
                 .map(|mean| now + suimon_model::seconds(rng.exponential(mean.as_secs_f64()))),
             away,
+            went: false,
             seen: LineWait {
                 who,
                 line,
@@ -201,7 +204,11 @@ impl Waiting {
             self.seen.told.push(LineTold { after_s: now.secs_since(self.began), low_s, high_s });
         }
         match twin.state.as_str() {
-            "your_turn" => NextInLine::Enter(now + ENTERING),
+            "your_turn" if self.went => NextInLine::Enter(now),
+            "your_turn" => {
+                self.went = true;
+                NextInLine::Enter(now + ENTERING)
+            }
             "closed" => NextInLine::GiveUp(now),
             _ => self.at(now, twin.poll_after_s.map_or(UNANSWERED, suimon_model::seconds)),
         }
@@ -321,8 +328,10 @@ mod tests {
         assert_eq!(waiting.answered(second(25.0), None), NextInLine::Poll(second(55.0)));
         let turn = answer(200, r#"{"state":"your_turn","poll_after_s":10}"#);
         assert_eq!(waiting.answered(second(55.0), Some(&turn)), NextInLine::Enter(second(60.0)));
-        let wait = waiting.end(second(63.0), true);
-        assert_eq!((wait.position, wait.polls, wait.waited_s), (Some(7), 3, 53.0));
+        let again = waiting.answered(second(69.0), Some(&turn));
+        assert_eq!(again, NextInLine::Enter(second(69.0)), "they were at the gate, and sent back");
+        let wait = waiting.end(second(74.0), true);
+        assert_eq!((wait.position, wait.polls, wait.waited_s), (Some(7), 4, 64.0));
         assert_eq!((wait.from_s, wait.line.as_str(), wait.away), (10.0, "00ff", false));
         assert_eq!(wait.told, [LineTold { after_s: 3.0, low_s: 40.0, high_s: 60.0 }]);
     }

@@ -211,10 +211,21 @@ pub struct Start {
     pub token: Token,
     /// The session it belongs to from now on.
     pub session: Option<(KindId, SessionId)>,
-    /// Whether the answer should carry a lease: the session has none yet and might need one.
-    pub lease_due: bool,
+    /// Whether the answer should carry a lease.
+    pub lease: LeaseDue,
     /// Time it was held in the session's queue and the route's queue together.
     pub waited: Duration,
+}
+
+/// Whether an answer should carry a lease.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LeaseDue {
+    /// There is no session, it has a lease, or it does not need one.
+    No,
+    /// The gate may close before long: it should if nothing else tells the visitor from others.
+    IfUnknown,
+    /// It should: there is pressure, or its visitor has waited.
+    Yes,
 }
 
 /// A request that is not let in. A decision, not an error.

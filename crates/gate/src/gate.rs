@@ -27,7 +27,7 @@ use suimon_model::{
 
 /// Time between two ticks: the grain of everything that is not driven by a request.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
-/// Leases are given for this long after the last sign of pressure.
+/// Leases are given for this long after the last sign of pressure, and to whom they are needed for, of its coming.
 const PRESSURE: Duration = Duration::from_secs(600);
 
 /// The gate. See the crate's documentation for how it is spoken to.
@@ -53,6 +53,8 @@ pub struct Gate {
     in_flight: usize,
     next_tick: Instant,
     pressed_until: Instant,
+    /// As long as the gate may close before long.
+    close_until: Instant,
     draining: bool,
 }
 
@@ -83,6 +85,7 @@ impl Gate {
             in_flight: 0,
             next_tick: now + TICK,
             pressed_until: Instant::ORIGIN,
+            close_until: Instant::ORIGIN,
             draining: false,
             params,
         }

@@ -15,6 +15,8 @@ const HOLD_MAX: f64 = 10.0;
 const HOLD_MAX_IN_LINE: f64 = 5.0;
 /// The most sessions a second that a line is told of.
 const RATE_MAX: f64 = 1e6;
+/// Newcomers at this share of the pace at which they could be let in are near the point where some have to wait.
+const CLOSE_SHARE: f64 = 0.5;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
 /// Whoever comes back when told finds this share of the longest hold still before them.
@@ -184,6 +186,13 @@ impl Kind {
     /// Returns whether one more would be held for longer than it is worth.
     pub(crate) fn too_many_held(&self, now: Instant) -> bool {
         self.held.len() >= LINE_MIN && self.predicted_wait(now).as_secs_f64() > self.hold()
+    }
+
+    /// Returns whether newcomers come at a good share of the pace at which they could be let in: before long some may have to wait. Of a law that does not
+    /// know that pace nothing is foreseen.
+    pub(crate) fn is_close(&self) -> bool {
+        let may_close = |rate| self.came.per_second().is_some_and(|came| came > CLOSE_SHARE * rate);
+        self.holds() && self.law.rate().is_some_and(may_close)
     }
 
     /// Returns newcomers waiting to begin, as the session law sees them: one in line is as good as many.

@@ -27,8 +27,8 @@ mod requests;
 mod sessions;
 
 pub use api::{
-    Arrival, Counts, InLine, Inside, KindParams, KindView, Membership, Mode, Order, Output, Params, Refusal,
-    RouteView, Snapshot, Start, Token, Word,
+    Arrival, Counts, InLine, Inside, KindParams, KindView, LeaseDue, Membership, Mode, Order, Output, Params,
+    Refusal, RouteView, Snapshot, Start, Token, Word,
 };
 pub use gate::Gate;
 pub use learned::{Learned, LearnedKind, LearnedPlace, LearnedRoute, Think, Took};

@@ -145,7 +145,8 @@ impl Numbers {
 
     /// Calls on until so many of those called are expected to come.
     pub(crate) fn call(&mut self, wanted: f64) {
-        let missing = ((wanted - self.expected(self.called)) / self.show()).ceil().min(NUMBERS_MAX as f64) as u64;
+        let missing =
+            ((wanted - self.expected(self.called)) / self.show()).ceil().min(NUMBERS_MAX as f64) as u64;
         if missing == 0 {
             return;
         }

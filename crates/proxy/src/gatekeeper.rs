@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use suimon_gate::line::{Command, Saved};
 use suimon_gate::{
-    Arrival, Gate, InLine, KindParams, Learned, Mode, Output, Params, Place, Refusal, Snapshot, Standing,
-    Start, Token, Word,
+    Arrival, Gate, InLine, KindParams, Learned, LeaseDue, Mode, Output, Params, Place, Refusal, Snapshot,
+    Standing, Start, Token, Word,
 };
 use suimon_model::{Ending, Instant, KindId, RequestId, RouteId, SessionId};
 use suimon_record::{Event, name_cut};
@@ -84,7 +84,7 @@ pub(crate) enum TurnedAway {
 pub(crate) struct Admission {
     pub(crate) slot: Slot,
     pub(crate) session: Option<(KindId, SessionId)>,
-    pub(crate) lease_due: bool,
+    pub(crate) lease: LeaseDue,
     pub(crate) waited: Duration,
 }
 
@@ -315,9 +315,9 @@ impl Gatekeeper {
     }
 
     fn admission(self: &Arc<Self>, start: Start) -> Admission {
-        let Start { request: _, token, session, lease_due, waited } = start;
+        let Start { request: _, token, session, lease, waited } = start;
         let slot = Slot { keeper: Arc::clone(self), token: Some(token) };
-        Admission { slot, session, lease_due, waited }
+        Admission { slot, session, lease, waited }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

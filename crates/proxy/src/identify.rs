@@ -4,6 +4,7 @@
 //! cookie serves as well, once we have seen it on a request that was let in or on its response: under capacity no
 //! cookie of ours is ever set, and when the gate closes, those inside are known.
 
+use crate::generations::Generations;
 use crate::lease::{self, Leases, Proof};
 use crate::params;
 use crate::room;
@@ -12,8 +13,7 @@ use crate::ticket::{self, Ticket, Tickets};
 use http::Method;
 use http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
 use std::cell::LazyCell;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use suimon_gate::Membership;
 use suimon_model::{KindId, SessionId};
@@ -22,6 +22,9 @@ use suimon_model::{KindId, SessionId};
 const TICKETS_MAX: usize = 4;
 /// Application cookies looked at in one request.
 const COOKIES_MAX: usize = 2;
+
+/// The lease of a session that has ended is good for so long, seconds: its page may still be loading.
+const ENDING: u32 = 10;
 
 /// What the names of session cookies have in common: PHPSESSID, JSESSIONID, connect.sid, laravel_session, `_shop_key`, ...
 /// Compared without regard to case.
@@ -40,6 +43,7 @@ pub(crate) struct Identifier {
     detect_cookies: bool,
     leases: Leases,
     aliases: Aliases,
+    ended: Ended,
 }
 
 #[derive(Debug)]
@@ -71,6 +75,11 @@ impl Visitor {
         self.tickets.iter().find(is_wanted).copied()
     }
 
+    /// Returns whether it has a cookie of the application's by which it is known next time.
+    pub(crate) fn has_app_cookie(&self) -> bool {
+        self.app.iter().any(Option::is_some)
+    }
+
     /// Adds a ticket; of two for the same kind the first counts.
     fn add(&mut self, ticket: Option<Ticket>) {
         let is_new =
@@ -100,6 +109,7 @@ impl Identifier {
             detect_cookies: sessions.detect_cookies,
             leases,
             aliases: Aliases::new(aliases_max, secret),
+            ended: Ended(Mutex::new(Generations::new(aliases_max))),
         }
     }
 
@@ -130,7 +140,7 @@ impl Identifier {
                     visitor.has_own_cookie = true;
                 } else if is_lease(name) {
                     visitor.has_lease_cookie = true;
-                    visitor.proof = visitor.proof.or_else(|| self.leases.check(value, now()));
+                    visitor.proof = visitor.proof.or_else(|| self.proof(value, now()));
                 } else if app < COOKIES_MAX && self.is_session_cookie(name, value) {
                     visitor.app[app] = Some(self.aliases.key(name, value));
                     app += 1;
@@ -169,23 +179,31 @@ impl Identifier {
         }
     }
 
-    /// Remembers that the cookies a response sets belong to the session of its request.
-    pub(crate) fn learn_response(&self, headers: &HeaderMap, session: (KindId, SessionId)) {
+    /// Remembers that the cookies a response sets belong to the session of its request, and returns whether there is any.
+    pub(crate) fn learn_response(&self, headers: &HeaderMap, session: (KindId, SessionId)) -> bool {
+        let mut is_known = false;
         for line in headers.get_all(SET_COOKIE) {
             let pair = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
             if let Some((name, value)) = split_pair(pair)
                 && self.is_session_cookie(name, value)
             {
                 self.aliases.insert(self.aliases.key(name, value), session);
+                is_known = true;
             }
         }
+        is_known
     }
 
-    /// Forgets the cookies of a request whose session has ended.
-    pub(crate) fn forget(&self, visitor: &Visitor) {
+    /// Takes note that the session of a request has ended: its cookies are good for nothing more, and soon its lease is not. `now` is in seconds since 1970.
+    pub(crate) fn end(&self, visitor: &Visitor, session: SessionId, now: u32) {
         for key in visitor.app.iter().flatten() {
             self.aliases.remove(*key);
         }
+        self.ended.note(session, now);
+    }
+
+    fn proof(&self, text: &[u8], now: u32) -> Option<Proof> {
+        self.leases.check(text, now).filter(|proof| !self.ended.is_over(proof.session, now))
     }
 
     fn member(
@@ -264,27 +282,15 @@ fn split_pair(pair: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Which session an application's cookie belongs to. Holds hashes under a key of this process, never the cookies.
-///
-/// Two generations: when the young one is full it becomes the old one, and the old one is forgotten. What is asked for
-/// moves back into the young one, so what is in use stays.
 #[derive(Debug)]
 struct Aliases {
     secret: [u8; 32],
-    generation_max: usize,
-    maps: Mutex<Generations>,
-}
-
-type Map = HashMap<AliasKey, (KindId, SessionId), BuildHasherDefault<AlreadyHashed>>;
-
-#[derive(Default, Debug)]
-struct Generations {
-    young: Map,
-    old: Map,
+    sessions: Mutex<Generations<AliasKey, (KindId, SessionId), BuildHasherDefault<AlreadyHashed>>>,
 }
 
 impl Aliases {
     fn new(max: usize, secret: [u8; 32]) -> Self {
-        Aliases { secret, generation_max: (max / 2).max(1), maps: Mutex::new(Generations::default()) }
+        Aliases { secret, sessions: Mutex::new(Generations::new(max)) }
     }
 
     fn key(&self, name: &[u8], value: &[u8]) -> AliasKey {
@@ -295,36 +301,39 @@ impl Aliases {
     }
 
     fn find(&self, key: AliasKey) -> Option<(KindId, SessionId)> {
-        let mut maps = self.lock();
-        if let Some(session) = maps.young.get(&key) {
-            return Some(*session);
-        }
-        let session = maps.old.remove(&key)?;
-        maps.insert(key, session, self.generation_max);
-        Some(session)
+        self.lock().find(key)
     }
 
     fn insert(&self, key: AliasKey, session: (KindId, SessionId)) {
-        self.lock().insert(key, session, self.generation_max);
+        self.lock().insert(key, session);
     }
 
     fn remove(&self, key: AliasKey) {
-        let mut maps = self.lock();
-        maps.young.remove(&key);
-        maps.old.remove(&key);
+        self.lock().remove(key);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Generations> {
-        self.maps.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(
+        &self,
+    ) -> MutexGuard<'_, Generations<AliasKey, (KindId, SessionId), BuildHasherDefault<AlreadyHashed>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Generations {
-    fn insert(&mut self, key: AliasKey, session: (KindId, SessionId), max: usize) {
-        if self.young.len() >= max && !self.young.contains_key(&key) {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(key, session);
+/// Sessions that the application has ended, and when, seconds since 1970: a lease of one that somebody has kept opens nothing.
+#[derive(Debug)]
+struct Ended(Mutex<Generations<SessionId, u32, RandomState>>);
+
+impl Ended {
+    fn note(&self, session: SessionId, now: u32) {
+        self.lock().insert(session, now);
+    }
+
+    fn is_over(&self, session: SessionId, now: u32) -> bool {
+        self.lock().find(session).is_some_and(|ended| now.saturating_sub(ended) > ENDING)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Generations<SessionId, u32, RandomState>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -421,7 +430,7 @@ mod tests {
             identifier.read(&cookies(&["_shop_session=q-0123456789; sid=1-0123456789"]), None, || NOW);
         identifier.learn_request(&visitor, SESSION);
         assert!(asks(&["sid=1-0123456789"]) && asks(&["_shop_session=q-0123456789"]));
-        identifier.forget(&visitor);
+        identifier.end(&visitor, SESSION.1, NOW);
         assert!(!asks(&["sid=1-0123456789"]));
     }
 
@@ -477,14 +486,17 @@ mod tests {
     }
 
     #[test]
-    fn aliases_are_bounded_and_those_in_use_stay() {
-        let aliases = Aliases::new(100, [1; 32]);
-        for n in 0..1000 {
-            aliases.insert(n, SESSION);
-            assert_eq!(aliases.find(0), Some(SESSION), "in use all the time");
-        }
-        let maps = aliases.lock();
-        assert!(maps.young.len() + maps.old.len() <= 100);
+    fn the_lease_of_a_session_that_has_ended_opens_nothing_but_for_what_was_asked_at_the_same_time() {
+        let identifier = identifier(vec![SessionKind::default()], 100);
+        let lease = |session| identifier.leases().issue(KindId(0), session, NOW, false);
+        let (ended, other) = (lease(SESSION.1), lease(SessionId(10)));
+        identifier.end(&Visitor::default(), SESSION.1, NOW);
+        let is_inside = |lease: &HeaderValue, now: u32| {
+            let pair = lease.to_str().unwrap().split(';').next().unwrap();
+            identifier.read(&cookies(&[pair]), None, || now).proof.is_some()
+        };
+        assert!(is_inside(&ended, NOW + ENDING), "its page may still be loading");
+        assert!(!is_inside(&ended, NOW + ENDING + 1) && is_inside(&other, NOW + ENDING + 1));
     }
 
     #[test]

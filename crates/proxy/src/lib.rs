@@ -3,7 +3,7 @@
 //! [`Server::bind`] takes [`params::Params`], [`Server::run`] serves until told to stop, [`Observer`] looks on. Inside:
 //!
 //! - `listener` accepts; `wire`, `framing`, `deadline`, `tls` and `connection` are about one client's connection;
-//! - `pipeline` takes a request through its phases, in order: `validate`, `identify` (with `lease`, `keys`), `routes`,
+//! - `pipeline` takes a request through its phases, in order: `validate`, `identify` (with `lease`, `keys`, `generations`), `routes`,
 //!   `gatekeeper` (with `watch`, `prefix` while it waits), `headers`, `exchange` (with `upstream`), `buffer`;
 //! - `recorder` writes what happens to the gate, for replay;
 //! - `room` (with `ticket`, `sealed`, `accept`) is the waiting room: what those are told who have a place in line;
@@ -17,6 +17,7 @@ mod deadline;
 mod exchange;
 mod framing;
 mod gatekeeper;
+mod generations;
 mod headers;
 mod identify;
 pub mod keys;

@@ -287,11 +287,14 @@ pub struct Lease {
     pub life: Duration,
     /// Whether clients reach us over TLS that ends in front of us, so that the cookie carries `Secure` on the plain listener too.
     pub secure: bool,
+    /// Whether visitors without a cookie of the application's get one with their first answer, however little there is to do. Otherwise they do
+    /// once newcomers come at half of the pace at which they could be let in.
+    pub always: bool,
 }
 
 impl Default for Lease {
     fn default() -> Self {
-        Lease { keys_file: None, life: Duration::from_secs(3600), secure: false }
+        Lease { keys_file: None, life: Duration::from_secs(3600), secure: false, always: false }
     }
 }
 

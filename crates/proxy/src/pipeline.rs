@@ -44,7 +44,7 @@ use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use std::{error, fmt};
-use suimon_gate::{Arrival, InLine, Membership, Mode, Refusal};
+use suimon_gate::{Arrival, InLine, LeaseDue, Membership, Mode, Refusal};
 use suimon_model::{KindId, SessionId};
 
 /// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
@@ -59,6 +59,8 @@ pub(crate) struct Core {
     pub(crate) on_abandon: OnAbandon,
     pub(crate) via: bool,
     pub(crate) lease_secure: bool,
+    /// Whether visitors whom nothing else tells apart get a lease however little there is to do.
+    pub(crate) leases_always: bool,
     pub(crate) discovered_mode: Mode,
     pub(crate) table: Table,
     pub(crate) identifier: Identifier,
@@ -249,9 +251,9 @@ impl Core {
         passed: Passed,
     ) -> Result<Response<AnswerBody>, Gone> {
         let Passed { admission, ends } = passed;
-        let (slot, session, lease_due, waited) = match admission {
-            Some(Admission { slot, session, lease_due, waited }) => (Some(slot), session, lease_due, waited),
-            None => (None, None, false, Duration::ZERO),
+        let (slot, session, lease, waited) = match admission {
+            Some(Admission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
+            None => (None, None, LeaseDue::No, Duration::ZERO),
         };
         let secure = self.lease_secure || connection.peer().is_secure(&parts.headers);
         let method = parts.method.clone();
@@ -299,7 +301,7 @@ impl Core {
         let said = headers::prepare_response(&mut head.headers, switched);
         let ends = self.heed(&said, session) || (ends && is_good);
         if let Some(session) = session {
-            self.keep_session(&mut head.headers, &asked.visitor, session, lease_due, ends, secure);
+            self.keep_session(&mut head.headers, &asked.visitor, session, lease, ends, secure);
         }
         if !waited.is_zero() {
             head.headers.append(rescue::SERVER_TIMING, rescue::server_timing("waited", waited));

@@ -25,6 +25,12 @@ const DECODED_MAX: usize = 3;
 /// Names side by side; from then on new ones count as identifiers.
 const SIBLINGS_MAX: usize = 32;
 
+/// Endings of programs.
+const PROGRAMS: [&str; 19] = [
+    "php", "php3", "php4", "php5", "php7", "php8", "phtml", "jsp", "jspx", "do", "action", "cgi", "fcgi",
+    "pl", "py", "rb", "asp", "aspx", "cfm",
+];
+
 /// What a request is, as far as gating goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
@@ -176,13 +182,20 @@ impl Table {
     }
 }
 
-/// Returns whether an application may take the path for another one: by dot segments, empty ones, parameters, or what is encoded though it need not be.
+/// Returns whether an application may take the path for another one: by dot segments, empty ones, parameters, a program before its end, or what is encoded though it need not be.
 /// Nothing passes ungated by such a path.
 fn is_ambiguous(path: &str) -> bool {
     path.contains([';', '\\'])
         || path.contains("//")
         || path.split('/').any(|segment| matches!(segment, "." | ".."))
+        || path.rsplit('/').skip(1).any(is_program)
         || (path.contains('%') && !is_encoded_text(path))
+}
+
+/// Returns whether a segment names a program: some servers run it, and hand it what follows.
+fn is_program(segment: &str) -> bool {
+    let extension = segment.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|extension| PROGRAMS.iter().any(|known| known.eq_ignore_ascii_case(extension)))
 }
 
 /// Returns whether all that is encoded in a path is text: none of the marks that divide a path, no control characters, and no mark of an encoding, which

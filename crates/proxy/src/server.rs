@@ -146,6 +146,7 @@ impl Server {
             on_abandon: params.on_abandon,
             via: params.via,
             lease_secure: params.lease.secure,
+            leases_always: params.lease.always,
             discovered_mode: params.routes.discovered_mode,
             table,
             identifier,

@@ -11,7 +11,7 @@ impl Answers {
     pub fn fold(&mut self, output: &Output) {
         match output {
             Output::Start(start) => {
-                self.word(start.request.0 << 1 | u64::from(start.lease_due));
+                self.word(start.request.0 << 2 | start.lease as u64);
                 self.word(start.session.map_or(0, |(_, session)| session.0));
                 self.word(start.waited.as_nanos() as u64);
             }

@@ -484,6 +484,12 @@ pub(crate) const SECTIONS: &[Section] = &[
                 Is("false"),
                 "Whether TLS ends in front of Suimon, so that the cookie carries Secure on the plain listener too.",
             ),
+            key(
+                "given",
+                Word(&["needed", "always"]),
+                Is("\"needed\""),
+                "When visitors get one. needed: under pressure, and where the application has no session cookie of its own, once newcomers come at half of the pace at which they could be let in. always: where it has none, with the first answer; set this if visitors without any cookie are inside when a rush comes at once.",
+            ),
         ],
     },
     Section {
@@ -701,7 +707,7 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "aliases",
                 Count(100, 10_000_000),
                 Is("200000"),
-                "Application cookies remembered as belonging to a session that was let in.",
+                "Application cookies remembered as belonging to a session that was let in; and as many sessions that have ended, whose leases open nothing.",
             ),
         ],
     },

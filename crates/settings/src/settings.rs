@@ -125,6 +125,7 @@ fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_
             },
             life: lease.time("life"),
             secure: lease.flag("secure"),
+            always: lease.text("given") == "always",
         },
         waiting_room: waiting_room(sections.once("waiting_room"), faults),
         on_abandon: match application.text("on_abandon") {

@@ -77,12 +77,14 @@ struct Person {
     number: u64,
     began: Option<Instant>,
     gone: bool,
+    /// Has heard of the call, and gone in.
+    went: bool,
     /// What was told first a minute after the beginning, seconds: when, low, high.
     told: Option<(Instant, f64, f64)>,
 }
 
 /// The first answer is followed by another request this much later: the page has come, and its script asks.
-const SECOND_CONTACT: (f64, f64) = (2.0, 3.0);
+const SECOND_CONTACT: (f64, f64) = (2.0, 4.0);
 /// The page says for so long that it is its visitor's turn before it lets them in.
 const ENTERING: Duration = Duration::from_secs(5);
 /// Whoever was called and could not be let in asks again after so long.
@@ -159,7 +161,10 @@ pub fn play(crowd: &Crowd, policy: Policy) -> Result {
             Event::GiveUp(_) => Answer::Nothing,
         };
         if let (Answer::Enters, Event::Ask(index)) = (answer, event) {
-            heap.push(Reverse((asks_at(&people[index as usize], now + ENTERING), Event::Enter(index))));
+            let person = &mut people[index as usize];
+            // Whoever was sent back has heard of it before.
+            let entering = if std::mem::replace(&mut person.went, true) { Duration::ZERO } else { ENTERING };
+            heap.push(Reverse((asks_at(person, now + entering), Event::Enter(index))));
         }
         if let (Answer::Again(after), Event::Come(index) | Event::Ask(index) | Event::Enter(index)) =
             (answer, event)
@@ -204,7 +209,7 @@ fn person(crowd: &Crowd, rng: &mut Rng) -> Person {
     } else {
         (Instant::FAR_FUTURE, Instant::FAR_FUTURE)
     };
-    Person { came, gives_up, away, number: 0, began: None, gone: false, told: None }
+    Person { came, gives_up, away, number: 0, began: None, gone: false, went: false, told: None }
 }
 
 fn comes(rng: &mut Rng) -> f64 {

@@ -1,7 +1,7 @@
 //! The route gate: whoever may begin or belongs to a session waits for a slot at its route, and starts when it has one.
 
 use super::Gate;
-use crate::api::{Counts, Mode, Order, Output, Start, Token};
+use crate::api::{Counts, LeaseDue, Mode, Order, Output, Start, Token};
 use crate::queue::Queue;
 use crate::requests::Stage;
 use suimon_control::{Capacity, Meter, Moments, Reading};
@@ -88,11 +88,16 @@ impl Gate {
     }
 
     fn start(&mut self, now: Instant, id: RequestId) {
-        let pressed = now < self.pressed_until;
         let request = self.requests.get_mut(id).expect("a queued request is in the table");
         request.stage = Stage::InApplication(now);
         let (route, session, arrived) = (request.route, request.session, request.arrived);
-        let lease_due = session.is_some() && !request.leased && (pressed || request.place.is_some());
+        let lease = match session {
+            None => LeaseDue::No,
+            Some(_) if request.leased => LeaseDue::No,
+            Some(_) if now < self.pressed_until || request.place.is_some() => LeaseDue::Yes,
+            Some(_) if now < self.close_until => LeaseDue::IfUnknown,
+            Some(_) => LeaseDue::No,
+        };
         self.routes[route.index()].in_flight += 1;
         self.in_flight += 1;
         let alone = self.has_cores_for_all();
@@ -106,7 +111,7 @@ impl Gate {
             request: id,
             token: Token { request: id },
             session,
-            lease_due,
+            lease,
             waited,
         }));
     }

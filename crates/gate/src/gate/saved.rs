@@ -55,6 +55,7 @@ impl Gate {
         self.in_flight.save(&mut out);
         self.next_tick.save(&mut out);
         self.pressed_until.save(&mut out);
+        self.close_until.save(&mut out);
         self.draining.save(&mut out);
         Ok(out.into_bytes())
     }
@@ -79,6 +80,7 @@ impl Gate {
             in_flight: State::load(from)?,
             next_tick: State::load(from)?,
             pressed_until: State::load(from)?,
+            close_until: State::load(from)?,
             draining: State::load(from)?,
             requests,
             sessions,

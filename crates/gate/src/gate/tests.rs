@@ -1,7 +1,7 @@
 //! What the gate promises, whatever happens in whatever order.
 
 use super::*;
-use crate::api::{InLine, Order, Start};
+use crate::api::{InLine, LeaseDue, Order, Start};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_control::{Outlook, RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
@@ -621,7 +621,7 @@ fn a_lease_is_due_only_under_pressure_and_until_it_is_carried() {
     let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
     gate.handle_arrival(Instant::ORIGIN, newcomer);
     let calm = started(&mut gate).pop().unwrap();
-    assert!(!calm.lease_due, "under capacity no cookie is set");
+    assert_eq!(calm.lease, LeaseDue::No, "under capacity no cookie is set");
     let (_, session) = calm.session.unwrap();
     (0..50).for_each(|_| _ = gate.handle_arrival(Instant::ORIGIN, newcomer));
     let member =
@@ -632,11 +632,42 @@ fn a_lease_is_due_only_under_pressure_and_until_it_is_carried() {
     let mut due = BTreeMap::new();
     let mut open = started(&mut gate);
     while let Some(start) = open.pop() {
-        due.insert(start.request, start.lease_due);
+        due.insert(start.request, start.lease);
         gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed);
         open.extend(started(&mut gate));
     }
-    assert!(due[&without] && !due[&with], "a lease is given until a request carries it");
+    assert_eq!(
+        (due[&without], due[&with]),
+        (LeaseDue::Yes, LeaseDue::No),
+        "a lease is given until a request carries it"
+    );
+}
+
+#[test]
+fn whoever_nothing_else_tells_apart_gets_a_lease_once_newcomers_come_at_half_the_pace() {
+    let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
+    let route = gate.declare_route(Instant::ORIGIN, Mode::Enforce);
+    let law = lines::Metered::new(1000, 10.0);
+    let kind = gate.declare_kind_with_law(Instant::ORIGIN, KindParams::default(), law);
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    // So many come each half second for ten seconds; what is the last given?
+    let mut lease_at = |per_half_second: u64, from: u64| {
+        let mut lease = LeaseDue::No;
+        for half in 0..20 {
+            let now = lines::at(from as f64 + half as f64 / 2.0);
+            lines::pass(&mut gate, now);
+            for _ in 0..per_half_second {
+                gate.handle_arrival(now, newcomer);
+                let start = started(&mut gate).pop().expect("there is room for all");
+                lease = start.lease;
+                gate.handle_end(now, start.token, Ending::Completed);
+            }
+        }
+        lease
+    };
+    assert_eq!(lease_at(2, 0), LeaseDue::No, "four of ten a second");
+    assert_eq!(lease_at(4, 10), LeaseDue::IfUnknown, "eight of ten");
+    assert_eq!(lease_at(2, 20), LeaseDue::IfUnknown, "for some minutes after");
 }
 
 #[test]

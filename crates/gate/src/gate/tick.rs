@@ -38,6 +38,9 @@ impl Gate {
             state.law.on_tick(now, &outlook, &mut self.fresh);
             state.move_line(now);
         }
+        if self.kinds.iter().any(Kind::is_close) {
+            self.close_until = now + PRESSURE;
+        }
         (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
         self.expire(now);
     }

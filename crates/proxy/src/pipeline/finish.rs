@@ -6,7 +6,7 @@ use crate::identify::Visitor;
 use crate::words;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue, SET_COOKIE};
 use std::time::Duration;
-use suimon_gate::Word;
+use suimon_gate::{LeaseDue, Word};
 use suimon_model::{KindId, SessionId};
 
 /// What an application says to shared caches alone (RFC 9213, and what was there before it).
@@ -41,31 +41,36 @@ impl Core {
         headers: &mut HeaderMap,
         visitor: &Visitor,
         session: (KindId, SessionId),
-        lease_due: bool,
+        lease: LeaseDue,
         has_ended: bool,
         secure: bool,
     ) {
         let mut own = Vec::new();
         if has_ended {
-            self.identifier.forget(visitor);
+            self.identifier.end(visitor, session.1, now_unix());
             if visitor.has_lease_cookie {
                 own.push(self.identifier.leases().withdraw(secure));
             }
         } else {
-            if headers.contains_key(SET_COOKIE) {
-                self.identifier.learn_response(headers, session);
-            }
-            if lease_due {
+            let sets_cookies = headers.contains_key(SET_COOKIE);
+            let is_known = sets_cookies && self.identifier.learn_response(headers, session);
+            let is_unknown = visitor.proof.is_none() && !visitor.has_app_cookie() && !is_known;
+            if lease == LeaseDue::Yes {
                 self.note_line_wait(visitor, session.0);
             }
-            if lease_due || visitor.proof.is_some_and(|proof| proof.renewal_due) {
+            let is_due = match lease {
+                LeaseDue::Yes => true,
+                LeaseDue::IfUnknown => is_unknown,
+                LeaseDue::No => self.leases_always && is_unknown,
+            };
+            if is_due || visitor.proof.is_some_and(|proof| proof.renewal_due) {
                 let (kind, session) = session;
                 own.push(self.identifier.leases().issue(kind, session, now_unix(), secure));
             }
         }
         // The lease is worth more than the place; and a cookie that says nothing any more is a burden.
         if let Some(room) = self.room.as_ref().filter(|_| visitor.has_ticket_cookie)
-            && (has_ended || lease_due || visitor.proof.is_some())
+            && (has_ended || lease == LeaseDue::Yes || visitor.proof.is_some())
         {
             own.push(room.tickets().withdraw(session.0, secure));
         }

@@ -157,6 +157,8 @@ fn a_path_that_some_servers_read_otherwise_is_never_an_exception() {
         "/checkout.css%",
         "/checkout%2.css",
         "/checkout%ff.css",
+        "/buy.php/x.css",
+        "/shop/Buy.PHP/assets/x.css",
         "/assets/%2e%2e%2fcheckout",
     ] {
         for method in [Method::GET, Method::HEAD, Method::POST] {

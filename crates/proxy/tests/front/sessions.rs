@@ -82,6 +82,24 @@ async fn whoever_is_in_stays_in_and_others_are_told_when_to_come_back() {
 }
 
 #[tokio::test]
+async fn of_an_application_without_cookies_visitors_get_a_lease_at_once_where_that_is_asked_for() {
+    let app = app().await;
+    let mut params = params(app.address);
+    params.sessions.kinds = vec![SessionKind::default()];
+    params.lease.always = true;
+    let gateway = gateway(params);
+    let first = gateway.get("/about").await;
+    let lease = cookie(&first, "suimon=").expect("nothing else tells this visitor from others");
+    let known = gateway.ask(get("/about", &[("cookie", &lease)])).await;
+    assert!(!known.headers.contains_key("set-cookie"));
+    let login = gateway.get("/login").await;
+    assert!(cookie(&login, "suimon=").is_none(), "the application's own cookie does: {:?}", login.headers);
+    let session = cookie(&login, "JSESSIONID=").unwrap();
+    let known = gateway.ask(get("/about", &[("cookie", &session)])).await;
+    assert!(!known.headers.contains_key("set-cookie"));
+}
+
+#[tokio::test]
 async fn requests_that_begin_nothing_are_not_held_back_by_the_session_gate() {
     let app = app().await;
     let mut params = closing(app.address);
