@@ -7,9 +7,9 @@
 use crate::generations::Generations;
 use crate::lease::{self, Leases, Proof};
 use crate::params;
-use crate::room;
+use crate::room::{self, Pass, Room};
 use crate::routes::{Pattern, Readings};
-use crate::ticket::{self, Ticket, Tickets};
+use crate::ticket::{self, Ticket};
 use http::Method;
 use http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
 use std::cell::LazyCell;
@@ -63,6 +63,8 @@ pub(crate) struct Visitor {
     /// Good tickets, each of another line, and whether there is a cookie by the name of one.
     tickets: Vec<Ticket>,
     pub(crate) has_ticket_cookie: bool,
+    /// A good pass.
+    pub(crate) pass: Option<Pass>,
     /// Whether there is any cookie of ours, to be kept from the application.
     pub(crate) has_own_cookie: bool,
     app: [Option<AliasKey>; COOKIES_MAX],
@@ -119,14 +121,10 @@ impl Identifier {
     }
 
     /// Reads a request's cookies. `now` returns seconds since 1970 and is asked only where there is a lease or a ticket.
-    pub(crate) fn read(
-        &self,
-        headers: &HeaderMap,
-        tickets: Option<&Tickets>,
-        now: impl Fn() -> u32,
-    ) -> Visitor {
+    pub(crate) fn read(&self, headers: &HeaderMap, room: Option<&Room>, now: impl Fn() -> u32) -> Visitor {
         let mut visitor = Visitor::default();
-        let ticket = |text: &[u8]| tickets.and_then(|tickets| tickets.read(text, now()));
+        let ticket = |text: &[u8]| room.and_then(|room| room.tickets().read(text, now()));
+        let passes = room.and_then(Room::passes);
         if let Some(place) = headers.get(room::PLACE) {
             visitor.add(ticket(place.as_bytes()));
         }
@@ -138,6 +136,10 @@ impl Identifier {
                     visitor.add(ticket(value));
                 } else if is_choice(name) {
                     visitor.has_own_cookie = true;
+                } else if is_pass(name) {
+                    visitor.has_own_cookie = true;
+                    let read = || passes.and_then(|passes| passes.read(value, now()));
+                    visitor.pass = visitor.pass.or_else(read);
                 } else if is_lease(name) {
                     visitor.has_lease_cookie = true;
                     visitor.proof = visitor.proof.or_else(|| self.proof(value, now()));
@@ -241,8 +243,9 @@ pub(crate) fn strip_own_cookies(headers: &mut HeaderMap) {
     for line in headers.get_all(COOKIE) {
         for cookie in line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
             if cookie.is_empty()
-                || split_pair(cookie)
-                    .is_some_and(|(name, _)| is_lease(name) || is_ticket(name) || is_choice(name))
+                || split_pair(cookie).is_some_and(|(name, _)| {
+                    is_lease(name) || is_ticket(name) || is_choice(name) || is_pass(name)
+                })
             {
                 continue;
             }
@@ -266,6 +269,10 @@ fn is_lease(name: &[u8]) -> bool {
 
 fn is_ticket(name: &[u8]) -> bool {
     name.starts_with(ticket::PREFIX.as_bytes()) || name.starts_with(ticket::PREFIX_SECURE.as_bytes())
+}
+
+fn is_pass(name: &[u8]) -> bool {
+    name == room::PASS_COOKIE.as_bytes() || name == room::PASS_COOKIE_SECURE.as_bytes()
 }
 
 fn is_choice(name: &[u8]) -> bool {
@@ -509,6 +516,13 @@ mod tests {
         assert!(!request.contains_key(COOKIE));
     }
 
+    fn room(tags: Vec<[u8; 2]>) -> Room {
+        let pass = params::PassPage { page: "/human".to_owned(), for_everybody: true };
+        let params = params::WaitingRoom { pass: Some(pass), ..params::WaitingRoom::default() };
+        let lines = vec![None; tags.len()];
+        Room::new(&params, None, &Keys::fresh().unwrap(), tags, lines)
+    }
+
     /// Cookies of ours, of the application's, and what is none.
     fn cookie_lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let names = [
@@ -518,6 +532,8 @@ mod tests {
             "__Host-suimon-place-0a0b",
             "suimon-language",
             "suimon-refresh",
+            "suimon-pass",
+            "__Host-suimon-pass",
             "suimonx",
             "Suimon",
             "JSESSIONID",
@@ -541,12 +557,12 @@ mod tests {
         #[test]
         fn whatever_cookies_come_ours_are_taken_out_and_the_others_stay(lines in cookie_lines()) {
             let identifier = identifier(vec![SessionKind::default()], 10);
-            let tickets = Tickets::new(&Keys::fresh().unwrap(), 3600, 600, vec![[0x0a, 0x0b]]);
+            let room = room(vec![[0x0a, 0x0b]]);
             let mut headers = HeaderMap::new();
             for line in lines.iter().filter_map(|line| HeaderValue::from_bytes(line).ok()) {
                 headers.append(COOKIE, line);
             }
-            let visitor = identifier.read(&headers, Some(&tickets), || NOW);
+            let visitor = identifier.read(&headers, Some(&room), || NOW);
             prop_assert!(visitor.proof.is_none() && visitor.ticket(None).is_none(), "none of them is true");
             let all = |headers: &HeaderMap| -> Vec<Vec<u8>> {
                 let lines = headers.get_all(COOKIE).into_iter();
@@ -555,7 +571,14 @@ mod tests {
             };
             let is_own = |cookie: &Vec<u8>| {
                 let name = cookie.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
-                let names: [&[u8]; 4] = [b"suimon", b"__Host-suimon", b"suimon-language", b"suimon-refresh"];
+                let names: [&[u8]; 6] = [
+                    b"suimon",
+                    b"__Host-suimon",
+                    b"suimon-language",
+                    b"suimon-refresh",
+                    b"suimon-pass",
+                    b"__Host-suimon-pass",
+                ];
                 cookie.contains(&b'=')
                     && (names.contains(&name)
                         || name.starts_with(b"suimon-place-")
@@ -566,7 +589,7 @@ mod tests {
             let mut stripped = headers.clone();
             strip_own_cookies(&mut stripped);
             prop_assert_eq!(all(&stripped), others);
-            prop_assert!(!identifier.read(&stripped, Some(&tickets), || NOW).has_own_cookie);
+            prop_assert!(!identifier.read(&stripped, Some(&room), || NOW).has_own_cookie);
             let mut again = stripped.clone();
             strip_own_cookies(&mut again);
             prop_assert_eq!(again, stripped);
@@ -579,7 +602,7 @@ mod tests {
             number in 0_u64..1 << 40,
         ) {
             let identifier = identifier(vec![SessionKind::default()], 10);
-            let tickets = Tickets::new(&Keys::fresh().unwrap(), 3600, 600, identifier.leases().tags());
+            let room = room(identifier.leases().tags());
             let ticket = ticket::Ticket {
                 kind: KindId(0),
                 place: suimon_gate::Place { lane: suimon_gate::Lane::Normal, number },
@@ -594,14 +617,14 @@ mod tests {
             };
             let mut headers = HeaderMap::new();
             let lease = identifier.leases().issue(KindId(0), SessionId(session), NOW, false);
-            let own = [lease, tickets.cookie(&ticket, true)].map(|line| {
+            let own = [lease, room.tickets().cookie(&ticket, true)].map(|line| {
                 let pair = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
                 pair.to_vec()
             });
             for line in before.iter().chain(&own).filter_map(|line| HeaderValue::from_bytes(line).ok()) {
                 headers.append(COOKIE, line);
             }
-            let visitor = identifier.read(&headers, Some(&tickets), || NOW);
+            let visitor = identifier.read(&headers, Some(&room), || NOW);
             prop_assert_eq!(visitor.proof.map(|proof| proof.session), Some(SessionId(session)));
             prop_assert_eq!(visitor.ticket(Some(KindId(0))), Some(ticket));
         }

@@ -272,7 +272,7 @@ impl Default for SessionKind {
             begins: Vec::new(),
             ends: Vec::new(),
             app_cookie: None,
-            gate: KindParams::default(),
+            gate: KindParams { line: Some(suimon_gate::line::Params::default()), ..KindParams::default() },
         }
     }
 }
@@ -325,8 +325,19 @@ pub struct WaitingRoom {
     pub draws_per_second: f64,
     /// Networks of search engines: their visitors come in by a slow lane of their own, however long the line is.
     pub crawlers: Vec<Network>,
+    /// Where the application says who may draw a number. `None`: anybody may.
+    pub pass: Option<PassPage>,
     /// The file that the line survives a restart in. `None`: it does not.
     pub state_file: Option<PathBuf>,
+}
+
+/// A page of the application's where visitors get a pass, with which a number may be drawn: a challenge, or a log-in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PassPage {
+    /// Its path, or everything below it if it ends in `/`. It passes the gate.
+    pub page: String,
+    /// Whether nobody draws a number without one while others wait. Otherwise only networks that have drawn as many as they may at once are asked for one.
+    pub for_everybody: bool,
 }
 
 impl Default for WaitingRoom {
@@ -344,6 +355,7 @@ impl Default for WaitingRoom {
             draws_burst: 200,
             draws_per_second: 10.0,
             crawlers: Vec::new(),
+            pass: None,
             state_file: None,
         }
     }

@@ -84,6 +84,7 @@ enum NotAdmitted {
     Refused(Refusal, Duration),
     InLine(InLine),
     Later(KindId),
+    AsksForPass(KindId),
     BadBody(Fault),
     Gone,
 }
@@ -110,7 +111,7 @@ pub(crate) async fn serve(
         return Ok(asker.fault(fault).map(|body| body.keeping(busy)));
     }
 
-    let visitor = core.identifier.read(&parts.headers, core.room.as_ref().map(Room::tickets), now_unix);
+    let visitor = core.identifier.read(&parts.headers, core.room.as_ref(), now_unix);
     let class = core.table.classify(&parts.method, parts.uri.path());
     let mut body = RequestBody::new(incoming, core.limits.body_bytes, core.timeouts.body_read);
     let asked = Asked { arrived, asker, visitor, class };
@@ -134,6 +135,10 @@ pub(crate) async fn serve(
         Err(NotAdmitted::Later(kind)) => {
             let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
             Ok(room.later(&parts, kind, core.at(&connection, &parts)))
+        }
+        Err(NotAdmitted::AsksForPass(kind)) => {
+            let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
+            Ok(room.asks_for_pass(&parts, kind, core.at(&connection, &parts)))
         }
         Err(NotAdmitted::BadBody(fault)) => {
             core.telemetry.note_fault();
@@ -258,6 +263,8 @@ impl Core {
         let secure = self.lease_secure || connection.peer().is_secure(&parts.headers);
         let method = parts.method.clone();
         // Kept for the table only if the path is new to it.
+        let room = self.room.as_ref();
+        let passes = room.and_then(Room::passes).filter(|passes| passes.is_page(parts.uri.path()));
         let novel = (asked.class == Class::Unknown).then(|| parts.uri.path().to_owned());
 
         if asked.visitor.has_own_cookie {
@@ -302,6 +309,9 @@ impl Core {
         let ends = self.heed(&said, session) || (ends && is_good);
         if let Some(session) = session {
             self.keep_session(&mut head.headers, &asked.visitor, session, lease, ends, secure);
+        }
+        if let Some(passes) = passes {
+            finish::give_pass(passes, &said, &mut head.headers, secure);
         }
         if !waited.is_zero() {
             head.headers.append(rescue::SERVER_TIMING, rescue::server_timing("waited", waited));

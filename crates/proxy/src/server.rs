@@ -97,7 +97,10 @@ impl Server {
         let identifier = Identifier::new(&params.sessions, leases, params.limits.aliases, secret);
 
         let keeper = Gatekeeper::new(params.gate.clone());
-        let table = Table::new(&params.routes);
+        let mut routes = params.routes.clone();
+        // Whoever is to get a pass there has nothing yet to be let in with.
+        routes.ungated.extend(params.waiting_room.pass.iter().map(|pass| pass.page.clone()));
+        let table = Table::new(&routes);
         let kinds = params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
         let telemetry = Arc::new(Telemetry::new(table.capacity(), kinds));
         for kind in &params.sessions.kinds {
@@ -106,7 +109,13 @@ impl Server {
         let template = read_template(&params.waiting_room)?;
         let lines = resume_lines(&params, &keeper)?;
         let room = lines.iter().any(Option::is_some).then(|| {
-            let room = Room::new(&params.waiting_room, template, &keys, tags, lines);
+            let of = lines.iter().map(|line| line.as_ref().map(|line| line.of)).collect();
+            let room = Room::new(&params.waiting_room, template, &keys, tags, of);
+            for (index, line) in lines.into_iter().enumerate() {
+                if let Some(said) = line.and_then(|line| line.said) {
+                    room.say(KindId(index as u32), &said);
+                }
+            }
             for (index, _) in params.sessions.kinds.iter().enumerate() {
                 let kind = KindId(index as u32);
                 let saved = keeper.saved_line(kind);

@@ -7,6 +7,8 @@
 //! | `Suimon-Session: weight=N` | it is worth N others, 1 to 100, of the first that says so |
 //! | `Suimon-Line: closed` | sold out: everybody who waits is told so, and no number is drawn |
 //! | `Suimon-Line: open` | and the contrary |
+//! | `Suimon-Pass: once` | of the page where passes are to be had: its visitor may draw a number |
+//! | `Suimon-Pass: account=NAME` | of that page: who they are, of whom one place at a time is enough |
 //!
 //! | header of a request | tells |
 //! |---|---|
@@ -22,8 +24,32 @@ use suimon_gate::line::Command;
 
 const SESSION: HeaderName = HeaderName::from_static("suimon-session");
 const LINE: HeaderName = HeaderName::from_static("suimon-line");
+const PASS: HeaderName = HeaderName::from_static("suimon-pass");
 pub(crate) const WAITING: HeaderName = HeaderName::from_static("suimon-waiting");
 pub(crate) const HELD: HeaderName = HeaderName::from_static("suimon-held");
+
+/// The longest name of an account, bytes.
+const ACCOUNT_MAX: usize = 200;
+
+/// What the application says of a visitor who may draw a number.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Passed {
+    /// One number.
+    Once,
+    /// They are who has this name, and may have one place at a time.
+    Account(String),
+}
+
+/// Returns what is said of a visitor who may draw a number.
+pub(crate) fn of_pass(headers: &HeaderMap) -> Option<Passed> {
+    // A name is taken as it stands, commas and all.
+    let word = headers.get(PASS)?.to_str().ok()?.trim_ascii();
+    if word == "once" {
+        return Some(Passed::Once);
+    }
+    let name = word.strip_prefix("account=")?;
+    (1..=ACCOUNT_MAX).contains(&name.len()).then(|| Passed::Account(name.to_owned()))
+}
 
 /// Returns what is said of the session.
 pub(crate) fn of_session(headers: &HeaderMap) -> impl Iterator<Item = Word> {
@@ -64,6 +90,13 @@ mod tests {
         assert_eq!(line(&["closed"]), Some(Command::Close));
         assert_eq!(line(&["closed", "open"]), Some(Command::Move));
         assert_eq!(line(&["shut"]), None);
+        let pass = |line: &str| of_pass(&headers(&PASS, &[line]));
+        assert_eq!(pass("once"), Some(Passed::Once));
+        assert_eq!(pass("account=Doe, J."), Some(Passed::Account("Doe, J.".to_owned())));
+        assert_eq!(
+            (pass("account="), pass("twice"), pass(&format!("account={}", "x".repeat(201)))),
+            (None, None, None)
+        );
     }
 
     proptest! {
@@ -80,7 +113,8 @@ mod tests {
             let mut headers = HeaderMap::new();
             for line in lines.iter().filter_map(|line| HeaderValue::from_bytes(line).ok()) {
                 headers.append(&SESSION, line.clone());
-                headers.append(&LINE, line);
+                headers.append(&LINE, line.clone());
+                headers.append(&PASS, line);
             }
             for word in of_session(&headers) {
                 // Said again as it was understood, it is understood the same.
@@ -93,6 +127,7 @@ mod tests {
                 prop_assert!(!matches!(word, Word::Weighs(weight) if !(1..=Word::WEIGHT_MAX).contains(&weight)));
             }
             let _ = of_line(&headers);
+            prop_assert!(!matches!(of_pass(&headers), Some(Passed::Account(name)) if name.len() > ACCOUNT_MAX));
         }
     }
 }

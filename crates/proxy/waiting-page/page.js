@@ -144,7 +144,7 @@ function later(seconds) {
 
 // Whoever comes back to the page sees how things stand.
 document.onvisibilitychange = ononline = onpageshow = () => document.hidden || Date.now() - asked < 2e3 || poll();
-if (self.go) go.onclick = () => {
+if (self.go && state !== "pass") go.onclick = () => {
   (turn ? enter : poll)();
   return false;
 };

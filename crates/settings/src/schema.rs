@@ -283,8 +283,8 @@ pub(crate) const SECTIONS: &[Section] = &[
             key(
                 "waiting_room",
                 Flag,
-                Is("false"),
-                "Whether a newcomer who cannot begin soon gets a place in line. Without, newcomers are told to come back later.",
+                Is("true"),
+                "Whether a newcomer who cannot begin soon gets a place in line. false: they are told to come back later, as is right for programs that know no cookies and read no pages.",
             ),
             key(
                 "mode",
@@ -569,6 +569,18 @@ pub(crate) const SECTIONS: &[Section] = &[
                 List(&Network, ENTRIES_MAX),
                 Is("[]"),
                 "Networks of search engines, as these publish them: their visitors come in by a lane of their own, at some twenty-fifth of the pace, however long the line is.",
+            ),
+            key(
+                "pass_page",
+                UrlPath,
+                Unset { means: "anybody may draw a number", example: "\"/human\"" },
+                "A page of the application's, a challenge or a log-in, that says who may draw a number: see docs/waiting-room.md. It passes the gate; one that ends in / stands for everything below it.",
+            ),
+            key(
+                "pass_for",
+                Word(&["many", "everybody"]),
+                Is("\"many\""),
+                "Who is sent there. many: whoever comes from a network that has drawn draws_burst numbers, instead of a little later. everybody: whoever would draw a number while others wait.",
             ),
             key(
                 "state",

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
 use suimon_gate::{KindParams, Mode, Order};
 use suimon_proxy::params::{
-    DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, Recording, RoutePattern, Routes,
-    SessionKind, Sessions, Timeouts, WaitingRoom, WaitingStatus,
+    DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, PassPage, Recording, RoutePattern,
+    Routes, SessionKind, Sessions, Timeouts, WaitingRoom, WaitingStatus,
 };
 use suimon_proxy::upstream::{EjectionParams, HealthParams, Protocol, TlsParams, UpstreamParams};
 
@@ -186,6 +186,10 @@ fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoom {
         draws_burst: values.small("draws_burst"),
         draws_per_second: values.number("draws_per_second"),
         crawlers: networks(values, "crawlers"),
+        pass: values.given_text("pass_page").map(|page| PassPage {
+            page: page.to_owned(),
+            for_everybody: values.text("pass_for") == "everybody",
+        }),
         state_file: match kept(values.given_path("state")) {
             Kept::File(path) => Some(path),
             Kept::StateFolder | Kept::Nowhere => None,

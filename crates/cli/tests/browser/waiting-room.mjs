@@ -44,7 +44,6 @@ nodes = ["http://127.0.0.1:${app.address().port}"]
 kind = "tickets"
 ends = ["GET /end"]
 hold = "500ms"
-waiting_room = true
 [gate]
 session_law = "static"
 static_sessions = 1

@@ -91,12 +91,15 @@ impl Gate {
         let request = self.requests.get_mut(id).expect("a queued request is in the table");
         request.stage = Stage::InApplication(now);
         let (route, session, arrived) = (request.route, request.session, request.arrived);
-        let lease = match session {
-            None => LeaseDue::No,
-            Some(_) if request.leased => LeaseDue::No,
-            Some(_) if now < self.pressed_until || request.place.is_some() => LeaseDue::Yes,
-            Some(_) if now < self.close_until => LeaseDue::IfUnknown,
-            Some(_) => LeaseDue::No,
+        let needs_none = session.is_none() || request.leased;
+        let lease = if needs_none {
+            LeaseDue::No
+        } else if now < self.pressed_until || request.place.is_some() {
+            LeaseDue::Yes
+        } else if now < self.close_until {
+            LeaseDue::IfUnknown
+        } else {
+            LeaseDue::No
         };
         self.routes[route.index()].in_flight += 1;
         self.in_flight += 1;

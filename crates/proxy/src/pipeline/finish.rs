@@ -3,6 +3,7 @@
 use super::{Core, now_unix};
 use crate::headers;
 use crate::identify::Visitor;
+use crate::room::Passes;
 use crate::words;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue, SET_COOKIE};
 use std::time::Duration;
@@ -79,6 +80,15 @@ impl Core {
         }
         keep_private(headers);
         own.into_iter().for_each(|cookie| _ = headers.append(SET_COOKIE, cookie));
+    }
+}
+
+/// Gives the pass that the application's answer speaks of.
+pub(super) fn give_pass(passes: &Passes, said: &HeaderMap, headers: &mut HeaderMap, secure: bool) {
+    let cookie = words::of_pass(said).and_then(|word| passes.issue(&word, now_unix(), secure));
+    if let Some(cookie) = cookie {
+        keep_private(headers);
+        headers.append(SET_COOKIE, cookie);
     }
 }
 

@@ -34,7 +34,14 @@ impl Core {
         // While nobody waits, numbers are drawn by hardly anybody, and nothing is asked.
         let is_waited_in = self.keeper.waiting() > 0;
         let client = || connection.peer().client(&parts.headers);
-        match room.standpoint(kind, visitor.ticket(Some(kind)), parts, is_waited_in, client, now_unix) {
+        match room.standpoint(
+            kind,
+            (visitor.ticket(Some(kind)), visitor.pass),
+            parts,
+            is_waited_in,
+            client,
+            now_unix,
+        ) {
             Standpoint::Holds(ticket) => {
                 let session = room.tickets().session(&ticket);
                 Ok(Membership::Placed { kind, place: ticket.place, session, draws: room::draws(parts) })
@@ -42,6 +49,7 @@ impl Core {
             Standpoint::Draws(lane) => Ok(Membership::Drawing { kind, lane }),
             Standpoint::Passes => Ok(Membership::Passing(kind)),
             Standpoint::Later => Err(NotAdmitted::Later(kind)),
+            Standpoint::Pass => Err(NotAdmitted::AsksForPass(kind)),
         }
     }
 
@@ -70,7 +78,9 @@ impl Core {
         let held = room
             .place_of(asked.visitor.ticket(Some(waits.kind)))
             .filter(|ticket| (ticket.kind, Some(ticket.place)) == (waits.kind, waits.place));
-        room.answer(parts, waits, held, sent, self.at(connection, parts))
+        let at = self.at(connection, parts);
+        room.note_pass(asked.visitor.pass, waits.kind, waits.place, at.now);
+        room.answer(parts, waits, held, sent, at)
     }
 
     /// Answers what is for the waiting room and not for the application: how a place stands, and the addresses beside the page.
@@ -98,6 +108,10 @@ impl Core {
         }
         let is_stranger = carried.is_none() && asked.visitor.proof.is_none();
         if let Some(page) = parts.headers.get(room::POLL).filter(|_| is_stranger) {
+            // Whoever has got a pass meanwhile has only to come again.
+            if page.as_bytes() == b"pass" && asked.visitor.pass.is_some() {
+                return room.poll(None, None, at);
+            }
             let closed = kind.filter(|kind| self.keeper.is_closed(*kind));
             return room.poll_without_place(page.as_bytes(), closed, at);
         }

@@ -138,16 +138,27 @@ impl Room {
 
     /// Returns the answer to a request that may draw a number only a little later.
     pub(crate) fn later(&self, parts: &Parts, kind: KindId, at: At) -> Response<AnswerBody> {
-        let told = self.full(at);
+        self.without_place(parts, kind, &self.full(at), at)
+    }
+
+    /// Returns the answer to a request that may draw a number only with a pass of the application's.
+    pub(crate) fn asks_for_pass(&self, parts: &Parts, kind: KindId, at: At) -> Response<AnswerBody> {
+        let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        let pass_url = self.passes.as_ref().map(|passes| passes.address(url));
+        let told = Told { state: State::Pass, poll_after: COOKIELESS_RETRY, pass_url, ..self.full(at) };
+        self.without_place(parts, kind, &told, at)
+    }
+
+    fn without_place(&self, parts: &Parts, kind: KindId, told: &Told, at: At) -> Response<AnswerBody> {
         let mut response = match AnswerForm::of(&parts.headers) {
             AnswerForm::Page => {
                 let sent = if parts.method == Method::POST { Sent::Lost } else { Sent::Nothing };
-                self.page(parts, kind, &told, None, sent)
+                self.page(parts, kind, told, None, sent)
             }
-            AnswerForm::Json | AnswerForm::Problem => self.twin(&told, None),
+            AnswerForm::Json | AnswerForm::Problem => self.twin(told, None),
         };
         *response.status_mut() = self.status();
-        self.finish(response, &told, None, at)
+        self.finish(response, told, None, at)
     }
 
     /// Returns what is to be said, and the ticket that remembers it.
@@ -190,8 +201,8 @@ impl Room {
         Told { state: State::Full, poll_after: FULL_RETRY, ..told }
     }
 
-    /// Returns the ticket of a place that was just drawn.
-    fn ticket_of(&self, kind: KindId, place: Place, now: u32) -> Option<Ticket> {
+    /// Returns a ticket of a place, as if it was just drawn.
+    pub(super) fn ticket_of(&self, kind: KindId, place: Place, now: u32) -> Option<Ticket> {
         let LineOf { epoch, start } = self.line(kind)?;
         let Before { fewest_ahead, turn_by } = Before::NOTHING;
         Some(Ticket {
@@ -204,7 +215,7 @@ impl Room {
             again_after: 0,
             fewest_ahead,
             turn_by,
-            moved: 0,
+            moved: self.moves.count(kind, epoch, place),
         })
     }
 

@@ -8,6 +8,7 @@
 //! | `page`, `template`, `strip`, `words`, `time` | its form for people |
 //! | `look`, `preview` | what an operator says of that, and all of it to be looked at |
 //! | `quota` | how fast one network may draw numbers |
+//! | `passes` | what the application says of a visitor who may draw a number |
 //! | `invite` | signed links for a lane of their own |
 //! | `moves` | short codes by which a place goes to another device |
 //! | `side` | the few addresses beside the page |
@@ -20,6 +21,7 @@ mod invite;
 mod look;
 mod moves;
 mod page;
+mod passes;
 mod preview;
 mod quota;
 mod requests;
@@ -34,6 +36,7 @@ mod words;
 pub(crate) use answer::{At, Sent};
 pub(crate) use look::read_template;
 pub(crate) use page::Form;
+pub(crate) use passes::{NAME as PASS_COOKIE, NAME_SECURE as PASS_COOKIE_SECURE, Pass, Passes};
 pub use preview::preview;
 pub(crate) use requests::{POLL, draws, is_for_it, is_too_early, keeps_form};
 pub(crate) use side::{Asked, Side};
@@ -49,6 +52,7 @@ pub(crate) use invite::Invites;
 use look::Look;
 use moves::Moves;
 use page::Pages;
+use passes::GoodFor;
 use quota::Quota;
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -77,6 +81,8 @@ pub(crate) struct Room {
     tickets: Tickets,
     status: WaitingStatus,
     hides_numbers: bool,
+    /// What the settings say to all who wait.
+    message: String,
     /// By kind: what its operator has made known.
     announced: Mutex<Vec<Announced>>,
     /// By kind: whose line its tickets are for.
@@ -88,6 +94,8 @@ pub(crate) struct Room {
     codes_quota: Quota,
     moves: Moves,
     invites: Invites,
+    /// Where the application is to say who may draw a number.
+    passes: Option<Passes>,
     /// Places of lines that were lost, given again.
     redeemed: Mutex<HashSet<(KindId, u32, u16, Place)>>,
 }
@@ -95,7 +103,8 @@ pub(crate) struct Room {
 /// What the operator of a line has made known to all who wait there.
 #[derive(Clone, Debug, Default)]
 struct Announced {
-    message: String,
+    /// What they have said while it ran; `None`: what the settings say holds.
+    said: Option<String>,
     /// The hash of the seed by which lots are drawn at its opening, or were; empty if there is none.
     commitment: String,
 }
@@ -118,6 +127,8 @@ pub(crate) enum Standpoint {
     Draws(Lane),
     /// It may draw a number, but its network has drawn many: a little later.
     Later,
+    /// It may draw a number with a pass of the application's.
+    Pass,
     /// It is no visit of a page: it draws none.
     Passes,
 }
@@ -134,18 +145,19 @@ impl Room {
         let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         let (life, hold) = (seconds(params.keep), seconds(params.hold));
         let look = Look::of(params, template);
-        let announced = Announced { message: params.message.clone(), ..Announced::default() };
         Room {
             pages: Pages::new(&look),
             tickets: Tickets::new(keys, life, hold, tags.clone()),
             status: params.status,
             hides_numbers: params.hides_numbers,
-            announced: Mutex::new(vec![announced; lines.len()]),
+            message: params.message.clone(),
+            announced: Mutex::new(vec![Announced::default(); lines.len()]),
             quota: Quota::new(params.draws_burst, params.draws_per_second),
             crawlers: params.crawlers.clone(),
             codes_quota: Quota::new(CODES_BURST, CODES_PER_SECOND),
             moves: Moves::new(),
             invites: Invites::new(keys, tags),
+            passes: params.pass.as_ref().map(|pass| Passes::new(keys, &pass.page, pass.for_everybody, life)),
             redeemed: Mutex::default(),
             lines,
         }
@@ -178,7 +190,7 @@ impl Room {
     pub(crate) fn standpoint(
         &self,
         kind: KindId,
-        ticket: Option<Ticket>,
+        (ticket, pass): (Option<Ticket>, Option<Pass>),
         parts: &Parts,
         is_waited_in: bool,
         client: impl Fn() -> IpAddr,
@@ -195,7 +207,7 @@ impl Room {
         if ticket.is_some_and(|ticket| !self.moves.has_gone(&ticket) && self.redeem(&ticket)) {
             return Standpoint::Draws(Lane::Resumed);
         }
-        if self.invites.takes(&parts.uri, kind, now) {
+        if self.invites.takes(&parts.uri, kind, &now) {
             return Standpoint::Draws(Lane::Invited);
         }
         if !is_waited_in {
@@ -205,7 +217,37 @@ impl Room {
         if self.crawlers.iter().any(|network| network.contains(client)) {
             return Standpoint::Draws(Lane::Crawlers);
         }
-        if self.quota.takes(client) { Standpoint::Draws(Lane::Normal) } else { Standpoint::Later }
+        if let (Some(passes), Some(pass), Some(line)) = (&self.passes, pass, self.line(kind)) {
+            let now = now();
+            match passes.take(pass, kind, line.epoch, now) {
+                GoodFor::Number => return Standpoint::Draws(Lane::Normal),
+                GoodFor::Place(place) => {
+                    let ticket = self.ticket_of(kind, place, now);
+                    return ticket.map_or(Standpoint::Later, Standpoint::Holds);
+                }
+                GoodFor::Later => return Standpoint::Later,
+                GoodFor::Nothing => {}
+            }
+        }
+        let asks = self.passes.as_ref().map(Passes::for_everybody);
+        if asks != Some(true) && self.quota.takes(client) {
+            return Standpoint::Draws(Lane::Normal);
+        }
+        if asks.is_some() { Standpoint::Pass } else { Standpoint::Later }
+    }
+
+    /// Returns where passes are read and issued, if they are.
+    pub(crate) fn passes(&self) -> Option<&Passes> {
+        self.passes.as_ref()
+    }
+
+    /// Takes note of the place that was drawn with a pass.
+    pub(crate) fn note_pass(&self, pass: Option<Pass>, kind: KindId, place: Option<Place>, now: u32) {
+        if let (Some(passes), Some(pass), Some(place), Some(line)) =
+            (&self.passes, pass, place, self.line(kind))
+        {
+            passes.note(pass, kind, line.epoch, place, now);
+        }
     }
 
     /// Takes note that the place of a line that was lost is given again, and returns whether it is for the first time.
@@ -217,12 +259,17 @@ impl Room {
 
     /// Says `message` to all who wait in the line of `kind`.
     pub(crate) fn say(&self, kind: KindId, message: &str) {
-        self.announce(kind, |own| message.clone_into(&mut own.message));
+        self.announce(kind, |own| own.said = Some(message.to_owned()));
     }
 
     /// Returns what is said to all who wait in the line of `kind`.
     pub(crate) fn said(&self, kind: KindId) -> String {
-        self.announced(kind, |own| own.message.clone())
+        self.said_by_operator(kind).unwrap_or_else(|| self.message.clone())
+    }
+
+    /// Returns what was said to them while it ran, here or before a restart.
+    pub(crate) fn said_by_operator(&self, kind: KindId) -> Option<String> {
+        self.announced(kind, |own| own.said.clone())
     }
 
     /// Commits the line of `kind` to the seed by which lots are drawn at its opening, or to none.
@@ -242,7 +289,7 @@ impl Room {
         }
     }
 
-    fn announced(&self, kind: KindId, of: impl FnOnce(&Announced) -> String) -> String {
+    fn announced<T: Default>(&self, kind: KindId, of: impl FnOnce(&Announced) -> T) -> T {
         let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
         announced.get(kind.index()).map(of).unwrap_or_default()
     }

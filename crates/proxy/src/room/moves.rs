@@ -98,6 +98,11 @@ impl Moves {
         moved.is_some_and(|moved| *moved != ticket.moved)
     }
 
+    /// Returns how often a place has gone to another device.
+    pub(super) fn count(&self, kind: KindId, epoch: u32, place: Place) -> u16 {
+        self.lock().moved.get(&(kind, epoch, place)).copied().unwrap_or_default()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -184,14 +184,18 @@ impl Pages {
                     sub = words.say("ahead").replace("{n}", &words.number(ahead));
                 }
             }
-            State::Closed => {}
+            State::Closed | State::Pass => {}
         }
         let site = if self.site.is_empty() { extras.host } else { &self.site };
         let title = match brief.as_str() {
             "" => format!("{heading} – {site}"),
             brief => format!("({brief}) {site}"),
         };
-        let go = words.say(if state == State::YourTurn { "enter" } else { "check" });
+        let go = match state {
+            State::YourTurn => words.say("enter"),
+            State::Pass => words.page.get("pass_go").and_then(serde_json::Value::as_str).unwrap_or_default(),
+            _ => words.say("check"),
+        };
         let index = State::ALL.iter().position(|other| *other == state).unwrap_or_default();
         // A page that answers a form has no link that would lose what was sent.
         let has_form = extras.form.is_some();
@@ -208,7 +212,7 @@ impl Pages {
             ("message", Value::text(told.message.as_str())),
             ("progress", Value::text(extras.progress.min(100).to_string())),
             ("updated", Value::text(time::clock(told.updated_at))),
-            ("url", Value::text(extras.url)),
+            ("url", Value::text(told.pass_url.as_deref().unwrap_or(extras.url))),
             ("go", Value::text(go)),
             ("seed_hash", Value::text(if state == State::Opening { extras.seed_hash } else { "" })),
             ("post", Value::Flag(has_form)),
@@ -220,7 +224,7 @@ impl Pages {
             ("switch", Value::Flag(!has_form)),
             ("device", Value::Flag(!has_form)),
             ("refresh", Value::Flag(extras.refresh && !has_form)),
-            ("placed", Value::Flag(!matches!(state, State::Full | State::Closed))),
+            ("placed", Value::Flag(!matches!(state, State::Full | State::Closed | State::Pass))),
         ]);
         values.extend(naming.iter().map(|(key, text)| (key.as_str(), Value::text(text.replace(SITE, site)))));
         template.fill(&values)
@@ -286,6 +290,7 @@ mod tests {
             updated_at: 1_752_238_722,
             opens_at: (state == State::Opening).then_some(1_752_300_000),
             expires_at: (state == State::YourTurn).then_some(1_752_239_000),
+            pass_url: (state == State::Pass).then(|| "/human?back=%2F".to_owned()),
             message: String::new(),
         }
     }

@@ -56,6 +56,7 @@ fn examples(form: &Form) -> Vec<(&'static str, Told, Extras<'_>)> {
         updated_at: 1_793_887_402,
         opens_at: None,
         expires_at: None,
+        pass_url: None,
         message: String::new(),
     };
     let waiting = || Told { ahead: Some(1204), eta: Some((372, 538)), ..told(State::Waiting) };
@@ -74,6 +75,7 @@ fn examples(form: &Form) -> Vec<(&'static str, Told, Extras<'_>)> {
             Extras { seed_hash, ..extras(0) },
         ),
         ("full", Told { poll_after: 30, ..told(State::Full) }, Extras { retry_after: 30, ..extras(0) }),
+        ("pass", Told { pass_url: Some("/human?back=%2F".to_owned()), ..told(State::Pass) }, extras(0)),
         (
             "waiting-slower",
             Told { eta: Some((1320, 2050)), is_slower: true, ..waiting() },

@@ -31,6 +31,8 @@ pub(crate) struct StoredLine {
     pub(crate) saved: Saved,
     /// So many numbers may have been drawn since it was written.
     pub(crate) skipped: u64,
+    /// What the operator has said to all who wait, if anything, in place of what the settings say.
+    pub(crate) said: Option<String>,
 }
 
 /// Why a file cannot be used.
@@ -143,6 +145,7 @@ impl StoredLine {
                 state,
             },
             skipped: line["skipped"].as_u64()?,
+            said: line["said"].as_str().map(str::to_owned),
         })
     }
 
@@ -162,6 +165,7 @@ impl StoredLine {
             "called": lanes.each_ref().map(|lane| lane.called),
             "coming": lanes.each_ref().map(|lane| &lane.coming),
             "skipped": self.skipped,
+            "said": self.said,
             "leaving_per_second": leaving_per_second,
             "state": name,
             "opens_at": opens_at,
@@ -219,6 +223,7 @@ mod tests {
                 of: LineOf { epoch: 77, start: 3 },
                 saved,
                 skipped: 40,
+                said: Some("Back at 15:10.".to_owned()),
             }],
         }
     }

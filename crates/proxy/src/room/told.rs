@@ -19,11 +19,12 @@ pub(crate) enum State {
     Closed,
     Opening,
     Full,
+    Pass,
 }
 
 impl State {
     /// All of them.
-    pub(crate) const ALL: [State; 7] = [
+    pub(crate) const ALL: [State; 8] = [
         State::Waiting,
         State::Soon,
         State::YourTurn,
@@ -31,6 +32,7 @@ impl State {
         State::Closed,
         State::Opening,
         State::Full,
+        State::Pass,
     ];
 
     /// Returns its name, which never changes.
@@ -43,6 +45,7 @@ impl State {
             State::Closed => "closed",
             State::Opening => "opening",
             State::Full => "full",
+            State::Pass => "pass",
         }
     }
 }
@@ -64,6 +67,8 @@ pub(crate) struct Told {
     /// When the line opens, and until when the turn or the place is held.
     pub(crate) opens_at: Option<u32>,
     pub(crate) expires_at: Option<u32>,
+    /// Where a pass is to be had, with which a number may be drawn.
+    pub(crate) pass_url: Option<String>,
     /// The operator's words.
     pub(crate) message: String,
 }
@@ -100,6 +105,7 @@ impl Told {
             updated_at: now,
             opens_at: None,
             expires_at: None,
+            pass_url: None,
             message: String::new(),
         };
         let mut after = before;
@@ -165,6 +171,7 @@ impl Told {
         put("updated_at", Some(super::time::rfc3339(self.updated_at).into()));
         put("opens_at", self.opens_at.map(|at| super::time::rfc3339(at).into()));
         put("expires_at", self.expires_at.map(|at| super::time::rfc3339(at).into()));
+        put("pass_url", self.pass_url.as_deref().map(Value::from));
         put("message", (!self.message.is_empty()).then(|| self.message.as_str().into()));
         Value::Object(out).to_string()
     }

@@ -21,8 +21,16 @@ const LINES_EVERY: Duration = Duration::from_secs(1);
 const SKIPPED_MIN: u64 = 100_000;
 const SKIPPED_TIMES: u64 = 4;
 
-/// Brings back the lines of a run before, and returns what tickets are told about each kind's.
-pub(super) fn resume_lines(params: &Params, keeper: &Gatekeeper) -> Result<Vec<Option<LineOf>>, StartError> {
+/// A line that goes on, or begins.
+pub(super) struct Resumed {
+    /// What its tickets are told about it.
+    pub(super) of: LineOf,
+    /// What its operator had said.
+    pub(super) said: Option<String>,
+}
+
+/// Brings back the lines of a run before, by kind.
+pub(super) fn resume_lines(params: &Params, keeper: &Gatekeeper) -> Result<Vec<Option<Resumed>>, StartError> {
     let now = (now_unix(), keeper.clock().now());
     let stored = match &params.waiting_room.state_file {
         Some(path) => Stored::read(path, now).map_err(StartError::WaitingRoom)?,
@@ -46,7 +54,7 @@ pub(super) fn resume_lines(params: &Params, keeper: &Gatekeeper) -> Result<Vec<O
                 LineOf { epoch: u32::from_le_bytes(epoch), start: 1 }
             }
         };
-        lines.push(Some(of));
+        lines.push(Some(Resumed { of, said: before.and_then(|line| line.said.clone()) }));
     }
     Ok(lines)
 }
@@ -118,7 +126,8 @@ impl LinesKept {
             let drawn = |saved: &Saved| saved.lanes.iter().map(|lane| lane.next).sum::<u64>();
             let since = before.map_or(0, |before| drawn(&saved).saturating_sub(drawn(&before.saved)));
             let skipped = SKIPPED_MIN.max(SKIPPED_TIMES * since);
-            Some(StoredLine { kind: name.clone(), of: *of, saved, skipped })
+            let said = self.core.room.as_ref().and_then(|room| room.said_by_operator(*id));
+            Some(StoredLine { kind: name.clone(), of: *of, saved, skipped, said })
         });
         let stored = Stored { lines: lines.collect() };
         if stored == self.written {

@@ -10,7 +10,10 @@ use std::time::Duration;
 use suimon_control::SessionLawKind;
 use suimon_gate::KindParams;
 use suimon_proxy::LineCommand;
-use suimon_proxy::params::{Network, Params, SessionKind, WaitingStatus};
+use suimon_proxy::params::{Params, SessionKind, WaitingStatus};
+
+mod networks;
+mod passes;
 
 const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
 const JSON: (&str, &str) = ("accept", "application/json");
@@ -490,89 +493,29 @@ async fn a_cookie_of_ours_stands_on_no_answer_that_a_cache_may_share() {
 }
 
 #[tokio::test]
-async fn one_network_gets_its_numbers_later_and_no_header_of_its_own_makes_it_another() {
+async fn what_the_operator_has_said_and_done_holds_after_a_restart() {
     let app = app().await;
+    let folder = tempfile::tempdir().unwrap();
     let mut params = room(app.address);
-    params.trusted_proxies = vec![Network { address: "127.0.0.0".parse().unwrap(), prefix: 8 }];
-    (params.waiting_room.draws_burst, params.waiting_room.draws_per_second) = (3, 0.5);
-    let gateway = gateway(params);
-    gateway.taken().await;
-    gateway.say(&LineCommand::Pause);
-    let asks = |from: String| gateway.ask(get("/page", &[JSON, ("x-forwarded-for", &from)]));
-    asks("203.0.113.1".to_owned()).await;
-    gateway.knows_of_waiting().await;
+    params.waiting_room.message = "Doors open at 19:00.".to_owned();
+    params.waiting_room.state_file = Some(folder.path().join("line.json"));
+    params.lease.keys_file = Some(folder.path().join("lease.keys"));
+    let mut first = gateway(params.clone());
+    first.taken().await;
+    let told = first.ask(get("/page", &[JSON])).await;
+    assert_eq!(told.json()["message"], "Doors open at 19:00.");
+    first.say(&LineCommand::Pause);
+    first.say(&LineCommand::Say("Back at 15:10.".to_owned()));
+    soon(first.stop()).await.unwrap();
 
-    let began = std::time::Instant::now();
-    let (mut given, mut later, mut ticket) = (0.0, 0, None);
-    for host in 0..20 {
-        // Whatever stands before the address that the balancer saw is made up.
-        let answer = asks(format!("198.18.{host}.1, 198.51.100.{host}")).await;
-        assert_eq!(answer.status, 503);
-        if let Some(place) = answer.place() {
-            given += 1.0;
-            ticket = Some(place);
-            continue;
-        }
-        later += 1;
-        assert_eq!((&answer.json()["state"], answer.header("retry-after")), (&Value::from("full"), "10"));
-        assert_eq!((answer.cookies().len(), answer.header("suimon-place")), (0, ""));
-    }
-    let due = 3.0 + 0.5 * began.elapsed().as_secs_f64();
-    assert!(given >= 3.0 && given <= due && later > 0, "{given} numbers of {due} due");
-    let page = gateway.ask(get("/page", &[HTML, ("x-forwarded-for", "198.51.100.77")])).await;
-    assert!(page.place().is_some() || page.text().contains("class=full>"), "people are told the same");
-    // Others are not slowed down, and whoever has a number is asked for none.
-    assert!(asks("203.0.113.9".to_owned()).await.place().is_some());
-    let holder = [JSON, ("x-forwarded-for", "198.51.100.1"), ("cookie", ticket.as_deref().unwrap())];
-    assert!(gateway.ask(get("/page", &holder)).await.place().is_some());
-    // It is a delay and no ban.
-    soon(async {
-        while asks("198.51.100.200".to_owned()).await.place().is_none() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn search_engines_come_by_a_lane_of_their_own() {
-    let app = app().await;
-    let mut params = room(app.address);
-    params.trusted_proxies = vec![Network { address: "127.0.0.0".parse().unwrap(), prefix: 8 }];
-    params.waiting_room.crawlers = vec![Network { address: "192.0.2.0".parse().unwrap(), prefix: 24 }];
-    let gateway = gateway(params);
-    let session = gateway.taken().await;
-    let asks = |from: &'static str| gateway.ask(get("/page", &[HTML, ("x-forwarded-for", from)]));
-    for _ in 0..20 {
-        asks("203.0.113.1").await;
-    }
-    gateway.knows_of_waiting().await;
-    let by_lane = || {
-        let saved = gateway.observer.lines()[0].view;
-        (saved.drawn, saved.claimed)
-    };
-    let (drawn, claimed) = by_lane();
-    gateway.ask(get("/bye", &[("cookie", &session), ("x-say-suimon-session", "end")])).await;
-    // Behind twenty others in the normal lane, and the first in its own; it keeps no cookie.
-    assert_eq!(asks("192.0.2.7").await.status, 200);
-    assert_eq!(by_lane(), (drawn + 1, claimed + 1));
-}
-
-#[tokio::test]
-async fn a_stranger_who_names_an_address_is_counted_by_their_own() {
-    let app = app().await;
-    let mut params = room(app.address);
-    // No number more would be given to a network that is believed to be this one.
-    (params.waiting_room.draws_burst, params.waiting_room.draws_per_second) = (1, 1e-6);
-    let gateway = gateway(params);
-    gateway.taken().await;
-    gateway.say(&LineCommand::Pause);
-    gateway.ask(get("/page", &[HTML])).await;
-    gateway.knows_of_waiting().await;
-    for _ in 0..5 {
-        let named = [HTML, ("x-forwarded-for", "198.51.100.7"), ("forwarded", "for=198.51.100.7")];
-        assert!(gateway.ask(get("/page", &named)).await.place().is_some());
-    }
+    let again = gateway(params);
+    let place = told.place().unwrap();
+    let told_now = again.ask(get("/page", &[JSON, ("cookie", &place)])).await;
+    assert_eq!(
+        (&told_now.json()["message"], &told_now.json()["state"]),
+        (&"Back at 15:10.".into(), &"paused".into())
+    );
+    assert_eq!(told_now.position(), told.position());
 }
 
 #[tokio::test]
