@@ -180,7 +180,10 @@ fn a_gateway_that_does_not_answer_is_said_to_be_silent() {
 #[test]
 fn what_a_gateway_refuses_is_told_with_its_reason() {
     let backend = Backend::start();
-    let gateway = Gateway::start(&["--to", &backend.url()]);
+    let folder = tempfile::tempdir().unwrap();
+    let settings = "[[session]]\nkind = \"visit\"\nwaiting_room = false\n";
+    let settings = file(&folder, "suimon.toml", settings);
+    let gateway = Gateway::start(&["--to", &backend.url(), "--config", &settings]);
     let ran = run(&["waiting-room", "pause", "--admin", &gateway.admin_url()]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains("the gateway refused: no kind of session has a line"), "{ran:?}");

@@ -22,6 +22,9 @@ const app = createServer(async (request, response) => {
   let body = "";
   for await (const piece of request) body += piece;
   const headers = { "Content-Type": "text/html; charset=utf-8" };
+  // Whoever gets here is taken for a person.
+  const { pathname, searchParams } = new URL(request.url, "http://shop.example");
+  if (pathname === "/human") return response.writeHead(303, { "Suimon-Pass": "once", Location: searchParams.get("back") }).end();
   if (!/sessionid=/.test(request.headers.cookie ?? "")) headers["Set-Cookie"] = `sessionid=visitor-${++visitors}-0123456789; Path=/`;
   response.writeHead(200, headers);
   response.end(`<!doctype html><title>The shop</title><p id=asked>${request.method} ${request.url}</p><pre id=sent>${body}</pre><p id=cookies>${request.headers.cookie ?? ""}</p>`);
@@ -32,7 +35,7 @@ await once(app, "listening");
 // The gateway.
 const settings = join(folder, "suimon.toml");
 let gateway, origin, admin;
-async function start(listen = "127.0.0.1:0") {
+async function start(listen = "127.0.0.1:0", more = "") {
   writeFileSync(settings, `
 [listen]
 http = "${listen}"
@@ -52,6 +55,7 @@ keys = "${join(folder, "lease.keys")}"
 [waiting_room]
 name = "Riverside Tickets"
 state = "${join(folder, "line.json")}"
+${more}
 `);
   gateway = spawn(suimon, ["serve", "--config", settings], { stdio: ["ignore", "pipe", "inherit"] });
   const said = [];
@@ -280,6 +284,24 @@ try {
   await poll(waiting);
   await until("the line moves again", async () => (await waiting.title()) === "The shop");
   step("paused, closed, opening and moving again are said as they are");
+
+  // Those who would draw a number are asked for a pass.
+  gateway.kill("SIGKILL");
+  await once(gateway, "exit");
+  await start(new URL(origin).host, 'pass_page = "/human"\npass_for = "everybody"');
+  await until("somebody waits", async () => (await new Visitor().ask("/api")).status === 503);
+  const person = await (await browser.createBrowserContext()).newPage();
+  await until("passes are asked for", async () => {
+    await person.deleteCookie(...await person.cookies());
+    await person.goto(origin + asked);
+    return /One more step/.test(await text(person, "heading"));
+  });
+  await isAccessible(person, "pass");
+  await picture(person, "pass");
+  await Promise.all([person.waitForNavigation(), person.click("#go")]);
+  assert.match(await text(person, "heading"), /You are in line|nearly there/);
+  assert.equal(new URL(person.url()).pathname + new URL(person.url()).search, "/concerts/42?seats=2&lang=en");
+  step("who draws a number may be asked for a pass, and comes back with it");
 
   console.log(`${shown} pictures in ${folder}`);
 } finally {

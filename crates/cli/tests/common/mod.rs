@@ -196,7 +196,11 @@ impl Site {
     pub fn start(args: &[&str]) -> Site {
         let shop = Running::start(&["shop", "--port", "0", "--light-work", "20", "--search-repeats", "2"]);
         let url = format!("http://{}", address_in(&shop.wait_out("listening on")));
-        let gateway = Gateway::start(&[&["--to", &url], args].concat());
+        // Visitors who are refused come again within a second, so that a run of some seconds has hundreds of them.
+        let folder = tempfile::tempdir().unwrap();
+        let settings =
+            file(&folder, "suimon.toml", "[[session]]\nkind = \"visit\"\nwaiting_room = false\n");
+        let gateway = Gateway::start(&[&["--to", &url, "--config", &settings], args].concat());
         Site { gateway, _shop: shop }
     }
 
