@@ -86,8 +86,10 @@ pub struct KindState {
     pub open: bool,
     /// Seconds between two session starts; 0 while open; absent: nobody is let in.
     pub interval_seconds: Option<f64>,
-    /// Newcomers waiting.
+    /// Newcomers held at the gate.
     pub waiting: usize,
+    /// Visitors who wait in line, those held included; absent where there is none.
+    pub in_line: Option<u64>,
     /// Sessions under way.
     pub active: usize,
     /// Sessions let in since the start.
@@ -271,6 +273,7 @@ fn kind_state(name: &str, kind: &KindView) -> KindState {
         open: kind.open,
         interval_seconds: finite(kind.interval_seconds),
         waiting: kind.waiting,
+        in_line: kind.line.as_ref().map(|line| line.present.max(kind.waiting as u64)),
         active: kind.active,
         admitted: kind.admitted,
         refused: kind.refused,

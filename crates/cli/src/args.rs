@@ -16,7 +16,7 @@ use suimon_settings::{duration, parse_size};
     version,
     about = "The floodgate: lets in only as many sessions as will finish, keeps everybody else in a fair line, and finds every limit by itself.",
     after_help = "Examples:
-  suimon demo                                 see it work, in about 90 s; needs nothing else
+  suimon demo                                 see it work, in about two minutes; needs nothing else
   suimon serve --to http://127.0.0.1:8080     protect the application on port 8080; visitors come to port 8000
   suimon status                               what the gateway does right now, and why
   suimon check suimon.toml                    everything that is wrong with a settings file

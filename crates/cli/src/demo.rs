@@ -39,7 +39,7 @@ use std::thread;
   suimon demo
   suimon demo --clients 400 --seconds 60 --json demo.json
 
-Takes about 90 s and leaves a report, suimon-demo.html. Everything happens on this machine, on 127.0.0.1.
+Takes about two minutes and leaves a report, suimon-demo.html. Everything happens on this machine, on 127.0.0.1.
 Exit codes: 0 Suimon held: no session it let in failed, and more were finished than without it; 1 it did not, or something
 failed while running; 2 wrong usage.")]
 pub(crate) struct Demo {
@@ -53,7 +53,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
     /// How long each of the two runs lasts.
-    #[arg(long, value_name = "N", default_value_t = 38, value_parser = clap::value_parser!(u32).range(2..=3600))]
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(2..=3600))]
     pub(crate) seconds: u32,
     /// The report, a page for the browser.
     #[arg(long, value_name = "FILE", default_value = "suimon-demo.html")]

@@ -4,7 +4,8 @@
 //! cookie serves as well, once we have seen it on a request that was let in or on its response: under capacity no
 //! cookie of ours is ever set, and when the gate closes, those inside are known.
 
-use crate::generations::Generations;
+mod known;
+
 use crate::lease::{self, Leases, Proof};
 use crate::params;
 use crate::room::{self, Pass, Room};
@@ -12,9 +13,8 @@ use crate::routes::{Pattern, Readings};
 use crate::ticket::{self, Ticket};
 use http::Method;
 use http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
+use known::{AliasKey, Aliases, Ended};
 use std::cell::LazyCell;
-use std::hash::{BuildHasherDefault, Hasher, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use suimon_gate::Membership;
 use suimon_model::{KindId, SessionId};
 
@@ -23,18 +23,12 @@ const TICKETS_MAX: usize = 4;
 /// Application cookies looked at in one request.
 const COOKIES_MAX: usize = 2;
 
-/// The lease of a session that has ended is good for so long, seconds: its page may still be loading.
-const ENDING: u32 = 10;
-
 /// What the names of session cookies have in common: PHPSESSID, JSESSIONID, connect.sid, laravel_session, `_shop_key`, ...
 /// Compared without regard to case.
 const TELLING_PARTS: [&[u8]; 3] = [b"sess", b"cfid", b"cakephp"];
 const TELLING_ENDS: [&[u8]; 3] = [b"sid", b"_key", b"symfony"];
 /// The shortest value that can tell one visitor from all others; `sess=1` cannot.
 const VALUE_MIN: usize = 12;
-
-/// A keyed hash of an application cookie's name and value.
-type AliasKey = u128;
 
 /// Tells sessions from strangers.
 #[derive(Debug)]
@@ -111,7 +105,7 @@ impl Identifier {
             detect_cookies: sessions.detect_cookies,
             leases,
             aliases: Aliases::new(aliases_max, secret),
-            ended: Ended(Mutex::new(Generations::new(aliases_max))),
+            ended: Ended::new(aliases_max),
         }
     }
 
@@ -288,345 +282,5 @@ fn split_pair(pair: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((pair[..at].trim_ascii(), pair[at + 1..].trim_ascii()))
 }
 
-/// Which session an application's cookie belongs to. Holds hashes under a key of this process, never the cookies.
-#[derive(Debug)]
-struct Aliases {
-    secret: [u8; 32],
-    sessions: Mutex<Generations<AliasKey, (KindId, SessionId), BuildHasherDefault<AlreadyHashed>>>,
-}
-
-impl Aliases {
-    fn new(max: usize, secret: [u8; 32]) -> Self {
-        Aliases { secret, sessions: Mutex::new(Generations::new(max)) }
-    }
-
-    fn key(&self, name: &[u8], value: &[u8]) -> AliasKey {
-        let mut hasher = blake3::Hasher::new_keyed(&self.secret);
-        hasher.update(name).update(b"=").update(value);
-        let hash = hasher.finalize();
-        u128::from_le_bytes(hash.as_bytes()[..16].try_into().expect("sixteen of thirty-two bytes"))
-    }
-
-    fn find(&self, key: AliasKey) -> Option<(KindId, SessionId)> {
-        self.lock().find(key)
-    }
-
-    fn insert(&self, key: AliasKey, session: (KindId, SessionId)) {
-        self.lock().insert(key, session);
-    }
-
-    fn remove(&self, key: AliasKey) {
-        self.lock().remove(key);
-    }
-
-    fn lock(
-        &self,
-    ) -> MutexGuard<'_, Generations<AliasKey, (KindId, SessionId), BuildHasherDefault<AlreadyHashed>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Sessions that the application has ended, and when, seconds since 1970: a lease of one that somebody has kept opens nothing.
-#[derive(Debug)]
-struct Ended(Mutex<Generations<SessionId, u32, RandomState>>);
-
-impl Ended {
-    fn note(&self, session: SessionId, now: u32) {
-        self.lock().insert(session, now);
-    }
-
-    fn is_over(&self, session: SessionId, now: u32) -> bool {
-        self.lock().find(session).is_some_and(|ended| now.saturating_sub(ended) > ENDING)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Generations<SessionId, u32, RandomState>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The keys are hashes under a secret key already; one half of one is as good as any hash of it.
-#[derive(Default)]
-struct AlreadyHashed(u64);
-
-impl Hasher for AlreadyHashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u128(&mut self, key: u128) {
-        self.0 = key as u64;
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::keys::Keys;
-    use crate::params::{RoutePattern, SessionKind, Sessions};
-    use crate::testing::headers;
-    use proptest::prelude::*;
-
-    const NOW: u32 = 1_000_000;
-    const SESSION: (KindId, SessionId) = (KindId(0), SessionId(9));
-
-    fn pattern(method: &str, path: &str) -> RoutePattern {
-        RoutePattern { method: Some(method.to_owned()), path: path.to_owned() }
-    }
-
-    fn identifier(kinds: Vec<SessionKind>, aliases_max: usize) -> Identifier {
-        let sessions = Sessions { kinds, detect_cookies: true };
-        let names: Vec<_> = sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
-        let leases = Leases::new(Keys::fresh().unwrap(), 3600, names.iter().map(String::as_str)).unwrap();
-        Identifier::new(&sessions, leases, aliases_max, [7; 32])
-    }
-
-    fn cookies(lines: &[&str]) -> HeaderMap {
-        headers(&COOKIE, lines)
-    }
-
-    fn membership(
-        identifier: &Identifier,
-        lines: &[&str],
-        method: &Method,
-        path: &str,
-    ) -> Option<Membership> {
-        identifier.membership(&identifier.read(&cookies(lines), None, || NOW), method, path)
-    }
-
-    fn is_member(membership: Option<Membership>) -> bool {
-        matches!(membership, Some(Membership::Member { .. }))
-    }
-
-    #[test]
-    fn a_lease_makes_a_member_and_a_forged_one_a_newcomer() {
-        let identifier = identifier(vec![SessionKind::default()], 100);
-        let cookie = identifier.leases().issue(SESSION.0, SESSION.1, NOW, false);
-        let lease = cookie.to_str().unwrap().split(';').next().unwrap();
-        let found = membership(&identifier, &[&format!("a=b; {lease}; c=d")], &Method::GET, "/");
-        assert!(matches!(
-            found,
-            Some(Membership::Member { session: SessionId(9), leased: true, ends: false, .. })
-        ));
-        let secure = format!("__Host-{lease}");
-        assert!(is_member(membership(&identifier, &[&secure], &Method::GET, "/")));
-        let forged = format!("{}x", &lease[..lease.len() - 1]);
-        let found = membership(&identifier, &[&forged], &Method::GET, "/");
-        assert!(matches!(found, Some(Membership::Newcomer(KindId(0)))), "{found:?}");
-        assert!(is_member(membership(&identifier, &[&format!("{forged}; {lease}")], &Method::GET, "/")));
-    }
-
-    #[test]
-    fn an_application_cookie_seen_inside_makes_a_member_and_any_other_does_not() {
-        let identifier = identifier(vec![SessionKind::default()], 100);
-        let mut response = HeaderMap::new();
-        response.append(SET_COOKIE, HeaderValue::from_static("JSESSIONID=abc-0123456789; Path=/; HttpOnly"));
-        response.append(SET_COOKIE, HeaderValue::from_static("theme=dark"));
-        identifier.learn_response(&response, SESSION);
-        let asks = |lines: &[&str]| is_member(membership(&identifier, lines, &Method::GET, "/x"));
-        assert!(asks(&["theme=dark; JSESSIONID=abc-0123456789"]));
-        assert!(!asks(&["theme=dark"]));
-        assert!(!asks(&["JSESSIONID=abd-0123456789"]));
-        assert!(!asks(&["PHPSESSID=abc-0123456789"]));
-        let visitor =
-            identifier.read(&cookies(&["_shop_session=q-0123456789; sid=1-0123456789"]), None, || NOW);
-        identifier.learn_request(&visitor, SESSION);
-        assert!(asks(&["sid=1-0123456789"]) && asks(&["_shop_session=q-0123456789"]));
-        identifier.end(&visitor, SESSION.1, NOW);
-        assert!(!asks(&["sid=1-0123456789"]));
-    }
-
-    #[test]
-    fn session_cookies_are_told_by_their_names_and_length() {
-        let identifier = identifier(vec![SessionKind::default()], 10);
-        let is = |name: &str, value: &str| identifier.is_session_cookie(name.as_bytes(), value.as_bytes());
-        let long = "8f1c2d3e4b5a6978";
-        for name in [
-            "JSESSIONID",
-            "PHPSESSID",
-            "connect.sid",
-            "SHOPSESSION",
-            "laravel_session",
-            "_shop_key",
-            "ASP.NET_SessionId",
-        ] {
-            assert!(is(name, long), "{name}");
-        }
-        for name in ["theme", "csrftoken", "_ga", "lang", "s"] {
-            assert!(!is(name, long), "{name}");
-        }
-        assert!(!is("session", "1"), "everybody could have that value");
-    }
-
-    #[test]
-    fn with_declared_beginnings_other_requests_belong_to_no_session() {
-        let shopping = SessionKind {
-            name: "shopping".into(),
-            begins: vec![pattern("POST", "/login")],
-            ends: vec![pattern("POST", "/logout")],
-            app_cookie: Some("basket".into()),
-            ..SessionKind::default()
-        };
-        let api = SessionKind {
-            name: "api".into(),
-            begins: vec![pattern("GET", "/api/*")],
-            ..SessionKind::default()
-        };
-        let identifier = identifier(vec![shopping, api], 100);
-        let asks = |method: Method, path| membership(&identifier, &[], &method, path);
-        assert!(matches!(asks(Method::POST, "/login"), Some(Membership::Newcomer(KindId(0)))));
-        assert!(matches!(asks(Method::GET, "/api/x"), Some(Membership::Newcomer(KindId(1)))));
-        assert!(asks(Method::GET, "/login").is_none());
-        for disguise in ["/%6Cogin", "//login", "/x/../login", "/x/..;/login;a", "/x%2F..%2Flogin", "/LOGIN"]
-        {
-            let found = asks(Method::POST, disguise);
-            assert!(matches!(found, Some(Membership::Newcomer(KindId(0)))), "{disguise}: {found:?}");
-        }
-        identifier.learn_request(&identifier.read(&cookies(&["basket=1"]), None, || NOW), SESSION);
-        let ends = membership(&identifier, &["basket=1"], &Method::POST, "/logout");
-        assert!(matches!(ends, Some(Membership::Member { ends: true, leased: false, .. })), "{ends:?}");
-    }
-
-    #[test]
-    fn the_lease_of_a_session_that_has_ended_opens_nothing_but_for_what_was_asked_at_the_same_time() {
-        let identifier = identifier(vec![SessionKind::default()], 100);
-        let lease = |session| identifier.leases().issue(KindId(0), session, NOW, false);
-        let (ended, other) = (lease(SESSION.1), lease(SessionId(10)));
-        identifier.end(&Visitor::default(), SESSION.1, NOW);
-        let is_inside = |lease: &HeaderValue, now: u32| {
-            let pair = lease.to_str().unwrap().split(';').next().unwrap();
-            identifier.read(&cookies(&[pair]), None, || now).proof.is_some()
-        };
-        assert!(is_inside(&ended, NOW + ENDING), "its page may still be loading");
-        assert!(!is_inside(&ended, NOW + ENDING + 1) && is_inside(&other, NOW + ENDING + 1));
-    }
-
-    #[test]
-    fn the_application_never_sees_the_lease() {
-        let mut request = cookies(&["a=b; suimon=x;c=d", "__Host-suimon=y"]);
-        strip_own_cookies(&mut request);
-        assert_eq!(request.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=b; c=d"]);
-        let mut request = cookies(&["suimon=x"]);
-        strip_own_cookies(&mut request);
-        assert!(!request.contains_key(COOKIE));
-    }
-
-    fn room(tags: Vec<[u8; 2]>) -> Room {
-        let pass = params::PassPage { page: "/human".to_owned(), for_everybody: true };
-        let params = params::WaitingRoom { pass: Some(pass), ..params::WaitingRoom::default() };
-        let lines = vec![None; tags.len()];
-        Room::new(&params, None, &Keys::fresh().unwrap(), tags, lines)
-    }
-
-    /// Cookies of ours, of the application's, and what is none.
-    fn cookie_lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
-        let names = [
-            "suimon",
-            "__Host-suimon",
-            "suimon-place-0a0b",
-            "__Host-suimon-place-0a0b",
-            "suimon-language",
-            "suimon-refresh",
-            "suimon-pass",
-            "__Host-suimon-pass",
-            "suimonx",
-            "Suimon",
-            "JSESSIONID",
-            "theme",
-            "",
-            "x y",
-        ];
-        let pair = (prop::sample::select(names.to_vec()), "[ -~]{0,20}")
-            .prop_map(|(name, value)| format!("{name}={value}"));
-        let piece = prop_oneof![
-            5 => pair.prop_map(String::into_bytes),
-            1 => prop::collection::vec(any::<u8>(), 0..20),
-        ];
-        let line = prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.join(&b"; "[..]));
-        prop::collection::vec(line, 0..4)
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 2048, ..ProptestConfig::default() })]
-
-        #[test]
-        fn whatever_cookies_come_ours_are_taken_out_and_the_others_stay(lines in cookie_lines()) {
-            let identifier = identifier(vec![SessionKind::default()], 10);
-            let room = room(vec![[0x0a, 0x0b]]);
-            let mut headers = HeaderMap::new();
-            for line in lines.iter().filter_map(|line| HeaderValue::from_bytes(line).ok()) {
-                headers.append(COOKIE, line);
-            }
-            let visitor = identifier.read(&headers, Some(&room), || NOW);
-            prop_assert!(visitor.proof.is_none() && visitor.ticket(None).is_none(), "none of them is true");
-            let all = |headers: &HeaderMap| -> Vec<Vec<u8>> {
-                let lines = headers.get_all(COOKIE).into_iter();
-                let all = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii));
-                all.filter(|cookie| !cookie.is_empty()).map(<[u8]>::to_vec).collect()
-            };
-            let is_own = |cookie: &Vec<u8>| {
-                let name = cookie.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
-                let names: [&[u8]; 6] = [
-                    b"suimon",
-                    b"__Host-suimon",
-                    b"suimon-language",
-                    b"suimon-refresh",
-                    b"suimon-pass",
-                    b"__Host-suimon-pass",
-                ];
-                cookie.contains(&b'=')
-                    && (names.contains(&name)
-                        || name.starts_with(b"suimon-place-")
-                        || name.starts_with(b"__Host-suimon-place-"))
-            };
-            let others: Vec<_> = all(&headers).into_iter().filter(|cookie| !is_own(cookie)).collect();
-            prop_assert_eq!(visitor.has_own_cookie, all(&headers).iter().any(is_own));
-            let mut stripped = headers.clone();
-            strip_own_cookies(&mut stripped);
-            prop_assert_eq!(all(&stripped), others);
-            prop_assert!(!identifier.read(&stripped, Some(&room), || NOW).has_own_cookie);
-            let mut again = stripped.clone();
-            strip_own_cookies(&mut again);
-            prop_assert_eq!(again, stripped);
-        }
-
-        #[test]
-        fn a_true_one_is_found_among_whatever_else_there_is(
-            before in cookie_lines(),
-            session in any::<u64>(),
-            number in 0_u64..1 << 40,
-        ) {
-            let identifier = identifier(vec![SessionKind::default()], 10);
-            let room = room(identifier.leases().tags());
-            let ticket = ticket::Ticket {
-                kind: KindId(0),
-                place: suimon_gate::Place { lane: suimon_gate::Lane::Normal, number },
-                epoch: 1,
-                start: 1,
-                drawn: NOW,
-                heard: NOW,
-                again_after: 9,
-                fewest_ahead: 9,
-                turn_by: 9,
-                moved: 0,
-            };
-            let mut headers = HeaderMap::new();
-            let lease = identifier.leases().issue(KindId(0), SessionId(session), NOW, false);
-            let own = [lease, room.tickets().cookie(&ticket, true)].map(|line| {
-                let pair = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-                pair.to_vec()
-            });
-            for line in before.iter().chain(&own).filter_map(|line| HeaderValue::from_bytes(line).ok()) {
-                headers.append(COOKIE, line);
-            }
-            let visitor = identifier.read(&headers, Some(&room), || NOW);
-            prop_assert_eq!(visitor.proof.map(|proof| proof.session), Some(SessionId(session)));
-            prop_assert_eq!(visitor.ticket(Some(KindId(0))), Some(ticket));
-        }
-    }
-}
+mod tests;

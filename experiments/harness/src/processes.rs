@@ -65,6 +65,8 @@ impl Program {
             command.arg("prlimit").arg(format!("--nofile={count}"));
         }
         command.args(["taskset", "-c"]).arg(self.core.to_string()).args(&self.words);
+        // What a gateway would keep for its next start.
+        command.env("STATE_DIRECTORY", logs);
         command.stdin(Stdio::null()).stdout(file(&out)?).stderr(file(&err)?);
         let child = command.spawn().map_err(|error| match error.kind() {
             ErrorKind::NotFound => Trouble::Failed(

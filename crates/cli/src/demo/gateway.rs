@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use suimon_admin::State;
+use suimon_admin::{KindState, State};
 
 /// How often it is asked.
 const EVERY: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ pub(super) struct Sample {
     pub(super) at_s: f64,
     /// Seconds between two session starts; 0 while the gate is open; absent: nobody is let in.
     pub(super) interval_s: Option<f64>,
-    /// Newcomers held at the gate.
+    /// Newcomers held at the gate, or in line.
     pub(super) newcomers_waiting: usize,
     /// Sessions under way.
     pub(super) sessions: usize,
@@ -46,6 +46,11 @@ pub(super) struct Route {
     pub(super) in_flight: usize,
 }
 
+/// Returns how many wait to begin a session of a kind.
+fn waiting(kind: &KindState) -> usize {
+    kind.in_line.and_then(|people| usize::try_from(people).ok()).unwrap_or(kind.waiting)
+}
+
 impl Sample {
     /// Returns what is of interest here, all kinds of session together. The slowest kind's interval stands for all; the demo
     /// has one kind.
@@ -55,7 +60,7 @@ impl Sample {
         Sample {
             at_s,
             interval_s: interval.reduce(|a, b| Some(a?.max(b?))).flatten(),
-            newcomers_waiting: kinds.iter().map(|kind| kind.waiting).sum(),
+            newcomers_waiting: kinds.iter().map(waiting).sum(),
             sessions: kinds.iter().map(|kind| kind.active).sum(),
             admitted: kinds.iter().map(|kind| kind.admitted).sum(),
             refused: kinds.iter().map(|kind| kind.refused).sum(),

@@ -193,7 +193,7 @@ impl Act {
                 .bold(&last.first_step_failures.to_string())
                 .plain(" lost at the door  ")
                 .bold(&last.refusals.to_string())
-                .plain(" told to come again"),
+                .plain(" told to wait"),
         ];
         if let Some(sample) = &self.sample {
             lines.push(Line::default().plain(&indent).plain(&queue(sample)));
@@ -216,7 +216,7 @@ impl Act {
 
 fn plain(act: &Act, progress: &Progress) -> String {
     let mut line = format!(
-        "{}: {:.0} s: {} sessions/s, {} finished, lost {} inside and {} at the door, {} told to come again",
+        "{}: {:.0} s: {} sessions/s, {} finished, lost {} inside and {} at the door, {} told to wait",
         act.name.title(),
         progress.at_s,
         rate(act.recently()),

@@ -56,7 +56,7 @@ fn kinds(kinds: &[KindState]) -> String {
         return String::new();
     }
     let mut rows = vec![row(&[
-        "kind", "gate", "waiting", "active", "let in/s", "wait now", "patience", "let in", "refused",
+        "kind", "gate", "held", "in line", "active", "let in/s", "wait now", "patience", "let in", "refused",
     ])];
     for kind in kinds {
         let gate = match kind.interval_seconds {
@@ -68,6 +68,7 @@ fn kinds(kinds: &[KindState]) -> String {
             kind.name.clone(),
             gate,
             kind.waiting.to_string(),
+            kind.in_line.map_or_else(|| "none".to_string(), |people| people.to_string()),
             kind.active.to_string(),
             rate(kind.rate),
             kind.predicted_wait_seconds.map_or_else(|| "no end".to_string(), time),
@@ -80,7 +81,7 @@ fn kinds(kinds: &[KindState]) -> String {
             kind.refused.to_string(),
         ]);
     }
-    columns(&[Left, Left, Right, Right, Right, Right, Left, Right, Right], &rows)
+    columns(&[Left, Left, Right, Right, Right, Right, Right, Left, Right, Right], &rows)
 }
 
 fn routes(state: &State) -> String {

@@ -198,8 +198,7 @@ impl Site {
         let url = format!("http://{}", address_in(&shop.wait_out("listening on")));
         // Visitors who are refused come again within a second, so that a run of some seconds has hundreds of them.
         let folder = tempfile::tempdir().unwrap();
-        let settings =
-            file(&folder, "suimon.toml", "[[session]]\nkind = \"visit\"\nwaiting_room = false\n");
+        let settings = file(&folder, "suimon.toml", "[[session]]\nkind = \"visit\"\nwaiting_room = false\n");
         let gateway = Gateway::start(&[&["--to", &url, "--config", &settings], args].concat());
         Site { gateway, _shop: shop }
     }

@@ -1,0 +1,92 @@
+//! What is remembered of sessions: which cookies of the application's are theirs, and which of them have ended.
+
+use crate::generations::Generations;
+use std::hash::{BuildHasherDefault, Hasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use suimon_model::{KindId, SessionId};
+
+/// The lease of a session that has ended is good for so long, seconds: its page may still be loading.
+pub(super) const ENDING: u32 = 10;
+
+/// A keyed hash of an application cookie's name and value.
+pub(super) type AliasKey = u128;
+
+/// Which session an application's cookie belongs to. Holds hashes under a key of this process, never the cookies.
+#[derive(Debug)]
+pub(super) struct Aliases {
+    secret: [u8; 32],
+    sessions: Mutex<Generations<AliasKey, (KindId, SessionId), BuildHasherDefault<AlreadyHashed>>>,
+}
+
+impl Aliases {
+    pub(super) fn new(max: usize, secret: [u8; 32]) -> Self {
+        Aliases { secret, sessions: Mutex::new(Generations::new(max)) }
+    }
+
+    pub(super) fn key(&self, name: &[u8], value: &[u8]) -> AliasKey {
+        let mut hasher = blake3::Hasher::new_keyed(&self.secret);
+        hasher.update(name).update(b"=").update(value);
+        let hash = hasher.finalize();
+        u128::from_le_bytes(hash.as_bytes()[..16].try_into().expect("sixteen of thirty-two bytes"))
+    }
+
+    pub(super) fn find(&self, key: AliasKey) -> Option<(KindId, SessionId)> {
+        self.lock().find(key)
+    }
+
+    pub(super) fn insert(&self, key: AliasKey, session: (KindId, SessionId)) {
+        self.lock().insert(key, session);
+    }
+
+    pub(super) fn remove(&self, key: AliasKey) {
+        self.lock().remove(key);
+    }
+
+    fn lock(
+        &self,
+    ) -> MutexGuard<'_, Generations<AliasKey, (KindId, SessionId), BuildHasherDefault<AlreadyHashed>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sessions that the application has ended, and when, seconds since 1970: a lease of one that somebody has kept opens nothing.
+#[derive(Debug)]
+pub(super) struct Ended(Mutex<Generations<SessionId, u32, RandomState>>);
+
+impl Ended {
+    pub(super) fn new(max: usize) -> Self {
+        Ended(Mutex::new(Generations::new(max)))
+    }
+
+    pub(super) fn note(&self, session: SessionId, now: u32) {
+        self.lock().insert(session, now);
+    }
+
+    pub(super) fn is_over(&self, session: SessionId, now: u32) -> bool {
+        self.lock().find(session).is_some_and(|ended| now.saturating_sub(ended) > ENDING)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Generations<SessionId, u32, RandomState>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The keys are hashes under a secret key already; one half of one is as good as any hash of it.
+#[derive(Default)]
+struct AlreadyHashed(u64);
+
+impl Hasher for AlreadyHashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = key as u64;
+    }
+}
