@@ -28,7 +28,7 @@ use crate::target::BaseUrl;
 const TICKETS: [&str; 2] = ["suimon-place-", "__Host-suimon-place-"];
 const POLL: HeaderName = HeaderName::from_static("suimon-poll");
 const PLACE: HeaderName = HeaderName::from_static("suimon-place");
-/// The page says for so long that it is its visitor's turn before it lets them in.
+/// The page says for so long that it is its visitor's turn before it lets them in, if nothing else was told.
 pub(crate) const ENTERING: Duration = Duration::from_secs(5);
 /// The script asks for the first time so long after the page has come, seconds.
 const FIRST_POLL: (f64, f64) = (2.0, 4.0);
@@ -102,6 +102,7 @@ pub struct LineTold {
 struct Twin {
     state: String,
     poll_after_s: Option<f64>,
+    enter_after_s: Option<f64>,
     position: Option<u64>,
     eta_low_s: Option<f64>,
     eta_high_s: Option<f64>,
@@ -115,8 +116,6 @@ pub(crate) struct Waiting {
     gives_up: Option<Instant>,
     /// Does not ask between these.
     away: Option<(Instant, Instant)>,
-    /// Has heard that it is their turn, and gone in.
-    went: bool,
     seen: LineWait,
 }
 
@@ -166,7 +165,6 @@ impl Waiting {
                 .patience
                 .map(|mean| now + suimon_model::seconds(rng.exponential(mean.as_secs_f64()))),
             away,
-            went: false,
             seen: LineWait {
                 who,
                 line,
@@ -204,10 +202,9 @@ impl Waiting {
             self.seen.told.push(LineTold { after_s: now.secs_since(self.began), low_s, high_s });
         }
         match twin.state.as_str() {
-            "your_turn" if self.went => NextInLine::Enter(now),
             "your_turn" => {
-                self.went = true;
-                NextInLine::Enter(now + ENTERING)
+                let after = twin.enter_after_s.map_or(ENTERING, suimon_model::seconds);
+                NextInLine::Enter(now + after)
             }
             "closed" => NextInLine::GiveUp(now),
             _ => self.at(now, twin.poll_after_s.map_or(UNANSWERED, suimon_model::seconds)),
@@ -326,8 +323,9 @@ mod tests {
         let twin = r#"{"state":"waiting","poll_after_s":12,"position":7,"eta_low_s":40,"eta_high_s":60}"#;
         assert_eq!(waiting.answered(second(13.0), Some(&answer(200, twin))), NextInLine::Poll(second(25.0)));
         assert_eq!(waiting.answered(second(25.0), None), NextInLine::Poll(second(55.0)));
-        let turn = answer(200, r#"{"state":"your_turn","poll_after_s":10}"#);
+        let turn = answer(200, r#"{"state":"your_turn","enter_after_s":5,"poll_after_s":10}"#);
         assert_eq!(waiting.answered(second(55.0), Some(&turn)), NextInLine::Enter(second(60.0)));
+        let turn = answer(200, r#"{"state":"your_turn","enter_after_s":0,"poll_after_s":10}"#);
         let again = waiting.answered(second(69.0), Some(&turn));
         assert_eq!(again, NextInLine::Enter(second(69.0)), "they were at the gate, and sent back");
         let wait = waiting.end(second(74.0), true);

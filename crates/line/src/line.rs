@@ -17,6 +17,9 @@ const AHEAD_MIN: f64 = 3.0;
 const ENTERING: f64 = 5.0;
 /// Those called are to be held at the gate for this share of the longest time, in the mean: were it more, some would be sent away and overtaken before they are back.
 const HELD_SHARE: f64 = 0.5;
+/// Before so many have begun the session law knows little of what it may let in, and may know better from one moment to the next: so many times as many are called, and held.
+const COLD_CLAIMS: u64 = 40;
+const COLD_TIMES: f64 = 2.0;
 /// A visitor is told to come again after this share of the time that is left, within these, seconds. The least is for those whose turn is next.
 const POLL_SHARE: f64 = 0.25;
 const POLL_MIN: f64 = 2.0;
@@ -452,7 +455,12 @@ impl Line {
 
     /// Returns how many of those called may be held at the gate at once: as many as begin while one is held.
     pub fn held_at_once(&self) -> usize {
-        (self.rate * self.hold).max(AHEAD_MIN).ceil() as usize
+        (self.may_begin() * self.hold).max(AHEAD_MIN).ceil() as usize
+    }
+
+    /// Returns sessions a second to be ready for.
+    fn may_begin(&self) -> f64 {
+        if self.claims < COLD_CLAIMS { COLD_TIMES * self.rate } else { self.rate }
     }
 
     /// Returns whether anybody waits who is not called.
@@ -484,7 +492,7 @@ impl Line {
 
     /// Calls as many as are expected to be at the gate within the time that it takes to come there.
     ///
-    /// *Law*. On the way and at the gate are to be `wanted` = rate × ([`lead`]) people. Expected are those who were at the gate of late, those who were called in the
+    /// *Law*. On the way and at the gate are to be `wanted` = rate × ([`lead`]) people, twice as many before the session law knows much. Expected are those who were at the gate of late, those who were called in the
     /// last quarter of a minute and have been heard of since, and of the others called then the share that came of those called before: many a visitor who has gone counts as
     /// present for another minute or two. Too many called do the application no harm: the gate lets in by the session law alone, and in the order of numbers. But no more
     /// are held there than begin meanwhile ([`Line::held_at_once`]), and whoever is sent away is overtaken.
@@ -496,7 +504,7 @@ impl Line {
         let shares = Shares::new(self.params.weights);
         for lane in Lane::ALL.into_iter().filter(|lane| has[lane.index()]) {
             let share = shares.share(lane, |other| has[other.index()]);
-            let wanted = (lead(self.hold) * self.rate * share).max(AHEAD_MIN);
+            let wanted = (lead(self.hold) * self.may_begin() * share).max(AHEAD_MIN);
             self.lanes[lane.index()].call(wanted);
         }
     }

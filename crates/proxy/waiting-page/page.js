@@ -76,9 +76,9 @@ function show() {
     said = Date.now();
     (turn ? alarm : say).textContent = told = news;
   }
-  // Time enough to hear it, and to tick the box; whoever has just been at the gate, and was sent back, had that.
+  // Time enough to hear it, and to tick the box; none for whoever comes from the gate.
   clearTimeout(going);
-  going = turn && !asking && setTimeout(enter, Date.now() - store.went < 2e4 ? 0 : 5e3);
+  going = turn && !asking && setTimeout(enter, now.enter_after_s * 1e3);
   if (fresh) {
     icon.href = turn ? calm.replace("2f8fb3", "e8590c") : calm;
     if (turn && tell.checked) {
@@ -100,7 +100,6 @@ function chime() {
 // The same address once more, its query and fragment kept. What was posted never goes by itself: its button sends it.
 function enter() {
   gone = true;
-  if (turn) store.went = Date.now();
   // What was posted and is lost is not posted again by a reload.
   if (!self.post) return self.lost ? location.replace(go.href) : location.reload();
   now = { state: "your_turn" };

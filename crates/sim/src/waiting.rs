@@ -8,7 +8,7 @@ mod policy;
 
 pub use policy::Policy;
 
-use policy::{Answer, Rule};
+use policy::{Answer, AtGate, Rule};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use suimon_model::{Duration, Instant, Rng, seconds};
@@ -77,7 +77,7 @@ struct Person {
     number: u64,
     began: Option<Instant>,
     gone: bool,
-    /// Has heard of the call, and gone in.
+    /// Has been at the gate when it was their turn.
     went: bool,
     /// What was told first a minute after the beginning, seconds: when, low, high.
     told: Option<(Instant, f64, f64)>,
@@ -125,10 +125,13 @@ pub fn play(crowd: &Crowd, policy: Policy) -> Result {
                 requests += 1;
                 let number = rule.draw(now);
                 people[index as usize].number = number;
-                if rule.holds(now, number, index, true) {
-                    Answer::Nothing
-                } else {
-                    Answer::Again(seconds(rng.between(SECOND_CONTACT.0, SECOND_CONTACT.1)))
+                let at_gate = rule.at_gate(now, number, index, true);
+                people[index as usize].went = at_gate != AtGate::NotCalled;
+                match at_gate {
+                    AtGate::Held => Answer::Nothing,
+                    AtGate::SentBack | AtGate::NotCalled => {
+                        Answer::Again(seconds(rng.between(SECOND_CONTACT.0, SECOND_CONTACT.1)))
+                    }
                 }
             }
             Event::Ask(index) | Event::Enter(index) | Event::GiveUp(index)
@@ -152,17 +155,16 @@ pub fn play(crowd: &Crowd, policy: Policy) -> Result {
                 requests += 1;
                 let person = &people[index as usize];
                 heap.push(Reverse((person.gives_up, Event::GiveUp(index))));
-                if rule.holds(now, person.number, index, false) {
-                    Answer::Nothing
-                } else {
-                    Answer::Again(NOT_LET_IN)
+                match rule.at_gate(now, person.number, index, false) {
+                    AtGate::Held => Answer::Nothing,
+                    AtGate::SentBack | AtGate::NotCalled => Answer::Again(NOT_LET_IN),
                 }
             }
             Event::GiveUp(_) => Answer::Nothing,
         };
         if let (Answer::Enters, Event::Ask(index)) = (answer, event) {
             let person = &mut people[index as usize];
-            // Whoever was sent back has heard of it before.
+            // Whoever comes from the gate need not hear of it.
             let entering = if std::mem::replace(&mut person.went, true) { Duration::ZERO } else { ENTERING };
             heap.push(Reverse((asks_at(person, now + entering), Event::Enter(index))));
         }

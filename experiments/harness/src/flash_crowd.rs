@@ -42,8 +42,6 @@ const ERROR_MAX: f64 = 0.15;
 /// Visitors are put together in the figures by when they came or began, in stretches of so many seconds.
 const STRETCH_S: f64 = 10.0;
 
-/// Told nothing but to keep a waiting room.
-const SETTINGS: &str = "[[session]]\nkind = \"visit\"\nwaiting_room = true\n";
 /// It is told how things stand each time so many states were seen, one a second.
 const PROGRESS_EVERY: u64 = 30;
 /// The line is dry when it has less than this share of the most people that were in it.
@@ -51,7 +49,7 @@ const DRY: f64 = 0.02;
 
 /// What becomes of ten times as many visitors as can be served, who come at once and wait in line?
 ///
-/// A Tomcat shop on one core, and Suimon told nothing but to keep a waiting room. Visitors come at 0.6 of the bound, then for a minute at ten times the bound, then at
+/// A Tomcat shop on one core, and Suimon told nothing. Visitors come at 0.6 of the bound, then for a minute at ten times the bound, then at
 /// 0.3 of it. It holds if at least 0.9 of the bound is completed while people wait, no session that has begun fails, 95 of 100 are overtaken by at most a second's worth
 /// of admissions, and the time told is off by at most 15 % in the median.
 #[derive(Args, Debug)]
@@ -145,7 +143,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
         rate(BEHIND)
     );
     let mut gateway =
-        start_suimon(common, &common.scratch, opened.address, Some(SETTINGS), common.load_core)?;
+        start_suimon(common, &common.scratch, opened.address, None, common.load_core)?;
     let phases = vec![
         (warmup as f64, rate(BEFORE)),
         (flash as f64, rate(options.times)),
@@ -379,7 +377,6 @@ fn draw(path: &Path, data: &Data) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use suimon_crowd::{LineTold, Who};
 
     fn wait(from_s: f64, waited_s: f64) -> LineWait {
@@ -409,13 +406,5 @@ mod tests {
     #[test]
     fn those_in_line_are_counted_by_the_second() {
         assert_eq!(in_line(&[wait(1.5, 2.0), wait(2.0, 9.0)], 5), [0, 1, 2, 1, 1]);
-    }
-
-    #[test]
-    fn the_settings_are_ones_suimon_understands() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("gateway.toml");
-        fs::write(&path, SETTINGS).unwrap();
-        suimon_settings::Settings::load(&path).unwrap_or_else(|faults| panic!("{faults}"));
     }
 }

@@ -69,9 +69,11 @@ impl Room {
         at: At,
     ) -> Response<AnswerBody> {
         let ticket = held.or_else(|| self.ticket_of(waits.kind, waits.place?, at.now));
-        let (mut told, ticket) = self.tell(waits.kind, waits.standing, ticket, at);
+        let (mut told, mut ticket) = self.tell(waits.kind, waits.standing, ticket, at);
         // They came when they were called, and the gate could not let them in within the time that is good for a connection.
         if waits.standing == Standing::Called {
+            let Before { fewest_ahead, turn_by: _ } = Before::CALLED;
+            ticket = ticket.map(|ticket| Ticket { fewest_ahead, ..ticket });
             told = Told { state: State::Soon, poll_after: SOON_RETRY, expires_at: None, ..told };
         }
         let mut response = match AnswerForm::of(&parts.headers) {

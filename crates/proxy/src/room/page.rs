@@ -290,6 +290,7 @@ mod tests {
             updated_at: 1_752_238_722,
             opens_at: (state == State::Opening).then_some(1_752_300_000),
             expires_at: (state == State::YourTurn).then_some(1_752_239_000),
+            enter_after: 5,
             pass_url: (state == State::Pass).then(|| "/human?back=%2F".to_owned()),
             message: String::new(),
         }

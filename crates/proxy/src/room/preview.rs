@@ -56,6 +56,7 @@ fn examples(form: &Form) -> Vec<(&'static str, Told, Extras<'_>)> {
         updated_at: 1_793_887_402,
         opens_at: None,
         expires_at: None,
+        enter_after: 5,
         pass_url: None,
         message: String::new(),
     };

@@ -9,6 +9,9 @@ const SOON: u32 = 30;
 /// A visitor is told that it is slower than before if the turn comes by this share of the wait later.
 const SLOWER: f64 = 0.1;
 
+/// The page says for so long, seconds, that it is its visitor's turn before it lets them in: time to hear it, and to say "not yet".
+const ENTERING: u32 = 5;
+
 /// How things stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
@@ -67,6 +70,8 @@ pub(crate) struct Told {
     /// When the line opens, and until when the turn or the place is held.
     pub(crate) opens_at: Option<u32>,
     pub(crate) expires_at: Option<u32>,
+    /// Seconds for which the page says that it is their turn before it lets them in.
+    pub(crate) enter_after: u32,
     /// Where a pass is to be had, with which a number may be drawn.
     pub(crate) pass_url: Option<String>,
     /// The operator's words.
@@ -85,6 +90,8 @@ pub(crate) struct Before {
 impl Before {
     /// Nothing.
     pub(crate) const NOTHING: Before = Before { fewest_ahead: u32::MAX, turn_by: 0 };
+    /// They were called, came to the gate, and could not be let in at once: whoever is told again that it is their turn need not hear it.
+    pub(crate) const CALLED: Before = Before { fewest_ahead: u32::MAX - 1, turn_by: 0 };
 }
 
 impl Told {
@@ -105,6 +112,7 @@ impl Told {
             updated_at: now,
             opens_at: None,
             expires_at: None,
+            enter_after: if before.fewest_ahead == Before::CALLED.fewest_ahead { 0 } else { ENTERING },
             pass_url: None,
             message: String::new(),
         };
@@ -169,6 +177,7 @@ impl Told {
         put("slower", self.is_slower.then_some(true.into()));
         put("poll_after_s", Some(self.poll_after.into()));
         put("updated_at", Some(super::time::rfc3339(self.updated_at).into()));
+        put("enter_after_s", (self.state == State::YourTurn).then(|| self.enter_after.into()));
         put("opens_at", self.opens_at.map(|at| super::time::rfc3339(at).into()));
         put("expires_at", self.expires_at.map(|at| super::time::rfc3339(at).into()));
         put("pass_url", self.pass_url.as_deref().map(Value::from));
@@ -214,6 +223,14 @@ mod tests {
         let (second, _) = told(wait(90, 300.0, 400.0), after, 1010);
         assert_eq!((second.eta, second.is_slower), (Some((300, 400)), false), "it is the first that is told");
         assert_eq!(told(wait(0, 0.0, 0.0), after, 1010).0.state, State::Soon);
+    }
+
+    #[test]
+    fn whoever_was_at_the_gate_already_is_let_in_without_a_word() {
+        let (first, after) = told(Standing::Called, Before::NOTHING, 1000);
+        assert_eq!((first.enter_after, told(Standing::Called, after, 1010).0.enter_after), (5, 5));
+        let (again, _) = told(Standing::Called, Before::CALLED, 1010);
+        assert!(again.json().contains(r#""enter_after_s":0"#), "{}", again.json());
     }
 
     #[test]

@@ -45,6 +45,17 @@ pub(super) enum Answer {
     Begins,
 }
 
+/// What becomes of somebody who asks for the application's page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum AtGate {
+    /// They are held until they may begin.
+    Held,
+    /// It is their turn, and they are to come again.
+    SentBack,
+    /// It is not their turn.
+    NotCalled,
+}
+
 /// A tenth of the time left, within these, seconds: what rules that tell it would tell.
 const POLL: (f64, f64) = (3.0, 60.0);
 /// Those that say nothing ask so often.
@@ -153,26 +164,26 @@ impl Rule {
         }
     }
 
-    /// Somebody asks for the application's page, who may be called, and has just drawn if it `is_fresh`: returns whether they are held at the gate.
-    pub(super) fn holds(&mut self, now: Instant, number: u64, who: u32, is_fresh: bool) -> bool {
+    /// Somebody asks for the application's page, who may be called, and has just drawn if it `is_fresh`: returns what becomes of them.
+    pub(super) fn at_gate(&mut self, now: Instant, number: u64, who: u32, is_fresh: bool) -> AtGate {
         if self.policy != Policy::Ours {
-            return false;
+            return AtGate::NotCalled;
         }
         self.serve(now);
         if self.line.standing(now, place(number)) != Standing::Called {
-            return false;
+            return AtGate::NotCalled;
         }
         let is_passed_by = self.held.last_key_value().is_some_and(|(last, _)| *last > number);
         if self.held.len() >= self.line.held_at_once() && !is_passed_by {
-            return false;
+            return AtGate::SentBack;
         }
         if is_fresh && self.line.expected_before(place(number)) > self.held.range(..number).count() as u64 {
-            return false;
+            return AtGate::SentBack;
         }
         self.line.knock(now, place(number));
         self.held.insert(number, (who, now));
         self.begin();
-        true
+        AtGate::Held
     }
 
     /// Returns the wait that is told, low and high, seconds: by a counter, the numbers before this one by its rate.
