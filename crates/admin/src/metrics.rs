@@ -46,6 +46,7 @@ fn whole(out: &mut Exposition, view: &View) {
     out.single(names::WAITING, view.gate.waiting as f64);
     out.single(names::IN_FLIGHT, view.gate.in_flight as f64);
     out.single(names::SESSIONS, view.gate.sessions as f64);
+    out.single(names::LEASED_SESSIONS, view.gate.leased_sessions as f64);
 }
 
 fn routes(out: &mut Exposition, view: &View) {

@@ -43,6 +43,7 @@ metrics! {
     WAITING = Gauge "suimon_waiting_requests", "Requests held waiting, all queues together.";
     IN_FLIGHT = Gauge "suimon_in_flight_requests", "Requests in the application, all routes together.";
     SESSIONS = Gauge "suimon_sessions", "Sessions remembered.";
+    LEASED_SESSIONS = Gauge "suimon_leased_sessions", "Of these, those whose visitors carry a lease.";
 
     // By route.
     ACTIVE = Gauge "http_server_active_requests", "Requests whose client waits for an answer, in a queue or in the application.";

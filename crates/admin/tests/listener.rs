@@ -101,6 +101,7 @@ impl Source for Fixed {
                 waiting: 7,
                 in_flight: 3,
                 sessions: 20,
+                leased_sessions: 0,
                 records: vec![record],
                 probing: Some(RouteId(1)),
             },

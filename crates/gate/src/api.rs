@@ -280,6 +280,8 @@ pub struct Snapshot {
     pub in_flight: usize,
     /// Sessions remembered.
     pub sessions: usize,
+    /// Of these, those whose visitors carry a lease.
+    pub leased_sessions: usize,
     /// The last decisions, oldest first.
     pub records: Vec<Record>,
     /// The route whose limit is being probed, if any.

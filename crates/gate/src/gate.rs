@@ -161,6 +161,9 @@ impl Gate {
                 if self.sessions.get(session).is_none() {
                     self.sessions.begin(now, session, kind, &mut self.visits);
                 }
+                if leased {
+                    self.sessions.carries_lease(session);
+                }
                 self.enter_route_gate(now, id);
                 id
             }
@@ -390,6 +393,7 @@ impl Gate {
             waiting: self.waiting,
             in_flight: self.in_flight,
             sessions: self.sessions.len(),
+            leased_sessions: self.sessions.leased(),
             records: self.records.iter().copied().collect(),
             probing: self.law.probing(),
         }

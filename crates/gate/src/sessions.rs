@@ -32,6 +32,8 @@ pub(crate) struct Session {
     /// What the application has said of it: that its visitor pays, and that it weighs more or less than others.
     pub(crate) checkout: bool,
     weighed: bool,
+    /// Whether its visitor carries a lease.
+    leased: bool,
     /// Requests it may ask for now, as of when it was last asked.
     budget: f64,
     budget_at: Instant,
@@ -52,6 +54,7 @@ suimon_model::saved_struct!(
         stage,
         checkout,
         weighed,
+        leased,
         budget,
         budget_at
     },
@@ -82,10 +85,12 @@ pub(crate) struct Sessions {
     /// Active sessions without a pending request, by stage of silence and when they were last heard of.
     quiet: [BTreeSet<(Instant, SessionId)>; STAGES],
     by_kind: Vec<usize>,
+    /// Those whose visitors carry a lease.
+    leased: usize,
     sessions_max: usize,
 }
 
-suimon_model::saved_struct!(Sessions { by_id, idle, quiet, by_kind, sessions_max });
+suimon_model::saved_struct!(Sessions { by_id, idle, quiet, by_kind, leased, sessions_max });
 
 impl Sessions {
     pub(crate) fn new(sessions_max: usize) -> Self {
@@ -94,12 +99,27 @@ impl Sessions {
             idle: BTreeSet::new(),
             quiet: Default::default(),
             by_kind: vec![],
+            leased: 0,
             sessions_max,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()
+    }
+
+    /// Returns how many have a visitor who carries a lease.
+    pub(crate) fn leased(&self) -> usize {
+        self.leased
+    }
+
+    /// Takes note that the visitor of `id` carries a lease.
+    pub(crate) fn carries_lease(&mut self, id: SessionId) {
+        if let Some(session) = self.by_id.get_mut(&id)
+            && !std::mem::replace(&mut session.leased, true)
+        {
+            self.leased += 1;
+        }
     }
 
     /// Returns how many of `kind` were let in and are not known to have ended.
@@ -132,7 +152,12 @@ impl Sessions {
         let counted = |((kind, place, stage), count): (&(KindId, Place, usize), &u32)| {
             visits.here(*kind, *place, *stage) >= Some(*count)
         };
-        by_kind == self.by_kind && by_kind.len() <= kinds && here.iter().all(counted) && self.are_listed()
+        let leased = self.by_id.values().filter(|session| session.leased).count();
+        leased == self.leased
+            && by_kind == self.by_kind
+            && by_kind.len() <= kinds
+            && here.iter().all(counted)
+            && self.are_listed()
     }
 
     /// Returns whether the lists by time name sessions that there are, and as they are.
@@ -174,6 +199,7 @@ impl Sessions {
             stage: 0,
             checkout: false,
             weighed: false,
+            leased: false,
             budget: ASKED_BURST,
             budget_at: now,
         };
@@ -316,6 +342,7 @@ impl Sessions {
     fn forget(&mut self, id: SessionId, visits: &mut Visits) {
         let Some(session) = self.by_id.remove(&id) else { return };
         self.by_kind[session.kind.index()] -= 1;
+        self.leased -= usize::from(session.leased);
         self.idle.remove(&(session.heard, id));
         self.quiet[session.stage].remove(&(session.heard, id));
         if session.active {

@@ -186,8 +186,9 @@ pub struct Line {
     lots: Option<[u64; 2]>,
     lotteries: Vec<Lottery>,
     estimate: Estimate,
-    /// Sessions a second that the session law would let in.
+    /// Sessions a second that the session law would let in, and those to be ready for.
     rate: f64,
+    ready_for: f64,
     /// Seconds for which the gate holds whoever is called.
     hold: f64,
     claims: u64,
@@ -207,6 +208,7 @@ suimon_model::saved_struct!(
         lotteries,
         estimate,
         rate,
+        ready_for,
         hold,
         claims,
         claims_seen,
@@ -229,6 +231,7 @@ impl Line {
             lotteries: Vec::new(),
             estimate: Estimate::default(),
             rate: 0.0,
+            ready_for: 0.0,
             hold: 0.0,
             claims: 0,
             claims_seen: 0,
@@ -381,6 +384,8 @@ impl Line {
         self.estimate.pace(claims, passed, waited && self.state == State::Moving, rate.unwrap_or_default());
         // Where nobody knows, as many are called as have begun of late.
         self.rate = rate.unwrap_or_else(|| self.estimate.per_second());
+        let is_cold = rate.is_some() && self.claims < COLD_CLAIMS;
+        self.ready_for = if is_cold { COLD_TIMES * self.rate } else { self.rate };
         self.ticked = now;
         if let State::Opening(at) = self.state
             && now >= at
@@ -455,12 +460,7 @@ impl Line {
 
     /// Returns how many of those called may be held at the gate at once: as many as begin while one is held.
     pub fn held_at_once(&self) -> usize {
-        (self.may_begin() * self.hold).max(AHEAD_MIN).ceil() as usize
-    }
-
-    /// Returns sessions a second to be ready for.
-    fn may_begin(&self) -> f64 {
-        if self.claims < COLD_CLAIMS { COLD_TIMES * self.rate } else { self.rate }
+        (self.ready_for * self.hold).max(AHEAD_MIN).ceil() as usize
     }
 
     /// Returns whether anybody waits who is not called.
@@ -504,7 +504,7 @@ impl Line {
         let shares = Shares::new(self.params.weights);
         for lane in Lane::ALL.into_iter().filter(|lane| has[lane.index()]) {
             let share = shares.share(lane, |other| has[other.index()]);
-            let wanted = (lead(self.hold) * self.may_begin() * share).max(AHEAD_MIN);
+            let wanted = (lead(self.hold) * self.ready_for * share).max(AHEAD_MIN);
             self.lanes[lane.index()].call(wanted);
         }
     }

@@ -488,7 +488,7 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "given",
                 Word(&["needed", "always"]),
                 Is("\"needed\""),
-                "When visitors get one. needed: under pressure, and where the application has no session cookie of its own, once newcomers come at half of the pace at which they could be let in. always: where it has none, with the first answer; set this if visitors without any cookie are inside when a rush comes at once.",
+                "When visitors get one. needed: under pressure, and where the application has no session cookie of its own, once newcomers come at half of the pace at which they could be let in. always: where it has none, with the first answer that caches may not keep for all; set this if visitors without any cookie are inside when a rush comes at once.",
             ),
         ],
     },

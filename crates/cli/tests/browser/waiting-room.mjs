@@ -87,7 +87,7 @@ class Visitor {
 async function until(what, condition) {
   const end = Date.now() + LONG;
   // While a page is left for another there is nothing to ask it.
-  const holds = () => condition().catch(error => { if (!/context was destroyed|detached/.test(error.message)) throw error; });
+  const holds = () => condition().catch(error => { if (!/context was destroyed|detached|Cannot find context/.test(error.message)) throw error; });
   while (!(await holds())) {
     if (Date.now() > end) throw new Error(`never came to be: ${what}`);
     await new Promise(done => setTimeout(done, 50));

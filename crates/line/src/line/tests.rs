@@ -9,8 +9,11 @@ fn second(n: f64) -> Instant {
     Instant::ORIGIN + seconds(n)
 }
 
+/// Returns a line in which sessions have begun before, so that the session law is believed.
 fn line() -> Line {
-    Line::new(Params::default(), second(0.0))
+    let mut line = Line::new(Params::default(), second(0.0));
+    (line.claims, line.claims_seen) = (COLD_CLAIMS, COLD_CLAIMS);
+    line
 }
 
 fn draw(line: &mut Line, count: u64) -> Vec<Place> {
@@ -43,6 +46,19 @@ fn as_many_are_called_as_begin_before_they_can_be_there() {
     assert_eq!(waiting(line.contact(second(1.0), places[38])).ahead, 38);
     assert!(line.claimed(places[0]));
     assert_eq!(line.contact(second(1.0), places[38]), Standing::Called, "a claim calls the next");
+}
+
+#[test]
+fn before_the_session_law_knows_much_twice_as_many_are_called_and_held() {
+    let mut line = Line::new(Params::default(), second(0.0));
+    let places = draw(&mut line, 200);
+    line.tick(second(0.25), Some(4.0), HOLD);
+    assert_eq!((line.view().called, line.held_at_once()), (76, 40));
+    for place in &places[..40] {
+        assert!(line.claimed(*place));
+    }
+    line.tick(second(0.5), Some(4.0), HOLD);
+    assert_eq!(line.held_at_once(), 20);
 }
 
 #[test]
@@ -106,7 +122,7 @@ fn absence_stops_being_counted_and_loses_nothing() {
 
 #[test]
 fn a_number_begins_one_session() {
-    let mut line = line();
+    let mut line = Line::new(Params::default(), second(0.0));
     let places = draw(&mut line, 3);
     assert!(line.claimed(places[1]) && !line.claimed(places[1]));
     assert_eq!(line.view().claimed, 1);

@@ -55,7 +55,9 @@ impl Core {
         } else {
             let sets_cookies = headers.contains_key(SET_COOKIE);
             let is_known = sets_cookies && self.identifier.learn_response(headers, session);
-            let is_unknown = visitor.proof.is_none() && !visitor.has_app_cookie() && !is_known;
+            // What a cache may keep for all stays so as long as nobody has to wait.
+            let is_unknown =
+                visitor.proof.is_none() && !visitor.has_app_cookie() && !is_known && !is_for_all(headers);
             if lease == LeaseDue::Yes {
                 self.note_line_wait(visitor, session.0);
             }
@@ -92,6 +94,17 @@ pub(super) fn give_pass(passes: &Passes, said: &HeaderMap, headers: &mut HeaderM
     }
 }
 
+/// Returns whether the application says that a shared cache may keep an answer.
+fn is_for_all(headers: &HeaderMap) -> bool {
+    TARGETED.iter().any(|name| headers.contains_key(*name))
+        || headers::list(headers, &CACHE_CONTROL).any(is_shared)
+}
+
+/// Returns whether a word of `Cache-Control` is for shared caches.
+fn is_shared(word: &str) -> bool {
+    word.eq_ignore_ascii_case("public") || word.to_ascii_lowercase().starts_with("s-maxage")
+}
+
 /// Sees to it that no shared cache keeps an answer that carries a cookie of ours.
 fn keep_private(headers: &mut HeaderMap) {
     // These are for shared caches alone, and go before the other.
@@ -103,7 +116,6 @@ fn keep_private(headers: &mut HeaderMap) {
     if headers::list(headers, &CACHE_CONTROL).any(|word| is(word, "private") || is(word, "no-store")) {
         return;
     }
-    let is_shared = |word: &&str| is(word, "public") || word.to_ascii_lowercase().starts_with("s-maxage");
     let rest = headers::list(headers, &CACHE_CONTROL).filter(|word| !is_shared(word));
     let words: Vec<&str> = std::iter::once("private").chain(rest).collect();
     let private = HeaderValue::try_from(words.join(", "));

@@ -61,11 +61,13 @@ async fn whoever_is_in_stays_in_and_others_are_told_when_to_come_back() {
     assert_eq!(answer.status, 200);
     let lease = cookie(&answer, "suimon=").expect("a lease, now that it is of use");
     assert!(answer.header("set-cookie").ends_with("; HttpOnly; SameSite=Lax"));
+    assert_eq!(gateway.view().gate.leased_sessions, 0, "nobody has come with it yet");
     for _ in 0..3 {
         let answer = gateway.ask(get("/head", &[("cookie", &lease)])).await;
         assert_eq!(answer.status, 200);
         assert!(!answer.headers.contains_key("set-cookie") && !answer.text().contains("cookie"));
     }
+    assert_eq!(gateway.view().gate.leased_sessions, 1);
     let last = lease.len() - 1;
     let forged = format!("{}{}", &lease[..last], if lease.ends_with('A') { 'E' } else { 'A' });
     assert_eq!(gateway.ask(get("/more", &[("cookie", &forged)])).await.status, 503);
@@ -92,6 +94,9 @@ async fn of_an_application_without_cookies_visitors_get_a_lease_at_once_where_th
     let lease = cookie(&first, "suimon=").expect("nothing else tells this visitor from others");
     let known = gateway.ask(get("/about", &[("cookie", &lease)])).await;
     assert!(!known.headers.contains_key("set-cookie"));
+    let public = gateway.ask(get("/about", &[("x-say-cache-control", "public, max-age=60")])).await;
+    assert_eq!(public.header("cache-control"), "public, max-age=60", "what caches may keep for all stays so");
+    assert!(!public.headers.contains_key("set-cookie"));
     let login = gateway.get("/login").await;
     assert!(cookie(&login, "suimon=").is_none(), "the application's own cookie does: {:?}", login.headers);
     let session = cookie(&login, "JSESSIONID=").unwrap();
