@@ -15,6 +15,9 @@ const HOLD_MAX: f64 = 10.0;
 const HOLD_MAX_IN_LINE: f64 = 5.0;
 /// The most sessions a second that a line is told of.
 const RATE_MAX: f64 = 1e6;
+/// Before so many sessions have begun the law knows little of what it may let in, and may know better from one moment to the next: so many times as many people are called.
+const COLD_SESSIONS: u64 = 40;
+const COLD_TIMES: f64 = 2.0;
 /// Newcomers at this share of the pace at which they could be let in are near the point where some have to wait.
 const CLOSE_SHARE: f64 = 0.5;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
@@ -212,7 +215,9 @@ impl Kind {
     pub(crate) fn move_line(&mut self, now: Instant) {
         let hold = self.hold();
         let rate = self.law.rate().map(|rate| rate.min(RATE_MAX));
+        let is_cold = rate.is_some() && self.admitted < COLD_SESSIONS;
         if let Some(line) = &mut self.line {
+            line.be_ready_for(if is_cold { COLD_TIMES } else { 1.0 });
             line.tick(now, rate, hold);
         }
         self.look_at_line();

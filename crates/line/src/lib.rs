@@ -30,6 +30,6 @@ mod presence;
 mod shares;
 
 pub use lane::{LANES, Lane, Place};
-pub use line::{Command, Line, Params, Reached, Saved, Standing, State, View, Wait};
+pub use line::{Command, ENTERING, Line, Params, Reached, Saved, Standing, State, View, Wait};
 pub use lottery::Lottery;
 pub use shares::Shares;

@@ -13,13 +13,10 @@ const PERIOD: Duration = Duration::from_secs(75);
 const KNOCKS: Duration = Duration::from_secs(20);
 /// So many are called ahead at the least.
 const AHEAD_MIN: f64 = 3.0;
-/// The page lets its visitor in so many seconds after it has said that it is their turn: time to hear it, and to say "not yet".
-const ENTERING: f64 = 5.0;
+/// The page lets its visitor in so long after it has said that it is their turn: time to hear it, and to say "not yet".
+pub const ENTERING: Duration = Duration::from_secs(5);
 /// Those called are to be held at the gate for this share of the longest time, in the mean: were it more, some would be sent away and overtaken before they are back.
 const HELD_SHARE: f64 = 0.5;
-/// Before so many have begun the session law knows little of what it may let in, and may know better from one moment to the next: so many times as many are called, and held.
-const COLD_CLAIMS: u64 = 40;
-const COLD_TIMES: f64 = 2.0;
 /// A visitor is told to come again after this share of the time that is left, within these, seconds. The least is for those whose turn is next.
 const POLL_SHARE: f64 = 0.25;
 const POLL_MIN: f64 = 2.0;
@@ -186,9 +183,10 @@ pub struct Line {
     lots: Option<[u64; 2]>,
     lotteries: Vec<Lottery>,
     estimate: Estimate,
-    /// Sessions a second that the session law would let in, and those to be ready for.
+    /// Sessions a second that the session law would let in.
     rate: f64,
-    ready_for: f64,
+    /// So many times as many are to be ready.
+    ready: f64,
     /// Seconds for which the gate holds whoever is called.
     hold: f64,
     claims: u64,
@@ -208,7 +206,7 @@ suimon_model::saved_struct!(
         lotteries,
         estimate,
         rate,
-        ready_for,
+        ready,
         hold,
         claims,
         claims_seen,
@@ -231,7 +229,7 @@ impl Line {
             lotteries: Vec::new(),
             estimate: Estimate::default(),
             rate: 0.0,
-            ready_for: 0.0,
+            ready: 1.0,
             hold: 0.0,
             claims: 0,
             claims_seen: 0,
@@ -374,6 +372,11 @@ impl Line {
         self.call();
     }
 
+    /// Has so many times as many people called and held as the session law would let in, 1 or more: where it may find out at any moment that it may let in more.
+    pub fn be_ready_for(&mut self, times: f64) {
+        self.ready = times.max(1.0);
+    }
+
     /// Does what is due some four times a second. `rate`: sessions a second that the session law would let in, if it knows; `hold`: seconds for which the
     /// gate holds whoever is called.
     pub fn tick(&mut self, now: Instant, rate: Option<f64>, hold: f64) {
@@ -384,8 +387,6 @@ impl Line {
         self.estimate.pace(claims, passed, waited && self.state == State::Moving, rate.unwrap_or_default());
         // Where nobody knows, as many are called as have begun of late.
         self.rate = rate.unwrap_or_else(|| self.estimate.per_second());
-        let is_cold = rate.is_some() && self.claims < COLD_CLAIMS;
-        self.ready_for = if is_cold { COLD_TIMES * self.rate } else { self.rate };
         self.ticked = now;
         if let State::Opening(at) = self.state
             && now >= at
@@ -460,7 +461,7 @@ impl Line {
 
     /// Returns how many of those called may be held at the gate at once: as many as begin while one is held.
     pub fn held_at_once(&self) -> usize {
-        (self.ready_for * self.hold).max(AHEAD_MIN).ceil() as usize
+        (self.ready * self.rate * self.hold).max(AHEAD_MIN).ceil() as usize
     }
 
     /// Returns whether anybody waits who is not called.
@@ -492,7 +493,7 @@ impl Line {
 
     /// Calls as many as are expected to be at the gate within the time that it takes to come there.
     ///
-    /// *Law*. On the way and at the gate are to be `wanted` = rate × ([`lead`]) people, twice as many before the session law knows much. Expected are those who were at the gate of late, those who were called in the
+    /// *Law*. On the way and at the gate are to be `wanted` = rate × ([`lead`]) people, or so many times as many as are to be ready. Expected are those who were at the gate of late, those who were called in the
     /// last quarter of a minute and have been heard of since, and of the others called then the share that came of those called before: many a visitor who has gone counts as
     /// present for another minute or two. Too many called do the application no harm: the gate lets in by the session law alone, and in the order of numbers. But no more
     /// are held there than begin meanwhile ([`Line::held_at_once`]), and whoever is sent away is overtaken.
@@ -504,7 +505,7 @@ impl Line {
         let shares = Shares::new(self.params.weights);
         for lane in Lane::ALL.into_iter().filter(|lane| has[lane.index()]) {
             let share = shares.share(lane, |other| has[other.index()]);
-            let wanted = (lead(self.hold) * self.ready_for * share).max(AHEAD_MIN);
+            let wanted = (lead(self.hold) * self.ready * self.rate * share).max(AHEAD_MIN);
             self.lanes[lane.index()].call(wanted);
         }
     }
@@ -537,7 +538,7 @@ impl Line {
 
 /// Returns seconds from a call until whoever is there is to begin.
 fn lead(hold: f64) -> f64 {
-    POLL_MIN + ENTERING + HELD_SHARE * hold
+    POLL_MIN + ENTERING.as_secs_f64() + HELD_SHARE * hold
 }
 
 /// Returns seconds until the holder of `number` is to ask again, with `left` seconds to go, `lead` seconds after its call.

@@ -82,14 +82,12 @@ impl Leases {
         lease[4..12].copy_from_slice(&session.0.to_be_bytes());
         lease[12..16].copy_from_slice(&now.to_be_bytes());
         self.seal.sign(&mut lease);
-        let mut text = Vec::with_capacity(sealed::text_len(BYTES));
-        sealed::encode(&lease, &mut text);
-        self.cookie(&text, self.life, secure)
+        self.cookie(|out| sealed::encode(&lease, out), self.life, secure)
     }
 
     /// Returns the `Set-Cookie` that takes a lease back, once its session has ended.
     pub(crate) fn withdraw(&self, secure: bool) -> HeaderValue {
-        self.cookie(b"", 0, secure)
+        self.cookie(|_| {}, 0, secure)
     }
 
     /// Returns what the cookie's `text` proves, if it is a lease of ours that is still good. `now` is in seconds since 1970.
@@ -109,17 +107,11 @@ impl Leases {
         Some(Proof { kind: KindId(kind as u32), session, renewal_due })
     }
 
-    fn cookie(&self, value: &[u8], age: u32, secure: bool) -> HeaderValue {
+    fn cookie(&self, value: impl FnOnce(&mut Vec<u8>), age: u32, secure: bool) -> HeaderValue {
         // A payment provider's cross-site POST back into checkout has to carry it; it grants no authority.
         let (name, flags) =
             if secure { (NAME_SECURE, "Secure; SameSite=None") } else { (NAME, "SameSite=Lax") };
-        let mut text = Vec::with_capacity(128);
-        text.extend_from_slice(name.as_bytes());
-        text.push(b'=');
-        text.extend_from_slice(value);
-        text.extend_from_slice(format!("; Path=/; Max-Age={age}; HttpOnly; {flags}").as_bytes());
-        HeaderValue::from_maybe_shared(bytes::Bytes::from(text))
-            .expect("base64url and our own text are visible ASCII")
+        sealed::set_cookie(name, value, age, flags)
     }
 }
 

@@ -4,6 +4,10 @@
 //! purpose: what is signed for one is nothing for another.
 
 use crate::keys::{Key, Keys};
+use bytes::Bytes;
+use http::HeaderValue;
+use std::fmt::Display;
+use std::io::Write as _;
 
 /// Bytes of the signature.
 pub(crate) const MAC: usize = 16;
@@ -60,6 +64,22 @@ impl Seal {
 fn equal_in_constant_time(one: &[u8], other: &[u8]) -> bool {
     let difference = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
     one.len() == other.len() && std::hint::black_box(difference) == 0
+}
+
+/// Returns the `Set-Cookie` by which a browser keeps what `value` writes under `name` for `age` seconds, 0 to drop it; `flags` are those beside the ones that
+/// all have.
+pub(crate) fn set_cookie(
+    name: impl Display,
+    value: impl FnOnce(&mut Vec<u8>),
+    age: u32,
+    flags: &str,
+) -> HeaderValue {
+    const INFALLIBLE: &str = "a vector takes all that is written to it";
+    let mut line = Vec::with_capacity(192);
+    write!(line, "{name}=").expect(INFALLIBLE);
+    value(&mut line);
+    write!(line, "; Path=/; Max-Age={age}; HttpOnly; {flags}").expect(INFALLIBLE);
+    HeaderValue::from_maybe_shared(Bytes::from(line)).expect("base64url and our own text are visible ASCII")
 }
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

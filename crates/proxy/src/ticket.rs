@@ -88,16 +88,14 @@ impl Tickets {
     }
 
     fn set_cookie(&self, kind: KindId, ticket: Option<&Ticket>, secure: bool) -> HeaderValue {
-        let (prefix, flags) = if secure { (PREFIX_SECURE, "; Secure") } else { (PREFIX, "") };
+        let (prefix, flags) =
+            if secure { (PREFIX_SECURE, "SameSite=Lax; Secure") } else { (PREFIX, "SameSite=Lax") };
         let [high, low] = self.tag(kind);
-        let mut text = format!("{prefix}{high:02x}{low:02x}=").into_bytes();
-        if let Some(ticket) = ticket {
-            self.write(ticket, &mut text);
+        let name = format_args!("{prefix}{high:02x}{low:02x}");
+        match ticket {
+            Some(ticket) => sealed::set_cookie(name, |out| self.write(ticket, out), self.life, flags),
+            None => sealed::set_cookie(name, |_| {}, 0, flags),
         }
-        let age = if ticket.is_some() { self.life } else { 0 };
-        text.extend_from_slice(format!("; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{flags}").as_bytes());
-        HeaderValue::from_maybe_shared(Bytes::from(text))
-            .expect("base64url and our own text are visible ASCII")
     }
 
     /// Returns the ticket as the value of a header, for whoever keeps no cookies.

@@ -11,6 +11,7 @@ pub use policy::Policy;
 use policy::{Answer, AtGate, Rule};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use suimon_line::ENTERING;
 use suimon_model::{Duration, Instant, Rng, seconds};
 
 /// Who comes.
@@ -85,8 +86,6 @@ struct Person {
 
 /// The first answer is followed by another request this much later: the page has come, and its script asks.
 const SECOND_CONTACT: (f64, f64) = (2.0, 4.0);
-/// The page says for so long that it is its visitor's turn before it lets them in.
-const ENTERING: Duration = Duration::from_secs(5);
 /// Whoever was called and could not be let in asks again after so long.
 pub(crate) const NOT_LET_IN: Duration = Duration::from_secs(3);
 /// Estimates are judged from here on: before, nobody can know how fast people give up, as whoever leaves says nothing.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use suimon_chart::{Axis, Band, Hue, Plot, Rule, Series, Span};
 use suimon_crowd::LineWait;
 
-use crate::apps::{Shop, ShopKind, ShopOptions};
+use crate::apps::{ShopOptions, open_tomcat};
 use crate::bound::{self, Bound};
 use crate::claims::{self, Claim};
 use crate::common::{Common, CommonOptions};
@@ -125,16 +125,8 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
         return Err(Trouble::Usage(format!("--seconds {seconds}: must be more than the flash's {flash}")));
     }
     let scale = options.shop.scale;
-    let shop = Shop {
-        kind: ShopKind::Tomcat,
-        options: &options.shop,
-        suimon: &common.suimon,
-        core: common.app_core,
-        logs: &common.scratch,
-        work: None,
-    };
     eprintln!("opening the shop and measuring the bound");
-    let opened = shop.open()?;
+    let opened = open_tomcat(common, &options.shop, None)?;
     let bound =
         bound::measure(common, &common.scratch, &opened, scale, WARMUP_SESSIONS, BOUND_SESSIONS, Thinks::No)?;
     let rate = |share: f64| share * bound.sessions_per_s;

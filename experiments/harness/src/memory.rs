@@ -13,6 +13,13 @@ pub(crate) struct Memory {
     pub(crate) anonymous_kb: u64,
 }
 
+/// Memory with so many who wait.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Stage {
+    pub(crate) waiting: u32,
+    pub(crate) memory: Memory,
+}
+
 /// Returns the memory of process `pid`.
 pub(crate) fn memory(pid: u32) -> Result<Memory> {
     let path = format!("/proc/{pid}/smaps_rollup");

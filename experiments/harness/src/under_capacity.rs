@@ -17,7 +17,7 @@ use suimon_admin::State;
 use suimon_chart::{Axis, Hue, Plot, Rule, Series};
 use suimon_crowd::Report;
 
-use crate::apps::{OpenShop, Shop, ShopKind, ShopOptions};
+use crate::apps::{OpenShop, ShopOptions, open_tomcat};
 use crate::bound::{self, Bound};
 use crate::claims::{self, Claim};
 use crate::common::{Common, CommonOptions};
@@ -155,16 +155,8 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
 
 fn measure(common: &Common, options: &Options) -> Result<Data> {
     let scale = options.shop.scale;
-    let shop = Shop {
-        kind: ShopKind::Tomcat,
-        options: &options.shop,
-        suimon: &common.suimon,
-        core: common.app_core,
-        logs: &common.scratch,
-        work: None,
-    };
     eprintln!("opening the shop and measuring the bound");
-    let opened = shop.open()?;
+    let opened = open_tomcat(common, &options.shop, None)?;
     let bound =
         bound::measure(common, &common.scratch, &opened, scale, WARMUP_SESSIONS, BOUND_SESSIONS, Thinks::No)?;
     let rate = options.load * bound.sessions_per_s;

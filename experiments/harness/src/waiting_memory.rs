@@ -20,7 +20,7 @@ use crate::data;
 use crate::figures::{self, Panel};
 use crate::gateways::{Gateway, start_suimon};
 use crate::machine::Machine;
-use crate::memory::{Memory, memory};
+use crate::memory::{Memory, Stage, memory};
 use crate::table::table;
 use crate::trouble::{Result, Trouble, While, failed};
 
@@ -69,12 +69,6 @@ struct Data {
     /// Memory behind all that.
     after: Memory,
     claims: Vec<Claim>,
-}
-
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-struct Stage {
-    waiting: u32,
-    memory: Memory,
 }
 
 /// Runs it, and returns whether what was to hold holds.

@@ -117,12 +117,12 @@ impl Gate {
         let key = line.rank(place);
         // More than can begin while they are held would only be sent away again and come back behind others.
         let has_room = kind.held.len() < line.held_at_once() || kind.held.is_passed_by(key);
-        // Nor does somebody who has just come overtake those called before who are on the way from their page.
-        let overtakes =
-            !matches!(claim, Claim::Holds(..)) && line.expected_before(place) > kind.held.before(key) as u64;
         // In another tab of the same browser it is held already.
         let is_held = kind.held.at(key).is_some();
-        if standing == Standing::Called && may_be_held && has_room && !overtakes && !is_held {
+        // Nor does somebody who has just come overtake those called before who are on the way from their page.
+        let is_from_page = matches!(claim, Claim::Holds(..));
+        let overtakes = || !is_from_page && line.expected_before(place) > kind.held.before(key) as u64;
+        if standing == Standing::Called && may_be_held && has_room && !is_held && !overtakes() {
             line.knock(now, place);
             self.hold(id, kind_id, key);
             return self.admit_from_lines(now);

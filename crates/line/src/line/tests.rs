@@ -9,11 +9,8 @@ fn second(n: f64) -> Instant {
     Instant::ORIGIN + seconds(n)
 }
 
-/// Returns a line in which sessions have begun before, so that the session law is believed.
 fn line() -> Line {
-    let mut line = Line::new(Params::default(), second(0.0));
-    (line.claims, line.claims_seen) = (COLD_CLAIMS, COLD_CLAIMS);
-    line
+    Line::new(Params::default(), second(0.0))
 }
 
 fn draw(line: &mut Line, count: u64) -> Vec<Place> {
@@ -49,16 +46,15 @@ fn as_many_are_called_as_begin_before_they_can_be_there() {
 }
 
 #[test]
-fn before_the_session_law_knows_much_twice_as_many_are_called_and_held() {
-    let mut line = Line::new(Params::default(), second(0.0));
-    let places = draw(&mut line, 200);
+fn where_more_may_be_let_in_at_any_moment_more_are_called_and_held() {
+    let mut line = line();
+    draw(&mut line, 200);
+    line.be_ready_for(2.0);
     line.tick(second(0.25), Some(4.0), HOLD);
     assert_eq!((line.view().called, line.held_at_once()), (76, 40));
-    for place in &places[..40] {
-        assert!(line.claimed(*place));
-    }
+    line.be_ready_for(0.0);
     line.tick(second(0.5), Some(4.0), HOLD);
-    assert_eq!(line.held_at_once(), 20);
+    assert_eq!((line.view().called, line.held_at_once()), (76, 20), "nobody is called back");
 }
 
 #[test]
@@ -122,7 +118,7 @@ fn absence_stops_being_counted_and_loses_nothing() {
 
 #[test]
 fn a_number_begins_one_session() {
-    let mut line = Line::new(Params::default(), second(0.0));
+    let mut line = line();
     let places = draw(&mut line, 3);
     assert!(line.claimed(places[1]) && !line.claimed(places[1]));
     assert_eq!(line.view().claimed, 1);

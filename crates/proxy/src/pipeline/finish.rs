@@ -57,14 +57,14 @@ impl Core {
             let is_known = sets_cookies && self.identifier.learn_response(headers, session);
             // What a cache may keep for all stays so as long as nobody has to wait.
             let is_unknown =
-                visitor.proof.is_none() && !visitor.has_app_cookie() && !is_known && !is_for_all(headers);
+                || visitor.proof.is_none() && !visitor.has_app_cookie() && !is_known && !is_for_all(headers);
             if lease == LeaseDue::Yes {
                 self.note_line_wait(visitor, session.0);
             }
             let is_due = match lease {
                 LeaseDue::Yes => true,
-                LeaseDue::IfUnknown => is_unknown,
-                LeaseDue::No => self.leases_always && is_unknown,
+                LeaseDue::IfUnknown => is_unknown(),
+                LeaseDue::No => self.leases_always && is_unknown(),
             };
             if is_due || visitor.proof.is_some_and(|proof| proof.renewal_due) {
                 let (kind, session) = session;

@@ -49,7 +49,7 @@ impl Core {
             Standpoint::Draws(lane) => Ok(Membership::Drawing { kind, lane }),
             Standpoint::Passes => Ok(Membership::Passing(kind)),
             Standpoint::Later => Err(NotAdmitted::Later(kind)),
-            Standpoint::Pass => Err(NotAdmitted::AsksForPass(kind)),
+            Standpoint::NeedsPass => Err(NotAdmitted::AsksForPass(kind)),
         }
     }
 

@@ -128,7 +128,7 @@ pub(crate) enum Standpoint {
     /// It may draw a number, but its network has drawn many: a little later.
     Later,
     /// It may draw a number with a pass of the application's.
-    Pass,
+    NeedsPass,
     /// It is no visit of a page: it draws none.
     Passes,
 }
@@ -233,7 +233,7 @@ impl Room {
         if asks != Some(true) && self.quota.takes(client) {
             return Standpoint::Draws(Lane::Normal);
         }
-        if asks.is_some() { Standpoint::Pass } else { Standpoint::Later }
+        if asks.is_some() { Standpoint::NeedsPass } else { Standpoint::Later }
     }
 
     /// Returns where passes are read and issued, if they are.

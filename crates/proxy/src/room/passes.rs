@@ -124,14 +124,9 @@ impl Passes {
         };
         bytes[12..16].copy_from_slice(&now.to_be_bytes());
         self.seal.sign(&mut bytes);
-        let mut text = Vec::with_capacity(sealed::text_len(BYTES));
-        sealed::encode(&bytes, &mut text);
-        let (name, flags) = if secure { (NAME_SECURE, "; Secure") } else { (NAME, "") };
-        let value = format!(
-            "{name}={}; Path=/; Max-Age={life}; HttpOnly; SameSite=Lax{flags}",
-            String::from_utf8_lossy(&text)
-        );
-        HeaderValue::try_from(value).ok()
+        let (name, flags) =
+            if secure { (NAME_SECURE, "SameSite=Lax; Secure") } else { (NAME, "SameSite=Lax") };
+        Some(sealed::set_cookie(name, |out| sealed::encode(&bytes, out), life, flags))
     }
 
     /// Returns what the cookie's `text` stands for, if it is a pass of ours that is still good. `now` is in seconds since 1970.

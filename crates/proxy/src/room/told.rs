@@ -2,15 +2,13 @@
 
 use serde_json::{Map, Value};
 use std::time::Duration;
+use suimon_gate::line::ENTERING;
 use suimon_gate::{Standing, Wait};
 
 /// A wait of at most so many seconds is nearly over.
 const SOON: u32 = 30;
 /// A visitor is told that it is slower than before if the turn comes by this share of the wait later.
 const SLOWER: f64 = 0.1;
-
-/// The page says for so long, seconds, that it is its visitor's turn before it lets them in: time to hear it, and to say "not yet".
-const ENTERING: u32 = 5;
 
 /// How things stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,7 +110,11 @@ impl Told {
             updated_at: now,
             opens_at: None,
             expires_at: None,
-            enter_after: if before.fewest_ahead == Before::CALLED.fewest_ahead { 0 } else { ENTERING },
+            enter_after: if before.fewest_ahead == Before::CALLED.fewest_ahead {
+                0
+            } else {
+                whole_seconds(ENTERING)
+            },
             pass_url: None,
             message: String::new(),
         };

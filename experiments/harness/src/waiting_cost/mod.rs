@@ -22,7 +22,7 @@ use crate::data;
 use crate::figures::{self, Panel};
 use crate::gateways::{Gateway, start_suimon};
 use crate::machine::Machine;
-use crate::memory::{Memory, memory};
+use crate::memory::{Stage, memory};
 use crate::statistics::median;
 use crate::table::table;
 use crate::trouble::{Result, While, failed};
@@ -81,12 +81,6 @@ struct Data {
     polls_told_to_wait: u64,
     early_us: f64,
     claims: Vec<Claim>,
-}
-
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-struct Stage {
-    waiting: u32,
-    memory: Memory,
 }
 
 /// Runs it, and returns whether what was to hold holds.

@@ -114,11 +114,15 @@ fn whoever_is_to_draw_no_place_is_told_of_none_however_long_it_was_held() {
 
 #[test]
 fn no_more_are_held_than_begin_while_one_is_but_whoever_came_before_them_is() {
-    // Six begin a second, and each is held for a second.
-    let (mut gate, route, kind) = lined(Metered::new(1, 6.0));
+    // Six begin a second, and each is held for a second; forty have begun, so that the law is believed.
+    let (mut gate, route, kind) = lined(Metered::new(40, 6.0));
     let asks = |session| Arrival { route, session: Some(session) };
-    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
-    started(&mut gate);
+    for _ in 0..40 {
+        gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+        started(&mut gate)
+            .into_iter()
+            .for_each(|start| gate.handle_end(at(0.0), start.token, Ending::Completed));
+    }
     gate.handle_command(at(0.0), kind, Command::Pause);
     let mut places = vec![];
     for _ in 0..30 {
@@ -139,8 +143,22 @@ fn no_more_are_held_than_begin_while_one_is_but_whoever_came_before_them_is() {
         gate.poll_output().is_none()
     };
     let room: Vec<bool> = called[2..].iter().map(|place| held(&mut gate, *place)).collect();
-    assert_eq!(room.iter().filter(|is_held| **is_held).count(), 12, "twice six, at the beginning: {room:?}");
+    assert_eq!(room.iter().filter(|is_held| **is_held).count(), 6, "{room:?}");
     assert!(held(&mut gate, called[0]), "whoever has a lower number is never sent away for those behind");
+}
+
+#[test]
+fn before_the_law_knows_much_twice_as_many_are_held() {
+    let (mut gate, route, kind) = lined(Metered::new(40, 6.0));
+    let held_at_once = |gate: &Gate| gate.line(kind).unwrap().held_at_once();
+    pass(&mut gate, at(0.3));
+    assert_eq!(held_at_once(&gate), 12);
+    for _ in 0..40 {
+        gate.handle_arrival(at(0.3), Arrival { route, session: Some(Membership::Newcomer(kind)) });
+    }
+    assert_eq!(started(&mut gate).len(), 40);
+    pass(&mut gate, at(0.6));
+    assert_eq!(held_at_once(&gate), 6);
 }
 
 #[test]
