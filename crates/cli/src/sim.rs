@@ -2,7 +2,7 @@
 //!
 //! Map: `question` what is to be played, from the command line and the files; `play` plays it on several threads; `answer`
 //! what came of it; `table` for the terminal; `json` for scripts; `report` (with `figures`) for the browser. `replay` plays
-//! recordings of a live gateway instead, and `from` makes a scenario of what one has learned.
+//! recordings of a live gateway instead, `from` makes a scenario of what one has learned, and `site` says what a generated site is.
 
 mod answer;
 mod figures;
@@ -12,6 +12,7 @@ mod play;
 mod question;
 mod replay;
 mod report;
+mod site;
 mod table;
 
 use crate::exit::Exit;
@@ -21,7 +22,7 @@ use answer::Answer;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
-use suimon_sim::Laws;
+use suimon_sim::{Laws, SiteName};
 
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
@@ -29,6 +30,7 @@ use suimon_sim::Laws;
   suimon sim shop.toml --vs none --seeds 10          with Suimon and without, ten times each
   suimon sim shop.toml --vs all --report shop.html   against everything it is compared with, as a page with charts
   suimon sim shop.toml --seed 7                      one run, always the same
+  suimon sim --site chat:below:17 --vs none          a generated site; --show prints what it is
   suimon sim --from http://127.0.0.1:8001 --out site.toml
                                                      the site as a running gateway sees it, to be edited and played
   suimon sim --replay gate.rec                       are the decisions of a recorded gateway made again?
@@ -50,8 +52,14 @@ Exit codes: 0 everything expected holds, or the same decisions were made; 1 not 
 was interrupted; 2 a file or the command line is wrong; a damaged, cut or foreign recording shows nothing.")]
 pub(crate) struct Sim {
     /// Scenario files; a folder means every *.toml in it, but for those that begin with \"_\".
-    #[arg(value_name = "FILE", required_unless_present_any = ["list_laws", "replay", "from"])]
+    #[arg(value_name = "FILE", required_unless_present_any = ["list_laws", "replay", "from", "site"])]
     pub(crate) files: Vec<PathBuf>,
+    /// Play a generated site, as experiments/any-site names it, such as chat:below:17; several times if need be. Its number is its seed.
+    #[arg(long, value_name = "FAMILY:REGIME:NUMBER", value_parser = SiteName::parse)]
+    pub(crate) site: Vec<SiteName>,
+    /// With --site: print what the site is, and end.
+    #[arg(long, requires = "site", conflicts_with = "files")]
+    pub(crate) show: bool,
     /// Play seeds 1 to N, in place of the file's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=question::SEEDS_MAX))]
     pub(crate) seeds: Option<u64>,
@@ -71,7 +79,7 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
     /// Play this recording of a live gateway instead.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "report"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "site", "seeds", "seed", "vs", "jobs", "report"])]
     pub(crate) replay: Option<PathBuf>,
     /// With --replay: a setting of [gate] to try in place of the recorded one, such as gate.order=first_in; several times if need be.
     #[arg(long, value_name = "KEY=VALUE", requires = "replay")]
@@ -80,7 +88,7 @@ pub(crate) struct Sim {
     #[arg(long, requires = "replay")]
     pub(crate) partial: bool,
     /// Make a scenario of what the gateway at this operator address has learned, such as http://127.0.0.1:8001, to be edited and played.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "json", "report", "replay", "list_laws"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["files", "site", "seeds", "seed", "vs", "jobs", "json", "report", "replay", "list_laws"])]
     pub(crate) from: Option<String>,
     /// With --from: the file it is written to. [default: standard output]
     #[arg(long, value_name = "FILE", requires = "from")]
@@ -104,6 +112,10 @@ pub(crate) fn run(args: &Sim) -> Exit {
     }
     if let Some(recording) = &args.replay {
         return replay::run(recording, args);
+    }
+    if args.show {
+        args.site.iter().for_each(|site| print!("{}", site::text(&site.scenario())));
+        return Exit::Done;
     }
     let questions = match question::questions(args) {
         Ok(questions) => Arc::new(questions),

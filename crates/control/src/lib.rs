@@ -6,14 +6,18 @@
 //! - [`Meter`], [`Window`]: what happened on a route between two moments.
 //! - [`Visits`], [`Capacity`], [`Patience`]: signals learned from what happened.
 //! - [`RouteLaw`]: a limit for each route: [`Paired`] (ours) or [`SeedRoutes`] (the paper's).
+//! - [`RouteKnowledge`], [`VisitsKnowledge`]: what of it another process can begin with, as far as it is to be believed ([`Trust`]).
 //! - [`SessionLaw`]: when a session may begin: [`Flow`] (ours) or [`SeedSessions`] (the paper's).
 
 mod capacity;
+mod forecast;
 mod kind;
+mod knowledge;
 mod patience;
 mod route;
 mod route_paired;
 mod route_seed;
+mod service_times;
 mod session;
 mod session_flow;
 mod session_seed;
@@ -21,13 +25,18 @@ mod statistics;
 mod visits;
 mod window;
 
-pub use capacity::Capacity;
+pub use capacity::{Capacity, Measured};
+pub use forecast::Forecast;
 pub use kind::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
-pub use patience::Patience;
+pub use knowledge::{
+    Known, PlaceVisits, RouteKnowledge, RouteVisits, SessionKnowledge, Trust, Values, VisitsKnowledge,
+};
+pub use patience::{Patience, PatienceEstimate};
 pub use route::{RequestEnd, RouteLaw};
 pub use route_paired::Paired;
 pub use route_seed::SeedRoutes;
-pub use session::{Admission, OpenGate, Outlook, RouteOutlook, SessionLaw, StaticSessions};
+pub use service_times::ServiceTimes;
+pub use session::{Admission, KindOutlook, OpenGate, Outlook, RouteOutlook, SessionLaw, StaticSessions};
 pub use session_flow::Flow;
 pub use session_seed::SeedSessions;
 pub use statistics::{Average, Moments, Pace, Spread};

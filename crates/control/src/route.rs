@@ -1,6 +1,7 @@
 //! Route laws as the gate sees them: a limit for each route. Each law has a file of its own.
 
 use crate::kind::RouteLawKind;
+use crate::knowledge::{RouteKnowledge, Trust};
 use crate::route_paired::Paired;
 use crate::route_seed::SeedRoutes;
 use crate::window::Meter;
@@ -33,6 +34,11 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Returns the mean seconds in the application, if any request has ended there.
     fn service(&self, route: RouteId) -> Option<f64>;
 
+    /// Returns the processor seconds that a request takes at the most, as far as is known.
+    fn work(&self, route: RouteId) -> Option<f64> {
+        self.service(route)
+    }
+
     /// Takes note that a request is no longer in the application. Its meter has been told already.
     fn on_end(&mut self, now: Instant, end: &RequestEnd, meters: &[Meter], out: &mut Vec<Record>);
 
@@ -50,10 +56,20 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         None
     }
 
-    /// Returns whether the limit in force at `route` is a lower one than the rule believes in, for as long as a trial takes.
-    fn tries_less(&self, _route: RouteId) -> bool {
-        false
+    /// Returns whether the limit in force at `route` is the one the rule believes in, and shown to matter: neither one on trial nor one that is raised as
+    /// soon as more is asked for. Only then what the route completes is what it can.
+    fn is_settled(&self, _route: RouteId) -> bool {
+        true
     }
+
+    /// Returns what it knows of `route` that another process can begin with, if anything.
+    fn knowledge(&self, _route: RouteId) -> Option<RouteKnowledge> {
+        None
+    }
+
+    /// Begins with what was known of `route`, as far as it is to be believed; a limit known is where the search starts, and
+    /// all that is recalled gives way to what is measured. Called right after [`RouteLaw::add_route`], before any request.
+    fn recall(&mut self, _route: RouteId, _known: &RouteKnowledge, _trust: Trust) {}
 
     /// Appends all that the rule knows, for [`RouteLawKind::load`].
     ///

@@ -25,19 +25,21 @@
 //! are ours: `docs/laws/route.md`.
 
 mod fast_up;
+mod knowledge;
 mod route;
 mod trial;
 
+use crate::knowledge::{RouteKnowledge, Trust};
 use crate::route::{RequestEnd, RouteLaw};
 use crate::window::{Meter, Reading};
 use fast_up::{FastUp, Outcome, Verdict as Fast};
-use route::{Reference, Route, STEP_MAX};
+use route::{Inside, Reference, Route, STEP_MAX};
 use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Instant, Reason, Record, RequestId, RouteId, Signals, seconds};
 use trial::{Arm, Closed, Trial, Verdict};
 
 /// The highest limit the search goes to.
-const LIMIT_MAX: u32 = 512;
+const LIMIT_MAX: u32 = 1 << 16;
 /// θ: the least d ln U / d ln m worth more concurrency.
 const BIAS: f64 = 0.07;
 /// z: standard errors that decide.
@@ -51,6 +53,25 @@ const BANDWIDTH_DELAY: f64 = 3.0;
 /// Seconds below which a mean service time is *quick*: to hold such a request costs more than it spares anybody, so of two
 /// limits as good as each other the higher is taken.
 const QUICK: f64 = 0.002;
+/// Share of the patience that requests may stay in the application before the brake is pulled; ...
+const BRAKE: f64 = 0.15;
+/// ... times as long as in little company that they may, whatever the patience; ...
+const BRAKE_SERVICES: f64 = 4.0;
+/// ... but no more than this share of the patience, which is also allowed where nothing has ended yet, ...
+const BRAKE_UNKNOWN: f64 = 0.5;
+/// ... unless it takes that long by itself: then this many times as long.
+const BRAKE_LEAST: f64 = 1.5;
+/// How often the strain is looked at, seconds.
+const STRAIN_SECONDS: f64 = 1.0;
+/// Times as long as in little company that requests take elsewhere when the machine thrashes, in so many looks one after the other, ...
+const THRASHING: f64 = 8.0;
+const THRASHING_LOOKS: u32 = 4;
+/// ... and below which it is calm enough for a long page to be given more room.
+const CALM: f64 = 2.0;
+/// Growth of the limit of a full route that is given more room by the time.
+const RAISE_GROWTH: f64 = 2.0;
+/// Service time from which a page is long, seconds: its ends come too late to be asked by the dozen.
+const LONG: f64 = 1.0;
 /// The brake is never pulled below the cores, or below this where these may be another machine's.
 const BRAKE_FLOOR: u32 = 4;
 /// Share of a window or tick during which somebody must wait for it to be binding.
@@ -80,18 +101,40 @@ pub struct Paired {
     cores: u32,
     patience: f64,
     routes: Vec<Route>,
+    /// Requests in the application, all routes together.
+    inside: u32,
     trial: Option<Trial>,
+    /// When the strain was looked at last.
+    strain_at: Instant,
     share_begin: Vec<Reading>,
     last_tick: Vec<Reading>,
 }
 
-suimon_model::saved_struct!(Paired { cores, patience, routes, trial, share_begin, last_tick });
+suimon_model::saved_struct!(Paired {
+    cores,
+    patience,
+    routes,
+    inside,
+    trial,
+    strain_at,
+    share_begin,
+    last_tick
+});
 
 impl Paired {
     /// Returns the law for an application thought to have `cores` cores, with nothing known.
     pub fn new(cores: u32) -> Self {
         let cores = cores.max(1);
-        Paired { cores, patience: 60.0, routes: vec![], trial: None, share_begin: vec![], last_tick: vec![] }
+        Paired {
+            cores,
+            patience: 60.0,
+            routes: vec![],
+            inside: 0,
+            trial: None,
+            strain_at: Instant::ORIGIN,
+            share_begin: vec![],
+            last_tick: vec![],
+        }
     }
 
     /// Returns whether it is for so many routes, in all its parts.
@@ -122,23 +165,37 @@ impl RouteLaw for Paired {
         self.routes[route.index()].service.get()
     }
 
+    /// What takes no longer in company of four times the cores uses no more than a quarter of a core.
+    fn work(&self, route: RouteId) -> Option<f64> {
+        let times = &self.routes[route.index()].times;
+        let shared = f64::from(times.at_ease()) / f64::from(self.cores);
+        times.alone().map(|alone| alone / shared.max(1.0))
+    }
+
     fn on_start(&mut self, now: Instant, route: RouteId, request: RequestId, meters: &[Meter]) {
+        self.inside += 1;
         let state = &mut self.routes[route.index()];
-        state.in_service.insert(request, now);
+        state.in_service.insert(request, Inside { since: now, company: self.inside });
+        let is_long = state.is_long();
+        if let Some(fast) = state.fast.as_mut().filter(|_| is_long) {
+            fast.on_start(request, state.limit);
+        }
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == route) {
-            trial.on_start(now, request, state.in_service.values().copied(), meters);
+            trial.on_start(now, request, state.in_service.values().map(|inside| inside.since), meters);
         }
     }
 
     fn on_end(&mut self, now: Instant, end: &RequestEnd, meters: &[Meter], out: &mut Vec<Record>) {
         let state = &mut self.routes[end.route.index()];
-        state.in_service.remove(&end.request);
+        let inside = state.in_service.remove(&end.request);
+        self.inside = self.inside.saturating_sub(u32::from(inside.is_some()));
         if end.progress {
             state.service.fold(end.service);
+            state.times.fold(inside.map_or(1, |inside| inside.company), end.service);
         }
         let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == end.route) else {
             if end.progress {
-                self.fast_up(now, end.route, end.service, &meters[end.route.index()], out);
+                self.fast_up(now, end, &meters[end.route.index()], out);
             }
             return;
         };
@@ -149,6 +206,7 @@ impl RouteLaw for Paired {
 
     fn on_tick(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
         self.measure_shares(now, meters);
+        self.measure_strain(now, meters);
         for index in 0..self.routes.len() {
             let window = meters[index].since(&self.last_tick[index], now);
             self.last_tick[index] = meters[index].read(now);
@@ -158,8 +216,12 @@ impl RouteLaw for Paired {
             route.binding_ticks = if binding { route.binding_ticks + 1 } else { 0 };
             let weight = (window.seconds / PRESSURE_SECONDS).min(1.0);
             route.pressure += weight * (f64::from(u8::from(binding)) - route.pressure);
+            if !binding {
+                route.full_since = None;
+            }
             if route.learns {
                 self.brake(now, RouteId(index as u32), &meters[index], out);
+                self.raise(now, RouteId(index as u32), &meters[index], binding, out);
                 self.watch_drift(now, RouteId(index as u32), meters);
             }
         }
@@ -178,18 +240,31 @@ impl RouteLaw for Paired {
         self.trial.as_ref().map(|trial| trial.route)
     }
 
-    fn tries_less(&self, route: RouteId) -> bool {
+    fn is_settled(&self, route: RouteId) -> bool {
         let route = &self.routes[route.index()];
-        route.limit < route.base
+        let rises = route.learns && route.fast.is_some();
+        !rises && route.limit == route.base
+    }
+
+    fn knowledge(&self, route: RouteId) -> Option<RouteKnowledge> {
+        self.known_of(route)
+    }
+
+    fn recall(&mut self, route: RouteId, known: &RouteKnowledge, trust: Trust) {
+        self.begin_knowing(route, known, trust);
     }
 }
 
 impl Paired {
-    fn fast_up(&mut self, now: Instant, route: RouteId, service: f64, meter: &Meter, out: &mut Vec<Record>) {
+    fn fast_up(&mut self, now: Instant, end: &RequestEnd, meter: &Meter, out: &mut Vec<Record>) {
+        let route = end.route;
         let ceiling = self.ceiling(route);
         let state = &mut self.routes[route.index()];
+        let is_long = state.is_long();
+        let long = state.times.alone().filter(|_| is_long);
         let (Some(fast), true) = (&mut state.fast, state.learns) else { return };
-        let Some(Outcome { mean, elasticity, verdict }) = fast.on_end(now, service, state.limit, meter)
+        let Some(Outcome { mean, elasticity, verdict }) =
+            fast.on_end(now, end.request, end.service, state.limit, long, meter)
         else {
             return;
         };
@@ -198,20 +273,24 @@ impl Paired {
             signals = signals.with("elasticity", elasticity);
         }
         // With nothing to compare with, what takes this much longer than it can is no sign that more would be better.
-        let unfounded = elasticity.is_none() && mean > INFLATED * state.service_min;
+        let unfounded =
+            elasticity.is_none() && mean > INFLATED * state.times.alone().unwrap_or(f64::INFINITY);
         match verdict {
             Fast::More(_) if unfounded => {
                 state.fast = None;
                 state.up = false;
             }
+            Fast::More(_) if is_long && state.strain_elsewhere.is_some_and(|strain| strain > CALM) => {}
             Fast::More(limit) => {
                 let limit = limit.min(ceiling.max(state.limit));
+
                 self.set_base(now, route, limit, Reason::FastUp, signals, out);
             }
             Fast::Stay => {}
             Fast::Over { limit, up } => {
                 state.fast = None;
                 state.up = up;
+                state.retried(now);
                 if limit != state.limit {
                     self.set_base(now, route, limit, Reason::FastUpOver, signals, out);
                 }
@@ -263,18 +342,99 @@ impl Paired {
             if others.peek().is_some() && others.all(|(_, seen)| *seen < UNMOVED) {
                 let route = &mut self.routes[index];
                 route.service_min *= own;
+                route.times.forget();
                 route.fast = Some(FastUp::new(meters[index].read(now)));
             }
         }
     }
 
+    /// Gives a full route more room by the time alone: one of which nothing has ended yet, as the first visitors of a page of twelve seconds would else wait for
+    /// twelve seconds to be told that they need not have; and a long page that is known to take no longer in company, whose search was ended by something else.
+    fn raise(&mut self, now: Instant, id: RouteId, meter: &Meter, binding: bool, out: &mut Vec<Record>) {
+        let is_only = (0u32..)
+            .zip(&self.routes)
+            .all(|(other, route)| RouteId(other) == id || route.service.get().is_none());
+        let route = &mut self.routes[id.index()];
+        if !binding {
+            return;
+        }
+        let since = *route.full_since.get_or_insert(now);
+        let full = now.secs_since(since);
+        if !route.is_due(now, full, is_only) {
+            return;
+        }
+        let limit =
+            ((f64::from(route.limit) * RAISE_GROWTH).ceil() as u32).min(route.highest(now, LIMIT_MAX));
+        if limit <= route.limit {
+            return;
+        }
+        if route.fast.is_none() {
+            route.retried(now);
+        }
+        route.full_since = Some(now);
+        route.fast.get_or_insert_with(|| FastUp::new(meter.read(now)));
+        let signals = Signals::none()
+            .with("full_seconds", full)
+            .with("alone_seconds", route.times.alone().unwrap_or(0.0));
+        self.trial.take_if(|trial| trial.route == id);
+        self.set_base(now, id, limit, Reason::FastUp, signals, out);
+    }
+
+    /// Looks how much longer requests take at each route than in little company, and at each what that comes to at the others.
+    fn measure_strain(&mut self, now: Instant, meters: &[Meter]) {
+        if now.secs_since(self.strain_at) < STRAIN_SECONDS {
+            return;
+        }
+        self.strain_at = now;
+        let cores = self.cores;
+        let strain = |(route, meter): (&mut Route, &Meter)| {
+            let window = meter.since(&route.strain_begin, now);
+            route.strain_begin = meter.read(now);
+            route.strain(now, &window, cores)
+        };
+        let strains: Vec<_> = self.routes.iter_mut().zip(meters).map(strain).collect();
+        let sums = strains
+            .iter()
+            .flatten()
+            .fold((0.0, 0.0), |sums, (strain, ends)| (sums.0 + strain * ends, sums.1 + ends));
+        for (route, own) in self.routes.iter_mut().zip(strains) {
+            let (strain, ends) = own.map_or(sums, |(strain, ends)| (sums.0 - strain * ends, sums.1 - ends));
+            route.strain_elsewhere = (ends > 0.5).then(|| strain / ends);
+            let thrashes = route.strain_elsewhere.is_some_and(|strain| strain > THRASHING);
+            route.strained = if thrashes { route.strained + 1 } else { 0 };
+        }
+    }
+
+    /// Returns the seconds that requests may stay in the application before the brake is pulled.
+    ///
+    /// A page that takes long by nature is not braked for being itself. Whether its own time is nature or thrash, the others tell: in a
+    /// thrash they take longer too.
+    fn stay_allowed(&self, id: RouteId) -> f64 {
+        let least = (BRAKE * self.patience).max(1.0);
+        let route = &self.routes[id.index()];
+        let thrashes = route.strained >= THRASHING_LOOKS && !route.times.is_founded(self.cores);
+        let own = match route.times.alone() {
+            _ if thrashes => 0.0,
+            // Long by nature or not: what takes most of the patience is too much, unless it does so by itself.
+            Some(alone) => {
+                let is_calm = route.strain_elsewhere.is_some_and(|strain| strain < THRASHING);
+                let is_nature = is_calm || route.times.is_founded(self.cores);
+                let by_itself = if is_nature { BRAKE_LEAST * alone } else { 0.0 };
+                (BRAKE_SERVICES * alone).min((BRAKE_UNKNOWN * self.patience).max(by_itself))
+            }
+            None => BRAKE_UNKNOWN * self.patience,
+        };
+        least.max(own)
+    }
+
     fn brake(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
         let floor = self.cores.min(BRAKE_FLOOR);
+        let allowed = self.stay_allowed(id);
         let route = &mut self.routes[id.index()];
         if route.base.max(route.limit) <= floor || now < route.brake_until {
             return route.look_again(now, meter);
         }
-        let Some((stay, allowed)) = route.stays_too_long(now, meter, self.patience) else { return };
+        let Some(stay) = route.stays_too_long(now, meter, allowed) else { return };
         let signals = Signals::none().with("stay_seconds", stay).with("allowed_seconds", allowed);
         route.brake_until = now + seconds(allowed);
         let (limit, base) = (route.limit, route.base);
@@ -286,6 +446,7 @@ impl Paired {
         }
         // In a thrash fast-up has nothing to compare with but the thrash.
         route.fast = None;
+        route.retried(now);
         route.step = STEP_MAX;
         route.up = false;
         let lower = (base / 2).max(floor);
@@ -386,7 +547,7 @@ impl Paired {
         let Some(trial) = &mut self.trial else { return };
         let id = trial.route;
         let route = &mut self.routes[id.index()];
-        let window = match trial.close(now, route.in_service.values().copied(), meters) {
+        let window = match trial.close(now, route.in_service.values().map(|inside| inside.since), meters) {
             Closed::Window(window) => window,
             Closed::Spoiled => return self.open_window(now, out),
             Closed::Hopeless => return self.drop_trial(now, id, out),

@@ -2,11 +2,12 @@
 //! the two that decide nothing.
 
 use crate::kind::SessionLawKind;
+use crate::knowledge::{SessionKnowledge, Trust};
 use crate::session_flow::Flow;
 use crate::session_seed::SeedSessions;
 use crate::visits::Visits;
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
-use suimon_model::{Duration, Instant, KindId, Reason, Record, Signals, seconds};
+use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
 /// What a session law may look at.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,8 @@ pub struct Outlook<'a> {
     pub visits: &'a Visits,
     /// By [`suimon_model::RouteId`].
     pub routes: &'a [RouteOutlook],
+    /// By [`suimon_model::KindId`].
+    pub kinds: &'a [KindOutlook],
     /// Seconds a visitor of the kind waits for one answer.
     pub patience: f64,
     /// Newcomers of the kind waiting to begin.
@@ -23,18 +26,59 @@ pub struct Outlook<'a> {
     pub active: usize,
 }
 
+impl Outlook<'_> {
+    /// Returns the seconds that a session let in now would wait until its visits at `route`, in the mean and by what is to come alone: R/X − δ − S.
+    /// `None` where X is not known.
+    pub fn foreseen(&self, route: RouteId) -> Option<f64> {
+        let there = &self.routes[route.index()];
+        let capacity = there.capacity.filter(|capacity| *capacity > 0.0)?;
+        let without_waits = self.visits.delay(route) + there.service.unwrap_or(0.0);
+        Some(self.visits.remaining(route) / capacity - without_waits)
+    }
+}
+
 /// One route, as far as admission is concerned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteOutlook {
     /// X: completions per second it can do; `None` where nothing is known or nothing is held back.
     pub capacity: Option<f64>,
+    /// Seconds since it was seen to have all it could take.
+    pub capacity_age: f64,
     /// Mean seconds in the application.
     pub service: Option<f64>,
+    /// Processor seconds that a request takes at the most, as far as is known.
+    pub work: Option<f64>,
     /// Requests waiting.
     pub waiting: usize,
+    /// Seconds since anybody waited there for a good part of a tick.
+    pub idle: f64,
+    /// Completions per second of late.
+    pub rate: f64,
+    /// Seconds by which forecasts of waiting were too long: see [`crate::Forecast`].
+    pub bias: f64,
 }
 
-suimon_model::saved_struct!(RouteOutlook { capacity, service, waiting });
+suimon_model::saved_struct!(RouteOutlook {
+    capacity,
+    capacity_age,
+    service,
+    work,
+    waiting,
+    idle,
+    rate,
+    bias
+});
+
+/// One kind of session, as far as those of other kinds are concerned.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KindOutlook {
+    /// Newcomers per second, as a share of those of all kinds.
+    pub share: f64,
+    /// Sessions begun per second.
+    pub begun: f64,
+}
+
+suimon_model::saved_struct!(KindOutlook { share, begun });
 
 /// Whether the head of the line may begin.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -75,6 +119,14 @@ pub trait SessionLaw: std::fmt::Debug + Send {
     fn rate(&self) -> Option<f64> {
         None
     }
+
+    /// Returns what it knows, beyond what [`Visits`] and the routes tell it, that another process can begin with, if anything.
+    fn knowledge(&self) -> Option<SessionKnowledge> {
+        None
+    }
+
+    /// Begins with what was known, as far as it is to be believed. Called right after it was built, before any newcomer.
+    fn recall(&mut self, _known: &SessionKnowledge, _trust: Trust) {}
 
     /// Appends all that the rule knows, for [`SessionLawKind::load`].
     ///

@@ -1,24 +1,33 @@
 //! The session law: flow control by remaining visits.
 //!
-//! *Law*. By Little a session let in now would wait R_p/X_p − δ_p until its visits at p, v_p times W_p in the mean, so it may begin when
+//! *Law*. By Little a session let in now would wait until its visits at p, v_p times W_p in the mean,
 //!
 //! ```text
-//! for all p:  R_p / X_p − δ_p ≤ v_p W*_p + slack     W*_p = min(0.10 · patience, max(0.5 s, 4 S_p))     (1)
-//! and a token is there                       filled at pace · rate, at most max(4, 2 rate · W*)  (2)
-//! rate = min over p of X_p / F[START][p]                                                        (3)
+//! f_p = R_p / X_p − δ_p − S_p                                                                    (1)
 //! ```
 //!
-//! *Signals*: R, δ, F from [`Visits`]; X and S by route. *Units*: seconds, visits, sessions per second.
-//! *Regimes*: **open**: nobody waits and (1), (2) hold; **overloaded**: (1) holds newcomers back, (2) only smooths;
-//! **cold start**, until sessions have ended: a session is taken to cost what [`COLD_VISITS`] mean requests do, within
-//! [`COLD_COST`] core-seconds; the rate grows by 5 % a second while (2) and not (1) is what holds.
-//! *Limits*: R is a count of things that exist, X a measurement; the slack, which corrects their errors, is from 0 to δ, moves only while (1) is what
-//! holds, and is slow beside δ.
+//! and it may begin when
+//!
+//! ```text
+//! for all p:  f_p − bias_p ≤ v_p W*_p        W*_p = min(0.10 · patience, max(0.5 s, 4 S_p))      (2)
+//! and a token is there                       filled at pace · rate, at most max(4, 2 rate · W*)  (3)
+//! rate = min over p of X_p / F[START][p]     F: of all kinds, as they come; a kind has its share (4)
+//! ```
+//!
+//! *Signals*: R, δ, F from [`Visits`]; X, S and bias by route. *Units*: seconds, visits, sessions per second.
+//! *A forecast earns its say*: (2) speaks for a route only while X is known from less than [`STALE`] ago and people have waited there within
+//! δ + S; what remains of a forecast that proved wrong is taken off as bias ([`crate::Forecast`]).
+//! *Regimes*: **open**: nobody waits and (2), (3) hold; **overloaded**: (2) holds newcomers back, (3) only smooths; **not sure**: tokens run out while nobody waits
+//! for what they are counted for; then the pace doubles each δ until somebody does. **Cold start**: as long as few sessions have ended, one is taken to cost what
+//! [`COLD_VISITS`] mean requests do, and no more may be begun than would keep the machine busy for [`COLD_WAIT`] of the patience, and then one by one
+//! at a rate that grows by 5 % per second while tokens and not (2) is what holds; where visitors do not come back for a second page, and no route is short,
+//! nobody is held at all.
+//! *Limits*: R is a count of things that exist, X a measurement; an X that is not known holds nobody back.
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
 
 use crate::session::{Admission, Outlook, SessionLaw, interval_record, wait_behind};
 use std::collections::VecDeque;
-use suimon_model::real::pow;
+use suimon_model::real::{exp, pow};
 use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
@@ -26,7 +35,7 @@ use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, 
 /// waiting for less than it never ends.
 const TOKEN_GRAIN: f64 = 1e-6;
 const WAIT_GRAIN: f64 = 1e-6;
-/// How much faster than the rate tokens come: (2) smooths, (1) limits.
+/// How much faster than the rate tokens come: (3) smooths, (2) limits.
 const PACE: f64 = 1.3;
 /// The largest share of the patience that may be spent waiting at one route.
 const WAIT_SHARE: f64 = 0.10;
@@ -38,23 +47,43 @@ const BURST_MIN: f64 = 4.0;
 const WAIT_MIN: f64 = 0.5;
 /// Waits of this many service times cover the noise of arrivals.
 const WAIT_SERVICES: f64 = 4.0;
-/// Seconds of slack gained or lost a second at the most; much slower than δ, which is how late its effect is seen.
-const GAIN: f64 = 0.05;
+/// An X that was measured longer ago than this, seconds, holds nobody back by (2).
+const STALE: f64 = 60.0;
+/// A route at which nobody has waited for δ + S and this many seconds holds nobody back by (2).
+const IDLE_MIN: f64 = 1.0;
+/// A page that takes this many seconds is long.
+const LONG: f64 = 1.0;
+/// The pace doubles in δ, or in this many seconds if that is longer, while nobody waits for what is counted; up to so many times.
+const DOUBLING_MIN: f64 = 5.0;
+const PROBE_MAX: f64 = 16.0;
 /// Growth of the cold-start rate per second.
 const COLD_GROWTH: f64 = 1.05;
-/// Before any session has ended, one is taken to cost as much as this many requests of those seen, ...
+/// Before sessions have ended, one is taken to cost as much as this many requests of those seen, ...
 const COLD_VISITS: f64 = 15.0;
-/// ... but no less and no more than this, in core-seconds: light pages may lead to a heavy one.
-const COLD_COST: (f64, f64) = (0.5, 1.0);
-/// Sessions per core that may begin at once before anything is known.
-const COLD_DEPTH: f64 = 4.0;
+/// ... but no less and no more than this, in core-seconds.
+const COLD_COST: (f64, f64) = (0.01, 1.0);
+/// Share of the patience for which sessions begun at once may keep the machine busy before anything is known.
+const COLD_WAIT: f64 = 0.2;
+/// Returns per session below which visitors are taken to come for one page, once this many seconds have passed.
+const RETURNS_FEW: f64 = 0.3;
+const RETURNS_AFTER: f64 = 5.0;
+/// A route at which somebody waited this many seconds ago is short of slots.
+const SHORT: f64 = 2.0;
+/// Share of the patience that those inside may wait at one route before nobody else is let in: where no forecast speaks for it, ...
+const INSIDE_UNKNOWN: f64 = 0.2;
+/// ... and where one does, which is to be left to it: to hold everybody for a queue that is there now makes a hole in the pipe, δ later.
+const INSIDE_KNOWN: f64 = 0.5;
 /// Sessions that must have ended before F is believed.
 const ENDED_MIN: u64 = 3;
 /// Visits per session below which a route does not count.
 const VISITS_MIN: f64 = 0.01;
+/// Visits to come below which (2) does not speak: one admission more or less is the whole difference.
+const REMAINING_MIN: f64 = 2.0;
 /// Admissions the achieved rate is taken over, and the fewest that show one.
 const ACHIEVED_MAX: usize = 40;
 const ACHIEVED_MIN: usize = 8;
+/// Sessions per second where nothing limits them.
+const RATE_MAX: f64 = 1e6;
 
 /// Flow control of one kind of session.
 #[derive(Clone, Debug)]
@@ -63,19 +92,23 @@ pub struct Flow {
     cores: f64,
     tokens: f64,
     tokens_at: Instant,
+    /// Whether too little is known of what sessions do.
+    is_cold: bool,
     /// Growth so far of the cold-start rate.
     cold_growth: f64,
+    /// How many times the pace is tried that X allows.
+    probe: f64,
     rate: f64,
     depth: f64,
     bottleneck: Option<RouteId>,
     held_by_pace: bool,
     busy_since: Option<Instant>,
+    /// When the first session began.
+    began: Option<Instant>,
     admissions: VecDeque<Instant>,
     interval: f64,
     told: Instant,
     ticked: Instant,
-    /// Seconds by which (1) foresees too much.
-    slack: f64,
 }
 
 suimon_model::saved_struct!(Flow {
@@ -83,17 +116,19 @@ suimon_model::saved_struct!(Flow {
     cores,
     tokens,
     tokens_at,
+    is_cold,
     cold_growth,
+    probe,
     rate,
     depth,
     bottleneck,
     held_by_pace,
     busy_since,
+    began,
     admissions,
     interval,
     told,
     ticked,
-    slack,
 });
 
 impl Flow {
@@ -103,19 +138,21 @@ impl Flow {
         Flow {
             kind,
             cores,
-            tokens: cold_depth(cores),
+            tokens: 0.0,
             tokens_at: now,
+            is_cold: true,
             cold_growth: 1.0,
+            probe: 1.0,
             rate: cores / COLD_COST.1,
-            depth: cold_depth(cores),
+            depth: 0.0,
             bottleneck: None,
             held_by_pace: false,
             busy_since: None,
+            began: None,
             admissions: VecDeque::with_capacity(ACHIEVED_MAX),
             interval: 0.0,
             told: now,
             ticked: now,
-            slack: 0.0,
         }
     }
 }
@@ -127,12 +164,15 @@ impl SessionLaw for Flow {
     }
 
     fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission {
+        if self.depth <= 0.0 {
+            self.follow(outlook);
+        }
         self.refill(now);
         self.held_by_pace = false;
-        if exceeded(outlook, self.slack).is_some() {
+        if exceeded(outlook).is_some() {
             return Admission::Held(Reason::WorkToCome);
         }
-        if self.tokens < 1.0 - TOKEN_GRAIN {
+        if self.tokens < 1.0 - TOKEN_GRAIN && !self.is_harmless(now, outlook) {
             self.held_by_pace = true;
             let wait = (1.0 - self.tokens) / (PACE * self.rate);
             return Admission::NotBefore(self.tokens_at + seconds(wait.max(WAIT_GRAIN)));
@@ -146,6 +186,7 @@ impl SessionLaw for Flow {
     }
 
     fn admitted(&mut self, now: Instant) {
+        self.began.get_or_insert(now);
         self.tokens = (self.tokens - 1.0).max(0.0);
         if self.admissions.len() == ACHIEVED_MAX {
             self.admissions.pop_front();
@@ -156,22 +197,16 @@ impl SessionLaw for Flow {
     fn on_tick(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
         self.refill(now);
         self.note_line(now, outlook.waiting);
-        let cold = outlook.visits.ended(self.kind) < ENDED_MIN;
         // Said anew by whoever asks next: while nobody is at the gate nothing is known.
-        let held_by_pace = std::mem::take(&mut self.held_by_pace);
-        if cold && held_by_pace && outlook.waiting > 0 {
-            self.cold_growth *= pow(COLD_GROWTH, now.secs_since(self.ticked).min(1.0));
-        }
-        self.correct(now.secs_since(self.ticked).min(1.0), outlook);
+        let held_by_pace = std::mem::take(&mut self.held_by_pace) && outlook.waiting > 0;
+        let passed = now.secs_since(self.ticked).min(1.0);
         self.ticked = now;
-        let known = (!cold).then(|| self.slowest(outlook)).flatten();
-        (self.rate, self.bottleneck, self.depth) = match known {
-            Some((rate, route)) => {
-                (rate, Some(route), (BURST * rate * wait_allowed(outlook, route)).max(BURST_MIN))
-            }
-            None => (self.cold_rate(outlook), None, cold_depth(self.cores)),
-        };
-        self.tell(now, outlook, cold, out);
+        if self.is_cold && held_by_pace {
+            self.cold_growth *= pow(COLD_GROWTH, passed);
+        }
+        self.try_more(passed, held_by_pace, outlook);
+        self.follow(outlook);
+        self.tell(now, outlook, out);
     }
 
     fn interval(&self) -> f64 {
@@ -219,48 +254,99 @@ impl Flow {
         }
     }
 
-    /// Compares what (1) foresees with what is: newcomers are held back for a route at which nobody waits, or let in to one at which
-    /// people wait too long.
-    fn correct(&mut self, passed: f64, outlook: &Outlook<'_>) {
-        if outlook.waiting == 0 {
-            return;
+    /// Takes in what the signals say: rate, bottleneck and depth.
+    fn follow(&mut self, outlook: &Outlook<'_>) {
+        self.is_cold = outlook.visits.ended(self.kind) < ENDED_MIN || outlook.visits.is_young(self.kind);
+        let known = self.slowest(outlook);
+        self.bottleneck = known.map(|(_, route)| route);
+        let depth = self.depth;
+        (self.rate, self.depth) = match known {
+            _ if self.is_cold => {
+                let cost = self.cold_cost(outlook);
+                let known = known.map_or(f64::INFINITY, |(rate, _)| rate * self.probe);
+                let rate = (self.cores / cost * self.cold_growth).min(known);
+                (rate, (COLD_WAIT * outlook.patience * self.cores / cost).max(BURST_MIN))
+            }
+            Some((rate, route)) => {
+                let rate = rate * self.probe;
+                (rate, (BURST * rate * wait_allowed(outlook, route)).max(BURST_MIN))
+            }
+            None => (RATE_MAX, RATE_MAX),
+        };
+        if depth <= 0.0 {
+            self.tokens = self.depth;
         }
-        let Some(route) = exceeded(outlook, self.slack) else { return };
-        let there = &outlook.routes[route.index()];
-        let Some(capacity) = there.capacity else { return };
-        let allowed = wait_allowed(outlook, route).max(1e-9);
-        let wait = there.waiting as f64 / capacity;
-        let error = ((allowed - wait) / allowed).clamp(-1.0, 1.0);
-        self.slack = (self.slack + GAIN * passed * error).clamp(0.0, outlook.visits.delay(route));
+        // A token spent stays spent when there is room for more.
+        if self.is_cold && depth > 0.0 {
+            self.tokens += (self.depth - depth).max(0.0);
+        }
+        self.tokens = self.tokens.min(self.depth);
     }
 
-    fn cold_rate(&self, outlook: &Outlook<'_>) -> f64 {
-        let services: Vec<f64> = outlook.routes.iter().filter_map(|route| route.service).collect();
-        let mean = services.iter().sum::<f64>() / services.len() as f64;
-        // With nothing seen the mean is not a number, and the cost the highest.
-        let cost =
-            if mean.is_finite() { (COLD_VISITS * mean).clamp(COLD_COST.0, COLD_COST.1) } else { COLD_COST.1 };
-        self.cores / cost * self.cold_growth
+    /// Tries a higher pace while tokens hold newcomers back for a route at which nobody waits.
+    fn try_more(&mut self, passed: f64, held_by_pace: bool, outlook: &Outlook<'_>) {
+        let Some(route) = self.bottleneck else {
+            self.probe = 1.0;
+            return;
+        };
+        if !is_idle(outlook, route) {
+            self.probe = 1.0;
+        } else if held_by_pace {
+            let delay = outlook.visits.delay(route).max(DOUBLING_MIN);
+            self.probe = (self.probe * exp(std::f64::consts::LN_2 * passed / delay)).min(PROBE_MAX);
+        }
     }
 
+    /// Returns whether a cold start needs no care: people come for one page, and no route is short.
+    fn is_harmless(&self, now: Instant, outlook: &Outlook<'_>) -> bool {
+        let long_enough = self.began.is_some_and(|began| now.secs_since(began) > RETURNS_AFTER);
+        self.is_cold
+            && long_enough
+            && outlook.visits.returns_per_session(self.kind) < RETURNS_FEW
+            && outlook.routes.iter().all(|route| route.idle > SHORT)
+    }
+
+    /// Returns core-seconds that a session is taken to cost before sessions have ended.
+    fn cold_cost(&self, outlook: &Outlook<'_>) -> f64 {
+        let (sum, rate) = outlook
+            .routes
+            .iter()
+            .filter_map(|route| Some((route.work?, route.rate)))
+            .fold((0.0, 0.0), |(sum, all), (work, rate)| (sum + rate * work, all + rate));
+        if rate > 0.0 { (COLD_VISITS * sum / rate).clamp(COLD_COST.0, COLD_COST.1) } else { COLD_COST.1 }
+    }
+
+    /// Returns (4), and the route that sets it.
     fn slowest(&self, outlook: &Outlook<'_>) -> Option<(f64, RouteId)> {
         let rates = outlook.visits.routes().filter_map(|route| {
-            let visits = outlook.visits.per_session(self.kind, route);
+            let own = outlook.visits.per_session(self.kind, route);
             let capacity = outlook.routes[route.index()].capacity?;
-            (visits > VISITS_MIN).then_some((capacity / visits, route))
+            if own <= VISITS_MIN {
+                return None;
+            }
+            let kinds = || (0u32..).map(KindId).zip(outlook.kinds);
+            let all: f64 = kinds().map(|(kind, it)| it.share * outlook.visits.per_session(kind, route)).sum();
+            let share = outlook.kinds.get(self.kind.index()).map_or(1.0, |kind| kind.share);
+            let of_all = share * capacity / all.max(VISITS_MIN * share);
+            // What the other kinds do not ask for is there for this one.
+            let others: f64 = kinds()
+                .filter(|(kind, _)| *kind != self.kind)
+                .map(|(kind, it)| it.begun * outlook.visits.per_session(kind, route))
+                .sum();
+            Some((of_all.max((capacity - others) / own), route))
         });
         rates.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    fn tell(&mut self, now: Instant, outlook: &Outlook<'_>, cold: bool, out: &mut Vec<Record>) {
-        let exceeded = exceeded(outlook, self.slack);
+    fn tell(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
+        let exceeded = exceeded(outlook);
         let open = outlook.waiting == 0 && exceeded.is_none();
         let interval = if open { 0.0 } else { 1.0 / self.rate.max(1e-6) };
         let changed = (interval - self.interval).abs() > 0.05 * self.interval.max(interval);
         if !changed || now.secs_since(self.told) < 1.0 {
             return;
         }
-        let reason = match (open, cold, exceeded) {
+        let reason = match (open, self.is_cold, exceeded) {
             (true, _, _) => Reason::GateOpen,
             (false, true, _) => Reason::ColdStart,
             (false, false, Some(_)) => Reason::WorkToCome,
@@ -281,165 +367,44 @@ impl Flow {
     }
 }
 
-/// Returns the first route at which (1) does not hold.
-fn exceeded(outlook: &Outlook<'_>, slack: f64) -> Option<RouteId> {
-    outlook.visits.routes().find(|route| {
-        let remaining = outlook.visits.remaining(*route);
-        // A handful of visits is the grain of the thing: below two, one admission more or less is the whole difference.
-        let Some(capacity) = outlook.routes[route.index()].capacity.filter(|x| *x > 0.0) else {
-            return false;
-        };
-        let allowed = outlook.visits.rank(*route) * wait_allowed(outlook, *route);
-        remaining > 2.0 && remaining / capacity - outlook.visits.delay(*route) > allowed + slack
-    })
+/// Returns the route at which (2) is exceeded most, by the seconds of it.
+fn exceeded(outlook: &Outlook<'_>) -> Option<RouteId> {
+    let excess = outlook.visits.routes().filter_map(|route| {
+        let there = &outlook.routes[route.index()];
+        // Whatever is known or foreseen: those inside come first.
+        let wait = there.waiting as f64 / there.rate;
+        let share = if there.capacity_age > STALE { INSIDE_UNKNOWN } else { INSIDE_KNOWN };
+        if wait.is_finite() && wait > share * outlook.patience && there.waiting as f64 > REMAINING_MIN {
+            return Some((wait, route));
+        }
+        if there.capacity_age > STALE
+            || is_idle(outlook, route)
+            || outlook.visits.remaining(route) <= REMAINING_MIN
+        {
+            return None;
+        }
+        let allowed = outlook.visits.rank(route) * wait_allowed(outlook, route);
+        let excess = outlook.foreseen(route)? - there.bias - allowed;
+        (excess > 0.0).then_some((excess, route))
+    });
+    excess.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, route)| route)
 }
 
-/// Returns W* of (1), seconds.
+/// Returns whether nobody has waited at `route` for as long as it takes to come there and through it: those whom a forecast held back meanwhile would have
+/// been there by now. (Over the service time alone the pipe to a page twelve seconds away fills without a forecast, and admissions swing.) X of a long page
+/// is known from few windows, and to wait for δ besides would be minutes: there its own service time is enough.
+fn is_idle(outlook: &Outlook<'_>, route: RouteId) -> bool {
+    let there = &outlook.routes[route.index()];
+    let service = there.service.unwrap_or(0.0);
+    let through = if service < LONG { outlook.visits.delay(route) + service } else { service };
+    there.waiting == 0 && there.idle > through + IDLE_MIN
+}
+
+/// Returns W* of (2), seconds.
 fn wait_allowed(outlook: &Outlook<'_>, route: RouteId) -> f64 {
     let service = outlook.routes[route.index()].service.unwrap_or(0.0);
     (WAIT_SHARE * outlook.patience).min(WAIT_MIN.max(WAIT_SERVICES * service))
 }
 
-fn cold_depth(cores: f64) -> f64 {
-    COLD_DEPTH * cores
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::session::RouteOutlook;
-    use crate::visits::{Place, Visits};
-
-    const SHOP: KindId = KindId(0);
-    const SEARCH: RouteId = RouteId(0);
-
-    /// Sessions that search once, 12 s after they begin; the route does 4 a second.
-    fn learned() -> (Visits, [RouteOutlook; 1]) {
-        let mut visits = Visits::default();
-        visits.add_route();
-        visits.add_kind();
-        (0..40).for_each(|_| visits.teach(SHOP, &[(SEARCH, 12.0)]));
-        (visits, [RouteOutlook { capacity: Some(4.0), service: Some(0.4), waiting: 0 }])
-    }
-
-    fn outlook<'a>(visits: &'a Visits, routes: &'a [RouteOutlook], waiting: usize) -> Outlook<'a> {
-        Outlook { visits, routes, patience: 60.0, waiting, active: 0 }
-    }
-
-    fn second(n: f64) -> Instant {
-        Instant::ORIGIN + seconds(n)
-    }
-
-    #[test]
-    fn it_fills_the_pipe_and_then_holds() {
-        let (mut visits, mut routes) = learned();
-        // As many as W* allows wait: what is foreseen is what is.
-        routes[0].waiting = 7;
-        let mut flow = Flow::new(SHOP, 2, second(0.0));
-        let (mut admitted, mut out) = (0, vec![]);
-        for tick in 0..400 {
-            let now = second(f64::from(tick) * 0.25);
-            flow.on_tick(now, &outlook(&visits, &routes, 100), &mut out);
-            while flow.may_admit(now, &outlook(&visits, &routes, 100)) == Admission::Now {
-                flow.admitted(now);
-                visits.enter(SHOP, Place::START);
-                admitted += 1;
-            }
-        }
-        // X (δ + W*) = 4 · (12 + 1.6): nobody ever gets to search here, so no more than that may be under way.
-        assert!((54..=56).contains(&admitted), "{admitted}");
-        assert_eq!(
-            flow.may_admit(second(100.0), &outlook(&visits, &routes, 100)),
-            Admission::Held(Reason::WorkToCome)
-        );
-        assert_eq!(flow.rate(), Some(4.0));
-    }
-
-    #[test]
-    fn more_are_let_in_where_nobody_waits_for_what_they_were_held_back_for() {
-        let (mut visits, mut routes) = learned();
-        let mut flow = Flow::new(SHOP, 2, second(0.0));
-        let mut admitted_by = |from: u32, to: u32, routes: &[RouteOutlook]| {
-            let mut admitted = 0;
-            for tick in from..to {
-                let now = second(f64::from(tick) * 0.25);
-                flow.on_tick(now, &outlook(&visits, routes, 100), &mut vec![]);
-                while flow.may_admit(now, &outlook(&visits, routes, 100)) == Admission::Now {
-                    flow.admitted(now);
-                    visits.enter(SHOP, Place::START);
-                    admitted += 1;
-                }
-            }
-            admitted
-        };
-        assert!(admitted_by(0, 400, &routes) > 65, "after 100 s of an idle route (1) is taken to be wrong");
-        assert!(admitted_by(400, 40_000, &routes) < 60, "but never by more than δ: X (δ + W* + δ) in all");
-        routes[0].waiting = 40;
-        admitted_by(40_000, 41_600, &routes);
-        assert!(flow.slack == 0.0, "and not once people wait too long there");
-    }
-
-    #[test]
-    fn a_cold_start_is_slow_and_grows_only_while_pace_is_what_holds() {
-        let mut visits = Visits::default();
-        visits.add_route();
-        visits.add_kind();
-        let routes = [RouteOutlook::default()];
-        let mut flow = Flow::new(SHOP, 2, second(0.0));
-        let (mut admitted, mut out) = (0, vec![]);
-        for tick in 0..40 {
-            let now = second(f64::from(tick) * 0.25);
-            flow.on_tick(now, &outlook(&visits, &routes, 50), &mut out);
-            while flow.may_admit(now, &outlook(&visits, &routes, 50)) == Admission::Now {
-                flow.admitted(now);
-                admitted += 1;
-            }
-        }
-        assert!((28..=48).contains(&admitted), "8 at once, then about 2 to 3 a second for 10 s: {admitted}");
-        assert_eq!(out.first().map(|record| record.reason), Some(Reason::ColdStart));
-    }
-
-    #[test]
-    fn below_capacity_nobody_waits_and_the_interval_is_zero() {
-        let (visits, routes) = learned();
-        let mut flow = Flow::new(SHOP, 2, second(0.0));
-        let mut out = vec![];
-        for tick in 0..200 {
-            let now = second(f64::from(tick) * 0.5);
-            flow.on_tick(now, &outlook(&visits, &routes, 0), &mut out);
-            assert_eq!(flow.may_admit(now, &outlook(&visits, &routes, 0)), Admission::Now);
-            flow.admitted(now);
-        }
-        assert!(flow.interval() == 0.0 && out.is_empty(), "{out:?}");
-    }
-
-    #[test]
-    fn whoever_is_told_a_time_is_never_told_now() {
-        let (mut visits, mut routes) = learned();
-        // One session in fifty searches: sessions may begin by the ten thousand a second.
-        (0..400).for_each(|n| visits.teach(SHOP, if n % 50 == 0 { &[(SEARCH, 12.0)] } else { &[] }));
-        routes[0].capacity = Some(1e4);
-        let mut flow = Flow::new(SHOP, 2, second(0.0));
-        flow.on_tick(second(0.0), &outlook(&visits, &routes, 9), &mut vec![]);
-        for nanos in 0..20_000 {
-            let now = Instant::from_nanos(nanos);
-            match flow.may_admit(now, &outlook(&visits, &routes, 9)) {
-                Admission::Now => flow.admitted(now),
-                Admission::NotBefore(next) => assert!(next > now, "at {nanos} ns"),
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn an_old_lull_does_not_make_the_line_look_slow() {
-        let (visits, routes) = learned();
-        let mut flow = Flow::new(SHOP, 2, second(0.0));
-        let mut out = vec![];
-        for n in 0..40 {
-            flow.admitted(second(f64::from(n) * 30.0));
-        }
-        flow.on_tick(second(1200.0), &outlook(&visits, &routes, 10), &mut out);
-        assert!((flow.expected_rate(second(1200.0)) - 4.0).abs() < 1e-9);
-    }
-}
+mod tests;

@@ -121,7 +121,14 @@ mod tests {
         let mut out = vec![];
         let mut play = |rule: &mut SeedSessions, at: f64, queues: [usize; 2]| {
             let routes = queues.map(|waiting| RouteOutlook { waiting, ..RouteOutlook::default() });
-            let outlook = Outlook { visits: &visits, routes: &routes, patience: 60.0, waiting: 9, active: 0 };
+            let outlook = Outlook {
+                visits: &visits,
+                routes: &routes,
+                kinds: &[],
+                patience: 60.0,
+                waiting: 9,
+                active: 0,
+            };
             rule.on_tick(Instant::ORIGIN + seconds(at), &outlook, &mut out);
             rule.interval()
         };
@@ -139,7 +146,8 @@ mod tests {
     fn one_newcomer_begins_per_interval() {
         let mut rule = SeedSessions::new(KindId(0), SeedSessionParams::default(), Instant::ORIGIN);
         let visits = Visits::default();
-        let outlook = Outlook { visits: &visits, routes: &[], patience: 60.0, waiting: 9, active: 0 };
+        let outlook =
+            Outlook { visits: &visits, routes: &[], kinds: &[], patience: 60.0, waiting: 9, active: 0 };
         assert_eq!(rule.may_admit(Instant::ORIGIN, &outlook), Admission::Now);
         rule.admitted(Instant::ORIGIN);
         let next = Instant::ORIGIN + seconds(0.05);

@@ -1,5 +1,7 @@
 //! The few statistics the laws need, and those who ask what was learned.
 
+mod knowledge;
+
 use suimon_model::Instant;
 
 use suimon_model::real::ln;
@@ -149,8 +151,7 @@ impl Spread {
 
     /// Folds in one value.
     pub fn fold(&mut self, value: f64) {
-        let steps = if value > Self::LEAST { ln(value / Self::LEAST) / ln(Self::RATIO) } else { 0.0 };
-        self.weights[(steps as usize).min(Self::BUCKETS - 1)] += self.newest;
+        self.weights[Self::bucket(value)] += self.newest;
         self.total += self.newest;
         self.count += 1;
         self.newest *= 1.0 + 1.0 / Self::MEMORY;
@@ -159,6 +160,11 @@ impl Spread {
             self.total /= self.newest;
             self.newest = 1.0;
         }
+    }
+
+    fn bucket(value: f64) -> usize {
+        let steps = if value > Self::LEAST { ln(value / Self::LEAST) / ln(Self::RATIO) } else { 0.0 };
+        (steps as usize).min(Self::BUCKETS - 1)
     }
 
     /// Returns the `q`-quantile (0 to 1), within a tenth, or `None` if nothing was folded in.

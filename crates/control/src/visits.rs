@@ -19,9 +19,11 @@
 //! *Signals*: the paths of ended sessions (1), (3), (5); transitions of sessions under way (2), (4). A session ends when it says
 //! so, or when it has been silent for longer than visitors think ([`Visits::silence`]).
 //! *Units*: visits; seconds. *Source*: F and R are flow control by remaining visits (`docs/laws/session.md`). (3) is
-//! the mean over *all* visits, not the time of the first one: by Little's law R/X = δ + v · wait then holds exactly, v being [`Visits::rank`], also for
+//! the mean over *all* visits, not the time of the first one: by Little's law R/X = δ + S + v · wait then holds exactly, v being [`Visits::rank`], also for
 //! routes that a session visits many times.
 //! *Limits*: [`PATH_MAX`] visits of a session are learned from; an average weighs a new session with max(3 %, 1/n).
+
+mod knowledge;
 
 use crate::statistics::{Average, Spread};
 use suimon_model::{KindId, RouteId};
@@ -45,6 +47,9 @@ const STAGE_SHARES: [f64; STAGES - 1] = [0.2, 0.4, 0.6, 0.8];
 /// Weight of a newly observed return, or of its absence, in h of (4), and how many are needed for it to be believed.
 const RETURN_WEIGHT: f64 = 0.01;
 const RETURNS_MIN: u64 = 8;
+
+/// Sessions of a kind are young until this many times as many have ended as are under way.
+const YOUNG: f64 = 2.0;
 
 /// Where a session stands: before its first request, or at the route it asked for last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -99,6 +104,7 @@ suimon_model::saved_struct!(
         let kind_fits = |kind: &Kind| {
             kind.rows.len() == it.routes + 1
                 && kind.rows[0].further.len() == it.routes
+                && [kind.made.len(), kind.to_come.len()] == [it.routes; 2]
                 && kind.rows.iter().all(|row| row.further.len() <= it.routes && row.next.len() == it.routes)
         };
         lists == [it.routes; 5] && it.kinds.iter().all(kind_fits)
@@ -109,9 +115,24 @@ suimon_model::saved_struct!(
 struct Kind {
     /// By [`Place`].
     rows: Vec<Row>,
+    /// Sessions begun, and by route the visits that all of them have made so far.
+    begun: u64,
+    made: Vec<f64>,
+    /// Sessions under way and (2) of this kind alone, as of the last tick.
+    under_way: f64,
+    to_come: Vec<f64>,
+    /// Whether what sessions do is known from another run.
+    recalled: bool,
 }
 
-suimon_model::saved_struct!(Kind { rows });
+suimon_model::saved_struct!(Kind { rows, begun, made, under_way, to_come, recalled });
+
+impl Kind {
+    /// Returns whether those that ended are too few beside those under way to stand for all: the first to end are those that end soon.
+    fn is_young(&self) -> bool {
+        !self.recalled && (self.rows[0].ended as f64) < YOUNG * self.under_way
+    }
+}
 
 #[derive(Clone, Debug, Default)]
 struct Row {
@@ -188,6 +209,8 @@ impl Visits {
         for kind in &mut self.kinds {
             // As long as the others before this route is added to all of them.
             let others = vec![0.0; self.routes - 1];
+            kind.made.push(0.0);
+            kind.to_come.push(0.0);
             kind.rows.push(Row { further: others.clone(), next: others, ..Row::default() });
             for row in &mut kind.rows {
                 row.further.push(0.0);
@@ -200,12 +223,32 @@ impl Visits {
     pub fn add_kind(&mut self) {
         let none = vec![0.0; self.routes];
         let row = Row { further: none.clone(), next: none, ..Row::default() };
-        self.kinds.push(Kind { rows: vec![row; self.routes + 1] });
+        self.kinds.push(Kind {
+            rows: vec![row; self.routes + 1],
+            made: vec![0.0; self.routes],
+            to_come: vec![0.0; self.routes],
+            ..Kind::default()
+        });
+    }
+
+    /// Counts a session in that begins.
+    pub fn begin(&mut self, kind: KindId) {
+        self.kinds[kind.index()].begun += 1;
+        self.enter(kind, Place::START);
+    }
+
+    /// Takes note that a session taken to have ended goes on: what it does from now on counts as one of its own.
+    pub fn begins_again(&mut self, kind: KindId) {
+        self.kinds[kind.index()].begun += 1;
     }
 
     /// Counts a session in at `place`.
     pub fn enter(&mut self, kind: KindId, place: Place) {
-        let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
+        let kind = &mut self.kinds[kind.index()];
+        if let Some(route) = (place.0 as usize).checked_sub(1) {
+            kind.made[route] += 1.0;
+        }
+        let row = &mut kind.rows[place.0 as usize];
         row.sessions_here[0] += 1;
         for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
             *sum += further;
@@ -287,13 +330,21 @@ impl Visits {
     pub fn refresh(&mut self) {
         self.stage_ends = Some(self.stage_ends());
         self.to_come.fill(0.0);
-        for row in self.kinds.iter().flat_map(|kind| &kind.rows) {
-            let worth: f64 =
-                (0..STAGES).map(|stage| f64::from(row.sessions_here[stage]) * row.worth(stage)).sum();
-            if worth > 0.0 {
-                for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
-                    *sum += worth * further;
+        for kind in &mut self.kinds {
+            kind.to_come.fill(0.0);
+            kind.under_way = 0.0;
+            for row in &kind.rows {
+                kind.under_way += f64::from(row.sessions_here.iter().sum::<u32>());
+                let worth: f64 =
+                    (0..STAGES).map(|stage| f64::from(row.sessions_here[stage]) * row.worth(stage)).sum();
+                if worth > 0.0 {
+                    for (sum, further) in kind.to_come.iter_mut().zip(&row.further) {
+                        *sum += worth * further;
+                    }
                 }
+            }
+            for (sum, own) in self.to_come.iter_mut().zip(&kind.to_come) {
+                *sum += own;
             }
         }
     }
@@ -315,8 +366,27 @@ impl Visits {
     }
 
     /// Returns F[START]: visits to `route` that a session of `kind` makes in all.
+    ///
+    /// As long as few sessions have ended beside those under way, F of those that ended is that of the short ones. Then it is taken over all that began: what
+    /// they have done, and what those under way still have to do.
     pub fn per_session(&self, kind: KindId, route: RouteId) -> f64 {
-        self.kinds[kind.index()].rows[0].further[route.index()]
+        let kind = &self.kinds[kind.index()];
+        if kind.begun > 0 && kind.is_young() {
+            return (kind.made[route.index()] + kind.to_come[route.index()]) / kind.begun as f64;
+        }
+        kind.rows[0].further[route.index()]
+    }
+
+    /// Returns whether too few sessions of `kind` have ended, beside those under way, to stand for all.
+    pub fn is_young(&self, kind: KindId) -> bool {
+        self.kinds[kind.index()].is_young()
+    }
+
+    /// Returns how often sessions of `kind` have come back for another visit, per session begun; 0 if none has begun.
+    pub fn returns_per_session(&self, kind: KindId) -> f64 {
+        let kind = &self.kinds[kind.index()];
+        let visits: f64 = kind.made.iter().sum();
+        if kind.begun > 0 { (visits / kind.begun as f64 - 1.0).max(0.0) } else { 0.0 }
     }
 
     /// Returns (5) behind `place`: how many visits there it was learned from, and the shares by route.
@@ -519,5 +589,126 @@ mod tests {
         visits.leave(SHOP, Place::at(BROWSE), 0);
         visits.enter(SHOP, Place::at(LOGIN));
         assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
+    }
+
+    /// Sessions that begin within 3 s. Four of five ask for one page and are taken to have ended 10 s later; the others browse three times and then search,
+    /// all within 9 s. Returns what is known after `until` seconds, and which share went on.
+    fn bounce(seed: u64, sessions: usize, until: f64) -> (Visits, f64) {
+        let mut rng = suimon_model::Rng::new(seed);
+        let mut visits = Visits::default();
+        (0..3).for_each(|_| visits.add_route());
+        visits.add_kind();
+        let mut moves = vec![];
+        let mut went_on = 0;
+        for session in 0..sessions {
+            let begin = rng.between(0.0, 3.0);
+            let path: Vec<Visit> = if rng.chance(0.8) {
+                vec![(LOGIN, 0.0)]
+            } else {
+                went_on += 1;
+                vec![(LOGIN, 0.0), (BROWSE, 2.0), (BROWSE, 4.0), (BROWSE, 6.0), (SEARCH, 8.9)]
+            };
+            let end = begin + 10.0 + f64::from(path.last().unwrap().1);
+            moves.extend((0..=path.len()).map(|step| {
+                let at = path.get(step).map_or(end, |(_, after)| begin + f64::from(*after));
+                (at, session, step, path.clone())
+            }));
+        }
+        moves.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));
+        for (_, _, step, path) in moves.into_iter().take_while(|(at, ..)| *at <= until) {
+            if step == 0 {
+                visits.begin(SHOP);
+            }
+            let before = step.checked_sub(1).map_or(Place::START, |before| Place::at(path[before].0));
+            visits.leave(SHOP, before, 0);
+            match path.get(step) {
+                Some((route, _)) => visits.enter(SHOP, Place::at(*route)),
+                None => visits.teach(SHOP, &path),
+            }
+        }
+        visits.refresh();
+        (visits, f64::from(went_on) / sessions as f64)
+    }
+
+    #[test]
+    fn while_sessions_are_young_the_first_to_end_do_not_stand_for_those_who_stay() {
+        for seed in 0..200 {
+            let (visits, went_on) = bounce(seed, 200, 12.0);
+            assert!(visits.ended(SHOP) > 20 && visits.is_young(SHOP), "seed {seed}: {}", visits.ended(SHOP));
+            assert!(
+                visits.kinds[0].rows[0].further[SEARCH.index()] < 1e-9,
+                "those that ended never searched"
+            );
+            let (search, browse) = (visits.per_session(SHOP, SEARCH), visits.per_session(SHOP, BROWSE));
+            assert!((search / went_on - 1.0).abs() < 0.25, "seed {seed}: {search} of {went_on}");
+            assert!((browse / (3.0 * went_on) - 1.0).abs() < 0.25, "seed {seed}: {browse}, 3 × {went_on}");
+            assert!((visits.per_session(SHOP, LOGIN) - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn once_twice_as_many_have_ended_as_are_under_way_they_stand_for_all() {
+        let (visits, _) = bounce(1, 200, 60.0);
+        assert!(!visits.is_young(SHOP) && visits.under_way(SHOP) == 0);
+        let search = visits.per_session(SHOP, SEARCH);
+        assert_eq!(search.to_bits(), visits.kinds[0].rows[0].further[SEARCH.index()].to_bits());
+    }
+
+    #[test]
+    fn sessions_are_young_until_twice_as_many_have_ended_as_are_under_way() {
+        let mut visits = learned();
+        (0..25).for_each(|_| visits.begin(SHOP));
+        visits.refresh();
+        assert!(!visits.is_young(SHOP), "50 have ended, 25 are under way");
+        assert!((visits.per_session(SHOP, SEARCH) - 1.0).abs() < 1e-9);
+        visits.begin(SHOP);
+        assert!(!visits.is_young(SHOP), "it is counted at the tick");
+        visits.refresh();
+        assert!(visits.is_young(SHOP));
+    }
+
+    #[test]
+    fn young_sessions_yet_to_come_somewhere_count_for_what_lies_ahead() {
+        let mut visits = learned();
+        (0..100).for_each(|_| visits.begin(SHOP));
+        visits.refresh();
+        assert!(visits.is_young(SHOP));
+        assert!((visits.per_session(SHOP, BROWSE) - 3.0).abs() < 1e-9, "none was made, and all lie ahead");
+    }
+
+    #[test]
+    fn returns_are_visits_beyond_the_first_of_each_session() {
+        let mut visits = learned();
+        assert!(visits.returns_per_session(SHOP) == 0.0, "none has begun");
+        let walk = |visits: &mut Visits, routes: &[RouteId]| {
+            let mut place = Place::START;
+            for route in routes {
+                visits.leave(SHOP, place, 0);
+                place = Place::at(*route);
+                visits.enter(SHOP, place);
+            }
+            visits.leave(SHOP, place, 0);
+        };
+        visits.begin(SHOP);
+        assert!(visits.returns_per_session(SHOP) == 0.0, "nothing was asked for yet");
+        walk(&mut visits, &[LOGIN]);
+        assert!(visits.returns_per_session(SHOP) == 0.0);
+        visits.begin(SHOP);
+        walk(&mut visits, &[LOGIN, BROWSE, BROWSE]);
+        assert!((visits.returns_per_session(SHOP) - 1.0).abs() < 1e-9, "four visits of two sessions");
+    }
+
+    #[test]
+    fn whoever_was_taken_to_have_ended_and_goes_on_counts_as_another_session() {
+        let mut visits = learned();
+        visits.begin(SHOP);
+        visits.leave(SHOP, Place::START, 0);
+        visits.enter(SHOP, Place::at(LOGIN));
+        visits.leave(SHOP, Place::at(LOGIN), 0);
+        visits.begins_again(SHOP);
+        assert_eq!(visits.under_way(SHOP), 0, "it is counted in where it goes on");
+        visits.enter(SHOP, Place::at(BROWSE));
+        assert_eq!(visits.under_way(SHOP), 1);
+        assert!(visits.returns_per_session(SHOP) == 0.0, "two visits of two");
     }
 }

@@ -217,8 +217,17 @@ pub struct Start {
     pub waited: Duration,
 }
 
-/// Whether an answer should carry a lease.
+/// How a session stands that was let in and is not known to have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Begun {
+    /// Whether its visitor has come with a lease.
+    pub is_leased: bool,
+    /// Whether a request of it is at a gate or in the application.
+    pub is_busy: bool,
+}
+
+/// Whether an answer should carry a lease. The later of two is the stronger.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum LeaseDue {
     /// There is no session, it has a lease, or it does not need one.
     No,

@@ -8,18 +8,20 @@
 //! | `line` | what pages and operators ask of the lines |
 //! | `learned` | what was learned, for whoever asks |
 //! | `saved` | the gate as bytes, and back |
+//! | `knowledge` | what another process can begin with, and beginning with it |
 
 use crate::api::{
-    Arrival, KindParams, Membership, Mode, Output, Params, Refusal, RouteView, Snapshot, Token, Word,
+    Arrival, Begun, KindParams, LeaseDue, Membership, Mode, Output, Params, Refusal, RouteView, Snapshot,
+    Token, Word,
 };
 use crate::held::Newcomer;
 use crate::kinds::Kind;
 use crate::requests::{Request, Requests, Stage};
-use crate::sessions::Sessions;
+use crate::sessions::{Session, Sessions};
 use route_gate::Route;
 use session_gate::Claim;
 use std::collections::VecDeque;
-use suimon_control::{Meter, RequestEnd, RouteLaw, RouteOutlook, SessionLaw, Visits};
+use suimon_control::{KindOutlook, Meter, RequestEnd, RouteLaw, RouteOutlook, SessionLaw, Visits};
 use suimon_line::Lane;
 use suimon_model::{
     Duration, Ending, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId, TraceHash, seconds,
@@ -40,6 +42,7 @@ pub struct Gate {
     /// By route, beside `routes` so that the law can read all of them.
     meters: Vec<Meter>,
     outlook: Vec<RouteOutlook>,
+    kinds_outlook: Vec<KindOutlook>,
     kinds: Vec<Kind>,
     visits: Visits,
     law: Box<dyn RouteLaw>,
@@ -73,6 +76,7 @@ impl Gate {
             routes: vec![],
             meters: vec![],
             outlook: vec![],
+            kinds_outlook: vec![],
             kinds: vec![],
             visits: Visits::default(),
             law,
@@ -313,6 +317,23 @@ impl Gate {
         self.publish();
     }
 
+    /// Returns whether an answer of this moment should carry a lease, if its session has none. What was said when its request started may be too little by now:
+    /// a rush comes while the first of it are in the application.
+    pub fn lease_due(&self, now: Instant) -> LeaseDue {
+        if now < self.pressed_until {
+            LeaseDue::Yes
+        } else if now < self.close_until || self.kinds.iter().any(|kind| kind.is_rushed(now)) {
+            LeaseDue::IfUnknown
+        } else {
+            LeaseDue::No
+        }
+    }
+
+    /// Returns how a session stands that was let in and is not known to have ended.
+    pub fn begun(&self, session: SessionId) -> Option<Begun> {
+        self.sessions.get(session).map(Session::view)
+    }
+
     /// Does what is due by `now`: see `poll_timeout`.
     pub fn handle_timeout(&mut self, now: Instant) {
         if now >= self.next_tick {
@@ -370,6 +391,11 @@ impl Gate {
         (state.queue.len(), state.in_flight)
     }
 
+    /// Returns whether `request` is a newcomer's that is held until its session may begin.
+    pub fn is_held(&self, request: RequestId) -> bool {
+        self.requests.get(request).is_some_and(|entry| matches!(entry.stage, Stage::AtSessionGate(_)))
+    }
+
     /// Returns the hash of all decisions so far: the same events give the same hash.
     pub fn trace(&self) -> TraceHash {
         self.trace
@@ -401,6 +427,7 @@ impl Gate {
 
     fn refuse(&mut self, now: Instant, id: RequestId, reason: Reason, kind: Option<KindId>) {
         let Some(entry) = self.requests.remove(id) else { return };
+        self.learn_patience(&entry, now, false);
         self.pressed_until = now + PRESSURE;
         self.routes[entry.route.index()].counts.refused += 1;
         let jitter = self.rng.between(0.75, 1.25);
@@ -426,9 +453,9 @@ impl Gate {
     }
 
     fn learn_patience(&mut self, request: &Request, now: Instant, left: bool) {
-        let kind = request.session.map(|(kind, _)| kind).or(request.newcomer);
-        if let Some(kind) = kind {
-            self.kinds[kind.index()].learner.fold(now.secs_since(request.arrived), left);
+        if let Some(kind) = request.kind() {
+            let visitor = request.visitor().map(|SessionId(id)| id);
+            self.kinds[kind.index()].learn_patience(visitor, now.secs_since(request.arrived), left);
         }
     }
 
@@ -445,6 +472,7 @@ impl Gate {
     }
 }
 
+mod knowledge;
 mod learned;
 mod line;
 mod route_gate;

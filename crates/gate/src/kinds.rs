@@ -2,6 +2,8 @@
 
 use crate::api::{KindParams, KindView, Mode};
 use crate::held::Held;
+use crate::knowledge::RecalledPatience;
+use crate::rush::Rush;
 use suimon_control::{Outlook, Pace, Patience, SessionLaw, SessionLawKind};
 use suimon_line::Line;
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
@@ -19,7 +21,7 @@ const RATE_MAX: f64 = 1e6;
 const COLD_SESSIONS: u64 = 40;
 const COLD_TIMES: f64 = 2.0;
 /// Newcomers at this share of the pace at which they could be let in are near the point where some have to wait.
-const CLOSE_SHARE: f64 = 0.5;
+pub(crate) const CLOSE_SHARE: f64 = 0.5;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
 /// Whoever comes back when told finds this share of the longest hold still before them.
@@ -44,6 +46,8 @@ pub(crate) struct Kind {
     /// When the head of the line may begin if nothing else happens.
     pub(crate) next: Option<Instant>,
     pub(crate) learner: Patience,
+    /// The patience of another run's visitors.
+    pub(crate) recalled: Option<RecalledPatience>,
     assumed: f64,
     pub(crate) admitted: u64,
     pub(crate) refused: u64,
@@ -51,6 +55,8 @@ pub(crate) struct Kind {
     pub(crate) came: Pace,
     /// ... and those that were let in.
     pub(crate) begun: Pace,
+    /// Whether newcomers have come fast just now.
+    rush: Rush,
 }
 
 impl Kind {
@@ -71,11 +77,13 @@ impl Kind {
             arrivals: 0,
             next: None,
             learner: Patience::default(),
+            recalled: None,
             assumed: assumed.as_secs_f64(),
             admitted: 0,
             refused: 0,
             came: Pace::new(now),
             begun: Pace::new(now),
+            rush: Rush::new(now),
         }
     }
 
@@ -91,11 +99,13 @@ impl Kind {
             is_waited_in,
             next,
             learner,
+            recalled,
             assumed,
             admitted,
             refused,
             came,
             begun,
+            rush,
         } = self;
         id.save(out);
         params.save(out);
@@ -105,11 +115,13 @@ impl Kind {
         is_waited_in.save(out);
         next.save(out);
         learner.save(out);
+        recalled.save(out);
         assumed.save(out);
         admitted.save(out);
         refused.save(out);
         came.save(out);
         begun.save(out);
+        rush.save(out);
         law.save(out)
     }
 
@@ -125,11 +137,13 @@ impl Kind {
             is_waited_in: State::load(from)?,
             next: State::load(from)?,
             learner: State::load(from)?,
+            recalled: State::load(from)?,
             assumed: State::load(from)?,
             admitted: State::load(from)?,
             refused: State::load(from)?,
             came: State::load(from)?,
             begun: State::load(from)?,
+            rush: State::load(from)?,
             law: law.load(id, routes, from)?,
         })
     }
@@ -160,16 +174,24 @@ impl Kind {
         self.line.as_ref().is_none_or(|line| line.waiting() == 0)
     }
 
-    /// Returns seconds a visitor waits for one answer: declared, learned or assumed.
+    /// Takes note of a request of `visitor`, if it is known, that was `age` seconds old when it ended; `left`: its client went away.
+    pub(crate) fn learn_patience(&mut self, visitor: Option<u64>, age: f64, left: bool) {
+        self.learner.fold_of(visitor, age, left);
+        self.recalled.take_if(|recalled| !recalled.is_believed_after(age, left));
+    }
+
+    /// Returns seconds a visitor waits for one answer: declared, learned, recalled or assumed.
     pub(crate) fn patience(&self) -> f64 {
         let declared = self.params.patience.map(|patience| patience.as_secs_f64());
-        declared.or(self.learner.learned()).unwrap_or(self.assumed)
+        let recalled = self.recalled.map(|recalled| recalled.seconds);
+        declared.or(self.learner.learned()).or(recalled).unwrap_or(self.assumed)
     }
 
     pub(crate) fn patience_source(&self) -> &'static str {
         match (self.params.patience, self.learner.learned()) {
             (Some(_), _) => "declared",
             (None, Some(_)) => "learned",
+            (None, None) if self.recalled.is_some() => "recalled",
             (None, None) => "assumed",
         }
     }
@@ -196,6 +218,17 @@ impl Kind {
     pub(crate) fn is_close(&self) -> bool {
         let may_close = |rate| self.came.per_second().is_some_and(|came| came > CLOSE_SHARE * rate);
         self.holds() && self.law.rate().is_some_and(may_close)
+    }
+
+    /// Takes note of a newcomer, whatever becomes of it.
+    pub(crate) fn comes(&mut self, now: Instant) {
+        self.came.note();
+        self.rush.note(now, self.law.rate());
+    }
+
+    /// Returns whether newcomers have just come so fast that some may have to wait within a moment.
+    pub(crate) fn is_rushed(&self, now: Instant) -> bool {
+        self.holds() && self.rush.is_on(now, self.law.rate())
     }
 
     /// Returns newcomers waiting to begin, as the session law sees them: one in line is as good as many.

@@ -75,7 +75,7 @@ pub struct LearnedKind {
     pub refused: u64,
     /// Seconds a visitor waits for one answer.
     pub patience: f64,
-    /// `declared`, `learned` or `assumed`.
+    /// `declared`, `learned`, `recalled` (from another run) or `assumed`.
     pub patience_source: &'static str,
     /// By [`RouteId`]: visits a session makes in all.
     pub visits: Vec<f64>,

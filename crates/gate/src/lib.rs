@@ -21,17 +21,24 @@ mod api;
 mod gate;
 mod held;
 mod kinds;
+mod knowledge;
 mod learned;
 mod queue;
 mod requests;
+mod rush;
 mod sessions;
 
 pub use api::{
-    Arrival, Counts, InLine, Inside, KindParams, KindView, LeaseDue, Membership, Mode, Order, Output, Params,
-    Refusal, RouteView, Snapshot, Start, Token, Word,
+    Arrival, Begun, Counts, InLine, Inside, KindParams, KindView, LeaseDue, Membership, Mode, Order, Output,
+    Params, Refusal, RouteView, Snapshot, Start, Token, Word,
 };
 pub use gate::Gate;
+pub use knowledge::{Knowledge, KnownKind, KnownRoute};
 pub use learned::{Learned, LearnedKind, LearnedPlace, LearnedRoute, Think, Took};
+/// What a gate knows, in the words of those who learned it.
+pub use suimon_control::{
+    Known, PlaceVisits, RouteKnowledge, RouteVisits, SessionKnowledge, Values, VisitsKnowledge,
+};
 /// The line's own words, so that whoever drives a gate need not know another room.
 pub use suimon_line as line;
 pub use suimon_line::{Lane, Place, Standing, Wait};

@@ -57,6 +57,16 @@ suimon_model::saved_struct!(Request {
 });
 
 impl Request {
+    /// Returns the kind of its session, or of the one it would begin.
+    pub(crate) fn kind(&self) -> Option<KindId> {
+        self.session.map(|(kind, _)| kind).or(self.newcomer)
+    }
+
+    /// Returns whose it is: its session, or the one its place begins. `None`: a newcomer nobody could know again.
+    pub(crate) fn visitor(&self) -> Option<SessionId> {
+        self.session.map(|(_, session)| session).or(self.begins)
+    }
+
     /// Returns the route at which it counts among its session's requests.
     pub(crate) fn counted(&self) -> Option<RouteId> {
         (!self.beyond).then_some(self.route)

@@ -1,5 +1,6 @@
 //! The sessions that were let in: where each stands, its path so far, and when it was last heard of.
 
+use crate::api::Begun;
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_control::{PATH_MAX, Place, STAGES, Visit, Visits};
 use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
@@ -74,6 +75,10 @@ impl Session {
 
     pub(crate) fn kind(&self) -> KindId {
         self.kind
+    }
+
+    pub(crate) fn view(&self) -> Begun {
+        Begun { is_leased: self.leased, is_busy: self.pending > 0 }
     }
 }
 
@@ -184,7 +189,7 @@ impl Sessions {
         {
             self.forget(oldest, visits);
         }
-        visits.enter(kind, Place::START);
+        visits.begin(kind);
         let session = Session {
             kind,
             admitted: now,
@@ -237,6 +242,7 @@ impl Sessions {
         } else {
             // It was taken to have ended and comes back: what it does from here on is learned as a path of its own.
             session.path.clear();
+            visits.begins_again(session.kind);
             (session.admitted, session.waited, session.waited_until) = (now, 0.0, now);
         }
         if session.pending == 0 && session.requests > 0 {

@@ -14,7 +14,8 @@
 //! M: memory held by the jobs in service (for (4) with what the application holds at rest). q_i: the operating system's uneven weights,
 //! exponential with mean 1 plus 0.02, or all 1; without them a burst of equal jobs all ends at the same instant. Before that a request
 //! passes the accept path, one at a time: a0 + κ · max(0, (n − cores) / cores) seconds, κ being the operating system's constant; takes a
-//! thread, or waits for one; and waits for others (a database) without using the processor.
+//! thread, or waits for one; takes its route's lock, where it has one, and keeps it to the end; and waits for others (a database) on one of
+//! the connections, without using the processor.
 //! *Source*: LAWS §1 of the design, with (3) and q from what reproduces the paper's results; (4) for a real virtual machine; (5) Gunther.
 
 use std::cmp::Reverse;
@@ -39,6 +40,8 @@ pub struct Machine {
     pub even: bool,
     /// Requests handled at once; the rest wait in line for a thread. `None`: no end.
     pub threads: Option<u32>,
+    /// Connections to others: so many requests wait for others at once, the rest wait in line for a connection. `None`: no end.
+    pub connections: Option<u32>,
     /// a0, seconds.
     pub accept: f64,
     /// κ, seconds.
@@ -123,6 +126,7 @@ impl Default for Machine {
             efficiency: Efficiency::Knee { knee: 4.0, slope: 0.25, floor: 0.15 },
             even: false,
             threads: None,
+            connections: None,
             accept: 0.0,
             accept_crowded: 0.0,
         }
@@ -144,7 +148,7 @@ impl Machine {
     }
 
     /// Returns CPU seconds of work done a second by `jobs` holding `memory`.
-    fn work_per_second(&self, jobs: usize, memory: f64) -> f64 {
+    pub(crate) fn work_per_second(&self, jobs: usize, memory: f64) -> f64 {
         let n = jobs as f64;
         let efficiency = match self.efficiency {
             Efficiency::Flat => 1.0,
@@ -175,6 +179,17 @@ pub struct Job {
     pub cpu: f64,
     /// Memory held while it is on the processor.
     pub memory: f64,
+    /// The lock that it needs first, if it needs one.
+    pub lock: Option<Lock>,
+}
+
+/// A lock inside the application, held from the time a request has its thread until it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lock {
+    /// Which.
+    pub number: u32,
+    /// So many may hold it at once; the rest wait for it, first in, first out.
+    pub holders_max: u32,
 }
 
 /// A node with everything that is in it.
@@ -189,6 +204,12 @@ pub struct Node {
     threadless: VecDeque<Job>,
     /// Requests that have a thread.
     running: usize,
+    /// By lock: who holds it, and who waits for it.
+    locks: BTreeMap<u32, (usize, VecDeque<Job>)>,
+    /// Who holds which lock.
+    holders: BTreeMap<u64, u32>,
+    /// Requests waiting for a connection.
+    unconnected: VecDeque<Job>,
     /// Waiting for others, until then.
     elsewhere: BinaryHeap<Reverse<(Instant, u64)>>,
     /// What those waiting for others will ask of the processor.
@@ -228,6 +249,9 @@ impl Node {
             accepted: Instant::ORIGIN,
             threadless: VecDeque::new(),
             running: 0,
+            locks: BTreeMap::new(),
+            holders: BTreeMap::new(),
+            unconnected: VecDeque::new(),
             elsewhere: BinaryHeap::new(),
             to_come: BTreeMap::new(),
             processor: Processor {
@@ -259,6 +283,7 @@ impl Node {
     pub fn handle_change(&mut self, now: Instant, machine: Machine) {
         self.handle_timeout(now);
         self.machine = machine;
+        self.connect(now);
     }
 
     /// Does what is due by `now`: see [`Node::poll_timeout`].
@@ -309,9 +334,11 @@ impl Node {
             let job = self.to_come.remove(&id).expect("whoever waits for others comes back once");
             self.processor.start(job, weight(&self.machine, &mut self.rng));
         }
+        self.connect(now);
         while let Some(id) = self.processor.pop_ended() {
             self.ended.push_back(id);
             self.running -= 1;
+            self.unlock(now, id);
             if let Some(job) = self.threadless.pop_front() {
                 self.take_thread(now, job);
             }
@@ -323,11 +350,47 @@ impl Node {
             return self.threadless.push_back(job);
         }
         self.running += 1;
+        if let Some(lock) = job.lock {
+            let (held, waiting) = self.locks.entry(lock.number).or_default();
+            if *held >= lock.holders_max as usize {
+                return waiting.push_back(job);
+            }
+            *held += 1;
+            self.holders.insert(job.id, lock.number);
+        }
+        self.work(now, job);
+    }
+
+    /// Begins the work of a request that has its thread and its lock.
+    fn work(&mut self, now: Instant, job: Job) {
         if job.elsewhere > 0.0 {
-            self.elsewhere.push(Reverse((now + seconds(job.elsewhere), job.id)));
-            self.to_come.insert(job.id, job);
+            self.unconnected.push_back(job);
+            self.connect(now);
         } else {
             self.processor.start(job, weight(&self.machine, &mut self.rng));
+        }
+    }
+
+    /// Gives a connection to whoever waits for one, as long as there are any.
+    fn connect(&mut self, now: Instant) {
+        while self.machine.connections.is_none_or(|all| self.elsewhere.len() < all as usize)
+            && let Some(job) = self.unconnected.pop_front()
+        {
+            self.elsewhere.push(Reverse((now + seconds(job.elsewhere), job.id)));
+            self.to_come.insert(job.id, job);
+        }
+    }
+
+    /// Hands the lock that request `id` held, if any, to whoever waits for it longest.
+    fn unlock(&mut self, now: Instant, id: u64) {
+        let Some(number) = self.holders.remove(&id) else { return };
+        let (held, waiting) = self.locks.get_mut(&number).expect("a lock that is held is known");
+        match waiting.pop_front() {
+            Some(job) => {
+                self.holders.insert(job.id, number);
+                self.work(now, job);
+            }
+            None => *held -= 1,
         }
     }
 
@@ -396,7 +459,7 @@ mod tests {
     use super::*;
 
     fn job(id: u64, memory: f64) -> Job {
-        Job { id, elsewhere: 0.0, cpu: 0.4, memory }
+        Job { id, elsewhere: 0.0, cpu: 0.4, memory, lock: None }
     }
 
     /// Plays `node` until it is idle; returns how many ended, and when the last.
@@ -453,6 +516,35 @@ mod tests {
         assert_eq!(count, 4);
         assert!((last - 2.8).abs() < 1e-6, "2 s beside each other, then 1.6 s of work on 2 cores: {last}");
         assert!((node.usage(Instant::ORIGIN + seconds(10.0)).work - 1.6).abs() < 1e-6);
+    }
+
+    #[test]
+    fn so_many_wait_for_others_at_once_as_there_are_connections() {
+        let machine = Machine { even: true, connections: Some(2), ..Machine::default() };
+        let mut node = Node::new(machine, Rng::new(3));
+        (0..6).for_each(|id| node.handle_arrival(Instant::ORIGIN, Job { elsewhere: 2.0, ..job(id, 0.0) }));
+        let (count, last) = drain(&mut node);
+        assert_eq!(count, 6);
+        assert!(
+            (last - 6.4).abs() < 1e-6,
+            "three times two beside each other, then the work of the last two: {last}"
+        );
+    }
+
+    #[test]
+    fn a_lock_is_held_to_the_end_by_one_after_the_other_and_others_pass() {
+        let mut node = Node::new(Machine { even: true, ..Machine::default() }, Rng::new(3));
+        let lock = Some(Lock { number: 7, holders_max: 1 });
+        (0..5).for_each(|id| {
+            node.handle_arrival(Instant::ORIGIN, Job { elsewhere: 1.0, lock, ..job(id, 0.0) });
+        });
+        node.handle_arrival(Instant::ORIGIN, job(5, 0.0));
+        assert_eq!(node.in_service(), 6);
+        node.handle_timeout(Instant::ORIGIN + seconds(0.5));
+        assert_eq!((node.poll_ended(), node.poll_ended()), (Some(5), None));
+        let (count, last) = drain(&mut node);
+        assert_eq!(count, 5);
+        assert!((last - 5.0 * 1.4).abs() < 1e-6, "five times 1 s elsewhere and 0.4 s of work: {last}");
     }
 
     #[test]

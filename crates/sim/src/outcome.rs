@@ -3,7 +3,7 @@
 use crate::laws::Laws;
 use crate::scenario::Scenario;
 use serde::Serialize;
-use suimon_gate::{Learned, Snapshot};
+use suimon_gate::{Knowledge, Learned, Snapshot};
 use suimon_model::{Duration, Instant, Record};
 use suimon_workload::{Counts, Histogram, Second, StepTally, Tally};
 
@@ -50,14 +50,47 @@ pub struct Outcome {
     pub decisions: u64,
     /// The first [`RECORDS_MAX`] of them.
     pub records: Vec<Record>,
+    /// What waiting at the gates there was, in the time counted.
+    pub gates: Gates,
     /// Users that did not start, for want of room.
     pub not_started: u64,
     /// What the gate had learned by the end.
     pub learned: Learned,
+    /// What another gate could begin with: see [`crate::run_knowing`].
+    pub knowledge: Knowledge,
     /// The hash of all decisions.
     pub trace: u64,
     /// Events handled.
     pub events: u64,
+}
+
+/// Waiting at the gates.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Gates {
+    /// Requests that went to the application, ...
+    pub started: u64,
+    /// ... and the seconds for which they were held before, at both gates together.
+    pub held_s: f64,
+    /// Of these, those of visitors who had been let in before, ...
+    pub inside: u64,
+    /// ... and the seconds for which they were held at their routes.
+    pub inside_held_s: f64,
+    /// Requests of newcomers, ...
+    pub newcomers: u64,
+    /// ... and those of them that were held at the session gate for over a second.
+    pub newcomers_held_long: u64,
+}
+
+impl Gates {
+    /// Returns the share of newcomers that were held at the session gate for over a second.
+    pub fn held_long_share(&self) -> f64 {
+        self.newcomers_held_long as f64 / self.newcomers.max(1) as f64
+    }
+
+    /// Returns the mean seconds for which a request of somebody who had been let in waited at its route's gate.
+    pub fn delay_s(&self) -> f64 {
+        self.inside_held_s / self.inside.max(1) as f64
+    }
 }
 
 /// What is most often asked of a run.
@@ -149,8 +182,10 @@ impl Outcome {
             trial_windows: 0,
             decisions: 0,
             records: vec![],
+            gates: Gates::default(),
             not_started: 0,
             learned: Learned::default(),
+            knowledge: Knowledge::default(),
             trace: 0,
             events: 0,
         }
@@ -165,8 +200,8 @@ impl Outcome {
         self.session_time = tally.session_time().clone();
         self.seconds = tally.series().to_vec();
         let middle = |second: usize| Duration::from_millis(second as u64 * 1000 + 500);
-        self.reachable = (0..self.seconds.len()).map(|second| scenario.reachable(middle(second))).collect();
-        self.bound = (0..self.seconds.len()).map(|second| scenario.bound(middle(second))).collect();
+        (self.bound, self.reachable) =
+            scenario.rates((0..self.seconds.len()).map(middle)).into_iter().unzip();
         let (from, to) = self.counted;
         let quantile = |q| tally.first_step_wait().quantile(q).map_or(0.0, |wait| wait.as_secs_f64());
         let mut summary = self.between(from, to);

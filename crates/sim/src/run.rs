@@ -4,15 +4,18 @@
 
 use crate::check::{Checker, Violation};
 use crate::laws::{Laws, RouteChoice, SessionChoice};
-use crate::node::{Job, Node};
+use crate::node::{Job, Lock, Node};
 use crate::outcome::{Outcome, RECORDS_MAX, Sample};
 use crate::rivals::{Bounds, Site, Utilisation};
 use crate::scenario::{Cost, Scenario, What};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::iter::Peekable;
+use std::sync::Arc;
 use suimon_fleet::Fleet;
-use suimon_gate::{Arrival, Gate, InLine, Membership, Mode, Output, Place, Standing, Start, Token};
+use suimon_gate::{
+    Arrival, Gate, InLine, Knowledge, Membership, Mode, Output, Place, Standing, Start, Token,
+};
 use suimon_model::{
     Duration, Ending, Failure, Instant, KindId, NodeId, Reason, RequestId, Rng, RouteId, SessionId,
 };
@@ -24,6 +27,8 @@ const COSTS: u64 = 0xC057;
 const PLACES: u64 = 0x91ACE;
 /// How often the state of the gate is noted down.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// A newcomer held for longer at the session gate has noticed.
+const HELD_LONG: Duration = Duration::from_secs(1);
 /// The shortest time over which it is told how busy the processors are.
 const UTILISATION_SECONDS: f64 = 0.2;
 /// A visitor whose turn it is, and who was held as long as is good for a connection, comes again after this.
@@ -36,6 +41,8 @@ enum Event {
     Begin,
     Ask(usize),
     GiveUp(usize, RequestId),
+    /// Is the newcomer still held?
+    Look(RequestId),
     Node(NodeId),
     GateWake,
     Change(usize),
@@ -102,7 +109,26 @@ struct Run<'a> {
 /// # Errors
 /// Returns the first thing a checker found that must never happen.
 pub fn run(scenario: &Scenario, seed: u64, laws: &Laws) -> Result<Outcome, Violation> {
+    play(Run::new(scenario, seed, laws))
+}
+
+/// Plays `scenario` as [`run`] does, to a gate that begins with what another one knew so long ago: [`Outcome::knowledge`] of a run of a site
+/// with the same routes and kinds of session.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_knowing(
+    scenario: &Scenario,
+    seed: u64,
+    laws: &Laws,
+    (knowledge, age): (&Knowledge, Duration),
+) -> Result<Outcome, Violation> {
     let mut run = Run::new(scenario, seed, laws);
+    run.gate.recall(Instant::ORIGIN, knowledge, age);
+    play(run)
+}
+
+fn play(mut run: Run<'_>) -> Result<Outcome, Violation> {
     let last = run.play()?;
     Ok(run.conclude(last))
 }
@@ -187,6 +213,10 @@ impl<'a> Run<'a> {
             Event::Begin => self.begin(now),
             Event::Ask(user) => self.ask(now, user)?,
             Event::GiveUp(user, request) => self.give_up(now, user, request)?,
+            Event::Look(request) => {
+                let is_held = self.owners.contains_key(&request) && self.gate.is_held(request);
+                self.outcome.gates.newcomers_held_long += u64::from(is_held);
+            }
             Event::Node(node) if now == self.node_wakes[node.index()] => {
                 self.node_wakes[node.index()] = Instant::FAR_FUTURE;
                 self.nodes[node.index()].handle_timeout(now);
@@ -273,6 +303,12 @@ impl<'a> Run<'a> {
         };
         let arrival = Arrival { route: self.gate_route(route), session: Some(session) };
         let request = self.gate.handle_arrival(now, arrival);
+        if !matches!(session, Membership::Member { .. }) && self.tally.window().holds(now) {
+            self.outcome.gates.newcomers += 1;
+            if self.gate.is_held(request) {
+                self.at(now + HELD_LONG, Event::Look(request));
+            }
+        }
         self.checker.arrived(request, &arrival);
         self.users[index].as_mut().expect("whoever asks is there").request = Some(request);
         self.owners.insert(request, index);
@@ -350,16 +386,18 @@ impl<'a> Run<'a> {
 
     fn start(&mut self, now: Instant, start: Start) -> Result<(), String> {
         self.checker.started(&start, &self.gate)?;
-        let route = match self.unnoticed.get(&start.request) {
-            Some(route) => *route,
+        let (route, was_let_in) = match self.unnoticed.get(&start.request) {
+            Some(route) => (*route, false),
             None => {
                 let owner = *self.owners.get(&start.request).ok_or("nobody's request was started")?;
                 let user = self.users[owner].as_mut().expect("a request has its user until it ends");
+                let was_let_in = user.session.is_some();
                 user.session = start.session;
                 user.place = None;
-                self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()]
+                (self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()], was_let_in)
             }
         };
+        self.note_wait(now, &start, was_let_in);
         let cost = self.costs[route.index()];
         let fails = cost.errors > 0.0 && self.cost_rng.chance(cost.errors);
         let mean = if fails { cost.error_cpu } else { cost.cpu };
@@ -379,10 +417,23 @@ impl<'a> Run<'a> {
                 self.work.len() - 1
             }
         };
+        let lock = cost.own_pool.map(|holders_max| Lock { number: route.0, holders_max });
         self.nodes[node.index()]
-            .handle_arrival(now, Job { id: id as u64, elsewhere, cpu, memory: cost.memory });
+            .handle_arrival(now, Job { id: id as u64, elsewhere, cpu, memory: cost.memory, lock });
         self.wake_node(node);
         Ok(())
+    }
+
+    /// Notes how long a request that starts was held.
+    fn note_wait(&mut self, now: Instant, start: &Start, was_let_in: bool) {
+        if !self.tally.window().holds(now) {
+            return;
+        }
+        let (gates, held) = (&mut self.outcome.gates, start.waited.as_secs_f64());
+        (gates.started, gates.held_s) = (gates.started + 1, gates.held_s + held);
+        if was_let_in {
+            (gates.inside, gates.inside_held_s) = (gates.inside + 1, gates.inside_held_s + held);
+        }
     }
 
     fn drain_node(&mut self, now: Instant, node: NodeId) -> Result<(), String> {
@@ -434,6 +485,11 @@ impl<'a> Run<'a> {
     fn change(&mut self, now: Instant, index: usize) -> Result<(), String> {
         match &self.scenario.changes[index].what {
             What::Cost(route, cost) => self.costs[route.index()] = *cost,
+            What::Weights(weights) => {
+                for (journey, weight) in self.workload.kinds.iter_mut().zip(weights) {
+                    Arc::make_mut(journey).weight = *weight;
+                }
+            }
             What::Machine(machine) => {
                 for node in 0..self.nodes.len() {
                     self.nodes[node].handle_change(now, machine.clone());
@@ -499,6 +555,7 @@ impl<'a> Run<'a> {
         self.tally.close(last.max(Instant::ORIGIN + Duration::from_nanos(1)));
         self.outcome.trace = self.gate.trace().value();
         self.outcome.learned = self.gate.learned();
+        self.outcome.knowledge = self.gate.knowledge();
         self.outcome.finish(self.scenario, &self.tally)
     }
 }

@@ -6,6 +6,9 @@ use suimon_gate::{KindParams, Mode, Params};
 use suimon_model::{Duration, KindId, RouteId};
 use suimon_workload::{Arrivals, Journey, Workload};
 
+/// The most threads that the bound looks at one by one: more hardly ever bind.
+const THREADS_LOOKED_AT: u32 = 400;
+
 /// One scenario, as it is played for each seed.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -65,6 +68,9 @@ pub struct Cost {
     pub errors: f64,
     /// ... after this many CPU seconds.
     pub error_cpu: f64,
+    /// So many of this route are worked on at once, the rest wait inside the application (a lock held from its beginning to its end, a
+    /// pool of its own). `None`: no end.
+    pub own_pool: Option<u32>,
 }
 
 impl Default for Cost {
@@ -78,6 +84,7 @@ impl Default for Cost {
             elsewhere_variation: 0.0,
             errors: 0.0,
             error_cpu: 0.005,
+            own_pool: None,
         }
     }
 }
@@ -98,6 +105,8 @@ pub enum What {
     Machine(Machine),
     /// A request of the route costs this from now on.
     Cost(RouteId, Cost),
+    /// Journeys that begin are chosen by these weights from now on, by kind of journey; 0: never.
+    Weights(Vec<f64>),
 }
 
 /// The gate in front of the application.
@@ -129,59 +138,20 @@ impl Scenario {
     /// Returns B at `at`: sessions per second if the application did nothing but sessions that are finished.
     ///
     /// B = what the machine can do at the best number at once ÷ CPU seconds per finished session, those of visitors who leave on the way
-    /// included. What requests hold in memory counts: a heap that is half full with every core at work is collected, whoever limits it.
+    /// included; or less, where threads, connections or locks do not let through as many. What requests hold in memory counts: a heap that
+    /// is half full with every core at work is collected, whoever limits it.
     pub fn bound(&self, at: Duration) -> f64 {
-        let (machine, costs) = self.state(at);
-        let weights: f64 = self.workload.kinds.iter().map(|journey| journey.weight).sum();
-        let (mut cpu, mut held, mut finished) = (0.0, 0.0, 0.0);
-        for (journey, steps) in self.workload.kinds.iter().zip(&self.steps) {
-            let share = journey.weight / weights;
-            let mut still_there = 1.0;
-            for (number, route) in steps.iter().enumerate() {
-                let cost = &costs[route.index()];
-                cpu += share * still_there * cost.cpu;
-                held += share * still_there * cost.cpu * cost.memory;
-                still_there *= if number + 1 < steps.len() { 1.0 - journey.leave } else { 1.0 };
-            }
-            finished += share * still_there;
-        }
-        let work = machine.work_per_second_max(held / cpu.max(1e-12));
-        f64::from(self.nodes) * work * finished / cpu.max(1e-12)
+        self.state(at).bound(self)
     }
 
     /// Returns sessions per second that would be finished if nobody ever had to wait for anybody, at `at`.
     pub fn offered(&self, at: Duration) -> f64 {
-        let (_, costs) = self.state(at);
-        let weights: f64 = self.workload.kinds.iter().map(|journey| journey.weight).sum();
-        let shares = || self.workload.kinds.iter().map(|journey| journey.weight / weights);
-        let finished = self.offered_share();
-        match &self.workload.arrivals {
-            Arrivals::Closed { users, pause, .. } => {
-                let sessions = self.workload.kinds.iter().zip(&self.steps);
-                let mean: f64 = shares()
-                    .zip(sessions)
-                    .map(|(share, (journey, steps))| share * length(journey, steps, &costs))
-                    .sum();
-                f64::from(*users) * finished / (mean + pause.mean().as_secs_f64()).max(1e-9)
-            }
-            Arrivals::Open { phases, .. } => {
-                let mut ends = Duration::ZERO;
-                let phase = phases.iter().find(|phase| {
-                    ends = ends.saturating_add(phase.lasts);
-                    at < ends
-                });
-                let Some(phase) = phase else { return 0.0 };
-                let into = at.as_secs_f64() - ends.saturating_sub(phase.lasts).as_secs_f64();
-                let share = if phase.lasts == Duration::MAX { 0.0 } else { into / phase.lasts.as_secs_f64() };
-                (phase.from_per_s + share * (phase.to_per_s - phase.from_per_s)) * finished
-            }
-        }
+        self.state(at).offered(self, at)
     }
 
     /// Returns the share of sessions whose visitors stay to the end of their own accord.
     pub(crate) fn offered_share(&self) -> f64 {
-        let weights: f64 = self.workload.kinds.iter().map(|journey| journey.weight).sum();
-        self.workload.kinds.iter().map(|journey| journey.weight / weights * stays(journey)).sum()
+        self.state(Duration::ZERO).offered_share(self)
     }
 
     /// Returns sessions per second that could be finished at `at`: what the application can do, or what is asked of it.
@@ -189,17 +159,39 @@ impl Scenario {
         self.bound(at).min(self.offered(at))
     }
 
-    /// Returns the machine and the costs by route as they are at `at`.
-    pub(crate) fn state(&self, at: Duration) -> (Machine, Vec<Cost>) {
-        let mut machine = self.machine.clone();
-        let mut costs: Vec<Cost> = self.routes.iter().map(|route| route.cost).collect();
+    /// Returns the bound and what is reachable at each of `times`, which ascend.
+    pub(crate) fn rates(&self, times: impl Iterator<Item = Duration>) -> Vec<(f64, f64)> {
+        let mut known: Option<(usize, State, f64)> = None;
+        let rate = |at: Duration| {
+            let changes = self.changes.partition_point(|change| change.at <= at);
+            let (_, state, bound) = match known.take().filter(|(seen, ..)| *seen == changes) {
+                Some(same) => known.insert(same),
+                None => {
+                    let state = self.state(at);
+                    let bound = state.bound(self);
+                    known.insert((changes, state, bound))
+                }
+            };
+            (*bound, bound.min(state.offered(self, at)))
+        };
+        times.map(rate).collect()
+    }
+
+    /// Returns the machine, the costs by route and the weights of the journeys as they are at `at`.
+    pub(crate) fn state(&self, at: Duration) -> State {
+        let mut state = State {
+            machine: self.machine.clone(),
+            costs: self.routes.iter().map(|route| route.cost).collect(),
+            weights: self.workload.kinds.iter().map(|journey| journey.weight).collect(),
+        };
         for change in self.changes.iter().take_while(|change| change.at <= at) {
             match &change.what {
-                What::Machine(changed) => machine = changed.clone(),
-                What::Cost(route, cost) => costs[route.index()] = *cost,
+                What::Machine(changed) => state.machine = changed.clone(),
+                What::Cost(route, cost) => state.costs[route.index()] = *cost,
+                What::Weights(weights) => state.weights.clone_from(weights),
             }
         }
-        (machine, costs)
+        state
     }
 
     /// Returns the routes that `workload` asks for, each named once, in the order in which it asks, and by kind and step which.
@@ -223,9 +215,126 @@ impl Scenario {
     }
 }
 
+/// What a scenario is at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) machine: Machine,
+    /// By route.
+    pub(crate) costs: Vec<Cost>,
+    /// By kind of journey.
+    pub(crate) weights: Vec<f64>,
+}
+
+impl State {
+    /// Returns the journeys that are chosen, each with the share of the sessions it has and the routes of its steps.
+    fn journeys<'a>(
+        &'a self,
+        scenario: &'a Scenario,
+    ) -> impl Iterator<Item = (f64, &'a Journey, &'a [RouteId])> {
+        let all: f64 = self.weights.iter().sum();
+        let journeys = scenario.workload.kinds.iter().zip(&scenario.steps);
+        let chosen = self.weights.iter().zip(journeys).filter(|(weight, _)| **weight > 0.0);
+        chosen.map(move |(weight, (journey, steps))| (weight / all, &**journey, steps.as_slice()))
+    }
+
+    /// Returns by route how often a session asks for it, in the mean.
+    pub(crate) fn visits(&self, scenario: &Scenario) -> Vec<f64> {
+        let mut visits = vec![0.0; self.costs.len()];
+        for (share, journey, steps) in self.journeys(scenario) {
+            let mut still_there = share;
+            for (number, route) in steps.iter().enumerate() {
+                visits[route.index()] += still_there;
+                still_there *= 1.0 - journey.leaves_after(number);
+            }
+        }
+        visits
+    }
+
+    /// See [`Scenario::bound`].
+    pub(crate) fn bound(&self, scenario: &Scenario) -> f64 {
+        let State { machine, costs, .. } = self;
+        let visits = self.visits(scenario);
+        let per_session = |of: fn(&Cost) -> f64| {
+            visits.iter().zip(costs).map(|(visits, cost)| visits * of(cost)).sum::<f64>()
+        };
+        let cpu = per_session(|cost| cost.cpu).max(1e-12);
+        let elsewhere = per_session(|cost| cost.elsewhere).max(1e-12);
+        let memory = per_session(|cost| cost.cpu * cost.memory) / cpu;
+        let work = machine.work_per_second_max(memory) / cpu;
+        let threads =
+            machine.threads.map_or(work, |threads| through(machine, threads, cpu, elsewhere, memory));
+        let connections = machine.connections.map_or(f64::INFINITY, |all| f64::from(all) / elsewhere);
+        // A lock is held while its holder waits for others and while it has a core of its own.
+        let held = |cost: &Cost| cost.elsewhere + cost.cpu / machine.work_per_second(1, cost.memory);
+        let lock = |(visits, cost): (&f64, &Cost)| {
+            Some(f64::from(cost.own_pool?) / (visits * held(cost)).max(1e-12))
+        };
+        let locks = visits.iter().zip(costs).filter_map(lock).fold(f64::INFINITY, f64::min);
+        let sessions = work.min(threads).min(connections).min(locks);
+        f64::from(scenario.nodes) * sessions * self.offered_share(scenario)
+    }
+
+    /// See [`Scenario::offered`].
+    pub(crate) fn offered(&self, scenario: &Scenario, at: Duration) -> f64 {
+        let finished = self.offered_share(scenario);
+        match &scenario.workload.arrivals {
+            Arrivals::Closed { users, pause, .. } => {
+                let mean = self.session_seconds(scenario);
+                f64::from(*users) * finished / (mean + pause.mean().as_secs_f64()).max(1e-9)
+            }
+            Arrivals::Open { phases, .. } => {
+                let mut ends = Duration::ZERO;
+                let phase = phases.iter().find(|phase| {
+                    ends = ends.saturating_add(phase.lasts);
+                    at < ends
+                });
+                let Some(phase) = phase else { return 0.0 };
+                let into = at.as_secs_f64() - ends.saturating_sub(phase.lasts).as_secs_f64();
+                let share = if phase.lasts == Duration::MAX { 0.0 } else { into / phase.lasts.as_secs_f64() };
+                (phase.from_per_s + share * (phase.to_per_s - phase.from_per_s)) * finished
+            }
+        }
+    }
+
+    /// Returns the mean seconds of a session in which nobody waits.
+    pub(crate) fn session_seconds(&self, scenario: &Scenario) -> f64 {
+        self.journeys(scenario)
+            .map(|(share, journey, steps)| share * length(journey, steps, &self.costs))
+            .sum()
+    }
+
+    /// Returns the share of sessions whose visitors stay to the end of their own accord.
+    pub(crate) fn offered_share(&self, scenario: &Scenario) -> f64 {
+        self.journeys(scenario).map(|(share, journey, _)| share * stays(journey)).sum()
+    }
+}
+
+/// Returns sessions a second that `threads` let through at the best number at once: each has a thread for `elsewhere` seconds without
+/// the processor and for `cpu` seconds of work on it.
+///
+/// With k threads in use, n on the processor have the weight p(n) = elsewhereᵏ⁻ⁿ / (k − n)! · cpuⁿ / Π work(i), whatever the times are
+/// distributed like (a product form), and work(n) / cpu sessions a second are done.
+fn through(machine: &Machine, threads: u32, cpu: f64, elsewhere: f64, memory: f64) -> f64 {
+    let most = threads.min(THREADS_LOOKED_AT) as usize;
+    let work: Vec<f64> = (0..=most).map(|n| machine.work_per_second(n, n as f64 * memory)).collect();
+    let of = |k: usize| {
+        // p(n + 1) / p(n) = (k − n) / elsewhere · cpu / work(n + 1); scaled as we go, so that nothing overflows.
+        let (mut weight, mut all, mut done) = (1.0_f64, 1.0, 0.0);
+        for n in 0..k {
+            weight *= (k - n) as f64 / elsewhere * cpu / work[n + 1].max(1e-12);
+            (all, done) = (all + weight, done + weight * work[n + 1] / cpu);
+            if weight > 1e100 {
+                (weight, all, done) = (1.0, all / weight, done / weight);
+            }
+        }
+        done / all
+    };
+    (1..=most).map(of).fold(0.0, f64::max)
+}
+
 /// Returns the probability that a visitor stays to the end.
 fn stays(journey: &Journey) -> f64 {
-    (1..journey.steps.len()).fold(1.0, |stays, _| stays * (1.0 - journey.leave))
+    (0..journey.steps.len()).fold(1.0, |stays, step| stays * (1.0 - journey.leaves_after(step)))
 }
 
 /// Returns the mean seconds of a session in which nobody waits, those of visitors who leave on the way included.
@@ -234,7 +343,7 @@ fn length(journey: &Journey, steps: &[RouteId], costs: &[Cost]) -> f64 {
     let mut seconds = 0.0;
     for (number, (step, route)) in journey.steps.iter().zip(steps).enumerate() {
         if number > 0 {
-            still_there *= 1.0 - journey.leave;
+            still_there *= 1.0 - journey.leaves_after(number - 1);
             seconds += still_there * step.think.unwrap_or(journey.think).mean().as_secs_f64();
         }
         let cost = &costs[route.index()];

@@ -67,6 +67,8 @@ pub struct Step {
     pub think: Option<Think>,
     /// Patience for this step, if not the visitor's own; drawn at each request.
     pub patience: Option<Patience>,
+    /// Probability that the visitor leaves for good after this step's good answer, if not the journey's.
+    pub leave: Option<f64>,
 }
 
 impl Step {
@@ -82,6 +84,7 @@ impl Step {
             captures: Vec::new(),
             think: None,
             patience: None,
+            leave: None,
         }
     }
 }
@@ -264,6 +267,13 @@ impl InLine {
             drawn if drawn < farm + forge => Manner::Forges,
             _ => Manner::Waits,
         }
+    }
+}
+
+impl Journey {
+    /// Returns the probability that a visitor leaves for good after the good answer to the step of that number; 0 at the last.
+    pub fn leaves_after(&self, step: usize) -> f64 {
+        if step + 1 >= self.steps.len() { 0.0 } else { self.steps[step].leave.unwrap_or(self.leave) }
     }
 }
 

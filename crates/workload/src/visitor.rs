@@ -203,8 +203,9 @@ impl Visitor {
         self.refusals_in_a_row = 0;
         self.step += 1;
         let Some(step) = self.journey.steps.get(self.step) else { return Next::Done };
+        let leave = self.journey.leaves_after(self.step - 1);
         // Nothing is drawn where nobody leaves, so that such journeys do not depend on it.
-        if self.journey.leave > 0.0 && rng.chance(self.journey.leave) {
+        if leave > 0.0 && rng.chance(leave) {
             return Next::Left;
         }
         let think = step.think.unwrap_or(self.journey.think);

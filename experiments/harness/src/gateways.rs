@@ -181,7 +181,7 @@ pub(crate) fn start_suimon(
 ) -> Result<Gateway> {
     let (listen, admin) = (free_address()?, free_address()?);
     let mut program = Program::new("gateway", &common.suimon, core)
-        .args(["serve", "--lease-keys", "none"])
+        .args(["serve", "--lease-keys", "none", "--learned", "none"])
         .args(["--to".to_string(), format!("http://{app}")])
         .args(["--listen".to_string(), listen.to_string()])
         .args(["--admin".to_string(), admin.to_string()])

@@ -10,6 +10,7 @@
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
 //! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the gateway.
 //! - [`laws`]: `laws`, our laws and those of others, simulated.
+//! - [`any_site`]: `any-site`, laws on sites of every kind and load, simulated.
 //! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and in company.
 //! - [`waiting_line`]: `waiting-line`, rules for a line of people who go away, simulated.
 //! - [`sqs`]: `sqs-04` to `sqs-16` and `sqs-table-1`, the figures of the paper, simulated at full size.
@@ -19,6 +20,7 @@
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
 
+mod any_site;
 mod apps;
 mod bound;
 mod claims;
@@ -92,6 +94,8 @@ enum Experiment {
     Sqs(sqs::Command),
     #[command(name = "laws")]
     Laws(laws::Options),
+    #[command(name = "any-site")]
+    AnySite(any_site::Options),
     #[command(name = "flash-crowd")]
     FlashCrowd(flash_crowd::Options),
     #[command(name = "waiting-cost")]
@@ -120,6 +124,7 @@ fn main() -> ExitCode {
         Experiment::WaitingMemory(options) => waiting_memory::run(options),
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
         Experiment::Laws(options) => laws::run(&options),
+        Experiment::AnySite(options) => any_site::run(&options),
         Experiment::FlashCrowd(options) => flash_crowd::run(&options),
         Experiment::WaitingCost(options) => waiting_cost::run(options),
         Experiment::WaitingLine(options) => waiting_line::run(&options),

@@ -6,6 +6,11 @@ use std::thread;
 
 /// Returns what `of` makes of each job, in their order.
 pub(crate) fn map<J: Sync, R: Send>(jobs: &[J], of: impl Fn(&J) -> R + Sync) -> Vec<R> {
+    map_on(thread::available_parallelism().map_or(1, usize::from), jobs, of)
+}
+
+/// The same with so many at once.
+pub(crate) fn map_on<J: Sync, R: Send>(workers: usize, jobs: &[J], of: impl Fn(&J) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(jobs.len()));
     let work = || {
@@ -17,7 +22,6 @@ pub(crate) fn map<J: Sync, R: Send>(jobs: &[J], of: impl Fn(&J) -> R + Sync) -> 
         }
     };
     thread::scope(|scope| {
-        let workers = thread::available_parallelism().map_or(1, usize::from);
         (0..workers).for_each(|_| _ = scope.spawn(work));
     });
     let mut done = done.into_inner().expect("all workers have ended");

@@ -164,7 +164,8 @@ impl<'a> Answer<'a> {
         let vs = contender
             .filter(|contender| !contender.is_own())
             .map_or(String::new(), |contender| format!(" --vs {}", quoted(&contender.name)));
-        format!("suimon sim {file} --seed {seed}{vs}")
+        let site = if self.question.is_site { "--site " } else { "" };
+        format!("suimon sim {site}{file} --seed {seed}{vs}")
     }
 }
 

@@ -15,8 +15,10 @@ const ALL: &str = "all";
 /// A scenario, and how it is to be played.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
-    /// Its file, as it was named.
+    /// Its file, as it was named; or the name of a generated site.
     pub(super) file: PathBuf,
+    /// Whether that is the name of a generated site.
+    pub(super) is_site: bool,
     pub(super) scenario: Scenario,
     /// The scenario's own laws first, then those they are compared with.
     pub(super) contenders: Vec<Contender>,
@@ -48,14 +50,17 @@ pub(super) fn questions(args: &Sim) -> Result<Vec<Question>, String> {
     let mut questions = vec![];
     for file in files {
         match scenario::load(&file) {
-            Ok(scenario) => questions.push(question(args, file, scenario, &rivals)),
+            Ok(scenario) => questions.push(question(args, file, false, scenario, &rivals)),
             Err(found) => faults.push(found.to_string()),
         }
+    }
+    for site in &args.site {
+        questions.push(question(args, PathBuf::from(site.to_string()), true, site.scenario(), &rivals));
     }
     if faults.is_empty() { Ok(questions) } else { Err(faults.join("\n")) }
 }
 
-fn question(args: &Sim, file: PathBuf, scenario: Scenario, rivals: &[Contender]) -> Question {
+fn question(args: &Sim, file: PathBuf, is_site: bool, scenario: Scenario, rivals: &[Contender]) -> Question {
     let own = Contender { name: own_name(&scenario).to_owned(), laws: Laws::AS_SET };
     let seeds = match (args.seed, args.seeds) {
         (Some(seed), _) => vec![seed],
@@ -63,7 +68,7 @@ fn question(args: &Sim, file: PathBuf, scenario: Scenario, rivals: &[Contender])
         (None, None) => scenario.seeds.clone(),
     };
     let contenders = std::iter::once(own).chain(rivals.iter().cloned()).collect();
-    Question { file, scenario, contenders, seeds }
+    Question { file, is_site, scenario, contenders, seeds }
 }
 
 /// Returns what the scenario's own laws are called beside others.

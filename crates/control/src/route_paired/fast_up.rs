@@ -12,8 +12,9 @@
 
 use super::QUICK;
 use crate::window::{Meter, Reading};
-use suimon_model::Instant;
+use std::collections::BTreeSet;
 use suimon_model::real::ln;
+use suimon_model::{Instant, RequestId};
 
 /// e below which the search is left to paired trials ...
 const GAIN_MIN: f64 = 0.3;
@@ -25,6 +26,18 @@ const GAIN_MAX: f64 = 1.2;
 const LOSS: f64 = -0.2;
 /// Growth of the limit.
 const STEP: f64 = 1.5;
+/// Growth of the limit of pages that take at least [`LONG`]: each step takes as long as they do.
+const STEP_LONG: f64 = 2.0;
+/// The smallest and the largest cohort of such pages; a quarter of the limit between.
+const COHORT: (u32, u32) = (6, 16);
+/// e is known to within this from one cohort of them; within it of the border more are asked, up to so many.
+const LONG_ERROR: f64 = 0.2;
+const COHORTS_MAX: u32 = 4;
+/// e from which one cohort is enough: company has cost nothing that matters.
+const GAIN_CLEAR: f64 = 0.85;
+/// Where there is no lower limit to compare with: times as long as in little company that is as long, and that is longer.
+const ALIKE: f64 = 1.1;
+const SLOWER_ALONE: f64 = 1.3;
 /// The fewest ends of a window; more at higher limits, ...
 const ENDS_MIN: u32 = 6;
 /// ... and so many times the squared coefficient of variation where requests are uneven, up to [`ENDS_MAX`].
@@ -44,9 +57,13 @@ const RATE_KEPT: f64 = 0.9;
 const SLOWED_MAX: u32 = 5;
 
 /// A route in fast-up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct FastUp {
     begin: Reading,
+    /// Of long pages: the requests that are looked at.
+    cohort: Cohort,
+    /// Cohorts that were looked at here.
+    looks: u32,
     /// Ends that count as progress, in this window; errors are no speed.
     ends: u32,
     service_seconds: f64,
@@ -63,6 +80,8 @@ pub(super) struct FastUp {
 
 suimon_model::saved_struct!(FastUp {
     begin,
+    cohort,
+    looks,
     ends,
     service_seconds,
     service_squares,
@@ -71,6 +90,45 @@ suimon_model::saved_struct!(FastUp {
     rate_best,
     slowed
 });
+
+/// Requests of a long page that started one after the other at one limit.
+#[derive(Clone, Debug, Default)]
+struct Cohort {
+    limit: u32,
+    taken: u32,
+    members: BTreeSet<RequestId>,
+    ended: u32,
+    /// The longest time in the application of those that have ended.
+    longest: f64,
+}
+
+suimon_model::saved_struct!(Cohort { limit, taken, members, ended, longest });
+
+impl Cohort {
+    fn size(&self) -> u32 {
+        (self.limit / 4).clamp(COHORT.0, COHORT.1)
+    }
+
+    fn on_start(&mut self, request: RequestId, limit: u32) {
+        if self.limit != limit {
+            *self = Cohort { limit, ..Cohort::default() };
+        }
+        if self.taken < self.size() {
+            self.taken += 1;
+            self.members.insert(request);
+        }
+    }
+
+    /// Returns the median time in the application, once half of the cohort has ended: the longest so far, as the others have been there for as long.
+    fn on_end(&mut self, request: RequestId, service: f64, limit: u32) -> Option<f64> {
+        if self.limit != limit || !self.members.remove(&request) {
+            return None;
+        }
+        self.ended += 1;
+        self.longest = self.longest.max(service);
+        (2 * self.ended >= self.size() && self.taken == self.size()).then_some(self.longest)
+    }
+}
 
 /// Service times at one limit.
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +188,8 @@ impl FastUp {
     pub(super) fn new(begin: Reading) -> Self {
         FastUp {
             begin,
+            cohort: Cohort::default(),
+            looks: 0,
             ends: 0,
             service_seconds: 0.0,
             service_squares: 0.0,
@@ -140,14 +200,25 @@ impl FastUp {
         }
     }
 
-    /// Takes note of an end that is progress, at `limit`. Returns what its window came to, if that was its last.
+    /// Takes note that `request` starts at `limit`.
+    pub(super) fn on_start(&mut self, request: RequestId, limit: u32) {
+        self.cohort.on_start(request, limit);
+    }
+
+    /// Takes note of an end that is progress, at `limit`, of a request that was in the application for `service` seconds. `long`: what a long page takes in
+    /// little company, seconds. Returns what its window came to, if that was its last.
     pub(super) fn on_end(
         &mut self,
         now: Instant,
+        request: RequestId,
         service: f64,
         limit: u32,
+        long: Option<f64>,
         meter: &Meter,
     ) -> Option<Outcome> {
+        if let Some(alone) = long {
+            return self.on_long_end(now, request, service, limit, alone, meter);
+        }
         self.ends += 1;
         self.service_seconds += service;
         self.service_squares += service * service;
@@ -208,6 +279,57 @@ impl FastUp {
         Some(Outcome { mean, elasticity, verdict })
     }
 
+    /// The same for a long page: half of a cohort of starts is waited for. The first to end are the quick ones, and where the system shares unevenly the others may
+    /// not end at all; half of those who started together tell both.
+    fn on_long_end(
+        &mut self,
+        now: Instant,
+        request: RequestId,
+        service: f64,
+        limit: u32,
+        alone: f64,
+        meter: &Meter,
+    ) -> Option<Outcome> {
+        let median = self.cohort.on_end(request, service, limit)?;
+        let window = meter.since(&self.begin, now);
+        let (before, seen, looks) = match self.here {
+            Some(here) if here.limit == limit => (self.before, here, self.looks + 1),
+            Some(here) if here.limit < limit => (Some(here), Level::new(limit), 1),
+            _ => (self.before, Level::new(limit), 1),
+        };
+        // While the pipe fills, its ends are still those of the limit before. Once it is full, Little's law counts those who starve too.
+        let took = if looks > 1 && window.queued_share() >= BINDING && window.throughput() > 0.0 {
+            window.mean_in_flight() / window.throughput()
+        } else {
+            median
+        };
+        // So the first look only stands in for those that follow.
+        let mut here = if looks > 2 { seen } else { Level::new(limit) };
+        (here.ends, here.seconds) = (here.ends + 1, here.seconds + took);
+        *self = FastUp { before, here: Some(here), looks, ..FastUp::new(meter.read(now)) };
+        let lower = before.filter(|lower| lower.limit < limit && lower.seconds > 0.0);
+        let elasticity = lower.map(|lower| {
+            1.0 - ln(here.mean() / lower.mean()) / ln(f64::from(limit) / f64::from(lower.limit))
+        });
+        let wanted = window.queued_share() >= WANTED;
+        let more = Verdict::More((f64::from(limit) * STEP_LONG).ceil() as u32);
+        let verdict = match (elasticity, lower) {
+            (Some(elasticity), _) if looks == 1 && elasticity < GAIN_CLEAR => Verdict::Stay,
+            (Some(elasticity), _) if (elasticity - GAIN_MIN).abs() < LONG_ERROR && looks < COHORTS_MAX => {
+                Verdict::Stay
+            }
+            (Some(elasticity), Some(lower)) if elasticity < GAIN_MIN => Verdict::Over {
+                limit: if elasticity < GAIN_NONE { lower.limit } else { limit },
+                up: elasticity > LOSS,
+            },
+            (None, _) if looks == 1 && here.mean() > ALIKE * alone => Verdict::Stay,
+            (None, _) if here.mean() > SLOWER_ALONE * alone => Verdict::Over { limit, up: true },
+            _ if wanted => more,
+            _ => Verdict::Stay,
+        };
+        Some(Outcome { mean: median, elasticity, verdict })
+    }
+
     /// Returns how many ends a window at `limit` needs.
     fn needed(&self, limit: u32) -> u32 {
         let least = (2 * limit).max(ENDS_MIN);
@@ -230,13 +352,14 @@ mod tests {
         fast: FastUp,
         meter: Meter,
         now: Instant,
+        requests: u64,
     }
 
     impl Route {
         fn new() -> Self {
             let mut meter = Meter::new(Instant::ORIGIN);
             meter.load(Instant::ORIGIN, 1, 1);
-            Route { fast: FastUp::new(meter.read(Instant::ORIGIN)), meter, now: Instant::ORIGIN }
+            Route { fast: FastUp::new(meter.read(Instant::ORIGIN)), meter, now: Instant::ORIGIN, requests: 0 }
         }
 
         /// Plays one window at `limit` with requests of `services` seconds, in turn.
@@ -244,11 +367,35 @@ mod tests {
             for service in services.iter().cycle() {
                 self.now += seconds(service / f64::from(limit));
                 self.meter.end(*service, true);
-                if let Some(outcome) = self.fast.on_end(self.now, *service, limit, &self.meter) {
+                if let Some(outcome) =
+                    self.fast.on_end(self.now, RequestId(0), *service, limit, None, &self.meter)
+                {
                     return outcome;
                 }
             }
             unreachable!("services are not empty")
+        }
+
+        /// Plays one look at a long page at `limit`, with every slot in use: `quick` of ten requests take `seconds`, and the others never end.
+        fn look(&mut self, limit: u32, seconds: f64, quick: u64) -> Outcome {
+            const ALONE: f64 = 10.0;
+            self.meter.load(self.now, limit as usize, 1);
+            loop {
+                let begin = self.requests;
+                (begin..begin + u64::from(limit)).for_each(|id| self.fast.on_start(RequestId(id), limit));
+                self.requests += u64::from(limit);
+                self.now += suimon_model::seconds(seconds);
+                let mut seen = None;
+                for id in (begin..self.requests).filter(|id| id % 10 < quick) {
+                    self.meter.end(seconds, true);
+                    let end =
+                        self.fast.on_end(self.now, RequestId(id), seconds, limit, Some(ALONE), &self.meter);
+                    seen = seen.or(end);
+                }
+                if let Some(outcome) = seen {
+                    return outcome;
+                }
+            }
         }
     }
 
@@ -289,5 +436,32 @@ mod tests {
             assert!(windows < 20, "it comes to an end");
         }
         assert!(windows > 1, "an elasticity of 0.17 is not told from 0.3 by a few ends that differ so much");
+    }
+
+    #[test]
+    fn a_long_page_that_waits_is_given_twice_the_room_after_one_look() {
+        let mut route = Route::new();
+        assert_eq!(route.look(8, 10.0, 10).verdict, Verdict::More(16));
+        assert_eq!(route.look(16, 10.2, 10).verdict, Verdict::More(32));
+    }
+
+    #[test]
+    fn a_long_page_that_computes_goes_back_to_the_limit_before() {
+        let mut route = Route::new();
+        route.look(8, 10.0, 10);
+        let first = route.look(16, 20.0, 10);
+        assert_eq!(first.verdict, Verdict::Stay, "while the pipe fills nothing is decided against it");
+        let verdicts: Vec<_> = (0..3).map(|_| route.look(16, 20.0, 10).verdict).collect();
+        assert!(verdicts.contains(&Verdict::Over { limit: 8, up: true }), "{verdicts:?}");
+    }
+
+    #[test]
+    fn those_who_starve_count_where_the_lucky_ones_are_as_quick_as_before() {
+        let mut route = Route::new();
+        route.look(10, 10.0, 10);
+        route.look(20, 11.0, 6);
+        // Six of ten end in 11 s, the rest never: by Little's law a request takes 18 s.
+        let verdict = (0..4).map(|_| route.look(20, 11.0, 6).verdict).find(|it| *it != Verdict::Stay);
+        assert!(matches!(verdict, Some(Verdict::Over { limit: 10, .. })), "{verdict:?}");
     }
 }

@@ -1,9 +1,11 @@
 //! What is known of one route, and what it makes of a trial.
 
+use super::LONG;
 use super::fast_up::FastUp;
 use super::trial::{Verdict, log_useful};
+use crate::service_times::ServiceTimes;
 use crate::statistics::Average;
-use crate::window::{Meter, Reading};
+use crate::window::{Meter, Reading, Window};
 use std::collections::BTreeMap;
 use suimon_model::real::exp;
 use suimon_model::{Instant, Quantity, Reason, Record, RequestId, RouteId, Signals, Subject, seconds};
@@ -18,10 +20,24 @@ pub(super) const STEP_MAX: f64 = std::f64::consts::LN_2;
 const STEP_MIN: f64 = 0.139_761_942_375_158_7;
 /// Noise of ln U per √end where all requests are alike; before any noise was measured, their variation is added to it.
 const NOISE_LEAST: f64 = 0.3;
-/// Share of the patience that requests may stay in the application before the brake is pulled.
-const BRAKE: f64 = 0.15;
-/// Times the best service time that they may stay there, whatever the patience.
-const BRAKE_SERVICES: f64 = 4.0;
+/// A full route is given more room after this many seconds at the least, ...
+const RAISE_SECONDS: f64 = 0.5;
+/// ... or this many where the others are to be looked at meanwhile, ...
+const RAISE_LOOKED: f64 = 2.0;
+/// ... while they take less than so many times as long as in little company; ...
+const AT_EASE: f64 = 1.5;
+/// ... and after this many of its service times once its search is over.
+const RAISE_SERVICES: f64 = 0.25;
+/// Service time from which a page is very long, seconds: trials take minutes, so after its search is over it is searched upward again, ...
+const VERY_LONG: f64 = 2.0;
+/// ... after this many seconds at first, twice as many each time, up to so many.
+const RETRY_MIN: f64 = 30.0;
+const RETRY_MAX: f64 = 600.0;
+/// The fewest requests of a route that tell its strain, and the most that count; and the most strain that is believed of one route.
+const WITNESSES: (f64, f64) = (3.0, 8.0);
+const STRAIN_MAX: f64 = 20.0;
+/// Share of the limit that must be in use for it to be what is too high.
+const IN_USE: f64 = 0.75;
 /// Requests in the application whose ages tell how long they stay, before any end does.
 const AGES_MIN: usize = 16;
 /// Holds begin at this many seconds and double up to [`HOLD_MAX`].
@@ -59,6 +75,8 @@ pub(super) struct Route {
     /// When its last trial began.
     pub(super) probed: Instant,
     pub(super) service: Average,
+    /// Service times by company.
+    pub(super) times: ServiceTimes,
     pub(super) service_min: f64,
     pub(super) rate_max: f64,
     /// Progress a second over the last views.
@@ -69,14 +87,34 @@ pub(super) struct Route {
     pub(super) drifts: u32,
     pub(super) share: f64,
     pub(super) binding_ticks: u32,
+    /// Since when every slot is in use and somebody waits at the limit in force.
+    pub(super) full_since: Option<Instant>,
+    /// When a very long page is searched upward again, and how long it is then left alone.
+    pub(super) retry_at: Instant,
+    retry_seconds: f64,
+    /// When its strain was looked at, what it was at the other routes, and how often one after the other that was a thrash.
+    pub(super) strain_begin: Reading,
+    pub(super) strain_elsewhere: Option<f64>,
+    pub(super) strained: u32,
     /// Share of the last seconds in which the route was binding.
     pub(super) pressure: f64,
     pub(super) brake_until: Instant,
     /// When the brake looked last, and how many were in the application then.
     stay_begin: Reading,
     stay_in_flight: u32,
-    pub(super) in_service: BTreeMap<RequestId, Instant>,
+    pub(super) in_service: BTreeMap<RequestId, Inside>,
 }
+
+/// A request in the application.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Inside {
+    /// Since when.
+    pub(super) since: Instant,
+    /// How many were there then, of all routes and itself.
+    pub(super) company: u32,
+}
+
+suimon_model::saved_struct!(Inside { since, company });
 
 suimon_model::saved_struct!(Route {
     learns,
@@ -94,6 +132,7 @@ suimon_model::saved_struct!(Route {
     lost,
     probed,
     service,
+    times,
     service_min,
     rate_max,
     rate,
@@ -102,6 +141,12 @@ suimon_model::saved_struct!(Route {
     drifts,
     share,
     binding_ticks,
+    full_since,
+    retry_at,
+    retry_seconds,
+    strain_begin,
+    strain_elsewhere,
+    strained,
     pressure,
     brake_until,
     stay_begin,
@@ -145,6 +190,7 @@ impl Route {
             lost: [None; 2],
             probed: Instant::ORIGIN,
             service: Average::new(0.02),
+            times: ServiceTimes::default(),
             service_min: f64::INFINITY,
             rate_max: 0.0,
             rate: 0.0,
@@ -153,6 +199,12 @@ impl Route {
             drifts: 0,
             share: 0.0,
             binding_ticks: 0,
+            full_since: None,
+            retry_at: Instant::ORIGIN,
+            retry_seconds: RETRY_MIN,
+            strain_begin: begin,
+            strain_elsewhere: None,
+            strained: 0,
             pressure: 0.0,
             brake_until: Instant::ORIGIN,
             stay_begin: begin,
@@ -291,21 +343,15 @@ impl Route {
         }
     }
 
-    /// Returns seconds that requests stay in the application and what is allowed, if it is more than that: in the allowed time fewer have
+    /// Returns seconds that requests stay in the application, if it is more than `allowed`: in the allowed time fewer have
     /// ended than were there at its beginning. Ages would tell of stragglers, where the system shares unevenly, and not of the rest.
-    pub(super) fn stays_too_long(
-        &mut self,
-        now: Instant,
-        meter: &Meter,
-        patience: f64,
-    ) -> Option<(f64, f64)> {
-        // A route that takes long by nature (waiting for another system) is not braked for being itself.
-        let own = if self.service_min.is_finite() { BRAKE_SERVICES * self.service_min } else { 0.0 };
-        let allowed = (BRAKE * patience).max(1.0).max(own);
+    pub(super) fn stays_too_long(&mut self, now: Instant, meter: &Meter, allowed: f64) -> Option<f64> {
         let window = meter.since(&self.stay_begin, now);
-        if let Some(median) = self.median_age(now).filter(|median| *median > allowed) {
+        // Where less than the next lower limit is in use, lowering it changes nothing.
+        let is_in_use = meter.in_flight() as f64 > IN_USE * f64::from(self.limit);
+        if let Some(median) = self.median_age(now).filter(|median| is_in_use && *median > allowed) {
             self.look_again(now, meter);
-            return Some((median, allowed));
+            return Some(median);
         }
         let filling = meter.in_flight() > 2 * self.stay_in_flight as usize;
         if !filling && window.seconds < allowed {
@@ -314,9 +360,48 @@ impl Route {
         let (there, ends) = (f64::from(self.stay_in_flight), window.progressed + window.failed);
         self.look_again(now, meter);
         let stay = window.seconds * there / ends.max(1) as f64;
-        // Where less than the next lower limit is in use, lowering it changes nothing.
-        let is_in_use = there.min(meter.in_flight() as f64) > f64::from(self.limit / 2);
-        (!filling && is_in_use && stay > allowed).then_some((stay, allowed))
+        (!filling && is_in_use && there > IN_USE * f64::from(self.limit) && stay > allowed).then_some(stay)
+    }
+
+    /// Returns how many times as long requests took in the window as in little company, and how much that tells; `None` where it tells nothing. Long
+    /// pages are no witnesses: they tell too late, and most of what they take may be waiting.
+    pub(super) fn strain(&self, now: Instant, window: &Window, cores: u32) -> Option<(f64, f64)> {
+        let alone =
+            self.times.alone().filter(|alone| (1e-6..LONG).contains(alone) && self.times.was_alone(cores))?;
+        let witnesses = window.progressed as f64 + self.in_service.len() as f64;
+        if witnesses < WITNESSES.0 {
+            return None;
+        }
+        // Where nothing ends any more, those who are still there tell.
+        let ages: f64 = self.in_service.values().map(|inside| now.secs_since(inside.since)).sum();
+        let age = ages / self.in_service.len().max(1) as f64;
+        let took = window.mean_service().map_or(age, |mean| mean.max(age));
+        Some(((took / alone).min(STRAIN_MAX), witnesses.min(WITNESSES.1)))
+    }
+
+    /// Returns whether its requests take long, or have not told yet.
+    pub(super) fn is_long(&self) -> bool {
+        self.times.recent().is_none_or(|recent| recent >= LONG)
+    }
+
+    /// Returns whether a route that has been full for `seconds` is given more room by the time. `is_only`: nothing has ended at any other.
+    pub(super) fn is_due(&self, now: Instant, seconds: f64, is_only: bool) -> bool {
+        let is_at_ease = self.strain_elsewhere.map_or(is_only, |strain| strain < AT_EASE);
+        match self.times.alone() {
+            _ if !is_at_ease => false,
+            // Nothing is known but that nobody else is in its way.
+            None => self.service.get().is_none() && seconds >= RAISE_SECONDS,
+            Some(alone) if alone < LONG => false,
+            // That the others do not suffer is known sooner than what it takes itself.
+            Some(_) if self.fast.is_some() => !is_only && seconds >= RAISE_LOOKED,
+            Some(alone) => alone >= VERY_LONG && now >= self.retry_at && seconds >= RAISE_SERVICES * alone,
+        }
+    }
+
+    /// Takes note that its search upward is over, or begins once more: the next time is later, each time by twice as much.
+    pub(super) fn retried(&mut self, now: Instant) {
+        self.retry_at = now + seconds(self.retry_seconds);
+        self.retry_seconds = (2.0 * self.retry_seconds).min(RETRY_MAX);
     }
 
     /// Begins the brake's window anew.
@@ -330,7 +415,8 @@ impl Route {
         if self.in_service.len() < AGES_MIN {
             return None;
         }
-        let mut ages: Vec<f64> = self.in_service.values().map(|start| now.secs_since(*start)).collect();
+        let mut ages: Vec<f64> =
+            self.in_service.values().map(|inside| now.secs_since(inside.since)).collect();
         let middle = ages.len() / 2;
         Some(*ages.select_nth_unstable_by(middle, f64::total_cmp).1)
     }

@@ -211,6 +211,65 @@ fn quick_errors_do_not_look_like_speed() {
     assert!(closed.law.limit(ROUTE) <= 2 * before, "{before} became {}", closed.law.limit(ROUTE));
 }
 
+/// Has `route` answer some requests in so many seconds, each alone in the application.
+fn answered_in(route: &mut Route, seconds: f64) {
+    for _ in 0..10 {
+        route.service.fold(seconds);
+        route.times.fold(1, seconds);
+    }
+}
+
+/// Ticks through `seconds` with every slot of the only route in use, somebody waiting, and nothing ending.
+fn stay_full(law: &mut Paired, meter: &mut Meter, from: f64, to: f64) -> Vec<Record> {
+    let mut out = vec![];
+    for quarter in (4.0 * from) as u32 + 1..=(4.0 * to) as u32 {
+        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
+        let limit = law.limit(ROUTE);
+        for id in law.routes[0].in_service.len() as u64..u64::from(limit) {
+            law.on_start(now, ROUTE, RequestId(id), std::slice::from_ref(meter));
+        }
+        meter.load(now, limit as usize, 10);
+        law.on_tick(now + seconds(0.2), std::slice::from_ref(meter), &mut out);
+    }
+    out
+}
+
+#[test]
+fn a_page_of_which_nothing_has_ended_is_given_room_while_nobody_else_could_suffer() {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, None);
+    law.set_patience(60.0);
+    let mut meter = Meter::new(Instant::ORIGIN);
+    stay_full(&mut law, &mut meter, 0.0, 4.0);
+    let limit = law.limit(ROUTE);
+    assert!((16..=256).contains(&limit), "2 doubled about every half second: {limit}");
+    // Beside a route whose answers are on the way, it is taken to be in their way.
+    let mut law = Paired::new(2);
+    (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
+    answered_in(&mut law.routes[1], 0.1);
+    let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
+    meters[0].load(Instant::ORIGIN, 2, 10);
+    (1..=16).for_each(|quarter| {
+        law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut vec![]);
+    });
+    assert_eq!(law.limit(ROUTE), 2, "nobody says that they do not suffer");
+}
+
+#[test]
+fn a_page_that_takes_most_of_the_patience_by_itself_is_not_braked_for_it() {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, Some(8));
+    law.set_patience(15.0);
+    assert!((law.stay_allowed(ROUTE) - 7.5).abs() < 1e-9, "half of the patience where nothing is known");
+    answered_in(&mut law.routes[0], 8.0);
+    assert!((law.stay_allowed(ROUTE) - 12.0).abs() < 1e-9, "half as long again as it takes alone");
+    let mut quick = Paired::new(2);
+    quick.add_route(Instant::ORIGIN, Some(8));
+    quick.set_patience(15.0);
+    answered_in(&mut quick.routes[0], 0.1);
+    assert!((quick.stay_allowed(ROUTE) - 2.25).abs() < 1e-9, "0.15 of the patience");
+}
+
 #[test]
 fn requests_that_never_come_back_pull_the_brake() {
     let mut law = Paired::new(2);
@@ -218,6 +277,7 @@ fn requests_that_never_come_back_pull_the_brake() {
     law.set_patience(20.0);
     law.routes[0].base = 64;
     law.routes[0].limit = 64;
+    answered_in(&mut law.routes[0], 0.1);
     let mut meter = Meter::new(Instant::ORIGIN);
     for id in 0..64 {
         law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
@@ -291,6 +351,7 @@ fn a_brake_during_a_trial_upward_goes_back_to_the_base_and_remembers_what_was_tr
     law.set_patience(20.0);
     (law.routes[0].base, law.routes[0].limit) = (20, 40);
     law.routes[0].fast = None;
+    answered_in(&mut law.routes[0], 0.1);
     let trial = Trial::new(Instant::ORIGIN, ROUTE, 20, 40, vec![0.1], vec![10.0]);
     law.trial = Some(trial);
     let mut meter = Meter::new(Instant::ORIGIN);

@@ -2,9 +2,10 @@
 
 use super::Gate;
 use crate::api::{Counts, LeaseDue, Mode, Order, Output, Start, Token};
+use crate::knowledge::RecalledCapacity;
 use crate::queue::Queue;
 use crate::requests::Stage;
-use suimon_control::{Capacity, Meter, Moments, Reading};
+use suimon_control::{Capacity, Forecast, Meter, Moments, Reading};
 use suimon_model::{Instant, RequestId, RouteId};
 
 /// Where a request stands in its route's queue; 0 is behind all others.
@@ -20,6 +21,12 @@ pub(super) struct Route {
     pub(super) in_flight: usize,
     pub(super) ghosts: usize,
     pub(super) capacity: Capacity,
+    pub(super) forecast: Forecast,
+    /// When the last tick was, and when somebody waited last.
+    pub(super) tick_begin: Reading,
+    pub(super) waited_at: Option<Instant>,
+    /// What it was in another run, until it was measured in this one.
+    pub(super) recalled: Option<RecalledCapacity>,
     pub(super) counts: Counts,
     pub(super) view_begin: Reading,
     pub(super) view_rate: f64,
@@ -40,6 +47,10 @@ impl Route {
             in_flight: 0,
             ghosts: 0,
             capacity: Capacity::new(now),
+            forecast: Forecast::default(),
+            tick_begin: meter.read(now),
+            waited_at: None,
+            recalled: None,
             counts: Counts::default(),
             view_begin: meter.read(now),
             view_rate: 0.0,
@@ -92,14 +103,13 @@ impl Gate {
         request.stage = Stage::InApplication(now);
         let (route, session, arrived) = (request.route, request.session, request.arrived);
         let needs_none = session.is_none() || request.leased;
+        let has_place = request.place.is_some();
         let lease = if needs_none {
             LeaseDue::No
-        } else if now < self.pressed_until || request.place.is_some() {
+        } else if has_place {
             LeaseDue::Yes
-        } else if now < self.close_until {
-            LeaseDue::IfUnknown
         } else {
-            LeaseDue::No
+            self.lease_due(now)
         };
         self.routes[route.index()].in_flight += 1;
         self.in_flight += 1;

@@ -7,11 +7,12 @@ use super::route_gate::Route;
 use super::{Gate, TICK};
 use crate::api::{Inside, Mode, Params, Token};
 use crate::kinds::Kind;
+use crate::knowledge::RecalledCapacity;
 use crate::requests::{Request, Stage};
 use std::collections::VecDeque;
-use suimon_control::{Capacity, Meter};
+use suimon_control::{Capacity, Forecast, Meter, RouteLaw, Trust};
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
-use suimon_model::{Instant, KindId, RequestId, Rng, RouteId};
+use suimon_model::{Duration, Instant, KindId, RequestId, Rng, RouteId};
 
 /// What a session takes, about, with some of its path.
 const SESSION_BYTES: usize = 128;
@@ -22,6 +23,10 @@ suimon_model::saved_struct!(Route {
     in_flight,
     ghosts,
     capacity,
+    forecast,
+    tick_begin,
+    waited_at,
+    recalled,
     counts,
     view_begin,
     view_rate,
@@ -43,6 +48,7 @@ impl Gate {
         self.routes.save(&mut out);
         self.meters.save(&mut out);
         self.outlook.save(&mut out);
+        self.kinds_outlook.save(&mut out);
         self.requests.save(&mut out);
         self.visits.save(&mut out);
         self.sessions.save(&mut out);
@@ -68,7 +74,7 @@ impl Gate {
     pub fn restore(params: Params, bytes: &[u8]) -> Result<(Gate, Vec<Token>), Broken> {
         let from = &mut Reader::new(bytes);
         let routes: Vec<Route> = State::load(from)?;
-        let (meters, outlook) = (State::load(from)?, State::load(from)?);
+        let (meters, outlook, kinds_outlook) = (State::load(from)?, State::load(from)?, State::load(from)?);
         let (requests, visits, sessions) = (State::load(from)?, State::load(from)?, State::load(from)?);
         let law = params.route_law.load(routes.len(), from)?;
         let kinds = (0..from.length()?).map(|_| Kind::load(params.session_law, routes.len(), from));
@@ -87,6 +93,7 @@ impl Gate {
             routes,
             meters,
             outlook,
+            kinds_outlook,
             visits,
             law,
             outputs: VecDeque::new(),
@@ -113,13 +120,13 @@ impl Gate {
         self.requests.iter().map(inside).collect()
     }
 
-    /// Puts other parameters in force. What they leave as it was goes on; laws they change begin anew and know nothing, as
-    /// after a restart, but with the requests and sessions that are there.
+    /// Puts other parameters in force. What they leave as it was goes on; laws they change begin anew, as after a restart: with what
+    /// is known ([`Gate::knowledge`]), and with the requests and sessions that are there.
     pub fn adopt(&mut self, params: Params, now: Instant) {
         let other_cores = params.cores != self.params.cores;
         if other_cores || params.route_law != self.params.route_law {
-            self.law = params.route_law.build(params.cores);
-            (0..self.routes.len()).for_each(|index| self.measure_anew(index, now));
+            let before = std::mem::replace(&mut self.law, params.route_law.build(params.cores));
+            (0..self.routes.len()).for_each(|index| self.measure_anew(index, &*before, now));
             for (id, request) in self.requests.iter() {
                 if let Stage::InApplication(since) | Stage::Ghost(since) = request.stage {
                     self.law.on_start(since, request.route, id, &self.meters);
@@ -128,7 +135,11 @@ impl Gate {
         }
         if other_cores || params.session_law != self.params.session_law {
             for kind in &mut self.kinds {
-                kind.begin_anew(params.session_law.build(kind.id, params.cores, now));
+                let mut law = params.session_law.build(kind.id, params.cores, now);
+                if let Some(known) = kind.law.knowledge() {
+                    law.recall(&known, Trust::after(Duration::ZERO));
+                }
+                kind.begin_anew(law);
             }
         }
         if params.seed != self.params.seed {
@@ -140,13 +151,20 @@ impl Gate {
         self.params = params;
     }
 
-    /// Makes a route known to a law that has just begun: a law reads meters from their beginning.
-    fn measure_anew(&mut self, index: usize, now: Instant) {
+    /// Makes a route known to a law that has just begun, with what the one `before` knew of it: a law reads meters from their beginning.
+    fn measure_anew(&mut self, index: usize, before: &dyn RouteLaw, now: Instant) {
         let route = &mut self.routes[index];
         let fixed = if let Mode::Fixed(limit) = route.mode { Some(limit) } else { None };
+        let (id, trust) = (RouteId(index as u32), Trust::after(Duration::ZERO));
         self.law.add_route(now, fixed);
+        if let Some(known) = before.knowledge(id) {
+            self.law.recall(id, &known, trust);
+        }
         self.meters[index] = Meter::new(now);
         route.view_begin = self.meters[index].read(now);
+        route.tick_begin = route.view_begin;
+        route.forecast = Forecast::default();
+        route.recalled = route.known_capacity().and_then(|known| RecalledCapacity::new(known, trust, now));
         route.capacity = Capacity::new(now);
         self.meters[index].load(now, route.in_flight, route.queue.len());
     }

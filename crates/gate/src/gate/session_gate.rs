@@ -6,12 +6,14 @@ use crate::held::{Key, Newcomer};
 use crate::requests::Stage;
 use suimon_control::{Admission, Outlook};
 use suimon_line::{Lane, Place, Standing};
-use suimon_model::{Instant, KindId, Reason, RequestId, SessionId, seconds};
+use suimon_model::{Duration, Instant, KindId, Reason, RequestId, SessionId, seconds};
 
 /// A newcomer held for this many times the longest hold is told so.
 const OVERDUE: f64 = 1.25;
 /// A newcomer held for longer, seconds, is pressure; a shorter wait is chance.
 const PRESSURE_HELD: f64 = 1.0;
+/// Whoever nothing else tells apart gets a lease for this long after a newcomer was held, however briefly: the next one may not come in at all.
+const CLOSE_HELD: Duration = Duration::from_secs(10);
 
 /// What a newcomer has of the line.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -30,7 +32,7 @@ impl Gate {
         let route = self.requests.get(id).expect("the request was inserted by the caller").route;
         // Whoever has a place came before.
         if !matches!(claim, Claim::Holds(..)) {
-            self.kinds[kind_id.index()].came.note();
+            self.kinds[kind_id.index()].comes(now);
         }
         if self.draining {
             return self.refuse(now, id, Reason::ShuttingDown, Some(kind_id));
@@ -141,6 +143,7 @@ impl Gate {
         let arrived = request.arrived;
         self.kinds[kind.index()].held.insert(Newcomer { key, request: id, arrived });
         self.waiting += 1;
+        self.close_until = self.close_until.max(arrived + CLOSE_HELD);
     }
 
     /// Answers a newcomer with its place.
@@ -153,6 +156,7 @@ impl Gate {
         standing: Standing,
     ) {
         let Some(entry) = self.requests.remove(id) else { return };
+        self.learn_patience(&entry, now, false);
         self.pressed_until = now + PRESSURE;
         self.routes[entry.route.index()].counts.refused += 1;
         self.outputs.push_back(Output::Wait(InLine { request: id, kind, place, standing }));
@@ -211,6 +215,7 @@ impl Gate {
         let outlook = Outlook {
             visits: &self.visits,
             routes: &self.outlook,
+            kinds: &self.kinds_outlook,
             patience: state.patience(),
             waiting: state.waiting(),
             active: self.sessions.of_kind(kind),
@@ -224,6 +229,7 @@ impl Gate {
         Outlook {
             visits: &self.visits,
             routes: &self.outlook,
+            kinds: &self.kinds_outlook,
             patience: state.patience(),
             waiting: state.waiting(),
             active: self.sessions.of_kind(kind),

@@ -1,7 +1,7 @@
 //! What the gate promises, whatever happens in whatever order.
 
 use super::*;
-use crate::api::{InLine, LeaseDue, Order, Start};
+use crate::api::{InLine, Order, Start};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_control::{Outlook, RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
@@ -9,7 +9,10 @@ use suimon_line::{Command, Lane, Place, Standing};
 use suimon_model::Failure;
 
 mod budget;
+mod leases;
 mod lines;
+mod patience;
+mod queues;
 mod words;
 
 const ROUTES: u32 = 3;
@@ -531,67 +534,6 @@ fn started(gate: &mut Gate) -> Vec<Start> {
 }
 
 #[test]
-fn whoever_came_first_goes_first_or_whoever_is_further_along() {
-    assert_eq!(order_of_three(Order::FirstIn), ["newcomer", "another", "member"]);
-    assert_eq!(order_of_three(Order::LaterInSession), ["member", "newcomer", "another"]);
-}
-
-/// Returns who started after whom, of two newcomers and a member at its second request who came in this order.
-fn order_of_three(order: Order) -> Vec<&'static str> {
-    let (mut gate, route, kind) = fixed(1);
-    gate.params.order = order;
-    let now = Instant::ORIGIN;
-    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
-    gate.handle_arrival(now, newcomer);
-    let first = started(&mut gate).pop().unwrap();
-    let (_, far_along) = first.session.unwrap();
-    let a = gate.handle_arrival(now, newcomer);
-    let b = gate.handle_arrival(now, newcomer);
-    let member = Membership::Member { kind, session: far_along, leased: true, ends: false };
-    let c = gate.handle_arrival(now, Arrival { route, session: Some(member) });
-    let names = [(a, "newcomer"), (b, "another"), (c, "member")];
-    let (mut seen, mut token) = (vec![], first.token);
-    while seen.len() < names.len() {
-        gate.handle_end(now, token, Ending::Completed);
-        let start = started(&mut gate).pop().unwrap();
-        token = start.token;
-        seen.extend(names.iter().filter(|(request, _)| *request == start.request).map(|(_, name)| *name));
-    }
-    seen
-}
-
-#[test]
-fn a_ghost_keeps_its_slot_until_the_application_is_done() {
-    let (mut gate, route, kind) = fixed(1);
-    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
-    let ghost = gate.handle_arrival(Instant::ORIGIN, newcomer);
-    let start = started(&mut gate).pop().unwrap();
-    gate.handle_departure(Instant::ORIGIN, ghost);
-    gate.handle_arrival(Instant::ORIGIN, newcomer);
-    assert!(started(&mut gate).is_empty(), "the application still works on the first");
-    let snapshot = gate.snapshot(Instant::ORIGIN);
-    assert_eq!((snapshot.routes[0].ghosts, snapshot.in_flight), (1, 1));
-    gate.handle_end(Instant::ORIGIN, start.token, Ending::Abandoned);
-    assert_eq!(started(&mut gate).len(), 1);
-    assert_eq!(gate.snapshot(Instant::ORIGIN).routes[0].counts.abandoned, 1);
-}
-
-#[test]
-fn a_client_that_leaves_the_queue_is_never_sent_on() {
-    let (mut gate, route, kind) = fixed(1);
-    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
-    gate.handle_arrival(Instant::ORIGIN, newcomer);
-    let start = started(&mut gate).pop().unwrap();
-    let leaves = gate.handle_arrival(Instant::ORIGIN, newcomer);
-    let stays = gate.handle_arrival(Instant::ORIGIN, newcomer);
-    gate.handle_departure(Instant::ORIGIN, leaves);
-    gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed);
-    let next: Vec<_> = started(&mut gate);
-    assert_eq!(next.iter().map(|start| start.request).collect::<Vec<_>>(), [stays]);
-    next.into_iter().for_each(|start| gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed));
-}
-
-#[test]
 fn a_static_number_refuses_at_once_and_a_logout_makes_room() {
     let params = Params { session_law: SessionLawKind::Static { sessions: 1 }, ..Params::default() };
     let mut gate = Gate::new(params, Instant::ORIGIN);
@@ -611,63 +553,6 @@ fn a_static_number_refuses_at_once_and_a_logout_makes_room() {
     gate.handle_arrival(Instant::ORIGIN, newcomer);
     let start = started(&mut gate).pop().expect("the place is free again");
     gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed);
-}
-
-#[test]
-fn a_lease_is_due_only_under_pressure_and_until_it_is_carried() {
-    let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
-    let route = gate.declare_route(Instant::ORIGIN, Mode::Enforce);
-    let kind = gate.declare_kind(Instant::ORIGIN, KindParams::default());
-    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
-    gate.handle_arrival(Instant::ORIGIN, newcomer);
-    let calm = started(&mut gate).pop().unwrap();
-    assert_eq!(calm.lease, LeaseDue::No, "under capacity no cookie is set");
-    let (_, session) = calm.session.unwrap();
-    (0..50).for_each(|_| _ = gate.handle_arrival(Instant::ORIGIN, newcomer));
-    let member =
-        |leased| Arrival { route, session: Some(Membership::Member { kind, session, leased, ends: false }) };
-    gate.handle_end(Instant::ORIGIN, calm.token, Ending::Completed);
-    let without = gate.handle_arrival(Instant::ORIGIN, member(false));
-    let with = gate.handle_arrival(Instant::ORIGIN, member(true));
-    let mut due = BTreeMap::new();
-    let mut open = started(&mut gate);
-    while let Some(start) = open.pop() {
-        due.insert(start.request, start.lease);
-        gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed);
-        open.extend(started(&mut gate));
-    }
-    assert_eq!(
-        (due[&without], due[&with]),
-        (LeaseDue::Yes, LeaseDue::No),
-        "a lease is given until a request carries it"
-    );
-}
-
-#[test]
-fn whoever_nothing_else_tells_apart_gets_a_lease_once_newcomers_come_at_half_the_pace() {
-    let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
-    let route = gate.declare_route(Instant::ORIGIN, Mode::Enforce);
-    let law = lines::Metered::new(1000, 10.0);
-    let kind = gate.declare_kind_with_law(Instant::ORIGIN, KindParams::default(), law);
-    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
-    // So many come each half second for ten seconds; what is the last given?
-    let mut lease_at = |per_half_second: u64, from: u64| {
-        let mut lease = LeaseDue::No;
-        for half in 0..20 {
-            let now = lines::at(from as f64 + half as f64 / 2.0);
-            lines::pass(&mut gate, now);
-            for _ in 0..per_half_second {
-                gate.handle_arrival(now, newcomer);
-                let start = started(&mut gate).pop().expect("there is room for all");
-                lease = start.lease;
-                gate.handle_end(now, start.token, Ending::Completed);
-            }
-        }
-        lease
-    };
-    assert_eq!(lease_at(2, 0), LeaseDue::No, "four of ten a second");
-    assert_eq!(lease_at(4, 10), LeaseDue::IfUnknown, "eight of ten");
-    assert_eq!(lease_at(2, 20), LeaseDue::IfUnknown, "for some minutes after");
 }
 
 #[test]

@@ -3,34 +3,44 @@
 use super::{Gate, PRESSURE};
 use crate::api::Mode;
 use crate::kinds::Kind;
-use suimon_control::{Outlook, RouteOutlook};
+use crate::requests::Stage;
+use suimon_control::{KindOutlook, Outlook, RouteOutlook};
 use suimon_model::{Instant, RouteId};
 
 /// Rates shown are taken over this long.
-const VIEW_SECONDS: f64 = 2.0;
+pub(super) const VIEW_SECONDS: f64 = 2.0;
 /// Share of the time somebody must wait at a route, and for how many views on end, for that to be pressure.
 const PRESSURE_SHARE: f64 = 0.8;
 const PRESSURE_VIEWS: u32 = 5;
+/// Share of a tick during which somebody must wait at a route for it to count.
+const WAITED_SHARE: f64 = 0.25;
+/// Newcomers per second added to those of each kind, so that one of which nobody has come yet has a share.
+const CAME_LEAST: f64 = 0.01;
 
 impl Gate {
     /// Learns, lets the laws decide anew, moves the lines, and serves whoever may go on by it.
     pub(super) fn tick(&mut self, now: Instant) {
         self.sessions.sweep(now, now - self.params.session_idle, &mut self.visits);
         self.visits.refresh();
+        self.tell_who_waits(now);
         for kind in &mut self.kinds {
-            kind.learner.refresh();
+            kind.learner.refresh(now);
             kind.came.tick(now);
             kind.begun.tick(now);
         }
         let patience = self.kinds.iter().map(Kind::patience).min_by(f64::total_cmp);
         self.law.set_patience(patience.unwrap_or(self.params.patience.as_secs_f64()));
+        self.doubt_recalled(now);
         self.look_at_routes(now);
+        self.look_at_kinds();
+        self.judge_forecasts(now);
         self.law.on_tick(now, &self.meters, &mut self.fresh);
         for index in 0..self.kinds.len() {
             let state = &mut self.kinds[index];
             let outlook = Outlook {
                 visits: &self.visits,
                 routes: &self.outlook,
+                kinds: &self.kinds_outlook,
                 patience: state.patience(),
                 waiting: state.waiting(),
                 active: self.sessions.of_kind(state.id),
@@ -39,23 +49,49 @@ impl Gate {
             state.move_line(now);
         }
         if self.kinds.iter().any(Kind::is_close) {
-            self.close_until = now + PRESSURE;
+            self.close_until = self.close_until.max(now + PRESSURE);
         }
         (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
         self.expire(now);
     }
 
+    /// Tells those who learn patience how old the requests are whose clients still wait. Looks at every request in the gate, at most once a second, and only
+    /// where some client has left.
+    fn tell_who_waits(&mut self, now: Instant) {
+        if !self.kinds.iter().any(|kind| kind.learner.asks_who_waits(now)) {
+            return;
+        }
+        for (_, request) in self.requests.iter() {
+            let Some(kind) = request.kind().map(|kind| &mut self.kinds[kind.index()]) else { continue };
+            if !matches!(request.stage, Stage::Ghost(_)) && kind.learner.asks_who_waits(now) {
+                kind.learner.fold_waiting(now.secs_since(request.arrived));
+            }
+        }
+    }
+
     /// Takes in what each route can do and shows; notices pressure.
-    fn look_at_routes(&mut self, now: Instant) {
+    pub(super) fn look_at_routes(&mut self, now: Instant) {
         for (index, route) in self.routes.iter_mut().enumerate() {
             let meter = &self.meters[index];
             let id = RouteId(index as u32);
-            route.capacity.tick(now, meter, self.law.tries_less(id));
-            let service = self.law.service(id);
+            route.capacity.tick(now, meter, !self.law.is_settled(id));
+            let tick = meter.since(&route.tick_begin, now);
+            route.tick_begin = meter.read(now);
+            if meter.waiting() > 0 || tick.queued_share() > WAITED_SHARE {
+                route.waited_at = Some(now);
+            }
             let held = matches!(route.mode, Mode::Enforce | Mode::Fixed(_));
-            let capacity =
-                if held { route.capacity.per_second(Some(self.law.limit(id)), service) } else { None };
-            self.outlook[index] = RouteOutlook { capacity, service, waiting: route.queue.ahead() };
+            let capacity = route.capacity_per_second().filter(|_| held);
+            self.outlook[index] = RouteOutlook {
+                capacity,
+                capacity_age: route.capacity_age(now),
+                service: self.law.service(id),
+                work: self.law.work(id),
+                waiting: route.queue.ahead(),
+                idle: route.waited_at.map_or(f64::INFINITY, |at| now.secs_since(at)),
+                rate: route.view_rate,
+                bias: route.forecast.bias(),
+            };
             let window = meter.since(&route.view_begin, now);
             if window.seconds >= VIEW_SECONDS {
                 route.view_begin = meter.read(now);
@@ -67,6 +103,38 @@ impl Gate {
                     self.pressed_until = now + PRESSURE;
                 }
             }
+        }
+    }
+
+    /// Takes in how the kinds share what there is.
+    fn look_at_kinds(&mut self) {
+        let came = |kind: &Kind| kind.came.per_second().unwrap_or(0.0) + CAME_LEAST;
+        let all: f64 = self.kinds.iter().map(came).sum();
+        let of = |kind: &Kind| KindOutlook {
+            share: came(kind) / all,
+            begun: kind.begun.per_second().unwrap_or(0.0),
+        };
+        self.kinds_outlook.clear();
+        self.kinds_outlook.extend(self.kinds.iter().map(of));
+    }
+
+    /// Holds what was foreseen at each route against what people wait there now.
+    fn judge_forecasts(&mut self, now: Instant) {
+        let outlook = Outlook {
+            visits: &self.visits,
+            routes: &self.outlook,
+            kinds: &self.kinds_outlook,
+            patience: 0.0,
+            waiting: 0,
+            active: 0,
+        };
+        for (index, route) in self.routes.iter_mut().enumerate() {
+            let id = RouteId(index as u32);
+            let Some(foreseen) = outlook.foreseen(id) else { continue };
+            let capacity = self.outlook[index].capacity.unwrap_or(f64::INFINITY);
+            let waited = self.visits.rank(id) * route.queue.ahead() as f64 / capacity;
+            let delay = self.visits.delay(id) + self.outlook[index].service.unwrap_or(0.0);
+            route.forecast.tick(now, foreseen, waited, delay);
         }
     }
 }

@@ -59,6 +59,7 @@ pub(crate) const TABLES: &[Known] = &[
             "capture",
             "think",
             "patience",
+            "leave",
         ],
     },
     Known { path: "journey[].steps[].form", keys: &["*"] },

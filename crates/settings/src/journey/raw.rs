@@ -131,6 +131,7 @@ pub(super) struct Step {
     pub(super) capture: BTreeMap<String, Capture>,
     pub(super) think: Option<Value>,
     pub(super) patience: Option<Value>,
+    pub(super) leave: Option<Value>,
 }
 
 #[derive(Deserialize, Default)]

@@ -73,6 +73,10 @@ impl Reader {
             captures: self.captures(&format!("{key}.capture"), &raw.capture),
             think: think.map(|think| self.think(&format!("{key}.think"), think)),
             patience: patience.map(|patience| self.patience(&format!("{key}.patience"), patience)),
+            leave: raw
+                .leave
+                .as_ref()
+                .map(|leave| self.number(&format!("{key}.leave"), leave, 0.0, true, 1.0)),
         }
     }
 

@@ -12,10 +12,29 @@ const NUMBER_MAX: f64 = 1e6;
 /// The longest a request may take, in CPU or elsewhere.
 const SECONDS_MAX: f64 = 3600.0;
 
-const SERVER: &[&str] =
-    &["nodes", "cores", "speed", "sharing", "threads", "accept", "accept_crowded", "efficiency", "route"];
-const ROUTE: &[&str] =
-    &["match", "cpu", "variation", "memory", "elsewhere", "elsewhere_variation", "errors", "error_cpu"];
+const SERVER: &[&str] = &[
+    "nodes",
+    "cores",
+    "speed",
+    "sharing",
+    "threads",
+    "connections",
+    "accept",
+    "accept_crowded",
+    "efficiency",
+    "route",
+];
+const ROUTE: &[&str] = &[
+    "match",
+    "cpu",
+    "variation",
+    "memory",
+    "elsewhere",
+    "elsewhere_variation",
+    "errors",
+    "error_cpu",
+    "own_pool",
+];
 const EFFICIENCY: &[&str] =
     &["knee", "slope", "floor", "heap", "resting", "cost", "contention", "coherency", "best", "measured"];
 
@@ -27,7 +46,16 @@ pub(super) const TABLES: &[Known] = &[
     Known { path: "change[]", keys: &["at", "server", "route"] },
     Known {
         path: "change[].server",
-        keys: &["cores", "speed", "sharing", "threads", "accept", "accept_crowded", "efficiency"],
+        keys: &[
+            "cores",
+            "speed",
+            "sharing",
+            "threads",
+            "connections",
+            "accept",
+            "accept_crowded",
+            "efficiency",
+        ],
     },
     Known { path: "change[].server.efficiency", keys: EFFICIENCY },
     Known { path: "change[].route[]", keys: ROUTE },
@@ -50,11 +78,10 @@ impl Reader {
                 *into = self.duration(&format!("{key}.{name}"), value).as_secs_f64();
             }
         }
-        if let Some(threads) = table.get("threads") {
-            machine.threads = match threads.as_str() {
-                Some("unbounded") => None,
-                _ => Some(self.whole_u32(&format!("{key}.threads"), threads, 1, 1_000_000)),
-            };
+        for (name, into) in [("threads", &mut machine.threads), ("connections", &mut machine.connections)] {
+            if let Some(value) = table.get(name) {
+                *into = self.at_once(&format!("{key}.{name}"), value);
+            }
         }
         match table.get("sharing").map(|sharing| (sharing, sharing.as_str())) {
             None => {}
@@ -68,6 +95,11 @@ impl Reader {
             machine.efficiency = self.efficiency(&format!("{key}.efficiency"), efficiency);
         }
         machine
+    }
+
+    /// Reads how many there may be at once; `"unbounded"`: no end.
+    fn at_once(&mut self, key: &str, value: &Value) -> Option<u32> {
+        (value.as_str() != Some("unbounded")).then(|| self.whole_u32(key, value, 1, 1_000_000))
     }
 
     /// Reads `"flat"`, or one of the four curves, told apart by their keys.
@@ -198,6 +230,9 @@ impl Reader {
             if let Some(value) = table.get(name) {
                 *into = self.number(&format!("{key}.{name}"), value, 0.0, true, high);
             }
+        }
+        if let Some(value) = table.get("own_pool") {
+            cost.own_pool = self.at_once(&format!("{key}.own_pool"), value);
         }
         cost
     }

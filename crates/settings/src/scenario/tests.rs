@@ -39,6 +39,7 @@ fn server_gate_changes_and_bands_are_read() {
         nodes = 2
         sharing = "even"
         threads = 200
+        connections = 12
         efficiency = { contention = 0.02, best = 10 }
         [[server.route]]
         match = "* /*"
@@ -46,6 +47,7 @@ fn server_gate_changes_and_bands_are_read() {
         [[server.route]]
         match = "POST /b"
         memory = 3
+        own_pool = 1
         [[change]]
         at = "60s"
         server = { cores = 1 }
@@ -76,6 +78,8 @@ fn server_gate_changes_and_bands_are_read() {
     };
     assert!((coherency - 0.0098).abs() < 1e-12);
     assert_eq!((scenario.machine.threads, scenario.machine.even, scenario.nodes), (Some(200), true, 2));
+    assert_eq!((scenario.machine.connections, scenario.routes[1].cost.own_pool), (Some(12), Some(1)));
+    assert_eq!(scenario.routes[0].cost.own_pool, None);
     assert!(scenario.routes.iter().all(|route| route.cost.cpu.to_bits() == 0.01f64.to_bits()));
     assert_eq!(scenario.routes[1].cost.memory.to_bits(), 3f64.to_bits());
     assert_eq!((scenario.routes[0].mode, scenario.routes[1].mode), (Mode::Fixed(7), Mode::Enforce));

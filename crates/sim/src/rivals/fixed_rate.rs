@@ -55,7 +55,8 @@ mod tests {
     /// Returns how many begin in `secs` seconds from `from` on, where there is always somebody in line.
     fn begun(law: &mut FixedRate, from: f64, secs: f64) -> usize {
         let visits = Visits::default();
-        let outlook = Outlook { visits: &visits, routes: &[], patience: 60.0, waiting: 9, active: 0 };
+        let outlook =
+            Outlook { visits: &visits, routes: &[], kinds: &[], patience: 60.0, waiting: 9, active: 0 };
         let (mut now, end) = (Instant::ORIGIN + seconds(from), Instant::ORIGIN + seconds(from + secs));
         let mut begun = 0;
         while now < end {

@@ -70,8 +70,14 @@ fn session_laws_are_told_of_the_site() {
     let fixed = SessionRival::FixedRate.build(&site, KindId(0), Instant::ORIGIN);
     assert_eq!(fixed.rate(), Some(3.0));
     let visits = suimon_control::Visits::default();
-    let outlook =
-        suimon_control::Outlook { visits: &visits, routes: &[], patience: 60.0, waiting: 0, active: 0 };
+    let outlook = suimon_control::Outlook {
+        visits: &visits,
+        routes: &[],
+        kinds: &[],
+        patience: 60.0,
+        waiting: 0,
+        active: 0,
+    };
     let mut sbac = SessionRival::Sbac.build(&site, KindId(0), Instant::ORIGIN);
     site.cpu.set(1.0);
     for second in 1..=10 {

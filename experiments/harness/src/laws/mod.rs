@@ -114,7 +114,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(claims::all_hold(&claims))
 }
 
-fn sites(text: &str) -> std::result::Result<(u64, u64), String> {
+pub(crate) fn sites(text: &str) -> std::result::Result<(u64, u64), String> {
     let number = |text: &str| text.parse::<u64>().ok();
     let range = text.split_once("..").and_then(|(from, to)| Some((number(from)?, number(to)?)));
     range.filter(|(from, to)| from < to).ok_or_else(|| "write FROM..TO, such as 1000..1300".to_owned())

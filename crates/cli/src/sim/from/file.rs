@@ -129,6 +129,7 @@ fn visitor(out: &mut String, site: &Site<'_>) -> Result {
             match kind.patience_source.as_str() {
                 "learned" =>
                     "Measured: by then a tenth of those still waiting have gone; all are taken to go then",
+                "recalled" => "Measured by a run of the gateway before",
                 "declared" => "As the gateway's settings declare it",
                 _ => "Assumed: too few have gone while they waited to tell how long visitors wait",
             },

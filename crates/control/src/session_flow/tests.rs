@@ -1,0 +1,229 @@
+//! What the session law promises, told by hand what the signals say.
+
+use super::*;
+use crate::session::{KindOutlook, RouteOutlook};
+use crate::visits::{Place, Visits};
+
+const SHOP: KindId = KindId(0);
+const SEARCH: RouteId = RouteId(0);
+const ONE: [KindOutlook; 1] = [KindOutlook { share: 1.0, begun: 0.0 }];
+
+/// A route that does 4 a second of 0.4 s each, as was seen just now, and at which somebody has just waited.
+fn saturated() -> RouteOutlook {
+    RouteOutlook {
+        capacity: Some(4.0),
+        capacity_age: 0.0,
+        service: Some(0.4),
+        work: Some(0.4),
+        rate: 4.0,
+        ..RouteOutlook::default()
+    }
+}
+
+/// Sessions that search once, 12 s after they begin; enough of them have ended.
+fn learned() -> Visits {
+    let mut visits = Visits::default();
+    visits.add_route();
+    visits.add_kind();
+    (0..400).for_each(|_| visits.teach(SHOP, &[(SEARCH, 12.0)]));
+    visits
+}
+
+fn outlook<'a>(visits: &'a Visits, routes: &'a [RouteOutlook], waiting: usize) -> Outlook<'a> {
+    Outlook { visits, routes, kinds: &ONE, patience: 60.0, waiting, active: 0 }
+}
+
+fn second(n: f64) -> Instant {
+    Instant::ORIGIN + seconds(n)
+}
+
+/// Lets `flow` admit whom it may, of 100 who wait, each quarter of a second; returns how many began.
+fn play(flow: &mut Flow, visits: &mut Visits, routes: &[RouteOutlook], ticks: std::ops::Range<u32>) -> usize {
+    let mut admitted = 0;
+    for tick in ticks {
+        let now = second(f64::from(tick) * 0.25);
+        flow.on_tick(now, &outlook(visits, routes, 100), &mut vec![]);
+        while flow.may_admit(now, &outlook(visits, routes, 100)) == Admission::Now {
+            flow.admitted(now);
+            visits.begin(SHOP);
+            admitted += 1;
+        }
+    }
+    admitted
+}
+
+#[test]
+fn it_fills_the_pipe_and_then_holds() {
+    let (mut visits, routes) = (learned(), [saturated()]);
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    let admitted = play(&mut flow, &mut visits, &routes, 0..400);
+    // X (δ + S + W*) = 4 · (12 + 0.4 + 1.6): nobody ever gets to search here, so no more than that may be under way.
+    assert!((56..=58).contains(&admitted), "{admitted}");
+    let held = flow.may_admit(second(100.0), &outlook(&visits, &routes, 100));
+    assert_eq!(held, Admission::Held(Reason::WorkToCome));
+    assert_eq!(flow.rate(), Some(4.0));
+}
+
+#[test]
+fn what_a_page_takes_by_itself_is_no_wait() {
+    // Four seconds each, as the page waits for others; X is what its visitors ask of it. Nobody waits for anything.
+    let (mut visits, mut routes) = (learned(), [saturated()]);
+    routes[0] = RouteOutlook { service: Some(4.0), ..routes[0] };
+    (0..16).for_each(|_| visits.request_begins(SEARCH));
+    (0..48).for_each(|_| visits.begin(SHOP));
+    let foreseen = outlook(&visits, &routes, 0).foreseen(SEARCH).unwrap();
+    assert!(foreseen.abs() < 1e-9, "by Little 64 are there without a wait: {foreseen}");
+}
+
+#[test]
+fn an_unknown_an_old_and_an_idle_capacity_hold_nobody_back() {
+    let mut visits = learned();
+    (0..500).for_each(|_| visits.begin(SHOP));
+    (0..1000).for_each(|_| visits.teach(SHOP, &[(SEARCH, 12.0)]));
+    visits.refresh();
+    let held = |route: RouteOutlook| exceeded(&outlook(&visits, &[route], 100)).is_some();
+    assert!(held(saturated()));
+    assert!(!held(RouteOutlook { capacity: None, capacity_age: f64::INFINITY, ..saturated() }));
+    assert!(!held(RouteOutlook { capacity_age: 61.0, ..saturated() }));
+    assert!(held(RouteOutlook { idle: 12.0, ..saturated() }), "those on the way were not there yet");
+    assert!(!held(RouteOutlook { idle: 13.5, ..saturated() }), "nobody has waited for δ + S");
+    assert!(!held(RouteOutlook { bias: 200.0, ..saturated() }), "its forecasts have proved wrong");
+}
+
+#[test]
+fn whatever_is_known_those_inside_come_first() {
+    let visits = learned();
+    let unknown = RouteOutlook { capacity: None, capacity_age: f64::INFINITY, ..saturated() };
+    let route = RouteOutlook { waiting: 50, ..unknown };
+    assert_eq!(exceeded(&outlook(&visits, &[route], 1)), Some(SEARCH), "12.5 s of 60 are too much");
+    assert_eq!(exceeded(&outlook(&visits, &[RouteOutlook { waiting: 40, ..route }], 1)), None);
+}
+
+#[test]
+fn the_worst_route_is_named_and_not_the_first() {
+    let mut visits = Visits::default();
+    (0..2).for_each(|_| visits.add_route());
+    visits.add_kind();
+    let path = [(RouteId(0), 1.0), (RouteId(1), 2.0)];
+    (0..400).for_each(|_| visits.teach(SHOP, &path));
+    (0..100).for_each(|_| visits.begin(SHOP));
+    let slow = RouteOutlook { capacity: Some(2.0), ..saturated() };
+    assert_eq!(exceeded(&outlook(&visits, &[saturated(), slow], 1)), Some(RouteId(1)));
+}
+
+#[test]
+fn a_pace_that_holds_people_for_an_idle_route_is_raised_until_somebody_waits_there() {
+    let mut visits = learned();
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    let idle = [RouteOutlook { idle: 30.0, ..saturated() }];
+    let first = play(&mut flow, &mut visits, &idle, 0..40);
+    let later = play(&mut flow, &mut visits, &idle, 40..160);
+    assert!(later > 4 * first, "{first} in 10 s, {later} in the 30 s after them");
+    flow.on_tick(second(41.0), &outlook(&visits, &[saturated()], 100), &mut vec![]);
+    assert_eq!(flow.rate(), Some(4.0), "and falls back as soon as somebody does");
+}
+
+#[test]
+fn kinds_share_what_there_is() {
+    let mut visits = Visits::default();
+    visits.add_route();
+    (0..2).for_each(|_| visits.add_kind());
+    for kind in [0, 1].map(KindId) {
+        (0..400).for_each(|_| visits.teach(kind, &[(SEARCH, 12.0)]));
+    }
+    let kinds = [KindOutlook { share: 0.75, begun: 3.0 }, KindOutlook { share: 0.25, begun: 1.0 }];
+    let rates = [0, 1].map(|kind| {
+        let mut flow = Flow::new(KindId(kind), 2, second(0.0));
+        let routes = [saturated()];
+        flow.on_tick(second(1.0), &Outlook { kinds: &kinds, ..outlook(&visits, &routes, 9) }, &mut vec![]);
+        flow.rate().unwrap()
+    });
+    assert!((rates[0] - 3.0).abs() < 1e-9 && (rates[1] - 1.0).abs() < 1e-9, "{rates:?} of 4");
+}
+
+#[test]
+fn a_cold_start_begins_with_what_patience_bears_and_then_grows_slowly() {
+    let mut visits = Visits::default();
+    visits.add_route();
+    visits.add_kind();
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    let routes = [RouteOutlook { idle: 0.0, ..RouteOutlook::default() }];
+    let (mut admitted, mut out) = (0, vec![]);
+    for tick in 0..40 {
+        let now = second(f64::from(tick) * 0.25);
+        flow.on_tick(now, &outlook(&visits, &routes, 50), &mut out);
+        while flow.may_admit(now, &outlook(&visits, &routes, 50)) == Admission::Now {
+            flow.admitted(now);
+            admitted += 1;
+        }
+    }
+    // A quarter of 60 s of two cores, at a core-second each, and then two to three a second for 10 s.
+    assert!((50..=66).contains(&admitted), "{admitted}");
+    assert_eq!(out.first().map(|record| record.reason), Some(Reason::ColdStart));
+}
+
+#[test]
+fn where_people_come_for_one_page_and_no_route_is_short_nobody_is_held() {
+    let mut visits = Visits::default();
+    visits.add_route();
+    visits.add_kind();
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    let routes = [RouteOutlook { idle: f64::INFINITY, ..RouteOutlook::default() }];
+    for tenth in 0..3000 {
+        let now = second(f64::from(tenth) * 0.01);
+        flow.on_tick(now, &outlook(&visits, &routes, 0), &mut vec![]);
+        // Ten a second would be five times what the cold start lets in.
+        if tenth % 10 == 0 && tenth > 600 {
+            assert_eq!(flow.may_admit(now, &outlook(&visits, &routes, 0)), Admission::Now, "{tenth}");
+        }
+        if tenth % 10 == 0 && flow.may_admit(now, &outlook(&visits, &routes, 0)) == Admission::Now {
+            flow.admitted(now);
+            visits.begin(SHOP);
+            visits.enter(SHOP, Place::at(SEARCH));
+        }
+    }
+}
+
+#[test]
+fn below_capacity_nobody_waits_and_the_interval_is_zero() {
+    let (visits, routes) = (learned(), [saturated()]);
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    let mut out = vec![];
+    for tick in 0..200 {
+        let now = second(f64::from(tick) * 0.5);
+        flow.on_tick(now, &outlook(&visits, &routes, 0), &mut out);
+        assert_eq!(flow.may_admit(now, &outlook(&visits, &routes, 0)), Admission::Now);
+        flow.admitted(now);
+    }
+    assert!(flow.interval() == 0.0 && out.is_empty(), "{out:?}");
+}
+
+#[test]
+fn whoever_is_told_a_time_is_never_told_now() {
+    let (mut visits, mut routes) = (learned(), [saturated()]);
+    // One session in fifty searches: sessions may begin by the ten thousand a second.
+    (0..400).for_each(|n| visits.teach(SHOP, if n % 50 == 0 { &[(SEARCH, 12.0)] } else { &[] }));
+    routes[0].capacity = Some(1e4);
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    flow.on_tick(second(0.0), &outlook(&visits, &routes, 9), &mut vec![]);
+    for nanos in 0..20_000 {
+        let now = Instant::from_nanos(nanos);
+        match flow.may_admit(now, &outlook(&visits, &routes, 9)) {
+            Admission::Now => flow.admitted(now),
+            Admission::NotBefore(next) => assert!(next > now, "at {nanos} ns"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_old_lull_does_not_make_the_line_look_slow() {
+    let (visits, routes) = (learned(), [saturated()]);
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    let mut out = vec![];
+    for n in 0..40 {
+        flow.admitted(second(f64::from(n) * 30.0));
+    }
+    flow.on_tick(second(1200.0), &outlook(&visits, &routes, 10), &mut out);
+    assert!((flow.expected_rate(second(1200.0)) - 4.0).abs() < 1e-9);
+}

@@ -1,0 +1,324 @@
+//! What is known, given away, and a gate that begins with it.
+
+use super::Gate;
+use super::route_gate::Route;
+use crate::api::Mode;
+use crate::kinds::Kind;
+use crate::knowledge::{Knowledge, KnownKind, KnownRoute, RecalledCapacity, RecalledPatience, Seen};
+use crate::learned::Took;
+use suimon_control::{Known, Moments, Trust};
+use suimon_model::{Duration, Instant, RouteId};
+
+impl Gate {
+    /// Returns what another process can begin with, for [`Gate::recall`]. Takes some microseconds a route: for whoever writes it down, not for a
+    /// request.
+    pub fn knowledge(&self) -> Knowledge {
+        let routes = (0u32..).zip(&self.routes).map(|(id, route)| KnownRoute {
+            came: route.counts.offered,
+            law: self.law.knowledge(RouteId(id)),
+            capacity: route.known_capacity(),
+            took: known(&route.took),
+            took_alone: known(&route.took_alone),
+        });
+        Knowledge {
+            routes: routes.collect(),
+            kinds: self.kinds.iter().map(Kind::knowledge).collect(),
+            visits: self.visits.knowledge(),
+        }
+    }
+
+    /// Begins with what another gate knew, `age` ago. To be called when the routes and kinds it speaks of are declared, and before any request; what it
+    /// says of others is left out, and so is whatever cannot be.
+    ///
+    /// Nothing recalled is more than a beginning: averages count for few observations, fewer with age; limits are where the search starts; a
+    /// capacity holds until one is measured, and grows while it holds newcomers back from slots that are free.
+    pub fn recall(&mut self, now: Instant, knowledge: &Knowledge, age: Duration) {
+        debug_assert!(
+            self.requests.iter().next().is_none(),
+            "what is under way rests on what was known before"
+        );
+        let trust = Trust::after(age);
+        self.visits.recall(&knowledge.visits, trust);
+        for (index, known) in knowledge.routes.iter().enumerate().take(self.routes.len()) {
+            if let Some(law) = &known.law {
+                self.law.recall(RouteId(index as u32), law, trust);
+            }
+            let route = &mut self.routes[index];
+            route.recalled = known.capacity.and_then(|capacity| RecalledCapacity::new(capacity, trust, now));
+            recall(&mut route.took, known.took, trust);
+            recall(&mut route.took_alone, known.took_alone, trust);
+        }
+        for (kind, known) in self.kinds.iter_mut().zip(&knowledge.kinds) {
+            kind.recall(known, trust);
+        }
+        self.look_at_routes(now);
+    }
+
+    /// Holds what was recalled of capacities against what is seen, and forgets it where one was measured.
+    pub(super) fn doubt_recalled(&mut self, now: Instant) {
+        if self.routes.iter().all(|route| route.recalled.is_none()) {
+            return;
+        }
+        let is_held = self.kinds.iter().any(|kind| kind.holds() && kind.waiting() > 0);
+        for index in 0..self.routes.len() {
+            let id = RouteId(index as u32);
+            let (limit, delay) = (self.limit(id), self.visits.delay(id));
+            let route = &mut self.routes[index];
+            if route.capacity.measured().is_some() {
+                route.recalled = None;
+            }
+            let is_free =
+                route.queue.ahead() == 0 && limit.is_none_or(|limit| route.in_flight < limit as usize);
+            let seconds = super::tick::VIEW_SECONDS;
+            let seen = Seen { rate: route.view_rate, seconds, is_held, is_free, delay };
+            if let Some(recalled) = &mut route.recalled {
+                recalled.doubt(now, seen);
+            }
+        }
+    }
+}
+
+impl Route {
+    /// Returns X: measured here, or recalled.
+    pub(super) fn capacity_per_second(&self) -> Option<f64> {
+        let measured = self.capacity.measured().map(|measured| measured.per_second);
+        measured.or(self.recalled.map(|recalled| recalled.per_second))
+    }
+
+    /// Returns seconds since the route was seen to do X. What is recalled is doubted while it lasts, and so never too old.
+    pub(super) fn capacity_age(&self, now: Instant) -> f64 {
+        match (self.capacity.measured(), self.recalled) {
+            (Some(measured), _) => now.secs_since(measured.at),
+            (None, Some(_)) => 0.0,
+            (None, None) => f64::INFINITY,
+        }
+    }
+
+    /// Returns X as far as it was measured, here or in the run whose knowledge this one began with.
+    pub(super) fn known_capacity(&self) -> Option<Known> {
+        let recalled = |recalled: RecalledCapacity| Known {
+            value: recalled.per_second,
+            observations: recalled.observations,
+        };
+        let measured = self.capacity.measured().map(|measured| RecalledCapacity::known(measured.per_second));
+        measured
+            .or(self.recalled.map(recalled))
+            .filter(|_| matches!(self.mode, Mode::Enforce | Mode::Fixed(_)))
+    }
+}
+
+impl Kind {
+    fn knowledge(&self) -> KnownKind {
+        let recalled = self.recalled.map(|patience| patience.seconds);
+        KnownKind { patience: self.learner.learned().or(recalled), law: self.law.knowledge() }
+    }
+
+    fn recall(&mut self, known: &KnownKind, trust: Trust) {
+        self.recalled = known.patience.and_then(|seconds| RecalledPatience::new(seconds, trust));
+        if let Some(law) = &known.law {
+            self.law.recall(law, trust);
+        }
+    }
+}
+
+fn known(times: &Moments) -> Option<Took> {
+    Some(Took { count: times.count(), mean: times.mean()?, variation: times.variation() })
+}
+
+fn recall(times: &mut Moments, known: Option<Took>, trust: Trust) {
+    if let Some(Took { count, mean, variation }) = known {
+        times.recall(Known { value: mean, observations: count }, variation, trust);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{Arrival, KindParams, Membership, Output, Params};
+    use proptest::prelude::*;
+    use suimon_control::{
+        PlaceVisits, RouteKnowledge, RouteVisits, SessionKnowledge, Values, VisitsKnowledge,
+    };
+    use suimon_model::{Ending, KindId, seconds};
+
+    const KIND: KindId = KindId(0);
+    const FRESH: Duration = Duration::ZERO;
+
+    fn at(secs: f64) -> Instant {
+        Instant::ORIGIN + seconds(secs)
+    }
+
+    fn gate() -> (Gate, [RouteId; 2]) {
+        let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
+        let routes = [0, 1].map(|_| gate.declare_route(Instant::ORIGIN, Mode::Enforce));
+        gate.declare_kind(Instant::ORIGIN, KindParams::default());
+        (gate, routes)
+    }
+
+    /// Plays sessions that ask for each route once, a second apart, and take `took` seconds each time.
+    fn play(gate: &mut Gate, routes: [RouteId; 2], sessions: u32, took: f64) {
+        let start = |gate: &mut Gate| {
+            std::iter::from_fn(|| gate.poll_output()).find_map(|output| match output {
+                Output::Start(start) => Some(start),
+                _ => None,
+            })
+        };
+        for number in 0..sessions {
+            let begin = 4.0 * f64::from(number);
+            let newcomer = Some(Membership::Newcomer(KIND));
+            gate.handle_arrival(at(begin), Arrival { route: routes[0], session: newcomer });
+            let first = start(gate).expect("nobody else is there");
+            gate.handle_end(at(begin + took), first.token, Ending::Completed);
+            let (kind, session) = first.session.expect("it began one");
+            let member = Some(Membership::Member { kind, session, leased: true, ends: true });
+            gate.handle_arrival(at(begin + took + 1.0), Arrival { route: routes[1], session: member });
+            let second = start(gate).expect("nobody else is there");
+            gate.handle_end(at(begin + 2.0 * took + 1.0), second.token, Ending::Completed);
+            (0..12).for_each(|tick| gate.handle_timeout(at(begin + 1.0 + 0.25 * f64::from(tick))));
+            while gate.poll_output().is_some() {}
+        }
+    }
+
+    #[test]
+    fn what_one_gate_knew_the_next_begins_with_and_hands_on() {
+        let (mut before, routes) = gate();
+        play(&mut before, routes, 60, 0.2);
+        let known = before.knowledge();
+        assert_eq!(known.routes[1].came, 60);
+        let (mut after, _) = gate();
+        after.recall(Instant::ORIGIN, &known, FRESH);
+        let (was, is) = (before.learned(), after.learned());
+        assert_eq!(is.kinds[0].visits.len(), 2);
+        for (was, is) in was.kinds[0].visits.iter().zip(&is.kinds[0].visits) {
+            assert!((was - is).abs() < 1e-6, "{was} {is}");
+        }
+        for (was, is) in was.routes.iter().zip(&is.routes) {
+            assert_eq!(was.limit, is.limit);
+            assert!((was.took.unwrap().mean - is.took.unwrap().mean).abs() < 1e-9);
+        }
+        assert!((is.think.unwrap().mean - 1.0).abs() < 0.1);
+        let next = after.knowledge();
+        assert_eq!(next.routes[0].law.unwrap().limit, known.routes[0].law.unwrap().limit);
+        assert!(next.visits.kinds[0].iter().all(|place| place.seen <= 20), "it counts for little: {next:?}");
+        assert_eq!(after.snapshot(Instant::ORIGIN).sessions, 0);
+    }
+
+    #[test]
+    fn a_gate_that_began_with_knowledge_is_saved_and_goes_on_like_any_other() {
+        let (mut before, routes) = gate();
+        play(&mut before, routes, 60, 0.2);
+        let mut known = before.knowledge();
+        known.routes[1].capacity = Some(Known { value: 7.0, observations: 8 });
+        known.kinds[0].patience = Some(9.0);
+        let (mut gate, _) = gate();
+        gate.recall(Instant::ORIGIN, &known, FRESH);
+        assert_eq!(gate.learned().kinds[0].patience_source, "recalled");
+        let saved = gate.save().unwrap();
+        let (mut twin, _) = Gate::restore(Params::default(), &saved).unwrap();
+        for gate in [&mut gate, &mut twin] {
+            play(gate, routes, 30, 0.3);
+        }
+        assert_eq!(gate.trace(), twin.trace());
+        assert_eq!(gate.save().unwrap(), twin.save().unwrap());
+    }
+
+    #[test]
+    fn a_capacity_is_handed_on_with_less_and_less_weight() {
+        let mut known = Knowledge {
+            routes: vec![KnownRoute {
+                capacity: Some(Known { value: 7.0, observations: 8 }),
+                ..KnownRoute::default()
+            }],
+            ..Knowledge::default()
+        };
+        for day in 0..3 {
+            let (mut gate, _) = gate();
+            gate.recall(Instant::ORIGIN, &known, Duration::from_secs(24 * 3600));
+            known = gate.knowledge();
+            let capacity = known.routes[0].capacity.expect("it is believed for three days");
+            assert_eq!((capacity.value as u32, capacity.observations), (7, 4 >> day));
+        }
+        let (mut gate, _) = gate();
+        gate.recall(Instant::ORIGIN, &known, Duration::from_secs(48 * 3600));
+        assert_eq!(gate.knowledge().routes[0].capacity, None);
+    }
+
+    /// Any number at all.
+    fn number() -> impl Strategy<Value = f64> {
+        prop_oneof![any::<f64>(), 0.0..10.0, Just(f64::NAN), Just(f64::INFINITY), Just(-1.0)]
+    }
+
+    fn mean() -> impl Strategy<Value = Known> {
+        (number(), any::<u64>()).prop_map(|(value, observations)| Known { value, observations })
+    }
+
+    fn visits() -> impl Strategy<Value = VisitsKnowledge> {
+        let list = || prop::collection::vec((any::<u32>().prop_map(|id| RouteId(id % 3)), number()), 0..4);
+        let place = (prop::option::of(any::<u32>().prop_map(RouteId)), any::<u64>(), list(), list(), mean());
+        let place = place.prop_map(|(after, seen, further, next, returned)| PlaceVisits {
+            after,
+            seen,
+            further,
+            next,
+            returned: [returned; suimon_control::STAGES],
+        });
+        let route = (mean(), number(), number());
+        let route = route.prop_map(|(visits, delay, rank)| RouteVisits { visits, delay, rank });
+        (
+            prop::collection::vec(route, 0..4),
+            prop::collection::vec(prop::collection::vec(place, 0..4), 0..3),
+            any::<u64>(),
+            prop::collection::vec((number(), number()), 0..5),
+        )
+            .prop_map(|(routes, kinds, count, shares)| VisitsKnowledge {
+                routes,
+                kinds,
+                thinks: Values { count, shares },
+            })
+    }
+
+    fn knowledge() -> impl Strategy<Value = Knowledge> {
+        let law = (any::<u32>(), any::<bool>(), mean(), number(), number());
+        let law = law.prop_map(|(limit, settled, service, least, share)| RouteKnowledge {
+            limit,
+            settled,
+            service: Some(service),
+            service_least: Some(least),
+            share,
+        });
+        let took = || {
+            let took = (any::<u64>(), number(), number());
+            took.prop_map(|(count, mean, variation)| Some(Took { count, mean, variation }))
+        };
+        let route = (prop::option::of(law), prop::option::of(mean()), took(), took());
+        let route = route.prop_map(|(law, capacity, took, took_alone)| KnownRoute {
+            came: 1,
+            law,
+            capacity,
+            took,
+            took_alone,
+        });
+        let kind = (number(), number()).prop_map(|(patience, rate)| KnownKind {
+            patience: Some(patience),
+            law: Some(SessionKnowledge { rate }),
+        });
+        (prop::collection::vec(route, 0..4), prop::collection::vec(kind, 0..3), visits())
+            .prop_map(|(routes, kinds, visits)| Knowledge { routes, kinds, visits })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_it_is_told_a_gate_serves(known in knowledge(), days in 0_u64..4) {
+            let (mut gate, routes) = gate();
+            gate.recall(Instant::ORIGIN, &known, Duration::from_secs(days * 24 * 3600));
+            for route in routes {
+                prop_assert!(gate.limit(route).is_some_and(|limit| limit >= 1));
+            }
+            play(&mut gate, routes, 5, 0.1);
+            let told = gate.knowledge();
+            for route in told.routes {
+                prop_assert!(route.capacity.is_none_or(|capacity| capacity.value.is_finite()));
+            }
+        }
+    }
+}

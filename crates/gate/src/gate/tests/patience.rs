@@ -1,0 +1,52 @@
+//! Whose leaving teaches patience.
+
+use super::*;
+
+fn at(seconds: u32) -> Instant {
+    Instant::ORIGIN + Duration::from_secs(u64::from(seconds))
+}
+
+fn pass(gate: &mut Gate, until: Instant) {
+    while let Some(next) = gate.poll_timeout().filter(|next| *next <= until) {
+        gate.handle_timeout(next);
+        while gate.poll_output().is_some() {}
+    }
+}
+
+#[test]
+fn those_who_still_wait_count_beside_those_who_leave() {
+    let (mut gate, route, kind) = fixed(1);
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    let mut waiting: Vec<_> = (0..400).map(|_| gate.handle_arrival(at(0), newcomer)).collect();
+    // One leaves each second: in the fortieth a tenth has left.
+    for second in 1..=60 {
+        gate.handle_departure(at(second), waiting.pop().unwrap());
+        pass(&mut gate, at(second));
+        let view = &gate.snapshot(at(second)).kinds[0];
+        match view.patience_source {
+            "assumed" => assert!(second <= 44, "at {second}"),
+            _ => assert!(
+                second >= 39 && (view.patience_seconds / 40.0 - 1.0).abs() < 0.06,
+                "at {second}: {}",
+                view.patience_seconds
+            ),
+        }
+    }
+}
+
+#[test]
+fn who_leaves_again_and_again_counts_once() {
+    let leave = |same: bool| {
+        let (mut gate, route, kind) = fixed(100);
+        for number in 0..64 {
+            let session = SessionId(if same { 0 } else { u64::from(number) });
+            let member = Membership::Member { kind, session, leased: true, ends: false };
+            let request = gate.handle_arrival(at(2 * number), Arrival { route, session: Some(member) });
+            gate.handle_departure(at(2 * number + 1), request);
+            pass(&mut gate, at(2 * number + 1));
+        }
+        pass(&mut gate, at(200));
+        gate.snapshot(at(200)).kinds[0].patience_source
+    };
+    assert_eq!((leave(true), leave(false)), ("assumed", "learned"));
+}

@@ -1,0 +1,64 @@
+//! Who goes first in a route's queue, and who leaves it.
+
+use super::*;
+
+#[test]
+fn whoever_came_first_goes_first_or_whoever_is_further_along() {
+    assert_eq!(order_of_three(Order::FirstIn), ["newcomer", "another", "member"]);
+    assert_eq!(order_of_three(Order::LaterInSession), ["member", "newcomer", "another"]);
+}
+
+/// Returns who started after whom, of two newcomers and a member at its second request who came in this order.
+fn order_of_three(order: Order) -> Vec<&'static str> {
+    let (mut gate, route, kind) = fixed(1);
+    gate.params.order = order;
+    let now = Instant::ORIGIN;
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    gate.handle_arrival(now, newcomer);
+    let first = started(&mut gate).pop().unwrap();
+    let (_, far_along) = first.session.unwrap();
+    let a = gate.handle_arrival(now, newcomer);
+    let b = gate.handle_arrival(now, newcomer);
+    let member = Membership::Member { kind, session: far_along, leased: true, ends: false };
+    let c = gate.handle_arrival(now, Arrival { route, session: Some(member) });
+    let names = [(a, "newcomer"), (b, "another"), (c, "member")];
+    let (mut seen, mut token) = (vec![], first.token);
+    while seen.len() < names.len() {
+        gate.handle_end(now, token, Ending::Completed);
+        let start = started(&mut gate).pop().unwrap();
+        token = start.token;
+        seen.extend(names.iter().filter(|(request, _)| *request == start.request).map(|(_, name)| *name));
+    }
+    seen
+}
+
+#[test]
+fn a_ghost_keeps_its_slot_until_the_application_is_done() {
+    let (mut gate, route, kind) = fixed(1);
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    let ghost = gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let start = started(&mut gate).pop().unwrap();
+    gate.handle_departure(Instant::ORIGIN, ghost);
+    gate.handle_arrival(Instant::ORIGIN, newcomer);
+    assert!(started(&mut gate).is_empty(), "the application still works on the first");
+    let snapshot = gate.snapshot(Instant::ORIGIN);
+    assert_eq!((snapshot.routes[0].ghosts, snapshot.in_flight), (1, 1));
+    gate.handle_end(Instant::ORIGIN, start.token, Ending::Abandoned);
+    assert_eq!(started(&mut gate).len(), 1);
+    assert_eq!(gate.snapshot(Instant::ORIGIN).routes[0].counts.abandoned, 1);
+}
+
+#[test]
+fn a_client_that_leaves_the_queue_is_never_sent_on() {
+    let (mut gate, route, kind) = fixed(1);
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let start = started(&mut gate).pop().unwrap();
+    let leaves = gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let stays = gate.handle_arrival(Instant::ORIGIN, newcomer);
+    gate.handle_departure(Instant::ORIGIN, leaves);
+    gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed);
+    let next: Vec<_> = started(&mut gate);
+    assert_eq!(next.iter().map(|start| start.request).collect::<Vec<_>>(), [stays]);
+    next.into_iter().for_each(|start| gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed));
+}
