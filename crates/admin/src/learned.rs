@@ -72,7 +72,7 @@ pub struct LearnedKind {
     pub refused: u64,
     /// How long visitors are taken to wait.
     pub patience_seconds: Option<f64>,
-    /// `declared`, `learned` or `assumed`.
+    /// `declared`, `learned`, `recalled` (from another run) or `assumed`.
     pub patience_source: String,
     /// Visits a session makes in all, by route.
     pub visits: Vec<LearnedVisits>,

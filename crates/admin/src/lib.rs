@@ -30,7 +30,9 @@ pub use learned::{
 pub use listener::CONNECTIONS_MAX;
 pub use names::{LEARNED_PATH, STATE_PATH, WAITING_ROOM_PATH};
 pub use routes::{Params, serve};
-pub use state::{DecisionState, KindState, NodeState, Percentiles, Refusals, RouteState, State, Totals};
+pub use state::{
+    DecisionState, KindState, NodeState, Percentiles, RecalledState, Refusals, RouteState, State, Totals,
+};
 
 pub use waiting_room::{INVITES_MAX, LineAnswer, LineRequest, LineState, Order};
 

@@ -66,7 +66,7 @@ metrics! {
     KIND_ADMITTED = Counter "suimon_kind_admitted_sessions_total", "Sessions let in.";
     KIND_REFUSED = Counter "suimon_kind_refused_sessions_total", "Newcomers told to come back later.";
     KIND_WAIT = Gauge "suimon_kind_predicted_wait_seconds", "Time a newcomer arriving now would wait.";
-    KIND_PATIENCE = Gauge "suimon_kind_patience_seconds", "How long visitors are taken to wait; source: declared, learned or assumed.";
+    KIND_PATIENCE = Gauge "suimon_kind_patience_seconds", "How long visitors are taken to wait; source: declared, learned, recalled or assumed.";
 
     // By line of the waiting room.
     LINE_DRAWN = Counter "suimon_line_drawn_places_total", "Places drawn.";

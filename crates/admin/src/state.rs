@@ -21,6 +21,9 @@ pub struct State {
     pub ready: bool,
     /// Why not, if not.
     pub not_ready_because: Option<String>,
+    /// What it began with; absent: nothing was known.
+    #[serde(default)]
+    pub recalled: Option<RecalledState>,
     /// Sums over everything.
     pub totals: Totals,
     /// How many were refused, by reason.
@@ -37,6 +40,17 @@ pub struct State {
     pub nodes: Vec<NodeState>,
     /// The last decisions, oldest first.
     pub decisions: Vec<DecisionState>,
+}
+
+/// What a gateway began with.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RecalledState {
+    /// How old it was then, seconds.
+    pub age_seconds: f64,
+    /// Routes with a limit that was known.
+    pub routes: usize,
+    /// The version of the program that learned it.
+    pub by: String,
 }
 
 /// Sums over everything.
@@ -102,7 +116,7 @@ pub struct KindState {
     pub predicted_wait_seconds: Option<f64>,
     /// How long visitors are taken to wait.
     pub patience_seconds: Option<f64>,
-    /// `declared`, `learned` or `assumed`.
+    /// `declared`, `learned`, `recalled` (from another run) or `assumed`.
     pub patience_source: String,
 }
 
@@ -226,6 +240,11 @@ impl State {
                     count: *count,
                 })
                 .collect(),
+            recalled: view.recalled.as_ref().map(|recalled| RecalledState {
+                age_seconds: recalled.age.as_secs_f64(),
+                routes: recalled.routes,
+                by: recalled.by.clone(),
+            }),
             probing,
             kinds: view.kinds.iter().map(|(name, kind)| kind_state(name, kind)).collect(),
             routes: view.routes.iter().map(route_state).collect(),

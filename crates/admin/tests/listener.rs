@@ -95,6 +95,11 @@ impl Source for Fixed {
             ungated: RouteReport { name: "ungated".into(), ..RouteReport::default() },
             kinds: vec![("visit".into(), KindView { patience_source: "learned", ..KindView::default() })],
             line_waits: vec![],
+            recalled: Some(suimon_proxy::Recalled {
+                age: Duration::from_secs(90),
+                routes: 3,
+                by: "0.1.0".into(),
+            }),
             gate: Snapshot {
                 routes: vec![],
                 kinds: vec![],

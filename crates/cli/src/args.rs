@@ -70,6 +70,9 @@ Keys that sign the lease cookie are kept in lease.keys in the state folder: $STA
 $XDG_STATE_HOME/suimon, else ~/.local/state/suimon. Gateways that share visitors share this file. Where no such folder can be
 used, keys end with the process, and that is said.
 
+What is learned of the application is kept in learned-ADDRESS-PORT.json there, by the address of --listen, so that after a restart the
+gateway goes on where it was. A file that is damaged, or of another application, is set aside, and that is said.
+
 A recording holds when requests of which route came, waited, were answered or left, and random numbers for their sessions; no
 addresses, cookies, queries or bodies. FILE is the part being written; full parts, and those of runs before, are set aside as
 FILE.000001 and so on. A file of that name that is no recording is not touched: the gateway does not start. A disk that cannot
@@ -92,6 +95,9 @@ pub(crate) struct Serve {
     /// File of the keys that sign leases, made if it is not there; or "none".
     #[arg(long, value_name = "FILE")]
     pub(crate) lease_keys: Option<PathBuf>,
+    /// File that what was learned survives a restart in; or "none".
+    #[arg(long, value_name = "FILE")]
+    pub(crate) learned: Option<PathBuf>,
     /// Record what happens to the gate in this file, for `suimon report` and `suimon sim --replay`. One of ours that is there is set aside.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,

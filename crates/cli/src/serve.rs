@@ -45,9 +45,10 @@ pub(crate) fn run(args: &Serve) -> Exit {
     descriptors::raise(settings.proxy.limits.connections);
     settings.proxy.lease.keys_file = state_files::keys(&settings.lease_keys);
     let listen = &settings.proxy.listen;
-    let port =
-        listen.plain.or(listen.tls.as_ref().map(|tls| tls.address)).map_or(0, |address| address.port());
+    let address = listen.plain.or(listen.tls.as_ref().map(|tls| tls.address));
+    let port = address.map_or(0, |address| address.port());
     settings.proxy.waiting_room.state_file = state_files::line(&settings.waiting_room_state, port);
+    settings.proxy.learned_file = state_files::learned(&settings.learned_state, address);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -89,6 +90,11 @@ fn settings(args: &Serve) -> Result<Settings, Faults> {
         None => {}
         Some(path) if path.as_os_str() == "none" => settings.lease_keys = Kept::Nowhere,
         Some(path) => settings.lease_keys = Kept::File(path.clone()),
+    }
+    match args.learned.as_ref() {
+        None => {}
+        Some(path) if path.as_os_str() == "none" => settings.learned_state = Kept::Nowhere,
+        Some(path) => settings.learned_state = Kept::File(path.clone()),
     }
     if let Some(bytes_max) = args.record_bytes_max {
         settings.record_bytes_max = bytes_max;

@@ -2,6 +2,7 @@
 
 use crate::deadline::Deadline;
 use crate::headers::Peer;
+use crate::memory::Client;
 use crate::telemetry::Telemetry;
 use crate::watch::Watcher;
 use std::future::{pending, poll_fn};
@@ -9,6 +10,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use suimon_model::{KindId, SessionId};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// One client connection. Lives as long as anybody works for it.
@@ -21,8 +23,19 @@ pub(crate) struct Connection {
     done: AtomicU32,
     /// Until the watch is armed.
     patience: Mutex<Deadline>,
+    /// Who comes by it, of those whom nothing else tells from others.
+    known: Mutex<Known>,
     telemetry: Arc<Telemetry>,
     _permit: OwnedSemaphorePermit,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Known {
+    #[default]
+    Nobody,
+    Visitor(u64, (KindId, SessionId)),
+    /// Several browsers come by it: it is a balancer's.
+    Many,
 }
 
 /// Marks a request as under way until it is dropped.
@@ -40,12 +53,43 @@ impl Connection {
         telemetry.note_connection_opened();
         let (begun, done) = (AtomicU32::new(0), AtomicU32::new(0));
         let patience = Mutex::default();
-        Arc::new(Connection { peer, watched, begun, done, patience, telemetry, _permit: permit })
+        let known = Mutex::default();
+        Arc::new(Connection { peer, watched, begun, done, patience, known, telemetry, _permit: permit })
     }
 
     /// Returns who is at the other end.
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// Returns the session as which a client has been served by this connection before.
+    pub(crate) fn session_of(&self, client: &Client) -> Option<(KindId, SessionId)> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Known::Visitor(key, session) if key == client.key => Some(session),
+            Known::Visitor(..) => {
+                *known = Known::Many;
+                None
+            }
+            Known::Nobody | Known::Many => None,
+        }
+    }
+
+    /// Takes note that a client is served as `session`, and returns whether the connection is its own.
+    pub(crate) fn note_session(&self, client: &Client, session: (KindId, SessionId)) -> bool {
+        if self.peer.is_trusted() {
+            return false;
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Known::Many => return false,
+            Known::Visitor(key, _) if key != client.key => {
+                *known = Known::Many;
+                return false;
+            }
+            Known::Nobody | Known::Visitor(..) => *known = Known::Visitor(client.key, session),
+        }
+        true
     }
 
     /// Takes note that a request is under way.

@@ -4,16 +4,18 @@
 //! Whoever waits holds a [`Waiting`]; whoever is in the application holds a [`Slot`]. Both are guards: a future that
 //! is dropped settles what it held, and no path leaks a slot.
 
+use crate::connection::Connection;
+use crate::memory::{Client, Memory, Owed};
 use crate::params::Recording;
 use crate::recorder::{Names, RecordError, Recorder};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use suimon_gate::line::{Command, Saved};
 use suimon_gate::{
-    Arrival, Gate, InLine, KindParams, Learned, LeaseDue, Mode, Output, Params, Place, Refusal, Snapshot,
-    Standing, Start, Token, Word,
+    Arrival, Gate, InLine, KindParams, Knowledge, Learned, LeaseDue, Membership, Mode, Output, Params, Place,
+    Refusal, Snapshot, Standing, Start, Token, Word,
 };
 use suimon_model::{Ending, Instant, KindId, RequestId, RouteId, SessionId};
 use suimon_record::{Event, name_cut};
@@ -33,6 +35,8 @@ pub(crate) struct Gatekeeper {
     armed: AtomicU64,
     /// Visitors who wait to be let in, as of the last tick.
     waiting: AtomicU64,
+    /// What the gate says of leases, as of its last event.
+    lease_due: AtomicU8,
 }
 
 #[derive(Debug)]
@@ -40,6 +44,8 @@ struct Inner {
     gate: Gate,
     /// Bounded by the gate's `waiting_max`.
     waiters: HashMap<RequestId, oneshot::Sender<Verdict>>,
+    /// Who was served and is known by no cookie.
+    memory: Memory,
     /// What a recording calls the gate's routes and kinds.
     names: Names,
     /// Told of each call that changes the gate, before it is made, where what happens is recorded.
@@ -58,6 +64,19 @@ enum Verdict {
     Refuse(Refusal),
     Wait(InLine),
 }
+
+/// A client that no cookie tells from others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unknown {
+    pub(crate) client: Client,
+    /// The session it has been served as by the same connection.
+    pub(crate) hint: Option<(KindId, SessionId)>,
+    /// The session that it belongs to as far as was found.
+    pub(crate) found: Option<(KindId, SessionId)>,
+}
+
+/// Tells how a request belongs to a session it was found to be of.
+pub(crate) type MemberOf<'a> = &'a dyn Fn((KindId, SessionId)) -> Membership;
 
 /// What becomes of a request that has come.
 #[derive(Debug)]
@@ -131,12 +150,14 @@ impl Gatekeeper {
             inner: Mutex::new(Inner {
                 gate,
                 waiters: HashMap::new(),
+                memory: Memory::new(),
                 names: Names::default(),
                 recorder: None,
             }),
             earlier: Notify::new(),
             armed: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
+            lease_due: AtomicU8::new(LeaseDue::No as u8),
         })
     }
 
@@ -180,10 +201,44 @@ impl Gatekeeper {
         inner.gate.declare_kind(now, params)
     }
 
-    /// Takes in a request.
-    pub(crate) fn arrive(self: &Arc<Self>, arrival: Arrival) -> Arrived {
+    /// Finds the session of a client that no cookie tells from others.
+    pub(crate) fn recognise(&self, unknown: &mut Unknown, kind: Option<KindId>) {
+        let now = self.clock.now();
+        self.lock().recognise(now, unknown, kind);
+    }
+
+    /// Remembers that a client which no cookie tells from others was served as `session`, and what it is owed for that.
+    pub(crate) fn remember(
+        &self,
+        client: &Client,
+        session: (KindId, SessionId),
+        owed: Owed,
+        connection: Option<&Arc<Connection>>,
+    ) {
+        let now = self.clock.now();
+        self.lock().memory.note(now, client, session, owed, connection);
+    }
+
+    /// Returns whether an answer of this moment should carry a lease, if its session has none.
+    pub(crate) fn lease_due(&self) -> LeaseDue {
+        let due = self.lease_due.load(Relaxed);
+        [LeaseDue::IfUnknown, LeaseDue::Yes].into_iter().rfind(|it| *it as u8 == due).unwrap_or(LeaseDue::No)
+    }
+
+    /// Takes in a request. Of one that nothing tells from others, `unknown` says who it may be of and how it then belongs to that session.
+    pub(crate) fn arrive(
+        self: &Arc<Self>,
+        mut arrival: Arrival,
+        unknown: Option<(&mut Unknown, MemberOf<'_>)>,
+    ) -> Arrived {
         let now = self.clock.now();
         let mut inner = self.lock();
+        if let Some((unknown, member)) = unknown {
+            inner.recognise(now, unknown, kind_of(arrival.session));
+            arrival.session = unknown.found.map(member).or(arrival.session);
+        } else if let Some(Membership::Member { session, leased: false, .. }) = arrival.session {
+            inner.memory.comes_with_cookie(session);
+        }
         inner.note(now, || Event::Arrival(arrival));
         let request = inner.gate.handle_arrival(now, arrival);
         let verdict = inner.settle(now, Some(request));
@@ -197,6 +252,7 @@ impl Gatekeeper {
                 Arrived::Waiting(Waiting { keeper: Arc::clone(self), request, verdict, settled: false })
             }
         };
+        self.lease_due.store(inner.gate.lease_due(now) as u8, Relaxed);
         self.rearm(inner);
         arrived
     }
@@ -215,6 +271,17 @@ impl Gatekeeper {
     /// Returns what the gate has learned.
     pub(crate) fn learned(&self) -> Learned {
         self.lock().gate.learned()
+    }
+
+    /// Returns what another process can begin with.
+    pub(crate) fn knowledge(&self) -> Knowledge {
+        self.lock().gate.knowledge()
+    }
+
+    /// Begins with what was known so long ago. Before anything is recorded, and before any request.
+    pub(crate) fn recall(&self, knowledge: &Knowledge, age: Duration) {
+        let now = self.clock.now();
+        self.lock().gate.recall(now, knowledge, age);
     }
 
     /// Takes note that the holder of a place asks how it stands, and returns that; `None`: the kind has no line.
@@ -284,6 +351,7 @@ impl Gatekeeper {
                 inner.gate.handle_timeout(now);
                 inner.settle(now, None);
                 self.waiting.store(inner.gate.visitors_waiting(), Relaxed);
+                self.lease_due.store(inner.gate.lease_due(now) as u8, Relaxed);
                 inner.gate.poll_timeout().map_or(latest, |due| due.min(latest))
             };
             self.armed.store(due.as_nanos(), Relaxed);
@@ -326,7 +394,31 @@ impl Gatekeeper {
     }
 }
 
+/// Returns the kind of session that a request of nobody in particular would begin.
+pub(crate) fn kind_of(session: Option<Membership>) -> Option<KindId> {
+    match session? {
+        Membership::Newcomer(kind) | Membership::Drawing { kind, .. } | Membership::Passing(kind) => {
+            Some(kind)
+        }
+        Membership::Placed { kind, .. } | Membership::Member { kind, .. } => Some(kind),
+    }
+}
+
 impl Inner {
+    fn recognise(&mut self, now: Instant, unknown: &mut Unknown, kind: Option<KindId>) {
+        let gate = &self.gate;
+        let is_fit = |(own, session): &(KindId, SessionId)| {
+            kind.is_none_or(|kind| kind == *own) && gate.begun(*session).is_some()
+        };
+        unknown.found = unknown.hint.filter(is_fit);
+        if unknown.found.is_some() {
+            return self.memory.touch(now, &unknown.client);
+        }
+        let is_pressed = gate.lease_due(now) != LeaseDue::No;
+        let begun = |session| gate.begun(session);
+        unknown.found = self.memory.recall(now, &unknown.client, kind, is_pressed, begun);
+    }
+
     /// Does what the gate wants done. Returns the verdict on `own`, if there is one among it.
     fn settle(&mut self, now: Instant, own: Option<RequestId>) -> Option<Verdict> {
         let mut verdict_on_own = None;

@@ -15,20 +15,19 @@ pub(crate) struct Generations<K, V, S> {
     max: usize,
 }
 
-impl<K: Eq + Hash + Copy, V: Copy, S: BuildHasher + Default> Generations<K, V, S> {
+impl<K: Eq + Hash + Copy, V, S: BuildHasher + Default> Generations<K, V, S> {
     /// Returns the map of at most `max` entries, two at the least, with nothing in it.
     pub(crate) fn new(max: usize) -> Self {
         Generations { young: HashMap::default(), old: HashMap::default(), max: (max / 2).max(1) }
     }
 
-    /// Returns what is kept under `key`.
-    pub(crate) fn find(&mut self, key: K) -> Option<V> {
-        if let Some(value) = self.young.get(&key) {
-            return Some(*value);
+    /// Returns what is kept under `key`, to be changed.
+    pub(crate) fn find_mut(&mut self, key: K) -> Option<&mut V> {
+        if !self.young.contains_key(&key) {
+            let value = self.old.remove(&key)?;
+            self.insert(key, value);
         }
-        let value = self.old.remove(&key)?;
-        self.insert(key, value);
-        Some(value)
+        self.young.get_mut(&key)
     }
 
     /// Keeps `value` under `key`.
@@ -39,10 +38,22 @@ impl<K: Eq + Hash + Copy, V: Copy, S: BuildHasher + Default> Generations<K, V, S
         self.young.insert(key, value);
     }
 
-    /// Forgets what is kept under `key`.
-    pub(crate) fn remove(&mut self, key: K) {
-        self.young.remove(&key);
-        self.old.remove(&key);
+    /// Forgets what is kept under `key`, and returns it.
+    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
+        let old = self.old.remove(&key);
+        self.young.remove(&key).or(old)
+    }
+
+    /// Returns whether nothing is kept.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.young.is_empty() && self.old.is_empty()
+    }
+}
+
+impl<K: Eq + Hash + Copy, V: Copy, S: BuildHasher + Default> Generations<K, V, S> {
+    /// Returns what is kept under `key`.
+    pub(crate) fn find(&mut self, key: K) -> Option<V> {
+        self.find_mut(key).copied()
     }
 }
 

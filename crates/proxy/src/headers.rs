@@ -6,7 +6,7 @@
 use crate::params::Network;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, COOKIE, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, REFERER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::{Request, Uri, Version, request};
 use std::net::IpAddr;
@@ -84,10 +84,49 @@ impl Peer {
         }
         client
     }
+
+    /// Returns whether it is believed about others: its connections carry requests of many.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.trusted.is_some()
+    }
+
+    /// Returns what a peer nobody has named says of whom it stands for: the first address it names. It is a word, and can be anybody's.
+    pub(crate) fn says<'a>(&self, headers: &'a HeaderMap) -> Option<&'a [u8]> {
+        if self.is_trusted() {
+            return None;
+        }
+        let named = headers.get(X_FORWARDED_FOR).or_else(|| headers.get(FORWARDED))?;
+        named.as_bytes().split(|byte| *byte == b',').next().map(<[u8]>::trim_ascii)
+    }
 }
 
 fn is_in(address: IpAddr, networks: &[Network]) -> bool {
     networks.iter().any(|network| network.contains(address))
+}
+
+/// Returns whether an address is of no public network: it may be a balancer's, and stand for all visitors.
+pub(crate) fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
+    }
+}
+
+/// Returns whether a request shows that it comes from a page of the same site: browsers say so, and strangers do not unless they lie.
+pub(crate) fn is_from_own_page(parts: &request::Parts) -> bool {
+    if let Some(site) = parts.headers.get("sec-fetch-site") {
+        return site.as_bytes() == b"same-origin";
+    }
+    let (Some(from), Some(host)) = (parts.headers.get(REFERER), host_of(parts)) else { return false };
+    let from = from.as_bytes();
+    let Some(at) = from.windows(3).position(|three| three == b"://") else { return false };
+    let from = &from[at + 3..];
+    from[..from.iter().position(|byte| *byte == b'/').unwrap_or(from.len())].eq_ignore_ascii_case(host)
+}
+
+fn host_of(parts: &request::Parts) -> Option<&[u8]> {
+    let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
+    authority.or_else(|| parts.headers.get(HOST).map(HeaderValue::as_bytes))
 }
 
 /// Returns the address in an entry of `X-Forwarded-For`, which some write with a port.

@@ -2,42 +2,45 @@
 //!
 //! Proof of a session is our lease. Where the gate has never closed nobody carries one, so the application's own session
 //! cookie serves as well, once we have seen it on a request that was let in or on its response: under capacity no
-//! cookie of ours is ever set, and when the gate closes, those inside are known.
+//! cookie of ours is ever set, and when the gate closes, those inside are known. Whoever has neither is known for a while by connection, address and
+//! browser: [`crate::memory`].
 
 mod known;
+mod names;
 
+use crate::headers::{self, Peer};
 use crate::lease::{self, Leases, Proof};
+use crate::memory::Client;
 use crate::params;
 use crate::room::{self, Pass, Room};
 use crate::routes::{Pattern, Readings};
 use crate::ticket::{self, Ticket};
-use http::Method;
-use http::header::{COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
+use http::header::{ACCEPT_LANGUAGE, COOKIE, HeaderMap, HeaderValue, SET_COOKIE, USER_AGENT};
+use http::{Method, request};
 use known::{AliasKey, Aliases, Ended};
+use names::Names;
 use std::cell::LazyCell;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::IpAddr;
 use suimon_gate::Membership;
 use suimon_model::{KindId, SessionId};
 
 /// Tickets looked at in one request.
 const TICKETS_MAX: usize = 4;
 /// Application cookies looked at in one request.
-const COOKIES_MAX: usize = 2;
-
-/// What the names of session cookies have in common: PHPSESSID, JSESSIONID, connect.sid, laravel_session, `_shop_key`, ...
-/// Compared without regard to case.
-const TELLING_PARTS: [&[u8]; 3] = [b"sess", b"cfid", b"cakephp"];
-const TELLING_ENDS: [&[u8]; 3] = [b"sid", b"_key", b"symfony"];
-/// The shortest value that can tell one visitor from all others; `sess=1` cannot.
-const VALUE_MIN: usize = 12;
+const COOKIES_MAX: usize = 4;
 
 /// Tells sessions from strangers.
 #[derive(Debug)]
 pub(crate) struct Identifier {
     kinds: Vec<Kind>,
-    detect_cookies: bool,
+    /// Where session cookies are recognised without being declared.
+    names: Option<Names>,
     leases: Leases,
     aliases: Aliases,
     ended: Ended,
+    /// Hashes what tells clients apart.
+    clients: RandomState,
 }
 
 #[derive(Debug)]
@@ -102,10 +105,11 @@ impl Identifier {
         };
         Identifier {
             kinds: sessions.kinds.iter().map(kind).collect(),
-            detect_cookies: sessions.detect_cookies,
+            names: sessions.detect_cookies.then(Names::new),
             leases,
             aliases: Aliases::new(aliases_max, secret),
             ended: Ended::new(aliases_max),
+            clients: RandomState::new(),
         }
     }
 
@@ -158,6 +162,45 @@ impl Identifier {
         self.kind(method, path).map(Membership::Newcomer)
     }
 
+    /// Returns the client of a request that belongs to no session as far as its cookies say, unless it waits in line.
+    pub(crate) fn client(
+        &self,
+        visitor: &Visitor,
+        membership: Option<Membership>,
+        parts: &request::Parts,
+        peer: &Peer,
+    ) -> Option<Client> {
+        let is_unknown = matches!(membership, None | Some(Membership::Newcomer(_)));
+        if !is_unknown || self.kinds.is_empty() || !visitor.tickets.is_empty() {
+            return None;
+        }
+        let address = peer.client(&parts.headers);
+        // A subscriber's own network has many addresses.
+        let network = match address {
+            IpAddr::V4(v4) => u64::from(u32::from(v4)),
+            IpAddr::V6(v6) => (u128::from(v6) >> 64) as u64,
+        };
+        let says = peer.says(&parts.headers);
+        let header = |name| parts.headers.get(name).map(HeaderValue::as_bytes);
+        let key = self.clients.hash_one((network, says, header(USER_AGENT), header(ACCEPT_LANGUAGE)));
+        Some(Client {
+            key,
+            is_evident: headers::is_from_own_page(parts),
+            is_shared: says.is_none() && headers::is_private(address),
+            has_app_cookie: visitor.app.iter().flatten().any(|key| !self.aliases.is_everybodys(*key)),
+        })
+    }
+
+    /// Returns how a request belongs to a session it was found to be of, by something else than a cookie.
+    pub(crate) fn recalled(
+        &self,
+        (kind, session): (KindId, SessionId),
+        method: &Method,
+        path: &str,
+    ) -> Membership {
+        self.member(kind, session, false, method, path)
+    }
+
     /// Returns the kind of session that a request of a newcomer begins.
     pub(crate) fn kind(&self, method: &Method, path: &str) -> Option<KindId> {
         // Where any request begins one, nobody has to read it.
@@ -175,16 +218,32 @@ impl Identifier {
         }
     }
 
-    /// Remembers that the cookies a response sets belong to the session of its request, and returns whether there is any.
-    pub(crate) fn learn_response(&self, headers: &HeaderMap, session: (KindId, SessionId)) -> bool {
+    /// Remembers that the cookies a response sets belong to the session of its request, and returns whether its visitor is known by one of them. `now` returns seconds since 1970.
+    pub(crate) fn learn_response(
+        &self,
+        visitor: &Visitor,
+        headers: &HeaderMap,
+        session: (KindId, SessionId),
+        now: impl Fn() -> u32,
+    ) -> bool {
         let mut is_known = false;
         for line in headers.get_all(SET_COOKIE) {
-            let pair = line.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-            if let Some((name, value)) = split_pair(pair)
-                && self.is_session_cookie(name, value)
-            {
-                self.aliases.insert(self.aliases.key(name, value), session);
+            let line = line.as_bytes();
+            let pair = line.split(|byte| *byte == b';').next().unwrap_or_default();
+            let Some((name, value)) = split_pair(pair) else { continue };
+            let is_known_name = self.is_session_cookie(name, value);
+            // Whoever is known already needs no other name.
+            let may_be_one = || !visitor.has_app_cookie() && names::is_http_only(line);
+            if !is_known_name && !may_be_one() || names::is_withdrawn(line, value, &now) {
+                continue;
+            }
+            let key = self.aliases.key(name, value);
+            let looks_like_one =
+                || self.names.as_ref().is_some_and(|names| names.look_at(name, value, key, session.1));
+            if visitor.app.contains(&Some(key)) {
                 is_known = true;
+            } else if is_known_name || looks_like_one() {
+                is_known |= self.aliases.give(key, session) && is_known_name;
             }
         }
         is_known
@@ -220,15 +279,8 @@ impl Identifier {
     fn is_session_cookie(&self, name: &[u8], value: &[u8]) -> bool {
         let declared = || self.kinds.iter().filter_map(|kind| kind.app_cookie.as_deref());
         let by_declaration = !value.is_empty() && declared().any(|own| own.as_bytes() == name);
-        by_declaration || (self.detect_cookies && value.len() >= VALUE_MIN && has_telling_name(name))
+        by_declaration || self.names.as_ref().is_some_and(|names| names.tell(name, value))
     }
-}
-
-fn has_telling_name(name: &[u8]) -> bool {
-    let part = |part: &&[u8]| name.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part));
-    let end =
-        |end: &&[u8]| name.len() >= end.len() && name[name.len() - end.len()..].eq_ignore_ascii_case(end);
-    TELLING_PARTS.iter().any(part) || TELLING_ENDS.iter().any(end)
 }
 
 /// Takes cookies of ours out of a request's head.

@@ -3,11 +3,12 @@
 //! [`Server::bind`] takes [`params::Params`], [`Server::run`] serves until told to stop, [`Observer`] looks on. Inside:
 //!
 //! - `listener` accepts; `wire`, `framing`, `deadline`, `tls` and `connection` are about one client's connection;
-//! - `pipeline` takes a request through its phases, in order: `validate`, `identify` (with `lease`, `keys`, `generations`), `routes`,
+//! - `pipeline` takes a request through its phases, in order: `validate`, `identify` (with `lease`, `keys`, `generations`, `memory`), `routes`,
 //!   `gatekeeper` (with `watch`, `prefix` while it waits), `headers`, `exchange` (with `upstream`), `buffer`;
 //! - `recorder` writes what happens to the gate, for replay;
 //! - `room` (with `ticket`, `sealed`, `accept`) is the waiting room: what those are told who have a place in line;
 //! - `mint` makes and reads what visitors keep for us, for whoever tries to forge it;
+//! - `remembered` is what was learned, as it outlives the process;
 //! - `rescue` (with `page`) turns what went wrong into an answer; `telemetry` counts.
 
 mod accept;
@@ -23,12 +24,14 @@ mod identify;
 pub mod keys;
 mod lease;
 mod listener;
+mod memory;
 pub mod mint;
 mod page;
 pub mod params;
 mod pipeline;
 mod prefix;
 mod recorder;
+mod remembered;
 mod rescue;
 mod room;
 mod routes;
@@ -42,10 +45,11 @@ mod tls;
 pub mod upstream;
 mod validate;
 mod watch;
+mod whole_file;
 mod wire;
 mod words;
 
 pub use recorder::RecordError;
 pub use room::{StoredError, preview};
 pub use server::{KINDS_MAX, LineCommand, LineError, LineReport, Observer, Server, StartError};
-pub use telemetry::{BUCKETS, LearnedView, LineWaits, RouteReport, Times, View, WAIT_BUCKETS};
+pub use telemetry::{BUCKETS, LearnedView, LineWaits, Recalled, RouteReport, Times, View, WAIT_BUCKETS};

@@ -35,6 +35,8 @@ pub struct Params {
     pub upstream: UpstreamParams,
     /// The gate's own parameters.
     pub gate: suimon_gate::Params,
+    /// The file in which what was learned outlives the process. `None`: it does not.
+    pub learned_file: Option<PathBuf>,
     /// Where what happens to the gate is written, so that it can be replayed. `None`: nowhere.
     pub record: Option<Recording>,
 }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | accept | [`crate::listener`]: connection, TLS, HTTP framing | |
 //! | validate | refuses what could be read in two ways | before anybody believes a word of it |
-//! | identify | lease and application cookies → session | needs the request as it came, cookies and all |
+//! | identify | lease and application cookies → session; without, connection, address and browser | needs the request as it came, cookies and all |
 //! | classify | path → route, gated or not | decides whether there is a gate to pass |
 //! | gate | a slot now, a wait, or a refusal | before the application is touched at all |
 //! | prepare | hop-by-hop headers out, forwarding headers in | last, so that a waiting request costs as little as it can |
@@ -24,7 +24,7 @@ mod line;
 use crate::buffer::{AnswerBody, Budget};
 use crate::connection::Connection;
 use crate::exchange::{Exchange, Tally};
-use crate::gatekeeper::{Admission, Arrived, Gatekeeper, TurnedAway, Waiting};
+use crate::gatekeeper::{Admission, Arrived, Gatekeeper, MemberOf, TurnedAway, Unknown, Waiting, kind_of};
 use crate::headers;
 use crate::identify::{self, Identifier, Visitor};
 use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
@@ -169,6 +169,8 @@ struct Asked {
 /// A request that may go to the application: its slot and session, or neither if its route is ungated.
 struct Passed {
     admission: Option<Admission>,
+    /// Its client, if no cookie of the request tells it from others, and whether it was found to be of a session all the same.
+    unknown: Option<Unknown>,
     /// Whether this request, once answered, ends its session.
     ends: bool,
 }
@@ -183,16 +185,26 @@ impl Core {
         asked: &Asked,
     ) -> Result<Passed, NotAdmitted> {
         let Some(index) = asked.class.route() else {
-            return Ok(Passed { admission: None, ends: false });
+            return Ok(Passed { admission: None, unknown: None, ends: false });
         };
         let session = self.identifier.membership(&asked.visitor, &parts.method, parts.uri.path());
-        let session = match session {
-            Some(session) => Some(self.in_line(session, &asked.visitor, parts, connection)?),
-            None => None,
+        let client = self.identifier.client(&asked.visitor, session, parts, connection.peer());
+        let mut unknown =
+            client.map(|client| Unknown { client, hint: connection.session_of(&client), found: None });
+        let member = |own| self.identifier.recalled(own, &parts.method, parts.uri.path());
+        // Where somebody waits, before the line: to ask there draws on what a network may ask for.
+        let is_waited_in = self.room.is_some() && self.keeper.waiting() > 0;
+        if let Some(unknown) = unknown.as_mut().filter(|_| is_waited_in) {
+            self.keeper.recognise(unknown, kind_of(session));
+        }
+        let session = match (unknown.and_then(|unknown| unknown.found), session) {
+            (Some(own), _) => Some(member(own)),
+            (None, Some(session)) => Some(self.in_line(session, &asked.visitor, parts, connection)?),
+            (None, None) => None,
         };
-        let ends = matches!(session, Some(Membership::Member { ends: true, .. }));
         let route = self.telemetry.route_id(index);
-        let admission = match self.keeper.arrive(Arrival { route, session }) {
+        let asks = unknown.as_mut().filter(|_| !is_waited_in).map(|it| (it, &member as MemberOf<'_>));
+        let admission = match self.keeper.arrive(Arrival { route, session }, asks) {
             Arrived::Admitted(admission) => admission,
             Arrived::TurnedAway(away) => return Err(self.turned_away(away, Duration::ZERO)),
             Arrived::Waiting(waiting) => {
@@ -200,12 +212,14 @@ impl Core {
                 self.wait(connection, waiting, body, expects, asked.arrived).await?
             }
         };
+        let session = unknown.and_then(|unknown| unknown.found).map(member).or(session);
         if let Some(own) = admission.session
             && !is_known_as(session, own)
         {
             self.identifier.learn_request(&asked.visitor, own);
         }
-        Ok(Passed { admission: Some(admission), ends })
+        let ends = matches!(session, Some(Membership::Member { ends: true, .. }));
+        Ok(Passed { admission: Some(admission), unknown, ends })
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "what is turned away is answered here, and once")]
@@ -248,14 +262,14 @@ impl Core {
     /// Admitted: takes a request to the application and its answer back.
     async fn pass(
         self: &Arc<Self>,
-        connection: &Connection,
+        connection: &Arc<Connection>,
         mut parts: Box<request::Parts>,
         body: RequestBody,
         asked: &Asked,
         switch: Option<OnUpgrade>,
         passed: Passed,
     ) -> Result<Response<AnswerBody>, Gone> {
-        let Passed { admission, ends } = passed;
+        let Passed { admission, unknown, ends } = passed;
         let (slot, session, lease, waited) = match admission {
             Some(Admission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
             None => (None, None, LeaseDue::No, Duration::ZERO),
@@ -308,7 +322,16 @@ impl Core {
         let said = headers::prepare_response(&mut head.headers, switched);
         let ends = self.heed(&said, session) || (ends && is_good);
         if let Some(session) = session {
-            self.keep_session(&mut head.headers, &asked.visitor, session, lease, ends, secure);
+            // What was said when it started may be too little by now.
+            let lease =
+                if asked.visitor.proof.is_none() { lease.max(self.keeper.lease_due()) } else { lease };
+            let has_app_cookie =
+                unknown.map_or(asked.visitor.has_app_cookie(), |unknown| unknown.client.has_app_cookie);
+            let before = (&asked.visitor, has_app_cookie);
+            let known_by = self.keep_session(&mut head.headers, before, session, lease, ends, secure);
+            if let Some(unknown) = unknown {
+                self.keep_client(connection, &unknown, session, known_by);
+            }
         }
         if let Some(passes) = passes {
             finish::give_pass(passes, &said, &mut head.headers, secure);

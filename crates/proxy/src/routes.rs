@@ -5,6 +5,8 @@
 //! The table is bounded three ways: in routes, in depth, and in names side by side: a place with many
 //! names (`/shoes/red-sneaker`, `/shoes/blue-boot`, …) holds identifiers too, however they look.
 
+mod remembered;
+
 use crate::params::{self, RoutePattern};
 use http::Method;
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
 //! The proxy as a whole: bound, run, looked at, drained.
 
 mod kept;
+mod learned;
 mod lines;
 
 pub use lines::{LineCommand, LineError, LineReport};
@@ -21,6 +22,7 @@ use crate::tls::Certificate;
 use crate::upstream::{Upstream, UpstreamNodeView};
 use crate::watch::Watcher;
 use kept::{LinesKept, resume_lines};
+use learned::{Begun, LearnedKept, recall};
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -47,6 +49,7 @@ pub struct Server {
     plain: Option<TcpListener>,
     tls: Option<(TcpListener, Arc<Certificate>)>,
     permits: Arc<Semaphore>,
+    begun: Begun,
 }
 
 /// A look at a running proxy, for whoever reports on it. Clones see the same one.
@@ -145,6 +148,8 @@ impl Server {
         let watcher = Watcher::new();
         // It fails where sockets would: for want of descriptors or memory.
         let watcher = watcher.map_err(|error| StartError::Listen(address.expect("checked above"), error))?;
+        // The addresses are ours now, and so is the file that goes with them.
+        let begun = recall(&params, &keeper, &table, &telemetry);
         // Last of what can fail, so that a start which does not come to be leaves no file behind.
         if let Some(recording) = &params.record {
             keeper.begin_recording(recording).map_err(StartError::Record)?;
@@ -168,7 +173,7 @@ impl Server {
             telemetry,
         });
         let permits = Arc::new(Semaphore::new(params.limits.connections));
-        Ok(Server { core, params, plain, tls, permits })
+        Ok(Server { core, params, plain, tls, permits, begun })
     }
 
     /// Returns the address of the plain listener, with the port it really has.
@@ -205,6 +210,10 @@ impl Server {
         let lines = LinesKept::new(&self.core, &self.params);
         if let Some(mut lines) = lines.clone() {
             background.spawn(async move { lines.keep().await });
+        }
+        let learned = LearnedKept::new(&self.core, &self.params, self.begun);
+        if let Some(mut learned) = learned.clone() {
+            background.spawn(async move { learned.keep().await });
         }
         let upstream = self.core.upstream.clone();
         background.spawn(async move { upstream.run(std::future::pending()).await });
@@ -244,6 +253,9 @@ impl Server {
         background.shutdown().await;
         if let Some(mut lines) = lines {
             lines.write().await;
+        }
+        if let Some(mut learned) = learned {
+            learned.write().await;
         }
         let keeper = Arc::clone(&self.core.keeper);
         // It waits for the disk. Should it panic, there is nothing left to do here.

@@ -2,8 +2,8 @@
 
 use crate::params::SessionKind;
 use crate::routes::{OTHER, RouteIndex};
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{OnceLock, RwLock};
 use std::time::Duration;
 use suimon_gate::{KindView, Learned, RouteView, Snapshot};
 use suimon_model::{KindId, Reason, RouteId};
@@ -44,6 +44,7 @@ pub(crate) struct Telemetry {
     routes: Vec<RouteCounters>,
     /// By route index: its name and the gate's number for it. Grows to the length of `routes`.
     names: RwLock<Vec<(String, RouteId)>>,
+    recalled: OnceLock<Recalled>,
     ungated: RouteCounters,
     kinds: Vec<String>,
     /// By kind.
@@ -115,9 +116,22 @@ pub struct View {
     pub kinds: Vec<(String, KindView)>,
     /// By position in `kinds`: waits in its line. Empty where there is none.
     pub line_waits: Vec<LineWaits>,
+    /// What it began with; `None`: with nothing known.
+    pub recalled: Option<Recalled>,
     /// The rest of what the gate shows: totals and last decisions. Its routes and kinds are in the two lists above; records
     /// name routes by [`RouteReport::id`] and kinds by position.
     pub gate: Snapshot,
+}
+
+/// What a gateway began with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recalled {
+    /// How old it was then.
+    pub age: Duration,
+    /// Routes with a limit that was known.
+    pub routes: usize,
+    /// The version of the program that learned it.
+    pub by: String,
 }
 
 /// What was learned of the application and its visitors, and the names of it.
@@ -233,6 +247,7 @@ impl Telemetry {
         Telemetry {
             routes: std::iter::repeat_with(RouteCounters::default).take(routes_max).collect(),
             names: RwLock::new(Vec::new()),
+            recalled: OnceLock::new(),
             ungated: RouteCounters::default(),
             line_waits: kinds.iter().map(|_| LineCounters::new()).collect(),
             kinds,
@@ -250,6 +265,12 @@ impl Telemetry {
     /// Names the next route; routes are named in the order of their indices.
     pub(crate) fn name_route(&self, name: &str, id: RouteId) {
         self.names.write().expect("nobody panics while holding the names").push((name.to_owned(), id));
+    }
+
+    /// Takes note of what the gateway begins with.
+    pub(crate) fn recalled(&self, recalled: Recalled) {
+        // It begins once.
+        let _ = self.recalled.set(recalled);
     }
 
     /// Returns every route's name and the gate's number for it.
@@ -324,6 +345,7 @@ impl Telemetry {
             Reason::ALL.iter().zip(&self.refusals).map(|(reason, count)| (*reason, count.load(Relaxed)));
         View {
             uptime,
+            recalled: self.recalled.get().cloned(),
             connections_open: self.connections_open.load(Relaxed),
             connections: self.connections.load(Relaxed),
             requests: self.requests.load(Relaxed),

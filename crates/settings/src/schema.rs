@@ -399,7 +399,7 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "detect_app_cookies",
                 Flag,
                 Is("true"),
-                "Whether well-known session cookies (JSESSIONID, PHPSESSID, ...) are recognised without being named.",
+                "Whether session cookies are recognised without being named: by their names (JSESSIONID, PHPSESSID, ..., also with a hash at the end), or by long random values, kept from scripts, of which each session is given one of its own.",
             ),
             key(
                 "waiting_max",
@@ -488,7 +488,7 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "given",
                 Word(&["needed", "always"]),
                 Is("\"needed\""),
-                "When visitors get one. needed: under pressure, and where the application has no session cookie of its own, once newcomers come at half of the pace at which they could be let in. always: where it has none, with the first answer that caches may not keep for all; set this if visitors without any cookie are inside when a rush comes at once.",
+                "When visitors get one. needed: under pressure, and where the application has no session cookie of its own, once newcomers come at half of the pace at which they could be let in, or several at once to a gateway that has just started; whoever was served before is known by connection, address and browser for ten minutes. always: where it has none, with the first answer that caches may not keep for all; set this if visitors without any cookie share address and browser and a rush comes at once.",
             ),
         ],
     },
@@ -592,6 +592,20 @@ pub(crate) const SECTIONS: &[Section] = &[
                 "File that the line survives a restart in, written each second. \"none\": after a restart everybody waits in a new line, those who waited before the others.",
             ),
         ],
+    },
+    Section {
+        path: "learned",
+        form: Form::Table,
+        doc: "What the gateway has learned of the application and its visitors: limits, capacities, paths of sessions, think times. No addresses, cookies or queries.",
+        keys: &[key(
+            "state",
+            Path,
+            Unset {
+                means: "learned-ADDRESS-PORT.json in the state folder, see `suimon serve --help`",
+                example: "\"/var/lib/suimon/learned.json\"",
+            },
+            "File that it survives a restart in, written each minute. One that is damaged, of another application or of a newer version is set aside, and the gateway starts with nothing known. \"none\": it ends with the process.",
+        )],
     },
     Section {
         path: "timeouts",

@@ -16,12 +16,14 @@ use suimon_proxy::upstream::{EjectionParams, HealthParams, Protocol, TlsParams, 
 /// Everything `suimon serve` is told: each room's own parameters, checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The proxy's. `lease.keys_file` is set only where the file is named; see [`Kept`]; `waiting_room.state_file` likewise.
+    /// The proxy's. `lease.keys_file` is set only where the file is named; see [`Kept`]; `waiting_room.state_file` and `learned_file` likewise.
     pub proxy: suimon_proxy::params::Params,
     /// Where the keys that sign leases are kept.
     pub lease_keys: Kept,
     /// Where what of the line survives a restart is kept.
     pub waiting_room_state: Kept,
+    /// Where what was learned survives a restart.
+    pub learned_state: Kept,
     /// Where the operator's listener is; `None`: nowhere.
     pub admin_listen: Option<SocketAddr>,
     /// Names the operator's listener may be reached by, beside localhost and addresses.
@@ -80,11 +82,13 @@ pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
     let sections = read::read(table, &mut faults);
     let lease_keys = kept(sections.once("lease").given_path("keys"));
     let waiting_room_state = kept(sections.once("waiting_room").given_path("state"));
+    let learned_state = kept(sections.once("learned").given_path("state"));
     let admin = sections.once("admin");
     let settings = Settings {
         proxy: proxy(&sections, &lease_keys, &mut faults),
         lease_keys,
         waiting_room_state,
+        learned_state,
         admin_listen: admin.address("listen"),
         admin_hosts: admin.texts("hosts"),
         record_bytes_max: sections.once("record").count("bytes_max"),
@@ -134,6 +138,10 @@ fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_
         },
         via: application.flag("via"),
         gate: gate(sections, faults),
+        learned_file: match kept(sections.once("learned").given_path("state")) {
+            Kept::File(path) => Some(path),
+            Kept::StateFolder | Kept::Nowhere => None,
+        },
         record: recording(sections.once("record")),
     }
 }

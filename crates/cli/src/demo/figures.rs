@@ -68,10 +68,8 @@ pub(super) fn failures(outcome: &Outcome) -> Bars {
 pub(super) fn queues(outcome: &Outcome) -> Plot {
     let of = |value: &dyn Fn(&Sample) -> f64| over_time(outcome, &|sample| Some(value(sample)));
     timeline(outcome, "Where visitors are", Axis::new("visitors").from(0.0).whole())
-        .describe(
-            "Visitors held at the gate, sessions under way, requests waiting for a slot and in the shop.",
-        )
-        .series(Series::line("at the gate", Hue::Amber, of(&|sample| sample.newcomers_waiting as f64)))
+        .describe("Visitors in line, sessions under way, requests waiting for a slot and in the shop.")
+        .series(Series::line("in line", Hue::Amber, of(&|sample| sample.newcomers_waiting as f64)))
         .series(Series::line("let in", Hue::Blue, of(&|sample| sample.sessions as f64)))
         .series(Series::line("queued inside", Hue::Purple, of(&|sample| sample.waiting_inside() as f64)))
         .series(Series::line("in the shop", Hue::Green, of(&|sample| sample.in_flight as f64)))

@@ -43,7 +43,7 @@ fn write_page(page: &mut String, outcome: &Outcome) -> std::fmt::Result {
     section(
         page,
         "Where visitors are",
-        "With Suimon: held at the gate, or let in; and of those let in, queued for a slot or in the shop.",
+        "With Suimon: in line, or let in; and of those let in, queued for a slot or in the shop.",
         &half(&figures::queues(outcome)),
     )?;
     section(

@@ -234,6 +234,8 @@ impl<'a> Stage<'a> {
             "127.0.0.1:0",
             "--lease-keys",
             "none",
+            "--learned",
+            "none",
         ];
         let mut process =
             Process::start("gateway", &arguments.map(str::to_owned), &self.cores, Side::Others)?;

@@ -1,13 +1,14 @@
-//! Where the keys that sign leases are kept, and what survives a restart of the line.
+//! Where the keys that sign leases are kept, and what survives a restart of the line and of what was learned.
 
 use std::env;
 use std::fs::DirBuilder;
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use suimon_proxy::keys::{Keys, KeysError};
 use suimon_settings::Kept;
 
-/// The file of keys in the state folder; those of lines are named by the port, so that two gateways do not write to the same.
+/// The file of keys in the state folder; the others are named by port or address, so that two gateways do not write to the same.
 const KEYS: &str = "lease.keys";
 
 /// Returns the file that holds the keys, if one does. A state folder that cannot be used is no reason not to serve: keys
@@ -35,6 +36,17 @@ pub(crate) fn line(kept: &Kept, port: u16) -> Option<PathBuf> {
         kept,
         &format!("waiting-room-{port}.json"),
         "the line ends with this process: after a restart everybody waits in a new one; name a file with waiting_room.state",
+    )
+}
+
+/// Returns the file in which what a gateway that listens on `address` has learned survives a restart, if there is one. Whoever holds an
+/// address holds its file; an address that is taken by chance is nobody's next time.
+pub(crate) fn learned(kept: &Kept, address: Option<SocketAddr>) -> Option<PathBuf> {
+    let address = address.filter(|address| *kept != Kept::StateFolder || address.port() != 0)?;
+    file(
+        kept,
+        &format!("learned-{}-{}.json", address.ip().to_string().replace(':', "_"), address.port()),
+        "what is learned ends with this process: after a restart limits are searched anew; name a file with --learned or learned.state",
     )
 }
 
@@ -76,6 +88,16 @@ mod tests {
         state_folder(|name| {
             set.iter().find(|(known, _)| *known == name).map(|(_, value)| PathBuf::from(value))
         })
+    }
+
+    #[test]
+    fn each_address_has_a_learned_file_of_its_own_and_one_taken_by_chance_has_none() {
+        let named = Kept::File("/l".into());
+        let at = |kept: &Kept, address: &str| learned(kept, Some(address.parse().unwrap()));
+        assert_eq!(at(&Kept::StateFolder, "127.0.0.1:0"), None);
+        assert_eq!(at(&named, "127.0.0.1:0"), Some("/l".into()));
+        assert_eq!(at(&Kept::Nowhere, "127.0.0.1:80"), None);
+        assert_eq!(learned(&named, None), None);
     }
 
     #[test]

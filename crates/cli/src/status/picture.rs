@@ -18,6 +18,10 @@ pub(crate) fn draw(state: &State, decisions: usize) -> String {
     };
     let totals = &state.totals;
     let _ = writeln!(text, "suimon {}, up {}, {ready}", state.version, time(state.uptime_seconds));
+    if let Some(recalled) = &state.recalled {
+        let (routes, age) = (recalled.routes, time(recalled.age_seconds));
+        let _ = writeln!(text, "  began with what was learned {age} before: the limits of {routes} routes");
+    }
     let _ = writeln!(
         text,
         "  {} requests waiting, {} in the application; {} sessions; {} connections; {} requests in all",

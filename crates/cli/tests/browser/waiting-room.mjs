@@ -52,6 +52,8 @@ session_law = "static"
 static_sessions = 1
 [lease]
 keys = "${join(folder, "lease.keys")}"
+[learned]
+state = "none"
 [waiting_room]
 name = "Riverside Tickets"
 state = "${join(folder, "line.json")}"

@@ -188,7 +188,8 @@ pub fn try_get(address: SocketAddr, path: &str) -> std::io::Result<(u16, String)
 /// The bundled shop with a gateway in front of it.
 pub struct Site {
     pub gateway: Gateway,
-    _shop: Running,
+    shop: Running,
+    url: String,
 }
 
 impl Site {
@@ -196,11 +197,22 @@ impl Site {
     pub fn start(args: &[&str]) -> Site {
         let shop = Running::start(&["shop", "--port", "0", "--light-work", "20", "--search-repeats", "2"]);
         let url = format!("http://{}", address_in(&shop.wait_out("listening on")));
+        Site::before(shop, url, args)
+    }
+
+    /// Ends the gateway as an operator would, and starts another one before the same shop.
+    pub fn restart(self, args: &[&str]) -> Site {
+        let Site { gateway, shop, url } = self;
+        gateway.process.finish();
+        Site::before(shop, url, args)
+    }
+
+    fn before(shop: Running, url: String, args: &[&str]) -> Site {
         // Visitors who are refused come again within a second, so that a run of some seconds has hundreds of them.
         let folder = tempfile::tempdir().unwrap();
         let settings = file(&folder, "suimon.toml", "[[session]]\nkind = \"visit\"\nwaiting_room = false\n");
         let gateway = Gateway::start(&[&["--to", &url, "--config", &settings], args].concat());
-        Site { gateway, _shop: shop }
+        Site { gateway, shop, url }
     }
 
     /// Has it visited for so long by `users` impatient visitors, each of whom asks for `pages` one after the other: "login", "browse",

@@ -11,11 +11,23 @@ pub(super) const ENDING: u32 = 10;
 /// A keyed hash of an application cookie's name and value.
 pub(super) type AliasKey = u128;
 
+/// A cookie that was given to so many others than the one it was first seen with is everybody's.
+const OTHERS_MAX: u8 = 3;
+
 /// Which session an application's cookie belongs to. Holds hashes under a key of this process, never the cookies.
 #[derive(Debug)]
 pub(super) struct Aliases {
     secret: [u8; 32],
-    sessions: Mutex<Generations<AliasKey, (KindId, SessionId), BuildHasherDefault<AlreadyHashed>>>,
+    sessions: Mutex<Sessions>,
+}
+
+type Sessions = Generations<AliasKey, Alias, BuildHasherDefault<AlreadyHashed>>;
+
+#[derive(Clone, Copy, Debug)]
+struct Alias {
+    session: (KindId, SessionId),
+    /// Other sessions that the application has given the same cookie.
+    others: u8,
 }
 
 impl Aliases {
@@ -31,20 +43,43 @@ impl Aliases {
     }
 
     pub(super) fn find(&self, key: AliasKey) -> Option<(KindId, SessionId)> {
-        self.lock().find(key)
+        self.lock().find(key).filter(|alias| alias.others < OTHERS_MAX).map(|alias| alias.session)
     }
 
+    /// Returns whether the application has given this cookie to everybody.
+    pub(super) fn is_everybodys(&self, key: AliasKey) -> bool {
+        self.lock().find(key).is_some_and(|alias| alias.others >= OTHERS_MAX)
+    }
+
+    /// Takes note that a visitor of `session` has this cookie.
     pub(super) fn insert(&self, key: AliasKey, session: (KindId, SessionId)) {
-        self.lock().insert(key, session);
+        let mut sessions = self.lock();
+        let others = sessions.find(key).map_or(0, |alias| alias.others);
+        sessions.insert(key, Alias { session, others });
+    }
+
+    /// Takes note that the application gives this cookie to a visitor of `session` who does not have it, and returns whether the visitor is known by it from now on.
+    pub(super) fn give(&self, key: AliasKey, session: (KindId, SessionId)) -> bool {
+        let mut sessions = self.lock();
+        match sessions.find_mut(key) {
+            // Whose it was first stays known by it, until it is everybody's.
+            Some(alias) if alias.session != session => {
+                alias.others = alias.others.saturating_add(1);
+                false
+            }
+            Some(alias) => alias.others < OTHERS_MAX,
+            None => {
+                sessions.insert(key, Alias { session, others: 0 });
+                true
+            }
+        }
     }
 
     pub(super) fn remove(&self, key: AliasKey) {
         self.lock().remove(key);
     }
 
-    fn lock(
-        &self,
-    ) -> MutexGuard<'_, Generations<AliasKey, (KindId, SessionId), BuildHasherDefault<AlreadyHashed>>> {
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

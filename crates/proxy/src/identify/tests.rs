@@ -57,7 +57,7 @@ fn an_application_cookie_seen_inside_makes_a_member_and_any_other_does_not() {
     let mut response = HeaderMap::new();
     response.append(SET_COOKIE, HeaderValue::from_static("JSESSIONID=abc-0123456789; Path=/; HttpOnly"));
     response.append(SET_COOKIE, HeaderValue::from_static("theme=dark"));
-    identifier.learn_response(&response, SESSION);
+    identifier.learn_response(&Visitor::default(), &response, SESSION, || NOW);
     let asks = |lines: &[&str]| is_member(membership(&identifier, lines, &Method::GET, "/x"));
     assert!(asks(&["theme=dark; JSESSIONID=abc-0123456789"]));
     assert!(!asks(&["theme=dark"]));
@@ -70,26 +70,52 @@ fn an_application_cookie_seen_inside_makes_a_member_and_any_other_does_not() {
     assert!(!asks(&["sid=1-0123456789"]));
 }
 
+/// Returns what is learned where the application gives `cookie` to a visitor of a session.
+fn given(identifier: &Identifier, cookie: &str, session: u64) -> bool {
+    let response = headers(&SET_COOKIE, &[cookie]);
+    identifier.learn_response(&Visitor::default(), &response, (KindId(0), SessionId(session)), || NOW)
+}
+
 #[test]
-fn session_cookies_are_told_by_their_names_and_length() {
-    let identifier = identifier(vec![SessionKind::default()], 10);
-    let is = |name: &str, value: &str| identifier.is_session_cookie(name.as_bytes(), value.as_bytes());
-    let long = "8f1c2d3e4b5a6978";
-    for name in [
-        "JSESSIONID",
-        "PHPSESSID",
-        "connect.sid",
-        "SHOPSESSION",
-        "laravel_session",
-        "_shop_key",
-        "ASP.NET_SessionId",
-    ] {
-        assert!(is(name, long), "{name}");
+fn a_cookie_that_everybody_is_given_tells_nobody() {
+    let identifier = identifier(vec![SessionKind::default()], 100);
+    let asks = || is_member(membership(&identifier, &["session=8f1c2d3e4b5a"], &Method::GET, "/"));
+    assert!(given(&identifier, "session=8f1c2d3e4b5a; HttpOnly", 1));
+    assert!(given(&identifier, "session=8f1c2d3e4b5a; HttpOnly", 1), "renewed");
+    assert!(asks());
+    assert!(!given(&identifier, "session=8f1c2d3e4b5a; HttpOnly", 2), "it is another's");
+    assert!(asks(), "the first is still known by it");
+    (3..6).for_each(|other| assert!(!given(&identifier, "session=8f1c2d3e4b5a", other)));
+    assert!(!asks());
+    let visitor = identifier.read(&cookies(&["session=8f1c2d3e4b5a"]), None, || NOW);
+    identifier.learn_request(&visitor, SESSION);
+    assert!(!asks(), "and is not learned again");
+}
+
+#[test]
+fn what_takes_a_cookie_away_opens_nothing() {
+    let shopping = SessionKind { app_cookie: Some("basket".into()), ..SessionKind::default() };
+    let identifier = identifier(vec![shopping], 100);
+    for line in ["PHPSESSID=deleted; Max-Age=0", "basket=0; Max-Age=0", "basket=deleted", "basket=; Path=/"] {
+        assert!(!given(&identifier, line, 1), "{line}");
+        let pair = line.split(';').next().unwrap();
+        assert!(!is_member(membership(&identifier, &[pair], &Method::GET, "/")), "{line}");
     }
-    for name in ["theme", "csrftoken", "_ga", "lang", "s"] {
-        assert!(!is(name, long), "{name}");
+}
+
+#[test]
+fn a_cookie_by_a_name_nobody_knows_is_learned_by_what_it_does() {
+    let identifier = identifier(vec![SessionKind::default()], 100);
+    let pair =
+        |n: u64| format!("wordpress_sec_5c016e8f0f95={}%7C{n}", blake3::hash(&n.to_le_bytes()).to_hex());
+    let asks = |n| is_member(membership(&identifier, &[&pair(n)], &Method::GET, "/"));
+    for session in 0..3 {
+        assert!(!asks(0), "{session}");
+        assert!(!given(&identifier, &format!("{}; Secure; HttpOnly", pair(session)), session));
     }
-    assert!(!is("session", "1"), "everybody could have that value");
+    assert!((0..3).all(asks), "and so are those that were given before it was known");
+    assert!(given(&identifier, &format!("{}; httponly", pair(7)), 7) && asks(7) && !asks(8));
+    assert!(!given(&identifier, "other=8f1c2d3e4b5a69788f1c", 1), "scripts may read it");
 }
 
 #[test]

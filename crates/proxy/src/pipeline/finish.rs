@@ -1,17 +1,36 @@
 //! What follows from an answer: what the application says in it, and the cookies by which a session is known next time.
 
 use super::{Core, now_unix};
+use crate::connection::Connection;
+use crate::gatekeeper::Unknown;
 use crate::headers;
 use crate::identify::Visitor;
+use crate::memory::Owed;
 use crate::room::Passes;
 use crate::words;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue, SET_COOKIE};
+use std::sync::Arc;
 use std::time::Duration;
 use suimon_gate::{LeaseDue, Word};
 use suimon_model::{KindId, SessionId};
 
 /// What an application says to shared caches alone (RFC 9213, and what was there before it).
 const TARGETED: [&str; 2] = ["cdn-cache-control", "surrogate-control"];
+
+/// What a session is known by next time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum KnownBy {
+    /// A lease that its visitor has to have: there is pressure.
+    Lease,
+    /// A cookie of the application's that it came with.
+    AppCookie,
+    /// One that it was given, if it keeps it.
+    NewCookie,
+    /// The memory of clients; and a lease, if one was given.
+    Memory { with_lease: bool },
+    /// It has ended.
+    Nothing,
+}
 
 impl Core {
     /// Does what the application says in its answer, and returns whether it says that the session has ended.
@@ -36,28 +55,51 @@ impl Core {
         self.telemetry.note_line_wait(kind, told, since_drawn(now_unix()));
     }
 
-    /// Sees to the cookies by which a session is known next time.
+    /// Sees to it that a client which no cookie of its request tells from others is known next time.
+    pub(super) fn keep_client(
+        &self,
+        connection: &Arc<Connection>,
+        unknown: &Unknown,
+        session: (KindId, SessionId),
+        known_by: KnownBy,
+    ) {
+        let Unknown { client, hint, found } = unknown;
+        let is_own = hint.is_some() && hint == found || connection.note_session(client, session);
+        let owed = match (known_by, found) {
+            (KnownBy::Memory { with_lease: false }, None) => Owed::All,
+            (KnownBy::Memory { with_lease: true }, None) => Owed::Nothing,
+            (KnownBy::NewCookie, _) => Owed::UntilCookie,
+            (KnownBy::Memory { .. }, Some(_))
+            | (KnownBy::AppCookie | KnownBy::Lease | KnownBy::Nothing, _) => return,
+        };
+        self.keeper.remember(client, session, owed, is_own.then_some(connection));
+    }
+
+    /// Sees to the cookies by which a session is known next time, and returns what that is. Of its visitor it is told whether it came with a cookie of the application's that
+    /// tells it from others.
     pub(super) fn keep_session(
         &self,
         headers: &mut HeaderMap,
-        visitor: &Visitor,
+        (visitor, has_app_cookie): (&Visitor, bool),
         session: (KindId, SessionId),
         lease: LeaseDue,
         has_ended: bool,
         secure: bool,
-    ) {
+    ) -> KnownBy {
         let mut own = Vec::new();
-        if has_ended {
+        let known_by = if has_ended {
             self.identifier.end(visitor, session.1, now_unix());
             if visitor.has_lease_cookie {
                 own.push(self.identifier.leases().withdraw(secure));
             }
+            KnownBy::Nothing
         } else {
             let sets_cookies = headers.contains_key(SET_COOKIE);
-            let is_known = sets_cookies && self.identifier.learn_response(headers, session);
+            let is_known =
+                sets_cookies && self.identifier.learn_response(visitor, headers, session, now_unix);
             // What a cache may keep for all stays so as long as nobody has to wait.
-            let is_unknown =
-                || visitor.proof.is_none() && !visitor.has_app_cookie() && !is_known && !is_for_all(headers);
+            let has_cookie = has_app_cookie || is_known;
+            let is_unknown = || visitor.proof.is_none() && !has_cookie && !is_for_all(headers);
             if lease == LeaseDue::Yes {
                 self.note_line_wait(visitor, session.0);
             }
@@ -70,18 +112,24 @@ impl Core {
                 let (kind, session) = session;
                 own.push(self.identifier.leases().issue(kind, session, now_unix(), secure));
             }
-        }
+            match lease {
+                LeaseDue::Yes => KnownBy::Lease,
+                LeaseDue::IfUnknown | LeaseDue::No if has_app_cookie => KnownBy::AppCookie,
+                LeaseDue::IfUnknown | LeaseDue::No if is_known => KnownBy::NewCookie,
+                LeaseDue::IfUnknown | LeaseDue::No => KnownBy::Memory { with_lease: is_due },
+            }
+        };
         // The lease is worth more than the place; and a cookie that says nothing any more is a burden.
         if let Some(room) = self.room.as_ref().filter(|_| visitor.has_ticket_cookie)
             && (has_ended || lease == LeaseDue::Yes || visitor.proof.is_some())
         {
             own.push(room.tickets().withdraw(session.0, secure));
         }
-        if own.is_empty() {
-            return;
+        if !own.is_empty() {
+            keep_private(headers);
+            own.into_iter().for_each(|cookie| _ = headers.append(SET_COOKIE, cookie));
         }
-        keep_private(headers);
-        own.into_iter().for_each(|cookie| _ = headers.append(SET_COOKIE, cookie));
+        known_by
     }
 }
 

@@ -3,6 +3,7 @@
 //! Token buckets by network, /24 of IPv4 and /56 of IPv6. They are kept in a table of fixed size, by hash: who shares a bucket with a farm by chance is slowed down, too, and
 //! the hash is under a key, so that nobody can aim.
 
+use crate::headers::is_private;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -45,7 +46,7 @@ impl Quota {
     /// Takes one for the network of `address`, if there is one.
     pub(super) fn takes(&self, address: IpAddr) -> bool {
         // A balancer of ours that nobody has named stands for all visitors.
-        if is_private(address.to_canonical()) {
+        if is_private(address) {
             return true;
         }
         self.takes_at(address, self.began.elapsed().as_secs_f64())
@@ -59,13 +60,6 @@ impl Quota {
         let takes = bucket.tokens >= 1.0;
         bucket.tokens -= if takes { 1.0 } else { 0.0 };
         takes
-    }
-}
-
-fn is_private(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),
-        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
     }
 }
 

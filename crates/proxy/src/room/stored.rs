@@ -4,9 +4,10 @@
 //! them: no number is drawn twice, and nobody loses theirs.
 
 use super::LineOf;
+use crate::whole_file;
 use serde_json::{Value, json};
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::{error, fmt};
 use suimon_gate::line::{LANES, Lottery, Reached, Saved, State};
@@ -78,16 +79,7 @@ impl Stored {
 
     /// Writes it to the file, whole or not at all.
     pub(crate) fn write(&self, path: &Path, now: (u32, Instant)) -> io::Result<()> {
-        let mut unfinished = path.as_os_str().to_owned();
-        unfinished.push(format!(".{}", std::process::id()));
-        let unfinished = PathBuf::from(unfinished);
-        let written = File::create(&unfinished).and_then(|mut file| {
-            file.write_all(self.text(now).as_bytes())?;
-            file.sync_data()
-        });
-        written.and_then(|()| fs::rename(&unfinished, path)).inspect_err(|_| {
-            let _ = fs::remove_file(&unfinished);
-        })
+        whole_file::write(path, self.text(now).as_bytes())
     }
 }
 

@@ -6,10 +6,9 @@ use crate::keys;
 use crate::params::Params;
 use crate::pipeline::{Core, now_unix};
 use crate::room::{LineOf, Stored, StoredLine};
-use std::io;
+use crate::whole_file::Order;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use suimon_gate::line::Saved;
 use suimon_model::KindId;
@@ -70,28 +69,6 @@ pub(super) struct LinesKept {
     order: Arc<Order>,
 }
 
-/// The order of writings: one that is still under way when another begins, as may be at the end, must not come after it.
-#[derive(Debug, Default)]
-struct Order {
-    /// How many have begun.
-    begun: AtomicU64,
-    /// The newest that has reached the disk; held while one is written.
-    newest: Mutex<u64>,
-}
-
-impl Order {
-    /// Does what `write` does, unless what is newer was written already.
-    fn write(&self, own: u64, write: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        if own < *newest {
-            return Ok(());
-        }
-        write()?;
-        *newest = own;
-        Ok(())
-    }
-}
-
 impl LinesKept {
     /// Returns the writer, if there are lines and a file for them.
     pub(super) fn new(core: &Arc<Core>, params: &Params) -> Option<Self> {
@@ -134,7 +111,7 @@ impl LinesKept {
             return;
         }
         let (now, path, writing) = ((now_unix(), keeper.clock().now()), self.path.clone(), stored.clone());
-        let (own, order) = (self.order.begun.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.order));
+        let (own, order) = (self.order.begin(), Arc::clone(&self.order));
         let written =
             tokio::task::spawn_blocking(move || order.write(own, || writing.write(&path, now))).await;
         match written {
@@ -145,28 +122,5 @@ impl LinesKept {
             ),
             Err(_) => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_older_is_not_written_over_what_is_newer() {
-        let (order, written) = (Order::default(), std::cell::Cell::new(None));
-        let write = |own| {
-            order.write(own, || {
-                written.set(Some(own));
-                Ok(())
-            })
-        };
-        write(1).unwrap();
-        write(0).unwrap();
-        assert_eq!(written.get(), Some(1));
-        let broken = || Err(io::Error::other("the disk is full"));
-        assert!(order.write(3, broken).is_err());
-        write(2).unwrap();
-        assert_eq!(written.get(), Some(2), "what failed was not written");
     }
 }

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod budget;
+mod cold;
 mod disconnects;
+mod learned;
 mod lifecycle;
 mod malformed;
 mod passage;

@@ -95,6 +95,7 @@ type AppBody = UnsyncBoxBody<Bytes, Infallible>;
 /// `Suimon-Waiting` said.
 ///
 /// - `/hold` answers when released; `/hold/fail` then with 500.
+/// - `/work` answers after as many milliseconds as its query says.
 /// - `/echo` answers with the length and BLAKE3 hash of the body; `/head` with the request's head as text.
 /// - `/big` sends as many bytes as its query says, without saying so before; `/sized` says so.
 /// - `/events` sends one event and keeps silent; `/ws` switches to an echo of bytes; `/login` sets a session cookie.
@@ -233,6 +234,10 @@ async fn answer_of(
             let mut response = text("in".to_owned());
             response.headers_mut().insert("set-cookie", "JSESSIONID=s1-0123456789; Path=/".parse().unwrap());
             response
+        }
+        "/work" => {
+            tokio::time::sleep(Duration::from_millis(count() as u64)).await;
+            text("worked".to_owned())
         }
         "/missing" => {
             let mut response = text("no".to_owned());

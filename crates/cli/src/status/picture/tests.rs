@@ -30,6 +30,7 @@ fn state() -> State {
         uptime_seconds: 100.0,
         ready: true,
         not_ready_because: None,
+        recalled: Some(suimon_admin::RecalledState { age_seconds: 90.0, routes: 3, by: "9.9.8".to_string() }),
         totals: Totals {
             requests: 120,
             bad_requests: 0,

@@ -1,0 +1,180 @@
+//! What the gateway has learned outlives the process: brought back at the start, written while it runs and at its end.
+
+use crate::gatekeeper::Gatekeeper;
+use crate::params::Params;
+use crate::pipeline::Core;
+use crate::remembered::{self, Found, Memory, Remembered, Written};
+use crate::routes::Table;
+use crate::telemetry::{Recalled, Telemetry};
+use crate::whole_file::Order;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use suimon_gate::Knowledge;
+
+/// How often it is written, if anything was learned.
+const EVERY: Duration = Duration::from_secs(60);
+
+/// What a gateway begins with: what was found, and the file that it goes on in.
+#[derive(Debug)]
+pub(super) struct Begun {
+    remembered: Option<Box<Remembered>>,
+    file: Option<PathBuf>,
+}
+
+/// Brings back what was learned, if there is a file, and declares the routes that were found. To be called when all else is declared, before anything
+/// is recorded and before any request.
+pub(super) fn recall(params: &Params, keeper: &Gatekeeper, table: &Table, telemetry: &Telemetry) -> Begun {
+    let nothing = |file| Begun { remembered: None, file };
+    let Some(path) = &params.learned_file else { return nothing(None) };
+    let remembered = match remembered::find(path, &nodes(params)) {
+        Found::Ours(remembered) => remembered,
+        Found::Nothing => {
+            tracing::info!(
+                "nothing is known of the application yet: what is learned is kept in {}",
+                path.display()
+            );
+            return nothing(Some(path.clone()));
+        }
+        Found::SetAside { why, aside } => {
+            tracing::warn!(
+                "{}: {why}; it is set aside as {}, and the gateway starts with nothing known: to use what is in it, put the right file back under the \
+                 old name and restart; else remove it; a gateway for another application needs a file of its own (learned.state)",
+                path.display(),
+                aside.display()
+            );
+            return nothing(Some(path.clone()));
+        }
+        Found::InTheWay { why } => {
+            tracing::warn!(
+                "{}: {why}; the gateway starts with nothing known and keeps nothing it learns: remove the file, make it and its folder readable and \
+                 writable for this user, or name another with learned.state",
+                path.display()
+            );
+            return nothing(None);
+        }
+    };
+    let now = now_unix().as_secs();
+    for name in remembered.routes_asked_for(now) {
+        table.remember(name, |_, name| {
+            telemetry.name_route(name, keeper.declare_route(name, params.routes.discovered_mode));
+        });
+    }
+    let kinds: Vec<String> = params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
+    let age = Duration::from_secs(now.saturating_sub(remembered.written));
+    let knowledge = remembered.knowledge_of(&telemetry.route_names(), &kinds);
+    keeper.recall(&knowledge, age);
+    let recalled = Recalled {
+        age,
+        routes: knowledge.routes.iter().filter(|route| route.law.is_some()).count(),
+        by: remembered.program.clone(),
+    };
+    tracing::info!(
+        "begins with what was learned {} ago: limits of {} routes, and how their visitors go on ({})",
+        humantime::format_duration(age),
+        recalled.routes,
+        path.display()
+    );
+    if remembered.written > now + 60 {
+        tracing::warn!(
+            "{}: it says that it was written {} from now: is this machine's clock right?",
+            path.display(),
+            humantime::format_duration(Duration::from_secs(remembered.written - now))
+        );
+    }
+    telemetry.recalled(recalled);
+    Begun { remembered: Some(remembered), file: Some(path.clone()) }
+}
+
+/// Writes what is worth remembering.
+#[derive(Clone, Debug)]
+pub(super) struct LearnedKept {
+    core: Arc<Core>,
+    path: PathBuf,
+    /// When this gateway started, nanoseconds since 1970.
+    started: u64,
+    nodes: Vec<String>,
+    kinds: Vec<String>,
+    /// Routes that are there from the first: `other` and the declared ones.
+    declared: usize,
+    memory: Memory,
+    written: Option<Knowledge>,
+    /// Whether the file was seen to be another gateway's.
+    is_given_up: bool,
+    order: Arc<Order>,
+}
+
+impl LearnedKept {
+    /// Returns the writer, if there is a file to write.
+    pub(super) fn new(core: &Arc<Core>, params: &Params, begun: Begun) -> Option<Self> {
+        // Whatever the clocks say: the gateway that wrote what was found had started before this one.
+        let before = begun.remembered.as_ref().map_or(0, |remembered| remembered.started);
+        let now = u64::try_from(now_unix().as_nanos()).unwrap_or(u64::MAX);
+        let started = now.max(before.saturating_add(1));
+        Some(LearnedKept {
+            core: Arc::clone(core),
+            path: begun.file?,
+            started,
+            nodes: nodes(params),
+            kinds: params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect(),
+            declared: 1 + params.routes.declared.len(),
+            memory: Memory::new(begun.remembered.as_deref()),
+            written: None,
+            is_given_up: false,
+            order: Arc::default(),
+        })
+    }
+
+    /// Writes each minute in which something was learned. Never returns.
+    pub(super) async fn keep(&mut self) {
+        loop {
+            tokio::time::sleep(EVERY).await;
+            self.write().await;
+        }
+    }
+
+    /// Writes, if anything was learned since the last time.
+    pub(super) async fn write(&mut self) {
+        let knowledge = self.core.keeper.knowledge();
+        // Without a request nothing was learned: what is in the file is older than its date would say.
+        let is_new = knowledge.routes.iter().any(|route| route.came > 0);
+        if self.is_given_up || !is_new || self.written.as_ref() == Some(&knowledge) {
+            return;
+        }
+        let routes = self.core.telemetry.route_names();
+        let now = now_unix().as_secs();
+        let mut remembered =
+            self.memory.remember(knowledge.clone(), &routes, &self.kinds, self.declared, now);
+        remembered.nodes.clone_from(&self.nodes);
+        env!("CARGO_PKG_VERSION").clone_into(&mut remembered.program);
+        remembered.started = self.started;
+        let path = self.path.clone();
+        let (own, order) = (self.order.begin(), Arc::clone(&self.order));
+        let write = move || order.write(own, || remembered::write(&path, &remembered));
+        match tokio::task::spawn_blocking(write).await {
+            Ok(Ok(Written::Done)) => self.written = Some(knowledge),
+            Ok(Ok(Written::BelongsToANewer)) => {
+                self.is_given_up = true;
+                tracing::warn!(
+                    "{}: a gateway that started later, or of a newer version, writes it; this one keeps nothing it learns from now on: if both are \
+                     to go on, give each a file of its own with learned.state",
+                    self.path.display()
+                );
+            }
+            Ok(Err(error)) => tracing::error!(
+                "{}: cannot be written ({error}): should the gateway end now, it would begin with what was known at the last writing; make \
+                 its folder writable for this user, or name another file with learned.state",
+                self.path.display()
+            ),
+            Err(_) => {}
+        }
+    }
+}
+
+fn nodes(params: &Params) -> Vec<String> {
+    params.upstream.nodes.iter().map(ToString::to_string).collect()
+}
+
+fn now_unix() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

@@ -1,0 +1,136 @@
+//! What is learned outlives the process.
+
+use crate::support::{App, Gateway, app, gateway, params, soon};
+use std::fs;
+use std::path::{Path, PathBuf};
+use suimon_gate::Mode;
+use suimon_proxy::params::{Params, SessionKind};
+
+/// A gateway that knows sessions and holds none back, finds its limits, and keeps what it learns in `file`.
+fn learning(app: &App, file: &Path) -> Params {
+    let mut params = params(app.address);
+    let mut kind = SessionKind::default();
+    kind.gate.mode = Mode::Off;
+    params.sessions.kinds = vec![kind];
+    params.routes.declared.clear();
+    params.learned_file = Some(file.to_owned());
+    params
+}
+
+/// Asks for some pages, often enough for them to be worth remembering, and ends the gateway.
+async fn used(mut gateway: Gateway) {
+    for number in 0..12 {
+        for path in ["/echo", "/sized?1", &format!("/items/{number}")] {
+            assert_eq!(gateway.get(path).await.status, 200, "{path}");
+        }
+    }
+    soon(gateway.stop()).await.unwrap();
+}
+
+fn limit(gateway: &Gateway, name: &str) -> Option<u32> {
+    gateway.view().routes.iter().find(|route| route.name == name)?.gate.limit
+}
+
+/// Changes what a learned file says, with a checksum that holds.
+fn rewrite(path: &Path, change: impl Fn(&str) -> String) {
+    let content = fs::read_to_string(path).unwrap();
+    let (line, text) = content.split_once('\n').unwrap();
+    let words: Vec<&str> = line.split(' ').collect();
+    assert_eq!((words[..2].join(" ").as_str(), words.len()), ("suimon learned", 6), "{line}");
+    let text = change(text);
+    let said = format!("suimon learned {} {} {}", words[2], words[3], text.len());
+    let checksum = blake3::hash(format!("{said}\n{text}").as_bytes());
+    fs::write(path, format!("{said} {checksum}\n{text}")).unwrap();
+}
+
+fn in_folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("learned.json");
+    (folder, path)
+}
+
+#[tokio::test]
+async fn a_restarted_gateway_goes_on_with_the_routes_and_limits_it_knew() {
+    let (app, (folder, file)) = (app().await, in_folder());
+    let first = gateway(learning(&app, &file));
+    assert_eq!(first.view().recalled, None);
+    used(first).await;
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let known = fs::read_to_string(&file).unwrap();
+    for name in ["GET /echo", "GET /sized", "GET /items/{id}"] {
+        assert!(known.contains(&format!("\"name\":\"{name}\"")), "{known}");
+    }
+
+    // As if a long rush had shown that 37 is best there.
+    rewrite(&file, |text| {
+        let lines = text.lines().map(|line| {
+            if line.contains("/items/{id}") {
+                line.replace("\"limit\":2", "\"limit\":37")
+            } else {
+                line.to_owned()
+            }
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    });
+    for _ in 0..2 {
+        let restarted = gateway(learning(&app, &file));
+        let recalled = restarted.view().recalled.expect("it found the file");
+        assert!(recalled.routes >= 3 && recalled.age.as_secs() < 60, "{recalled:?}");
+        assert_eq!(limit(&restarted, "GET /items/{id}"), Some(37), "before anybody asks");
+        assert!(restarted.observer.learned().gate.routes.iter().any(|route| route.took.is_some()));
+        used(restarted).await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_is_set_aside_and_a_new_one_begun() {
+    let (app, other, (folder, file)) = (app().await, app().await, in_folder());
+    let is_there = |ending: &str| folder.path().join(format!("learned.json.{ending}")).exists();
+    for bad in ["", "nonsense\n", "{\"what\": \"else\"}\n"] {
+        fs::write(&file, bad).unwrap();
+        let gateway = gateway(learning(&app, &file));
+        assert_eq!(gateway.view().recalled, None);
+        assert!(is_there("damaged") && !file.exists());
+        used(gateway).await;
+        assert!(file.exists(), "it is learned anew");
+    }
+
+    let elsewhere = gateway(learning(&other, &file));
+    assert!(elsewhere.view().recalled.is_none() && is_there("foreign"), "it knows another application");
+    drop(elsewhere);
+    fs::write(&file, "suimon learned 2 1 of a later version\n").unwrap();
+    let downgraded = gateway(learning(&app, &file));
+    assert!(downgraded.view().recalled.is_none() && is_there("newer"));
+}
+
+#[tokio::test]
+async fn a_gateway_that_cannot_start_leaves_the_file_alone() {
+    let (app, other, (_folder, file)) = (app().await, app().await, in_folder());
+    used(gateway(learning(&app, &file))).await;
+    let running = gateway(learning(&app, &file));
+    let mut second = learning(&other, &file);
+    second.listen.plain = Some(running.plain);
+    assert!(suimon_proxy::Server::bind(second).is_err(), "the port is taken");
+    assert!(file.exists(), "another application's gateway did not come to be");
+}
+
+#[tokio::test]
+async fn of_two_gateways_with_one_file_the_later_one_keeps_it() {
+    let (app, (_folder, file)) = (app().await, in_folder());
+    let earlier = gateway(learning(&app, &file));
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let later = gateway(learning(&app, &file));
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    used(later).await;
+    let kept = fs::read(&file).unwrap();
+    used(earlier).await;
+    assert_eq!(fs::read(&file).unwrap(), kept);
+}
+
+#[tokio::test]
+async fn a_gateway_that_nobody_asked_writes_nothing() {
+    let (app, (folder, file)) = (app().await, in_folder());
+    let mut idle = gateway(learning(&app, &file));
+    soon(idle.stop()).await.unwrap();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
