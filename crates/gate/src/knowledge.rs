@@ -45,6 +45,10 @@ const CAPACITY_OBSERVATIONS: u64 = 8;
 const CAPACITY_GROWTH: f64 = 1.25;
 /// A throughput of fewer completions than this is no sign of a higher capacity.
 const COMPLETIONS_MIN: f64 = 8.0;
+/// The least completions a second that are believed: a route that answers once in ten minutes is none, and to wait for it would shut the gate.
+const CAPACITY_LEAST: f64 = 1.0 / 600.0;
+/// Whatever delay is known, free slots speak against a capacity after so many seconds.
+const DELAY_MAX: f64 = 60.0;
 /// Patience, seconds.
 const PATIENCE: (f64, f64) = (0.5, 3600.0);
 /// A tenth of those who wait for as long as the patience leave by then. Each that does makes up for so many who do not; if they do not, and are
@@ -67,7 +71,7 @@ suimon_model::saved_struct!(RecalledCapacity { per_second, observations, held, l
 impl RecalledCapacity {
     pub(crate) fn new(known: Known, trust: Trust, now: Instant) -> Option<Self> {
         let observations = trust.observations(known.observations, CAPACITY_OBSERVATIONS);
-        let is_rate = known.value.is_finite() && known.value > 0.0;
+        let is_rate = known.value.is_finite() && known.value >= CAPACITY_LEAST;
         (is_rate && observations > 0).then_some(RecalledCapacity {
             per_second: known.value,
             observations,
@@ -93,7 +97,7 @@ impl RecalledCapacity {
         if seen.rate > self.per_second && seen.rate * seen.seconds >= COMPLETIONS_MIN {
             self.per_second = seen.rate;
         }
-        if seen.is_held && seen.is_free && self.held > seen.delay {
+        if seen.is_held && seen.is_free && self.held > seen.delay.min(DELAY_MAX) {
             self.per_second *= suimon_model::real::pow(CAPACITY_GROWTH, passed);
         }
     }

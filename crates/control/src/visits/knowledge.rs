@@ -6,6 +6,9 @@ use suimon_model::RouteId;
 
 /// Fewer visits than this, or a smaller share, is none.
 const LEAST: f64 = 1e-3;
+/// The most that is believed of a delay, seconds, and of visits to come or made.
+const DELAY_MAX: f64 = 3600.0;
+const VISITS_MAX: f64 = 1000.0;
 
 impl Visits {
     /// Returns what was learned from sessions that ended. What is under way is not in it.
@@ -25,8 +28,8 @@ impl Visits {
         for (index, route) in known.routes.iter().enumerate().take(self.routes) {
             let of = |value: f64| Known { value: value * route.visits.value, ..route.visits };
             self.visits[index].recall(route.visits, trust);
-            self.offsets[index].recall(of(route.delay.max(0.0)), trust);
-            self.ranks[index].recall(of(route.rank.max(1.0)), trust);
+            self.offsets[index].recall(of(route.delay.max(0.0).min(DELAY_MAX)), trust);
+            self.ranks[index].recall(of(route.rank.max(1.0).min(VISITS_MAX)), trust);
         }
         for (kind, places) in self.kinds.iter_mut().zip(&known.kinds) {
             for known in places {
@@ -75,15 +78,15 @@ impl Row {
             return;
         }
         self.ended = seen;
-        let put = |into: &mut [f64], values: &[(RouteId, f64)]| {
+        let put = |into: &mut [f64], values: &[(RouteId, f64)], most: f64| {
             for (route, value) in values {
                 if let Some(place) = into.get_mut(route.index()).filter(|_| value.is_finite()) {
-                    *place = value.max(0.0);
+                    *place = value.clamp(0.0, most);
                 }
             }
         };
-        put(&mut self.further, &known.further);
-        put(&mut self.next, &known.next);
+        put(&mut self.further, &known.further, VISITS_MAX);
+        put(&mut self.next, &known.next, 1.0);
         for stage in 0..STAGES {
             if let Some(known) = trust.in_mean(known.returned[stage]) {
                 self.returned[stage] =

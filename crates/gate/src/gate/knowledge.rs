@@ -134,7 +134,7 @@ fn recall(times: &mut Moments, known: Option<Took>, trust: Trust) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Arrival, KindParams, Membership, Output, Params};
+    use crate::api::{Arrival, KindParams, Membership, Output, Params, Start};
     use proptest::prelude::*;
     use suimon_control::{
         PlaceVisits, RouteKnowledge, RouteVisits, SessionKnowledge, Values, VisitsKnowledge,
@@ -143,6 +143,8 @@ mod tests {
 
     const KIND: KindId = KindId(0);
     const FRESH: Duration = Duration::ZERO;
+    /// Whatever was known, a newcomer to an idle application begins within so many seconds.
+    const SERVED_WITHIN: u32 = 120;
 
     fn at(secs: f64) -> Instant {
         Instant::ORIGIN + seconds(secs)
@@ -155,24 +157,45 @@ mod tests {
         (gate, routes)
     }
 
+    fn next_start(gate: &mut Gate) -> Option<Start> {
+        std::iter::from_fn(|| gate.poll_output()).find_map(|output| match output {
+            Output::Start(start) => Some(start),
+            _ => None,
+        })
+    }
+
+    /// Returns when a newcomer who comes at `begin`, and comes again whenever refused, goes to the application.
+    fn first_answer(gate: &mut Gate, route: RouteId, begin: Instant) -> Option<(Instant, Start)> {
+        let newcomer = Arrival { route, session: Some(Membership::Newcomer(KIND)) };
+        gate.handle_arrival(begin, newcomer);
+        (0..4 * SERVED_WITHIN).find_map(|tick| {
+            let now = begin + seconds(0.25 * f64::from(tick));
+            gate.handle_timeout(now);
+            while let Some(output) = gate.poll_output() {
+                match output {
+                    Output::Start(start) => return Some((now, start)),
+                    Output::Refuse(_) => {
+                        gate.handle_arrival(now, newcomer);
+                    }
+                    _ => {}
+                }
+            }
+            None
+        })
+    }
+
     /// Plays sessions that ask for each route once, a second apart, and take `took` seconds each time.
     fn play(gate: &mut Gate, routes: [RouteId; 2], sessions: u32, took: f64) {
-        let start = |gate: &mut Gate| {
-            std::iter::from_fn(|| gate.poll_output()).find_map(|output| match output {
-                Output::Start(start) => Some(start),
-                _ => None,
-            })
-        };
         for number in 0..sessions {
             let begin = 4.0 * f64::from(number);
             let newcomer = Some(Membership::Newcomer(KIND));
             gate.handle_arrival(at(begin), Arrival { route: routes[0], session: newcomer });
-            let first = start(gate).expect("nobody else is there");
+            let first = next_start(gate).expect("nobody else is there");
             gate.handle_end(at(begin + took), first.token, Ending::Completed);
             let (kind, session) = first.session.expect("it began one");
             let member = Some(Membership::Member { kind, session, leased: true, ends: true });
             gate.handle_arrival(at(begin + took + 1.0), Arrival { route: routes[1], session: member });
-            let second = start(gate).expect("nobody else is there");
+            let second = next_start(gate).expect("nobody else is there");
             gate.handle_end(at(begin + 2.0 * took + 1.0), second.token, Ending::Completed);
             (0..12).for_each(|tick| gate.handle_timeout(at(begin + 1.0 + 0.25 * f64::from(tick))));
             while gate.poll_output().is_some() {}
@@ -314,7 +337,11 @@ mod tests {
             for route in routes {
                 prop_assert!(gate.limit(route).is_some_and(|limit| limit >= 1));
             }
-            play(&mut gate, routes, 5, 0.1);
+            for number in 0..8 {
+                let begin = at(200.0 * f64::from(number));
+                let (since, start) = first_answer(&mut gate, routes[0], begin).expect("nobody else is there");
+                gate.handle_end(since + seconds(0.1), start.token, Ending::Completed);
+            }
             let told = gate.knowledge();
             for route in told.routes {
                 prop_assert!(route.capacity.is_none_or(|capacity| capacity.value.is_finite()));
