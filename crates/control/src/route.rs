@@ -51,6 +51,9 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Sets the patience of the visitors, seconds.
     fn set_patience(&mut self, _patience: f64) {}
 
+    /// Takes note of the route for whose sake newcomers are held back, if there is one: they are demand for it, though nobody waits there.
+    fn set_wanted(&mut self, _route: Option<RouteId>) {}
+
     /// Returns the route under trial, where the rule tries one at a time.
     fn probing(&self) -> Option<RouteId> {
         None

@@ -61,6 +61,8 @@ const BRAKE_SERVICES: f64 = 4.0;
 const BRAKE_UNKNOWN: f64 = 0.5;
 /// ... unless it takes that long by itself: then this many times as long.
 const BRAKE_LEAST: f64 = 1.5;
+/// What witnesses told holds for so many seconds where there are no new ones.
+const WITNESSED_SECONDS: f64 = 10.0;
 /// How often the strain is looked at, seconds.
 const STRAIN_SECONDS: f64 = 1.0;
 /// Times as long as in little company that requests take elsewhere when the machine thrashes, in so many looks one after the other, ...
@@ -68,8 +70,22 @@ const THRASHING: f64 = 8.0;
 const THRASHING_LOOKS: u32 = 4;
 /// ... and below which it is calm enough for a long page to be given more room.
 const CALM: f64 = 2.0;
+/// Times as long as their own company explains that short pages take where long ones are to blame, ...
+const UNEXPLAINED: f64 = 2.0;
+/// ... of which there are more than so many a core; ...
+const LONG_MIN: f64 = 16.0;
+/// ... and what such a page keeps of its room, ...
+const ROOM_KEPT: f64 = 0.9;
+/// ... each time this share of what it takes has passed, and so many seconds at the least.
+const ROOM_SERVICES: f64 = 0.25;
+const ROOM_SECONDS: f64 = 4.0;
 /// Growth of the limit of a full route that is given more room by the time.
 const RAISE_GROWTH: f64 = 2.0;
+/// The same beyond this many a core: most pages need less, and the more there are, the longer it takes until what was too much is over.
+const FAR: f64 = 16.0;
+const RAISE_GROWTH_FAR: f64 = 1.4;
+/// The same once its search is over: it is near what is best, and too much takes minutes to be seen and to be over.
+const RETRY_GROWTH: f64 = 1.25;
 /// Service time from which a page is long, seconds: its ends come too late to be asked by the dozen.
 const LONG: f64 = 1.0;
 /// The brake is never pulled below the cores, or below this where these may be another machine's.
@@ -104,6 +120,8 @@ pub struct Paired {
     /// Requests in the application, all routes together.
     inside: u32,
     trial: Option<Trial>,
+    /// The route for whose sake newcomers are held back.
+    wanted: Option<RouteId>,
     /// When the strain was looked at last.
     strain_at: Instant,
     share_begin: Vec<Reading>,
@@ -116,6 +134,7 @@ suimon_model::saved_struct!(Paired {
     routes,
     inside,
     trial,
+    wanted,
     strain_at,
     share_begin,
     last_tick
@@ -131,6 +150,7 @@ impl Paired {
             routes: vec![],
             inside: 0,
             trial: None,
+            wanted: None,
             strain_at: Instant::ORIGIN,
             share_begin: vec![],
             last_tick: vec![],
@@ -141,6 +161,7 @@ impl Paired {
     pub(crate) fn fits(&self, routes: usize) -> bool {
         [self.routes.len(), self.share_begin.len(), self.last_tick.len()] == [routes; 3]
             && self.trial.as_ref().is_none_or(|trial| trial.fits(routes))
+            && self.wanted.is_none_or(|route| route.index() < routes)
     }
 }
 
@@ -176,7 +197,7 @@ impl RouteLaw for Paired {
         self.inside += 1;
         let state = &mut self.routes[route.index()];
         state.in_service.insert(request, Inside { since: now, company: self.inside });
-        let is_long = state.is_long();
+        let is_long = state.is_long(self.cores);
         if let Some(fast) = state.fast.as_mut().filter(|_| is_long) {
             fast.on_start(request, state.limit);
         }
@@ -221,6 +242,7 @@ impl RouteLaw for Paired {
             }
             if route.learns {
                 self.brake(now, RouteId(index as u32), &meters[index], out);
+                self.make_room(now, RouteId(index as u32), meters, out);
                 self.raise(now, RouteId(index as u32), &meters[index], binding, out);
                 self.watch_drift(now, RouteId(index as u32), meters);
             }
@@ -234,6 +256,10 @@ impl RouteLaw for Paired {
 
     fn set_patience(&mut self, patience: f64) {
         self.patience = patience;
+    }
+
+    fn set_wanted(&mut self, route: Option<RouteId>) {
+        self.wanted = route;
     }
 
     fn probing(&self) -> Option<RouteId> {
@@ -260,7 +286,7 @@ impl Paired {
         let route = end.route;
         let ceiling = self.ceiling(route);
         let state = &mut self.routes[route.index()];
-        let is_long = state.is_long();
+        let is_long = state.is_long(self.cores);
         let long = state.times.alone().filter(|_| is_long);
         let (Some(fast), true) = (&mut state.fast, state.learns) else { return };
         let Some(Outcome { mean, elasticity, verdict }) =
@@ -273,8 +299,9 @@ impl Paired {
             signals = signals.with("elasticity", elasticity);
         }
         // With nothing to compare with, what takes this much longer than it can is no sign that more would be better.
-        let unfounded =
-            elasticity.is_none() && mean > INFLATED * state.times.alone().unwrap_or(f64::INFINITY);
+        let unfounded = elasticity.is_none()
+            && state.limit > self.cores
+            && mean > INFLATED * state.times.alone().unwrap_or(f64::INFINITY);
         match verdict {
             Fast::More(_) if unfounded => {
                 state.fast = None;
@@ -282,11 +309,18 @@ impl Paired {
             }
             Fast::More(_) if is_long && state.strain_elsewhere.is_some_and(|strain| strain > CALM) => {}
             Fast::More(limit) => {
-                let limit = limit.min(ceiling.max(state.limit));
-
+                let is_far = is_long && f64::from(state.limit) >= FAR * f64::from(self.cores);
+                let far = (f64::from(state.limit) * RAISE_GROWTH_FAR).ceil() as u32;
+                let limit = if is_far { far } else { limit };
+                let limit = limit.min(state.highest(now, ceiling).max(state.limit));
                 self.set_base(now, route, limit, Reason::FastUp, signals, out);
             }
             Fast::Stay => {}
+            // Where each had a core of its own, company has not slowed them.
+            Fast::Over { .. } if elasticity.is_none() && state.limit <= self.cores => {
+                let limit = state.limit.saturating_mul(2).min(LIMIT_MAX);
+                self.set_base(now, route, limit, Reason::FastUp, signals, out);
+            }
             Fast::Over { limit, up } => {
                 state.fast = None;
                 state.up = up;
@@ -363,8 +397,13 @@ impl Paired {
         if !route.is_due(now, full, is_only) {
             return;
         }
-        let limit =
-            ((f64::from(route.limit) * RAISE_GROWTH).ceil() as u32).min(route.highest(now, LIMIT_MAX));
+        let is_far = f64::from(route.limit) >= FAR * f64::from(self.cores);
+        let growth = match route.fast {
+            Some(_) if is_far => RAISE_GROWTH_FAR,
+            Some(_) => RAISE_GROWTH,
+            None => RETRY_GROWTH,
+        };
+        let limit = ((f64::from(route.limit) * growth).ceil() as u32).min(route.highest(now, LIMIT_MAX));
         if limit <= route.limit {
             return;
         }
@@ -389,8 +428,13 @@ impl Paired {
         let cores = self.cores;
         let strain = |(route, meter): (&mut Route, &Meter)| {
             let window = meter.since(&route.strain_begin, now);
-            route.strain_begin = meter.read(now);
-            route.strain(now, &window, cores)
+            let seen = route.strain(now, &window, cores);
+            // Where few come, what was seen last holds until enough have come again.
+            if seen.is_some() || window.seconds > WITNESSED_SECONDS {
+                route.strain_begin = meter.read(now);
+                route.strain_own = seen;
+            }
+            route.strain_own
         };
         let strains: Vec<_> = self.routes.iter_mut().zip(meters).map(strain).collect();
         let sums = strains
@@ -427,6 +471,43 @@ impl Paired {
         least.max(own)
     }
 
+    /// Takes some of its room from a long page for which the others take far longer, and longer than they can have themselves to blame for.
+    ///
+    /// What a long page asks of the processor comes late, and comes on. Its own time hardly tells: of 36 s that it waits for others, a second more on the processor
+    /// is lost in the noise, while pages of 30 ms take 30 times as long.
+    fn make_room(&mut self, now: Instant, id: RouteId, meters: &[Meter], out: &mut Vec<Record>) {
+        let route = &self.routes[id.index()];
+        if route.strained < THRASHING_LOOKS || now < route.brake_until {
+            return;
+        }
+        let Some(alone) = route.times.alone().filter(|alone| *alone >= LONG) else { return };
+        let inside = |short: bool| {
+            let all = self.routes.iter().zip(meters);
+            let of = all.filter(|(route, _)| short == route.times.alone().is_some_and(|alone| alone < LONG));
+            of.map(|(_, meter)| meter.in_flight()).sum::<usize>() as f64
+        };
+        let cores = f64::from(self.cores);
+        let by_themselves = UNEXPLAINED * (1.0 + inside(true) / cores);
+        let in_flight = meters[id.index()].in_flight() as f64;
+        let is_most = in_flight > 0.5 * inside(false) && in_flight > LONG_MIN * cores;
+        if !is_most || route.strain_elsewhere.is_none_or(|strain| strain < by_themselves) {
+            return;
+        }
+        let limit = (ROOM_KEPT * in_flight) as u32;
+        if limit >= route.limit {
+            return;
+        }
+        let signals = Signals::none()
+            .with("strain", route.strain_elsewhere.unwrap_or(0.0))
+            .with("in_flight", in_flight);
+        let route = &mut self.routes[id.index()];
+        route.brake_until = now + seconds((ROOM_SERVICES * alone).max(ROOM_SECONDS));
+        route.strained = 0;
+        self.trial.take_if(|trial| trial.route == id);
+        self.set_base(now, id, limit, Reason::Brake, signals, out);
+        self.routes[id.index()].lose(now, in_flight as u32);
+    }
+
     fn brake(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
         let floor = self.cores.min(BRAKE_FLOOR);
         let allowed = self.stay_allowed(id);
@@ -444,11 +525,11 @@ impl Paired {
             route.lose(now, limit);
             return self.set_base(now, id, base, Reason::Brake, signals, out);
         }
-        // In a thrash fast-up has nothing to compare with but the thrash.
-        route.fast = None;
-        route.retried(now);
+        // In a thrash fast-up has nothing to compare with but the thrash. Where it is known what a request takes by itself, it begins anew from below.
+        route.fast = route.times.is_founded(floor).then(|| FastUp::new(meter.read(now)));
         route.step = STEP_MAX;
         route.up = false;
+        route.retried(now);
         let lower = (base / 2).max(floor);
         self.set_base(now, id, lower, Reason::Brake, signals, out);
         self.routes[id.index()].lose(now, base);
@@ -498,9 +579,13 @@ impl Paired {
         self.drop_trial(now, id, out);
     }
 
+    /// Ends a trial that cannot be judged. What more room brings cannot be seen as long as newcomers are held back for the lack of it: then it is given.
     fn drop_trial(&mut self, now: Instant, id: RouteId, out: &mut Vec<Record>) {
         let base = self.routes[id.index()].base;
-        self.trial = None;
+        let probe = self.trial.take().map_or(base, |trial| trial.limit_of(Arm::Probe));
+        if self.wanted == Some(id) && probe > base {
+            return self.set_base(now, id, probe, Reason::Headroom, Signals::none(), out);
+        }
         self.routes[id.index()].hold_until = now + seconds(2.0);
         self.set_base(now, id, base, Reason::TrialDropped, Signals::none(), out);
     }

@@ -120,6 +120,11 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         None
     }
 
+    /// Returns the route for whose sake newcomers are held back, if there is one.
+    fn holds_for(&self) -> Option<RouteId> {
+        None
+    }
+
     /// Returns what it knows, beyond what [`Visits`] and the routes tell it, that another process can begin with, if anything.
     fn knowledge(&self) -> Option<SessionKnowledge> {
         None

@@ -102,6 +102,8 @@ pub struct Flow {
     depth: f64,
     bottleneck: Option<RouteId>,
     held_by_pace: bool,
+    /// The route for whose sake newcomers are held back.
+    holds_for: Option<RouteId>,
     busy_since: Option<Instant>,
     /// When the first session began.
     began: Option<Instant>,
@@ -123,6 +125,7 @@ suimon_model::saved_struct!(Flow {
     depth,
     bottleneck,
     held_by_pace,
+    holds_for,
     busy_since,
     began,
     admissions,
@@ -147,6 +150,7 @@ impl Flow {
             depth: 0.0,
             bottleneck: None,
             held_by_pace: false,
+            holds_for: None,
             busy_since: None,
             began: None,
             admissions: VecDeque::with_capacity(ACHIEVED_MAX),
@@ -206,11 +210,17 @@ impl SessionLaw for Flow {
         }
         self.try_more(passed, held_by_pace, outlook);
         self.follow(outlook);
+        self.holds_for =
+            exceeded(outlook).or(self.bottleneck.filter(|_| held_by_pace)).filter(|_| outlook.waiting > 0);
         self.tell(now, outlook, out);
     }
 
     fn interval(&self) -> f64 {
         self.interval
+    }
+
+    fn holds_for(&self) -> Option<RouteId> {
+        self.holds_for
     }
 
     fn rate(&self) -> Option<f64> {
@@ -225,7 +235,8 @@ impl SessionLaw for Flow {
 impl Flow {
     /// Returns whether it is for `kind`, where there are so many routes.
     pub(crate) fn fits(&self, kind: KindId, routes: usize) -> bool {
-        self.kind == kind && self.bottleneck.is_none_or(|route| route.index() < routes)
+        self.kind == kind
+            && [self.bottleneck, self.holds_for].iter().flatten().all(|route| route.index() < routes)
     }
 
     /// Returns sessions per second to expect while there is a line: the rate, or what was really achieved if that is less.

@@ -142,6 +142,7 @@ impl Gate {
             leased: false,
             ends_session: false,
             beyond: false,
+            late: false,
             arrived: now,
             stage: Stage::InApplication(now),
             alone: false,

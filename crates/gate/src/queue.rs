@@ -1,4 +1,8 @@
 //! A route's queue: by position in the session, then by arrival; anybody can leave from the middle at once.
+//!
+//! First come, first served, serves nobody once the wait is as long as the patience: everybody's turn comes when they are about to leave, and what the
+//! application does is for nobody. So who has waited for too long to be answered in time goes behind those who can be, the newest of them first: that one has
+//! the most patience left. As long as nobody waits for that long it is a plain queue.
 
 use std::collections::BTreeMap;
 use suimon_model::RequestId;
@@ -10,13 +14,16 @@ const POSITION_MAX: u32 = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     entries: BTreeMap<(u32, u64), RequestId>,
+    /// Those who can hardly be answered in time, by arrival.
+    late: BTreeMap<u64, ((u32, u64), RequestId)>,
     arrivals: u64,
     /// Those behind all others, at position 0.
     last: usize,
 }
 
-suimon_model::saved_struct!(Queue { entries, arrivals, last }, |it: &Queue| {
+suimon_model::saved_struct!(Queue { entries, late, arrivals, last }, |it: &Queue| {
     it.last == it.entries.keys().filter(|key| is_last(**key)).count()
+        && it.late.iter().all(|(arrival, (key, _))| *arrival == key.1 && !is_last(*key))
 });
 
 impl Queue {
@@ -29,32 +36,88 @@ impl Queue {
         key
     }
 
-    pub(crate) fn pop(&mut self) -> Option<RequestId> {
-        let (key, request) = self.entries.pop_first()?;
-        self.last -= usize::from(is_last(key));
+    /// Takes out whose turn it is. `is_late` tells who can hardly be answered in time.
+    pub(crate) fn pop(&mut self, mut is_late: impl FnMut(RequestId) -> bool) -> Option<RequestId> {
+        while let Some(first) = self.entries.first_entry().filter(|first| !is_last(*first.key())) {
+            let (key, request) = first.remove_entry();
+            if !is_late(request) {
+                return Some(request);
+            }
+            self.late.insert(key.1, (key, request));
+        }
+        if let Some((_, (_, request))) = self.late.pop_last() {
+            return Some(request);
+        }
+        let (_, request) = self.entries.pop_first()?;
+        self.last -= 1;
         Some(request)
     }
 
     pub(crate) fn remove(&mut self, key: (u32, u64)) {
-        if self.entries.remove(&key).is_some() {
+        if self.late.remove(&key.1).is_none() && self.entries.remove(&key).is_some() {
             self.last -= usize::from(is_last(key));
         }
     }
 
     pub(crate) fn get(&self, key: (u32, u64)) -> Option<RequestId> {
-        self.entries.get(&key).copied()
+        let late = self.late.get(&key.1).map(|(_, request)| request);
+        self.entries.get(&key).or(late).copied()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() + self.late.len()
     }
 
     /// Returns how many whoever comes now has to wait for: all but those behind all others.
     pub(crate) fn ahead(&self) -> usize {
-        self.entries.len() - self.last
+        self.len() - self.last
     }
 }
 
 fn is_last((position, _): (u32, u64)) -> bool {
     position == POSITION_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(positions: &[u32]) -> (Queue, Vec<(u32, u64)>) {
+        let mut queue = Queue::default();
+        let keys = (0..).zip(positions).map(|(id, position)| queue.push(*position, RequestId(id))).collect();
+        (queue, keys)
+    }
+
+    fn order(queue: &mut Queue, is_late: impl Fn(u64) -> bool) -> Vec<u64> {
+        std::iter::from_fn(|| queue.pop(|request| is_late(request.0))).map(|request| request.0).collect()
+    }
+
+    #[test]
+    fn first_come_first_served_as_long_as_all_are_in_time() {
+        assert_eq!(order(&mut queue(&[1, 1, 1]).0, |_| false), [0, 1, 2]);
+        assert_eq!(
+            order(&mut queue(&[1, 0, 3, 1]).0, |_| false),
+            [2, 0, 3, 1],
+            "further along first, beyond the budget last"
+        );
+    }
+
+    #[test]
+    fn who_can_be_answered_in_time_goes_before_who_cannot_and_the_newest_of_those_first() {
+        let mut queue = queue(&[1, 1, 1, 1, 1, 0]).0;
+        assert_eq!(order(&mut queue, |request| request < 3), [3, 4, 2, 1, 0, 5]);
+    }
+
+    #[test]
+    fn anybody_can_leave_from_anywhere() {
+        let (mut queue, keys) = queue(&[1, 1, 1, 1, 0]);
+        assert_eq!(queue.pop(|request| request.0 < 2), Some(RequestId(2)));
+        assert_eq!((queue.len(), queue.ahead()), (4, 3));
+        assert_eq!(queue.get(keys[0]), Some(RequestId(0)), "one that is late is still there");
+        for key in [keys[0], keys[3], keys[4], keys[2]] {
+            queue.remove(key);
+        }
+        assert_eq!((queue.len(), queue.ahead(), queue.get(keys[0])), (1, 1, None));
+        assert_eq!(order(&mut queue, |_| true), [1]);
+    }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Request {
     pub(crate) ends_session: bool,
     /// Whether it goes beyond what one visitor asks for.
     pub(crate) beyond: bool,
+    /// Whether it has waited for too long to be answered in time, and goes behind those who have not.
+    pub(crate) late: bool,
     pub(crate) arrived: Instant,
     pub(crate) stage: Stage,
     /// Whether it began in an application that had a core for it.
@@ -51,6 +53,7 @@ suimon_model::saved_struct!(Request {
     leased,
     ends_session,
     beyond,
+    late,
     arrived,
     stage,
     alone

@@ -16,6 +16,8 @@ pub(super) const PAIRS_MAX: usize = 4;
 const PAIRS_CAP: usize = 16;
 /// The largest step of ln m.
 pub(super) const STEP_MAX: f64 = std::f64::consts::LN_2;
+/// The same of a long page, ln 1.25: what was too much is over only when those who came then have left.
+const STEP_MAX_LONG: f64 = 0.223_143_551_314_209_76;
 /// The smallest step of ln m: ln 1.15.
 const STEP_MIN: f64 = 0.139_761_942_375_158_7;
 /// Noise of ln U per √end where all requests are alike; before any noise was measured, their variation is added to it.
@@ -45,8 +47,9 @@ const HOLD_MIN: f64 = 4.0;
 const HOLD_MAX: f64 = 30.0;
 /// Loss of ln U that need not be suffered again ...
 const MUCH_WORSE: f64 = 0.15;
-/// ... for this long.
+/// ... for this long, seconds, or for so many times what a request takes.
 const LOST_SECONDS: f64 = 60.0;
+const LOST_SERVICES: f64 = 20.0;
 /// Change of ln U that is more than noise.
 const DRIFT: f64 = 0.30;
 
@@ -94,6 +97,7 @@ pub(super) struct Route {
     retry_seconds: f64,
     /// When its strain was looked at, what it was at the other routes, and how often one after the other that was a thrash.
     pub(super) strain_begin: Reading,
+    pub(super) strain_own: Option<(f64, f64)>,
     pub(super) strain_elsewhere: Option<f64>,
     pub(super) strained: u32,
     /// Share of the last seconds in which the route was binding.
@@ -145,6 +149,7 @@ suimon_model::saved_struct!(Route {
     retry_at,
     retry_seconds,
     strain_begin,
+    strain_own,
     strain_elsewhere,
     strained,
     pressure,
@@ -203,6 +208,7 @@ impl Route {
             retry_at: Instant::ORIGIN,
             retry_seconds: RETRY_MIN,
             strain_begin: begin,
+            strain_own: None,
             strain_elsewhere: None,
             strained: 0,
             pressure: 0.0,
@@ -261,17 +267,19 @@ impl Route {
     /// Returns the limit one step on in the present direction, or half way to one that is known to be much worse; `None` if there is none.
     fn probe(&self, now: Instant, ceiling: u32) -> Option<u32> {
         let base = f64::from(self.base);
+        let is_long = self.times.recent().is_some_and(|recent| recent >= LONG);
+        let step = if is_long { self.step.min(STEP_MAX_LONG) } else { self.step };
         let probe = if self.up {
-            ((base * exp(self.step)).round() as u32).max(self.base + 1).min(self.highest(now, ceiling))
+            ((base * exp(step)).round() as u32).max(self.base + 1).min(self.highest(now, ceiling))
         } else {
-            ((base * exp(-self.step)).round() as u32).min(self.base.saturating_sub(1)).max(self.lowest(now))
+            ((base * exp(-step)).round() as u32).min(self.base.saturating_sub(1)).max(self.lowest(now))
         };
         (probe != self.base && (self.up == (probe > self.base))).then_some(probe)
     }
 
     /// Takes note that `limit` was much worse than the base.
     pub(super) fn lose(&mut self, now: Instant, limit: u32) {
-        let until = now + seconds(LOST_SECONDS);
+        let until = now + seconds(LOST_SECONDS.max(LOST_SERVICES * self.times.alone().unwrap_or(0.0)));
         self.lost[usize::from(limit > self.base)] = Some(Lost { limit, until });
     }
 
@@ -379,9 +387,10 @@ impl Route {
         Some(((took / alone).min(STRAIN_MAX), witnesses.min(WITNESSES.1)))
     }
 
-    /// Returns whether its requests take long, or have not told yet.
-    pub(super) fn is_long(&self) -> bool {
-        self.times.recent().is_none_or(|recent| recent >= LONG)
+    /// Returns whether its requests take long by themselves, as far as is known on so many cores, or have not told yet.
+    pub(super) fn is_long(&self, cores: u32) -> bool {
+        let by_itself = self.times.alone().filter(|_| self.times.is_founded(cores));
+        by_itself.or(self.times.recent()).is_none_or(|seconds| seconds >= LONG)
     }
 
     /// Returns whether a route that has been full for `seconds` is given more room by the time. `is_only`: nothing has ended at any other.

@@ -10,6 +10,11 @@ const LEAST: f64 = 1e-3;
 const DELAY_MAX: f64 = 3600.0;
 const VISITS_MAX: f64 = 1000.0;
 
+/// Returns `value` within `least` and `most`; what is no number is the least.
+fn bounded(value: f64, least: f64, most: f64) -> f64 {
+    if value.is_nan() { least } else { value.clamp(least, most) }
+}
+
 impl Visits {
     /// Returns what was learned from sessions that ended. What is under way is not in it.
     pub fn knowledge(&self) -> VisitsKnowledge {
@@ -28,8 +33,8 @@ impl Visits {
         for (index, route) in known.routes.iter().enumerate().take(self.routes) {
             let of = |value: f64| Known { value: value * route.visits.value, ..route.visits };
             self.visits[index].recall(route.visits, trust);
-            self.offsets[index].recall(of(route.delay.max(0.0).min(DELAY_MAX)), trust);
-            self.ranks[index].recall(of(route.rank.max(1.0).min(VISITS_MAX)), trust);
+            self.offsets[index].recall(of(bounded(route.delay, 0.0, DELAY_MAX)), trust);
+            self.ranks[index].recall(of(bounded(route.rank, 1.0, VISITS_MAX)), trust);
         }
         for (kind, places) in self.kinds.iter_mut().zip(&known.kinds) {
             for known in places {

@@ -1,15 +1,19 @@
 //! The route gate: whoever may begin or belongs to a session waits for a slot at its route, and starts when it has one.
 
 use super::Gate;
+use super::tick::VIEW_SECONDS;
 use crate::api::{Counts, LeaseDue, Mode, Order, Output, Start, Token};
+use crate::kinds::Kind;
 use crate::knowledge::RecalledCapacity;
 use crate::queue::Queue;
-use crate::requests::Stage;
+use crate::requests::{Request, Stage};
 use suimon_control::{Capacity, Forecast, Meter, Moments, Reading};
 use suimon_model::{Instant, RequestId, RouteId};
 
 /// Where a request stands in its route's queue; 0 is behind all others.
 const POSITION: u32 = 1;
+/// Times the mean time in the application that a visitor must still be ready to wait to be answered in time: most take no longer.
+const IN_TIME: f64 = 1.5;
 /// The least weight of the newest time in the application, in what is told of them.
 const TOOK_WEIGHT: f64 = 0.01;
 
@@ -30,6 +34,8 @@ pub(super) struct Route {
     pub(super) counts: Counts,
     pub(super) view_begin: Reading,
     pub(super) view_rate: f64,
+    /// When something ended last, if anything has.
+    pub(super) ended_at: Option<Instant>,
     pub(super) view_service: f64,
     /// Views on end that showed pressure.
     pub(super) pressed_views: u32,
@@ -39,6 +45,14 @@ pub(super) struct Route {
 }
 
 impl Route {
+    /// Returns completions a second, as far as is known: where there were none just now, no more than one since the last.
+    pub(super) fn rate(&self, now: Instant) -> f64 {
+        if self.view_rate > 0.0 {
+            return self.view_rate;
+        }
+        self.ended_at.map_or(0.0, |at| 1.0 / now.secs_since(at).max(VIEW_SECONDS))
+    }
+
     /// Returns a route nobody has asked for, as `meter` has just begun to measure it.
     pub(super) fn new(mode: Mode, meter: &Meter, now: Instant) -> Self {
         Route {
@@ -54,12 +68,19 @@ impl Route {
             counts: Counts::default(),
             view_begin: meter.read(now),
             view_rate: 0.0,
+            ended_at: None,
             view_service: 0.0,
             pressed_views: 0,
             took: Moments::new(TOOK_WEIGHT),
             took_alone: Moments::new(TOOK_WEIGHT),
         }
     }
+}
+
+/// Returns whether a visitor can hardly be answered in time any more, by a page that takes `service` seconds in the mean.
+fn is_late(now: Instant, request: &Request, kinds: &[Kind], service: f64) -> bool {
+    let patience = request.kind().map(|kind| kinds[kind.index()].patience());
+    patience.is_some_and(|patience| now.secs_since(request.arrived) > patience - IN_TIME * service)
 }
 
 impl Gate {
@@ -91,7 +112,14 @@ impl Gate {
     pub(super) fn serve_route(&mut self, now: Instant, route_id: RouteId) {
         let index = route_id.index();
         while self.limit(route_id).is_none_or(|limit| self.routes[index].in_flight < limit as usize) {
-            let Some(id) = self.routes[index].queue.pop() else { break };
+            let service = self.law.service(route_id).unwrap_or(0.0);
+            let (requests, kinds) = (&mut self.requests, &self.kinds);
+            let is_late = |id| {
+                let request = requests.get_mut(id).expect("a queued request is in the table");
+                request.late = is_late(now, request, kinds, service);
+                request.late
+            };
+            let Some(id) = self.routes[index].queue.pop(is_late) else { break };
             self.waiting -= 1;
             self.start(now, id);
         }
@@ -132,6 +160,12 @@ impl Gate {
     /// Returns whether everything in the application can have a core of its own, as far as is known.
     pub(super) fn has_cores_for_all(&self) -> bool {
         self.in_flight <= self.params.cores as usize
+    }
+
+    /// Returns whether a request, that waits at its route or has just started, was to let those who came after it go first, as it could hardly be answered in
+    /// time any more.
+    pub fn is_late(&self, request: RequestId) -> bool {
+        self.requests.get(request).is_some_and(|request| request.late)
     }
 
     /// Returns whether one more at `route` would wait for longer than anybody stays. Never asked for members: they are not refused.

@@ -30,6 +30,7 @@ suimon_model::saved_struct!(Route {
     counts,
     view_begin,
     view_rate,
+    ended_at,
     view_service,
     pressed_views,
     took,

@@ -34,6 +34,7 @@ impl Gate {
         self.look_at_routes(now);
         self.look_at_kinds();
         self.judge_forecasts(now);
+        self.law.set_wanted(self.kinds.iter().find_map(|kind| kind.law.holds_for()));
         self.law.on_tick(now, &self.meters, &mut self.fresh);
         for index in 0..self.kinds.len() {
             let state = &mut self.kinds[index];
@@ -77,6 +78,9 @@ impl Gate {
             route.capacity.tick(now, meter, !self.law.is_settled(id));
             let tick = meter.since(&route.tick_begin, now);
             route.tick_begin = meter.read(now);
+            if tick.progressed > 0 {
+                route.ended_at = Some(now);
+            }
             if meter.waiting() > 0 || tick.queued_share() > WAITED_SHARE {
                 route.waited_at = Some(now);
             }
@@ -89,7 +93,7 @@ impl Gate {
                 work: self.law.work(id),
                 waiting: route.queue.ahead(),
                 idle: route.waited_at.map_or(f64::INFINITY, |at| now.secs_since(at)),
-                rate: route.view_rate,
+                rate: route.rate(now),
                 bias: route.forecast.bias(),
             };
             let window = meter.since(&route.view_begin, now);
