@@ -1,7 +1,7 @@
 //! A cold gateway, rushed from its first moment: whoever was served once is never sent back, whatever cookies the application sets; and on a calm site no cookie of
 //! ours is set for it.
 
-use crate::support::{Answer, Gateway, PATIENCE, app, collected, gateway, get, params};
+use crate::support::{Answer, Gateway, PATIENCE, app, collected, gateway, get, params, until};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
@@ -213,6 +213,13 @@ async fn nobody_served_is_sent_back_behind_a_balancer() {
     rushes(Cookies::None, From::UnknownBalancer).await;
 }
 
+/// Waits until one more newcomer, at this pace, is no rush: a pace of half of what could begin may be one.
+async fn newcomers_are_few(gateway: &Gateway) {
+    let start = std::time::Instant::now();
+    let could_begin = || start.elapsed().as_secs_f64() * gateway.view().kinds[0].1.rate;
+    until("four sessions could have begun", || could_begin() >= 4.0).await;
+}
+
 /// Whoever came while there was nothing to do has no cookie at all, and the rush comes later.
 #[tokio::test]
 async fn nobody_served_while_it_was_calm_is_sent_back_when_a_rush_comes() {
@@ -224,14 +231,14 @@ async fn nobody_served_while_it_was_calm_is_sent_back_when_a_rush_comes() {
         assert_eq!(visitor.page(0, 20).await.status, 200);
         assert!(visitor.jar.is_empty(), "it is calm: {:?}", visitor.jar);
         calm.push(visitor);
-        tokio::time::sleep(Duration::from_millis(1500)).await;
+        newcomers_are_few(&gateway).await;
     }
     let mut rush = JoinSet::new();
     for number in 0..VISITORS {
         let mut visitor = visitor(gateway.plain, number, From::Addresses);
         rush.spawn(async move { visitor.page(0, 20).await.status });
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    until("newcomers are sent into the line", || gateway.observer.lines()[0].view.drawn > 0).await;
     for visitor in &mut calm {
         for page in 1..4 {
             assert_eq!(visitor.page(page, 20).await.status, 200, "page {page}");
@@ -291,7 +298,7 @@ async fn a_visitor_without_cookies_on_a_calm_site_is_one_session_and_gets_none()
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }
         assert_eq!(admitted(&gateway) - before, 1, "{from:?}");
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        newcomers_are_few(&gateway).await;
     }
 }
 
