@@ -12,7 +12,7 @@ const NUMBER_MAX: f64 = 1e6;
 /// The longest a request may take, in CPU or elsewhere.
 const SECONDS_MAX: f64 = 3600.0;
 
-const SERVER: &[&str] = &[
+const SERVER: [&str; 10] = [
     "nodes",
     "cores",
     "speed",
@@ -24,6 +24,11 @@ const SERVER: &[&str] = &[
     "efficiency",
     "route",
 ];
+/// What of it may change while it runs.
+const CHANGED_SERVER: &[&str] = {
+    let [_nodes, machine @ .., _routes] = &SERVER;
+    machine
+};
 const ROUTE: &[&str] = &[
     "match",
     "cpu",
@@ -40,23 +45,11 @@ const EFFICIENCY: &[&str] =
 
 /// The keys of the tables read here.
 pub(super) const TABLES: &[Known] = &[
-    Known { path: "server", keys: SERVER },
+    Known { path: "server", keys: &SERVER },
     Known { path: "server.efficiency", keys: EFFICIENCY },
     Known { path: "server.route[]", keys: ROUTE },
     Known { path: "change[]", keys: &["at", "server", "route"] },
-    Known {
-        path: "change[].server",
-        keys: &[
-            "cores",
-            "speed",
-            "sharing",
-            "threads",
-            "connections",
-            "accept",
-            "accept_crowded",
-            "efficiency",
-        ],
-    },
+    Known { path: "change[].server", keys: CHANGED_SERVER },
     Known { path: "change[].server.efficiency", keys: EFFICIENCY },
     Known { path: "change[].route[]", keys: ROUTE },
 ];
