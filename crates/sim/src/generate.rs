@@ -4,11 +4,11 @@
 //! eight cores with any of the efficiency curves; visitors who think, wait and leave in any of the ways there are; and more or fewer of
 //! them than it can serve. One in four changes while it runs. The same number gives the same site.
 
-use crate::node::{Efficiency, Machine};
+use crate::draw::{between, machine};
+use crate::node::Machine;
 use crate::scenario::{Change, Cost, GateSetup, Kind, Route, Scenario, What};
 use std::sync::Arc;
 use suimon_gate::{KindParams, Mode, Params};
-use suimon_model::real::{exp, ln};
 use suimon_model::{Duration, KindId, Rng, seconds};
 use suimon_workload::{
     Arrivals, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
@@ -36,7 +36,8 @@ fn draw(number: u64, rng: &mut Rng) -> Scenario {
     let costs = costs(rng);
     let kinds: Vec<Arc<Journey>> =
         (0..=rng.below(3)).map(|index| Arc::new(journey(index, costs.len(), rng))).collect();
-    let machine = machine(rng);
+    let cores = (1 << rng.below(4)) as f64;
+    let machine = machine(cores, rng);
     let idle = Arrivals::Open { phases: vec![], spacing: Spacing::Poisson, users_max: 1 };
     let workload = Workload { kinds, arrivals: idle, returning: false, seed: number };
     let (names, steps) = Scenario::routes_of(&workload);
@@ -143,33 +144,6 @@ fn journey(index: usize, routes: usize, rng: &mut Rng) -> Journey {
     }
 }
 
-fn machine(rng: &mut Rng) -> Machine {
-    let cores = (1 << rng.below(4)) as f64;
-    let efficiency = match rng.below(5) {
-        0 => Efficiency::Flat,
-        1 | 2 => Efficiency::Knee {
-            knee: cores * between(rng, 1.0, 6.0),
-            slope: between(rng, 0.05, 0.5),
-            floor: rng.between(0.1, 0.3),
-        },
-        3 => {
-            let heap = cores * between(rng, 8.0, 60.0);
-            Efficiency::Heap {
-                heap,
-                resting: heap * rng.between(0.05, 0.4),
-                cost: between(rng, 0.02, 0.2),
-                floor: 0.05,
-            }
-        }
-        _ => {
-            let contention = between(rng, 0.005, 0.1);
-            let best = cores * between(rng, 2.0, 12.0);
-            Efficiency::Scalability { contention, coherency: (1.0 - contention) / (best * best) }
-        }
-    };
-    Machine { cores, efficiency, even: rng.chance(0.5), ..Machine::default() }
-}
-
 /// From half of what can be served to several times as much, steadily, or with a rush in the middle.
 fn arrivals(site: &Scenario, rng: &mut Rng) -> Arrivals {
     let bound = site.bound(Duration::ZERO);
@@ -206,11 +180,6 @@ fn arrivals(site: &Scenario, rng: &mut Rng) -> Arrivals {
         vec![steady(3600.0, rate)]
     };
     Arrivals::Open { phases, spacing: Spacing::Poisson, users_max: USERS_MAX as u32 }
-}
-
-/// Returns a number between the two, as likely in one doubling as in another.
-fn between(rng: &mut Rng, low: f64, high: f64) -> f64 {
-    exp(rng.between(ln(low), ln(high)))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! virtual minutes takes a small part of a second.
 
 mod check;
+mod draw;
 mod expect;
 mod generate;
 mod laws;

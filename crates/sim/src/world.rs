@@ -10,13 +10,13 @@
 mod families;
 mod load;
 
+use crate::draw::between;
 use crate::node::Machine;
 use crate::scenario::{Change, Cost, GateSetup, Kind, Route, Scenario, What};
 use families::Draft;
 use std::fmt;
 use std::sync::Arc;
 use suimon_gate::{KindParams, Mode, Params};
-use suimon_model::real::{exp, ln};
 use suimon_model::{Duration, KindId, Rng, RouteId, seconds};
 use suimon_workload::{Arrivals, Journey, Patience, Spacing, Workload};
 
@@ -292,11 +292,6 @@ impl Scenario {
         let times = std::iter::once(Duration::ZERO).chain(self.changes.iter().map(|change| change.at));
         times.map(|at| self.state(at)).collect()
     }
-}
-
-/// Returns a number between the two, as likely in one doubling as in another.
-fn between(rng: &mut Rng, low: f64, high: f64) -> f64 {
-    exp(rng.between(ln(low), ln(high)))
 }
 
 /// Returns a whole number from the first to the second.

@@ -1,7 +1,8 @@
 //! What the families are: pages, journeys and machines.
 
-use super::{Family, between, whole};
-use crate::node::{Efficiency, Machine};
+use super::{Family, whole};
+use crate::draw::{between, machine};
+use crate::node::Machine;
 use crate::scenario::Cost;
 use suimon_model::{Duration, Rng, seconds};
 use suimon_workload::{InLine, Journey, OnFailure, OnRefusal, Patience, Retry, Step, Think};
@@ -477,26 +478,4 @@ fn retries(from: usize, rng: &mut Rng) -> OnFailure {
         pause_after_timeout: if rng.chance(0.5) { Duration::ZERO } else { seconds(rng.between(0.5, 5.0)) },
         pause_after_error: Duration::from_secs(3),
     })
-}
-
-fn machine(cores: f64, rng: &mut Rng) -> Machine {
-    let efficiency = match rng.below(5) {
-        0 => Efficiency::Flat,
-        1 | 2 => Efficiency::Knee {
-            knee: cores * between(rng, 1.0, 6.0),
-            slope: between(rng, 0.05, 0.5),
-            floor: rng.between(0.1, 0.3),
-        },
-        3 => {
-            let heap = cores * between(rng, 8.0, 60.0);
-            let (resting, cost) = (heap * rng.between(0.05, 0.4), between(rng, 0.02, 0.2));
-            Efficiency::Heap { heap, resting, cost, floor: 0.05 }
-        }
-        _ => {
-            let contention = between(rng, 0.005, 0.1);
-            let best = cores * between(rng, 2.0, 12.0);
-            Efficiency::Scalability { contention, coherency: (1.0 - contention) / (best * best) }
-        }
-    };
-    Machine { cores, efficiency, even: rng.chance(0.5), ..Machine::default() }
 }

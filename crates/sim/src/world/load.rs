@@ -1,7 +1,8 @@
 //! Who comes to a site, for how long it is watched, and whether that can be done.
 
 use super::families::{Crowd, Draft};
-use super::{Family, Regime, between};
+use super::{Family, Regime};
+use crate::draw::between;
 use crate::scenario::{Scenario, State};
 use suimon_model::{Duration, Rng, seconds};
 use suimon_workload::{Arrivals, Phase, Spacing, Think};
