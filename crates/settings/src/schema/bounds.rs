@@ -1,0 +1,122 @@
+//! How long everything may take, and how much of it is accepted.
+
+use super::LeftOut::{Is, Unset};
+use super::{DAY, Form, GIB, HOUR, KIB, MIB, MINUTE, SECOND, Section, key};
+use crate::shape::Shape::{Count, Size, Time};
+
+pub(super) const TIMEOUTS: Section = Section {
+    path: "timeouts",
+    form: Form::Table,
+    doc: "How long each phase may take.",
+    keys: &[
+        key(
+            "header_read",
+            Time(10, HOUR),
+            Is("\"10s\""),
+            "From a request's first byte to the end of its head.",
+        ),
+        key("body_read", Time(10, HOUR), Is("\"30s\""), "From one piece of a request's body to the next."),
+        key(
+            "connect",
+            Time(10, HOUR),
+            Is("\"3s\""),
+            "Opening a connection to the application: name look-up, TCP and TLS together.",
+        ),
+        key(
+            "first_byte",
+            Time(10, DAY),
+            Is("\"1m\""),
+            "From the last piece of the request sent to the head of the application's answer.",
+        ),
+        key("idle", Time(10, DAY), Is("\"1m\""), "From one piece of the application's answer to the next."),
+        key(
+            "body_write",
+            Time(10, HOUR),
+            Is("\"1m\""),
+            "From one piece of an answer that a client takes to the next.",
+        ),
+        key(
+            "keep_alive",
+            Time(10, DAY),
+            Is("\"75s\""),
+            "How long a client's connection may be idle between two requests.",
+        ),
+        key("handshake", Time(10, HOUR), Is("\"10s\""), "A client's TLS handshake."),
+        key(
+            "drain",
+            Time(0, DAY),
+            Is("\"70s\""),
+            "How long a graceful shutdown waits for what is under way.",
+        ),
+        key(
+            "watch_after",
+            Time(0, MINUTE),
+            Is("\"50ms\""),
+            "How long a client waits before it is watched for leaving; shorter waits are not worth the watch.",
+        ),
+        key(
+            "h2_ping",
+            Time(SECOND, HOUR),
+            Is("\"20s\""),
+            "Between two HTTP/2 pings on a connection with open streams, and the longest a pong may take.",
+        ),
+    ],
+};
+
+pub(super) const LIMITS: Section = Section {
+    path: "limits",
+    form: Form::Table,
+    doc: "How much of everything is accepted.",
+    keys: &[
+        key(
+            "connections",
+            Count(1, 1_000_000),
+            Is("9000"),
+            "Client connections open at once; more wait in the kernel's queue.",
+        ),
+        key(
+            "head_bytes",
+            Size(8 * KIB, MIB),
+            Is("\"64KiB\""),
+            "A request's head; more is answered with 431.",
+        ),
+        key("headers", Count(10, 1000), Is("100"), "Header lines of a request; more is answered with 431."),
+        key(
+            "url_bytes",
+            Size(256, 64 * KIB),
+            Is("\"16KiB\""),
+            "A request's path and query; more is answered with 414.",
+        ),
+        key(
+            "body_bytes",
+            Size(0, 1024 * GIB),
+            Unset { means: "the application decides", example: "\"64MiB\"" },
+            "A request's body; more is answered with 413.",
+        ),
+        key(
+            "prefix_bytes",
+            Size(KIB, 16 * MIB),
+            Is("\"64KiB\""),
+            "Of a request's body, read while it waits to be let in.",
+        ),
+        key(
+            "response_bytes",
+            Size(0, GIB),
+            Is("\"1MiB\""),
+            "Of one answer, held for a slow client before the application has to wait for it.",
+        ),
+        key("responses_bytes", Size(0, 64 * GIB), Is("\"256MiB\""), "Of all such answers together."),
+        key(
+            "h2_streams",
+            Count(1, 10_000),
+            Is("128"),
+            "HTTP/2 streams open at once on a client's connection.",
+        ),
+        key(
+            "aliases",
+            Count(100, 10_000_000),
+            Is("200000"),
+            "Application cookies remembered as belonging to a session that was let in; and as many sessions that have ended, whose leases open nothing.",
+        ),
+    ],
+};
