@@ -1,0 +1,145 @@
+//! What a machine can do: cores, speed and the cost of company, (2) to (6) of the model of a node.
+
+/// The most requests at once at which (5) and (6) are looked at for their best.
+const AT_ONCE_MAX: u32 = 10_000;
+
+/// A node's machine.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Machine {
+    /// Processor cores; above 0. (5) does not know them.
+    pub cores: f64,
+    /// Speed of each, 1 being the one that the costs are stated for.
+    pub speed: f64,
+    /// What company costs.
+    pub efficiency: Efficiency,
+    /// Whether the operating system shares the processor evenly.
+    pub even: bool,
+    /// Requests handled at once; the rest wait in line for a thread. `None`: no end.
+    pub threads: Option<u32>,
+    /// Connections to others: so many requests wait for others at once, the rest wait in line for a connection. `None`: no end.
+    pub connections: Option<u32>,
+    /// a0, seconds.
+    pub accept: f64,
+    /// κ, seconds.
+    pub accept_crowded: f64,
+}
+
+/// The most points of a measured curve.
+pub const POINTS_MAX: usize = 16;
+
+/// A measured curve: memory units in service, ascending, and the efficiency there, above 0. The first and the last hold beyond the ends.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Curve(Vec<(f64, f64)>);
+
+impl Curve {
+    /// Returns the curve through `points`; `None` where there are none or more than [`POINTS_MAX`], memory does not rise from one to the
+    /// next, or an efficiency is not above 0.
+    pub fn through(points: &[(f64, f64)]) -> Option<Curve> {
+        let rise = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let positive = points.iter().all(|(_, efficiency)| *efficiency > 0.0);
+        if points.is_empty() || points.len() > POINTS_MAX || !rise || !positive {
+            return None;
+        }
+        Some(Curve(points.to_vec()))
+    }
+
+    /// Between two points what a second of work costs, 1/E, is straight, as in (3).
+    pub(super) fn at(&self, memory: f64) -> f64 {
+        let Curve(points) = self;
+        let above = points.partition_point(|(at, _)| *at <= memory);
+        match (above.checked_sub(1).map(|below| points[below]), points.get(above)) {
+            (Some((from, low)), Some(&(to, high))) => {
+                let share = (memory - from) / (to - from);
+                1.0 / ((1.0 - share) / low + share / high)
+            }
+            (Some((_, only)), None) | (None, Some(&(_, only))) => only,
+            (None, None) => 1.0,
+        }
+    }
+}
+
+/// What it costs to have many requests in service at once.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Efficiency {
+    /// Nothing.
+    Flat,
+    /// (3): a collector that costs nothing up to a knee.
+    Knee {
+        /// Memory units in service up to which it costs nothing.
+        knee: f64,
+        /// How fast efficiency falls beyond, per unit.
+        slope: f64,
+        /// The least efficiency.
+        floor: f64,
+    },
+    /// (4): a copying collector in a heap of a given size.
+    Heap {
+        /// Size of the heap, in the same unit as the memory of requests.
+        heap: f64,
+        /// What the application holds at rest.
+        resting: f64,
+        /// Seconds of collection per second of work where half of the heap is live.
+        cost: f64,
+        /// The least efficiency.
+        floor: f64,
+    },
+    /// (5).
+    Scalability {
+        /// Share of the work that must be done alone.
+        contention: f64,
+        /// Cost of each pair's agreement.
+        coherency: f64,
+    },
+    /// (6).
+    Measured(Curve),
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Machine {
+            cores: 2.0,
+            speed: 1.0,
+            efficiency: Efficiency::Knee { knee: 4.0, slope: 0.25, floor: 0.15 },
+            even: false,
+            threads: None,
+            connections: None,
+            accept: 0.0,
+            accept_crowded: 0.0,
+        }
+    }
+}
+
+impl Machine {
+    /// Returns the most CPU seconds of work that can be done a second, at whatever number at once, by requests that hold `memory` each in
+    /// the mean.
+    pub fn work_per_second_max(&self, memory: f64) -> f64 {
+        let most = match self.efficiency {
+            Efficiency::Scalability { .. } | Efficiency::Measured(_) => AT_ONCE_MAX,
+            // With every core at work another request only adds its memory.
+            Efficiency::Flat | Efficiency::Knee { .. } | Efficiency::Heap { .. } => self.cores.ceil() as u32,
+        };
+        (1..=most)
+            .map(|jobs| self.work_per_second(jobs as usize, f64::from(jobs) * memory))
+            .fold(0.0, f64::max)
+    }
+
+    /// Returns CPU seconds of work done a second by `jobs` holding `memory`.
+    pub(crate) fn work_per_second(&self, jobs: usize, memory: f64) -> f64 {
+        let n = jobs as f64;
+        let efficiency = match self.efficiency {
+            Efficiency::Flat => 1.0,
+            Efficiency::Knee { knee, slope, floor } => {
+                (1.0 / (1.0 + slope * (memory - knee).max(0.0))).max(floor)
+            }
+            Efficiency::Heap { heap, resting, cost, floor } => {
+                let live = resting + memory;
+                if live < heap { (1.0 / (1.0 + cost * live / (heap - live))).max(floor) } else { floor }
+            }
+            Efficiency::Measured(ref curve) => curve.at(memory),
+            Efficiency::Scalability { contention, coherency } => {
+                return n * self.speed / (1.0 + contention * (n - 1.0) + coherency * n * (n - 1.0));
+            }
+        };
+        n.min(self.cores) * self.speed * efficiency
+    }
+}
