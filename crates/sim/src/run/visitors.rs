@@ -1,0 +1,172 @@
+//! What the visitors of a run do: they come, ask, are answered, wait in line, give up and come again.
+
+use super::{Event, PLACES, Run};
+use suimon_gate::{Arrival, InLine, Membership, Place, Standing};
+use suimon_model::{Duration, Instant, KindId, RequestId, Rng, SessionId};
+use suimon_workload::{Next, Outcome as Answer, Visitor};
+
+/// A newcomer held for longer at the session gate has noticed.
+const HELD_LONG: Duration = Duration::from_secs(1);
+/// A visitor whose turn it is, and who was held as long as is good for a connection, comes again after this.
+const CALLED_AGAIN: Duration = Duration::from_secs(1);
+
+pub(super) struct User {
+    rng: Rng,
+    pub(super) visitor: Visitor,
+    /// The session he is in, as his cookies say, ...
+    pub(super) session: Option<(KindId, SessionId)>,
+    /// ... or his place in line.
+    pub(super) place: Option<Place>,
+    request: Option<RequestId>,
+    /// Sessions played, this one included.
+    played: u32,
+    first: bool,
+}
+
+impl Run<'_> {
+    /// Lets in everybody who starts now.
+    pub(super) fn begin(&mut self, now: Instant) {
+        while let Some(start) = self.starts.next_if(|start| start.at <= now) {
+            if self.users_now >= self.workload.arrivals.users_max() as usize {
+                self.outcome.not_started += 1;
+                continue;
+            }
+            let rng = self.workload.rng_of(start.user);
+            self.users_now += 1;
+            self.begin_session(start.at, rng, None, 1);
+        }
+        if let Some(start) = self.starts.peek() {
+            let at = start.at;
+            self.at(at, Event::Begin);
+        }
+    }
+
+    fn begin_session(
+        &mut self,
+        at: Instant,
+        mut rng: Rng,
+        session: Option<(KindId, SessionId)>,
+        played: u32,
+    ) {
+        let kind = self.workload.choose(&mut rng);
+        let (visitor, next) = Visitor::begin(&self.workload, kind, at, &mut rng);
+        let user = User { rng, visitor, session, place: None, request: None, played, first: true };
+        let index = match self.free_users.pop() {
+            Some(index) => {
+                self.users[index] = Some(user);
+                index
+            }
+            None => {
+                self.users.push(Some(user));
+                self.users.len() - 1
+            }
+        };
+        if let Next::Ask { at, .. } = next {
+            self.at(at, Event::Ask(index));
+        }
+    }
+
+    pub(super) fn ask(&mut self, now: Instant, index: usize) -> Result<(), String> {
+        let user = self.users[index].as_mut().expect("whoever asks is there");
+        let patience = user.visitor.asked(now, &mut user.rng);
+        if std::mem::take(&mut user.first) {
+            self.tally.begun(now);
+        }
+        self.tally.asked(now);
+        let kind = self.scenario.gate.kind_of[user.visitor.kind().index()];
+        let route = self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()];
+        let ends = self.scenario.gate.kinds[kind.index()].ends.contains(&route);
+        let session = match user.session {
+            Some((kind, session)) => Membership::Member { kind, session, leased: true, ends },
+            None => match user.place {
+                Some(place) => {
+                    let session = session_of(self.seed, kind, place);
+                    Membership::Placed { kind, place, session, draws: true }
+                }
+                None => Membership::Newcomer(kind),
+            },
+        };
+        let arrival = Arrival { route: self.gate_route(route), session: Some(session) };
+        let request = self.gate.handle_arrival(now, arrival);
+        if !matches!(session, Membership::Member { .. }) && self.tally.window().holds(now) {
+            self.outcome.gates.newcomers += 1;
+            if self.gate.is_held(request) {
+                self.at(now + HELD_LONG, Event::Look(request));
+            }
+        }
+        self.checker.arrived(request, &arrival);
+        self.users[index].as_mut().expect("whoever asks is there").request = Some(request);
+        self.owners.insert(request, index);
+        if let Some(patience) = patience {
+            self.at(now + patience, Event::GiveUp(index, request));
+        }
+        self.drain_gate(now)?;
+        self.checker.no_idle_slot(arrival.route, &self.gate)
+    }
+
+    pub(super) fn give_up(&mut self, now: Instant, index: usize, request: RequestId) -> Result<(), String> {
+        let Some(user) = self.users[index].as_mut().filter(|user| user.request == Some(request)) else {
+            return Ok(());
+        };
+        if user.visitor.step_number() == 0 {
+            // The answer that would have brought the lease was not waited for.
+            user.session = None;
+        }
+        self.owners.remove(&request);
+        if self.scenario.gate.unaware {
+            let route = self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()];
+            self.unnoticed.insert(request, route);
+        } else {
+            self.gate.handle_departure(now, request);
+            self.checker.departed(request);
+        }
+        self.answered(now, index, Answer::TimedOut);
+        self.drain_gate(now)
+    }
+
+    pub(super) fn wait_in_line(&mut self, now: Instant, wait: &InLine) -> Result<(), String> {
+        self.checker.waits_in_line(wait)?;
+        if self.unnoticed.remove(&wait.request).is_some() {
+            return Ok(());
+        }
+        let owner = self.owners.remove(&wait.request).ok_or("nobody's request waits in line")?;
+        self.users[owner].as_mut().expect("a request has its user until it ends").place = wait.place;
+        let retry_after = match wait.standing {
+            Standing::Called => Some(CALLED_AGAIN),
+            Standing::Waiting(left) | Standing::Opening(_, left) | Standing::Paused(left) => {
+                Some(left.poll_after)
+            }
+            Standing::Closed => None,
+        };
+        self.answered(now, owner, Answer::Refused { retry_after });
+        Ok(())
+    }
+
+    /// A visitor's request has ended; he goes on, or comes again, or is gone.
+    pub(super) fn answered(&mut self, now: Instant, index: usize, answer: Answer) {
+        let user = self.users[index].as_mut().expect("an answered user is there");
+        user.request = None;
+        let turn = user.visitor.answered(now, answer, &mut user.rng);
+        self.tally.fold(&turn);
+        if let Next::Ask { at, .. } = turn.next {
+            return self.at(at, Event::Ask(index));
+        }
+        let mut user = self.users[index].take().expect("the user was there a line ago");
+        self.free_users.push(index);
+        if !self.workload.returning
+            && let Some((_, session)) = user.session.take()
+        {
+            self.checker.forget(session);
+        }
+        match self.workload.next_session(now, user.played, &mut user.rng) {
+            Some(at) => self.begin_session(at, user.rng, user.session, user.played + 1),
+            None => self.users_now -= 1,
+        }
+    }
+}
+
+/// Returns the session that a place begins: the same for whoever comes with it.
+fn session_of(seed: u64, kind: KindId, place: Place) -> SessionId {
+    let place = place.number << 8 | u64::from(kind.0) << 2 | place.lane.index() as u64;
+    SessionId(Rng::stream(seed ^ PLACES, place).bits())
+}
