@@ -6,10 +6,10 @@
 //! ```text
 //! class = ⌊log2 n⌋        S[class]   mean seconds in the application, newest weight 5 %                    (1)
 //! S0 = mean over the lowest classes that hold at least 8 requests together                                (2)
-//! inflation = S_now / S0                  S_now: mean of recent requests, newest weight 10 %               (3)
+//! S_now                                   mean of recent requests, newest weight 10 %                      (3)
 //! ```
 //!
-//! A page that computes takes longer in company; a page that waits for others does not. (3) tells them apart from nothing but the natural
+//! A page that computes takes longer in company; a page that waits for others does not. (3) beside (2) tells them apart from nothing but the natural
 //! variation of what is in flight: no limit needs to be tried for it.
 //! *Units*: seconds. *Limits*: (2) is the mean of what was seen, not its least, so it has no bias with uneven requests; where nobody was ever alone it is what the
 //! smallest company seen took, and (3) is too small. *Source*: ours.
@@ -100,12 +100,6 @@ impl ServiceTimes {
         self.recent.get()
     }
 
-    /// Returns (3), or `None` until some requests have ended.
-    pub fn inflation(&self) -> Option<f64> {
-        let alone = self.alone().filter(|alone| *alone > 0.0 && self.recent.count() >= RECENT_MIN)?;
-        self.recent.get().map(|recent| recent / alone)
-    }
-
     /// Forgets everything: the application has become another.
     pub fn forget(&mut self) {
         *self = ServiceTimes::default();
@@ -158,11 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn inflation_tells_a_page_that_waits_from_one_that_computes() {
+    fn recent_times_tell_a_page_that_waits_from_one_that_computes() {
         let then_in_company = |company| (0..60).map(|n| 1 + n % 2).chain((0..100).map(move |_| company));
         for company in [8, 16, 64] {
             let of = |page: fn(u32) -> f64| {
-                mean(|seed| times(seed, then_in_company(company), page).inflation().unwrap())
+                mean(|seed| {
+                    let times = times(seed, then_in_company(company), page);
+                    times.recent().unwrap() / times.alone().unwrap()
+                })
             };
             let (waiting, computing) = (of(waits), of(computes) / computes(company));
             assert!((0.95..1.1).contains(&waiting), "{waiting} in a company of {company}");
@@ -213,9 +210,8 @@ mod tests {
     #[test]
     fn few_requests_tell_nothing() {
         let mut times = ServiceTimes::default();
-        assert_eq!((times.alone(), times.recent(), times.inflation()), (None, None, None));
+        assert_eq!((times.alone(), times.recent()), (None, None));
         (0..3).for_each(|_| times.fold(1, 0.2));
-        assert_eq!(times.inflation(), None);
         assert!(!times.was_alone(CORES) && !times.is_founded(CORES));
         assert_eq!(times.at_ease(), 1);
     }

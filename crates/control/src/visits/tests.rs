@@ -1,0 +1,257 @@
+use super::*;
+
+const SHOP: KindId = KindId(0);
+const LOGIN: RouteId = RouteId(0);
+const BROWSE: RouteId = RouteId(1);
+const SEARCH: RouteId = RouteId(2);
+
+fn learned() -> Visits {
+    let mut visits = Visits::default();
+    (0..3).for_each(|_| visits.add_route());
+    visits.add_kind();
+    let path = [(LOGIN, 0.0), (BROWSE, 3.0), (BROWSE, 6.0), (BROWSE, 9.0), (SEARCH, 12.0)];
+    (0..50).for_each(|_| visits.teach(SHOP, &path));
+    visits
+}
+
+#[test]
+fn further_visits_are_learned_from_the_whole_path() {
+    let visits = learned();
+    assert!((visits.per_session(SHOP, BROWSE) - 3.0).abs() < 1e-9);
+    assert!((visits.per_session(SHOP, SEARCH) - 1.0).abs() < 1e-9);
+    assert!((visits.delay(BROWSE) - 6.0).abs() < 1e-6);
+    assert!((visits.delay(SEARCH) - 12.0).abs() < 1e-6);
+}
+
+#[test]
+fn the_rank_of_a_visit_is_that_among_its_session_s_own_to_the_same_route() {
+    let visits = learned();
+    assert!((visits.rank(BROWSE) - 2.0).abs() < 1e-6, "the first, the second or the third of three");
+    assert!((visits.rank(SEARCH) - 1.0).abs() < 1e-6);
+    let mut unknown = Visits::default();
+    unknown.add_route();
+    assert!((unknown.rank(LOGIN) - 1.0).abs() < 1e-9, "nothing is known");
+}
+
+#[test]
+fn what_comes_next_is_learned_place_by_place() {
+    let visits = learned();
+    let next = |place| visits.next(SHOP, place).1.to_vec();
+    let close = |a: &[f64], b: [f64; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 0.02);
+    assert!(close(&next(Place::START), [1.0, 0.0, 0.0]), "{:?}", next(Place::START));
+    assert!(close(&next(Place::at(BROWSE)), [0.0, 0.667, 0.333]), "{:?}", next(Place::at(BROWSE)));
+    assert!(close(&next(Place::at(SEARCH)), [0.0; 3]), "sessions end there");
+    assert_eq!((visits.next(SHOP, Place::START).0, visits.next(SHOP, Place::at(BROWSE)).0), (50, 150));
+}
+
+#[test]
+fn a_route_found_later_has_a_place_in_what_comes_next() {
+    let mut visits = learned();
+    visits.add_route();
+    let late = RouteId(3);
+    (0..200).for_each(|_| visits.teach(SHOP, &[(LOGIN, 0.0), (late, 1.0)]));
+    assert!(visits.next(SHOP, Place::at(LOGIN)).1[3] > 0.99, "and what was learned before is forgotten");
+    assert!(visits.next(SHOP, Place::at(late)).1.iter().all(|share| *share == 0.0));
+}
+
+#[test]
+fn remaining_visits_follow_the_sessions_under_way() {
+    let mut visits = learned();
+    visits.enter(SHOP, Place::START);
+    assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9);
+    visits.leave(SHOP, Place::START, 0);
+    visits.enter(SHOP, Place::at(SEARCH));
+    visits.request_begins(SEARCH);
+    assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "the visit under way still counts");
+    visits.request_ends(SEARCH);
+    assert!(visits.remaining(SEARCH) < 1e-9);
+    visits.leave(SHOP, Place::at(SEARCH), 0);
+    assert_eq!(visits.under_way(SHOP), 0);
+}
+
+#[test]
+fn a_recount_agrees_with_the_running_count() {
+    let mut visits = learned();
+    for _ in 0..7 {
+        visits.enter(SHOP, Place::START);
+        visits.enter(SHOP, Place::at(BROWSE));
+    }
+    let running: Vec<_> = visits.routes().map(|r| visits.remaining(r)).collect();
+    visits.refresh();
+    let recounted: Vec<_> = visits.routes().map(|r| visits.remaining(r)).collect();
+    running.iter().zip(&recounted).for_each(|(a, b)| assert!((a - b).abs() < 1e-9));
+}
+
+#[test]
+fn silence_follows_the_longest_thinkers() {
+    let mut visits = learned();
+    assert!((visits.silence() - SILENCE_UNKNOWN).abs() < 1e-9);
+    (0..100).for_each(|_| visits.thought(4.0));
+    visits.refresh();
+    assert!((visits.silence() / 6.0 - 1.0).abs() < 0.1);
+    assert!((visits.silence_after(0) / 4.0 - 1.0).abs() < 0.1);
+}
+
+#[test]
+fn whoever_is_silent_for_long_is_worth_what_such_were_worth_before() {
+    let mut visits = learned();
+    let place = Place::at(BROWSE);
+    // Nine in ten come back in the first stage; of the rest, one in four in the fourth.
+    for n in 0..4000 {
+        visits.enter(SHOP, place);
+        let came_back = n % 10 != 0 || n % 40 == 0;
+        let stage = if n % 10 != 0 { 0 } else { 3 + usize::from(!came_back) };
+        (0..stage).for_each(|stage| visits.fall_silent(SHOP, place, stage));
+        visits.silence_over(SHOP, place, stage, came_back);
+        visits.leave(SHOP, place, stage);
+    }
+    (0..10).for_each(|_| visits.enter(SHOP, place));
+    visits.refresh();
+    let fresh = visits.remaining(SEARCH);
+    (0..3).for_each(|stage| (0..10).for_each(|_| visits.fall_silent(SHOP, place, stage)));
+    visits.refresh();
+    let silent = visits.remaining(SEARCH);
+    assert!((0.15..0.4).contains(&(silent / fresh)), "{silent} of {fresh}");
+    (0..10).for_each(|_| visits.leave(SHOP, place, 3));
+    assert!(visits.remaining(SEARCH) < 1e-9 && visits.under_way(SHOP) == 0);
+}
+
+#[test]
+fn a_route_added_later_is_known_to_earlier_kinds() {
+    let mut visits = learned();
+    visits.add_route();
+    visits.enter(SHOP, Place::at(RouteId(3)));
+    assert!(visits.remaining(RouteId(3)) < 1e-9);
+    visits.leave(SHOP, Place::at(RouteId(3)), 0);
+}
+
+#[test]
+fn what_follows_a_route_added_later_is_learned_for_every_route() {
+    let mut visits = Visits::default();
+    visits.add_kind();
+    (0..3).for_each(|_| visits.add_route());
+    (0..50).for_each(|_| visits.teach(SHOP, &[(LOGIN, 0.0), (BROWSE, 3.0), (SEARCH, 6.0)]));
+    visits.enter(SHOP, Place::at(BROWSE));
+    assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
+    visits.leave(SHOP, Place::at(BROWSE), 0);
+    visits.enter(SHOP, Place::at(LOGIN));
+    assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
+}
+
+/// Sessions that begin within 3 s. Four of five ask for one page and are taken to have ended 10 s later; the others browse three times and then search,
+/// all within 9 s. Returns what is known after `until` seconds, and which share went on.
+fn bounce(seed: u64, sessions: usize, until: f64) -> (Visits, f64) {
+    let mut rng = suimon_model::Rng::new(seed);
+    let mut visits = Visits::default();
+    (0..3).for_each(|_| visits.add_route());
+    visits.add_kind();
+    let mut moves = vec![];
+    let mut went_on = 0;
+    for session in 0..sessions {
+        let begin = rng.between(0.0, 3.0);
+        let path: Vec<Visit> = if rng.chance(0.8) {
+            vec![(LOGIN, 0.0)]
+        } else {
+            went_on += 1;
+            vec![(LOGIN, 0.0), (BROWSE, 2.0), (BROWSE, 4.0), (BROWSE, 6.0), (SEARCH, 8.9)]
+        };
+        let end = begin + 10.0 + f64::from(path.last().unwrap().1);
+        moves.extend((0..=path.len()).map(|step| {
+            let at = path.get(step).map_or(end, |(_, after)| begin + f64::from(*after));
+            (at, session, step, path.clone())
+        }));
+    }
+    moves.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));
+    for (_, _, step, path) in moves.into_iter().take_while(|(at, ..)| *at <= until) {
+        if step == 0 {
+            visits.begin(SHOP);
+        }
+        let before = step.checked_sub(1).map_or(Place::START, |before| Place::at(path[before].0));
+        visits.leave(SHOP, before, 0);
+        match path.get(step) {
+            Some((route, _)) => visits.enter(SHOP, Place::at(*route)),
+            None => visits.teach(SHOP, &path),
+        }
+    }
+    visits.refresh();
+    (visits, f64::from(went_on) / sessions as f64)
+}
+
+#[test]
+fn while_sessions_are_young_the_first_to_end_do_not_stand_for_those_who_stay() {
+    for seed in 0..200 {
+        let (visits, went_on) = bounce(seed, 200, 12.0);
+        assert!(visits.ended(SHOP) > 20 && visits.is_young(SHOP), "seed {seed}: {}", visits.ended(SHOP));
+        assert!(visits.kinds[0].rows[0].further[SEARCH.index()] < 1e-9, "those that ended never searched");
+        let (search, browse) = (visits.per_session(SHOP, SEARCH), visits.per_session(SHOP, BROWSE));
+        assert!((search / went_on - 1.0).abs() < 0.25, "seed {seed}: {search} of {went_on}");
+        assert!((browse / (3.0 * went_on) - 1.0).abs() < 0.25, "seed {seed}: {browse}, 3 × {went_on}");
+        assert!((visits.per_session(SHOP, LOGIN) - 1.0).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn once_twice_as_many_have_ended_as_are_under_way_they_stand_for_all() {
+    let (visits, _) = bounce(1, 200, 60.0);
+    assert!(!visits.is_young(SHOP) && visits.under_way(SHOP) == 0);
+    let search = visits.per_session(SHOP, SEARCH);
+    assert_eq!(search.to_bits(), visits.kinds[0].rows[0].further[SEARCH.index()].to_bits());
+}
+
+#[test]
+fn sessions_are_young_until_twice_as_many_have_ended_as_are_under_way() {
+    let mut visits = learned();
+    (0..25).for_each(|_| visits.begin(SHOP));
+    visits.refresh();
+    assert!(!visits.is_young(SHOP), "50 have ended, 25 are under way");
+    assert!((visits.per_session(SHOP, SEARCH) - 1.0).abs() < 1e-9);
+    visits.begin(SHOP);
+    assert!(!visits.is_young(SHOP), "it is counted at the tick");
+    visits.refresh();
+    assert!(visits.is_young(SHOP));
+}
+
+#[test]
+fn young_sessions_yet_to_come_somewhere_count_for_what_lies_ahead() {
+    let mut visits = learned();
+    (0..100).for_each(|_| visits.begin(SHOP));
+    visits.refresh();
+    assert!(visits.is_young(SHOP));
+    assert!((visits.per_session(SHOP, BROWSE) - 3.0).abs() < 1e-9, "none was made, and all lie ahead");
+}
+
+#[test]
+fn returns_are_visits_beyond_the_first_of_each_session() {
+    let mut visits = learned();
+    assert!(visits.returns_per_session(SHOP) == 0.0, "none has begun");
+    let walk = |visits: &mut Visits, routes: &[RouteId]| {
+        let mut place = Place::START;
+        for route in routes {
+            visits.leave(SHOP, place, 0);
+            place = Place::at(*route);
+            visits.enter(SHOP, place);
+        }
+        visits.leave(SHOP, place, 0);
+    };
+    visits.begin(SHOP);
+    assert!(visits.returns_per_session(SHOP) == 0.0, "nothing was asked for yet");
+    walk(&mut visits, &[LOGIN]);
+    assert!(visits.returns_per_session(SHOP) == 0.0);
+    visits.begin(SHOP);
+    walk(&mut visits, &[LOGIN, BROWSE, BROWSE]);
+    assert!((visits.returns_per_session(SHOP) - 1.0).abs() < 1e-9, "four visits of two sessions");
+}
+
+#[test]
+fn whoever_was_taken_to_have_ended_and_goes_on_counts_as_another_session() {
+    let mut visits = learned();
+    visits.begin(SHOP);
+    visits.leave(SHOP, Place::START, 0);
+    visits.enter(SHOP, Place::at(LOGIN));
+    visits.leave(SHOP, Place::at(LOGIN), 0);
+    visits.begins_again(SHOP);
+    assert_eq!(visits.under_way(SHOP), 0, "it is counted in where it goes on");
+    visits.enter(SHOP, Place::at(BROWSE));
+    assert_eq!(visits.under_way(SHOP), 1);
+    assert!(visits.returns_per_session(SHOP) == 0.0, "two visits of two");
+}
