@@ -24,16 +24,20 @@
 //! *Source*: Progress-based Regulation (Douceur & Bolosky, SOSP '99) as the paper uses it; the pairing, the token and (2)
 //! are ours: `docs/laws/route.md`.
 
+mod brake;
 mod fast_up;
 mod knowledge;
+mod room;
 mod route;
+mod shares;
+mod strain;
 mod trial;
 
 use crate::knowledge::{RouteKnowledge, Trust};
 use crate::route::{RequestEnd, RouteLaw};
 use crate::window::{Meter, Reading};
-use fast_up::{FastUp, Outcome, Verdict as Fast};
-use route::{Inside, Reference, Route, STEP_MAX};
+use fast_up::{Outcome, Verdict as Fast};
+use route::{Inside, Reference, Route};
 use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Instant, Reason, Record, RequestId, RouteId, Signals, seconds};
 use trial::{Arm, Closed, Trial, Verdict};
@@ -53,63 +57,23 @@ const BANDWIDTH_DELAY: f64 = 3.0;
 /// Seconds below which a mean service time is *quick*: to hold such a request costs more than it spares anybody, so of two
 /// limits as good as each other the higher is taken.
 const QUICK: f64 = 0.002;
-/// Share of the patience that requests may stay in the application before the brake is pulled; ...
-const BRAKE: f64 = 0.15;
-/// ... times as long as in little company that they may, whatever the patience; ...
-const BRAKE_SERVICES: f64 = 4.0;
-/// ... but no more than this share of the patience, which is also allowed where nothing has ended yet, ...
-const BRAKE_UNKNOWN: f64 = 0.5;
-/// ... unless it takes that long by itself: then this many times as long.
-const BRAKE_LEAST: f64 = 1.5;
-/// What witnesses told holds for so many seconds where there are no new ones.
-const WITNESSED_SECONDS: f64 = 10.0;
-/// How often the strain is looked at, seconds.
-const STRAIN_SECONDS: f64 = 1.0;
-/// Times as long as in little company that requests take elsewhere when the machine thrashes, in so many looks one after the other, ...
-const THRASHING: f64 = 8.0;
-const THRASHING_LOOKS: u32 = 4;
 /// ... and below which it is calm enough for a long page to be given more room.
 const CALM: f64 = 2.0;
-/// Times as long as their own company explains that short pages take where long ones are to blame, ...
-const UNEXPLAINED: f64 = 2.0;
-/// ... of which there are more than so many a core; ...
-const LONG_MIN: f64 = 16.0;
-/// ... and what such a page keeps of its room, ...
-const ROOM_KEPT: f64 = 0.9;
-/// ... each time this share of what it takes has passed, and so many seconds at the least.
-const ROOM_SERVICES: f64 = 0.25;
-const ROOM_SECONDS: f64 = 4.0;
-/// Growth of the limit of a full route that is given more room by the time.
-const RAISE_GROWTH: f64 = 2.0;
 /// The same beyond this many a core: most pages need less, and the more there are, the longer it takes until what was too much is over.
 const FAR: f64 = 16.0;
 const RAISE_GROWTH_FAR: f64 = 1.4;
-/// The same once its search is over: it is near what is best, and too much takes minutes to be seen and to be over.
-const RETRY_GROWTH: f64 = 1.25;
 /// Service time from which a page is long, seconds: its ends come too late to be asked by the dozen.
 const LONG: f64 = 1.0;
-/// The brake is never pulled below the cores, or below this where these may be another machine's.
-const BRAKE_FLOOR: u32 = 4;
 /// Share of a window or tick during which somebody must wait for it to be binding.
 const BINDING: f64 = 0.9;
 /// A route is probed once it has been binding for this share ...
 const PRESSURE_MIN: f64 = 0.6;
 /// ... of about this many seconds: a busy moment below capacity is no reason to disturb anybody.
 const PRESSURE_SECONDS: f64 = 10.0;
-/// What is left of the best rate after each look at the shares, ...
-const RATE_KEPT: f64 = 0.995;
-/// ... and how the best service time grows.
-const SERVICE_GROWS: f64 = 1.002;
-/// A route that takes this many times as long as its best and its whole limit, one after the other, would explain, ...
-const SLOWER: f64 = 2.5;
-/// ... while the others take less than this times theirs, has not been thrashed: what it waits for has become slower.
-const UNMOVED: f64 = 1.3;
+/// Below this nobody has waited for more than twice as long: a trial there would keep the others from theirs.
+const PRESSURE_LEFT: f64 = 0.1;
 /// Times the best service time above which a route in fast-up with no lower limit to compare with is not believed to need more.
 const INFLATED: f64 = 3.0;
-/// Time over which the routes' shares of the work are measured, seconds.
-const SHARE_SECONDS: f64 = 2.0;
-/// Weight of the newest such time: a slow route may end nothing for several of them, and is not light for that.
-const SHARE_WEIGHT: f64 = 0.1;
 
 /// The law over all routes of a host.
 #[derive(Clone, Debug)]
@@ -117,6 +81,8 @@ pub struct Paired {
     cores: u32,
     patience: f64,
     routes: Vec<Route>,
+    /// Whether the application seems to have fewer cores.
+    doubted: bool,
     /// Requests in the application, all routes together.
     inside: u32,
     trial: Option<Trial>,
@@ -130,6 +96,7 @@ pub struct Paired {
 
 suimon_model::saved_struct!(Paired {
     cores,
+    doubted,
     patience,
     routes,
     inside,
@@ -146,6 +113,7 @@ impl Paired {
         let cores = cores.max(1);
         Paired {
             cores,
+            doubted: false,
             patience: 60.0,
             routes: vec![],
             inside: 0,
@@ -195,9 +163,10 @@ impl RouteLaw for Paired {
 
     fn on_start(&mut self, now: Instant, route: RouteId, request: RequestId, meters: &[Meter]) {
         self.inside += 1;
+        let trusted = self.trusted_cores();
         let state = &mut self.routes[route.index()];
         state.in_service.insert(request, Inside { since: now, company: self.inside });
-        let is_long = state.is_long(self.cores);
+        let is_long = state.is_long(trusted);
         if let Some(fast) = state.fast.as_mut().filter(|_| is_long) {
             fast.on_start(request, state.limit);
         }
@@ -285,8 +254,9 @@ impl Paired {
     fn fast_up(&mut self, now: Instant, end: &RequestEnd, meter: &Meter, out: &mut Vec<Record>) {
         let route = end.route;
         let ceiling = self.ceiling(route);
+        let trusted = self.trusted_cores();
         let state = &mut self.routes[route.index()];
-        let is_long = state.is_long(self.cores);
+        let is_long = state.is_long(trusted);
         let long = state.times.alone().filter(|_| is_long);
         let (Some(fast), true) = (&mut state.fast, state.learns) else { return };
         let Some(Outcome { mean, elasticity, verdict }) =
@@ -300,7 +270,7 @@ impl Paired {
         }
         // With nothing to compare with, what takes this much longer than it can is no sign that more would be better.
         let unfounded = elasticity.is_none()
-            && state.limit > self.cores
+            && state.limit > trusted
             && mean > INFLATED * state.times.alone().unwrap_or(f64::INFINITY);
         match verdict {
             Fast::More(_) if unfounded => {
@@ -317,7 +287,7 @@ impl Paired {
             }
             Fast::Stay => {}
             // Where each had a core of its own, company has not slowed them.
-            Fast::Over { .. } if elasticity.is_none() && state.limit <= self.cores => {
+            Fast::Over { .. } if elasticity.is_none() && state.limit <= trusted => {
                 let limit = state.limit.saturating_mul(2).min(LIMIT_MAX);
                 self.set_base(now, route, limit, Reason::FastUp, signals, out);
             }
@@ -330,209 +300,6 @@ impl Paired {
                 }
             }
         }
-    }
-
-    /// Shares of the work, and the best rate and service time seen; slowly forgetting both.
-    fn measure_shares(&mut self, now: Instant, meters: &[Meter]) {
-        if self.share_begin.iter().any(|begin| now.secs_since(begin.at) < SHARE_SECONDS) {
-            return;
-        }
-        let mut work = vec![0.0; self.routes.len()];
-        let mut inflation = vec![0.0; self.routes.len()];
-        for (index, route) in self.routes.iter_mut().enumerate() {
-            let window = meters[index].since(&self.share_begin[index], now);
-            self.share_begin[index] = meters[index].read(now);
-            work[index] = route.service.get().unwrap_or(0.0) * window.throughput();
-            route.rate += SHARE_WEIGHT * (window.throughput() - route.rate);
-            if window.progressed >= 4 {
-                route.rate_max = (route.rate_max * RATE_KEPT).max(window.throughput());
-                if let Some(mean) = window.mean_service() {
-                    route.service_min = (route.service_min * SERVICE_GROWS).min(mean);
-                    inflation[index] = mean / route.service_min;
-                }
-            }
-        }
-        self.notice_slower(now, &inflation, meters);
-        let total: f64 = work.iter().sum();
-        if total > 0.0 {
-            for (route, work) in self.routes.iter_mut().zip(&work) {
-                route.share += SHARE_WEIGHT * (work / total - route.share);
-            }
-        }
-    }
-
-    /// Begins the search anew at a route that alone takes much longer than its best. `inflation` by route; 0: not known.
-    fn notice_slower(&mut self, now: Instant, inflation: &[f64], meters: &[Meter]) {
-        for (index, own) in inflation.iter().enumerate() {
-            let is_slower = own.is_finite() && *own > SLOWER * f64::from(self.routes[index].limit);
-            if !is_slower {
-                continue;
-            }
-            let mut others = inflation
-                .iter()
-                .enumerate()
-                .filter(|(other, seen)| *other != index && **seen > 0.0)
-                .peekable();
-            if others.peek().is_some() && others.all(|(_, seen)| *seen < UNMOVED) {
-                let route = &mut self.routes[index];
-                route.service_min *= own;
-                route.times.forget();
-                route.fast = Some(FastUp::new(meters[index].read(now)));
-            }
-        }
-    }
-
-    /// Gives a full route more room by the time alone: one of which nothing has ended yet, as the first visitors of a page of twelve seconds would else wait for
-    /// twelve seconds to be told that they need not have; and a long page that is known to take no longer in company, whose search was ended by something else.
-    fn raise(&mut self, now: Instant, id: RouteId, meter: &Meter, binding: bool, out: &mut Vec<Record>) {
-        let is_only = (0u32..)
-            .zip(&self.routes)
-            .all(|(other, route)| RouteId(other) == id || route.service.get().is_none());
-        let route = &mut self.routes[id.index()];
-        if !binding {
-            return;
-        }
-        let since = *route.full_since.get_or_insert(now);
-        let full = now.secs_since(since);
-        if !route.is_due(now, full, is_only) {
-            return;
-        }
-        let is_far = f64::from(route.limit) >= FAR * f64::from(self.cores);
-        let growth = match route.fast {
-            Some(_) if is_far => RAISE_GROWTH_FAR,
-            Some(_) => RAISE_GROWTH,
-            None => RETRY_GROWTH,
-        };
-        let limit = ((f64::from(route.limit) * growth).ceil() as u32).min(route.highest(now, LIMIT_MAX));
-        if limit <= route.limit {
-            return;
-        }
-        if route.fast.is_none() {
-            route.retried(now);
-        }
-        route.full_since = Some(now);
-        route.fast.get_or_insert_with(|| FastUp::new(meter.read(now)));
-        let signals = Signals::none()
-            .with("full_seconds", full)
-            .with("alone_seconds", route.times.alone().unwrap_or(0.0));
-        self.trial.take_if(|trial| trial.route == id);
-        self.set_base(now, id, limit, Reason::FastUp, signals, out);
-    }
-
-    /// Looks how much longer requests take at each route than in little company, and at each what that comes to at the others.
-    fn measure_strain(&mut self, now: Instant, meters: &[Meter]) {
-        if now.secs_since(self.strain_at) < STRAIN_SECONDS {
-            return;
-        }
-        self.strain_at = now;
-        let cores = self.cores;
-        let strain = |(route, meter): (&mut Route, &Meter)| {
-            let window = meter.since(&route.strain_begin, now);
-            let seen = route.strain(now, &window, cores);
-            // Where few come, what was seen last holds until enough have come again.
-            if seen.is_some() || window.seconds > WITNESSED_SECONDS {
-                route.strain_begin = meter.read(now);
-                route.strain_own = seen;
-            }
-            route.strain_own
-        };
-        let strains: Vec<_> = self.routes.iter_mut().zip(meters).map(strain).collect();
-        let sums = strains
-            .iter()
-            .flatten()
-            .fold((0.0, 0.0), |sums, (strain, ends)| (sums.0 + strain * ends, sums.1 + ends));
-        for (route, own) in self.routes.iter_mut().zip(strains) {
-            let (strain, ends) = own.map_or(sums, |(strain, ends)| (sums.0 - strain * ends, sums.1 - ends));
-            route.strain_elsewhere = (ends > 0.5).then(|| strain / ends);
-            let thrashes = route.strain_elsewhere.is_some_and(|strain| strain > THRASHING);
-            route.strained = if thrashes { route.strained + 1 } else { 0 };
-        }
-    }
-
-    /// Returns the seconds that requests may stay in the application before the brake is pulled.
-    ///
-    /// A page that takes long by nature is not braked for being itself. Whether its own time is nature or thrash, the others tell: in a
-    /// thrash they take longer too.
-    fn stay_allowed(&self, id: RouteId) -> f64 {
-        let least = (BRAKE * self.patience).max(1.0);
-        let route = &self.routes[id.index()];
-        let thrashes = route.strained >= THRASHING_LOOKS && !route.times.is_founded(self.cores);
-        let own = match route.times.alone() {
-            _ if thrashes => 0.0,
-            // Long by nature or not: what takes most of the patience is too much, unless it does so by itself.
-            Some(alone) => {
-                let is_calm = route.strain_elsewhere.is_some_and(|strain| strain < THRASHING);
-                let is_nature = is_calm || route.times.is_founded(self.cores);
-                let by_itself = if is_nature { BRAKE_LEAST * alone } else { 0.0 };
-                (BRAKE_SERVICES * alone).min((BRAKE_UNKNOWN * self.patience).max(by_itself))
-            }
-            None => BRAKE_UNKNOWN * self.patience,
-        };
-        least.max(own)
-    }
-
-    /// Takes some of its room from a long page for which the others take far longer, and longer than they can have themselves to blame for.
-    ///
-    /// What a long page asks of the processor comes late, and comes on. Its own time hardly tells: of 36 s that it waits for others, a second more on the processor
-    /// is lost in the noise, while pages of 30 ms take 30 times as long.
-    fn make_room(&mut self, now: Instant, id: RouteId, meters: &[Meter], out: &mut Vec<Record>) {
-        let route = &self.routes[id.index()];
-        if route.strained < THRASHING_LOOKS || now < route.brake_until {
-            return;
-        }
-        let Some(alone) = route.times.alone().filter(|alone| *alone >= LONG) else { return };
-        let inside = |short: bool| {
-            let all = self.routes.iter().zip(meters);
-            let of = all.filter(|(route, _)| short == route.times.alone().is_some_and(|alone| alone < LONG));
-            of.map(|(_, meter)| meter.in_flight()).sum::<usize>() as f64
-        };
-        let cores = f64::from(self.cores);
-        let by_themselves = UNEXPLAINED * (1.0 + inside(true) / cores);
-        let in_flight = meters[id.index()].in_flight() as f64;
-        let is_most = in_flight > 0.5 * inside(false) && in_flight > LONG_MIN * cores;
-        if !is_most || route.strain_elsewhere.is_none_or(|strain| strain < by_themselves) {
-            return;
-        }
-        let limit = (ROOM_KEPT * in_flight) as u32;
-        if limit >= route.limit {
-            return;
-        }
-        let signals = Signals::none()
-            .with("strain", route.strain_elsewhere.unwrap_or(0.0))
-            .with("in_flight", in_flight);
-        let route = &mut self.routes[id.index()];
-        route.brake_until = now + seconds((ROOM_SERVICES * alone).max(ROOM_SECONDS));
-        route.strained = 0;
-        self.trial.take_if(|trial| trial.route == id);
-        self.set_base(now, id, limit, Reason::Brake, signals, out);
-        self.routes[id.index()].lose(now, in_flight as u32);
-    }
-
-    fn brake(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
-        let floor = self.cores.min(BRAKE_FLOOR);
-        let allowed = self.stay_allowed(id);
-        let route = &mut self.routes[id.index()];
-        if route.base.max(route.limit) <= floor || now < route.brake_until {
-            return route.look_again(now, meter);
-        }
-        let Some(stay) = route.stays_too_long(now, meter, allowed) else { return };
-        let signals = Signals::none().with("stay_seconds", stay).with("allowed_seconds", allowed);
-        route.brake_until = now + seconds(allowed);
-        let (limit, base) = (route.limit, route.base);
-        if self.trial.take_if(|trial| trial.route == id).is_some() && limit > base {
-            // What was tried is too much; of what was before, nothing is said.
-            route.failed(now);
-            route.lose(now, limit);
-            return self.set_base(now, id, base, Reason::Brake, signals, out);
-        }
-        // In a thrash fast-up has nothing to compare with but the thrash. Where it is known what a request takes by itself, it begins anew from below.
-        route.fast = route.times.is_founded(floor).then(|| FastUp::new(meter.read(now)));
-        route.step = STEP_MAX;
-        route.up = false;
-        route.retried(now);
-        let lower = (base / 2).max(floor);
-        self.set_base(now, id, lower, Reason::Brake, signals, out);
-        self.routes[id.index()].lose(now, base);
     }
 
     /// While a route is held: has useful work changed by more than noise since its limit was found?
@@ -573,7 +340,8 @@ impl Paired {
         let route = &self.routes[id.index()];
         let service = route.service.get().unwrap_or(1.0);
         let patience = 10.0 * service * (3.0 + trial.cohort_size as f64 / f64::from(route.limit));
-        if now.secs_since(trial.window_begin) <= patience.max(4.0) {
+        let is_left = route.pressure < PRESSURE_LEFT;
+        if !is_left && now.secs_since(trial.window_begin) <= patience.max(4.0) {
             return;
         }
         self.drop_trial(now, id, out);
@@ -603,10 +371,11 @@ impl Paired {
         let mut candidates: Vec<usize> =
             (0..self.routes.len()).filter(|index| ready(&self.routes[*index])).collect();
         candidates.sort_by(|a, b| turn(&self.routes[*b]).total_cmp(&turn(&self.routes[*a])));
+        let trusted = self.trusted_cores();
         // One that has nothing worth trying keeps nobody else from it.
         let found = candidates.into_iter().find_map(|index| {
             let ceiling = self.ceiling(RouteId(index as u32));
-            Some((index, self.routes[index].next_probe(now, ceiling)?))
+            Some((index, self.routes[index].next_probe(now, ceiling, trusted)?))
         });
         let Some((index, probe)) = found else { return };
         let (id, route) = (RouteId(index as u32), &mut self.routes[index]);
@@ -689,26 +458,6 @@ impl Paired {
             }
         }
         self.set_base(now, id, limit, reason, signals, out);
-    }
-
-    /// Routes too light to be probed: keep their queue short, never beyond what their rate can use.
-    fn headroom(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
-        for (index, meter) in meters.iter().enumerate() {
-            let route = &self.routes[index];
-            let id = RouteId(index as u32);
-            let light = route.learns && route.fast.is_none() && route.share < SHARE_MIN;
-            if !light || route.binding_ticks < 4 || self.probing() == Some(id) {
-                continue;
-            }
-            let useful = 1.5 * route.rate_max * route.service.get().unwrap_or(0.0);
-            let most = route.highest(now, self.ceiling(id)).min(useful.ceil() as u32 + 1);
-            let limit = (route.base + 1).min(most);
-            if limit > route.base {
-                self.routes[index].binding_ticks = 0;
-                let signals = Signals::none().with("waiting", meter.waiting() as f64).with("useful", useful);
-                self.set_base(now, id, limit, Reason::Headroom, signals, out);
-            }
-        }
     }
 
     fn ceiling(&self, id: RouteId) -> u32 {

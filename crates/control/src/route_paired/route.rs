@@ -38,6 +38,8 @@ const RETRY_MAX: f64 = 600.0;
 /// The fewest requests of a route that tell its strain, and the most that count; and the most strain that is believed of one route.
 const WITNESSES: (f64, f64) = (3.0, 8.0);
 const STRAIN_MAX: f64 = 20.0;
+/// The least company in which requests tell what they take in little: on one core hardly any is ever all alone.
+const COMPANY_MIN: u32 = 2;
 /// Share of the limit that must be in use for it to be what is too high.
 const IN_USE: f64 = 0.75;
 /// Requests in the application whose ages tell how long they stay, before any end does.
@@ -50,6 +52,7 @@ const MUCH_WORSE: f64 = 0.15;
 /// ... for this long, seconds, or for so many times what a request takes.
 const LOST_SECONDS: f64 = 60.0;
 const LOST_SERVICES: f64 = 20.0;
+const BRAKED_SERVICES: f64 = 3.0;
 /// Change of ln U that is more than noise.
 const DRIFT: f64 = 0.30;
 
@@ -253,9 +256,9 @@ impl Route {
     }
 
     /// Returns the limit to try next, in the present direction or else in the other; `None` if there is none worth its cost.
-    pub(super) fn next_probe(&mut self, now: Instant, ceiling: u32) -> Option<u32> {
+    pub(super) fn next_probe(&mut self, now: Instant, ceiling: u32, cores: u32) -> Option<u32> {
         for _ in 0..2 {
-            let probe = self.probe(now, ceiling);
+            let probe = self.probe(now, ceiling, cores);
             if probe.is_some() {
                 return probe;
             }
@@ -265,9 +268,10 @@ impl Route {
     }
 
     /// Returns the limit one step on in the present direction, or half way to one that is known to be much worse; `None` if there is none.
-    fn probe(&self, now: Instant, ceiling: u32) -> Option<u32> {
+    fn probe(&self, now: Instant, ceiling: u32, cores: u32) -> Option<u32> {
         let base = f64::from(self.base);
-        let is_long = self.times.recent().is_some_and(|recent| recent >= LONG);
+        let is_long = self.times.recent().is_some_and(|recent| recent >= LONG)
+            && (self.up || self.times.is_founded(cores));
         let step = if is_long { self.step.min(STEP_MAX_LONG) } else { self.step };
         let probe = if self.up {
             ((base * exp(step)).round() as u32).max(self.base + 1).min(self.highest(now, ceiling))
@@ -279,7 +283,16 @@ impl Route {
 
     /// Takes note that `limit` was much worse than the base.
     pub(super) fn lose(&mut self, now: Instant, limit: u32) {
-        let until = now + seconds(LOST_SECONDS.max(LOST_SERVICES * self.times.alone().unwrap_or(0.0)));
+        self.lose_for(now, limit, LOST_SERVICES);
+    }
+
+    /// Takes note that `limit` was much too much, for whatever reason: no trial has shown that it was the limit.
+    pub(super) fn braked(&mut self, now: Instant, limit: u32) {
+        self.lose_for(now, limit, BRAKED_SERVICES);
+    }
+
+    fn lose_for(&mut self, now: Instant, limit: u32, services: f64) {
+        let until = now + seconds(LOST_SECONDS.max(services * self.times.alone().unwrap_or(0.0)));
         self.lost[usize::from(limit > self.base)] = Some(Lost { limit, until });
     }
 
@@ -374,8 +387,10 @@ impl Route {
     /// Returns how many times as long requests took in the window as in little company, and how much that tells; `None` where it tells nothing. Long
     /// pages are no witnesses: they tell too late, and most of what they take may be waiting.
     pub(super) fn strain(&self, now: Instant, window: &Window, cores: u32) -> Option<(f64, f64)> {
-        let alone =
-            self.times.alone().filter(|alone| (1e-6..LONG).contains(alone) && self.times.was_alone(cores))?;
+        let alone = self
+            .times
+            .alone()
+            .filter(|alone| (1e-6..LONG).contains(alone) && self.times.was_alone(cores.max(COMPANY_MIN)))?;
         let witnesses = window.progressed as f64 + self.in_service.len() as f64;
         if witnesses < WITNESSES.0 {
             return None;

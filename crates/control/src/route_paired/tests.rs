@@ -1,5 +1,6 @@
 //! The law in a closed loop with a host whose best concurrency is known.
 
+use super::brake::BRAKE_FLOOR;
 use super::*;
 use crate::window::Meter;
 use suimon_model::Rng;
@@ -295,6 +296,80 @@ fn requests_that_never_come_back_pull_the_brake() {
     assert_eq!(out.iter().filter(|record| record.reason == Reason::Brake).count(), 1);
     let now = Instant::ORIGIN + seconds(4.0);
     assert!(law.routes[0].highest(now, LIMIT_MAX) < 64, "and it does not climb up there again");
+    for quarter in 15..=80 {
+        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
+        law.on_tick(now, std::slice::from_ref(&meter), &mut out);
+    }
+    assert_eq!(law.limit(ROUTE), 32, "those 64 are still there: a lower limit would change nothing yet");
+}
+
+#[test]
+fn where_few_stay_too_long_already_the_cores_told_are_doubted() {
+    let braked = |inside: u32| {
+        let mut law = Paired::new(32);
+        law.add_route(Instant::ORIGIN, None);
+        law.set_patience(20.0);
+        (law.routes[0].base, law.routes[0].limit) = (inside, inside);
+        answered_in(&mut law.routes[0], 0.1);
+        let mut meter = Meter::new(Instant::ORIGIN);
+        for id in 0..u64::from(inside) {
+            law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
+        }
+        meter.load(Instant::ORIGIN, inside as usize, 10);
+        for quarter in 1..=14 {
+            let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
+            law.on_tick(now, std::slice::from_ref(&meter), &mut vec![]);
+        }
+        assert_eq!(law.limit(ROUTE), inside / 2, "the brake was pulled");
+        law.trusted_cores()
+    };
+    assert_eq!(braked(64), BRAKE_FLOOR);
+    assert_eq!(braked(256), 32, "eight a core may well be too many for 32 cores");
+}
+
+#[test]
+fn a_trial_at_a_route_that_nobody_waits_for_any_more_keeps_no_other_from_its_own() {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, None);
+    law.routes[0].fast = None;
+    law.routes[0].pressure = 1.0;
+    law.trial = Some(Trial::new(Instant::ORIGIN, ROUTE, 2, 4, vec![60.0], vec![0.01]));
+    let mut meter = Meter::new(Instant::ORIGIN);
+    meter.load(Instant::ORIGIN, 1, 0);
+    let mut tick = |second: u32| {
+        let now = Instant::ORIGIN + seconds(f64::from(second));
+        law.on_tick(now, std::slice::from_ref(&meter), &mut vec![]);
+        law.probing()
+    };
+    let ended = (1..600).find(|second| tick(*second).is_none());
+    assert!(ended.is_some_and(|second| (5..60).contains(&second)), "{ended:?}: its windows take 40 minutes");
+}
+
+#[test]
+fn a_trial_is_not_ended_for_the_room_that_a_very_long_page_is_given_by_the_time() {
+    let room_at = |trial: Option<Trial>| {
+        let mut law = Paired::new(2);
+        law.add_route(Instant::ORIGIN, None);
+        law.set_patience(120.0);
+        (law.routes[0].base, law.routes[0].limit) = (8, 8);
+        law.routes[0].fast = None;
+        answered_in(&mut law.routes[0], 8.0);
+        law.routes[0].strain_elsewhere = Some(1.0);
+        law.trial = trial;
+        let mut meter = Meter::new(Instant::ORIGIN);
+        meter.load(Instant::ORIGIN, 8, 10);
+        let mut out = vec![];
+        (1..40).for_each(|second| {
+            law.raise(Instant::ORIGIN + seconds(f64::from(second)), ROUTE, &meter, true, &mut out);
+        });
+        (law.limit(ROUTE), law.probing())
+    };
+    assert_eq!(
+        room_at(Some(Trial::new(Instant::ORIGIN, ROUTE, 8, 4, vec![8.0], vec![1.0]))),
+        (8, Some(ROUTE))
+    );
+    let (limit, _) = room_at(None);
+    assert!(limit > 8, "else it is given: {limit}");
 }
 
 #[test]
@@ -325,15 +400,15 @@ fn a_limit_that_was_much_worse_is_not_tried_again_for_a_minute_and_nothing_beyon
     let now = Instant::ORIGIN;
     let mut route = route_at(8);
     route.lose(now, 16);
-    assert_eq!(route.next_probe(now, 100), Some(11), "the geometric middle of 8 and 16");
-    assert_eq!(route.next_probe(now + seconds(61.0), 100), Some(16));
+    assert_eq!(route.next_probe(now, 100, 2), Some(11), "the geometric middle of 8 and 16");
+    assert_eq!(route.next_probe(now + seconds(61.0), 100, 2), Some(16));
     route.up = false;
     route.lose(now, 4);
-    assert_eq!(route.next_probe(now, 100), Some(6), "and of 8 and 4");
+    assert_eq!(route.next_probe(now, 100, 2), Some(6), "and of 8 and 4");
     route.base = 20;
     route.up = true;
     route.forget_passed();
-    assert_eq!(route.next_probe(now, 100), Some(40), "the base has passed it");
+    assert_eq!(route.next_probe(now, 100, 2), Some(40), "the base has passed it");
 }
 
 #[test]
@@ -342,7 +417,7 @@ fn at_a_limit_between_two_that_were_much_worse_there_is_nothing_to_try() {
     let mut route = route_at(2);
     route.lose(now, 3);
     route.lose(now, 1);
-    assert_eq!(route.next_probe(now, 100), None);
+    assert_eq!(route.next_probe(now, 100, 2), None);
 }
 
 #[test]
@@ -352,6 +427,7 @@ fn a_brake_during_a_trial_upward_goes_back_to_the_base_and_remembers_what_was_tr
     law.set_patience(20.0);
     (law.routes[0].base, law.routes[0].limit) = (20, 40);
     law.routes[0].fast = None;
+    law.routes[0].pressure = 1.0;
     answered_in(&mut law.routes[0], 0.1);
     let trial = Trial::new(Instant::ORIGIN, ROUTE, 20, 40, vec![0.1], vec![10.0]);
     law.trial = Some(trial);

@@ -1,0 +1,82 @@
+//! The brake: a limit is halved at once where requests stay far too long.
+
+use super::Paired;
+use super::fast_up::FastUp;
+use super::route::STEP_MAX;
+use super::strain::{THRASHING, THRASHING_LOOKS};
+use crate::window::Meter;
+use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
+
+/// Share of the patience that requests may stay in the application before the brake is pulled; ...
+const BRAKE: f64 = 0.15;
+/// ... times as long as in little company that they may, whatever the patience; ...
+const BRAKE_SERVICES: f64 = 4.0;
+/// ... but no more than this share of the patience, which is also allowed where nothing has ended yet, ...
+const BRAKE_UNKNOWN: f64 = 0.5;
+/// ... unless it takes that long by itself: then this many times as long.
+const BRAKE_LEAST: f64 = 1.5;
+/// The brake is never pulled below the cores, or below this where these may be another machine's.
+pub(super) const BRAKE_FLOOR: u32 = 4;
+/// Where requests stay too long while there are no more than so many a core, there may be fewer cores than told.
+const DOUBTFUL: u32 = 4;
+
+impl Paired {
+    /// Returns in how much company a request has a core of its own, as far as can be believed.
+    pub(super) fn trusted_cores(&self) -> u32 {
+        if self.doubted { self.cores.min(BRAKE_FLOOR) } else { self.cores }
+    }
+
+    /// Returns the seconds that requests may stay in the application before the brake is pulled.
+    ///
+    /// A page that takes long by nature is not braked for being itself. Whether its own time is nature or thrash, the others tell: in a
+    /// thrash they take longer too.
+    pub(super) fn stay_allowed(&self, id: RouteId) -> f64 {
+        let least = (BRAKE * self.patience).max(1.0);
+        let route = &self.routes[id.index()];
+        let thrashes = route.strained >= THRASHING_LOOKS && !route.times.is_founded(self.trusted_cores());
+        let own = match route.times.alone() {
+            _ if thrashes => 0.0,
+            // Long by nature or not: what takes most of the patience is too much, unless it does so by itself.
+            Some(alone) => {
+                let is_calm = route.strain_elsewhere.is_some_and(|strain| strain < THRASHING);
+                let is_nature = is_calm || route.times.is_founded(self.trusted_cores());
+                let by_itself = if is_nature { BRAKE_LEAST * alone } else { 0.0 };
+                (BRAKE_SERVICES * alone).min((BRAKE_UNKNOWN * self.patience).max(by_itself))
+            }
+            None => BRAKE_UNKNOWN * self.patience,
+        };
+        least.max(own)
+    }
+
+    /// Halves the limit where requests stay too long; a limit under trial goes back to what it was.
+    pub(super) fn brake(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
+        let floor = self.cores.min(BRAKE_FLOOR);
+        let allowed = self.stay_allowed(id);
+        let route = &mut self.routes[id.index()];
+        // Those who came before the last brake are still there: a lower limit would change nothing yet.
+        let is_over = meter.in_flight() > route.limit as usize;
+        if route.base.max(route.limit) <= floor || now < route.brake_until || is_over {
+            return route.look_again(now, meter);
+        }
+        let Some(stay) = route.stays_too_long(now, meter, allowed) else { return };
+        let signals = Signals::none().with("stay_seconds", stay).with("allowed_seconds", allowed);
+        route.brake_until = now + seconds(allowed);
+        let (limit, base) = (route.limit, route.base);
+        if self.trial.take_if(|trial| trial.route == id).is_some() && limit > base {
+            // What was tried is too much; of what was before, nothing is said.
+            route.failed(now);
+            route.lose(now, limit);
+            return self.set_base(now, id, base, Reason::Brake, signals, out);
+        }
+        self.doubted |= self.inside <= DOUBTFUL.saturating_mul(self.cores);
+        let route = &mut self.routes[id.index()];
+        // In a thrash fast-up has nothing to compare with but the thrash. Where it is known what a request takes by itself, it begins anew from below.
+        route.fast = route.times.is_founded(floor).then(|| FastUp::new(meter.read(now)));
+        route.step = STEP_MAX;
+        route.up = false;
+        route.retried(now);
+        let lower = (base / 2).max(floor);
+        self.set_base(now, id, lower, Reason::Brake, signals, out);
+        self.routes[id.index()].braked(now, base);
+    }
+}

@@ -1,0 +1,71 @@
+//! What share of the work each route has, and which has become slower by itself.
+
+use super::Paired;
+use super::fast_up::FastUp;
+use crate::window::Meter;
+use suimon_model::Instant;
+
+/// What is left of the best rate after each look at the shares, ...
+const RATE_KEPT: f64 = 0.995;
+/// ... and how the best service time grows.
+const SERVICE_GROWS: f64 = 1.002;
+/// A route that takes this many times as long as its best and its whole limit, one after the other, would explain, ...
+const SLOWER: f64 = 2.5;
+/// ... while the others take less than this times theirs, has not been thrashed: what it waits for has become slower.
+const UNMOVED: f64 = 1.3;
+/// Time over which the routes' shares of the work are measured, seconds.
+const SHARE_SECONDS: f64 = 2.0;
+/// Weight of the newest such time: a slow route may end nothing for several of them, and is not light for that.
+const SHARE_WEIGHT: f64 = 0.1;
+
+impl Paired {
+    /// Shares of the work, and the best rate and service time seen; slowly forgetting both.
+    pub(super) fn measure_shares(&mut self, now: Instant, meters: &[Meter]) {
+        if self.share_begin.iter().any(|begin| now.secs_since(begin.at) < SHARE_SECONDS) {
+            return;
+        }
+        let mut work = vec![0.0; self.routes.len()];
+        let mut inflation = vec![0.0; self.routes.len()];
+        for (index, route) in self.routes.iter_mut().enumerate() {
+            let window = meters[index].since(&self.share_begin[index], now);
+            self.share_begin[index] = meters[index].read(now);
+            work[index] = route.service.get().unwrap_or(0.0) * window.throughput();
+            route.rate += SHARE_WEIGHT * (window.throughput() - route.rate);
+            if window.progressed >= 4 {
+                route.rate_max = (route.rate_max * RATE_KEPT).max(window.throughput());
+                if let Some(mean) = window.mean_service() {
+                    route.service_min = (route.service_min * SERVICE_GROWS).min(mean);
+                    inflation[index] = mean / route.service_min;
+                }
+            }
+        }
+        self.notice_slower(now, &inflation, meters);
+        let total: f64 = work.iter().sum();
+        if total > 0.0 {
+            for (route, work) in self.routes.iter_mut().zip(&work) {
+                route.share += SHARE_WEIGHT * (work / total - route.share);
+            }
+        }
+    }
+
+    /// Begins the search anew at a route that alone takes much longer than its best. `inflation` by route; 0: not known.
+    fn notice_slower(&mut self, now: Instant, inflation: &[f64], meters: &[Meter]) {
+        for (index, own) in inflation.iter().enumerate() {
+            let is_slower = own.is_finite() && *own > SLOWER * f64::from(self.routes[index].limit);
+            if !is_slower {
+                continue;
+            }
+            let mut others = inflation
+                .iter()
+                .enumerate()
+                .filter(|(other, seen)| *other != index && **seen > 0.0)
+                .peekable();
+            if others.peek().is_some() && others.all(|(_, seen)| *seen < UNMOVED) {
+                let route = &mut self.routes[index];
+                route.service_min *= own;
+                route.times.forget();
+                route.fast = Some(FastUp::new(meters[index].read(now)));
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! How much longer requests take than in little company, and whose room that is mended with.
+
+use super::route::Route;
+use super::{LONG, Paired};
+use crate::window::Meter;
+use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
+
+/// What witnesses told holds for so many seconds where there are no new ones.
+const WITNESSED_SECONDS: f64 = 10.0;
+/// How often the strain is looked at, seconds.
+const STRAIN_SECONDS: f64 = 1.0;
+/// Times as long as in little company that requests take elsewhere when the machine thrashes, in so many looks one after the other, ...
+pub(super) const THRASHING: f64 = 8.0;
+pub(super) const THRASHING_LOOKS: u32 = 4;
+/// Times as long as their own company explains that short pages take where long ones are to blame, ...
+const UNEXPLAINED: f64 = 2.0;
+/// ... of which there are more than so many a core; ...
+const LONG_MIN: f64 = 16.0;
+/// ... and what such a page keeps of its room, ...
+const ROOM_KEPT: f64 = 0.9;
+/// ... each time this share of what it takes has passed, and so many seconds at the least.
+const ROOM_SERVICES: f64 = 0.25;
+const ROOM_SECONDS: f64 = 4.0;
+
+impl Paired {
+    /// Looks how much longer requests take at each route than in little company, and at each what that comes to at the others.
+    pub(super) fn measure_strain(&mut self, now: Instant, meters: &[Meter]) {
+        if now.secs_since(self.strain_at) < STRAIN_SECONDS {
+            return;
+        }
+        self.strain_at = now;
+        let cores = self.trusted_cores();
+        let strain = |(route, meter): (&mut Route, &Meter)| {
+            let window = meter.since(&route.strain_begin, now);
+            let seen = route.strain(now, &window, cores);
+            // Where few come, what was seen last holds until enough have come again.
+            if seen.is_some() || window.seconds > WITNESSED_SECONDS {
+                route.strain_begin = meter.read(now);
+                route.strain_own = seen;
+            }
+            route.strain_own
+        };
+        let strains: Vec<_> = self.routes.iter_mut().zip(meters).map(strain).collect();
+        let sums = strains
+            .iter()
+            .flatten()
+            .fold((0.0, 0.0), |sums, (strain, ends)| (sums.0 + strain * ends, sums.1 + ends));
+        for (route, own) in self.routes.iter_mut().zip(strains) {
+            let (strain, ends) = own.map_or(sums, |(strain, ends)| (sums.0 - strain * ends, sums.1 - ends));
+            route.strain_elsewhere = (ends > 0.5).then(|| strain / ends);
+            let thrashes = route.strain_elsewhere.is_some_and(|strain| strain > THRASHING);
+            route.strained = if thrashes { route.strained + 1 } else { 0 };
+        }
+    }
+
+    /// Takes some of its room from a long page for which the others take far longer, and longer than they can have themselves to blame for.
+    ///
+    /// What a long page asks of the processor comes late, and comes on. Its own time hardly tells: of 36 s that it waits for others, a second more on the processor
+    /// is lost in the noise, while pages of 30 ms take 30 times as long.
+    pub(super) fn make_room(&mut self, now: Instant, id: RouteId, meters: &[Meter], out: &mut Vec<Record>) {
+        let route = &self.routes[id.index()];
+        if route.strained < THRASHING_LOOKS || now < route.brake_until {
+            return;
+        }
+        let Some(alone) = route.times.alone().filter(|alone| *alone >= LONG) else { return };
+        let inside = |short: bool| {
+            let all = self.routes.iter().zip(meters);
+            let of = all.filter(|(route, _)| short == route.times.alone().is_some_and(|alone| alone < LONG));
+            of.map(|(_, meter)| meter.in_flight()).sum::<usize>() as f64
+        };
+        let cores = f64::from(self.cores);
+        let by_themselves = UNEXPLAINED * (1.0 + inside(true) / cores);
+        let in_flight = meters[id.index()].in_flight() as f64;
+        let is_most = in_flight > 0.5 * inside(false) && in_flight > LONG_MIN * cores;
+        if !is_most || route.strain_elsewhere.is_none_or(|strain| strain < by_themselves) {
+            return;
+        }
+        let limit = (ROOM_KEPT * in_flight) as u32;
+        if limit >= route.limit {
+            return;
+        }
+        let signals = Signals::none()
+            .with("strain", route.strain_elsewhere.unwrap_or(0.0))
+            .with("in_flight", in_flight);
+        let route = &mut self.routes[id.index()];
+        route.brake_until = now + seconds((ROOM_SERVICES * alone).max(ROOM_SECONDS));
+        route.strained = 0;
+        self.trial.take_if(|trial| trial.route == id);
+        self.set_base(now, id, limit, Reason::Brake, signals, out);
+        self.routes[id.index()].lose(now, in_flight as u32);
+    }
+}
