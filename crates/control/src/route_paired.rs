@@ -18,7 +18,7 @@
 //! then is anything learned. *Units*: seconds, requests, natural logarithms.
 //! *Regimes*: **fast-up** while most of the gain is real; **trial** (windows A B B A …, each after a settle phase in
 //! which everything started under the other limit leaves); **hold** after two failures at the smallest step; **drift** ends a
-//! hold; **brake** when requests stay far too long; what was much worse is not tried again for a minute; **headroom** for routes too light to be probed; idle: nothing.
+//! hold; **brake** when requests stay far too long; **room** for long pages by the time, or taken from them; what was much worse is not tried again for a while; **headroom** for routes too light to be probed; idle: nothing.
 //! *Limits*: one route is probed at a time on the whole host (the token), so no route reads another's moves as its own effect.
 //! The ceiling is [`BANDWIDTH_DELAY`] bandwidth-delay products.
 //! *Source*: Progress-based Regulation (Douceur & Bolosky, SOSP '99) as the paper uses it; the pairing, the token and (2)
@@ -57,10 +57,11 @@ const BANDWIDTH_DELAY: f64 = 3.0;
 /// Seconds below which a mean service time is *quick*: to hold such a request costs more than it spares anybody, so of two
 /// limits as good as each other the higher is taken.
 const QUICK: f64 = 0.002;
-/// ... and below which it is calm enough for a long page to be given more room.
+/// Times as long as in little company that short pages may take elsewhere while the cohorts of a long page still give it more room.
 const CALM: f64 = 2.0;
-/// The same beyond this many a core: most pages need less, and the more there are, the longer it takes until what was too much is over.
+/// Beyond this many a core the limit of a long page rises more slowly: most need less, and the more there are, the longer it takes until what was too much is over.
 const FAR: f64 = 16.0;
+/// Its growth there.
 const RAISE_GROWTH_FAR: f64 = 1.4;
 /// Service time from which a page is long, seconds: its ends come too late to be asked by the dozen.
 const LONG: f64 = 1.0;

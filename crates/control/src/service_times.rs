@@ -12,7 +12,7 @@
 //! A page that computes takes longer in company; a page that waits for others does not. (3) beside (2) tells them apart from nothing but the natural
 //! variation of what is in flight: no limit needs to be tried for it.
 //! *Units*: seconds. *Limits*: (2) is the mean of what was seen, not its least, so it has no bias with uneven requests; where nobody was ever alone it is what the
-//! smallest company seen took, and (3) is too small. *Source*: ours.
+//! smallest company seen took, which is too much. *Source*: ours.
 
 use crate::statistics::Average;
 

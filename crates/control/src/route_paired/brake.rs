@@ -15,7 +15,7 @@ const BRAKE_SERVICES: f64 = 4.0;
 const BRAKE_UNKNOWN: f64 = 0.5;
 /// ... unless it takes that long by itself: then this many times as long.
 const BRAKE_LEAST: f64 = 1.5;
-/// The brake is never pulled below the cores, or below this where these may be another machine's.
+/// The brake is never pulled below this limit, or below the cores if they are fewer; in more company than that nobody is alone where the cores are doubted.
 pub(super) const BRAKE_FLOOR: u32 = 4;
 /// Where requests stay too long while there are no more than so many a core, there may be fewer cores than told.
 const DOUBTFUL: u32 = 4;
@@ -48,12 +48,12 @@ impl Paired {
         least.max(own)
     }
 
-    /// Halves the limit where requests stay too long; a limit under trial goes back to what it was.
+    /// Halves the limit where requests stay too long; a higher one under trial goes back to what it was.
     pub(super) fn brake(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
         let floor = self.cores.min(BRAKE_FLOOR);
         let allowed = self.stay_allowed(id);
         let route = &mut self.routes[id.index()];
-        // Those who came before the last brake are still there: a lower limit would change nothing yet.
+        // With more there than the limit allows nobody starts: a lower limit would change nothing yet.
         let is_over = meter.in_flight() > route.limit as usize;
         if route.base.max(route.limit) <= floor || now < route.brake_until || is_over {
             return route.look_again(now, meter);

@@ -28,7 +28,10 @@ impl Paired {
             .all(|(other, route)| RouteId(other) == id || route.service.get().is_none());
         let is_probed = self.probing() == Some(id);
         let route = &mut self.routes[id.index()];
-        if !binding || is_probed {
+        // What the brake has just taken is not given back while those are still there for whom it was too much.
+        let is_braked = now < route.brake_until || meter.in_flight() > route.limit as usize;
+        if !binding || is_probed || is_braked {
+            route.full_since = None;
             return;
         }
         let since = *route.full_since.get_or_insert(now);

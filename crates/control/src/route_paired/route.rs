@@ -38,7 +38,7 @@ const RETRY_MAX: f64 = 600.0;
 /// The fewest requests of a route that tell its strain, and the most that count; and the most strain that is believed of one route.
 const WITNESSES: (f64, f64) = (3.0, 8.0);
 const STRAIN_MAX: f64 = 20.0;
-/// The least company in which requests tell what they take in little: on one core hardly any is ever all alone.
+/// Requests tell what they take in little company up to the class of this company at the least: on one core hardly any is ever all alone.
 const COMPANY_MIN: u32 = 2;
 /// Share of the limit that must be in use for it to be what is too high.
 const IN_USE: f64 = 0.75;
@@ -49,9 +49,10 @@ const HOLD_MIN: f64 = 4.0;
 const HOLD_MAX: f64 = 30.0;
 /// Loss of ln U that need not be suffered again ...
 const MUCH_WORSE: f64 = 0.15;
-/// ... for this long, seconds, or for so many times what a request takes.
+/// ... for this long, seconds, or for so many times what a request takes if that is longer, ...
 const LOST_SECONDS: f64 = 60.0;
 const LOST_SERVICES: f64 = 20.0;
+/// ... or so many where no trial has shown that it was the limit, and the brake was pulled.
 const BRAKED_SERVICES: f64 = 3.0;
 /// Change of ln U that is more than noise.
 const DRIFT: f64 = 0.30;

@@ -304,6 +304,26 @@ fn requests_that_never_come_back_pull_the_brake() {
 }
 
 #[test]
+fn an_application_that_hangs_is_not_given_back_what_the_brake_has_taken() {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, None);
+    law.set_patience(60.0);
+    let mut meter = Meter::new(Instant::ORIGIN);
+    for id in 0..64 {
+        law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
+    }
+    meter.load(Instant::ORIGIN, 64, 10);
+    // The brake has just been pulled at 64.
+    (law.routes[0].base, law.routes[0].limit) = (32, 32);
+    law.routes[0].full_since = Some(Instant::ORIGIN);
+    for quarter in 1..=4 * 300 {
+        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
+        law.on_tick(now, std::slice::from_ref(&meter), &mut vec![]);
+        assert!(law.limit(ROUTE) <= 32, "{now:?}: nothing has ended");
+    }
+}
+
+#[test]
 fn where_few_stay_too_long_already_the_cores_told_are_doubted() {
     let braked = |inside: u32| {
         let mut law = Paired::new(32);
