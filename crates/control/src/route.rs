@@ -51,6 +51,11 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Sets the patience of the visitors, seconds.
     fn set_patience(&mut self, _patience: f64) {}
 
+    /// Returns whether whoever can no longer be answered in time goes behind the others in a queue. The rules of others stay as they were published.
+    fn puts_late_last(&self) -> bool {
+        false
+    }
+
     /// Takes note of the route for whose sake newcomers are held back, if there is one: they are demand for it, though nobody waits there.
     fn set_wanted(&mut self, _route: Option<RouteId>) {}
 

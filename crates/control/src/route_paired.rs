@@ -232,6 +232,10 @@ impl RouteLaw for Paired {
         self.wanted = route;
     }
 
+    fn puts_late_last(&self) -> bool {
+        true
+    }
+
     fn probing(&self) -> Option<RouteId> {
         self.trial.as_ref().map(|trial| trial.route)
     }

@@ -7,7 +7,7 @@ use crate::kinds::Kind;
 use crate::knowledge::RecalledCapacity;
 use crate::queue::Queue;
 use crate::requests::{Request, Stage};
-use suimon_control::{Capacity, Forecast, Meter, Moments, Reading, RouteLawKind};
+use suimon_control::{Capacity, Forecast, Meter, Moments, Reading};
 use suimon_model::{Instant, RequestId, RouteId};
 
 /// Where a request stands in its route's queue; 0 is behind all others.
@@ -114,8 +114,7 @@ impl Gate {
         while self.limit(route_id).is_none_or(|limit| self.routes[index].in_flight < limit as usize) {
             let service = self.law.service(route_id).unwrap_or(0.0);
             let (requests, kinds) = (&mut self.requests, &self.kinds);
-            // The paper's rules stay as they were published.
-            let may_be_late = matches!(self.params.route_law, RouteLawKind::Paired);
+            let may_be_late = self.law.puts_late_last();
             let is_late = |id| {
                 let request = requests.get_mut(id).expect("a queued request is in the table");
                 request.late = may_be_late && is_late(now, request, kinds, service);
