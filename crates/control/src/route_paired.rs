@@ -184,6 +184,9 @@ impl RouteLaw for Paired {
             state.service.fold(end.service);
             state.times.fold(inside.map_or(1, |inside| inside.company), end.service);
         }
+        if let Some(fast) = state.fast.as_mut().filter(|_| !end.progress) {
+            fast.on_leave(end.request);
+        }
         let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == end.route) else {
             if end.progress {
                 self.fast_up(now, end, &meters[end.route.index()], out);

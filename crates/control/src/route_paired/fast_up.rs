@@ -119,6 +119,13 @@ impl Cohort {
         }
     }
 
+    /// Takes another in the place of `request`, which has left without telling what it takes.
+    fn on_leave(&mut self, request: RequestId) {
+        if self.members.remove(&request) {
+            self.taken -= 1;
+        }
+    }
+
     /// Returns the median time in the application, once half of the cohort has ended: the longest so far, as the others have been there for as long.
     fn on_end(&mut self, request: RequestId, service: f64, limit: u32) -> Option<f64> {
         if self.limit != limit || !self.members.remove(&request) {
@@ -205,6 +212,11 @@ impl FastUp {
         self.cohort.on_start(request, limit);
     }
 
+    /// Takes note that `request` has left, and that its end is no progress.
+    pub(super) fn on_leave(&mut self, request: RequestId) {
+        self.cohort.on_leave(request);
+    }
+
     /// Takes note of an end that is progress, at `limit`, of a request that was in the application for `service` seconds. `long`: what a long page takes in
     /// little company, seconds. Returns what its window came to, if that was its last.
     pub(super) fn on_end(
@@ -219,6 +231,7 @@ impl FastUp {
         if let Some(alone) = long {
             return self.on_long_end(now, request, service, limit, alone, meter);
         }
+        self.cohort.on_leave(request);
         self.ends += 1;
         self.service_seconds += service;
         self.service_squares += service * service;
@@ -463,5 +476,30 @@ mod tests {
         // Six of ten end in 11 s, the rest never: by Little's law a request takes 18 s.
         let verdict = (0..4).map(|_| route.look(20, 11.0, 6).verdict).find(|it| *it != Verdict::Stay);
         assert!(matches!(verdict, Some(Verdict::Over { limit: 10, .. })), "{verdict:?}");
+    }
+
+    #[test]
+    fn whoever_leaves_a_cohort_without_an_answer_is_replaced() {
+        let mut route = Route::new();
+        route.meter.load(Instant::ORIGIN, 8, 1);
+        for id in 0..6 {
+            route.fast.on_start(RequestId(id), 8);
+        }
+        // All of them were given up; those who come after them must be able to tell.
+        (0..6).for_each(|id| route.fast.on_leave(RequestId(id)));
+        route.requests = 6;
+        assert_eq!(route.look(8, 10.0, 10).verdict, Verdict::More(16));
+    }
+
+    #[test]
+    fn whoever_ends_while_the_page_is_taken_for_a_short_one_is_replaced_too() {
+        let mut route = Route::new();
+        route.meter.load(Instant::ORIGIN, 8, 1);
+        (0..6).for_each(|id| route.fast.on_start(RequestId(id), 8));
+        for id in 0..6 {
+            route.fast.on_end(Instant::ORIGIN, RequestId(id), 0.9, 8, None, &route.meter);
+        }
+        route.requests = 6;
+        assert_eq!(route.look(8, 10.0, 10).verdict, Verdict::More(16));
     }
 }
