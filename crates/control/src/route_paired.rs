@@ -82,10 +82,10 @@ pub struct Paired {
     cores: u32,
     patience: f64,
     routes: Vec<Route>,
-    /// Whether the application seems to have fewer cores.
-    doubted: bool,
-    /// Requests in the application, all routes together.
-    inside: u32,
+    /// Until when the application is taken to have fewer cores than told.
+    doubted_until: Option<Instant>,
+    /// Requests in the application, all routes together, by the share of a core that each can ask for, in parts of [`WHOLE`].
+    inside: u64,
     trial: Option<Trial>,
     /// The route for whose sake newcomers are held back.
     wanted: Option<RouteId>,
@@ -97,7 +97,7 @@ pub struct Paired {
 
 suimon_model::saved_struct!(Paired {
     cores,
-    doubted,
+    doubted_until,
     patience,
     routes,
     inside,
@@ -114,7 +114,7 @@ impl Paired {
         let cores = cores.max(1);
         Paired {
             cores,
-            doubted: false,
+            doubted_until: None,
             patience: 60.0,
             routes: vec![],
             inside: 0,
@@ -158,15 +158,15 @@ impl RouteLaw for Paired {
     /// What takes no longer in company of four times the cores uses no more than a quarter of a core.
     fn work(&self, route: RouteId) -> Option<f64> {
         let times = &self.routes[route.index()].times;
-        let shared = f64::from(times.at_ease()) / f64::from(self.cores);
-        times.alone().map(|alone| alone / shared.max(1.0))
+        times.alone().map(|alone| alone * times.computes(self.trusted_cores()))
     }
 
     fn on_start(&mut self, now: Instant, route: RouteId, request: RequestId, meters: &[Meter]) {
-        self.inside += 1;
         let trusted = self.trusted_cores();
+        let company = self.company(route) as u32 + 1;
         let state = &mut self.routes[route.index()];
-        state.in_service.insert(request, Inside { since: now, company: self.inside });
+        self.inside += state.weight;
+        state.in_service.insert(request, Inside { since: now, company });
         let is_long = state.is_long(trusted);
         if let Some(fast) = state.fast.as_mut().filter(|_| is_long) {
             fast.on_start(request, state.limit);
@@ -179,7 +179,7 @@ impl RouteLaw for Paired {
     fn on_end(&mut self, now: Instant, end: &RequestEnd, meters: &[Meter], out: &mut Vec<Record>) {
         let state = &mut self.routes[end.route.index()];
         let inside = state.in_service.remove(&end.request);
-        self.inside = self.inside.saturating_sub(u32::from(inside.is_some()));
+        self.inside = self.inside.saturating_sub(if inside.is_some() { state.weight } else { 0 });
         if end.progress {
             state.service.fold(end.service);
             state.times.fold(inside.map_or(1, |inside| inside.company), end.service);
@@ -199,6 +199,8 @@ impl RouteLaw for Paired {
     }
 
     fn on_tick(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
+        self.doubted_until.take_if(|until| now >= *until);
+        self.weigh();
         self.measure_shares(now, meters);
         self.measure_strain(now, meters);
         for index in 0..self.routes.len() {
@@ -287,7 +289,7 @@ impl Paired {
             }
             Fast::More(_) if is_long && state.strain_elsewhere.is_some_and(|strain| strain > CALM) => {}
             Fast::More(limit) => {
-                let is_far = is_long && f64::from(state.limit) >= FAR * f64::from(self.cores);
+                let is_far = is_long && f64::from(state.limit) >= FAR * f64::from(trusted);
                 let far = (f64::from(state.limit) * RAISE_GROWTH_FAR).ceil() as u32;
                 let limit = if is_far { far } else { limit };
                 let limit = limit.min(state.highest(now, ceiling).max(state.limit));
@@ -367,6 +369,7 @@ impl Paired {
     }
 
     fn choose(&mut self, now: Instant, out: &mut Vec<Record>) {
+        let trusted = self.trusted_cores();
         let ready = |route: &Route| {
             route.learns
                 && route.fast.is_none()
@@ -374,6 +377,7 @@ impl Paired {
                 && route.pressure >= PRESSURE_MIN
                 && now >= route.hold_until
                 && route.share >= SHARE_MIN
+                && !route.is_raised(trusted)
         };
         let turn = |route: &Route| route.share * now.secs_since(route.probed);
         let mut candidates: Vec<usize> =

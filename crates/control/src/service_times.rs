@@ -1,12 +1,18 @@
 //! S: how long requests of a route are in the application, alone and in company.
 //!
-//! *Law*. A request belongs to the class of the number of requests n that were in the application when it started, its own and those of
-//! all other routes:
+//! *Law*. A request belongs to the class of the company n that it found in the application, itself included:
 //!
 //! ```text
 //! class = ⌊log2 n⌋        S[class]   mean seconds in the application, newest weight 5 %                    (1)
 //! S0 = mean over the lowest classes that hold at least 8 requests together                                (2)
 //! S_now                                   mean of recent requests, newest weight 10 %                      (3)
+//! ```
+//!
+//! In n each of its own route counts whole, as those may be in each other's way, and each of another as the share of a core that it can ask for
+//! at the most, so that a hundred long polls are no crowd for a short page:
+//!
+//! ```text
+//! u = min(1, cores / at_ease)       at_ease: the largest company that hardly slows it                      (4)
 //! ```
 //!
 //! A page that computes takes longer in company; a page that waits for others does not. (3) beside (2) tells them apart from nothing but the natural
@@ -81,6 +87,12 @@ impl ServiceTimes {
             class.count() >= RECENT_MIN && class.get().is_some_and(|mean| mean <= AT_EASE * alone)
         };
         self.classes.iter().rposition(eased).map_or(1, |class| 1 << class)
+    }
+
+    /// Returns u of (4): the share of a core that a request asks for at the most, where there are so many.
+    pub fn computes(&self, cores: u32) -> f64 {
+        let cores = cores.max(1);
+        f64::from(cores) / f64::from(self.at_ease().max(cores))
     }
 
     /// Returns whether all that S0 rests on was in the classes up to that of `cores`.
@@ -177,6 +189,15 @@ mod tests {
         let computing = share(computes, |ease| (2..=8).contains(&ease));
         assert!(waiting > 0.95 && computing > 0.95, "{waiting}, {computing}");
         assert_eq!(ServiceTimes::default().at_ease(), 1, "nothing is known");
+    }
+
+    #[test]
+    fn a_request_asks_for_the_share_of_a_core_that_its_largest_company_at_ease_leaves_it() {
+        let companies = || (0..3000).map(|n| 1 << (n % 7));
+        assert!(times(1, companies(), waits).computes(CORES) <= 4.0 / 32.0);
+        assert!(times(1, companies(), computes).computes(CORES) >= 0.5, "all that is seen is a core each");
+        let whole = |cores| (ServiceTimes::default().computes(cores) - 1.0).abs() < 1e-9;
+        assert!(whole(CORES) && whole(0), "nothing is known");
     }
 
     #[test]

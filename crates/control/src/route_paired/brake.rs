@@ -2,7 +2,7 @@
 
 use super::Paired;
 use super::fast_up::FastUp;
-use super::route::STEP_MAX;
+use super::route::{STEP_MAX, Stay};
 use super::strain::{THRASHING, THRASHING_LOOKS};
 use crate::window::Meter;
 use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
@@ -19,11 +19,13 @@ const BRAKE_LEAST: f64 = 1.5;
 pub(super) const BRAKE_FLOOR: u32 = 4;
 /// Where requests stay too long while there are no more than so many a core, there may be fewer cores than told.
 const DOUBTFUL: u32 = 4;
+/// ... which is believed for so many seconds.
+const DOUBTED_SECONDS: f64 = 600.0;
 
 impl Paired {
     /// Returns in how much company a request has a core of its own, as far as can be believed.
     pub(super) fn trusted_cores(&self) -> u32 {
-        if self.doubted { self.cores.min(BRAKE_FLOOR) } else { self.cores }
+        if self.doubted_until.is_some() { self.cores.min(BRAKE_FLOOR) } else { self.cores }
     }
 
     /// Returns the seconds that requests may stay in the application before the brake is pulled.
@@ -58,8 +60,8 @@ impl Paired {
         if route.base.max(route.limit) <= floor || now < route.brake_until || is_over {
             return route.look_again(now, meter);
         }
-        let Some(stay) = route.stays_too_long(now, meter, allowed) else { return };
-        let signals = Signals::none().with("stay_seconds", stay).with("allowed_seconds", allowed);
+        let Some(Stay { stay, ended }) = route.stays_too_long(now, meter, allowed) else { return };
+        let mut signals = Signals::none().with("stay_seconds", stay).with("allowed_seconds", allowed);
         route.brake_until = now + seconds(allowed);
         let (limit, base) = (route.limit, route.base);
         if self.trial.take_if(|trial| trial.route == id).is_some() && limit > base {
@@ -68,13 +70,20 @@ impl Paired {
             route.lose(now, limit);
             return self.set_base(now, id, base, Reason::Brake, signals, out);
         }
-        self.doubted |= self.inside <= DOUBTFUL.saturating_mul(self.cores);
+        // An application that hangs tells nothing of its cores.
+        if ended && self.inside() <= f64::from(DOUBTFUL.saturating_mul(self.cores)) {
+            self.doubted_until = Some(now + seconds(DOUBTED_SECONDS));
+            signals = signals.with("cores_believed", f64::from(self.trusted_cores()));
+        }
         let route = &mut self.routes[id.index()];
         // In a thrash fast-up has nothing to compare with but the thrash. Where it is known what a request takes by itself, it begins anew from below.
         route.fast = route.times.is_founded(floor).then(|| FastUp::new(meter.read(now)));
+        route.braked_at = now;
         route.step = STEP_MAX;
         route.up = false;
         route.retried(now);
+        // A lower limit under trial is the one that was too much.
+        let base = base.min(limit);
         let lower = (base / 2).max(floor);
         self.set_base(now, id, lower, Reason::Brake, signals, out);
         self.routes[id.index()].braked(now, base);

@@ -1,6 +1,7 @@
 //! More room without a trial: for pages that take too long to be tried, and for routes too light to be.
 
 use super::fast_up::FastUp;
+use super::route::Around;
 use super::{FAR, LIMIT_MAX, Paired, RAISE_GROWTH_FAR, SHARE_MIN};
 use crate::route::RouteLaw;
 use crate::window::Meter;
@@ -26,6 +27,8 @@ impl Paired {
         let is_only = (0u32..)
             .zip(&self.routes)
             .all(|(other, route)| RouteId(other) == id || route.service.get().is_none());
+        let cores = self.trusted_cores();
+        let around = Around { is_only, is_roomy: self.company(id) <= f64::from(cores), cores };
         let is_probed = self.probing() == Some(id);
         let route = &mut self.routes[id.index()];
         // What the brake has just taken is not given back while those are still there for whom it was too much.
@@ -36,12 +39,14 @@ impl Paired {
         }
         let since = *route.full_since.get_or_insert(now);
         let full = now.secs_since(since);
-        if !route.is_due(now, full, is_only) {
+        if !route.is_due(now, full, around) {
             return;
         }
-        let is_far = f64::from(route.limit) >= FAR * f64::from(self.cores);
+        // Whether it hurts is told by others, or by nothing but that nobody else is there.
+        let is_told = route.strain_elsewhere.is_some() || around.is_only || around.is_roomy;
+        let is_far = f64::from(route.limit) >= FAR * f64::from(cores);
         let growth = match route.fast {
-            Some(_) if is_far => RAISE_GROWTH_FAR,
+            Some(_) if is_far || !is_told => RAISE_GROWTH_FAR,
             Some(_) => RAISE_GROWTH,
             None => RETRY_GROWTH,
         };
@@ -49,11 +54,12 @@ impl Paired {
         if limit <= route.limit {
             return;
         }
-        if route.fast.is_none() {
-            route.retried(now);
-        }
         route.full_since = Some(now);
-        route.fast.get_or_insert_with(|| FastUp::new(meter.read(now)));
+        // A search that is over begins anew where the others tell what it does to them; else it goes on in small steps.
+        if route.fast.is_none() && route.strain_elsewhere.is_some() {
+            route.retried(now);
+            route.fast = Some(FastUp::new(meter.read(now)));
+        }
         let signals = Signals::none()
             .with("full_seconds", full)
             .with("alone_seconds", route.times.alone().unwrap_or(0.0));

@@ -2,6 +2,7 @@
 
 use super::LONG;
 use super::fast_up::FastUp;
+use super::shares::WHOLE;
 use super::trial::{Verdict, log_useful};
 use crate::service_times::ServiceTimes;
 use crate::statistics::Average;
@@ -31,10 +32,12 @@ const AT_EASE: f64 = 1.5;
 /// ... and after this many of its service times once its search is over.
 const RAISE_SERVICES: f64 = 0.25;
 /// Service time from which a page is very long, seconds: trials take minutes, so after its search is over it is searched upward again, ...
-const VERY_LONG: f64 = 2.0;
+pub(super) const VERY_LONG: f64 = 2.0;
 /// ... after this many seconds at first, twice as many each time, up to so many.
 const RETRY_MIN: f64 = 30.0;
 const RETRY_MAX: f64 = 600.0;
+/// ... as long as it takes no more than so many times what it takes in little company.
+const ITSELF: f64 = 1.3;
 /// The fewest requests of a route that tell its strain, and the most that count; and the most strain that is believed of one route.
 const WITNESSES: (f64, f64) = (3.0, 8.0);
 const STRAIN_MAX: f64 = 20.0;
@@ -84,6 +87,8 @@ pub(super) struct Route {
     pub(super) service: Average,
     /// Service times by company.
     pub(super) times: ServiceTimes,
+    /// The share of a core that a request can ask for, in parts of [`WHOLE`].
+    pub(super) weight: u64,
     pub(super) service_min: f64,
     pub(super) rate_max: f64,
     /// Progress a second over the last views.
@@ -101,16 +106,36 @@ pub(super) struct Route {
     retry_seconds: f64,
     /// When its strain was looked at, what it was at the other routes, and how often one after the other that was a thrash.
     pub(super) strain_begin: Reading,
-    pub(super) strain_own: Option<(f64, f64)>,
+    pub(super) strain_own: Option<Told>,
+    pub(super) ease_elsewhere: Option<f64>,
     pub(super) strain_elsewhere: Option<f64>,
     pub(super) strained: u32,
     /// Share of the last seconds in which the route was binding.
     pub(super) pressure: f64,
     pub(super) brake_until: Instant,
+    /// When it was pulled last: of those who began before, nothing more is learned.
+    pub(super) braked_at: Instant,
     /// When the brake looked last, and how many were in the application then.
     stay_begin: Reading,
     stay_in_flight: u32,
     pub(super) in_service: BTreeMap<RequestId, Inside>,
+}
+
+/// How long requests stay in the application, seconds, and whether any of them ended.
+pub(super) struct Stay {
+    pub(super) stay: f64,
+    pub(super) ended: bool,
+}
+
+/// What is around a route that asks for room.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    /// Nothing has ended at any other route.
+    pub(super) is_only: bool,
+    /// Everybody in the application has a core, whatever they do.
+    pub(super) is_roomy: bool,
+    /// As many cores as are believed.
+    pub(super) cores: u32,
 }
 
 /// A request in the application.
@@ -118,7 +143,7 @@ pub(super) struct Route {
 pub(super) struct Inside {
     /// Since when.
     pub(super) since: Instant,
-    /// How many were there then, of all routes and itself.
+    /// Its company then, itself included.
     pub(super) company: u32,
 }
 
@@ -141,6 +166,7 @@ suimon_model::saved_struct!(Route {
     probed,
     service,
     times,
+    weight,
     service_min,
     rate_max,
     rate,
@@ -155,13 +181,28 @@ suimon_model::saved_struct!(Route {
     strain_begin,
     strain_own,
     strain_elsewhere,
+    ease_elsewhere,
     strained,
     pressure,
     brake_until,
+    braked_at,
     stay_begin,
     stay_in_flight,
     in_service,
 });
+
+/// What the requests of a route tell of the others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    /// How many times as long they take as in little company.
+    pub(super) strain: f64,
+    /// How much that tells.
+    pub(super) weight: f64,
+    /// Whether in little company each had a core of its own.
+    pub(super) founded: bool,
+}
+
+suimon_model::saved_struct!(Told { strain, weight, founded });
 
 /// A limit that was much worse.
 #[derive(Clone, Copy, Debug)]
@@ -200,6 +241,7 @@ impl Route {
             probed: Instant::ORIGIN,
             service: Average::new(0.02),
             times: ServiceTimes::default(),
+            weight: WHOLE,
             service_min: f64::INFINITY,
             rate_max: 0.0,
             rate: 0.0,
@@ -214,9 +256,11 @@ impl Route {
             strain_begin: begin,
             strain_own: None,
             strain_elsewhere: None,
+            ease_elsewhere: None,
             strained: 0,
             pressure: 0.0,
             brake_until: Instant::ORIGIN,
+            braked_at: Instant::ORIGIN,
             stay_begin: begin,
             stay_in_flight: 0,
             in_service: BTreeMap::new(),
@@ -294,6 +338,7 @@ impl Route {
 
     fn lose_for(&mut self, now: Instant, limit: u32, services: f64) {
         let until = now + seconds(LOST_SECONDS.max(services * self.times.alone().unwrap_or(0.0)));
+        let until = until.max(self.brake_until + seconds(LOST_SECONDS));
         self.lost[usize::from(limit > self.base)] = Some(Lost { limit, until });
     }
 
@@ -367,13 +412,14 @@ impl Route {
 
     /// Returns seconds that requests stay in the application, if it is more than `allowed`: in the allowed time fewer have
     /// ended than were there at its beginning. Ages would tell of stragglers, where the system shares unevenly, and not of the rest.
-    pub(super) fn stays_too_long(&mut self, now: Instant, meter: &Meter, allowed: f64) -> Option<f64> {
+    pub(super) fn stays_too_long(&mut self, now: Instant, meter: &Meter, allowed: f64) -> Option<Stay> {
         let window = meter.since(&self.stay_begin, now);
         // Where less than the next lower limit is in use, lowering it changes nothing.
         let is_in_use = meter.in_flight() as f64 > IN_USE * f64::from(self.limit);
         if let Some(median) = self.median_age(now).filter(|median| is_in_use && *median > allowed) {
+            let ended = window.progressed > 0;
             self.look_again(now, meter);
-            return Some(median);
+            return Some(Stay { stay: median, ended });
         }
         let filling = meter.in_flight() > 2 * self.stay_in_flight as usize;
         if !filling && window.seconds < allowed {
@@ -382,16 +428,15 @@ impl Route {
         let (there, ends) = (f64::from(self.stay_in_flight), window.progressed + window.failed);
         self.look_again(now, meter);
         let stay = window.seconds * there / ends.max(1) as f64;
-        (!filling && is_in_use && there > IN_USE * f64::from(self.limit) && stay > allowed).then_some(stay)
+        (!filling && is_in_use && there > IN_USE * f64::from(self.limit) && stay > allowed)
+            .then_some(Stay { stay, ended: ends > 0 })
     }
 
     /// Returns how many times as long requests took in the window as in little company, and how much that tells; `None` where it tells nothing. Long
     /// pages are no witnesses: they tell too late, and most of what they take may be waiting.
-    pub(super) fn strain(&self, now: Instant, window: &Window, cores: u32) -> Option<(f64, f64)> {
-        let alone = self
-            .times
-            .alone()
-            .filter(|alone| (1e-6..LONG).contains(alone) && self.times.was_alone(cores.max(COMPANY_MIN)))?;
+    pub(super) fn strain(&self, now: Instant, window: &Window, cores: u32) -> Option<Told> {
+        let alone = self.times.alone().filter(|alone| (1e-6..LONG).contains(alone))?;
+        let founded = self.times.was_alone(cores.max(COMPANY_MIN));
         let witnesses = window.progressed as f64 + self.in_service.len() as f64;
         if witnesses < WITNESSES.0 {
             return None;
@@ -400,7 +445,7 @@ impl Route {
         let ages: f64 = self.in_service.values().map(|inside| now.secs_since(inside.since)).sum();
         let age = ages / self.in_service.len().max(1) as f64;
         let took = window.mean_service().map_or(age, |mean| mean.max(age));
-        Some(((took / alone).min(STRAIN_MAX), witnesses.min(WITNESSES.1)))
+        Some(Told { strain: (took / alone).min(STRAIN_MAX), weight: witnesses.min(WITNESSES.1), founded })
     }
 
     /// Returns whether its requests take long by themselves, as far as is known on so many cores, or have not told yet.
@@ -409,18 +454,45 @@ impl Route {
         by_itself.or(self.times.recent()).is_none_or(|seconds| seconds >= LONG)
     }
 
-    /// Returns whether a route that has been full for `seconds` is given more room by the time. `is_only`: nothing has ended at any other.
-    pub(super) fn is_due(&self, now: Instant, seconds: f64, is_only: bool) -> bool {
-        let is_at_ease = self.strain_elsewhere.map_or(is_only, |strain| strain < AT_EASE);
+    /// Returns whether a route that has been full for `seconds` is given more room by the time.
+    pub(super) fn is_due(&self, now: Instant, seconds: f64, around: Around) -> bool {
+        if self.strain_elsewhere.is_some_and(|strain| strain >= AT_EASE) {
+            return false;
+        }
+        let others = self.strain_elsewhere.is_some();
+        // The others take no longer than in the least company they had: that more would not hurt is likely, and soon seen where it does.
+        let others_likely = self.ease_elsewhere.is_some_and(|strain| strain < AT_EASE);
         match self.times.alone() {
-            _ if !is_at_ease => false,
-            // Nothing is known but that nobody else is in its way.
-            None => self.service.get().is_none() && seconds >= RAISE_SECONDS,
+            None if self.service.get().is_some() => false,
+            None if others || around.is_only || around.is_roomy => seconds >= RAISE_SECONDS,
+            None => others_likely && seconds >= RAISE_LOOKED,
             Some(alone) if alone < LONG => false,
             // That the others do not suffer is known sooner than what it takes itself.
-            Some(_) if self.fast.is_some() => !is_only && seconds >= RAISE_LOOKED,
-            Some(alone) => alone >= VERY_LONG && now >= self.retry_at && seconds >= RAISE_SERVICES * alone,
+            Some(_) if self.fast.is_some() && others => seconds >= RAISE_LOOKED,
+            Some(_) if around.is_roomy => seconds >= RAISE_LOOKED,
+            Some(alone) if alone < VERY_LONG || seconds < RAISE_SERVICES * alone => false,
+            Some(_) if !self.is_itself() => false,
+            Some(_) if self.fast.is_some() => others_likely,
+            Some(_) => {
+                let is_known =
+                    others || others_likely || around.is_only || self.times.is_founded(around.cores);
+                is_known && now >= self.retry_at
+            }
         }
+    }
+
+    /// Returns whether its requests take hardly longer now than in little company.
+    fn is_itself(&self) -> bool {
+        let (alone, recent) = (self.times.alone(), self.times.recent());
+        alone.zip(recent).is_some_and(|(alone, recent)| recent <= ITSELF * alone)
+    }
+
+    /// Returns whether it is given room by the time and not by trials: of a very long page they would take minutes, and hold its limit meanwhile.
+    pub(super) fn is_raised(&self, cores: u32) -> bool {
+        self.times.alone().is_some_and(|alone| alone >= VERY_LONG)
+            && self.times.is_founded(cores)
+            && self.is_itself()
+            && self.strain_elsewhere.is_none_or(|strain| strain < AT_EASE)
     }
 
     /// Takes note that its search upward is over, or begins once more: the next time is later, each time by twice as much.
@@ -437,11 +509,11 @@ impl Route {
 
     /// Returns the median age of the requests in the application, seconds, where they are many: of a few it tells of stragglers alone.
     fn median_age(&self, now: Instant) -> Option<f64> {
-        if self.in_service.len() < AGES_MIN {
-            return None;
-        }
         let mut ages: Vec<f64> =
             self.in_service.values().map(|inside| now.secs_since(inside.since)).collect();
+        if ages.len() < AGES_MIN {
+            return None;
+        }
         let middle = ages.len() / 2;
         Some(*ages.select_nth_unstable_by(middle, f64::total_cmp).1)
     }

@@ -2,8 +2,9 @@
 
 use super::Paired;
 use super::fast_up::FastUp;
+use super::route::VERY_LONG;
 use crate::window::Meter;
-use suimon_model::Instant;
+use suimon_model::{Instant, RouteId};
 
 /// What is left of the best rate after each look at the shares, ...
 const RATE_KEPT: f64 = 0.995;
@@ -18,7 +19,35 @@ const SHARE_SECONDS: f64 = 2.0;
 /// Weight of the newest such time: a slow route may end nothing for several of them, and is not light for that.
 const SHARE_WEIGHT: f64 = 0.1;
 
+/// A request that asks for a whole core, in the parts that company is counted in: sums of whole numbers do not drift.
+pub(super) const WHOLE: u64 = 1 << 16;
+
 impl Paired {
+    /// Returns what company `route` has in the application: all of its own, which may well be in each other's way, and of the others each by the share of a core that it can ask for.
+    pub(super) fn company(&self, route: RouteId) -> f64 {
+        let route = &self.routes[route.index()];
+        let own = route.in_service.len() as u64;
+        own as f64 + self.inside.saturating_sub(own * route.weight) as f64 / WHOLE as f64
+    }
+
+    /// Returns how many are in the application, each counted by the share of a core that it can ask for.
+    pub(super) fn inside(&self) -> f64 {
+        self.inside as f64 / WHOLE as f64
+    }
+
+    /// Weighs anew what requests of each route can ask for. Where the cores are doubted each is taken to compute: in a thrash nothing is seen at ease.
+    pub(super) fn weigh(&mut self) {
+        let cores = self.trusted_cores();
+        let is_doubted = self.doubted_until.is_some();
+        self.inside = 0;
+        for route in &mut self.routes {
+            let waits = route.times.alone().is_some_and(|alone| alone >= VERY_LONG);
+            let share = if waits && !is_doubted { route.times.computes(cores) } else { 1.0 };
+            route.weight = (share * WHOLE as f64).ceil() as u64;
+            self.inside += route.weight * route.in_service.len() as u64;
+        }
+    }
+
     /// Shares of the work, and the best rate and service time seen; slowly forgetting both.
     pub(super) fn measure_shares(&mut self, now: Instant, meters: &[Meter]) {
         if self.share_begin.iter().any(|begin| now.secs_since(begin.at) < SHARE_SECONDS) {

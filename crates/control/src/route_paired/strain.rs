@@ -41,13 +41,20 @@ impl Paired {
             route.strain_own
         };
         let strains: Vec<_> = self.routes.iter_mut().zip(meters).map(strain).collect();
-        let sums = strains
-            .iter()
-            .flatten()
-            .fold((0.0, 0.0), |sums, (strain, ends)| (sums.0 + strain * ends, sums.1 + ends));
-        for (route, own) in self.routes.iter_mut().zip(strains) {
-            let (strain, ends) = own.map_or(sums, |(strain, ends)| (sums.0 - strain * ends, sums.1 - ends));
-            route.strain_elsewhere = (ends > 0.5).then(|| strain / ends);
+        let sum = |all: bool| {
+            let told = strains.iter().flatten().filter(|told| all || told.founded);
+            told.fold((0.0, 0.0), |sums, told| (sums.0 + told.strain * told.weight, sums.1 + told.weight))
+        };
+        let (founded, all) = (sum(false), sum(true));
+        for (route, own) in self.routes.iter_mut().zip(&strains) {
+            let elsewhere = |sums: (f64, f64), all: bool| {
+                let own = own.filter(|told| all || told.founded);
+                let (strain, weight) =
+                    own.map_or((0.0, 0.0), |told| (told.strain * told.weight, told.weight));
+                (sums.1 - weight > 0.5).then(|| (sums.0 - strain) / (sums.1 - weight))
+            };
+            route.strain_elsewhere = elsewhere(founded, false);
+            route.ease_elsewhere = elsewhere(all, true);
             let thrashes = route.strain_elsewhere.is_some_and(|strain| strain > THRASHING);
             route.strained = if thrashes { route.strained + 1 } else { 0 };
         }
@@ -68,7 +75,7 @@ impl Paired {
             let of = all.filter(|(route, _)| short == route.times.alone().is_some_and(|alone| alone < LONG));
             of.map(|(_, meter)| meter.in_flight()).sum::<usize>() as f64
         };
-        let cores = f64::from(self.cores);
+        let cores = f64::from(self.trusted_cores());
         let by_themselves = UNEXPLAINED * (1.0 + inside(true) / cores);
         let in_flight = meters[id.index()].in_flight() as f64;
         let is_most = in_flight > 0.5 * inside(false) && in_flight > LONG_MIN * cores;

@@ -244,16 +244,22 @@ fn a_page_of_which_nothing_has_ended_is_given_room_while_nobody_else_could_suffe
     stay_full(&mut law, &mut meter, 0.0, 4.0);
     let limit = law.limit(ROUTE);
     assert!((16..=256).contains(&limit), "2 doubled about every half second: {limit}");
-    // Beside a route whose answers are on the way, it is taken to be in their way.
-    let mut law = Paired::new(2);
-    (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
-    answered_in(&mut law.routes[1], 0.1);
-    let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
-    meters[0].load(Instant::ORIGIN, 2, 10);
-    (1..=16).for_each(|quarter| {
-        law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut vec![]);
-    });
-    assert_eq!(law.limit(ROUTE), 2, "nobody says that they do not suffer");
+    // Beside a route whose answers are on the way, it is taken to be in their way once there are more than cores.
+    let beside = |others: u64| {
+        let mut law = Paired::new(2);
+        (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
+        answered_in(&mut law.routes[1], 0.1);
+        let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
+        (0..2).for_each(|id| law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), &meters));
+        (2..2 + others).for_each(|id| law.on_start(Instant::ORIGIN, RouteId(1), RequestId(id), &meters));
+        meters[0].load(Instant::ORIGIN, 2, 10);
+        (1..=16).for_each(|quarter| {
+            law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut vec![]);
+        });
+        law.limit(ROUTE)
+    };
+    assert_eq!(beside(1), 2, "nobody says that they do not suffer");
+    assert_eq!(beside(0), 4, "two on two cores are in nobody's way");
 }
 
 #[test]
@@ -323,28 +329,78 @@ fn an_application_that_hangs_is_not_given_back_what_the_brake_has_taken() {
     }
 }
 
+/// Pulls the brake where `inside` requests are in an application told to have 32 cores, of which `ended` have ended meanwhile; returns the law, and the record of it.
+fn braked_at(inside: u32, ended: u32) -> (Paired, Record) {
+    let mut law = Paired::new(32);
+    law.add_route(Instant::ORIGIN, None);
+    law.set_patience(20.0);
+    (law.routes[0].base, law.routes[0].limit) = (inside, inside);
+    answered_in(&mut law.routes[0], 0.1);
+    let mut meter = Meter::new(Instant::ORIGIN);
+    for id in 0..u64::from(inside) {
+        law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
+    }
+    meter.load(Instant::ORIGIN, inside as usize, 10);
+    let mut out = vec![];
+    for quarter in 1..=14 {
+        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
+        law.on_tick(now, std::slice::from_ref(&meter), &mut out);
+        if quarter == 2 {
+            (0..ended).for_each(|_| meter.end(0.5, true));
+        }
+    }
+    let braked = out.into_iter().find(|record| record.reason == Reason::Brake);
+    (law, braked.expect("the brake was pulled"))
+}
+
 #[test]
-fn where_few_stay_too_long_already_the_cores_told_are_doubted() {
-    let braked = |inside: u32| {
-        let mut law = Paired::new(32);
-        law.add_route(Instant::ORIGIN, None);
-        law.set_patience(20.0);
-        (law.routes[0].base, law.routes[0].limit) = (inside, inside);
-        answered_in(&mut law.routes[0], 0.1);
-        let mut meter = Meter::new(Instant::ORIGIN);
-        for id in 0..u64::from(inside) {
-            law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
-        }
-        meter.load(Instant::ORIGIN, inside as usize, 10);
-        for quarter in 1..=14 {
-            let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
-            law.on_tick(now, std::slice::from_ref(&meter), &mut vec![]);
-        }
-        assert_eq!(law.limit(ROUTE), inside / 2, "the brake was pulled");
-        law.trusted_cores()
-    };
-    assert_eq!(braked(64), BRAKE_FLOOR);
-    assert_eq!(braked(256), 32, "eight a core may well be too many for 32 cores");
+fn where_few_stay_too_long_already_the_cores_told_are_doubted_for_ten_minutes() {
+    let (mut law, record) = braked_at(64, 1);
+    assert_eq!((law.limit(ROUTE), law.trusted_cores()), (32, BRAKE_FLOOR));
+    let told = record.signals.iter().find(|(name, _)| *name == "cores_believed");
+    assert_eq!(told, Some(("cores_believed", 4.0)), "the record says so");
+    assert_eq!(braked_at(256, 1).0.trusted_cores(), 32, "eight a core may well be too many for 32 cores");
+    assert_eq!(
+        braked_at(64, 0).0.trusted_cores(),
+        32,
+        "an application that hangs tells nothing of its cores"
+    );
+    let meter = Meter::new(Instant::ORIGIN);
+    law.on_tick(Instant::ORIGIN + seconds(610.0), std::slice::from_ref(&meter), &mut vec![]);
+    assert_eq!(law.trusted_cores(), 32, "not for ever");
+}
+
+#[test]
+fn a_brake_during_a_trial_downward_takes_half_of_the_limit_under_trial() {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, None);
+    law.set_patience(20.0);
+    (law.routes[0].base, law.routes[0].limit) = (40, 20);
+    law.routes[0].fast = None;
+    law.routes[0].pressure = 1.0;
+    answered_in(&mut law.routes[0], 0.1);
+    law.trial = Some(Trial::new(Instant::ORIGIN, ROUTE, 40, 20, vec![0.1], vec![10.0]));
+    let mut meter = Meter::new(Instant::ORIGIN);
+    for id in 0..20 {
+        law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
+    }
+    meter.load(Instant::ORIGIN, 20, 10);
+    let mut out = vec![];
+    for quarter in 1..=14 {
+        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
+        law.on_tick(now, std::slice::from_ref(&meter), &mut out);
+    }
+    assert_eq!(law.limit(ROUTE), 10, "half of the base would be what was just too much");
+    assert!(law.routes[0].highest(Instant::ORIGIN + seconds(4.0), 100) < 20, "20 was too much");
+}
+
+#[test]
+fn what_the_brake_took_is_remembered_for_longer_than_the_brake_rests() {
+    let mut route = route_at(32);
+    // Patience of 300 s: the next look is after 150 s.
+    route.brake_until = Instant::ORIGIN + seconds(150.0);
+    route.braked(Instant::ORIGIN, 64);
+    assert!(route.highest(Instant::ORIGIN + seconds(200.0), 1000) < 64);
 }
 
 #[test]
@@ -467,4 +523,73 @@ fn a_brake_during_a_trial_upward_goes_back_to_the_base_and_remembers_what_was_tr
     assert_eq!(law.limit(ROUTE), 20, "not half of the base, of which nothing is said");
     assert!(law.probing().is_none());
     assert!(law.routes[0].highest(now, 100) < 40, "40 was much worse");
+}
+
+/// Returns the law of 4 cores with a page of 20 s at the limit 64, whose search is over, beside a short one; and the meters, with somebody waiting for it.
+fn poll_beside_a_short_page() -> (Paired, [Meter; 2]) {
+    let mut law = Paired::new(4);
+    (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
+    law.set_patience(120.0);
+    let poll = &mut law.routes[0];
+    (poll.base, poll.limit, poll.fast) = (64, 64, None);
+    (poll.share, poll.pressure, poll.binding_ticks) = (0.9, 1.0, 10);
+    // It takes no longer in company of 64 than in that of four: it waits for others.
+    [4, 16, 64].into_iter().for_each(|company| (0..10).for_each(|_| poll.times.fold(company, 20.0)));
+    poll.service.fold(20.0);
+    let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
+    (0..64).for_each(|id| law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), &meters));
+    meters[0].load(Instant::ORIGIN, 64, 10);
+    (law, meters)
+}
+
+#[test]
+fn a_very_long_page_that_waits_for_others_is_given_room_by_the_time_and_not_tried() {
+    let (mut law, meters) = poll_beside_a_short_page();
+    let mut out = vec![];
+    for quarter in 1..=4 * 30 {
+        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
+        law.on_tick(now, &meters, &mut out);
+        assert!(law.probing().is_none(), "a trial of it would take minutes");
+    }
+    assert!(law.limit(ROUTE) > 64, "nobody says that it hurts: {}", law.limit(ROUTE));
+}
+
+#[test]
+fn a_very_long_page_that_has_become_longer_is_tried() {
+    let (mut law, meters) = poll_beside_a_short_page();
+    (0..20).for_each(|_| law.routes[0].times.fold(128, 60.0));
+    law.on_tick(Instant::ORIGIN + seconds(0.25), &meters, &mut vec![]);
+    assert_eq!(law.probing(), Some(ROUTE), "it may be in its own way");
+}
+
+#[test]
+fn a_hundred_long_polls_are_no_crowd() {
+    let (mut law, _) = poll_beside_a_short_page();
+    law.weigh();
+    assert!((law.inside() - 4.0).abs() < 0.01, "64 at ease on 4 cores ask for a 16th each: {}", law.inside());
+    law.doubted_until = Some(Instant::ORIGIN + seconds(60.0));
+    law.weigh();
+    assert!((law.inside() - 64.0).abs() < 0.01, "where the cores are doubted they may all compute");
+}
+
+#[test]
+fn short_pages_that_were_never_alone_tell_a_long_one_whether_they_suffer() {
+    let raised = |now: f64| {
+        let mut law = Paired::new(4);
+        (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
+        let short = &mut law.routes[1];
+        (0..10).for_each(|_| short.times.fold(32, 0.02));
+        short.service.fold(0.02);
+        let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
+        (0..32).for_each(|id| law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), &meters));
+        (law.routes[0].base, law.routes[0].limit) = (32, 32);
+        meters[0].load(Instant::ORIGIN, 32, 10);
+        for quarter in 1..=20 {
+            (0..4).for_each(|_| meters[1].end(now, true));
+            law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut vec![]);
+        }
+        law.limit(ROUTE) > 32
+    };
+    assert!(raised(0.021), "they take what they took");
+    assert!(!raised(0.1), "five times as long");
 }
