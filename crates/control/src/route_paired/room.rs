@@ -55,7 +55,7 @@ impl Paired {
             return;
         }
         route.full_since = Some(now);
-        // A search that is over begins anew where the others tell what it does to them; else it goes on in small steps.
+        // A search that is over begins anew where the others tell what it does to them; else it goes on in steps of a quarter.
         if route.fast.is_none() && route.strain_elsewhere.is_some() {
             route.retried(now);
             route.fast = Some(FastUp::new(meter.read(now)));

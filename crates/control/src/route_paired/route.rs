@@ -113,8 +113,6 @@ pub(super) struct Route {
     /// Share of the last seconds in which the route was binding.
     pub(super) pressure: f64,
     pub(super) brake_until: Instant,
-    /// When it was pulled last: of those who began before, nothing more is learned.
-    pub(super) braked_at: Instant,
     /// When the brake looked last, and how many were in the application then.
     stay_begin: Reading,
     stay_in_flight: u32,
@@ -132,7 +130,7 @@ pub(super) struct Stay {
 pub(super) struct Around {
     /// Nothing has ended at any other route.
     pub(super) is_only: bool,
-    /// Everybody in the application has a core, whatever they do.
+    /// Everybody in the application has a core, others by the share that they can ask for.
     pub(super) is_roomy: bool,
     /// As many cores as are believed.
     pub(super) cores: u32,
@@ -185,7 +183,6 @@ suimon_model::saved_struct!(Route {
     strained,
     pressure,
     brake_until,
-    braked_at,
     stay_begin,
     stay_in_flight,
     in_service,
@@ -260,7 +257,6 @@ impl Route {
             strained: 0,
             pressure: 0.0,
             brake_until: Instant::ORIGIN,
-            braked_at: Instant::ORIGIN,
             stay_begin: begin,
             stay_in_flight: 0,
             in_service: BTreeMap::new(),

@@ -35,7 +35,7 @@ impl Paired {
         self.inside as f64 / WHOLE as f64
     }
 
-    /// Weighs anew what requests of each route can ask for. Where the cores are doubted each is taken to compute: in a thrash nothing is seen at ease.
+    /// Weighs anew what requests of each route can ask for. Where the cores are doubted each is taken to compute.
     pub(super) fn weigh(&mut self) {
         let cores = self.trusted_cores();
         let is_doubted = self.doubted_until.is_some();
