@@ -1,8 +1,9 @@
 //! One lease in many hands, over the wire.
 
-use crate::support::{Gateway, app, ask_over, connect, gateway, get, params, soon, until};
+use crate::support::{
+    ASK_EVERY, Gateway, app, ask_over, asked_until, connect, gateway, get, params, soon, until,
+};
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::Duration;
 use suimon_control::SessionLawKind;
 use suimon_gate::{KindParams, Mode};
 use suimon_proxy::LineCommand;
@@ -25,14 +26,9 @@ async fn leases(gateway: &Gateway, count: usize) -> Vec<String> {
     gateway.observer.command_line(None, &LineCommand::Resume).unwrap();
     let mut leases = Vec::new();
     for ticket in tickets {
-        let lease = soon(async {
-            loop {
-                let cookie = [("cookie", ticket.as_str()), ("accept", "application/json")];
-                if let Some(lease) = gateway.ask(get("/page", &cookie)).await.cookie("suimon=") {
-                    return lease;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+        let cookie = [("cookie", ticket.as_str()), ("accept", "application/json")];
+        let lease = asked_until("a lease", ASK_EVERY, async || {
+            gateway.ask(get("/page", &cookie)).await.cookie("suimon=")
         });
         leases.push(lease.await);
     }

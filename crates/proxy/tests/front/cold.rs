@@ -1,7 +1,9 @@
 //! A cold gateway, rushed from its first moment: whoever was served once is never sent back, whatever cookies the application sets; and on a calm site no cookie of
 //! ours is set for it.
 
-use crate::support::{Answer, Gateway, PATIENCE, app, collected, gateway, get, params, until};
+use crate::support::{
+    ASK_EVERY, Answer, Gateway, PATIENCE, app, asked_until, collected, gateway, get, params, until,
+};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
@@ -266,16 +268,11 @@ fn closing(app: SocketAddr) -> Params {
 
 /// Asks until strangers are refused.
 async fn closed(gateway: &Gateway) {
-    let start = std::time::Instant::now();
-    while gateway
-        .ask(get("/start", &[("user-agent", "prober"), ("x-forwarded-for", "198.51.100.9")]))
-        .await
-        .status
-        != 503
-    {
-        assert!(start.elapsed() < PATIENCE, "the gate never closed");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let stranger = [("user-agent", "prober"), ("x-forwarded-for", "198.51.100.9")];
+    asked_until("the gate closes", ASK_EVERY, async || {
+        (gateway.ask(get("/start", &stranger)).await.status == 503).then_some(())
+    })
+    .await;
 }
 
 fn visitor(gateway: SocketAddr, number: usize, from: From) -> Visitor {

@@ -118,9 +118,7 @@ async fn a_gateway_that_cannot_start_leaves_the_file_alone() {
 async fn of_two_gateways_with_one_file_the_later_one_keeps_it() {
     let (app, (_folder, file)) = (app().await, in_folder());
     let earlier = gateway(learning(&app, &file));
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     let later = gateway(learning(&app, &file));
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     used(later).await;
     let kept = fs::read(&file).unwrap();
     used(earlier).await;

@@ -1,8 +1,8 @@
 //! What passes through: bodies, headers, protocols, switched connections, streams.
 
 use crate::support::{
-    Answer, app, ask_over, collected, connect, gateway, get, h2_over, params, raw, read_until, request, soon,
-    until,
+    ASK_EVERY, Answer, app, ask_over, asked_until, collected, connect, gateway, get, h2_over, params, raw,
+    read_until, request, soon, until,
 };
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::pem::PemObject;
@@ -220,12 +220,7 @@ async fn a_renewed_certificate_is_used() {
     assert_eq!(line(&answer.text(), "x-forwarded-proto"), ["https"]);
 
     files.renew("a");
-    let renewed = async {
-        while try_tls_client(tls, &files, &[]).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    soon(renewed).await;
+    asked_until("the new certificate", ASK_EVERY, async || try_tls_client(tls, &files, &[]).await.ok()).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Sessions at the gate, over the wire: leases, application cookies, refusals.
 
-use crate::support::{Answer, Gateway, app, gateway, get, params, request, soon, until};
+use crate::support::{ASK_EVERY, Answer, Gateway, app, asked_until, gateway, get, params, request, until};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
@@ -28,10 +28,8 @@ fn closing(app: SocketAddr) -> Params {
 /// Begins a session and returns its cookie of the application, once newcomers are refused.
 async fn inside(gateway: &Gateway) -> String {
     let session = cookie(&gateway.get("/login").await, "JSESSIONID=").expect("let in at the start");
-    soon(async {
-        while gateway.get("/start").await.status != 503 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    asked_until("the gate closes", ASK_EVERY, async || {
+        (gateway.get("/start").await.status == 503).then_some(())
     })
     .await;
     session

@@ -33,12 +33,28 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
 
 /// Waits until `condition` holds.
 pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let start = std::time::Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "never came true: {what}");
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    asked_until(what, Duration::from_millis(1), async || condition().then_some(())).await;
 }
+
+/// Asks each `every` until there is what is waited for, and returns it.
+pub(crate) async fn asked_until<T>(
+    what: &str,
+    every: Duration,
+    mut ask: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let asks = async {
+        loop {
+            match ask().await {
+                Some(answer) => return answer,
+                None => tokio::time::sleep(every).await,
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, asks).await.unwrap_or_else(|_| panic!("never came true: {what}"))
+}
+
+/// How often an answer is asked for that will soon be another.
+pub(crate) const ASK_EVERY: Duration = Duration::from_millis(5);
 
 /// The application.
 pub(crate) struct App {

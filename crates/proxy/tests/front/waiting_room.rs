@@ -1,7 +1,8 @@
 //! The waiting room over the wire: who draws a number, what is told in which form, and what no stranger can bring about.
 
 use crate::support::{
-    Answer, Gateway, PATIENCE, app, ask_over, connect, gateway, get, params, request, soon, until,
+    ASK_EVERY, Answer, Gateway, PATIENCE, app, ask_over, asked_until, connect, gateway, get, params, request,
+    soon, until,
 };
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -59,24 +60,17 @@ impl Gateway {
 
     /// Returns once the gateway knows that somebody waits, as it tells the application.
     async fn knows_of_waiting(&self) {
-        soon(async {
-            while !self.get("/robots.txt").await.headers.contains_key("x-was-told") {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+        asked_until("the application is told", ASK_EVERY, async || {
+            self.get("/robots.txt").await.headers.contains_key("x-was-told").then_some(())
         })
         .await;
     }
 
     /// Asks how a place stands until that is answered: whoever asks again at once is told to come later.
     async fn poll(&self, ticket: (&str, &str)) -> Answer {
-        soon(async {
-            loop {
-                let answer = self.ask(get("/page", &[ticket, POLL])).await;
-                if answer.status != 429 {
-                    return answer;
-                }
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+        asked_until("not too early", Duration::from_millis(50), async || {
+            let answer = self.ask(get("/page", &[ticket, POLL])).await;
+            (answer.status != 429).then_some(answer)
         })
         .await
     }

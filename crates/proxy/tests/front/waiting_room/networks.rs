@@ -40,10 +40,8 @@ async fn one_network_gets_its_numbers_later_and_no_header_of_its_own_makes_it_an
     let holder = [JSON, ("x-forwarded-for", "198.51.100.1"), ("cookie", ticket.as_deref().unwrap())];
     assert!(gateway.ask(get("/page", &holder)).await.place().is_some());
     // It is a delay and no ban.
-    soon(async {
-        while asks("198.51.100.200".to_owned()).await.place().is_none() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+    asked_until("a place", Duration::from_millis(50), async || {
+        asks("198.51.100.200".to_owned()).await.place()
     })
     .await;
 }
