@@ -181,6 +181,7 @@ impl RouteLaw for Paired {
         let inside = state.in_service.remove(&end.request);
         self.inside = self.inside.saturating_sub(if inside.is_some() { state.weight } else { 0 });
         if end.progress {
+            state.answered_at = Some(now);
             state.service.fold(end.service);
             state.times.fold(inside.map_or(1, |inside| inside.company), end.service);
         }

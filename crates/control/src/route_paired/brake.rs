@@ -2,7 +2,7 @@
 
 use super::Paired;
 use super::fast_up::FastUp;
-use super::route::{STEP_MAX, Stay};
+use super::route::STEP_MAX;
 use super::strain::{THRASHING, THRASHING_LOOKS};
 use crate::window::Meter;
 use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
@@ -57,10 +57,10 @@ impl Paired {
         let route = &mut self.routes[id.index()];
         // With more there than the limit allows nobody starts: a lower limit would change nothing yet.
         let is_over = meter.in_flight() > route.limit as usize;
-        if route.base.max(route.limit) <= floor || now < route.brake_until || is_over {
+        if route.limit <= floor || now < route.brake_until || is_over {
             return route.look_again(now, meter);
         }
-        let Some(Stay { stay, ended }) = route.stays_too_long(now, meter, allowed) else { return };
+        let Some(stay) = route.stays_too_long(now, meter, allowed) else { return };
         let mut signals = Signals::none().with("stay_seconds", stay).with("allowed_seconds", allowed);
         route.brake_until = now + seconds(allowed);
         let (limit, base) = (route.limit, route.base);
@@ -71,6 +71,7 @@ impl Paired {
             return self.set_base(now, id, base, Reason::Brake, signals, out);
         }
         // An application that hangs tells nothing of its cores.
+        let ended = route.answered_at.is_some_and(|at| now.secs_since(at) <= allowed);
         if ended && self.inside() <= f64::from(DOUBTFUL.saturating_mul(self.cores)) {
             self.doubted_until = Some(now + seconds(DOUBTED_SECONDS));
             signals = signals.with("cores_believed", f64::from(self.trusted_cores()));

@@ -1,16 +1,42 @@
 //! More room without a trial: for pages that take too long to be tried, and for routes too light to be.
 
 use super::fast_up::FastUp;
-use super::route::Around;
-use super::{FAR, LIMIT_MAX, Paired, RAISE_GROWTH_FAR, SHARE_MIN};
+use super::route::Route;
+use super::{FAR, LIMIT_MAX, LONG, Paired, RAISE_GROWTH_FAR, SHARE_MIN};
 use crate::route::RouteLaw;
 use crate::window::Meter;
-use suimon_model::{Instant, Reason, Record, RouteId, Signals};
+use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
 
+/// A full route is given more room after this many seconds at the least, ...
+const RAISE_SECONDS: f64 = 0.5;
+/// ... or this many where the others are to be looked at meanwhile, ...
+const RAISE_LOOKED: f64 = 2.0;
+/// ... while they take less than so many times as long as in little company; ...
+const AT_EASE: f64 = 1.5;
+/// ... and after this many of its service times once its search is over.
+const RAISE_SERVICES: f64 = 0.25;
+/// Service time from which a page is very long, seconds: trials take minutes, so after its search is over it is searched upward again, ...
+pub(super) const VERY_LONG: f64 = 2.0;
+/// ... after this many seconds at first, twice as many each time, up to so many.
+pub(super) const RETRY_MIN: f64 = 30.0;
+const RETRY_MAX: f64 = 600.0;
+/// ... as long as it takes no more than so many times what it takes in little company.
+const ITSELF: f64 = 1.3;
 /// Growth of the limit of a full route that is given more room by the time.
 const RAISE_GROWTH: f64 = 2.0;
 /// The same once its search is over: it is near what is best, and too much takes minutes to be seen and to be over.
 const RETRY_GROWTH: f64 = 1.25;
+
+/// What is around a route that asks for room.
+#[derive(Clone, Copy, Debug)]
+struct Around {
+    /// Nothing has ended at any other route.
+    is_only: bool,
+    /// Everybody in the application has a core, others by the share that they can ask for.
+    is_roomy: bool,
+    /// As many cores as are believed.
+    cores: u32,
+}
 
 impl Paired {
     /// Gives a full route more room by the time alone: one of which nothing has ended yet, as the first visitors of a page of twelve seconds would else wait for
@@ -85,5 +111,62 @@ impl Paired {
                 self.set_base(now, id, limit, Reason::Headroom, signals, out);
             }
         }
+    }
+}
+
+impl Route {
+    /// Returns whether it is given room by the time and not by trials: of a very long page they would take minutes, and hold its limit meanwhile.
+    pub(super) fn is_raised(&self, cores: u32) -> bool {
+        self.times.alone().is_some_and(|alone| alone >= VERY_LONG)
+            && self.times.is_founded(cores)
+            && self.is_itself()
+            && self.strain_of_others().is_none_or(|strain| strain < AT_EASE)
+    }
+
+    /// Takes note that its search upward is over, or begins once more: the next time is later, each time by twice as much.
+    pub(super) fn retried(&mut self, now: Instant) {
+        if now > self.retry_at + seconds(self.retry_seconds) {
+            self.retry_seconds = RETRY_MIN;
+        }
+        self.retry_at = now + seconds(self.retry_seconds);
+        self.retry_seconds = (2.0 * self.retry_seconds).min(RETRY_MAX);
+    }
+
+    /// Returns whether a route that has been full for `seconds` is given more room by the time.
+    fn is_due(&self, now: Instant, seconds: f64, around: Around) -> bool {
+        if self.strain_of_others().is_some_and(|strain| strain >= AT_EASE) {
+            return false;
+        }
+        let others = self.strain_elsewhere.is_some();
+        // The others take no longer than in the least company they had: that more would not hurt is likely, and soon seen where it does.
+        let others_likely = self.ease_elsewhere.is_some_and(|strain| strain < AT_EASE);
+        match self.times.alone() {
+            None if self.service.get().is_some() => false,
+            None if others || around.is_only || around.is_roomy => seconds >= RAISE_SECONDS,
+            None => others_likely && seconds >= RAISE_LOOKED,
+            Some(alone) if alone < LONG => false,
+            // That the others do not suffer is known sooner than what it takes itself.
+            Some(_) if self.fast.is_some() && others => seconds >= RAISE_LOOKED,
+            Some(_) if around.is_roomy => seconds >= RAISE_LOOKED,
+            Some(alone) if alone < VERY_LONG || seconds < RAISE_SERVICES * alone => false,
+            Some(_) if !self.is_itself() => false,
+            Some(_) if self.fast.is_some() => others_likely,
+            Some(_) => {
+                let is_known =
+                    others || others_likely || around.is_only || self.times.is_founded(around.cores);
+                is_known && now >= self.retry_at
+            }
+        }
+    }
+
+    /// Returns whether its requests take hardly longer now than in little company.
+    fn is_itself(&self) -> bool {
+        let (alone, recent) = (self.times.alone(), self.times.recent());
+        alone.zip(recent).is_some_and(|(alone, recent)| recent <= ITSELF * alone)
+    }
+
+    /// Returns what the others say of the application, the best witnesses first.
+    fn strain_of_others(&self) -> Option<f64> {
+        self.strain_elsewhere.or(self.ease_elsewhere)
     }
 }

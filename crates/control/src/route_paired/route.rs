@@ -2,6 +2,7 @@
 
 use super::LONG;
 use super::fast_up::FastUp;
+use super::room::RETRY_MIN;
 use super::shares::WHOLE;
 use super::trial::{Verdict, log_useful};
 use crate::service_times::ServiceTimes;
@@ -23,21 +24,6 @@ const STEP_MAX_LONG: f64 = 0.223_143_551_314_209_76;
 const STEP_MIN: f64 = 0.139_761_942_375_158_7;
 /// Noise of ln U per √end where all requests are alike; before any noise was measured, their variation is added to it.
 const NOISE_LEAST: f64 = 0.3;
-/// A full route is given more room after this many seconds at the least, ...
-const RAISE_SECONDS: f64 = 0.5;
-/// ... or this many where the others are to be looked at meanwhile, ...
-const RAISE_LOOKED: f64 = 2.0;
-/// ... while they take less than so many times as long as in little company; ...
-const AT_EASE: f64 = 1.5;
-/// ... and after this many of its service times once its search is over.
-const RAISE_SERVICES: f64 = 0.25;
-/// Service time from which a page is very long, seconds: trials take minutes, so after its search is over it is searched upward again, ...
-pub(super) const VERY_LONG: f64 = 2.0;
-/// ... after this many seconds at first, twice as many each time, up to so many.
-const RETRY_MIN: f64 = 30.0;
-const RETRY_MAX: f64 = 600.0;
-/// ... as long as it takes no more than so many times what it takes in little company.
-const ITSELF: f64 = 1.3;
 /// The fewest requests of a route that tell its strain, and the most that count; and the most strain that is believed of one route.
 const WITNESSES: (f64, f64) = (3.0, 8.0);
 const STRAIN_MAX: f64 = 20.0;
@@ -103,7 +89,7 @@ pub(super) struct Route {
     pub(super) full_since: Option<Instant>,
     /// When a very long page is searched upward again, and how long it is then left alone.
     pub(super) retry_at: Instant,
-    retry_seconds: f64,
+    pub(super) retry_seconds: f64,
     /// When its strain was looked at, what it was at the other routes, and how often one after the other that was a thrash.
     pub(super) strain_begin: Reading,
     pub(super) strain_own: Option<Told>,
@@ -113,27 +99,12 @@ pub(super) struct Route {
     /// Share of the last seconds in which the route was binding.
     pub(super) pressure: f64,
     pub(super) brake_until: Instant,
+    /// When a request of it was last answered.
+    pub(super) answered_at: Option<Instant>,
     /// When the brake looked last, and how many were in the application then.
     stay_begin: Reading,
     stay_in_flight: u32,
     pub(super) in_service: BTreeMap<RequestId, Inside>,
-}
-
-/// How long requests stay in the application, seconds, and whether any of them ended.
-pub(super) struct Stay {
-    pub(super) stay: f64,
-    pub(super) ended: bool,
-}
-
-/// What is around a route that asks for room.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
-    /// Nothing has ended at any other route.
-    pub(super) is_only: bool,
-    /// Everybody in the application has a core, others by the share that they can ask for.
-    pub(super) is_roomy: bool,
-    /// As many cores as are believed.
-    pub(super) cores: u32,
 }
 
 /// A request in the application.
@@ -183,6 +154,7 @@ suimon_model::saved_struct!(Route {
     strained,
     pressure,
     brake_until,
+    answered_at,
     stay_begin,
     stay_in_flight,
     in_service,
@@ -257,6 +229,7 @@ impl Route {
             strained: 0,
             pressure: 0.0,
             brake_until: Instant::ORIGIN,
+            answered_at: None,
             stay_begin: begin,
             stay_in_flight: 0,
             in_service: BTreeMap::new(),
@@ -408,14 +381,13 @@ impl Route {
 
     /// Returns seconds that requests stay in the application, if it is more than `allowed`: in the allowed time fewer have
     /// ended than were there at its beginning. Ages would tell of stragglers, where the system shares unevenly, and not of the rest.
-    pub(super) fn stays_too_long(&mut self, now: Instant, meter: &Meter, allowed: f64) -> Option<Stay> {
+    pub(super) fn stays_too_long(&mut self, now: Instant, meter: &Meter, allowed: f64) -> Option<f64> {
         let window = meter.since(&self.stay_begin, now);
         // Where less than the next lower limit is in use, lowering it changes nothing.
         let is_in_use = meter.in_flight() as f64 > IN_USE * f64::from(self.limit);
         if let Some(median) = self.median_age(now).filter(|median| is_in_use && *median > allowed) {
-            let ended = window.progressed > 0;
             self.look_again(now, meter);
-            return Some(Stay { stay: median, ended });
+            return Some(median);
         }
         let filling = meter.in_flight() > 2 * self.stay_in_flight as usize;
         if !filling && window.seconds < allowed {
@@ -424,8 +396,7 @@ impl Route {
         let (there, ends) = (f64::from(self.stay_in_flight), window.progressed + window.failed);
         self.look_again(now, meter);
         let stay = window.seconds * there / ends.max(1) as f64;
-        (!filling && is_in_use && there > IN_USE * f64::from(self.limit) && stay > allowed)
-            .then_some(Stay { stay, ended: ends > 0 })
+        (!filling && is_in_use && there > IN_USE * f64::from(self.limit) && stay > allowed).then_some(stay)
     }
 
     /// Returns how many times as long requests took in the window as in little company, and how much that tells; `None` where it tells nothing. Long
@@ -448,53 +419,6 @@ impl Route {
     pub(super) fn is_long(&self, cores: u32) -> bool {
         let by_itself = self.times.alone().filter(|_| self.times.is_founded(cores));
         by_itself.or(self.times.recent()).is_none_or(|seconds| seconds >= LONG)
-    }
-
-    /// Returns whether a route that has been full for `seconds` is given more room by the time.
-    pub(super) fn is_due(&self, now: Instant, seconds: f64, around: Around) -> bool {
-        if self.strain_elsewhere.is_some_and(|strain| strain >= AT_EASE) {
-            return false;
-        }
-        let others = self.strain_elsewhere.is_some();
-        // The others take no longer than in the least company they had: that more would not hurt is likely, and soon seen where it does.
-        let others_likely = self.ease_elsewhere.is_some_and(|strain| strain < AT_EASE);
-        match self.times.alone() {
-            None if self.service.get().is_some() => false,
-            None if others || around.is_only || around.is_roomy => seconds >= RAISE_SECONDS,
-            None => others_likely && seconds >= RAISE_LOOKED,
-            Some(alone) if alone < LONG => false,
-            // That the others do not suffer is known sooner than what it takes itself.
-            Some(_) if self.fast.is_some() && others => seconds >= RAISE_LOOKED,
-            Some(_) if around.is_roomy => seconds >= RAISE_LOOKED,
-            Some(alone) if alone < VERY_LONG || seconds < RAISE_SERVICES * alone => false,
-            Some(_) if !self.is_itself() => false,
-            Some(_) if self.fast.is_some() => others_likely,
-            Some(_) => {
-                let is_known =
-                    others || others_likely || around.is_only || self.times.is_founded(around.cores);
-                is_known && now >= self.retry_at
-            }
-        }
-    }
-
-    /// Returns whether its requests take hardly longer now than in little company.
-    fn is_itself(&self) -> bool {
-        let (alone, recent) = (self.times.alone(), self.times.recent());
-        alone.zip(recent).is_some_and(|(alone, recent)| recent <= ITSELF * alone)
-    }
-
-    /// Returns whether it is given room by the time and not by trials: of a very long page they would take minutes, and hold its limit meanwhile.
-    pub(super) fn is_raised(&self, cores: u32) -> bool {
-        self.times.alone().is_some_and(|alone| alone >= VERY_LONG)
-            && self.times.is_founded(cores)
-            && self.is_itself()
-            && self.strain_elsewhere.is_none_or(|strain| strain < AT_EASE)
-    }
-
-    /// Takes note that its search upward is over, or begins once more: the next time is later, each time by twice as much.
-    pub(super) fn retried(&mut self, now: Instant) {
-        self.retry_at = now + seconds(self.retry_seconds);
-        self.retry_seconds = (2.0 * self.retry_seconds).min(RETRY_MAX);
     }
 
     /// Begins the brake's window anew.

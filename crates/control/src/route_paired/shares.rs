@@ -2,7 +2,7 @@
 
 use super::Paired;
 use super::fast_up::FastUp;
-use super::route::VERY_LONG;
+use super::room::VERY_LONG;
 use crate::window::Meter;
 use suimon_model::{Instant, RouteId};
 

@@ -1,0 +1,168 @@
+//! Room that is given by the time, without a trial.
+
+use super::*;
+
+/// Ticks through `seconds` with every slot of the only route in use, somebody waiting, and nothing ending.
+fn stay_full(law: &mut Paired, meter: &mut Meter, from: f64, to: f64) -> Vec<Record> {
+    let mut out = vec![];
+    for quarter in (4.0 * from) as u32 + 1..=(4.0 * to) as u32 {
+        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
+        let limit = law.limit(ROUTE);
+        for id in law.routes[0].in_service.len() as u64..u64::from(limit) {
+            law.on_start(now, ROUTE, RequestId(id), std::slice::from_ref(meter));
+        }
+        meter.load(now, limit as usize, 10);
+        law.on_tick(now + seconds(0.2), std::slice::from_ref(meter), &mut out);
+    }
+    out
+}
+
+#[test]
+fn a_page_of_which_nothing_has_ended_is_given_room_while_nobody_else_could_suffer() {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, None);
+    law.set_patience(60.0);
+    let mut meter = Meter::new(Instant::ORIGIN);
+    stay_full(&mut law, &mut meter, 0.0, 4.0);
+    let limit = law.limit(ROUTE);
+    assert!((16..=256).contains(&limit), "2 doubled about every half second: {limit}");
+    // Beside a route whose answers are on the way, it is taken to be in their way once there are more than cores.
+    let beside = |others: u64| {
+        let mut law = Paired::new(2);
+        (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
+        answered_in(&mut law.routes[1], 0.1);
+        let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
+        (0..2).for_each(|id| law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), &meters));
+        (2..2 + others).for_each(|id| law.on_start(Instant::ORIGIN, RouteId(1), RequestId(id), &meters));
+        meters[0].load(Instant::ORIGIN, 2, 10);
+        (1..=16).for_each(|quarter| {
+            law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut vec![]);
+        });
+        law.limit(ROUTE)
+    };
+    assert_eq!(beside(1), 2, "nobody says that they do not suffer");
+    assert_eq!(beside(0), 4, "two on two cores are in nobody's way");
+}
+
+#[test]
+fn a_trial_is_not_ended_for_the_room_that_a_very_long_page_is_given_by_the_time() {
+    let room_at = |trial: Option<Trial>| {
+        let mut law = Paired::new(2);
+        law.add_route(Instant::ORIGIN, None);
+        law.set_patience(120.0);
+        (law.routes[0].base, law.routes[0].limit) = (8, 8);
+        law.routes[0].fast = None;
+        answered_in(&mut law.routes[0], 8.0);
+        law.routes[0].strain_elsewhere = Some(1.0);
+        law.trial = trial;
+        let mut meter = Meter::new(Instant::ORIGIN);
+        meter.load(Instant::ORIGIN, 8, 10);
+        let mut out = vec![];
+        (1..40).for_each(|second| {
+            law.raise(Instant::ORIGIN + seconds(f64::from(second)), ROUTE, &meter, true, &mut out);
+        });
+        (law.limit(ROUTE), law.probing())
+    };
+    assert_eq!(
+        room_at(Some(Trial::new(Instant::ORIGIN, ROUTE, 8, 4, vec![8.0], vec![1.0]))),
+        (8, Some(ROUTE))
+    );
+    let (limit, _) = room_at(None);
+    assert!(limit > 8, "else it is given: {limit}");
+}
+
+/// Returns the law of 4 cores with a page of 20 s at the limit 64, whose search is over, beside a short one; and the meters, with somebody waiting for it.
+fn poll_beside_a_short_page() -> (Paired, [Meter; 2]) {
+    let mut law = Paired::new(4);
+    (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
+    law.set_patience(120.0);
+    let poll = &mut law.routes[0];
+    (poll.base, poll.limit, poll.fast) = (64, 64, None);
+    (poll.share, poll.pressure, poll.binding_ticks) = (0.9, 1.0, 10);
+    // It takes no longer in company of 64 than in that of four: it waits for others.
+    [4, 16, 64].into_iter().for_each(|company| (0..10).for_each(|_| poll.times.fold(company, 20.0)));
+    poll.service.fold(20.0);
+    let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
+    (0..64).for_each(|id| law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), &meters));
+    meters[0].load(Instant::ORIGIN, 64, 10);
+    (law, meters)
+}
+
+#[test]
+fn a_very_long_page_that_waits_for_others_is_given_room_by_the_time_and_not_tried() {
+    let (mut law, meters) = poll_beside_a_short_page();
+    let mut out = vec![];
+    for quarter in 1..=4 * 30 {
+        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
+        law.on_tick(now, &meters, &mut out);
+        assert!(law.probing().is_none(), "a trial of it would take minutes");
+    }
+    assert!(law.limit(ROUTE) > 64, "nobody says that it hurts: {}", law.limit(ROUTE));
+}
+
+#[test]
+fn a_very_long_page_that_has_become_longer_is_tried() {
+    let (mut law, meters) = poll_beside_a_short_page();
+    (0..20).for_each(|_| law.routes[0].times.fold(128, 60.0));
+    law.on_tick(Instant::ORIGIN + seconds(0.25), &meters, &mut vec![]);
+    assert_eq!(law.probing(), Some(ROUTE), "it may be in its own way");
+}
+
+#[test]
+fn a_very_long_page_gets_no_more_room_while_short_pages_suffer_that_were_never_alone() {
+    let (mut law, mut meters) = poll_beside_a_short_page();
+    let short = &mut law.routes[1];
+    (0..10).for_each(|_| short.times.fold(64, 0.02));
+    short.service.fold(0.02);
+    for quarter in 1..=4 * 30 {
+        (0..4).for_each(|_| meters[1].end(0.1, true));
+        law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut vec![]);
+        assert!(law.limit(ROUTE) <= 64, "they take five times as long");
+    }
+}
+
+#[test]
+fn after_a_long_rest_a_search_begins_again_as_soon_as_the_first_time() {
+    let mut route = route_at(32);
+    let mut now = Instant::ORIGIN;
+    for expected in [30.0, 60.0, 120.0, 240.0, 480.0, 600.0, 600.0] {
+        route.retried(now);
+        assert!((route.retry_at.secs_since(now) - expected).abs() < 1e-6, "{expected}: {:?}", route.retry_at);
+        now = route.retry_at;
+    }
+    now += seconds(601.0);
+    route.retried(now);
+    assert!((route.retry_at.secs_since(now) - 30.0).abs() < 1e-6);
+}
+
+#[test]
+fn a_hundred_long_polls_are_no_crowd() {
+    let (mut law, _) = poll_beside_a_short_page();
+    law.weigh();
+    assert!((law.inside() - 4.0).abs() < 0.01, "64 at ease on 4 cores ask for a 16th each: {}", law.inside());
+    law.doubted_until = Some(Instant::ORIGIN + seconds(60.0));
+    law.weigh();
+    assert!((law.inside() - 64.0).abs() < 0.01, "where the cores are doubted they may all compute");
+}
+
+#[test]
+fn short_pages_that_were_never_alone_tell_a_long_one_whether_they_suffer() {
+    let raised = |now: f64| {
+        let mut law = Paired::new(4);
+        (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
+        let short = &mut law.routes[1];
+        (0..10).for_each(|_| short.times.fold(32, 0.02));
+        short.service.fold(0.02);
+        let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
+        (0..32).for_each(|id| law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), &meters));
+        (law.routes[0].base, law.routes[0].limit) = (32, 32);
+        meters[0].load(Instant::ORIGIN, 32, 10);
+        for quarter in 1..=20 {
+            (0..4).for_each(|_| meters[1].end(now, true));
+            law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut vec![]);
+        }
+        law.limit(ROUTE) > 32
+    };
+    assert!(raised(0.021), "they take what they took");
+    assert!(!raised(0.1), "five times as long");
+}
