@@ -67,6 +67,8 @@ const RAISE_GROWTH_FAR: f64 = 1.4;
 const LONG: f64 = 1.0;
 /// Share of a window or tick during which somebody must wait for it to be binding.
 const BINDING: f64 = 0.9;
+/// The same of quick requests, which come and go in bursts.
+const BINDING_QUICK: f64 = 0.5;
 /// A route is probed once it has been binding for this share ...
 const PRESSURE_MIN: f64 = 0.6;
 /// ... of about this many seconds: a busy moment below capacity is no reason to disturb anybody.
@@ -209,7 +211,11 @@ impl RouteLaw for Paired {
             self.last_tick[index] = meters[index].read(now);
             let route = &mut self.routes[index];
             let full = meters[index].in_flight() >= route.limit as usize;
-            let binding = full && meters[index].waiting() > 0 && window.queued_share() >= BINDING;
+            let is_waited_for = full && meters[index].waiting() > 0;
+            // Quick requests come and go in bursts: how it stands between two of them tells nothing.
+            let is_quick = window.mean_service().is_some_and(|mean| mean < QUICK);
+            let share = if is_quick { BINDING_QUICK } else { BINDING };
+            let binding = (is_waited_for || is_quick) && window.queued_share() >= share;
             route.binding_ticks = if binding { route.binding_ticks + 1 } else { 0 };
             let weight = (window.seconds / PRESSURE_SECONDS).min(1.0);
             route.pressure += weight * (f64::from(u8::from(binding)) - route.pressure);

@@ -2,7 +2,7 @@
 
 use super::fast_up::FastUp;
 use super::route::Route;
-use super::{FAR, LIMIT_MAX, LONG, Paired, RAISE_GROWTH_FAR, SHARE_MIN};
+use super::{FAR, LIMIT_MAX, LONG, Paired, QUICK, RAISE_GROWTH_FAR, SHARE_MIN};
 use crate::route::RouteLaw;
 use crate::window::Meter;
 use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
@@ -102,9 +102,11 @@ impl Paired {
             if !light || is_braked || route.binding_ticks < 4 || self.probing() == Some(id) {
                 continue;
             }
-            let useful = 1.5 * route.rate_max * route.service.get().unwrap_or(0.0);
+            // Of quick requests as many as are done in 2 ms: they come in bursts, and to hold one costs more than it spares.
+            let service = route.service.get().unwrap_or(0.0);
+            let useful = route.rate_max * (1.5 * service).max(QUICK);
             let most = route.highest(now, self.ceiling(id)).min(useful.ceil() as u32 + 1);
-            let limit = (route.base + 1).min(most);
+            let limit = (route.base + (route.base / 8).max(1)).min(most);
             if limit > route.base {
                 self.routes[index].binding_ticks = 0;
                 let signals = Signals::none().with("waiting", meter.waiting() as f64).with("useful", useful);

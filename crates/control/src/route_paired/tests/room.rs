@@ -166,3 +166,29 @@ fn short_pages_that_were_never_alone_tell_a_long_one_whether_they_suffer() {
     assert!(raised(0.021), "they take what they took");
     assert!(!raised(0.1), "five times as long");
 }
+
+#[test]
+fn a_light_route_of_quick_requests_is_given_room_though_nobody_waits_between_two_bursts() {
+    let limit = |service: f64| {
+        let mut law = Paired::new(4);
+        law.add_route(Instant::ORIGIN, None);
+        let quick = &mut law.routes[0];
+        (quick.base, quick.limit, quick.fast) = (10, 10, None);
+        quick.service.fold(service);
+        quick.rate_max = 20_000.0;
+        let mut meter = Meter::new(Instant::ORIGIN);
+        for tick in 0..40 {
+            let burst = Instant::ORIGIN + seconds(f64::from(tick) * 0.25);
+            meter.load(burst, 10, 20);
+            (0..40).for_each(|_| meter.end(service, true));
+            // Of each quarter of a second somebody waits for 0.15 s.
+            meter.load(burst + seconds(0.15), 0, 0);
+            law.on_tick(burst + seconds(0.25), std::slice::from_ref(&meter), &mut vec![]);
+            // Others do most of the work.
+            law.routes[0].share = 0.0;
+        }
+        law.limit(ROUTE)
+    };
+    assert!(limit(0.000_1) > 18, "within ten seconds: {}", limit(0.000_1));
+    assert_eq!(limit(0.004), 10, "longer ones are not waited for any more, as far as is seen");
+}
