@@ -4,6 +4,7 @@
 //! a sum over the blocks before it and a look into its own: exact, and for a million numbers some 250 additions.
 
 use std::collections::VecDeque;
+use std::iter;
 
 /// Words of a block, and numbers.
 const WORDS: usize = 64;
@@ -190,14 +191,14 @@ impl Presence {
 
     /// Returns the numbers in `from .. to` that are present, or were heard of since they were called, and were not claimed.
     pub(crate) fn unclaimed_in(&self, from: u64, to: u64) -> impl Iterator<Item = u64> + '_ {
-        let is_there = move |number: &u64| {
-            let index = usize::try_from(number / BLOCK - self.dropped).unwrap_or(usize::MAX);
-            let (word, bit) = at(*number);
-            self.blocks
-                .get(index)
-                .is_some_and(|block| (block.word(word) | block.came[word]) & !block.claimed[word] & bit != 0)
-        };
-        (from.max(self.dropped * BLOCK)..to).filter(is_there)
+        let of = |block: &Block, word: usize| (block.word(word) | block.came[word]) & !block.claimed[word];
+        self.words(from, to, of).flat_map(|(first, mut bits)| {
+            iter::from_fn(move || {
+                let bit = (bits != 0).then(|| bits.trailing_zeros())?;
+                bits &= bits - 1;
+                Some(first + u64::from(bit))
+            })
+        })
     }
 
     /// Returns how many in `from .. to` were heard of since they were called, claimed or not.
@@ -217,17 +218,24 @@ impl Presence {
 
     /// Counts the numbers in `from .. to` whose bits are set in what `of` returns for a word of a block. What is no longer kept is left out.
     fn count(&self, from: u64, to: u64, of: impl Fn(&Block, usize) -> u64) -> u64 {
-        let mut number = from.max(self.dropped * BLOCK);
-        let mut count = 0;
-        while number < to {
-            let end = (number / 64 + 1) * 64;
-            let wanted = mask(number % 64, if to < end { to % 64 } else { 64 });
-            let index = usize::try_from(number / BLOCK - self.dropped).unwrap_or(usize::MAX);
+        self.words(from, to, of).map(|(_, bits)| u64::from(bits.count_ones())).sum()
+    }
+
+    /// Returns the words that `of` returns for `from .. to`, each with the number of its first bit.
+    fn words<'a>(
+        &'a self,
+        from: u64,
+        to: u64,
+        of: impl Fn(&Block, usize) -> u64 + 'a,
+    ) -> impl Iterator<Item = (u64, u64)> + 'a {
+        let from = from.max(self.dropped * BLOCK);
+        (from / 64..to.div_ceil(64)).map(move |word| {
+            let first = 64 * word;
+            let wanted = mask(from.saturating_sub(first), (to - first).min(64));
+            let index = usize::try_from(first / BLOCK - self.dropped).unwrap_or(usize::MAX);
             let block = self.blocks.get(index).unwrap_or(&Block::EMPTY);
-            count += u64::from((wanted & of(block, at(number).0)).count_ones());
-            number = end;
-        }
-        count
+            (first, wanted & of(block, at(first).0))
+        })
     }
 
     /// Returns the number just behind the `wanted`-th that is present in `from .. end`, or else `end`, and how many of those wanted are missing then.
