@@ -75,6 +75,9 @@ const PRESSURE_MIN: f64 = 0.6;
 const PRESSURE_SECONDS: f64 = 10.0;
 /// Below this nobody has waited for more than twice as long: a trial there would keep the others from theirs.
 const PRESSURE_LEFT: f64 = 0.1;
+/// A trial at a route at which nobody has waited for so many seconds, and so many service times, is over too.
+const LEFT_SECONDS: f64 = 2.0;
+const LEFT_SERVICES: f64 = 4.0;
 /// Times the best service time above which a route in fast-up with no lower limit to compare with is not believed to need more.
 const INFLATED: f64 = 3.0;
 
@@ -211,6 +214,9 @@ impl RouteLaw for Paired {
             self.last_tick[index] = meters[index].read(now);
             let route = &mut self.routes[index];
             let full = meters[index].in_flight() >= route.limit as usize;
+            if meters[index].waiting() > 0 {
+                route.waited_at = now;
+            }
             let is_waited_for = full && meters[index].waiting() > 0;
             // Quick requests come and go in bursts: how it stands between two of them tells nothing.
             let is_quick = window.mean_service().is_some_and(|mean| mean < QUICK);
@@ -357,7 +363,8 @@ impl Paired {
         let route = &self.routes[id.index()];
         let service = route.service.get().unwrap_or(1.0);
         let patience = 10.0 * service * (3.0 + trial.cohort_size as f64 / f64::from(route.limit));
-        let is_left = route.pressure < PRESSURE_LEFT;
+        let quiet = now.secs_since(route.waited_at.max(trial.window_begin));
+        let is_left = route.pressure < PRESSURE_LEFT || quiet > LEFT_SECONDS.max(LEFT_SERVICES * service);
         if !is_left && now.secs_since(trial.window_begin) <= patience.max(4.0) {
             return;
         }

@@ -1,6 +1,7 @@
 //! What the law knows of a route, for another process, and where its search starts with that.
 
 use super::route::STEP_MAX;
+use super::shares::SHARE_WEIGHT;
 use super::{LIMIT_MAX, Paired};
 use crate::knowledge::{RouteKnowledge, Trust};
 use suimon_model::RouteId;
@@ -43,6 +44,7 @@ impl Paired {
         }
         if known.share.is_finite() {
             route.share = trust.share() * known.share.clamp(0.0, 1.0);
+            route.share_looks = (trust.share() / SHARE_WEIGHT) as u32;
         }
     }
 }

@@ -97,7 +97,8 @@ impl Paired {
         for (index, meter) in meters.iter().enumerate() {
             let route = &self.routes[index];
             let id = RouteId(index as u32);
-            let light = route.learns && route.fast.is_none() && route.share < SHARE_MIN;
+            let light =
+                route.learns && route.fast.is_none() && route.share_looks > 0 && route.share < SHARE_MIN;
             let is_braked = now < route.brake_until;
             if !light || is_braked || route.binding_ticks < 4 || self.probing() == Some(id) {
                 continue;

@@ -84,6 +84,8 @@ pub(super) struct Route {
     pub(super) reference: Option<Reference>,
     pub(super) drifts: u32,
     pub(super) share: f64,
+    /// How often its share was measured.
+    pub(super) share_looks: u32,
     pub(super) binding_ticks: u32,
     /// Since when every slot is in use and somebody waits at the limit in force.
     pub(super) full_since: Option<Instant>,
@@ -99,6 +101,8 @@ pub(super) struct Route {
     /// Share of the last seconds in which the route was binding.
     pub(super) pressure: f64,
     pub(super) brake_until: Instant,
+    /// When somebody was last seen waiting.
+    pub(super) waited_at: Instant,
     /// When a request of it was last answered.
     pub(super) answered_at: Option<Instant>,
     /// When the brake looked last, and how many were in the application then.
@@ -143,6 +147,7 @@ suimon_model::saved_struct!(Route {
     reference,
     drifts,
     share,
+    share_looks,
     binding_ticks,
     full_since,
     retry_at,
@@ -154,6 +159,7 @@ suimon_model::saved_struct!(Route {
     strained,
     pressure,
     brake_until,
+    waited_at,
     answered_at,
     stay_begin,
     stay_in_flight,
@@ -218,6 +224,7 @@ impl Route {
             reference: None,
             drifts: 0,
             share: 0.0,
+            share_looks: 0,
             binding_ticks: 0,
             full_since: None,
             retry_at: Instant::ORIGIN,
@@ -229,6 +236,7 @@ impl Route {
             strained: 0,
             pressure: 0.0,
             brake_until: Instant::ORIGIN,
+            waited_at: Instant::ORIGIN,
             answered_at: None,
             stay_begin: begin,
             stay_in_flight: 0,

@@ -16,8 +16,10 @@ const SLOWER: f64 = 2.5;
 const UNMOVED: f64 = 1.3;
 /// Time over which the routes' shares of the work are measured, seconds.
 const SHARE_SECONDS: f64 = 2.0;
+/// A route younger than this, seconds, is looked at the next time.
+const SHARE_YOUNG: f64 = 1.0;
 /// Weight of the newest such time: a slow route may end nothing for several of them, and is not light for that.
-const SHARE_WEIGHT: f64 = 0.1;
+pub(super) const SHARE_WEIGHT: f64 = 0.1;
 
 /// A request that asks for a whole core, in the parts that company is counted in: sums of whole numbers do not drift.
 pub(super) const WHOLE: u64 = 1 << 16;
@@ -50,14 +52,20 @@ impl Paired {
 
     /// Shares of the work, and the best rate and service time seen; slowly forgetting both.
     pub(super) fn measure_shares(&mut self, now: Instant, meters: &[Meter]) {
-        if self.share_begin.iter().any(|begin| now.secs_since(begin.at) < SHARE_SECONDS) {
+        // A young route keeps no other waiting: on some sites there is always one.
+        if self.share_begin.iter().all(|begin| now.secs_since(begin.at) < SHARE_SECONDS) {
             return;
         }
         let mut work = vec![0.0; self.routes.len()];
+        let mut is_measured = vec![false; self.routes.len()];
         let mut inflation = vec![0.0; self.routes.len()];
         for (index, route) in self.routes.iter_mut().enumerate() {
             let window = meters[index].since(&self.share_begin[index], now);
+            if window.seconds < SHARE_YOUNG {
+                continue;
+            }
             self.share_begin[index] = meters[index].read(now);
+            is_measured[index] = true;
             work[index] = route.service.get().unwrap_or(0.0) * window.throughput();
             route.rate += SHARE_WEIGHT * (window.throughput() - route.rate);
             if window.progressed >= 4 {
@@ -71,8 +79,12 @@ impl Paired {
         self.notice_slower(now, &inflation, meters);
         let total: f64 = work.iter().sum();
         if total > 0.0 {
-            for (route, work) in self.routes.iter_mut().zip(&work) {
-                route.share += SHARE_WEIGHT * (work / total - route.share);
+            for (index, route) in self.routes.iter_mut().enumerate().filter(|(index, _)| is_measured[*index])
+            {
+                // The mean of all at first: nothing that was guessed takes part in it.
+                route.share_looks = route.share_looks.saturating_add(1);
+                let weight = SHARE_WEIGHT.max(1.0 / f64::from(route.share_looks));
+                route.share += weight * (work[index] / total - route.share);
             }
         }
     }

@@ -241,6 +241,61 @@ fn a_trial_at_a_route_that_nobody_waits_for_any_more_keeps_no_other_from_its_own
 }
 
 #[test]
+fn a_trial_that_nobody_waits_for_any_more_is_over_within_seconds() {
+    let ended = |waiting: usize| {
+        let mut law = Paired::new(2);
+        law.add_route(Instant::ORIGIN, None);
+        (law.routes[0].fast, law.routes[0].pressure) = (None, 1.0);
+        law.routes[0].service.fold(0.1);
+        law.trial = Some(Trial::new(Instant::ORIGIN, ROUTE, 2, 4, vec![0.1], vec![10.0]));
+        let mut meter = Meter::new(Instant::ORIGIN);
+        meter.load(Instant::ORIGIN, 2, waiting);
+        (1..40).find(|quarter| {
+            let now = Instant::ORIGIN + seconds(f64::from(*quarter) * 0.25);
+            law.on_tick(now, std::slice::from_ref(&meter), &mut vec![]);
+            law.probing().is_none()
+        })
+    };
+    assert!(ended(0).is_some_and(|quarter| (8..12).contains(&quarter)), "{:?}", ended(0));
+    assert!(ended(3).is_none_or(|quarter| quarter > 16), "as long as somebody waits it goes on");
+}
+
+#[test]
+fn a_heavy_page_is_not_taken_for_light_before_its_share_was_measured() {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, None);
+    law.routes[0].fast = None;
+    law.routes[0].service.fold(0.4);
+    let mut meter = Meter::new(Instant::ORIGIN);
+    meter.load(Instant::ORIGIN, 2, 10);
+    let mut out = vec![];
+    for quarter in 1..=20 {
+        meter.end(0.4, true);
+        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
+        law.on_tick(now, std::slice::from_ref(&meter), &mut out);
+    }
+    assert!(out.iter().all(|record| record.reason != Reason::Headroom), "{out:?}");
+    assert!(law.routes[0].share > 0.99, "it does all of the work: {}", law.routes[0].share);
+}
+
+#[test]
+fn shares_are_measured_on_a_site_where_there_is_always_a_young_route() {
+    let mut law = Paired::new(2);
+    let mut meters = vec![];
+    for quarter in 0..40 {
+        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
+        if quarter % 4 == 0 {
+            law.add_route(now, None);
+            meters.push(Meter::new(now));
+        }
+        law.routes[0].service.fold(0.1);
+        meters[0].end(0.1, true);
+        law.on_tick(now, &meters, &mut vec![]);
+    }
+    assert!(law.routes[0].share > 0.99, "{}", law.routes[0].share);
+}
+
+#[test]
 fn a_route_nobody_waits_for_is_left_alone() {
     let mut law = Paired::new(2);
     law.add_route(Instant::ORIGIN, None);
