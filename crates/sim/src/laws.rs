@@ -39,6 +39,11 @@ pub enum SessionChoice {
     Law(SessionLawKind),
     /// A law of others'; the fixed rate is told the application's true bound, as nobody could.
     Rival(SessionRival),
+    /// The fixed rate, told this many percent of the true bound, shared evenly among the kinds: what somebody would enter who knows everything and wants some room.
+    Told {
+        /// Percent of the bound, at least 1.
+        percent: u32,
+    },
 }
 
 impl Laws {
@@ -51,7 +56,7 @@ impl Laws {
         let routes: Vec<&str> = RouteRival::ALL.iter().map(|rival| rival.name()).collect();
         let sessions: Vec<&str> = SessionRival::ALL.iter().map(|rival| rival.name()).collect();
         format!(
-            "ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N, {} (with @whole behind it: one limit for the whole application) and SESSIONS one of set, open, flow, seed, static:N, {}",
+            "ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N, {} (with @whole behind it: one limit for the whole application) and SESSIONS one of set, open, flow, seed, static:N, told:PERCENT (of the true bound), {}",
             routes.join(", "),
             sessions.join(", ")
         )
@@ -123,7 +128,10 @@ fn session_choice(name: &str) -> Option<SessionChoice> {
         "seed" => SessionChoice::Law(SessionLawKind::Seed(SeedSessionParams::default())),
         _ => match SessionRival::parse(name) {
             Some(rival) => SessionChoice::Rival(rival),
-            None => SessionChoice::Law(SessionLawKind::Static { sessions: number(name, "static:")? }),
+            None => match number(name, "told:") {
+                Some(percent) => SessionChoice::Told { percent },
+                None => SessionChoice::Law(SessionLawKind::Static { sessions: number(name, "static:")? }),
+            },
         },
     })
 }
@@ -142,6 +150,7 @@ impl fmt::Display for Laws {
         match self.sessions {
             SessionChoice::AsSet => f.write_str("set"),
             SessionChoice::Rival(rival) => f.write_str(rival.name()),
+            SessionChoice::Told { percent } => write!(f, "told:{percent}"),
             SessionChoice::Law(SessionLawKind::Open) => f.write_str("open"),
             SessionChoice::Law(SessionLawKind::Flow) => f.write_str("flow"),
             SessionChoice::Law(SessionLawKind::Seed(_)) => f.write_str("seed"),
@@ -169,9 +178,13 @@ mod tests {
             assert_eq!(Laws::parse(alias), Laws::parse(meaning));
             assert_eq!(Laws::parse(alias).expect("an alias is a law").to_string(), *meaning);
         }
-        for name in
-            ["fixed:7+static:35", "paired@whole+open", "vegas@whole+sbac", "envoy-gradient+fixed-rate"]
-        {
+        for name in [
+            "fixed:7+static:35",
+            "paired@whole+open",
+            "vegas@whole+sbac",
+            "envoy-gradient+fixed-rate",
+            "paired+told:90",
+        ] {
             assert_eq!(Laws::parse(name).expect("a law").to_string(), name);
         }
     }

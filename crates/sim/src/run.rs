@@ -8,7 +8,7 @@ use crate::check::{Checker, Violation};
 use crate::laws::{Laws, RouteChoice, SessionChoice};
 use crate::node::{Job, Lock, Node};
 use crate::outcome::{Outcome, RECORDS_MAX, Sample};
-use crate::rivals::{Bounds, Site, Utilisation};
+use crate::rivals::{Bounds, SessionRival, Site, Utilisation};
 use crate::scenario::{Cost, Scenario, What};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -437,6 +437,12 @@ fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate
             }
             SessionChoice::Rival(rival) => {
                 gate.declare_kind_with_law(now, kind.params.clone(), rival.build(&site, id, now))
+            }
+            SessionChoice::Told { percent } => {
+                let share = f64::from(percent) / 100.0 / setup.kinds.len() as f64;
+                let told = Site { sessions_per_second: share * site.sessions_per_second, ..site.clone() };
+                let law = SessionRival::FixedRate.build(&told, id, now);
+                gate.declare_kind_with_law(now, kind.params.clone(), law)
             }
         };
     }

@@ -1,7 +1,8 @@
 //! `any-site`: sites of every kind, with less, about as much and more asked of them than they can do, under any laws, in the simulator.
 //!
-//! [`play`] plays them, [`tell`] writes the tables.
+//! [`play`] plays them, [`oracle`] says what could be reached, [`tell`] writes the tables.
 
+mod oracle;
 mod play;
 mod tell;
 
@@ -25,6 +26,7 @@ use crate::trouble::{Result, Trouble, While};
   ./experiments/run any-site --families pool,threads --sites 0..320
                                                                    twenty sites of each of the two
   ./experiments/run any-site --laws suimon,none,routes-only,paper  more laws; `suimon sim --list-laws` names them
+  ./experiments/run any-site --regimes above --oracle              what a gate could reach that is told the bound
   suimon sim --site chat:below:17 --vs none                        one site again, as the last table says")]
 pub(crate) struct Options {
     /// Sites, by their numbers.
@@ -39,6 +41,9 @@ pub(crate) struct Options {
     /// The laws, as `suimon sim --vs` takes them; the others are compared with `none` where it is among them.
     #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "suimon,none")]
     laws: Vec<String>,
+    /// Ask an oracle too: the best that a gate reaches on each site when it is told the true bound, or does nothing. Takes six runs more a site.
+    #[arg(long)]
+    oracle: bool,
     /// Runs at once [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
@@ -81,18 +86,25 @@ pub(super) struct Played {
 
 /// Runs it, and returns whether no checker found anything.
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    let laws: Vec<(String, Laws)> = options
-        .laws
+    let asked: Vec<&str> = options.laws.iter().map(String::as_str).collect();
+    let told = oracle::TOLD.iter().copied().filter(|name| options.oracle && !asked.contains(name));
+    let laws: Vec<(String, Laws)> = asked
         .iter()
-        .map(|name| Ok((name.clone(), Laws::parse(name).map_err(Trouble::Usage)?)))
+        .copied()
+        .chain(told)
+        .map(|name| Ok((name.to_owned(), Laws::parse(name).map_err(Trouble::Usage)?)))
         .collect::<Result<_>>()?;
-    let played = play::all(options, &laws)?;
+    let mut played = play::all(options, &laws)?;
+    let mut names = asked;
+    if options.oracle {
+        played = oracle::asked(&played, &names);
+        names.push(oracle::NAME);
+    }
     if let Some(path) = &options.json {
         let text =
             serde_json::to_string_pretty(&played).map_err(|error| Trouble::Failed(error.to_string()))?;
         fs::write(path, text + "\n").trouble(path.display())?;
     }
-    let names: Vec<&str> = laws.iter().map(|(name, _)| name.as_str()).collect();
     print!("{}", tell::text(&played, &names));
     Ok(played.iter().all(|played| played.violation.is_none()))
 }
@@ -119,6 +131,7 @@ mod tests {
             families: vec![],
             regimes: vec![],
             laws: vec!["suimon".to_owned()],
+            oracle: false,
             jobs: Some(1),
             json: Some(json.clone()),
             quick: true,

@@ -2,7 +2,7 @@
 
 use suimon_sim::{Family, Regime};
 
-use super::Played;
+use super::{Played, oracle};
 use crate::statistics::quantile;
 
 /// The law that does nothing: what a site does of itself.
@@ -41,7 +41,7 @@ fn by_law(of: &[&Played], laws: &[&str]) -> String {
         "--:|".repeat(15),
     );
     for law in laws {
-        let own: Vec<&Played> = of.iter().copied().filter(|played| played.law == *law).collect();
+        let own = of_law(of, law);
         let shares: Vec<f64> = own.iter().map(|played| played.share).collect();
         let count = |is: &dyn Fn(&Played) -> bool| own.iter().filter(|played| is(played)).count();
         let worse = |by: f64| match has_none(of) {
@@ -63,14 +63,43 @@ fn by_law(of: &[&Played], laws: &[&str]) -> String {
             count(&|played| played.refusals > 0),
             count(&|played| played.failures > FAILING[0]),
             count(&|played| played.failures > FAILING[1]),
-            count(&|played| same(of, played).is_some_and(|none| played.failures > none.failures + FAILING[0])),
+            count(&|played| same(of, NONE, played)
+                .is_some_and(|none| played.failures > none.failures + FAILING[0])),
             mean(|played| played.held_long) * 100.0,
             own.iter().map(|played| played.held_long).fold(0.0, f64::max) * 100.0,
             mean(|played| played.delay_s) * 1000.0,
             count(&|played| played.violation.is_some()),
         );
     }
+    out + &of_reachable(of, laws)
+}
+
+/// Returns goodput as a share of what the oracle reached, where it was asked.
+fn of_reachable(of: &[&Played], laws: &[&str]) -> String {
+    if !laws.contains(&oracle::NAME) {
+        return String::new();
+    }
+    let mut out = "\n| goodput ÷ what the oracle reached | median | worst tenth | worst hundredth | worst | failing inside > oracle's + 1 % |\n|---|--:|--:|--:|--:|--:|\n".to_owned();
+    for law in laws.iter().filter(|law| **law != oracle::NAME) {
+        let pairs: Vec<(&Played, &Played)> = of_law(of, law)
+            .into_iter()
+            .filter_map(|played| Some((played, same(of, oracle::NAME, played)?)))
+            .collect();
+        let shares: Vec<f64> = pairs.iter().map(|(own, told)| own.share / told.share.max(1e-9)).collect();
+        let failing = pairs.iter().filter(|(own, told)| own.failures > told.failures + FAILING[1]).count();
+        out += &format!(
+            "| {law} | {:.3} | {:.3} | {:.3} | {:.3} | {failing} |\n",
+            quantile(&shares, 0.5),
+            quantile(&shares, 0.1),
+            quantile(&shares, 0.01),
+            quantile(&shares, 0.0),
+        );
+    }
     out
+}
+
+fn of_law<'a>(of: &[&'a Played], law: &str) -> Vec<&'a Played> {
+    of.iter().copied().filter(|played| played.law == law).collect()
 }
 
 fn by_family(of: &[&Played], laws: &[&str]) -> String {
@@ -113,7 +142,7 @@ fn worst(of: &[&Played], law: &str) -> String {
         "--:|".repeat(8)
     );
     for (played, _) in own.iter().take(WORST) {
-        let none = same(of, played);
+        let none = same(of, NONE, played);
         let number = |value: fn(&Played) -> String| none.map_or("–".to_owned(), value);
         let again =
             format!("suimon sim --site {}:{}:{} --vs {NONE}", played.family, played.regime, played.number);
@@ -139,7 +168,7 @@ fn blame(of: &[&Played], played: &Played) -> f64 {
     if played.violation.is_some() {
         return f64::INFINITY;
     }
-    let none = same(of, played);
+    let none = same(of, NONE, played);
     let is_below = played.regime == Regime::Below.name();
     let goal = match none {
         Some(none) if is_below => none.share.min(1.0),
@@ -149,11 +178,11 @@ fn blame(of: &[&Played], played: &Played) -> f64 {
     (goal - played.share) + (played.failures - own_failures).clamp(0.0, 1.0)
 }
 
-/// Returns the same site under the law that does nothing, if that was played.
-fn same<'a>(of: &[&'a Played], played: &Played) -> Option<&'a Played> {
+/// Returns the same site under `law`, if that was played.
+fn same<'a>(of: &[&'a Played], law: &str, played: &Played) -> Option<&'a Played> {
     of.iter()
         .copied()
-        .find(|other| other.law == NONE && (&other.family, other.number) == (&played.family, played.number))
+        .find(|other| other.law == law && (&other.family, other.number) == (&played.family, played.number))
 }
 
 fn has_none(of: &[&Played]) -> bool {
@@ -162,7 +191,7 @@ fn has_none(of: &[&Played]) -> bool {
 
 /// Returns what is lost against the law that does nothing.
 fn lost(of: &[&Played], played: &Played) -> Option<f64> {
-    same(of, played).map(|none| none.share - played.share)
+    same(of, NONE, played).map(|none| none.share - played.share)
 }
 
 /// Returns a share of sessions; of several failures a session it only matters that there are.
@@ -188,10 +217,10 @@ fn cost(played: &[Played]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn played(number: u64, law: &str, share: f64) -> Played {
+    pub(in super::super) fn played(number: u64, law: &str, share: f64) -> Played {
         Played {
             family: "plain".to_owned(),
             regime: "below".to_owned(),
