@@ -77,8 +77,8 @@ pub struct RouteKnowledge {
     pub service: Option<Known>,
     /// The best mean of these, seconds.
     pub service_least: Option<f64>,
-    /// The route's share of the application's work, 0 to 1.
-    pub share: f64,
+    /// The route's share of the application's work, 0 to 1; `None` before it was measured.
+    pub share: Option<f64>,
 }
 
 /// What a session law knows beyond what [`crate::Visits`] and the routes tell it.

@@ -19,7 +19,7 @@ impl Paired {
             settled: route.fast.is_none(),
             service,
             service_least: Some(route.service_min).filter(|least| least.is_finite()),
-            share: route.share,
+            share: (route.share_looks > 0).then_some(route.share),
         })
     }
 
@@ -42,8 +42,9 @@ impl Paired {
         if let Some(least) = known.service_least.filter(|least| least.is_finite() && *least > 0.0) {
             route.service_min = least;
         }
-        if known.share.is_finite() {
-            route.share = trust.share() * known.share.clamp(0.0, 1.0);
+        if let Some(share) = known.share.filter(|share| share.is_finite()) {
+            // A share that is hardly believed is the first to be overruled; it is no smaller for that.
+            route.share = share.clamp(0.0, 1.0);
             route.share_looks = (trust.share() / SHARE_WEIGHT) as u32;
         }
     }
@@ -65,7 +66,7 @@ mod tests {
     }
 
     fn known(limit: u32) -> RouteKnowledge {
-        RouteKnowledge { limit, settled: true, service: None, service_least: Some(0.1), share: 0.9 }
+        RouteKnowledge { limit, settled: true, service: None, service_least: Some(0.1), share: Some(0.9) }
     }
 
     #[test]
@@ -79,6 +80,16 @@ mod tests {
         law.on_end(Instant::ORIGIN, &end, &meters, &mut vec![]);
         let given = law.knowledge(ROUTE).expect("something has ended");
         assert_eq!((given.limit, given.settled, given.service_least), (24, true, Some(0.1)));
+    }
+
+    #[test]
+    fn a_share_of_long_ago_is_overruled_by_the_first_that_is_measured_and_is_no_smaller_until_then() {
+        let share_after = |days: u64| {
+            let mut law = law();
+            law.recall(ROUTE, &known(8), Trust::after(Duration::from_secs(days * 24 * 3600)));
+            (law.routes[0].share, law.routes[0].share_looks)
+        };
+        assert_eq!([share_after(0), share_after(1), share_after(60)], [(0.9, 10), (0.9, 5), (0.9, 0)]);
     }
 
     #[test]

@@ -307,7 +307,7 @@ mod tests {
             settled,
             service: Some(service),
             service_least: Some(least),
-            share,
+            share: Some(share),
         });
         let took = || {
             let took = (any::<u64>(), number(), number());

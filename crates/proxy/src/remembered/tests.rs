@@ -22,7 +22,7 @@ fn remembered() -> Remembered {
                 settled: true,
                 service: Some(known(0.1)),
                 service_least: None,
-                share: 0.3,
+                share: Some(0.3),
             }),
             capacity: limit.map(|_| known(1.0 / 3.0)),
             took: Some(Took { count: 9, mean: 0.2, variation: 1e-300 }),
@@ -126,7 +126,7 @@ fn numbers_that_cannot_be_are_not_believed_though_the_checksum_holds() {
     with(|it| it.routes[1].known.capacity = Some(Known { value: -1.0, observations: 1 }));
     with(|it| it.routes[1].known.law.as_mut().unwrap().limit = 0);
     with(|it| it.routes[1].known.law.as_mut().unwrap().limit = u32::MAX);
-    with(|it| it.routes[1].known.law.as_mut().unwrap().share = 1.5);
+    with(|it| it.routes[1].known.law.as_mut().unwrap().share = Some(1.5));
     with(|it| it.visits.kinds[0][0].after = Some(RouteId(3)));
     with(|it| it.visits.kinds[0][0].further.push((RouteId(3), 1.0)));
     with(|it| it.visits.kinds[0][0].returned[2].value = 2.0);

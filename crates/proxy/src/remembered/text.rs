@@ -107,7 +107,7 @@ fn route(it: &RememberedRoute, visits: &RouteVisits) -> Value {
         "settled": law.map(|law| law.settled),
         "service": law.and_then(|law| law.service).map(mean),
         "service_least": law.and_then(|law| law.service_least),
-        "share": law.map(|law| law.share),
+        "share": law.and_then(|law| law.share),
         "capacity": capacity.map(mean),
         "took": took.map(times),
         "took_alone": took_alone.map(times),
@@ -125,7 +125,7 @@ fn parse_route(it: &Value) -> Option<(RememberedRoute, RouteVisits)> {
             settled: it["settled"].as_bool()?,
             service: optional(&it["service"], |it| parse_mean(it, SECONDS_MAX))?,
             service_least: optional(&it["service_least"], |it| number(it, SECONDS_MAX))?,
-            share: number(&it["share"], 1.0)?,
+            share: optional(&it["share"], |it| number(it, 1.0))?,
         }),
     };
     let known = KnownRoute {
