@@ -85,7 +85,12 @@ fn of_reachable(of: &[&Played], laws: &[&str]) -> String {
             .into_iter()
             .filter_map(|played| Some((played, same(of, oracle::NAME, played)?)))
             .collect();
-        let shares: Vec<f64> = pairs.iter().map(|(own, told)| own.share / told.share.max(1e-9)).collect();
+        let of_told = |(own, told): &(&Played, &Played)| match told.share > 0.0 {
+            true => own.share / told.share,
+            // Nothing was to be lost.
+            false => 1.0,
+        };
+        let shares: Vec<f64> = pairs.iter().map(of_told).collect();
         let failing = pairs.iter().filter(|(own, told)| own.failures > told.failures + FAILING[1]).count();
         out += &format!(
             "| {law} | {:.3} | {:.3} | {:.3} | {:.3} | {failing} |\n",
@@ -115,7 +120,7 @@ fn by_family(of: &[&Played], laws: &[&str]) -> String {
         let mark = if family.is_held_out() { " *" } else { "" };
         out += &format!("| {}{mark} | {} |", family.name(), own.len() / laws.len());
         for law in laws {
-            let under: Vec<&Played> = own.iter().copied().filter(|played| played.law == *law).collect();
+            let under = of_law(&own, law);
             let shares: Vec<f64> = under.iter().map(|played| played.share).collect();
             let worse =
                 under.iter().filter(|played| lost(of, played).is_some_and(|lost| lost > WORSE[0])).count();
@@ -257,6 +262,18 @@ pub(super) mod tests {
             first < second && text.contains("| suimon | 2 | 0.700 | 0.540 | 0.504 | 0.500 | 1 | 1 |"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn goodput_is_told_as_a_share_of_what_the_oracle_reached_and_nothing_is_lost_where_that_is_nothing() {
+        let rows = [
+            played(0, "suimon", 0.4),
+            played(0, oracle::NAME, 0.5),
+            played(16, "suimon", 0.0),
+            played(16, oracle::NAME, 0.0),
+        ];
+        let text = text(&rows, &["suimon", oracle::NAME]);
+        assert!(text.contains("| suimon | 0.900 | 0.820 | 0.802 | 0.800 | 0 |"), "{text}");
     }
 
     #[test]
