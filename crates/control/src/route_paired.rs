@@ -214,7 +214,7 @@ impl RouteLaw for Paired {
             self.last_tick[index] = meters[index].read(now);
             let route = &mut self.routes[index];
             let full = meters[index].in_flight() >= route.limit as usize;
-            if meters[index].waiting() > 0 {
+            if meters[index].waiting() > 0 || window.queued_share() > 0.0 {
                 route.waited_at = now;
             }
             let is_waited_for = full && meters[index].waiting() > 0;
@@ -306,6 +306,11 @@ impl Paired {
                 let far = (f64::from(state.limit) * RAISE_GROWTH_FAR).ceil() as u32;
                 let limit = if is_far { far } else { limit };
                 let limit = limit.min(state.highest(now, ceiling).max(state.limit));
+                if limit == state.limit && !is_long {
+                    // Whatever is higher was much worse a moment ago: trials tell the rest, and X can be measured meanwhile.
+                    state.fast = None;
+                    return;
+                }
                 self.set_base(now, route, limit, Reason::FastUp, signals, out);
             }
             Fast::Stay => {}

@@ -20,9 +20,10 @@
 //! *Regimes*: **open**: nobody waits and (2), (3) hold; **overloaded**: (2) holds newcomers back, (3) only smooths; **not sure**: tokens run out while nobody waits
 //! for what they are counted for; then the pace doubles each δ until somebody does. **Cold start**: as long as few sessions have ended, one is taken to cost what
 //! [`COLD_VISITS`] mean requests do, and no more may be begun than would keep the machine busy for [`COLD_WAIT`] of the patience, and then one by one
-//! at a rate that grows by 5 % per second while tokens and not (2) is what holds; where visitors do not come back for a second page, and no route is short,
-//! nobody is held at all.
-//! *Limits*: R is a count of things that exist, X a measurement; an X that is not known holds nobody back.
+//! at a rate that grows by 5 % per second while tokens and not (2) is what holds, and by 10 % while no route is short; where visitors do not come back for a
+//! second page, and no route is short, nobody is held at all.
+//! *Limits*: R is a count of things that exist, X a measurement; an X that is not known holds nobody back, but (4) takes it for no more than
+//! [`CROWDED`] times what the route does while people wait there for longer than W*.
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
 
 use crate::session::{Admission, Outlook, SessionLaw, interval_record, wait_behind};
@@ -56,12 +57,13 @@ const LONG: f64 = 1.0;
 /// The pace doubles in δ, or in this many seconds if that is longer, while nobody waits for what is counted; up to so many times.
 const DOUBLING_MIN: f64 = 5.0;
 const PROBE_MAX: f64 = 16.0;
-/// Growth of the cold-start rate per second.
+/// Growth of the cold-start rate per second, and while no route is short.
 const COLD_GROWTH: f64 = 1.05;
+const COLD_GROWTH_CALM: f64 = 1.10;
 /// Before sessions have ended, one is taken to cost as much as this many requests of those seen, ...
 const COLD_VISITS: f64 = 15.0;
 /// ... but no less and no more than this, in core-seconds.
-const COLD_COST: (f64, f64) = (0.01, 1.0);
+const COLD_COST: (f64, f64) = (0.001, 1.0);
 /// Share of the patience for which sessions begun at once may keep the machine busy before anything is known.
 const COLD_WAIT: f64 = 0.2;
 /// Returns per session below which visitors are taken to come for one page, once this many seconds have passed.
@@ -73,6 +75,11 @@ const SHORT: f64 = 2.0;
 const INSIDE_UNKNOWN: f64 = 0.2;
 /// ... and where one does, which is to be left to it: to hold everybody for a queue that is there now makes a hole in the pipe, δ later.
 const INSIDE_KNOWN: f64 = 0.5;
+/// Where X is not known, times what a route does that it is taken to be able to, while people wait there for longer than W*: with less, a limit that is
+/// being raised would want for people who show that it may be higher.
+const CROWDED: f64 = 2.1;
+/// A page that takes this share of the patience by itself is left to the brake: what it does shows too late to pace anybody by.
+const SLOW: f64 = 0.15;
 /// Sessions that must have ended before F is believed.
 const ENDED_MIN: u64 = 3;
 /// Visits per session below which a route does not count.
@@ -100,6 +107,8 @@ pub struct Flow {
     probe: f64,
     rate: f64,
     depth: f64,
+    /// The most tokens there was room for so far, while cold.
+    deepest: f64,
     bottleneck: Option<RouteId>,
     held_by_pace: bool,
     /// The route for whose sake newcomers are held back.
@@ -123,6 +132,7 @@ suimon_model::saved_struct!(Flow {
     probe,
     rate,
     depth,
+    deepest,
     bottleneck,
     held_by_pace,
     holds_for,
@@ -148,6 +158,7 @@ impl Flow {
             probe: 1.0,
             rate: cores / COLD_COST.1,
             depth: 0.0,
+            deepest: 0.0,
             bottleneck: None,
             held_by_pace: false,
             holds_for: None,
@@ -206,7 +217,8 @@ impl SessionLaw for Flow {
         let passed = now.secs_since(self.ticked).min(1.0);
         self.ticked = now;
         if self.is_cold && held_by_pace {
-            self.cold_growth *= pow(COLD_GROWTH, passed);
+            let growth = if is_calm(outlook) { COLD_GROWTH_CALM } else { COLD_GROWTH };
+            self.cold_growth *= pow(growth, passed);
         }
         self.try_more(passed, held_by_pace, outlook);
         self.follow(outlook);
@@ -287,10 +299,11 @@ impl Flow {
         if depth <= 0.0 {
             self.tokens = self.depth;
         }
-        // A token spent stays spent when there is room for more.
+        // A token spent stays spent when there is room for more. What a guess gives away and takes back is given once: it moves with each request.
         if self.is_cold && depth > 0.0 {
-            self.tokens += (self.depth - depth).max(0.0);
+            self.tokens += (self.depth - self.deepest).max(0.0);
         }
+        self.deepest = self.deepest.max(self.depth);
         self.tokens = self.tokens.min(self.depth);
     }
 
@@ -314,7 +327,7 @@ impl Flow {
         self.is_cold
             && long_enough
             && outlook.visits.returns_per_session(self.kind) < RETURNS_FEW
-            && outlook.routes.iter().all(|route| route.idle > SHORT)
+            && is_calm(outlook)
     }
 
     /// Returns core-seconds that a session is taken to cost before sessions have ended.
@@ -331,7 +344,7 @@ impl Flow {
     fn slowest(&self, outlook: &Outlook<'_>) -> Option<(f64, RouteId)> {
         let rates = outlook.visits.routes().filter_map(|route| {
             let own = outlook.visits.per_session(self.kind, route);
-            let capacity = outlook.routes[route.index()].capacity?;
+            let capacity = believed_capacity(outlook, route)?;
             if own <= VISITS_MIN {
                 return None;
             }
@@ -409,6 +422,22 @@ fn is_idle(outlook: &Outlook<'_>, route: RouteId) -> bool {
     let service = there.service.unwrap_or(0.0);
     let through = if service < LONG { outlook.visits.delay(route) + service } else { service };
     there.waiting == 0 && there.idle > through + IDLE_MIN
+}
+
+/// Returns whether no route is short of slots.
+fn is_calm(outlook: &Outlook<'_>) -> bool {
+    outlook.routes.iter().all(|route| route.idle > SHORT)
+}
+
+/// Returns X of (4): as it is known, or else what a route with a crowd before it is taken to be able to. A wait of no more than the page itself is no crowd: what a
+/// higher limit brings to a long page has not been completed yet.
+fn believed_capacity(outlook: &Outlook<'_>, route: RouteId) -> Option<f64> {
+    let there = &outlook.routes[route.index()];
+    let wait = there.waiting as f64 / there.rate;
+    let most = wait_allowed(outlook, route).max(there.service.unwrap_or(0.0));
+    let is_slow = there.service.is_some_and(|service| service > SLOW * outlook.patience);
+    let is_crowded = there.waiting as f64 > REMAINING_MIN && wait.is_finite() && wait > most && !is_slow;
+    there.capacity.or(is_crowded.then_some(CROWDED * there.rate))
 }
 
 /// Returns W* of (2), seconds.

@@ -83,7 +83,7 @@ impl Paired {
         route.full_since = Some(now);
         // A search that is over begins anew where the others tell what it does to them; else it goes on in steps of a quarter.
         if route.fast.is_none() && route.strain_elsewhere.is_some() {
-            route.retried(now);
+            route.forget_long_rest(now);
             route.fast = Some(FastUp::new(meter.read(now)));
         }
         let signals = Signals::none()
@@ -97,8 +97,7 @@ impl Paired {
         for (index, meter) in meters.iter().enumerate() {
             let route = &self.routes[index];
             let id = RouteId(index as u32);
-            let light =
-                route.learns && route.fast.is_none() && route.share_looks > 0 && route.share < SHARE_MIN;
+            let light = route.learns && route.fast.is_none() && route.share < SHARE_MIN;
             let is_braked = now < route.brake_until;
             if !light || is_braked || route.binding_ticks < 4 || self.probing() == Some(id) {
                 continue;
@@ -126,11 +125,15 @@ impl Route {
             && self.strain_of_others().is_none_or(|strain| strain < AT_EASE)
     }
 
-    /// Takes note that its search upward is over, or begins once more: the next time is later, each time by twice as much.
-    pub(super) fn retried(&mut self, now: Instant) {
+    /// Takes note that its search upward begins once more. If nobody asked for it in a long time, what ended the last one is long ago.
+    pub(super) fn forget_long_rest(&mut self, now: Instant) {
         if now > self.retry_at + seconds(self.retry_seconds) {
             self.retry_seconds = RETRY_MIN;
         }
+    }
+
+    /// Takes note that its search upward is over: the next one begins later, each time by twice as much.
+    pub(super) fn retried(&mut self, now: Instant) {
         self.retry_at = now + seconds(self.retry_seconds);
         self.retry_seconds = (2.0 * self.retry_seconds).min(RETRY_MAX);
     }

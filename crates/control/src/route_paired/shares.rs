@@ -57,6 +57,7 @@ impl Paired {
             return;
         }
         let mut work = vec![0.0; self.routes.len()];
+        let mut rates = vec![0.0; self.routes.len()];
         let mut is_measured = vec![false; self.routes.len()];
         let mut inflation = vec![0.0; self.routes.len()];
         for (index, route) in self.routes.iter_mut().enumerate() {
@@ -65,9 +66,11 @@ impl Paired {
                 continue;
             }
             self.share_begin[index] = meters[index].read(now);
-            is_measured[index] = true;
-            work[index] = route.service.get().unwrap_or(0.0) * window.throughput();
-            route.rate += SHARE_WEIGHT * (window.throughput() - route.rate);
+            // Of what nobody asks for, or was never answered, there is nothing to measure: it is no light route for that.
+            let is_asked = window.progressed + window.failed > 0 || meters[index].in_flight() > 0;
+            is_measured[index] = is_asked && route.service.get().is_some();
+            rates[index] = window.throughput();
+            work[index] = route.service.get().unwrap_or(0.0) * rates[index];
             if window.progressed >= 4 {
                 route.rate_max = (route.rate_max * RATE_KEPT).max(window.throughput());
                 if let Some(mean) = window.mean_service() {
@@ -78,12 +81,15 @@ impl Paired {
         }
         self.notice_slower(now, &inflation, meters);
         let total: f64 = work.iter().sum();
-        if total > 0.0 {
-            for (index, route) in self.routes.iter_mut().enumerate().filter(|(index, _)| is_measured[*index])
-            {
-                // The mean of all at first: nothing that was guessed takes part in it.
-                route.share_looks = route.share_looks.saturating_add(1);
-                let weight = SHARE_WEIGHT.max(1.0 / f64::from(route.share_looks));
+        if total <= 0.0 {
+            return;
+        }
+        for (index, route) in self.routes.iter_mut().enumerate() {
+            // The mean of all looks at first: nothing that was guessed takes part in it.
+            route.share_looks += u32::from(is_measured[index]);
+            let weight = SHARE_WEIGHT.max(1.0 / f64::from(route.share_looks.max(1)));
+            route.rate += weight * (rates[index] - route.rate);
+            if is_measured[index] {
                 route.share += weight * (work[index] / total - route.share);
             }
         }

@@ -261,21 +261,66 @@ fn a_trial_that_nobody_waits_for_any_more_is_over_within_seconds() {
 }
 
 #[test]
+fn fast_up_is_over_where_whatever_is_higher_was_much_worse() {
+    let searched = |lost: Option<u32>| {
+        let mut law = Paired::new(2);
+        law.add_route(Instant::ORIGIN, None);
+        lost.into_iter().for_each(|limit| law.routes[0].lose(Instant::ORIGIN, limit));
+        let mut meter = Meter::new(Instant::ORIGIN);
+        meter.load(Instant::ORIGIN, 2, 10);
+        for end in 1..=6_u32 {
+            let (now, request) = (Instant::ORIGIN + seconds(f64::from(end) * 0.1), RequestId(end.into()));
+            law.on_start(now, ROUTE, request, std::slice::from_ref(&meter));
+            meter.load(now, 2, 10);
+            meter.end(0.2, true);
+            let end = RequestEnd { route: ROUTE, request, service: 0.2, progress: true };
+            law.on_end(now, &end, std::slice::from_ref(&meter), &mut vec![]);
+        }
+        (law.limit(ROUTE), law.is_settled(ROUTE))
+    };
+    assert_eq!(searched(None), (3, false));
+    assert_eq!(searched(Some(3)), (2, true), "trials tell the rest, and what it does shows what it can");
+}
+
+#[test]
 fn a_heavy_page_is_not_taken_for_light_before_its_share_was_measured() {
     let mut law = Paired::new(2);
-    law.add_route(Instant::ORIGIN, None);
-    law.routes[0].fast = None;
-    law.routes[0].service.fold(0.4);
-    let mut meter = Meter::new(Instant::ORIGIN);
-    meter.load(Instant::ORIGIN, 2, 10);
+    let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
+    for (route, meter) in meters.iter_mut().enumerate() {
+        law.add_route(Instant::ORIGIN, None);
+        law.routes[route].fast = None;
+        law.routes[route].service.fold(0.4);
+        meter.load(Instant::ORIGIN, 2, 10);
+    }
     let mut out = vec![];
-    for quarter in 1..=20 {
-        meter.end(0.4, true);
-        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
-        law.on_tick(now, std::slice::from_ref(&meter), &mut out);
+    for quarter in 1..=40 {
+        meters.iter_mut().for_each(|meter| meter.end(0.4, true));
+        law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut out);
     }
     assert!(out.iter().all(|record| record.reason != Reason::Headroom), "{out:?}");
-    assert!(law.routes[0].share > 0.99, "it does all of the work: {}", law.routes[0].share);
+    let share = law.routes[0].share;
+    assert!((share - 0.5).abs() < 0.01, "each does half of the work: {share}");
+}
+
+#[test]
+fn a_route_nobody_asks_for_keeps_the_share_it_had() {
+    let mut law = Paired::new(2);
+    let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
+    (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
+    law.routes.iter_mut().for_each(|route| route.service.fold(0.1));
+    let mut play = |law: &mut Paired, quarters: std::ops::Range<u32>, asked: &[usize]| {
+        for quarter in quarters {
+            asked.iter().for_each(|route| meters[*route].end(0.1, true));
+            law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut vec![]);
+        }
+        law.routes[1].share
+    };
+    assert!((play(&mut law, 1..80, &[0]) - 0.0).abs() < 1e-9 && law.routes[1].share_looks == 0);
+    let share = play(&mut law, 80..160, &[0, 1]);
+    assert!((share - 0.5).abs() < 0.05, "measured from its first request on: {share}");
+    let before = law.routes[1].share;
+    assert!((play(&mut law, 161..400, &[0]) - before).abs() < 0.02, "an idle page is as heavy as it was");
+    assert!(law.routes[1].rate < 0.3, "but nobody asks for it: {}", law.routes[1].rate);
 }
 
 #[test]

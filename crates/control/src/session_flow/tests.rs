@@ -100,6 +100,68 @@ fn whatever_is_known_those_inside_come_first() {
 }
 
 #[test]
+fn a_route_that_is_being_searched_sets_the_pace_while_there_is_a_crowd_before_it() {
+    let visits = learned();
+    let unknown = RouteOutlook { capacity: None, capacity_age: f64::INFINITY, ..saturated() };
+    let rate = |waiting: usize| {
+        let mut flow = Flow::new(SHOP, 2, second(0.0));
+        flow.on_tick(
+            second(0.0),
+            &outlook(&visits, &[RouteOutlook { waiting, ..unknown }], 100),
+            &mut vec![],
+        );
+        flow.rate()
+    };
+    assert_eq!(rate(0), Some(RATE_MAX), "nothing is known, and nobody waits");
+    assert_eq!(rate(6), Some(RATE_MAX), "1.5 s are no crowd, as a page of 0.4 s may have 1.6 s to wait for");
+    assert_eq!(rate(20), Some(CROWDED * 4.0), "so many times what it does");
+}
+
+#[test]
+fn a_guess_that_goes_up_and_down_gives_its_tokens_once() {
+    let mut visits = Visits::default();
+    visits.add_route();
+    visits.add_kind();
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    let begun: usize = (0..50)
+        .map(|turn| {
+            let work = Some(if turn % 2 == 0 { 0.02 } else { 0.04 });
+            let route = RouteOutlook { capacity: None, work, ..saturated() };
+            let moment = second(f64::from(turn) * 1e-3);
+            let outlook = outlook(&visits, std::slice::from_ref(&route), 100);
+            flow.on_tick(moment, &outlook, &mut vec![]);
+            let admitted = (0..).take_while(|_| {
+                let may = flow.may_admit(moment, &outlook) == Admission::Now;
+                if may {
+                    flow.admitted(moment);
+                }
+                may
+            });
+            admitted.count()
+        })
+        .sum();
+    // 0.2 · 60 s on 2 cores at 15 · 0.02 s a session.
+    assert!((80..=81).contains(&begun), "{begun}");
+}
+
+#[test]
+fn a_cold_pace_grows_faster_while_no_route_is_short() {
+    // Before anybody can have come back for a second page, which would be told too.
+    let rate_after_four_seconds = |idle: f64| {
+        let mut visits = Visits::default();
+        visits.add_route();
+        visits.add_kind();
+        let mut flow = Flow::new(SHOP, 2, second(0.0));
+        let route = RouteOutlook { capacity: None, idle, ..saturated() };
+        play(&mut flow, &mut visits, &[route], 0..17);
+        flow.rate().unwrap_or_default()
+    };
+    let (short, calm) = (rate_after_four_seconds(0.0), rate_after_four_seconds(30.0));
+    assert!((2.0 * 1.05_f64.powi(3)..=2.0 * 1.05_f64.powi(5)).contains(&short), "{short}");
+    assert!((2.0 * 1.10_f64.powi(3)..=2.0 * 1.10_f64.powi(5)).contains(&calm), "{calm}");
+}
+
+#[test]
 fn the_worst_route_is_named_and_not_the_first() {
     let mut visits = Visits::default();
     (0..2).for_each(|_| visits.add_route());
