@@ -3,7 +3,7 @@
 //! *Law*. A request belongs to the class of the company n that it found in the application, itself included:
 //!
 //! ```text
-//! class = ⌊log2 n⌋        S[class]   mean seconds in the application, newest weight 5 %                    (1)
+//! class = ⌊log2 n⌋        S[class]   mean seconds in the application, newest weight 2 %                    (1)
 //! S0 = mean over the lowest classes that hold at least 8 requests together                                (2)
 //! S_now                                   mean of recent requests, newest weight 10 %                      (3)
 //! ```
@@ -25,7 +25,7 @@ use crate::statistics::Average;
 /// Classes of (1); the last holds all larger companies.
 const CLASSES: usize = 14;
 /// Weight of the newest request in its class.
-const CLASS_WEIGHT: f64 = 0.05;
+const CLASS_WEIGHT: f64 = 0.02;
 /// Weight of the newest request in S_now.
 const RECENT_WEIGHT: f64 = 0.1;
 /// Requests that (2) rests on at the least, where there are so many.
@@ -107,6 +107,11 @@ impl ServiceTimes {
         self.was_alone(cores) || least.is_some_and(|least| self.at_ease() >= SEVERAL << least)
     }
 
+    /// Returns whether requests took hardly longer in the company of several times as many as there are cores: the processor is not what they take.
+    pub fn waits(&self, cores: u32) -> bool {
+        self.at_ease() >= SEVERAL.saturating_mul(cores)
+    }
+
     /// Returns S_now, or `None` if nothing has ended.
     pub fn recent(&self) -> Option<f64> {
         self.recent.get()
@@ -161,6 +166,19 @@ mod tests {
             let alone = mean(|seed| times(seed, (0..requests).map(|n| 1 + n % 9), waits).alone().unwrap());
             assert!((alone - 1.0).abs() < 0.03, "{alone} of {requests} requests");
         }
+    }
+
+    #[test]
+    fn a_crowd_that_came_at_once_is_not_taken_for_its_last() {
+        // A hundred start together and end one after the other, the longest last.
+        let error = mean(|seed| {
+            let (mut rng, mut times) = (Rng::new(seed), ServiceTimes::default());
+            let mut took: Vec<f64> = (0..100).map(|_| rng.lognormal(1.0, 0.5)).collect();
+            took.sort_by(f64::total_cmp);
+            took.iter().for_each(|took| times.fold(64, *took));
+            times.alone().unwrap()
+        });
+        assert!((0.95..1.5).contains(&error), "{error}");
     }
 
     #[test]

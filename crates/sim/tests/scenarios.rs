@@ -46,18 +46,35 @@ fn every_scenario_keeps_its_bands_on_every_seed() {
     assert!(faults.is_empty(), "{} bands missed:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// A single seed says little of requests this uneven, so their bands are wide; what many say together is held closely.
+/// What 24 seeds come to in the mean: the least share, or the most of what is a fault. A single seed says little of these, so their own bands are wide; what many
+/// say together is held closely.
+const MEANS: &[(&str, Metric, f64)] = &[
+    ("capacity-halved", Metric::BoundShare, 0.93),
+    ("core-lost", Metric::BoundShare, 0.9),
+    ("error-storm", Metric::BoundShare, 0.93),
+    ("last-page-4s-rushed", Metric::MidSessionFailures, 1.5),
+    ("scalability-10-uneven", Metric::GoodputShare, 0.945),
+    ("scalability-30-uneven", Metric::GoodputShare, 0.945),
+    ("scalability-4-uneven", Metric::GoodputShare, 0.945),
+];
+
 #[test]
-fn very_uneven_requests_cost_a_twentieth_of_the_best_in_the_mean() {
+fn what_one_seed_says_little_of_holds_in_the_mean_of_many() {
     const SEEDS: u64 = 24;
-    for name in ["scalability-4-uneven", "scalability-10-uneven", "scalability-30-uneven"] {
+    for (name, metric, bar) in MEANS {
         let scenario = scenario::load(&folder().join(format!("{name}.toml"))).expect("it is there");
-        let share = scenario.expect.iter().find(|band| band.metric == Metric::GoodputShare);
-        let share = share.unwrap_or_else(|| panic!("{name} expects nothing of its goodput"));
-        let play =
-            |seed| run(&scenario, seed, &Laws::AS_SET).unwrap_or_else(|violation| panic!("{violation}"));
-        let mean = (1..=SEEDS).map(|seed| share.value(&play(seed))).sum::<f64>() / SEEDS as f64;
-        assert!(mean >= 0.945, "{name}: {mean:.3}: suimon sim scenarios/{name}.toml --seeds {SEEDS}");
+        let bands: Vec<_> = scenario.expect.iter().filter(|band| band.metric == *metric).collect();
+        assert!(!bands.is_empty(), "{name} expects nothing of its {metric:?}");
+        let mut sums = vec![0.0; bands.len()];
+        for seed in 1..=SEEDS {
+            let outcome =
+                run(&scenario, seed, &Laws::AS_SET).unwrap_or_else(|violation| panic!("{violation}"));
+            sums.iter_mut().zip(&bands).for_each(|(sum, band)| *sum += band.value(&outcome));
+        }
+        for mean in sums.iter().map(|sum| sum / SEEDS as f64) {
+            let holds = if *metric == Metric::MidSessionFailures { mean <= *bar } else { mean >= *bar };
+            assert!(holds, "{name}: {metric:?} {mean:.3}: suimon sim scenarios/{name}.toml --seeds {SEEDS}");
+        }
     }
 }
 
@@ -77,7 +94,7 @@ fn the_same_seed_gives_the_same_run_on_any_thread() {
 fn the_same_seed_gives_this_very_run_on_every_machine() {
     let scenario = scenario::load(&folder().join("closed-400.toml")).expect("it is there");
     let outcome = run(&scenario, 1, &Laws::AS_SET).unwrap_or_else(|violation| panic!("{violation}"));
-    assert_eq!(format!("{:016x}", outcome.trace), "020d47e687afa604");
+    assert_eq!(format!("{:016x}", outcome.trace), "c9a8c1cb691d1b5e");
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(super) const RETRY_MIN: f64 = 30.0;
 const RETRY_MAX: f64 = 600.0;
 /// ... as long as it takes no more than so many times what it takes in little company.
 const ITSELF: f64 = 1.3;
+/// Times the largest company in which it was seen to take no longer that its limit may be for that: those who tell take as long as the page does.
+const FAR_SEEN: u32 = 3;
 /// Growth of the limit of a full route that is given more room by the time.
 const RAISE_GROWTH: f64 = 2.0;
 /// The same once its search is over: it is near what is best, and too much takes minutes to be seen and to be over.
@@ -156,7 +158,12 @@ impl Route {
             Some(_) if around.is_roomy => seconds >= RAISE_LOOKED,
             Some(alone) if alone < VERY_LONG || seconds < RAISE_SERVICES * alone => false,
             Some(_) if !self.is_itself() => false,
-            Some(_) if self.fast.is_some() => others_likely,
+            // Where those who could suffer are not there, that it waits for others is enough, as far as it was seen to.
+            Some(_) if self.fast.is_some() => {
+                let is_seen = self.times.waits(around.cores)
+                    && self.limit <= FAR_SEEN.saturating_mul(self.times.at_ease());
+                others_likely || self.strain_of_others().is_none() && is_seen
+            }
             Some(_) => {
                 let is_known =
                     others || others_likely || around.is_only || self.times.is_founded(around.cores);
@@ -171,8 +178,9 @@ impl Route {
         alone.zip(recent).is_some_and(|(alone, recent)| recent <= ITSELF * alone)
     }
 
-    /// Returns what the others say of the application, the best witnesses first.
+    /// Returns the most that the others say of the application. Those who were never alone take too little for strain, so what they say is never too much.
     fn strain_of_others(&self) -> Option<f64> {
-        self.strain_elsewhere.or(self.ease_elsewhere)
+        let both = [self.strain_elsewhere, self.ease_elsewhere];
+        both.into_iter().flatten().max_by(f64::total_cmp)
     }
 }

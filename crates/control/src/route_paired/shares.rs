@@ -1,8 +1,8 @@
 //! What share of the work each route has, and which has become slower by itself.
 
-use super::Paired;
 use super::fast_up::FastUp;
 use super::room::VERY_LONG;
+use super::{LONG, Paired};
 use crate::window::Meter;
 use suimon_model::{Instant, RouteId};
 
@@ -74,8 +74,9 @@ impl Paired {
             if window.progressed >= 4 {
                 route.rate_max = (route.rate_max * RATE_KEPT).max(window.throughput());
                 if let Some(mean) = window.mean_service() {
+                    let is_known = route.service_min.is_finite();
                     route.service_min = (route.service_min * SERVICE_GROWS).min(mean);
-                    inflation[index] = mean / route.service_min;
+                    inflation[index] = if is_known { mean / route.service_min } else { 0.0 };
                 }
             }
         }
@@ -102,10 +103,12 @@ impl Paired {
             if !is_slower {
                 continue;
             }
+            // A long page is no witness: whatever the processor does is lost in what it waits for.
+            let is_witness = |other: usize| other != index && self.routes[other].service_min < LONG;
             let mut others = inflation
                 .iter()
                 .enumerate()
-                .filter(|(other, seen)| *other != index && **seen > 0.0)
+                .filter(|(other, seen)| is_witness(*other) && **seen > 0.0)
                 .peekable();
             if others.peek().is_some() && others.all(|(_, seen)| *seen < UNMOVED) {
                 let route = &mut self.routes[index];

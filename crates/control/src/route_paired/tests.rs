@@ -6,6 +6,7 @@ use suimon_model::Rng;
 
 mod brake;
 mod room;
+mod shares;
 
 /// A host by the Universal Scalability Law: work goes at n / (1 + s(n−1) + k·n(n−1)), best at n* = √((1−s)/k).
 struct Host {
@@ -280,64 +281,6 @@ fn fast_up_is_over_where_whatever_is_higher_was_much_worse() {
     };
     assert_eq!(searched(None), (3, false));
     assert_eq!(searched(Some(3)), (2, true), "trials tell the rest, and what it does shows what it can");
-}
-
-#[test]
-fn a_heavy_page_is_not_taken_for_light_before_its_share_was_measured() {
-    let mut law = Paired::new(2);
-    let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
-    for (route, meter) in meters.iter_mut().enumerate() {
-        law.add_route(Instant::ORIGIN, None);
-        law.routes[route].fast = None;
-        law.routes[route].service.fold(0.4);
-        meter.load(Instant::ORIGIN, 2, 10);
-    }
-    let mut out = vec![];
-    for quarter in 1..=40 {
-        meters.iter_mut().for_each(|meter| meter.end(0.4, true));
-        law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut out);
-    }
-    assert!(out.iter().all(|record| record.reason != Reason::Headroom), "{out:?}");
-    let share = law.routes[0].share;
-    assert!((share - 0.5).abs() < 0.01, "each does half of the work: {share}");
-}
-
-#[test]
-fn a_route_nobody_asks_for_keeps_the_share_it_had() {
-    let mut law = Paired::new(2);
-    let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
-    (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
-    law.routes.iter_mut().for_each(|route| route.service.fold(0.1));
-    let mut play = |law: &mut Paired, quarters: std::ops::Range<u32>, asked: &[usize]| {
-        for quarter in quarters {
-            asked.iter().for_each(|route| meters[*route].end(0.1, true));
-            law.on_tick(Instant::ORIGIN + seconds(f64::from(quarter) * 0.25), &meters, &mut vec![]);
-        }
-        law.routes[1].share
-    };
-    assert!((play(&mut law, 1..80, &[0]) - 0.0).abs() < 1e-9 && law.routes[1].share_looks == 0);
-    let share = play(&mut law, 80..160, &[0, 1]);
-    assert!((share - 0.5).abs() < 0.05, "measured from its first request on: {share}");
-    let before = law.routes[1].share;
-    assert!((play(&mut law, 161..400, &[0]) - before).abs() < 0.02, "an idle page is as heavy as it was");
-    assert!(law.routes[1].rate < 0.3, "but nobody asks for it: {}", law.routes[1].rate);
-}
-
-#[test]
-fn shares_are_measured_on_a_site_where_there_is_always_a_young_route() {
-    let mut law = Paired::new(2);
-    let mut meters = vec![];
-    for quarter in 0..40 {
-        let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
-        if quarter % 4 == 0 {
-            law.add_route(now, None);
-            meters.push(Meter::new(now));
-        }
-        law.routes[0].service.fold(0.1);
-        meters[0].end(0.1, true);
-        law.on_tick(now, &meters, &mut vec![]);
-    }
-    assert!(law.routes[0].share > 0.99, "{}", law.routes[0].share);
 }
 
 #[test]

@@ -193,3 +193,38 @@ fn a_light_route_of_quick_requests_is_given_room_though_nobody_waits_between_two
     assert!(limit(0.000_1) > 18, "within ten seconds: {}", limit(0.000_1));
     assert_eq!(limit(0.004), 10, "longer ones are not waited for any more, as far as is seen");
 }
+
+/// Returns whether a page of 20 s in its search, full at the limit 64 on 4 cores for ten seconds, is given room by the time; it was seen to take no longer in the company of
+/// `seen`, and the others say what `strain` does.
+fn is_raised_in_its_search(seen: u32, strain: [Option<f64>; 2]) -> bool {
+    let (mut law, meters) = poll_beside_a_short_page();
+    let poll = &mut law.routes[0];
+    poll.times.forget();
+    (0..).map(|power| 1 << power).take_while(|company| *company <= seen).for_each(|company| {
+        (0..10).for_each(|_| poll.times.fold(company, 20.0));
+    });
+    poll.fast = Some(fast_up::FastUp::new(meters[0].read(Instant::ORIGIN)));
+    [poll.strain_elsewhere, poll.ease_elsewhere] = strain;
+    for second in [0.0, 10.0] {
+        law.raise(Instant::ORIGIN + seconds(second), ROUTE, &meters[0], true, &mut vec![]);
+    }
+    law.limit(ROUTE) > 64
+}
+
+#[test]
+fn where_nobody_is_there_to_suffer_a_page_is_given_room_as_far_as_it_was_seen_to_wait() {
+    let nobody = [None; 2];
+    assert!(is_raised_in_its_search(64, nobody) && is_raised_in_its_search(32, nobody));
+    assert!(!is_raised_in_its_search(16, nobody), "64 is further than 16 have shown");
+    assert!(!is_raised_in_its_search(4, nobody), "with a core each nothing was shown");
+}
+
+#[test]
+fn who_was_never_alone_says_too_little_of_strain_and_never_too_much() {
+    assert!(is_raised_in_its_search(64, [Some(1.0), Some(1.2)]));
+    assert!(
+        !is_raised_in_its_search(64, [Some(0.6), Some(9.0)]),
+        "a few who were quick do not outvote the rest"
+    );
+    assert!(!is_raised_in_its_search(64, [Some(9.0), Some(1.2)]));
+}
