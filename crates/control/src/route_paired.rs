@@ -307,7 +307,7 @@ impl Paired {
                 let limit = if is_far { far } else { limit };
                 let limit = limit.min(state.highest(now, ceiling).max(state.limit));
                 if limit == state.limit && !is_long {
-                    // Whatever is higher was much worse a moment ago: trials tell the rest, and X can be measured meanwhile.
+                    // Whatever is higher was much worse, or was braked, a moment ago: trials tell the rest, and X can be measured meanwhile.
                     state.fast = None;
                     return;
                 }

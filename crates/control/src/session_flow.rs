@@ -78,7 +78,7 @@ const INSIDE_KNOWN: f64 = 0.5;
 /// Where X is not known, times what a route does that it is taken to be able to, while people wait there for longer than W*: with less, a limit that is
 /// being raised would want for people who show that it may be higher.
 const CROWDED: f64 = 2.1;
-/// A page that takes this share of the patience by itself is left to the brake: what it does shows too late to pace anybody by.
+/// A page that takes this share of the patience, in whatever company, is left to the brake: what it does shows too late to pace anybody by.
 const SLOW: f64 = 0.15;
 /// Sessions that must have ended before F is believed.
 const ENDED_MIN: u64 = 3;
@@ -299,11 +299,13 @@ impl Flow {
         if depth <= 0.0 {
             self.tokens = self.depth;
         }
-        // A token spent stays spent when there is room for more. What a guess gives away and takes back is given once: it moves with each request.
+        // A token spent stays spent when there is room for more. The guessed cost moves with each request: only room beyond the most it ever gave brings tokens.
         if self.is_cold && depth > 0.0 {
             self.tokens += (self.depth - self.deepest).max(0.0);
         }
-        self.deepest = self.deepest.max(self.depth);
+        if self.is_cold {
+            self.deepest = self.deepest.max(self.depth);
+        }
         self.tokens = self.tokens.min(self.depth);
     }
 
@@ -382,7 +384,7 @@ impl Flow {
             signals = signals
                 .with("route", f64::from(route.0))
                 .with("remaining_visits", outlook.visits.remaining(route))
-                .with("capacity_per_s", outlook.routes[route.index()].capacity.unwrap_or(0.0))
+                .with("capacity_per_s", believed_capacity(outlook, route).unwrap_or(0.0))
                 .with("delay_seconds", outlook.visits.delay(route));
         }
         out.push(interval_record(now, self.kind, self.interval, interval, reason, signals));

@@ -78,6 +78,9 @@ impl Paired {
         }
         let route = &mut self.routes[id.index()];
         // In a thrash fast-up has nothing to compare with but the thrash. Where it is known what a request takes by itself, it begins anew from below.
+        if route.fast.is_none() {
+            route.forget_long_rest(now);
+        }
         route.fast = route.times.is_founded(floor).then(|| FastUp::new(meter.read(now)));
         route.step = STEP_MAX;
         route.up = false;

@@ -22,7 +22,7 @@ pub(super) const RETRY_MIN: f64 = 30.0;
 const RETRY_MAX: f64 = 600.0;
 /// ... as long as it takes no more than so many times what it takes in little company.
 const ITSELF: f64 = 1.3;
-/// Times the largest company in which it was seen to take no longer that its limit may be for that: those who tell take as long as the page does.
+/// A limit above this many times the largest company in which the page was seen to take no longer is not raised for that: what a higher one does is told one service time late.
 const FAR_SEEN: u32 = 3;
 /// Growth of the limit of a full route that is given more room by the time.
 const RAISE_GROWTH: f64 = 2.0;
@@ -158,7 +158,7 @@ impl Route {
             Some(_) if around.is_roomy => seconds >= RAISE_LOOKED,
             Some(alone) if alone < VERY_LONG || seconds < RAISE_SERVICES * alone => false,
             Some(_) if !self.is_itself() => false,
-            // Where those who could suffer are not there, that it waits for others is enough, as far as it was seen to.
+            // Without witnesses it is enough that the page waits for others, as far as it was seen to.
             Some(_) if self.fast.is_some() => {
                 let is_seen = self.times.waits(around.cores)
                     && self.limit <= FAR_SEEN.saturating_mul(self.times.at_ease());
@@ -178,7 +178,7 @@ impl Route {
         alone.zip(recent).is_some_and(|(alone, recent)| recent <= ITSELF * alone)
     }
 
-    /// Returns the most that the others say of the application. Those who were never alone take too little for strain, so what they say is never too much.
+    /// Returns the most that the others say of the application. Those who were never alone take too much for what they take by themselves, and so too little for strain.
     fn strain_of_others(&self) -> Option<f64> {
         let both = [self.strain_elsewhere, self.ease_elsewhere];
         both.into_iter().flatten().max_by(f64::total_cmp)

@@ -82,17 +82,17 @@ impl Paired {
         }
         self.notice_slower(now, &inflation, meters);
         let total: f64 = work.iter().sum();
-        if total <= 0.0 {
-            return;
-        }
         for (index, route) in self.routes.iter_mut().enumerate() {
-            // The mean of all looks at first: nothing that was guessed takes part in it.
-            route.share_looks += u32::from(is_measured[index]);
-            let weight = SHARE_WEIGHT.max(1.0 / f64::from(route.share_looks.max(1)));
-            route.rate += weight * (rates[index] - route.rate);
+            let mut weight = SHARE_WEIGHT;
             if is_measured[index] {
-                route.share += weight * (work[index] / total - route.share);
+                // The mean of all looks at first: nothing that was guessed takes part in it.
+                route.share_looks = route.share_looks.saturating_add(1);
+                weight = weight.max(1.0 / f64::from(route.share_looks));
+                if total > 0.0 {
+                    route.share += weight * (work[index] / total - route.share);
+                }
             }
+            route.rate += weight * (rates[index] - route.rate);
         }
     }
 

@@ -219,7 +219,7 @@ fn a_cold_start_begins_with_what_patience_bears_and_then_grows_slowly() {
             admitted += 1;
         }
     }
-    // A quarter of 60 s of two cores, at a core-second each, and then two to three a second for 10 s.
+    // A fifth of 60 s of two cores, at a core-second each, and then two to three a second for 10 s.
     assert!((50..=66).contains(&admitted), "{admitted}");
     assert_eq!(out.first().map(|record| record.reason), Some(Reason::ColdStart));
 }

@@ -51,6 +51,28 @@ fn requests_that_never_come_back_pull_the_brake() {
 }
 
 #[test]
+fn a_page_that_is_braked_once_an_hour_rests_no_longer_each_time() {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, None);
+    law.set_patience(20.0);
+    for hour in 0..8 {
+        let begin = Instant::ORIGIN + seconds(f64::from(hour) * 3600.0);
+        (law.routes[0].base, law.routes[0].limit, law.routes[0].fast) = (64, 64, None);
+        answered_in(&mut law.routes[0], 0.1);
+        let mut meter = Meter::new(begin);
+        law.routes[0].look_again(begin, &meter);
+        (0..64).for_each(|id| law.on_start(begin, ROUTE, RequestId(id), std::slice::from_ref(&meter)));
+        meter.load(begin, 64, 10);
+        let brake = begin + seconds(3.1);
+        law.brake(brake, ROUTE, &meter, &mut vec![]);
+        assert_eq!(law.limit(ROUTE), 32, "hour {hour}");
+        let rest = law.routes[0].retry_at.secs_since(brake);
+        assert!((rest - 30.0).abs() < 1e-6, "hour {hour}: {rest} s");
+        law.routes[0].in_service.clear();
+    }
+}
+
+#[test]
 fn an_application_that_hangs_is_not_given_back_what_the_brake_has_taken() {
     let mut law = Paired::new(2);
     law.add_route(Instant::ORIGIN, None);

@@ -41,6 +41,8 @@ fn a_route_nobody_asks_for_keeps_the_share_it_had() {
     let before = law.routes[1].share;
     assert!((play(&mut law, 161..400, &[0]) - before).abs() < 0.02, "an idle page is as heavy as it was");
     assert!(law.routes[1].rate < 0.3, "but nobody asks for it: {}", law.routes[1].rate);
+    play(&mut law, 400..640, &[]);
+    assert!(law.routes[0].rate < 0.3, "nor for the other, by and by: {}", law.routes[0].rate);
 }
 
 #[test]
