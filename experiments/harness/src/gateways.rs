@@ -14,6 +14,8 @@ use crate::trouble::{Result, Trouble, While};
 
 /// How long a gateway may take to listen.
 const START_PATIENCE: Duration = Duration::from_secs(20);
+/// How long it may take to end in peace.
+const END_PATIENCE: Duration = Duration::from_secs(60);
 /// Descriptors of a gateway: all that can be had on most machines.
 const DESCRIPTORS: u32 = 20_000;
 
@@ -165,13 +167,21 @@ impl Gateway {
         http::gateway_state(self.admin?).ok()
     }
 
+    /// Ends it: asked to with SIGTERM, or killed. Nobody listens afterwards.
+    pub(crate) fn end(mut self, in_peace: bool) -> Result<()> {
+        match &mut self.process {
+            Some(process) if in_peace => process.terminate(END_PATIENCE),
+            _ => Ok(()),
+        }
+    }
+
     /// Fails if it has ended by itself.
     pub(crate) fn must_run(&mut self) -> Result<()> {
         self.process.as_mut().map_or(Ok(()), Running::must_run)
     }
 }
 
-/// Starts Suimon on `core`; without settings it is told nothing but where the application is.
+/// Starts Suimon on `core`; without settings it is told nothing but where the application is. It keeps nothing.
 pub(crate) fn start_suimon(
     common: &Common,
     folder: &Path,
@@ -180,21 +190,52 @@ pub(crate) fn start_suimon(
     core: usize,
 ) -> Result<Gateway> {
     let (listen, admin) = (free_address()?, free_address()?);
-    let mut program = Program::new("gateway", &common.suimon, core)
-        .args(["serve", "--lease-keys", "none", "--learned", "none"])
-        .args(["--to".to_string(), format!("http://{app}")])
-        .args(["--listen".to_string(), listen.to_string()])
-        .args(["--admin".to_string(), admin.to_string()])
-        .descriptors(DESCRIPTORS);
-    if let Some(settings) = settings {
-        let path = folder.join("gateway.toml");
-        fs::write(&path, settings).trouble(path.display())?;
-        program = program.args(["--config", &path.to_string_lossy()]);
+    let to = format!("http://{app}");
+    Served { to: &to, listen, admin, learned: "none", keys: "none" }.start(common, folder, settings, core)
+}
+
+/// A `suimon serve` to be started.
+pub(crate) struct Served<'a> {
+    /// The application.
+    pub(crate) to: &'a str,
+    pub(crate) listen: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    /// File of what is learned, by its name in the folder, or "none".
+    pub(crate) learned: &'a str,
+    /// File of the lease keys, likewise.
+    pub(crate) keys: &'a str,
+}
+
+impl Served<'_> {
+    /// Starts it on `core`, with its files in `folder`.
+    pub(crate) fn start(
+        &self,
+        common: &Common,
+        folder: &Path,
+        settings: Option<&str>,
+        core: usize,
+    ) -> Result<Gateway> {
+        let file = |name: &str| match name {
+            "none" => name.to_string(),
+            _ => folder.join(name).display().to_string(),
+        };
+        let mut program = Program::new("gateway", &common.suimon, core)
+            .args(["serve".to_string(), "--lease-keys".to_string(), file(self.keys)])
+            .args(["--learned".to_string(), file(self.learned)])
+            .args(["--to", self.to])
+            .args(["--listen".to_string(), self.listen.to_string()])
+            .args(["--admin".to_string(), self.admin.to_string()])
+            .descriptors(DESCRIPTORS);
+        if let Some(settings) = settings {
+            let path = folder.join("gateway.toml");
+            fs::write(&path, settings).trouble(path.display())?;
+            program = program.args(["--config", &path.to_string_lossy()]);
+        }
+        let mut process = program.start(folder)?;
+        process.wait_for_listener(self.listen, START_PATIENCE)?;
+        process.wait_for_listener(self.admin, START_PATIENCE)?;
+        Ok(Gateway { process: Some(process), address: self.listen, admin: Some(self.admin) })
     }
-    let mut process = program.start(folder)?;
-    process.wait_for_listener(listen, START_PATIENCE)?;
-    process.wait_for_listener(admin, START_PATIENCE)?;
-    Ok(Gateway { process: Some(process), address: listen, admin: Some(admin) })
 }
 
 /// Starts HAProxy on `core` with the settings made for the address it shall listen on.

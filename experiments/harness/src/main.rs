@@ -7,6 +7,7 @@
 //! - [`waiting_memory`]: `waiting-memory`, what a client that is held waiting costs.
 //! - [`flash_crowd`]: `flash-crowd`, ten times as many as can be served, in line.
 //! - [`waiting_cost`]: `waiting-cost`, what those who wait in line cost.
+//! - [`gateway_restart`]: `gateway-restart`, the gateway ends under load and is started again.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
 //! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the gateway.
 //! - [`laws`]: `laws`, our laws and those of others, simulated.
@@ -31,6 +32,7 @@ mod crowd;
 mod data;
 mod figures;
 mod flash_crowd;
+mod gateway_restart;
 mod gateways;
 mod histograms;
 mod http;
@@ -90,6 +92,8 @@ enum Experiment {
     WaitingMemory(waiting_memory::Options),
     #[command(name = "kill-and-restart")]
     KillAndRestart(kill_and_restart::Options),
+    #[command(name = "gateway-restart")]
+    GatewayRestart(gateway_restart::Options),
     #[command(flatten)]
     Sqs(sqs::Command),
     #[command(name = "laws")]
@@ -123,6 +127,7 @@ fn main() -> ExitCode {
         Experiment::Load(options) => proxy_cost::run_load(&options),
         Experiment::WaitingMemory(options) => waiting_memory::run(options),
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
+        Experiment::GatewayRestart(options) => gateway_restart::run(options),
         Experiment::Laws(options) => laws::run(&options),
         Experiment::AnySite(options) => any_site::run(&options),
         Experiment::FlashCrowd(options) => flash_crowd::run(&options),

@@ -146,6 +146,20 @@ impl Running {
         }
     }
 
+    /// Asks it to end, as an operator does, and waits until it has.
+    pub(crate) fn terminate(&mut self, patience: Duration) -> Result<()> {
+        let status = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
+        status.trouble("kill (util-linux) did not start")?;
+        let deadline = Instant::now() + patience;
+        while self.ended()?.is_none() {
+            if Instant::now() >= deadline {
+                return failed(format!("{} does not end within {} s", self.name, patience.as_secs()));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
     /// Waits until somebody accepts connections at `address`.
     pub(crate) fn wait_for_listener(&mut self, address: SocketAddr, patience: Duration) -> Result<()> {
         let what = format!("answer at {address}");
