@@ -172,9 +172,8 @@ impl RouteLaw for Paired {
         let state = &mut self.routes[route.index()];
         self.inside += state.weight;
         state.in_service.insert(request, Inside { since: now, company });
-        let is_long = state.is_long(trusted);
-        if let Some(fast) = state.fast.as_mut().filter(|_| is_long) {
-            fast.on_start(request, state.limit);
+        if state.fast.is_some() && state.is_long(trusted) {
+            state.fast.iter_mut().for_each(|fast| fast.on_start(request, state.limit));
         }
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == route) {
             trial.on_start(now, request, state.in_service.values().map(|inside| inside.since), meters);
@@ -276,12 +275,14 @@ impl RouteLaw for Paired {
 impl Paired {
     fn fast_up(&mut self, now: Instant, end: &RequestEnd, meter: &Meter, out: &mut Vec<Record>) {
         let route = end.route;
-        let ceiling = self.ceiling(route);
         let trusted = self.trusted_cores();
         let state = &mut self.routes[route.index()];
+        if !state.learns || state.fast.is_none() {
+            return;
+        }
         let is_long = state.is_long(trusted);
-        let long = state.times.alone().filter(|_| is_long);
-        let (Some(fast), true) = (&mut state.fast, state.learns) else { return };
+        let long = if is_long { state.times.alone() } else { None };
+        let Some(fast) = &mut state.fast else { return };
         let Some(Outcome { mean, elasticity, verdict }) =
             fast.on_end(now, end.request, end.service, state.limit, long, meter)
         else {
@@ -305,7 +306,7 @@ impl Paired {
                 let is_far = is_long && f64::from(state.limit) >= FAR * f64::from(trusted);
                 let far = (f64::from(state.limit) * RAISE_GROWTH_FAR).ceil() as u32;
                 let limit = if is_far { far } else { limit };
-                let limit = limit.min(state.highest(now, ceiling).max(state.limit));
+                let limit = limit.min(state.highest(now, LIMIT_MAX).max(state.limit));
                 if limit == state.limit && !is_long {
                     // Whatever is higher was much worse, or was braked, a moment ago: trials tell the rest, and X can be measured meanwhile.
                     state.fast = None;

@@ -103,8 +103,8 @@ impl ServiceTimes {
 
     /// Returns whether S0 can be believed: it is what requests took where each had a core of its own, or they took no longer in several times that company.
     pub fn is_founded(&self, cores: u32) -> bool {
-        let least = self.classes.iter().position(|class| class.count() >= RECENT_MIN);
-        self.was_alone(cores) || least.is_some_and(|least| self.at_ease() >= SEVERAL << least)
+        let least = || self.classes.iter().position(|class| class.count() >= RECENT_MIN);
+        self.was_alone(cores) || least().is_some_and(|least| self.at_ease() >= SEVERAL << least)
     }
 
     /// Returns whether requests took hardly longer in the company of several times as many as there are cores: the processor is not what they take.
