@@ -172,8 +172,9 @@ impl RouteLaw for Paired {
         let state = &mut self.routes[route.index()];
         self.inside += state.weight;
         state.in_service.insert(request, Inside { since: now, company });
-        if state.fast.is_some() && state.is_long(trusted) {
-            state.fast.iter_mut().for_each(|fast| fast.on_start(request, state.limit));
+        let is_long = state.fast.is_some() && state.is_long(trusted);
+        if let Some(fast) = state.fast.as_mut().filter(|_| is_long) {
+            fast.on_start(request, state.limit);
         }
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == route) {
             trial.on_start(now, request, state.in_service.values().map(|inside| inside.since), meters);
@@ -277,12 +278,9 @@ impl Paired {
         let route = end.route;
         let trusted = self.trusted_cores();
         let state = &mut self.routes[route.index()];
-        if !state.learns || state.fast.is_none() {
-            return;
-        }
-        let is_long = state.is_long(trusted);
+        let is_long = state.fast.is_some() && state.is_long(trusted);
         let long = if is_long { state.times.alone() } else { None };
-        let Some(fast) = &mut state.fast else { return };
+        let (Some(fast), true) = (&mut state.fast, state.learns) else { return };
         let Some(Outcome { mean, elasticity, verdict }) =
             fast.on_end(now, end.request, end.service, state.limit, long, meter)
         else {

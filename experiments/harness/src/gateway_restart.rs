@@ -1,6 +1,6 @@
 //! `gateway-restart`: the gateway ends in the middle of a rush and is started again.
 //!
-//! Each cell is a fresh shop and a fresh gateway, which keeps its keys, its line and what it has learned in a folder of the cell's own.
+//! Each cell is a fresh shop and a fresh gateway, which keeps its keys and what it has learned in a folder of the cell's own.
 
 use std::fs;
 use std::net::SocketAddr;
