@@ -175,8 +175,7 @@ fn routes(settings: &Settings) -> String {
     if routes.declared.is_empty() {
         return found;
     }
-    let declared =
-        listed(&routes.declared, |route| format!("{} {}", pattern(&route.pattern), mode(route.mode)));
+    let declared = listed(&routes.declared, |route| format!("{} {}", route.name(), mode(route.mode)));
     format!("{declared}; {found}")
 }
 

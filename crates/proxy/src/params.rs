@@ -2,6 +2,7 @@
 //!
 //! Whoever reads settings fills these in. Nothing here opens, reads or binds anything.
 
+pub use crate::routes::QueryPattern;
 use crate::upstream::UpstreamParams;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -177,7 +178,8 @@ impl Default for Limits {
 /// Which requests share a limit, and which pass ungated.
 #[derive(Clone, Debug)]
 pub struct Routes {
-    /// Routes known beforehand; they are tried in this order, before those found from traffic.
+    /// Routes known beforehand; they are tried in this order, before those found from traffic. Of routes of one path the one that asks most of the
+    /// query goes first.
     pub declared: Vec<DeclaredRoute>,
     /// The most routes found from traffic; the rest share one, named `other`.
     pub discovered_max: usize,
@@ -222,6 +224,8 @@ impl Default for Routes {
 pub struct DeclaredRoute {
     /// The requests it stands for.
     pub pattern: RoutePattern,
+    /// What their query must have beside. `None`: nothing.
+    pub query: Option<QueryPattern>,
     /// What the gate does here.
     pub mode: Mode,
 }

@@ -5,7 +5,7 @@
 //! | accept | [`crate::listener`]: connection, TLS, HTTP framing | |
 //! | validate | refuses what could be read in two ways | before anybody believes a word of it |
 //! | identify | lease and application cookies → session; without, connection, address and browser | needs the request as it came, cookies and all |
-//! | classify | path → route, gated or not | decides whether there is a gate to pass |
+//! | classify | path, and query where a route names one → route, gated or not | decides whether there is a gate to pass |
 //! | gate | a slot now, a wait, or a refusal | before the application is touched at all |
 //! | prepare | hop-by-hop headers out, forwarding headers in | last, so that a waiting request costs as little as it can |
 //! | forward | node, exchange, response head | holds the slot |
@@ -112,7 +112,7 @@ pub(crate) async fn serve(
     }
 
     let visitor = core.identifier.read(&parts.headers, core.room.as_ref(), now_unix);
-    let class = core.table.classify(&parts.method, parts.uri.path());
+    let class = core.table.classify(&parts.method, parts.uri.path(), parts.uri.query());
     let mut body = RequestBody::new(incoming, core.limits.body_bytes, core.timeouts.body_read);
     let asked = Asked { arrived, asker, visitor, class };
     if let Some(room) = core.room.as_ref().filter(|_| room::is_for_it(&parts)) {

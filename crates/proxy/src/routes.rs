@@ -4,11 +4,20 @@
 //! A path joins the table only once the application has answered it well, so that a scanner's guesses cannot fill it.
 //! The table is bounded three ways: in routes, in depth, and in names side by side: a place with many
 //! names (`/shoes/red-sneaker`, `/shoes/blue-boot`, …) holds identifiers too, however they look.
+//!
+//! Of the declared routes the first that fits gives the path. Where several of that very path fit, the one that asks most of the query wins, and a
+//! value is more than any value: whoever declares `/` and `/?s` wants to tell them apart, in whatever order.
 
+mod query;
 mod remembered;
 
-use crate::params::{self, RoutePattern};
+pub use self::query::QueryPattern;
+
+use self::query::Conditions;
+use crate::params::{self, DeclaredRoute, RoutePattern};
 use http::Method;
+use std::cell::LazyCell;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::RwLock;
 
@@ -60,12 +69,25 @@ impl Class {
 /// The table of routes.
 #[derive(Debug)]
 pub(crate) struct Table {
-    declared: Vec<Pattern>,
+    declared: Vec<Declared>,
+    conditions: Conditions,
     static_extensions: Vec<String>,
     static_prefixes: Vec<String>,
     ungated: Vec<String>,
     routes_max: usize,
     found: RwLock<Found>,
+}
+
+/// A declared route, ready to be compared.
+#[derive(Debug)]
+struct Declared {
+    pattern: Pattern,
+    /// What it asks of the query, by number.
+    asks: Vec<usize>,
+    /// How much that is; see [`QueryPattern::rank`].
+    rank: (usize, usize),
+    /// Routes of the same path that were declared later and ask more, those that ask most first: they go before it.
+    finer: Vec<usize>,
 }
 
 /// Routes found from traffic: a tree of path segments.
@@ -93,11 +115,27 @@ pub(crate) struct Pattern {
 impl Table {
     /// Returns the table with only `other` and the declared routes (indices 1 and up) in it.
     pub(crate) fn new(params: &params::Routes) -> Self {
-        let declared: Vec<Pattern> =
-            params.declared.iter().map(|route| Pattern::new(&route.pattern)).collect();
+        let mut conditions = Conditions::default();
+        let mut declared: Vec<Declared> = Vec::new();
+        for route in &params.declared {
+            let asks = route.query.as_ref().map(|query| conditions.add(query)).unwrap_or_default();
+            let rank = route.query.as_ref().map(QueryPattern::rank).unwrap_or_default();
+            declared.push(Declared { pattern: Pattern::new(&route.pattern), asks, rank, finer: Vec::new() });
+        }
+        for at in 0..declared.len() {
+            let own = &declared[at];
+            let is_finer = |other: &Declared| {
+                other.rank > own.rank && other.pattern.shares_requests_of_path(&own.pattern)
+            };
+            let mut finer: Vec<usize> =
+                (at + 1..declared.len()).filter(|other| is_finer(&declared[*other])).collect();
+            finer.sort_by_key(|other| Reverse(declared[*other].rank));
+            declared[at].finer = finer;
+        }
         let routes = 1 + declared.len();
         Table {
             declared,
+            conditions,
             static_extensions: params.static_extensions.clone(),
             static_prefixes: params.static_prefixes.clone(),
             ungated: params.ungated.clone(),
@@ -112,9 +150,9 @@ impl Table {
     }
 
     /// Returns what a request is.
-    pub(crate) fn classify(&self, method: &Method, path: &str) -> Class {
+    pub(crate) fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
         // Declared first: whoever declares a static file as a route wants it gated.
-        if let Some(at) = self.declared.iter().position(|pattern| pattern.matches(method, path)) {
+        if let Some(at) = self.declared_for(method, path, query) {
             return Class::Known(1 + at);
         }
         if self.is_ungated(method, path) {
@@ -156,6 +194,18 @@ impl Table {
         declare(index, &name);
         found.nodes[at].routes.push((method, index));
         found.routes += 1;
+    }
+
+    /// Returns which of the declared routes a request belongs to, if it does to any.
+    fn declared_for(&self, method: &Method, path: &str, query: Option<&str>) -> Option<usize> {
+        // Read for the first route of this path that asks something of it, and for no other.
+        let met = LazyCell::new(|| self.conditions.met_by(query.unwrap_or_default()));
+        let fits = |route: &Declared| {
+            route.pattern.matches(method, path) && (route.asks.is_empty() || met.has_all(&route.asks))
+        };
+        let first = self.declared.iter().position(&fits)?;
+        let finer = self.declared[first].finer.iter().find(|at| fits(&self.declared[**at]));
+        Some(finer.copied().unwrap_or(first))
     }
 
     fn is_ungated(&self, method: &Method, path: &str) -> bool {
@@ -333,6 +383,14 @@ impl Pattern {
         Pattern { method, segments, any_rest }
     }
 
+    /// Returns whether both are of the same path, whatever its variables are called, and some method is of both.
+    fn shares_requests_of_path(&self, other: &Pattern) -> bool {
+        let is_any = self.method.is_none() || other.method.is_none();
+        (is_any || self.method == other.method)
+            && self.any_rest == other.any_rest
+            && self.segments == other.segments
+    }
+
     /// Returns whether a request belongs to the set. `GET` stands for `HEAD` as well.
     pub(crate) fn matches(&self, method: &Method, path: &str) -> bool {
         self.matches_by(method, path, |own, segment| own == segment)
@@ -373,6 +431,17 @@ impl RoutePattern {
     /// Returns whether requests of `method` for `path` belong to it. A method that is none belongs to nothing.
     pub fn matches(&self, method: &str, path: &str) -> bool {
         Method::from_bytes(method.as_bytes()).is_ok_and(|method| Pattern::new(self).matches(&method, path))
+    }
+}
+
+impl DeclaredRoute {
+    /// Returns the route as it is written and shown: `GET /items/{id}`, or with its query `GET /?s`.
+    pub fn name(&self) -> String {
+        let path = self.pattern.name();
+        match &self.query {
+            Some(query) => format!("{path}?{}", query.as_written()),
+            None => path,
+        }
     }
 }
 

@@ -131,7 +131,7 @@ impl Server {
         debug_assert_eq!(OTHER, 0, "the first route is the one for the rest");
         telemetry.name_route("other", keeper.declare_route("other", params.routes.discovered_mode));
         for route in &params.routes.declared {
-            let name = route.pattern.name();
+            let name = route.name();
             telemetry.name_route(&name, keeper.declare_route(&name, route.mode));
         }
 

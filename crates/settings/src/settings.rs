@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
 use suimon_gate::{KindParams, Mode, Order};
 use suimon_proxy::params::{
-    DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, PassPage, Recording, RoutePattern,
-    Routes, SessionKind, Sessions, Timeouts, WaitingRoom, WaitingStatus,
+    DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, PassPage, QueryPattern, Recording,
+    RoutePattern, Routes, SessionKind, Sessions, Timeouts, WaitingRoom, WaitingStatus,
 };
 use suimon_proxy::upstream::{EjectionParams, HealthParams, Protocol, TlsParams, UpstreamParams};
 
@@ -295,15 +295,26 @@ fn routes(sections: &Sections, faults: &mut Faults) -> Routes {
     let mut declared: Vec<DeclaredRoute> = Vec::new();
     for (index, values) in sections.repeated("route").iter().enumerate() {
         let Some(text) = values.given_text("match") else { continue };
-        let pattern = pattern(text);
-        if let Some(earlier) = declared.iter().position(|route| route.pattern == pattern) {
+        let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
+        let pattern = pattern(path);
+        let query =
+            query.map(|query| QueryPattern::parse(query).expect("the schema takes no query that is none"));
+        let is_alike = |route: &DeclaredRoute| route.pattern == pattern && route.query == query;
+        if let Some(earlier) = declared.iter().position(is_alike) {
             faults.value(
                 format!("route[{index}].match"),
                 format!("{text:?}"),
                 format!("unlike that of route[{earlier}]"),
             );
         }
-        declared.push(DeclaredRoute { pattern, mode: mode(values) });
+        declared.push(DeclaredRoute { pattern, query, mode: mode(values) });
+    }
+    let asked = QueryPattern::count(declared.iter().filter_map(|route| route.query.as_ref()));
+    if asked > QueryPattern::ALL_MAX {
+        faults.other(format!(
+            "route: their queries name {asked} different parameters or values; at most {} are allowed",
+            QueryPattern::ALL_MAX
+        ));
     }
     Routes {
         declared,

@@ -4,6 +4,7 @@ use crate::duration;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use suimon_proxy::params::QueryPattern;
 use suimon_proxy::upstream::NodeParams;
 use toml::Value;
 
@@ -32,6 +33,8 @@ pub(crate) enum Shape {
     UrlPath,
     /// Method and path template, such as `"GET /items/{id}"`.
     Route,
+    /// The same, and what the query must have if need be, such as `"GET /?s"`.
+    RouteAndQuery,
     /// A name: letters, digits, `_`, `-` and `.`, up to 64.
     Name,
     /// A host name or IP address, without a port.
@@ -69,7 +72,17 @@ const TEXT_BYTES_MAX: usize = 2048;
 impl Shape {
     /// Returns the value as its shape has it, or what would have been allowed.
     pub(crate) fn check(self, value: &Value) -> Result<Checked, String> {
-        self.read(value).ok_or_else(|| self.allowed())
+        self.read(value).ok_or_else(|| self.allowed_instead_of(value))
+    }
+
+    /// Returns what is allowed, or of what has parts which part of it is not.
+    fn allowed_instead_of(self, value: &Value) -> String {
+        let query = match self {
+            Shape::RouteAndQuery => text(value).and_then(|text| text.split_once('?')),
+            _ => None,
+        };
+        let fault = query.filter(|(path, _)| is_route(path)).map(|(_, query)| QueryPattern::parse(query));
+        fault.and_then(Result::err).unwrap_or_else(|| self.allowed())
     }
 
     /// Returns what is allowed; reads on from "must be".
@@ -94,7 +107,10 @@ impl Shape {
             Shape::Path => "a path on this machine".to_string(),
             Shape::UrlPath => "a path that begins with /, such as \"/health\"".to_string(),
             Shape::Route => {
-                "a method (or *) and a path, such as \"GET /items/{id}\"; {name} stands for one segment, a last * for the rest".to_string()
+                "a method (or *) and a path without a query, such as \"GET /items/{id}\"; {name} stands for one segment, a last * for the rest".to_string()
+            }
+            Shape::RouteAndQuery => {
+                "a method (or *), a path and, if need be, parameters of a query, such as \"GET /items/{id}\", \"GET /?s\" or \"GET /index.php?page=search\"; {name} stands for one segment, a last * for the rest of the path".to_string()
             }
             Shape::Name => "a name of letters, digits, _, - and ., at most 64 long".to_string(),
             Shape::Host => "a host name or an IP address, without a port".to_string(),
@@ -122,6 +138,7 @@ impl Shape {
             Shape::Path => "path on this machine".to_string(),
             Shape::UrlPath => "path of a URL".to_string(),
             Shape::Route => "`METHOD /path/{name}`".to_string(),
+            Shape::RouteAndQuery => "`METHOD /path/{name}` or `METHOD /path?parameter=value`".to_string(),
             Shape::Name => "name, up to 64 letters".to_string(),
             Shape::Host => "host name or IP address".to_string(),
             Shape::Colour => "colour, `#rrggbb`".to_string(),
@@ -165,6 +182,7 @@ impl Shape {
             Shape::Node => NodeParams::parse(text(value)?).ok().map(Checked::Node),
             Shape::UrlPath => text(value).filter(|path| is_url_path(path)).map(owned),
             Shape::Route => text(value).filter(|route| is_route(route)).map(owned),
+            Shape::RouteAndQuery => text(value).filter(|route| is_route_and_query(route)).map(owned),
             Shape::Name => text(value).filter(|name| is_name(name)).map(owned),
             Shape::Host => text(value).filter(|host| is_host(host)).map(owned),
             Shape::Colour => text(value).filter(|colour| is_colour(colour)).map(owned),
@@ -261,6 +279,13 @@ fn is_route(route: &str) -> bool {
         && path.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'#' | b'?'))
         && !rest.contains('*')
         && rest.split('/').all(segment_fits)
+}
+
+fn is_route_and_query(route: &str) -> bool {
+    match route.split_once('?') {
+        Some((path, query)) => is_route(path) && QueryPattern::parse(query).is_ok(),
+        None => is_route(route),
+    }
 }
 
 fn is_name(name: &str) -> bool {
@@ -360,6 +385,30 @@ mod tests {
         ] {
             assert!(check(Shape::Route, &format!("\"{wrong}\"")).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn routes_may_name_parameters_of_the_query_where_that_is_allowed() {
+        for right in
+            ["GET /", "GET /?s", "* /index.php?page=search&lang", "GET /{shop}/?a=%2A", "GET /a/*?b="]
+        {
+            assert!(check(Shape::RouteAndQuery, &format!("\"{right}\"")).is_ok(), "{right}");
+        }
+        for (wrong, wanted) in [
+            ("GET /?", "a route whose query names parameters"),
+            ("GET /?s&s=x", "a route that names each parameter of its query once (s is there twice)"),
+            ("GET /?page=*", "a route without *, { or } in its query"),
+            ("GET /?s=%4", "a route with two hexadecimal digits behind each %"),
+            ("GET /?s=a b", "a route with a query as it stands in a URL"),
+            ("GET ?s", "a method (or *), a path and, if need be, parameters of a query"),
+            ("get /?s", "a method (or *), a path and, if need be, parameters of a query"),
+            ("/?s", "a method (or *), a path and, if need be, parameters of a query"),
+        ] {
+            let allowed = check(Shape::RouteAndQuery, &format!("\"{wrong}\"")).unwrap_err();
+            assert!(allowed.starts_with(wanted), "{wrong}: {allowed}");
+        }
+        let allowed = check(Shape::List(&Shape::Route, 3), "[\"GET /?s\"]").unwrap_err();
+        assert!(allowed.contains("each of them a method (or *) and a path without a query"), "{allowed}");
     }
 
     #[test]

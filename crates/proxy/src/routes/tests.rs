@@ -10,8 +10,10 @@ fn pattern(method: Option<&str>, path: &str) -> RoutePattern {
 }
 
 fn table(declared: &[RoutePattern], discovered_max: usize) -> Table {
-    let declared =
-        declared.iter().map(|p| DeclaredRoute { pattern: p.clone(), mode: Mode::Enforce }).collect();
+    let declared = declared
+        .iter()
+        .map(|p| DeclaredRoute { pattern: p.clone(), query: None, mode: Mode::Enforce })
+        .collect();
     Table::new(&params::Routes { declared, discovered_max, ..params::Routes::default() })
 }
 
@@ -22,7 +24,7 @@ fn learn(table: &Table, path: &str) -> Option<String> {
 }
 
 fn get(table: &Table, path: &str) -> Class {
-    table.classify(&Method::GET, path)
+    table.classify(&Method::GET, path, None)
 }
 
 #[test]
@@ -51,8 +53,8 @@ fn identifiers_become_one_segment() {
 fn routes_differ_by_method_but_head_is_get() {
     let table = table(&[], 10);
     learn(&table, "/cart");
-    assert_eq!(table.classify(&Method::HEAD, "/cart"), Class::Known(1));
-    assert_eq!(table.classify(&Method::POST, "/cart"), Class::Unknown);
+    assert_eq!(table.classify(&Method::HEAD, "/cart", None), Class::Known(1));
+    assert_eq!(table.classify(&Method::POST, "/cart", None), Class::Unknown);
 }
 
 #[test]
@@ -97,11 +99,80 @@ fn declared_routes_come_first_and_in_order() {
     assert_eq!(get(&table, "/items/new"), Class::Known(1));
     assert_eq!(get(&table, "/items/blue"), Class::Known(2));
     assert_eq!(get(&table, "/items/blue/more"), Class::Unknown);
-    assert_eq!(table.classify(&Method::PUT, "/admin"), Class::Known(3));
-    assert_eq!(table.classify(&Method::PUT, "/admin/a/b"), Class::Known(3));
+    assert_eq!(table.classify(&Method::PUT, "/admin", None), Class::Known(3));
+    assert_eq!(table.classify(&Method::PUT, "/admin/a/b", None), Class::Known(3));
     assert_eq!(get(&table, "/big.css"), Class::Known(4));
     assert_eq!(learn(&table, "/x").as_deref(), Some("GET /x"));
     assert_eq!(get(&table, "/x"), Class::Known(5));
+}
+
+/// A table of these routes, each `METHOD /path?query`.
+fn declared(routes: &[&str]) -> Table {
+    let route = |text: &&str| {
+        let (path, query) = text.split_once('?').map_or((*text, None), |(path, query)| (path, Some(query)));
+        let (method, path) = path.split_once(' ').unwrap();
+        let pattern = pattern((method != "*").then_some(method), path);
+        let query = query.map(|query| QueryPattern::parse(query).unwrap());
+        let route = DeclaredRoute { pattern, query, mode: Mode::Enforce };
+        assert_eq!(route.name(), *text);
+        route
+    };
+    let declared = routes.iter().map(route).collect();
+    Table::new(&params::Routes { declared, discovered_max: 10, ..params::Routes::default() })
+}
+
+#[test]
+fn the_route_that_asks_most_of_the_query_goes_first_whatever_the_order() {
+    let routes = ["GET /", "GET /?s", "GET /?s&page=2", "GET /?p", "GET /?p=7", "GET /?page=2"];
+    let wanted = [
+        ("", "GET /"),
+        ("x=1", "GET /"),
+        ("s=x", "GET /?s"),
+        ("x&%73=x", "GET /?s"),
+        ("page=2&s=x", "GET /?s&page=2"),
+        ("page=2", "GET /?page=2"),
+        ("p=7", "GET /?p=7"),
+        ("p=8", "GET /?p"),
+    ];
+    for turned in 0..routes.len() {
+        let mut routes = routes;
+        routes.rotate_left(turned);
+        let at = |text: &str| routes.iter().position(|route| *route == text).unwrap();
+        let table = declared(&routes);
+        for (query, own) in wanted {
+            for method in [Method::GET, Method::HEAD] {
+                let class = table.classify(&method, "/", Some(query));
+                assert_eq!(class, Class::Known(1 + at(own)), "{method} /?{query} of {routes:?}");
+            }
+        }
+        assert_eq!(get(&table, "/"), Class::Known(1 + at("GET /")), "no query at all");
+        assert_eq!(table.classify(&Method::POST, "/", Some("s=x")), Class::Unknown);
+    }
+    let table = declared(&["GET /?a", "GET /?b"]);
+    assert_eq!(table.classify(&Method::GET, "/", Some("b&a")), Class::Known(1), "as much: by order");
+}
+
+#[test]
+fn another_path_keeps_its_turn_however_much_is_asked_there() {
+    let table =
+        declared(&["GET /items/new", "GET /items/{id}?a&b", "* /items/{name}", "GET /items/new?c", "* /*"]);
+    let class = |path, query| table.classify(&Method::GET, path, Some(query));
+    assert_eq!(class("/items/new", "b&a"), Class::Known(1));
+    assert_eq!(class("/items/new", "c"), Class::Known(4), "the same path, and asks more");
+    assert_eq!(class("/items/7", "b&a"), Class::Known(2));
+    assert_eq!(class("/items/7", "b"), Class::Known(3));
+    assert_eq!(class("/x", "a&b"), Class::Known(5));
+    assert_eq!(table.classify(&Method::PUT, "/items/7", Some("a&b")), Class::Known(3));
+}
+
+#[test]
+fn what_no_declared_query_takes_is_found_from_traffic_by_its_path() {
+    let table = declared(&["GET /?s"]);
+    assert_eq!(table.classify(&Method::GET, "/", Some("p=1")), Class::Unknown);
+    assert_eq!(learn(&table, "/").as_deref(), Some("GET /"));
+    assert_eq!(table.classify(&Method::GET, "/", Some("p=1")), Class::Known(2));
+    assert_eq!(table.classify(&Method::GET, "/", Some("p=1&s")), Class::Known(1));
+    assert_eq!(table.classify(&Method::GET, "/x.css", Some("s=1")), Class::Ungated);
 }
 
 #[test]
@@ -110,7 +181,7 @@ fn assets_and_health_checks_pass_ungated() {
     for path in ["/a/site.CSS", "/robots.txt", "/.well-known/acme/x", "/favicon.ico", "/healthz"] {
         assert_eq!(get(&table, path), Class::Ungated, "{path}");
     }
-    assert_eq!(table.classify(&Method::POST, "/a/site.css"), Class::Unknown);
+    assert_eq!(table.classify(&Method::POST, "/a/site.css", None), Class::Unknown);
     assert_eq!(get(&table, "/healthz/more"), Class::Unknown);
     assert_eq!(get(&table, "/css"), Class::Unknown);
     assert_eq!(get(&table, &"/a".repeat(DEPTH_MAX + 1)), Class::Other);
@@ -162,7 +233,7 @@ fn a_path_that_some_servers_read_otherwise_is_never_an_exception() {
         "/assets/%2e%2e%2fcheckout",
     ] {
         for method in [Method::GET, Method::HEAD, Method::POST] {
-            let class = table.classify(&method, path);
+            let class = table.classify(&method, path, None);
             assert_ne!(class, Class::Ungated, "{method} {path}");
             assert!(class.route().is_some(), "{method} {path}");
         }

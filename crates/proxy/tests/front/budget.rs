@@ -41,6 +41,7 @@ async fn a_hundred_clients_with_one_lease_get_what_one_visitor_gets() {
     let mut params = params(app.address);
     params.routes.declared = vec![DeclaredRoute {
         pattern: RoutePattern { method: None, path: "/hold".to_owned() },
+        query: None,
         mode: Mode::Fixed(SLOTS as u32),
     }];
     params.sessions.kinds = vec![SessionKind {

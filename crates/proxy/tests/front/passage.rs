@@ -12,9 +12,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use suimon_proxy::params::{ListenTls, Network};
+use suimon_gate::Mode;
+use suimon_proxy::params::{DeclaredRoute, ListenTls, Network, QueryPattern, RoutePattern};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -282,4 +284,43 @@ async fn routes_are_found_from_good_answers_only() {
     assert_eq!((view.routes[0].statuses[3], view.routes[1].statuses[1]), (1, 1));
     assert_eq!(view.ungated.statuses[1], 1);
     assert_eq!(view.requests, 5);
+}
+
+#[tokio::test]
+async fn pages_of_one_path_that_the_query_tells_apart_have_limits_of_their_own() {
+    let app = app().await;
+    let mut params = params(app.address);
+    // The application holds this path, as a front controller may be slow at all of its pages.
+    params.routes.declared = [None, Some("s")]
+        .map(|query| DeclaredRoute {
+            pattern: RoutePattern { method: Some("GET".to_owned()), path: "/hold".to_owned() },
+            query: query.map(|query| QueryPattern::parse(query).unwrap()),
+            mode: Mode::Fixed(1),
+        })
+        .to_vec();
+    let gateway = gateway(params);
+    let mut asking = JoinSet::new();
+    let mut ask = |path: &'static str| {
+        let address = gateway.plain;
+        asking.spawn(
+            async move { ask_over(connect(address).await, get(path, &[("x-who", path)])).await.status },
+        );
+    };
+    let held = || app.state.held.load(SeqCst);
+    ask("/hold");
+    until("the home page has its slot", || held() == 1).await;
+    ask("/hold?p=1");
+    until("whatever is no search waits for it", || gateway.waiting() == 1).await;
+    ask("/hold?lang=en&s=shoes");
+    until("a search does not", || held() == 2).await;
+    ask("/hold?%73=boots");
+    until("another one does, in disguise, too", || gateway.waiting() == 2).await;
+    app.state.release(4);
+    let answers = soon(asking.join_all()).await;
+    assert_eq!(answers, [200; 4]);
+    assert_eq!(app.state.who.lock().unwrap()[..2], ["/hold", "/hold?lang=en&s=shoes"]);
+
+    let view = gateway.view();
+    let answered: Vec<_> = view.routes.iter().map(|route| (route.name.as_str(), route.statuses[1])).collect();
+    assert_eq!(answered, [("other", 0), ("GET /hold", 2), ("GET /hold?s", 2)]);
 }

@@ -296,6 +296,7 @@ pub(crate) fn params(app: SocketAddr) -> Params {
     params.routes.declared = ["/hold", "/big", "/sized"]
         .map(|path| DeclaredRoute {
             pattern: RoutePattern { method: None, path: path.to_owned() },
+            query: None,
             mode: Mode::Fixed(1),
         })
         .to_vec();

@@ -2,7 +2,9 @@
 
 use super::LeftOut::{Is, Required, Unset};
 use super::{DAY, ENTRIES_MAX, Form, HOUR, MINUTE, ROUTES_MAX, SECOND, Section, key};
-use crate::shape::Shape::{Count, Flag, List, Name, Number, Path, Route, Time, UrlPath, Word, WordOrCount};
+use crate::shape::Shape::{
+    Count, Flag, List, Name, Number, Path, Route, RouteAndQuery, Time, UrlPath, Word, WordOrCount,
+};
 
 pub(super) const SESSION: Section = Section {
     path: "session",
@@ -14,7 +16,7 @@ pub(super) const SESSION: Section = Section {
             "begins",
             List(&Route, ENTRIES_MAX),
             Is("[]"),
-            "Requests that begin one. Empty: the first gated request of a visitor who is in no session.",
+            "Requests that begin one, by method and path, whatever their query. Empty: the first gated request of a visitor who is in no session.",
         ),
         key(
             "ends",
@@ -61,13 +63,13 @@ pub(super) const SESSION: Section = Section {
 pub(super) const ROUTE: Section = Section {
     path: "route",
     form: Form::Repeated(ROUTES_MAX),
-    doc: "A route known beforehand: it has one queue and one limit. The first that matches a request is its route; what matches none is found from traffic (see discovery).",
+    doc: "A route known beforehand: it has one queue and one limit. The first that matches a request is its route, and of several with that very path the one that names most of the query; what matches none is found from traffic (see discovery).",
     keys: &[
         key(
             "match",
-            Route,
+            RouteAndQuery,
             Required { example: "\"GET /search\"" },
-            "Method (or *) and path; {name} stands for one segment, a last * for the rest.",
+            "Method (or *) and path; {name} stands for one segment, a last * for the rest. Where one path has pages of different costs, parameters of the query tell them apart: \"GET /?s\" is what has an s of any value, \"GET /index.php?page=search\" what has a page of this one; with & between them all must be there, in any order, and one that is there several times fits by any of its values. Up to 8 of them and 512 bytes, each name and value up to 128, written as in a URL. A route without a query has what is left of its path.",
         ),
         key(
             "mode",

@@ -51,6 +51,9 @@ fn what_is_set_reaches_its_room() {
         [[route]]
         match = "* /api/*"
         mode = "observe"
+        [[route]]
+        match = "GET /index.php?page=search&q"
+        mode = 2
         [gate]
         session_law = "static"
         static_sessions = 35
@@ -79,6 +82,11 @@ fn what_is_set_reaches_its_room() {
     assert_eq!(proxy.sessions.kinds[1].gate.mode, Mode::Off);
     assert_eq!(proxy.routes.declared[0].mode, Mode::Fixed(3));
     assert_eq!(proxy.routes.declared[1].pattern, RoutePattern { method: None, path: "/api/*".into() });
+    assert_eq!(proxy.routes.declared[1].query, None);
+    let search = &proxy.routes.declared[2];
+    assert_eq!(search.pattern, RoutePattern { method: Some("GET".into()), path: "/index.php".into() });
+    assert_eq!(search.query, QueryPattern::parse("q&page=search").ok());
+    assert_eq!(search.name(), "GET /index.php?page=search&q");
     assert_eq!(proxy.gate.session_law, SessionLawKind::Static { sessions: 35 });
     assert_eq!(proxy.gate.order, Order::FirstIn);
     assert_eq!(proxy.gate.cores, 4);
@@ -109,6 +117,18 @@ fn settings_that_do_not_go_together_are_refused_with_both_names() {
         (
             "[[route]]\nmatch = \"GET /\"\n[[route]]\nmatch = \"GET /\"",
             "route[1].match = \"GET /\": must be unlike that of route[0]",
+        ),
+        (
+            "[[route]]\nmatch = \"GET /?a&b\"\n[[route]]\nmatch = \"GET /\"\n[[route]]\nmatch = \"GET /?%62&a\"",
+            "route[2].match = \"GET /?%62&a\": must be unlike that of route[0]",
+        ),
+        (
+            "[[route]]\nmatch = \"GET /?s=%\"",
+            "route[0].match = \"GET /?s=%\": must be a route with two hexadecimal digits behind each %",
+        ),
+        (
+            "[[session]]\nkind = \"a\"\nbegins = [\"GET /?s\"]",
+            "session[0].begins = [\"GET /?s\"]: must be a list of at most 256, each of them a method (or *) and a path without a query",
         ),
         ("[upstream]\nnodes = []", "upstream.nodes = []: must be at least one node"),
         (
@@ -195,6 +215,7 @@ fn no_value_of_any_key_panics_and_every_fault_names_its_key() {
         "\"1h\"",
         "\"1KiB\"",
         "\"GET /\"",
+        "\"GET /?s&page=x\"",
         "\"/\"",
         "\"*\"",
         "\"http://h\"",
@@ -248,6 +269,21 @@ fn a_file_of_many_kinds_and_routes_is_bounded() {
             suimon_proxy::KINDS_MAX + 1,
             suimon_proxy::KINDS_MAX
         )
+    );
+}
+
+#[test]
+fn what_routes_ask_of_queries_is_bounded() {
+    use std::fmt::Write;
+    let mut text = String::new();
+    for index in 0..=QueryPattern::ALL_MAX / QueryPattern::PARAMETERS_MAX {
+        let parameters: Vec<_> =
+            (0..QueryPattern::PARAMETERS_MAX).map(|number| format!("p{number}=v{index}")).collect();
+        let _ = writeln!(text, "[[route]]\nmatch = \"GET /?{}\"", parameters.join("&"));
+    }
+    assert_eq!(
+        faults(&text),
+        "route: their queries name 1032 different parameters or values; at most 1024 are allowed"
     );
 }
 
