@@ -207,6 +207,14 @@ fn served(table: &Table, faults: &mut Faults) -> Params {
     let (settings, theirs) = settings::check(&own);
     faults.append(theirs);
     let mut params = settings.proxy;
+    let routes = own.get("route").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for (index, route) in routes.iter().enumerate() {
+        let text = route.get("match").filter(|text| text.as_str().is_some_and(|text| text.contains('?')));
+        if let Some(text) = text {
+            let allowed = "without a query: the simulator tells routes apart by method and path";
+            faults.value(format!("route[{index}].match"), seen(text), allowed);
+        }
+    }
     // A waiting room is played where it is asked for: scenarios are of laws, and most were written without it.
     let tables = own.get("session").and_then(toml::Value::as_array);
     for (index, kind) in params.sessions.kinds.iter_mut().enumerate() {

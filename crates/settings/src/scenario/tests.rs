@@ -30,6 +30,13 @@ fn what_is_not_said_has_a_default_that_runs() {
 }
 
 #[test]
+fn routes_of_a_query_are_not_simulated_and_that_is_told() {
+    let told = told(&least("[[route]]\nmatch = \"GET /a\"\n[[route]]\nmatch = \"GET /a?x=1\""));
+    assert!(told.contains("route[1].match = \"GET /a?x=1\": must be without a query"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+#[test]
 fn server_gate_changes_and_bands_are_read() {
     let text = least(
         r#"

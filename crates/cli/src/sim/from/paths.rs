@@ -240,7 +240,8 @@ mod tests {
 
     #[test]
     fn every_route_can_be_asked_for_and_none_is_mistaken_for_another() {
-        let names = ["other", "GET /items/{id}", "GET /items/1", "* /files/*", "POST /a b{c", "GET /"];
+        let names =
+            ["other", "GET /items/{id}", "GET /items/1", "* /files/*", "POST /a b{c", "GET /", "GET /?s&p=1"];
         let route =
             |name: &&str| suimon_admin::LearnedRoute { name: (*name).to_owned(), ..Default::default() };
         let names_of =
@@ -254,7 +255,8 @@ mod tests {
                 ("GET", "/items/1-2"),
                 ("GET", "/files/1"),
                 ("POST", "/a-b-c"),
-                ("GET", "/")
+                ("GET", "/"),
+                ("GET", "/-s&p=1")
             ]
         );
     }
