@@ -219,7 +219,7 @@ async fn the_state_reads_back_as_it_was() {
     assert!(search.upstream.p99.is_some() && search.waited.p99.is_none());
     let decision = &state.decisions[0];
     assert_eq!((decision.reason.as_str(), decision.old, decision.new), ("trial_better", None, Some(3.0)));
-    assert!(decision.explanation.contains("more useful work"));
+    assert!(decision.explanation.contains("favour the new limit"));
     assert_eq!(decision.signals.get("gain"), Some(&Some(0.12)));
     assert!(answer.to_ascii_lowercase().contains("cache-control: no-store"));
 }

@@ -61,12 +61,12 @@ reasons! {
     FastUp = "fast_up", "requests wait and service times are not inflated, so more at once is safe";
     /// The last raise of fast-up brought nothing.
     FastUpOver = "fast_up_over", "the last raise only made requests wait for each other inside";
-    /// Paired windows: the new limit gave more useful work.
-    TrialBetter = "trial_better", "paired windows show more useful work at the new limit";
+    /// Paired windows: the new limit did better by more than one standard error.
+    TrialBetter = "trial_better", "paired windows favour the new limit by more than their standard error, so the search goes on from there";
     /// Paired windows could not tell, and the new limit is the one to prefer: the lower, or the higher where requests are quick.
     TrialEqual = "trial_equal", "paired windows could not tell the two limits apart; where requests are quick the higher is taken, else the lower";
-    /// Paired windows: the new limit gave less useful work.
-    TrialWorse = "trial_worse", "paired windows show no more useful work at the tried limit, so the old one stays";
+    /// Paired windows: the tried limit did not do better by more than one standard error, or did worse.
+    TrialWorse = "trial_worse", "paired windows do not favour the tried limit by more than their standard error, so the old one stays";
     /// A trial window begins at the limit under trial.
     TrialWindow = "trial_window", "a window at the limit under trial begins";
     /// A trial window begins at the base limit.
@@ -220,6 +220,15 @@ mod tests {
         codes.sort_unstable();
         codes.dedup();
         assert_eq!(codes.len(), Reason::ALL.len());
+    }
+
+    #[test]
+    fn a_trial_that_was_won_promises_no_more_than_a_standard_error() {
+        // A trial of two limits as good as each other is won in three or four of ten.
+        for reason in [Reason::TrialBetter, Reason::TrialWorse] {
+            let why = reason.explain();
+            assert!(!why.contains("useful work") && why.contains("standard error"), "{why}");
+        }
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn state() -> State {
                 old: Some(2.0),
                 new: Some(3.0),
                 reason: "trial_better".to_string(),
-                explanation: "paired windows show more useful work at the new limit".to_string(),
+                explanation: "paired windows favour the new limit".to_string(),
                 signals: BTreeMap::from([("gain".to_string(), Some(0.1234))]),
             })
             .collect(),
@@ -105,7 +105,7 @@ fn the_picture_says_what_is_so_and_why() {
         "30 s learned",
         "limit on trial",
         "3  the wait would be longer than most visitors stay",
-        "limit 2 to 3  paired windows show more useful work at the new limit (gain 0.123)",
+        "limit 2 to 3  paired windows favour the new limit (gain 0.123)",
         "71 s ago",
         "up  3 in flight",
     ] {
