@@ -359,12 +359,12 @@ impl Paired {
     fn drop_stale_trial(&mut self, now: Instant, meters: &[Meter], out: &mut Vec<Record>) {
         let Some(trial) = &self.trial else { return };
         let id = trial.route;
-        if let Some(verdict) = trial.futile(now, meters) {
+        let route = &self.routes[id.index()];
+        if let Some(verdict) = trial.futile(now, meters, route.noise(), route.share) {
             let weights = trial.weights().to_vec();
             self.trial = None;
             return self.conclude(now, id, verdict, weights, meters, out);
         }
-        let route = &self.routes[id.index()];
         let service = route.service.get().unwrap_or(1.0);
         let patience = 10.0 * service * (3.0 + trial.cohort_size as f64 / f64::from(route.limit));
         let quiet = now.secs_since(route.waited_at.max(trial.window_begin));

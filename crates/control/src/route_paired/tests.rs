@@ -5,6 +5,7 @@ use crate::window::Meter;
 use suimon_model::Rng;
 
 mod brake;
+mod odds;
 mod room;
 mod shares;
 

@@ -316,7 +316,10 @@ impl Trial {
 
     /// Returns the verdict that the tried limit is worse, once its window has taken so long that it cannot be anything else.
     /// Deep in the thrash region a window may not end at all, and everybody suffers meanwhile.
-    pub(super) fn futile(&self, now: Instant, meters: &[Meter]) -> Option<Verdict> {
+    ///
+    /// It has the error of any other: of ten requests as uneven as they take long, one window in six lasts that long by chance.
+    /// `noise` and `share` as in [`Trial::verdict`].
+    pub(super) fn futile(&self, now: Instant, meters: &[Meter], noise: f64, share: f64) -> Option<Verdict> {
         let Phase::Measuring(Cohort { begin: Some((begin, readings)), taken, .. }) = &self.phase else {
             return None;
         };
@@ -329,7 +332,7 @@ impl Trial {
         if self.next_arm() != Arm::Probe || now.secs_since(*begin) <= FUTILE * expected {
             return None;
         }
-        let (_, ends) = self.mean(Arm::Base)?;
+        let (_, base_ends) = self.mean(Arm::Base)?;
         let done = self.mean_done(Arm::Base)?;
         let raw = -ln(FUTILE);
         Some(Verdict {
@@ -337,13 +340,14 @@ impl Trial {
             probe: self.probe,
             accepted: false,
             decided: true,
-            difference: raw,
-            standard_error: 0.0,
+            difference: raw - self.bias(share),
+            standard_error: noise * (1.0 / base_ends + 1.0 / *taken as f64).sqrt(),
             pairs: self.windows.len() / 2,
             log_useful_base: done,
             log_useful_probe: done + raw,
             raw,
-            ends,
+            // In the next trial only windows of the base weigh: of this one the end was not seen.
+            ends: base_ends,
         })
     }
 
@@ -369,11 +373,7 @@ impl Trial {
             blended = (raw * ends + remembered * weight) / (ends + weight);
             standard_error *= (ends / (ends + weight)).sqrt();
         }
-        // Quick at both limits: on a busy machine service times grow as the limit does.
-        let ratio = f64::from(self.probe) / f64::from(self.base);
-        let is_quick = self.weights[self.route.index()] * ratio.max(1.0) < QUICK;
-        let bias = if is_quick { -BIAS } else { BIAS };
-        let difference = blended - bias * share * ln(ratio);
+        let difference = blended - self.bias(share);
         let needed = standard_error * if pairs == 1 { SIGNIFICANCE_FIRST } else { SIGNIFICANCE };
         let decided = difference.abs() > needed;
         if !decided && pairs < pairs_max {
@@ -382,7 +382,7 @@ impl Trial {
         Some(Verdict {
             base: self.base,
             probe: self.probe,
-            accepted: difference > 0.0 && (decided || is_quick == (self.probe > self.base)),
+            accepted: difference > 0.0 && (decided || self.is_quick() == (self.probe > self.base)),
             decided,
             difference,
             standard_error,
@@ -392,6 +392,21 @@ impl Trial {
             raw,
             ends,
         })
+    }
+
+    /// Returns what more useful work the tried limit must do to be as good as the base: the last term of formula (3).
+    fn bias(&self, share: f64) -> f64 {
+        let bias = if self.is_quick() { -BIAS } else { BIAS };
+        bias * share * ln(self.ratio())
+    }
+
+    /// Returns whether requests are quick at both limits: on a busy machine service times grow as the limit does.
+    fn is_quick(&self) -> bool {
+        self.weights[self.route.index()] * self.ratio().max(1.0) < QUICK
+    }
+
+    fn ratio(&self) -> f64 {
+        f64::from(self.probe) / f64::from(self.base)
     }
 
     fn mean_done(&self, arm: Arm) -> Option<f64> {
