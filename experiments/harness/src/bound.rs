@@ -45,7 +45,7 @@ pub(crate) fn measure(
             name,
             folder,
             core: common.load_core,
-            journey: &journey,
+            journey: journey.toml(),
             to: shop.address,
             warmup: Duration::ZERO,
             measure: None,

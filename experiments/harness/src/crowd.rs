@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use suimon_crowd::Report;
 
-use crate::journey::Journey;
 use crate::processes::{Program, Running};
 use crate::trouble::{Result, While, failed};
 
@@ -29,8 +28,8 @@ pub(crate) struct Crowd<'a> {
     pub(crate) folder: &'a Path,
     /// The core it runs on.
     pub(crate) core: usize,
-    /// What is played.
-    pub(crate) journey: &'a Journey,
+    /// What is played: a journey file's text.
+    pub(crate) journey: String,
     /// Where.
     pub(crate) to: SocketAddr,
     /// Played, but not counted.
@@ -53,7 +52,7 @@ impl Crowd<'_> {
     pub(crate) fn start(&self) -> Result<Playing> {
         let journey = self.folder.join(format!("{}.toml", self.name));
         let report = self.folder.join(format!("{}.json", self.name));
-        fs::write(&journey, self.journey.toml()).trouble(journey.display())?;
+        fs::write(&journey, &self.journey).trouble(journey.display())?;
         // A report of an earlier run must not be taken for this one's.
         let _ = fs::remove_file(&report);
         let mut program = Program::new(self.name, self.suimon, self.core)

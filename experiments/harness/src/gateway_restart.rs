@@ -156,7 +156,7 @@ fn cell(common: &Common, options: &Options, way: Way, work: &mut Option<Work>) -
         name: "crowd",
         folder: &folder,
         core: common.load_core,
-        journey: &journey,
+        journey: journey.toml(),
         to: scene.listen,
         warmup: Duration::ZERO,
         measure: Some(Duration::from_secs(seconds)),

@@ -158,7 +158,7 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
         name: "crowd",
         folder: &common.scratch,
         core: common.load_core,
-        journey: &journey,
+        journey: journey.toml(),
         to: gateway.address,
         warmup: Duration::ZERO,
         measure: Some(Duration::from_secs(seconds)),

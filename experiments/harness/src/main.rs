@@ -8,6 +8,7 @@
 //! - [`flash_crowd`]: `flash-crowd`, ten times as many as can be served, in line.
 //! - [`waiting_cost`]: `waiting-cost`, what those who wait in line cost.
 //! - [`gateway_restart`]: `gateway-restart`, the gateway ends under load and is started again.
+//! - [`slow_answers`]: `slow-answers`, pages that mostly wait for others.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
 //! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the gateway.
 //! - [`laws`]: `laws`, our laws and those of others, simulated.
@@ -46,6 +47,7 @@ mod overload;
 mod parallel;
 mod processes;
 mod proxy_cost;
+mod slow_answers;
 mod sqs;
 mod statistics;
 mod table;
@@ -94,6 +96,8 @@ enum Experiment {
     KillAndRestart(kill_and_restart::Options),
     #[command(name = "gateway-restart")]
     GatewayRestart(gateway_restart::Options),
+    #[command(name = "slow-answers")]
+    SlowAnswers(slow_answers::Options),
     #[command(flatten)]
     Sqs(sqs::Command),
     #[command(name = "laws")]
@@ -128,6 +132,7 @@ fn main() -> ExitCode {
         Experiment::WaitingMemory(options) => waiting_memory::run(options),
         Experiment::KillAndRestart(options) => kill_and_restart::run(options),
         Experiment::GatewayRestart(options) => gateway_restart::run(options),
+        Experiment::SlowAnswers(options) => slow_answers::run(&options),
         Experiment::Laws(options) => laws::run(&options),
         Experiment::AnySite(options) => any_site::run(&options),
         Experiment::FlashCrowd(options) => flash_crowd::run(&options),

@@ -390,7 +390,7 @@ impl<'a> Run<'a> {
             name: "crowd",
             folder: &folder,
             core: common.load_core,
-            journey: &journey,
+            journey: journey.toml(),
             to: gateway.address,
             warmup,
             measure: Some(measure),

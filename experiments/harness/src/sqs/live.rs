@@ -290,7 +290,7 @@ impl Live<'_> {
             name: "crowd",
             folder: &folder,
             core: common.load_core,
-            journey: &journey,
+            journey: journey.toml(),
             to: gateway.address,
             warmup: Duration::ZERO,
             measure: Some(Duration::from_secs(self.options.dead_after)),

@@ -62,6 +62,84 @@ final class Pages {
         }
     }
 
+    /**
+     * An answer that mostly waits for others, with {@code ?ms=12000&pages=8&parts=24}: it waits for {@code ms} in all and does the work of so
+     * many light pages, in equal parts, each of which is sent as soon as it is there.
+     */
+    private abstract static class Answer extends Page {
+        private static final long serialVersionUID = 1L;
+        private static final int MS_MAX = 60_000;
+        private static final int PAGES_MAX = 100;
+        private static final int PARTS_MAX = 100;
+        private final transient Catalogue catalogue;
+        private final int lightWork;
+        private final String method;
+
+        Answer(Catalogue catalogue, int lightWork, String method) {
+            this.catalogue = catalogue;
+            this.lightWork = lightWork;
+            this.method = method;
+        }
+
+        @Override
+        protected void service(HttpServletRequest request, HttpServletResponse response) throws IOException {
+            if (!method.equals(request.getMethod())) {
+                answer(response, 405, "Not allowed", "<p>Only " + method + " is.</p>\n");
+                return;
+            }
+            int ms = number(request, "ms", MS_MAX);
+            int pages = number(request, "pages", PAGES_MAX);
+            int parts = number(request, "parts", PARTS_MAX);
+            if (ms < 0 || pages < 0 || parts < 1) {
+                answer(response, 400, "Bad request", "<p>ms goes to " + MS_MAX + ", pages to " + PAGES_MAX + " and parts from 1 to "
+                        + PARTS_MAX + ".</p>\n");
+                return;
+            }
+            response.setContentType("text/plain;charset=UTF-8");
+            response.setHeader("Cache-Control", "no-store");
+            for (int part = 0; part < parts; part++) {
+                try {
+                    Thread.sleep(ms / parts);
+                } catch (InterruptedException closing) {
+                    Thread.currentThread().interrupt();
+                    return;
+                }
+                String work = PageWork.table(catalogue.page(1), Math.max(1, pages * lightWork / parts));
+                String word = "part " + part + " " + Integer.toHexString(work.hashCode()) + "\n";
+                response.getOutputStream().write(word.getBytes(StandardCharsets.UTF_8));
+                response.flushBuffer();
+            }
+        }
+
+        /** Returns the parameter; -1 where it is none, or more than {@code most}. */
+        private static int number(HttpServletRequest request, String name, int most) {
+            String value = request.getParameter(name);
+            if (value == null || !value.matches("[0-9]{1,6}")) {
+                return -1;
+            }
+            int number = Integer.parseInt(value);
+            return number <= most ? number : -1;
+        }
+    }
+
+    /** {@code POST /ask}: see {@link Answer}. */
+    static final class Ask extends Answer {
+        private static final long serialVersionUID = 1L;
+
+        Ask(Catalogue catalogue, int lightWork) {
+            super(catalogue, lightWork, "POST");
+        }
+    }
+
+    /** {@code GET /slow}: see {@link Answer}. */
+    static final class Slow extends Answer {
+        private static final long serialVersionUID = 1L;
+
+        Slow(Catalogue catalogue, int lightWork) {
+            super(catalogue, lightWork, "GET");
+        }
+    }
+
     /** {@code GET /healthz}: costs next to nothing. */
     static final class Health extends Page {
         private static final long serialVersionUID = 1L;

@@ -61,6 +61,8 @@ final class Shop implements AutoCloseable {
         add(context, "/browse", new Pages.Browse(catalogue, work.lightWork()));
         add(context, "/search", new Pages.Search(search, work.searchRepeats()));
         add(context, "/buy", new Pages.Buy(catalogue, work.lightWork()));
+        add(context, "/ask", new Pages.Ask(catalogue, work.lightWork()));
+        add(context, "/slow", new Pages.Slow(catalogue, work.lightWork()));
         add(context, "/logout", new Pages.Logout(catalogue, work.lightWork()));
 
         Shop shop = new Shop(tomcat, folder, work, catalogue.xml().length);

@@ -126,6 +126,20 @@ class ShopTest {
     }
 
     @Test
+    void aSlowAnswerWaitsAndComesInParts() throws Exception {
+        Visitor visitor = new Visitor();
+        long began = System.nanoTime();
+        HttpResponse<String> answer = visitor.post("/ask?ms=200&pages=1&parts=4", "");
+        assertPage(200, "part 3", answer);
+        assertTrue(System.nanoTime() - began >= 200_000_000L, "it waits as long as it was asked to");
+        assertPage(200, "part 0", visitor.get("/slow?ms=0&pages=0&parts=1"));
+        assertEquals(405, visitor.get("/ask?ms=1&pages=1&parts=1").statusCode());
+        for (String wrong : new String[] {"", "?ms=60001&pages=1&parts=1", "?ms=1&pages=1&parts=0", "?ms=x&pages=1&parts=1"}) {
+            assertEquals(400, visitor.get("/slow" + wrong).statusCode(), wrong);
+        }
+    }
+
+    @Test
     void theBestMatchComesFirstAndAWordNobodySellsStillOffersSomething() {
         CatalogueSearch search = new CatalogueSearch(Catalogue.generate(1, 60_000).xml(), 1);
         List<CatalogueSearch.Match> found = search.search("Lantern", 3);
