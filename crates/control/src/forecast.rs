@@ -7,7 +7,7 @@
 //! ```
 //!
 //! and f − bias is believed. A forecast that proves wrong loses its say within about one δ of being proved wrong; one that foresees a flood which is still
-//! on its way keeps it, as it is compared with that flood and not with the calm before. It may be more than δ: where sessions differ much, δ is known
+//! on its way keeps it as far as δ is right, as it is compared with that flood and not with the calm before. It may be more than δ: where sessions differ much, δ is known
 //! to no better than a factor of two or three, and f is R/X less δ.
 //! *Units*: seconds. *Limits*: at most [`PAST_MAX`] forecasts are remembered, evenly spread over δ. *Source*: ours.
 

@@ -398,13 +398,8 @@ impl Paired {
                 && !route.is_raised(trusted)
         };
         let turn = |route: &Route| route.share * now.secs_since(route.probed);
-        let is_left_alone = |index: usize| {
-            let route = &self.routes[index];
-            route.is_very_long() && route.is_itself() && self.is_sparse(RouteId(index as u32))
-        };
-        let mut candidates: Vec<usize> = (0..self.routes.len())
-            .filter(|index| ready(&self.routes[*index]) && !is_left_alone(*index))
-            .collect();
+        let mut candidates: Vec<usize> =
+            (0..self.routes.len()).filter(|index| ready(&self.routes[*index])).collect();
         candidates.sort_by(|a, b| turn(&self.routes[*b]).total_cmp(&turn(&self.routes[*a])));
         let trusted = self.trusted_cores();
         // One that has nothing worth trying keeps nobody else from it.

@@ -298,7 +298,7 @@ fn judge_cell(cell: &Cell, cells: &[Cell]) -> Vec<Claim> {
         let share = share_of(cell) / share_of(without).max(1e-9);
         claims.push(Claim::new(
             format!("{site}, {load} of the bound: at least {BELOW_MIN} of what is completed without Suimon ({share:.2})"),
-            share >= BELOW_MIN,
+            without.crowd.sessions_completed > 0 && share >= BELOW_MIN,
         ));
     }
     claims
@@ -340,7 +340,7 @@ fn draw(common: &Common, data: &Data) -> Result<()> {
             .y(Axis::new("share of the bound").from(0.0))
             .describe("Sessions completed per second as a share of what the application can do, with Suimon and without, below and above it.");
         let cells = data.cells.iter().filter(|cell| cell.site == site);
-        for (cell, hue) in cells.zip([Hue::Green, Hue::Grey, Hue::Blue, Hue::Amber]) {
+        for (cell, hue) in cells.zip([Hue::Green, Hue::Grey, Hue::Blue, Hue::Amber].into_iter().cycle()) {
             let completed: Vec<f64> =
                 cell.crowd.series.iter().map(|second| f64::from(second.completed)).collect();
             let share = |window: &[f64]| window.iter().sum::<f64>() / window.len() as f64 / cell.bound_per_s;

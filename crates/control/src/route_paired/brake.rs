@@ -28,12 +28,6 @@ impl Paired {
         if self.doubted_until.is_some() { self.cores.min(BRAKE_FLOOR) } else { self.cores }
     }
 
-    /// Returns whether so few are in the application that none can be slowed to a crawl by the others, even if there are fewer cores than told. A page of many seconds that takes
-    /// long then does so by itself, and has nothing to be tried for.
-    pub(super) fn is_sparse(&self, id: RouteId) -> bool {
-        self.company(id) <= f64::from(DOUBTFUL * self.cores.min(BRAKE_FLOOR))
-    }
-
     /// Returns the seconds that requests may stay in the application before the brake is pulled.
     ///
     /// A page that takes long by nature is not braked for being itself. Whether its own time is nature or thrash, the others tell: in a
@@ -60,12 +54,10 @@ impl Paired {
     pub(super) fn brake(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
         let floor = self.cores.min(BRAKE_FLOOR);
         let allowed = self.stay_allowed(id);
-        let is_sparse = self.is_sparse(id);
         let route = &mut self.routes[id.index()];
-        let is_itself = is_sparse && (route.is_very_long() || route.times.alone().is_none());
         // With more there than the limit allows nobody starts: a lower limit would change nothing yet.
         let is_over = meter.in_flight() > route.limit as usize;
-        if route.limit <= floor || now < route.brake_until || is_over || is_itself {
+        if route.limit <= floor || now < route.brake_until || is_over {
             return route.look_again(now, meter);
         }
         let Some(stay) = route.stays_too_long(now, meter, allowed) else { return };

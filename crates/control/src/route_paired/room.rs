@@ -34,7 +34,7 @@ const RETRY_GROWTH: f64 = 1.25;
 struct Around {
     /// Nothing has ended at any other route.
     is_only: bool,
-    /// Everybody in the application has a core, others by the share that they can ask for; or there are few, and the page takes many seconds.
+    /// Everybody in the application has a core, others by the share that they can ask for.
     is_roomy: bool,
     /// As many cores as are believed.
     cores: u32,
@@ -56,10 +56,7 @@ impl Paired {
             .zip(&self.routes)
             .all(|(other, route)| RouteId(other) == id || route.service.get().is_none());
         let cores = self.trusted_cores();
-        let has_cores = self.company(id) <= f64::from(cores);
-        let route = &self.routes[id.index()];
-        let is_roomy = has_cores || self.is_sparse(id) && route.is_very_long() && route.is_itself();
-        let around = Around { is_only, is_roomy, cores };
+        let around = Around { is_only, is_roomy: self.company(id) <= f64::from(cores), cores };
         let is_probed = self.probing() == Some(id);
         let route = &mut self.routes[id.index()];
         // What the brake has just taken is not given back while those are still there for whom it was too much.
@@ -175,13 +172,8 @@ impl Route {
         }
     }
 
-    /// Returns whether it is known to take many seconds.
-    pub(super) fn is_very_long(&self) -> bool {
-        self.times.alone().is_some_and(|alone| alone >= VERY_LONG)
-    }
-
     /// Returns whether its requests take hardly longer now than in little company.
-    pub(super) fn is_itself(&self) -> bool {
+    fn is_itself(&self) -> bool {
         let (alone, recent) = (self.times.alone(), self.times.recent());
         alone.zip(recent).is_some_and(|(alone, recent)| recent <= ITSELF * alone)
     }

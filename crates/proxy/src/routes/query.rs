@@ -4,8 +4,8 @@
 //! many routes name parameters, and not at all where no route of its path does.
 //!
 //! It is read as browsers write it and nearly all applications read it: `&` between parameters, names and values decoded once, so that `?%73=x`
-//! is no disguise of `?s=x`. What one application alone reads otherwise (`s[]`, `;` between parameters, a form sent with POST) is another
-//! parameter, or none; such a request belongs to the route of its path.
+//! is no disguise of `?s=x`. What one application alone reads otherwise (`s[]`, `;` between parameters, a form sent with POST; in PHP also a name with
+//! a space before it, a NUL in it, or `.` for `_`) is another parameter, or none; such a request belongs to the route of its path.
 
 use super::encoded_byte;
 use std::collections::{BTreeMap, BTreeSet};

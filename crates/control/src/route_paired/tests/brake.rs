@@ -18,35 +18,6 @@ fn a_page_that_takes_most_of_the_patience_by_itself_is_not_braked_for_it() {
     assert!((quick.stay_allowed(ROUTE) - 2.25).abs() < 1e-9, "0.15 of the patience");
 }
 
-/// Returns the limit of a page that takes `service` seconds, if that is known, after five minutes at the limit 8 on 4 cores, with nothing ending and somebody waiting.
-fn after_minutes_in_little_company(service: Option<f64>) -> u32 {
-    let mut law = Paired::new(4);
-    law.add_route(Instant::ORIGIN, None);
-    law.set_patience(60.0);
-    (law.routes[0].base, law.routes[0].limit, law.routes[0].fast) = (8, 8, None);
-    service.into_iter().for_each(|service| answered_in(&mut law.routes[0], service));
-    let mut meter = Meter::new(Instant::ORIGIN);
-    for id in 0..8 {
-        law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
-    }
-    meter.load(Instant::ORIGIN, 8, 10);
-    for second in 1..=300 {
-        let now = Instant::ORIGIN + seconds(f64::from(second));
-        law.on_tick(now, std::slice::from_ref(&meter), &mut vec![]);
-    }
-    law.limit(ROUTE)
-}
-
-#[test]
-fn a_page_of_many_seconds_is_not_braked_in_little_company() {
-    assert!(after_minutes_in_little_company(Some(40.0)) >= 8, "it takes long by itself");
-    assert!(after_minutes_in_little_company(None) >= 8, "it may");
-    assert!(
-        after_minutes_in_little_company(Some(0.5)) < 8,
-        "that half a second became minutes is another thing"
-    );
-}
-
 #[test]
 fn requests_that_never_come_back_pull_the_brake() {
     let mut law = Paired::new(2);
