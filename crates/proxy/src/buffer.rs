@@ -7,6 +7,7 @@
 
 use crate::deadline::Deadline;
 use crate::exchange;
+use crate::headers;
 use crate::upstream::{BoxError, UpstreamBody};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -41,9 +42,9 @@ impl AnswerBody {
         AnswerBody { source: Source::Whole { first, rest }, _until_done: None }
     }
 
-    /// Returns a body of one piece.
+    /// Returns a body of one piece, or of none.
     pub(crate) fn text(text: String) -> Self {
-        AnswerBody::whole(Some(Bytes::from(text)), VecDeque::new())
+        AnswerBody::whole((!text.is_empty()).then(|| Bytes::from(text)), VecDeque::new())
     }
 
     /// Returns a body of nothing.
@@ -76,16 +77,13 @@ impl Body for AnswerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match &mut self.source {
-            Source::Whole { first, rest } => {
-                let frame = first.take().map(Frame::data).or_else(|| rest.pop_front());
-                Poll::Ready(frame.map(Ok))
-            }
-            Source::Queued(reader) => reader.poll_frame(cx),
-            Source::Passing(body) => Pin::new(body.as_mut())
-                .poll_frame(cx)
-                .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
+        let mut frame = ready!(self.source.poll_frame(cx));
+        if let Some(Ok(frame)) = &mut frame
+            && let Some(trailers) = frame.trailers_mut()
+        {
+            headers::prepare_trailers(trailers);
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -100,12 +98,34 @@ impl Body for AnswerBody {
         match &self.source {
             Source::Whole { first, rest } => {
                 let of = |bytes: &Bytes| bytes.len() as u64;
-                let rest: u64 = rest.iter().filter_map(Frame::data_ref).map(of).sum();
-                SizeHint::with_exact(first.as_ref().map_or(0, of) + rest)
+                let bytes: u64 = rest.iter().filter_map(Frame::data_ref).map(of).sum();
+                let bytes = first.as_ref().map_or(0, of) + bytes;
+                let mut hint = SizeHint::with_exact(bytes);
+                // A length before the body leaves no place for trailers behind it.
+                if rest.back().is_some_and(Frame::is_trailers) {
+                    hint = SizeHint::new();
+                    hint.set_lower(bytes);
+                }
+                hint
             }
             // A declared length stays in the head, which says it better.
             Source::Queued(_) => SizeHint::default(),
             Source::Passing(body) => body.size_hint(),
+        }
+    }
+}
+
+impl Source {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self {
+            Source::Whole { first, rest } => {
+                let frame = first.take().map(Frame::data).or_else(|| rest.pop_front());
+                Poll::Ready(frame.map(Ok))
+            }
+            Source::Queued(reader) => reader.poll_frame(cx),
+            Source::Passing(body) => Pin::new(body.as_mut())
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
         }
     }
 }

@@ -38,11 +38,13 @@ pub(crate) struct Exchange {
     tally: Tally,
 }
 
-/// What is needed to count an exchange.
+/// What is needed to count an exchange, and to end it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
     pub(crate) sent: Instant,
     pub(crate) route: Option<RouteIndex>,
+    /// What is done when the client leaves.
+    pub(crate) on_abandon: OnAbandon,
 }
 
 enum Phase {
@@ -165,7 +167,7 @@ impl Drop for Exchange {
             return;
         };
         self.core.telemetry.note_ghost();
-        match (self.core.on_abandon, Handle::try_current()) {
+        match (self.tally.on_abandon, Handle::try_current()) {
             (OnAbandon::Finish, Ok(runtime)) => {
                 slot.depart();
                 runtime.spawn(finish(phase, slot));

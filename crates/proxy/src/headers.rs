@@ -5,8 +5,10 @@
 
 use crate::params::Network;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, REFERER, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VIA,
+    AGE, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_TYPE, COOKIE, DATE, EXPECT, EXPIRES, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue,
+    LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RANGE, REFERER, RETRY_AFTER, SET_COOKIE, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE, VARY, VIA, WWW_AUTHENTICATE,
 };
 use http::{Request, Uri, Version, request};
 use std::net::IpAddr;
@@ -22,15 +24,36 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const OWN_PREFIX: &str = "suimon-";
 
 /// Headers that hold for one connection only, beside those that `Connection` names.
-const HOP_BY_HOP: [HeaderName; 8] = [
-    KEEP_ALIVE,
-    PROXY_CONNECTION,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    TE,
+const HOP_BY_HOP: [HeaderName; 7] =
+    [KEEP_ALIVE, PROXY_CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE];
+
+/// What may stand in a head and never behind a body (RFC 9110, section 6.5.1): who reads a trailer may have acted on the body already, and one that
+/// frames, addresses, authorises or names a session is a second voice.
+const NEVER_TRAILERS: [HeaderName; 24] = [
+    AGE,
+    ALLOW,
+    AUTHORIZATION,
+    CACHE_CONTROL,
+    CONNECTION,
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    COOKIE,
+    DATE,
+    EXPECT,
+    EXPIRES,
+    FORWARDED,
+    HOST,
+    LOCATION,
+    RANGE,
+    RETRY_AFTER,
+    SET_COOKIE,
     TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
+    VARY,
+    VIA,
+    WWW_AUTHENTICATE,
+    X_FORWARDED_FOR,
 ];
 
 /// Who a connection's requests come from, as the application is told. Made once a connection.
@@ -158,7 +181,12 @@ pub(crate) fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: 
     let version = parts.version;
     own_host(parts);
     let headers = &mut parts.headers;
+    let takes_trailers = list(headers, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
     strip_hop_by_hop(headers);
+    if takes_trailers {
+        // The one word of it that HTTP/2 allows (RFC 9113, section 8.2.2), and that gRPC demands. It holds for our connection, too: we pass them on.
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
     take_own(headers);
     if version == Version::HTTP_2 {
         join_cookies(headers);
@@ -183,6 +211,20 @@ pub(crate) fn prepare_response(headers: &mut HeaderMap, upgrade: bool) -> Header
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     }
     said
+}
+
+/// Takes out of the trailers of a message what may only stand in its head, belongs to one connection, or is between us and the application alone.
+pub(crate) fn prepare_trailers(trailers: &mut HeaderMap) {
+    strip_hop_by_hop(trailers);
+    take_own(trailers);
+    NEVER_TRAILERS.iter().for_each(|name| _ = trailers.remove(name));
+}
+
+/// Returns whether a message is one of gRPC: `application/grpc`, with whatever it is coded in behind it.
+pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
+    const GRPC: &[u8] = b"application/grpc";
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    kind.len() >= GRPC.len() && kind[..GRPC.len()].eq_ignore_ascii_case(GRPC)
 }
 
 /// Returns whether a request asks to switch to WebSocket.
@@ -344,9 +386,9 @@ mod tests {
         );
         let mut names: Vec<_> = parts.headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
-        let kept = ["accept", "content-length", "forwarded", "host"];
-        assert_eq!(names[..4], kept);
-        assert!(names[4..].iter().all(|name| name.starts_with("x-forwarded-")), "{names:?}");
+        let kept = ["accept", "content-length", "forwarded", "host", "te"];
+        assert_eq!(names[..5], kept);
+        assert!(names[5..].iter().all(|name| name.starts_with("x-forwarded-")), "{names:?}");
     }
 
     #[test]

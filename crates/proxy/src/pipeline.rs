@@ -42,6 +42,7 @@ use http::{Method, Request, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
 use std::{error, fmt};
 use suimon_gate::{Arrival, InLine, LeaseDue, Membership, Mode, Refusal};
@@ -130,15 +131,15 @@ pub(crate) async fn serve(
         Err(NotAdmitted::Refused(refusal, waited)) => Ok(asker.refused(&refusal, waited)),
         Err(NotAdmitted::InLine(waits)) => {
             // On the heap: it holds what was sent.
-            Ok(Box::pin(core.wait_in_line(&connection, &parts, body, &asked, &waits)).await)
+            Ok(asker.in_line(Box::pin(core.wait_in_line(&connection, &parts, body, &asked, &waits)).await))
         }
         Err(NotAdmitted::Later(kind)) => {
             let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
-            Ok(room.later(&parts, kind, core.at(&connection, &parts)))
+            Ok(asker.in_line(room.later(&parts, kind, core.at(&connection, &parts))))
         }
         Err(NotAdmitted::AsksForPass(kind)) => {
             let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
-            Ok(room.asks_for_pass(&parts, kind, core.at(&connection, &parts)))
+            Ok(asker.in_line(room.asks_for_pass(&parts, kind, core.at(&connection, &parts))))
         }
         Err(NotAdmitted::BadBody(fault)) => {
             core.telemetry.note_fault();
@@ -154,7 +155,7 @@ pub(crate) async fn serve(
     if close && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    core.telemetry.route(class.route()).answered(response.status());
+    core.telemetry.route(class.route()).answered(rescue::status(&response));
     Ok(response.map(|body| body.keeping(busy)))
 }
 
@@ -296,7 +297,10 @@ impl Core {
 
         let_others_catch_up().await;
         let sent = Instant::now();
-        let tally = Tally { sent, route: asked.class.route() };
+        // To cancel a call is part of gRPC: its servers stop.
+        let on_abandon = if asked.asker.is_grpc { OnAbandon::Cancel } else { self.on_abandon };
+        let tally = Tally { sent, route: asked.class.route(), on_abandon };
+        let unhurried = body.unhurried().filter(|_| asked.asker.is_grpc);
         let sending = self.upstream.send(parts, body, None);
         let mut exchange = Exchange::new(Arc::clone(self), sending, slot, tally);
         let head = tokio::select! {
@@ -309,6 +313,10 @@ impl Core {
             Err(error) => return Ok(self.failed(asked, &error)),
         };
         let answered = sent.elapsed();
+        if let Some(unhurried) = unhurried.filter(|_| headers::is_grpc(&head.headers)) {
+            // Both sides have begun, and either may have nothing to say for long. Pings tell whether they are there.
+            unhurried.store(true, Relaxed);
+        }
 
         let is_good = !head.status.is_client_error() && !head.status.is_server_error();
         let body = match self.gather(connection, &head, exchange, switch).await? {

@@ -4,14 +4,18 @@
 //! leaving should be seen; so up to a bound of the body is read early and replayed later. Not where the client
 //! expects `100 Continue`: reading would ask for a body that may not be wanted.
 
+use crate::headers;
 use crate::validate::Fault;
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::collections::VecDeque;
 use std::error::Error as _;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use std::{error, fmt, io};
@@ -28,11 +32,15 @@ pub(crate) struct RequestBody {
 struct Inner {
     early: VecDeque<Bytes>,
     early_bytes: usize,
+    /// What came behind the body, to be sent on behind it.
+    trailers: Option<HeaderMap>,
     rest: Incoming,
     rest_ended: bool,
     /// Bytes that may still come.
     left: u64,
     pause_max: Duration,
+    /// Whether the client may be silent for as long as it likes.
+    unhurried: Arc<AtomicBool>,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
@@ -50,13 +58,20 @@ impl RequestBody {
             inner: Some(Box::new(Inner {
                 early: VecDeque::new(),
                 early_bytes: 0,
+                trailers: None,
                 rest,
                 rest_ended: false,
                 left: bytes_max.unwrap_or(u64::MAX),
                 pause_max,
+                unhurried: Arc::default(),
                 pause: None,
             })),
         }
+    }
+
+    /// Returns what to set true where the body turns out to be one side of a conversation: its client may then be silent. `None`: there is no body.
+    pub(crate) fn unhurried(&self) -> Option<Arc<AtomicBool>> {
+        self.inner.as_ref().map(|inner| Arc::clone(&inner.unhurried))
     }
 
     /// Reads until `bytes_max` are held or the body has ended, then waits for ever; returns only if the body breaks.
@@ -103,8 +118,13 @@ impl Inner {
             match Pin::new(&mut self.rest).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     self.pause = None;
-                    // Trailers are dropped: before them nobody could say that they may be merged, and few do.
-                    let Ok(piece) = frame.into_data() else { continue };
+                    let piece = match frame.into_data() {
+                        Ok(piece) => piece,
+                        Err(frame) => {
+                            self.trailers = frame.into_trailers().ok().and_then(fit);
+                            continue;
+                        }
+                    };
                     match self.left.checked_sub(piece.len() as u64) {
                         Some(left) => self.left = left,
                         None => return Poll::Ready(Some(Err(BodyFault(Fault::BodyTooLarge)))),
@@ -116,17 +136,31 @@ impl Inner {
                     self.rest_ended = true;
                     return Poll::Ready(None);
                 }
+                Poll::Pending if self.unhurried.load(Relaxed) => {
+                    self.pause = None;
+                    return Poll::Pending;
+                }
                 Poll::Pending => {
                     let pause_max = self.pause_max;
                     let pause = self.pause.get_or_insert_with(|| {
                         Box::pin(tokio::time::sleep_until(Instant::now() + pause_max))
                     });
                     ready!(pause.as_mut().poll(cx));
+                    // Set since then, perhaps.
+                    if self.unhurried.load(Relaxed) {
+                        continue;
+                    }
                     return Poll::Ready(Some(Err(BodyFault(Fault::BodyTimeout))));
                 }
             }
         }
     }
+}
+
+/// Returns the trailers that may be sent on, if any are left.
+fn fit(mut trailers: HeaderMap) -> Option<HeaderMap> {
+    headers::prepare_trailers(&mut trailers);
+    (!trailers.is_empty()).then_some(trailers)
 }
 
 impl BodyFault {
@@ -158,16 +192,20 @@ impl Body for RequestBody {
         if let Some(piece) = inner.early.pop_front() {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
-        if inner.rest_ended {
-            return Poll::Ready(None);
+        if !inner.rest_ended
+            && let Some(piece) = ready!(inner.poll_rest(cx))
+        {
+            return Poll::Ready(Some(piece.map(Frame::data)));
         }
-        inner.poll_rest(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+        Poll::Ready(inner.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner
-            .as_ref()
-            .is_none_or(|inner| inner.early.is_empty() && (inner.rest_ended || inner.rest.is_end_stream()))
+        self.inner.as_ref().is_none_or(|inner| {
+            inner.early.is_empty()
+                && inner.trailers.is_none()
+                && (inner.rest_ended || inner.rest.is_end_stream())
+        })
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -2,14 +2,20 @@
 //!
 //! Browsers get a page, everybody else `application/problem+json` (RFC 9457). Every such answer says why in
 //! `Proxy-Status` (RFC 9209), is never stored, and carries `Retry-After` exactly where coming back may help.
+//!
+//! A gRPC client gets what it can read: 200 and nothing but trailers, with `grpc-status`, `grpc-message` and, where coming back may help,
+//! `grpc-retry-pushback-ms`.
 
 use crate::accept::Form;
 use crate::buffer::AnswerBody;
+use crate::headers;
 use crate::page;
 use crate::upstream::{UpstreamError, UpstreamErrorKind};
 use crate::validate::Fault;
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Version};
 use serde_json::{Value, json};
@@ -19,6 +25,9 @@ use suimon_model::Reason;
 
 pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
 /// How long to stay away when the application is not there; nobody knows better.
 const RETRY_UPSTREAM: Duration = Duration::from_secs(5);
@@ -32,6 +41,8 @@ pub(crate) struct Asker {
     pub(crate) may_reload: bool,
     /// Whether there is a `Connection` header to say things with: HTTP/1.
     has_connection_header: bool,
+    /// Whether it speaks gRPC.
+    pub(crate) is_grpc: bool,
 }
 
 /// An answer of ours, before it takes a form.
@@ -54,6 +65,7 @@ impl Asker {
             reads_html: Form::of(&parts.headers) == Form::Page,
             may_reload: parts.method == Method::GET || parts.method == Method::HEAD,
             has_connection_header: parts.version < Version::HTTP_2,
+            is_grpc: headers::is_grpc(&parts.headers),
         }
     }
 
@@ -178,7 +190,41 @@ impl Asker {
         .map(AnswerBody::text)
     }
 
+    /// Returns the answer to a request that has a place in line, or could have one: `response`, or what of it a gRPC client can read.
+    pub(crate) fn in_line(self, response: Response<AnswerBody>) -> Response<AnswerBody> {
+        if !self.is_grpc {
+            return response;
+        }
+        let (mut head, _) = response.into_parts();
+        let seconds = head.headers.get(RETRY_AFTER).and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+        let message = "Others are waiting to be let in, and come first.";
+        tell_grpc(&mut head.headers, Grpc::Unavailable, message, seconds.map(Duration::from_secs));
+        head.status = StatusCode::OK;
+        head.extensions.insert(Instead(StatusCode::SERVICE_UNAVAILABLE));
+        Response::from_parts(head, AnswerBody::empty())
+    }
+
     fn answer(self, answer: &Answer<'_>) -> Response<String> {
+        let mut response = if self.is_grpc { self.status_of_grpc(answer) } else { self.document(answer) };
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let status = format!("suimon; error={}; details=\"{}\"", answer.proxy_error, answer.code);
+        headers.insert(PROXY_STATUS, HeaderValue::try_from(status).expect("codes are words"));
+        if let Some(seconds) = answer.retry_after.map(whole_seconds) {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+
+    fn status_of_grpc(self, answer: &Answer<'_>) -> Response<String> {
+        let mut response = Response::new(String::new());
+        let message = format!("{}: {}", answer.title, answer.detail);
+        tell_grpc(response.headers_mut(), Grpc::of(answer), &message, answer.retry_after);
+        response.extensions_mut().insert(Instead(answer.status));
+        response
+    }
+
+    fn document(self, answer: &Answer<'_>) -> Response<String> {
         let retry_seconds = answer.retry_after.map(whole_seconds);
         let (content_type, text) = if self.reads_html {
             let reload = retry_seconds.filter(|_| self.may_reload);
@@ -210,19 +256,75 @@ impl Asker {
         *response.status_mut() = answer.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let status = format!("suimon; error={}; details=\"{}\"", answer.proxy_error, answer.code);
-        headers.insert(PROXY_STATUS, HeaderValue::try_from(status).expect("codes are words"));
-        if let Some(seconds) = retry_seconds {
-            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-        }
         response
     }
 }
 
+/// A status of gRPC, as far as there is anything of that kind to say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Grpc {
+    DeadlineExceeded = 4,
+    ResourceExhausted = 8,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+}
+
+/// What a gRPC client is not told in the status line.
+#[derive(Clone, Copy, Debug)]
+struct Instead(StatusCode);
+
+impl Grpc {
+    fn of(answer: &Answer<'_>) -> Self {
+        match answer.status {
+            // What is full is ours; what has too little room is the application, and the client's own rules say when to come again.
+            StatusCode::SERVICE_UNAVAILABLE if answer.code == Reason::GatewayFull.code() => {
+                Grpc::ResourceExhausted
+            }
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY => Grpc::Unavailable,
+            // Not open in time: it was not worked on.
+            StatusCode::GATEWAY_TIMEOUT if answer.retry_after.is_some() => Grpc::Unavailable,
+            StatusCode::GATEWAY_TIMEOUT | StatusCode::REQUEST_TIMEOUT => Grpc::DeadlineExceeded,
+            StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::URI_TOO_LONG
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Grpc::ResourceExhausted,
+            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => Grpc::Unimplemented,
+            _ => Grpc::Internal,
+        }
+    }
+}
+
+/// Writes an answer of trailers only into the headers of a response without a body.
+fn tell_grpc(headers: &mut HeaderMap, status: Grpc, message: &str, retry_after: Option<Duration>) {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(GRPC_STATUS, HeaderValue::from(status as u16));
+    headers.insert(GRPC_MESSAGE, percent_encoded(message));
+    if let Some(after) = retry_after {
+        let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1);
+        headers.insert(GRPC_RETRY_PUSHBACK_MS, HeaderValue::from(millis));
+    }
+}
+
+/// Returns a message as gRPC writes it: visible ASCII as it is, everything else and `%` as `%XX`.
+fn percent_encoded(message: &str) -> HeaderValue {
+    let mut text = String::with_capacity(message.len());
+    for byte in message.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    HeaderValue::try_from(text).expect("visible ASCII and spaces")
+}
+
+/// Returns the status of a response, also where a gRPC client is told it in another way.
+pub(crate) fn status<B>(response: &Response<B>) -> StatusCode {
+    response.extensions().get::<Instead>().map_or(response.status(), |instead| instead.0)
+}
+
 /// Returns the whole answer, as bytes, to an HTTP/1 request that could not even be read.
 pub(crate) fn unreadable(fault: Fault) -> Bytes {
-    let asker = Asker { reads_html: false, may_reload: false, has_connection_header: true };
+    let asker = Asker { reads_html: false, may_reload: false, has_connection_header: true, is_grpc: false };
     let (head, text) = asker.fault_text(fault).into_parts();
     let reason = head.status.canonical_reason().unwrap_or_default();
     let mut answer = format!("HTTP/1.1 {} {reason}\r\n", head.status.as_str()).into_bytes();
@@ -388,6 +490,44 @@ mod tests {
         assert_eq!(problem["status"], 503);
         assert_eq!(problem["retry_after_seconds"], 1);
         assert_eq!(problem["predicted_wait_seconds"], 48.8);
+    }
+
+    #[test]
+    fn a_grpc_client_gets_a_status_and_nothing_else() {
+        let call = http::Request::builder().version(Version::HTTP_2).method(Method::POST);
+        let call = call.header(CONTENT_TYPE, "application/grpc+proto").body(()).unwrap();
+        let caller = Asker::new(&call.into_parts().0);
+        let of = |response: &Response<AnswerBody>| {
+            assert_eq!(
+                (response.status(), &response.headers()[CONTENT_TYPE]),
+                (StatusCode::OK, &HeaderValue::from_static("application/grpc"))
+            );
+            assert!(response.body().is_end_stream(), "trailers only");
+            response.headers()[GRPC_STATUS].to_str().unwrap().to_owned()
+        };
+        for (reason, grpc) in
+            [(Reason::WaitTooLong, "14"), (Reason::ShuttingDown, "14"), (Reason::GatewayFull, "8")]
+        {
+            let refused = caller.refused(&Refusal { reason, ..refusal(1200) }, Duration::ZERO);
+            assert_eq!((of(&refused).as_str(), status(&refused)), (grpc, StatusCode::SERVICE_UNAVAILABLE));
+            assert_eq!(refused.headers()[GRPC_RETRY_PUSHBACK_MS], "1200");
+            assert!(refused.headers().contains_key(PROXY_STATUS));
+        }
+        for (fault, grpc) in [
+            (Fault::BodyTooLarge, "8"),
+            (Fault::BodyTimeout, "4"),
+            (Fault::BrokenBody, "13"),
+            (Fault::Method, "12"),
+        ] {
+            let response = caller.fault(fault);
+            assert_eq!(of(&response), grpc, "{fault:?}");
+            assert_eq!(
+                response.headers().get(GRPC_RETRY_PUSHBACK_MS),
+                None,
+                "the same again would be as bad"
+            );
+        }
+        assert_eq!(percent_encoded("100 % of \u{6c34}\n"), "100 %25 of %E6%B0%B4%0A");
     }
 
     #[test]

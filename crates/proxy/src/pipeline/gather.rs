@@ -4,6 +4,7 @@ use super::{Core, Gone};
 use crate::buffer::{self, AnswerBody};
 use crate::connection::Connection;
 use crate::exchange::{Exchange, Gathered};
+use crate::headers;
 use crate::upstream::{UpstreamBody, UpstreamError};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{StatusCode, response};
@@ -78,7 +79,7 @@ fn is_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     is(kind, b"text/event-stream")
         || is(kind, b"multipart/x-mixed-replace")
-        || is(kind, b"application/grpc")
+        || headers::is_grpc(headers)
         || headers.get("x-accel-buffering").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"no"))
 }
 

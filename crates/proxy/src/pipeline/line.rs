@@ -68,6 +68,7 @@ impl Core {
                 Some(bytes) => Form::parse(&bytes).map_or(Sent::Lost, Sent::Form),
                 None => Sent::Lost,
             },
+            Method::POST if asked.asker.is_grpc => Sent::Lost,
             Method::POST => {
                 // A browser that is cut off while it sends shows no page.
                 let _ = tokio::time::timeout(LOST_PATIENCE, body.collect(LOST_BYTES_MAX)).await;

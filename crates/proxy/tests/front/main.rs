@@ -5,6 +5,7 @@
 mod budget;
 mod cold;
 mod disconnects;
+mod grpc;
 mod learned;
 mod lifecycle;
 mod malformed;

@@ -4,7 +4,7 @@ use super::super::connect::Stream;
 use super::super::error::BoxError;
 use super::super::request::RequestBody;
 use bytes::{Buf, Bytes};
-use http::header::{CONTENT_LENGTH, HOST, HeaderValue, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use http_body::Body;
@@ -166,6 +166,9 @@ fn left(headers: &HeaderMap, body: &RequestBody) -> Left {
     declared.or_else(|| body.size_hint().exact()).map_or(Left::Chunks, Left::Bytes)
 }
 
+/// Of a request's head: the length is told in one way, and trailers are neither sent this way nor asked for.
+const NOT_SENT: [HeaderName; 4] = [CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER];
+
 /// Writes the head in origin form, with exactly one way to tell the body's length.
 fn write_head(text: &mut Vec<u8>, head: &Parts, host: &HeaderValue, left: Left) {
     text.extend_from_slice(head.method.as_str().as_bytes());
@@ -185,7 +188,7 @@ fn write_head(text: &mut Vec<u8>, head: &Parts, host: &HeaderValue, left: Left) 
     };
     let mut has_host = false;
     for (name, value) in &head.headers {
-        if *name == TRANSFER_ENCODING || *name == CONTENT_LENGTH {
+        if NOT_SENT.contains(name) {
             continue;
         }
         has_host |= *name == HOST;
