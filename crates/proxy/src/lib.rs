@@ -15,6 +15,7 @@ mod accept;
 mod buffer;
 mod connection;
 mod deadline;
+mod early;
 mod exchange;
 mod framing;
 mod gatekeeper;

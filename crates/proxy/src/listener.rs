@@ -1,16 +1,17 @@
 //! Accepts connections and gives each its protocol.
 
 use crate::connection::Connection;
+use crate::early::Early;
 use crate::headers::Peer;
 use crate::params::Network;
 use crate::pipeline::{self, Core};
 use crate::tls::Certificate;
 use crate::upstream::BoxError;
 use crate::wire::{Patience, Wire};
+use bytes::Bytes;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::pin::pin;
@@ -20,11 +21,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// How an HTTP/2 connection with prior knowledge begins; no method of HTTP/1 begins like this.
-const PREFACE: &[u8; 3] = b"PRI";
-
 /// Pause after the system could not give us a connection, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a client of HTTP/2 that has been told goodbye, and asks for nothing, may take to leave.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// HTTP/2 flow-control windows: of a stream, of a connection. What a client may send before we have read it.
 const STREAM_WINDOW: u32 = 256 << 10;
@@ -100,7 +101,14 @@ impl Acceptor {
         permit: OwnedSemaphorePermit,
     ) -> Result<(), BoxError> {
         let socket = stream.as_raw_fd();
-        let is_h2 = tokio::time::timeout(self.core.timeouts.header_read, begins_as_h2(&stream)).await??;
+        let mut stream = Early::new(Bytes::new(), stream);
+        let mut draining = self.draining.clone();
+        let is_h2 = tokio::select! {
+            biased;
+            is_h2 = tokio::time::timeout(self.core.timeouts.header_read, stream.begins_as_h2()) => is_h2??,
+            // It has asked for nothing.
+            _ = draining.wait_for(|draining| *draining) => return Ok(()),
+        };
         self.speak(stream, socket, is_h2, peer, permit).await
     }
 
@@ -113,7 +121,13 @@ impl Acceptor {
     ) -> Result<(), BoxError> {
         let socket = stream.as_raw_fd();
         let handshake = certificate.acceptor().accept(stream);
-        let stream = tokio::time::timeout(self.core.timeouts.handshake, handshake).await??;
+        let mut draining = self.draining.clone();
+        let stream = tokio::select! {
+            biased;
+            stream = tokio::time::timeout(self.core.timeouts.handshake, handshake) => stream??,
+            // It has asked for nothing.
+            _ = draining.wait_for(|draining| *draining) => return Ok(()),
+        };
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         self.speak(stream, socket, is_h2, peer, permit).await
     }
@@ -193,7 +207,8 @@ where
         .max_header_list_size(u32::try_from(core.limits.head_bytes).unwrap_or(u32::MAX))
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
-    let idle = idle(Arc::clone(&connection), core.timeouts.keep_alive);
+    let keep_alive = core.timeouts.keep_alive;
+    let asked = Arc::clone(&connection);
     let service =
         service_fn(move |request| pipeline::serve(Arc::clone(&core), Arc::clone(&connection), request));
     let mut served = pin!(builder.serve_connection(TokioIo::new(wire), service));
@@ -201,14 +216,19 @@ where
         biased;
         ended = served.as_mut() => return ended,
         _ = draining.wait_for(|draining| *draining) => {}
-        () = idle => {}
+        () = idle(&asked, keep_alive) => {}
     }
     served.as_mut().graceful_shutdown();
-    served.await
+    tokio::select! {
+        biased;
+        ended = served.as_mut() => ended,
+        // It is for the client to answer the goodbye, and one that has fallen silent does not.
+        () = idle(&asked, FAREWELL) => Ok(()),
+    }
 }
 
 /// Returns once nothing was asked of a connection for `limit`, and at most twice that.
-async fn idle(connection: Arc<Connection>, limit: Duration) {
+async fn idle(connection: &Connection, limit: Duration) {
     let mut before = None;
     loop {
         tokio::time::sleep(limit).await;
@@ -218,11 +238,4 @@ async fn idle(connection: Arc<Connection>, limit: Duration) {
         }
         before = Some(begun);
     }
-}
-
-/// Returns whether the client speaks HTTP/2 without being asked, once it has said something.
-async fn begins_as_h2(stream: &TcpStream) -> io::Result<bool> {
-    let mut start = [0; PREFACE.len()];
-    let length = stream.peek(&mut start).await?;
-    Ok(length == PREFACE.len() && start == *PREFACE)
 }

@@ -109,7 +109,7 @@ pub(crate) async fn serve(
     let asker = Asker::new(&parts);
     if let Err(fault) = validate(&parts, core.limits.url_bytes, core.limits.body_bytes) {
         core.telemetry.note_fault();
-        return Ok(asker.fault(fault).map(|body| body.keeping(busy)));
+        return Ok(last_if(close, asker.fault(fault)).map(|body| body.keeping(busy)));
     }
 
     let visitor = core.identifier.read(&parts.headers, core.room.as_ref(), now_unix);
@@ -119,7 +119,7 @@ pub(crate) async fn serve(
     if let Some(room) = core.room.as_ref().filter(|_| room::is_for_it(&parts)) {
         // On the heap: see below.
         let response = Box::pin(core.beside(room, &connection, &parts, &mut body, &asked)).await;
-        return Ok(response.map(|body| body.keeping(busy)));
+        return Ok(last_if(close, response).map(|body| body.keeping(busy)));
     }
 
     let answered = match core.admit(&connection, &parts, &mut body, &asked).await {
@@ -150,13 +150,18 @@ pub(crate) async fn serve(
             Err(Gone)
         }
     };
-    let mut response = answered?;
+    let response = last_if(close, answered?);
     let_others_catch_up().await;
+    core.telemetry.route(class.route()).answered(rescue::status(&response));
+    Ok(response.map(|body| body.keeping(busy)))
+}
+
+/// Returns an answer, as the last of its HTTP/1 connection if `close` and it does not switch to another protocol.
+fn last_if(close: bool, mut response: Response<AnswerBody>) -> Response<AnswerBody> {
     if close && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    core.telemetry.route(class.route()).answered(rescue::status(&response));
-    Ok(response.map(|body| body.keeping(busy)))
+    response
 }
 
 /// What is known of a request beside its head and body.

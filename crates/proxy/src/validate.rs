@@ -15,7 +15,7 @@ pub(crate) enum Fault {
     BadHead,
     /// The head is longer, or has more headers, than is accepted.
     HeadTooLarge,
-    /// Neither a `Host` header nor, in HTTP/2, an authority.
+    /// Neither a `Host` header nor, in HTTP/2, an authority. HTTP/1.0 needs none.
     NoHost,
     /// More than one `Host`.
     ManyHosts,
@@ -94,7 +94,9 @@ fn host(parts: &Parts) -> Result<(), Fault> {
     let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
     // Before HTTP/2 the target's authority is no substitute: the header itself is required.
     let Some(named) = host.map(http::HeaderValue::as_bytes).or(authority.filter(|_| is_h2(parts))) else {
-        return Err(Fault::NoHost);
+        // HTTP/1.0 asks for no host, and health checks of balancers send none.
+        let needs_none = parts.version == Version::HTTP_10 && authority.is_none();
+        return if needs_none { Ok(()) } else { Err(Fault::NoHost) };
     };
     if !is_host(named) {
         return Err(Fault::BadHost);
@@ -175,6 +177,14 @@ mod tests {
         for host in ["a", "a.b-c_d:8080", "127.0.0.1:1", "[::1]", "[fe80::1]:443", "a:"] {
             assert_eq!(h1("/", &[("host", host)]), Ok(()), "{host:?}");
         }
+    }
+
+    #[test]
+    fn the_first_version_of_http_needs_no_host() {
+        let h1_0 = |target, headers: &[(&str, &str)]| check(Version::HTTP_10, "GET", target, headers);
+        assert_eq!(h1_0("/", &[]), Ok(()));
+        assert_eq!(h1_0("/", &[("host", "a b")]), Err(Fault::BadHost));
+        assert_eq!(h1_0("http://a/", &[]), Err(Fault::NoHost));
     }
 
     #[test]

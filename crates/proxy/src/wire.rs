@@ -6,6 +6,7 @@
 
 use crate::connection::Connection;
 use crate::deadline::Deadline;
+use crate::early::Opening;
 use crate::framing::{Framing, Phase};
 use crate::rescue;
 use crate::validate::Fault;
@@ -38,6 +39,8 @@ pub(crate) struct Wire<S> {
     connection: Arc<Connection>,
     /// `None`: HTTP/2, whose library frames for itself.
     framing: Option<Framing>,
+    /// What an HTTP/2 connection begins with, until it has come.
+    opening: Option<Opening>,
     patience: Patience,
     awaited: Awaited,
     reading: Deadline,
@@ -54,7 +57,7 @@ enum Awaited {
     Anything,
     /// The next request, after this many.
     Request(u32),
-    /// The rest of a head, after this many.
+    /// The rest of a head, after this many; or of what HTTP/2 begins with.
     Head(u32),
 }
 
@@ -73,6 +76,7 @@ impl<S> Wire<S> {
         Wire {
             stream,
             connection,
+            opening: framing.is_none().then(Opening::default),
             framing,
             patience,
             awaited: Awaited::Anything,
@@ -85,7 +89,7 @@ impl<S> Wire<S> {
 
     fn awaited(&self) -> Awaited {
         let Some(framing) = &self.framing else {
-            return Awaited::Anything;
+            return if self.opening.is_some() { Awaited::Head(0) } else { Awaited::Anything };
         };
         match framing.phase() {
             Phase::Head => Awaited::Head(framing.heads()),
@@ -131,6 +135,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
                 if let Some(framing) = &mut this.framing {
                     framing.scan(&mut buf.filled_mut()[before..]);
                     this.is_fresh = false;
+                }
+                if this.opening.as_mut().is_some_and(|opening| opening.scan(&buf.filled()[before..])) {
+                    this.opening = None;
                 }
                 Poll::Ready(result)
             }
@@ -237,7 +244,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_writing(cx, |stream, cx| stream.poll_flush(cx))
+        ready!(self.poll_writing(cx, |stream, cx| stream.poll_flush(cx)))?;
+        // With its last byte an answer is over, and the library does not read again before there is something to read: the time
+        // that the connection may be idle begins here. It has only just begun, so what comes of it is for the read that it wakes.
+        let _ = self.poll_patience(cx);
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

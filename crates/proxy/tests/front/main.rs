@@ -4,6 +4,7 @@
 
 mod budget;
 mod cold;
+mod connections;
 mod disconnects;
 mod grpc;
 mod learned;

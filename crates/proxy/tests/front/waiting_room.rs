@@ -17,13 +17,13 @@ mod networks;
 mod operators;
 mod passes;
 
-const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+pub(crate) const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
 const JSON: (&str, &str) = ("accept", "application/json");
 /// What a page's script sends when it asks how things stand.
-const POLL: (&str, &str) = ("suimon-poll", "waiting");
+pub(crate) const POLL: (&str, &str) = ("suimon-poll", "waiting");
 
 /// A gateway that lets one session be, and has a waiting room for the rest.
-fn room(app: SocketAddr) -> Params {
+pub(crate) fn room(app: SocketAddr) -> Params {
     let mut params = params(app);
     params.sessions.kinds = vec![SessionKind {
         gate: KindParams {
@@ -54,12 +54,12 @@ impl Gateway {
     }
 
     /// Begins the one session there may be, and returns its cookie.
-    async fn taken(&self) -> String {
+    pub(crate) async fn taken(&self) -> String {
         self.get("/login").await.cookie("JSESSIONID=").expect("the first is let in")
     }
 
     /// Returns once the gateway knows that somebody waits, as it tells the application.
-    async fn knows_of_waiting(&self) {
+    pub(crate) async fn knows_of_waiting(&self) {
         asked_until("the application is told", ASK_EVERY, async || {
             self.get("/robots.txt").await.headers.contains_key("x-was-told").then_some(())
         })
@@ -77,7 +77,7 @@ impl Gateway {
 }
 
 impl Answer {
-    fn place(&self) -> Option<String> {
+    pub(crate) fn place(&self) -> Option<String> {
         self.cookie("suimon-place-")
     }
 

@@ -1,0 +1,149 @@
+//! The life of a client's connection: how long it may be idle or silent, and who has one when there are not enough.
+
+use crate::passage::{certificate, tls_client};
+use crate::support::{app, connect, gateway, get, params, raw, soon, until};
+use crate::waiting_room::{HTML, POLL, room};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// How every HTTP/2 client begins.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// An empty frame of settings.
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+/// Returns once the other side has closed.
+async fn closed(stream: &mut (impl tokio::io::AsyncRead + Unpin)) {
+    let mut rest = Vec::new();
+    let _ = soon(stream.read_to_end(&mut rest)).await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_whatever_its_last_answer() {
+    let app = app().await;
+    let mut params = room(app.address);
+    params.timeouts.keep_alive = Duration::from_millis(200);
+    params.timeouts.watch_after = Duration::ZERO;
+    let gateway = gateway(params);
+    let insider = gateway.taken().await;
+    let placed = gateway.ask(get("/page", &[HTML])).await.place().unwrap();
+    let case = |path: &str, headers: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\n{headers}\r\n");
+    for (name, text, status) in [
+        ("a page", case("/head", &format!("Cookie: {insider}\r\n")), "200"),
+        ("an error of the application", case("/hold/fail", &format!("Cookie: {insider}\r\n")), "500"),
+        ("a static file", case("/a.css", ""), "200"),
+        ("a waiting page", case("/page", &format!("{}: {}\r\n", HTML.0, HTML.1)), "503"),
+        ("a waiting answer for programs", case("/page", ""), "503"),
+        (
+            "a poll, whether or not it comes too early",
+            case("/page", &format!("{}: {}\r\nCookie: {placed}\r\n", POLL.0, POLL.1)),
+            "200 429",
+        ),
+        ("a poll without a place", case("/page", &format!("{}: full\r\n", POLL.0)), "204"),
+        ("an address of the room's", case("/.well-known/suimon/draw", ""), "200"),
+    ] {
+        app.state.release(3);
+        for _ in 0..3 {
+            let answer = raw(gateway.plain, text.as_bytes()).await;
+            assert!(
+                status.split(' ').any(|status| answer.starts_with(&format!("HTTP/1.1 {status}"))),
+                "{name}: {answer}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_http2_that_says_no_more_is_closed() {
+    let app = app().await;
+    let files = certificate("a");
+    let mut params = params(app.address);
+    params.timeouts.header_read = Duration::from_millis(200);
+    params.listen.tls = Some(files.listen());
+    let gateway = gateway(params);
+    let plain = gateway.plain;
+    for begin in [&b"P"[..], b"PRI", b"PRI * HTTP/2.0\r\n", PREFACE, &[PREFACE, &SETTINGS[..5]].concat()] {
+        raw(plain, begin).await;
+    }
+    let tls = gateway.tls.unwrap();
+    for begin in [&b""[..], PREFACE] {
+        let mut stream = tls_client(tls, &files, &[b"h2"]).await;
+        stream.write_all(begin).await.unwrap();
+        closed(&mut stream).await;
+    }
+    until("all are closed", || gateway.view().connections_open == 0).await;
+}
+
+#[tokio::test]
+async fn clients_that_say_nothing_do_not_hold_up_a_shutdown() {
+    let app = app().await;
+    let files = certificate("a");
+    let mut params = params(app.address);
+    // Nothing but the shutdown closes them.
+    params.timeouts.header_read = Duration::from_secs(3600);
+    params.timeouts.handshake = Duration::from_secs(3600);
+    params.timeouts.keep_alive = Duration::from_secs(3600);
+    params.timeouts.drain = Duration::from_secs(3600);
+    params.listen.tls = Some(files.listen());
+    let mut gateway = gateway(params);
+    let mut kept = Vec::new();
+    for begin in [&b""[..], b"PRI", PREFACE, &[PREFACE, SETTINGS].concat()] {
+        let mut stream = TcpStream::connect(gateway.plain).await.unwrap();
+        stream.write_all(begin).await.unwrap();
+        kept.push(stream);
+    }
+    let silent = TcpStream::connect(gateway.tls.unwrap()).await.unwrap();
+    let over_tls = tls_client(gateway.tls.unwrap(), &files, &[b"h2"]).await;
+    until("all are accepted", || gateway.view().connections >= 3).await;
+    soon(gateway.stop()).await.unwrap();
+    drop((kept, silent, over_tls));
+}
+
+#[tokio::test]
+async fn a_preface_in_pieces_is_one_all_the_same() {
+    let app = app().await;
+    let gateway = gateway(params(app.address));
+    let mut stream = connect(gateway.plain).await;
+    let begin = [PREFACE, SETTINGS].concat();
+    for piece in [&begin[..1], &begin[1..2], &begin[2..]] {
+        stream.write_all(piece).await.unwrap();
+        // A segment of its own.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let mut head = [0; 9];
+    soon(stream.read_exact(&mut head)).await.unwrap();
+    assert_eq!(head[3], 4, "a frame of settings: {head:?}");
+}
+
+#[tokio::test]
+async fn a_health_check_of_http_1_0_needs_no_host() {
+    let app = app().await;
+    let gateway = gateway(params(app.address));
+    let answer = raw(gateway.plain, b"GET /head HTTP/1.0\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.0 200") || answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains(&format!("host: {}", app.address)), "{answer}");
+    let answer = raw(gateway.plain, b"GET /head HTTP/1.1\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_offer_to_switch_that_is_not_taken_up_ends_the_connection_on_every_path() {
+    let app = app().await;
+    let gateway = gateway(room(app.address));
+    let _insider = gateway.taken().await;
+    for (path, more) in [
+        ("/.well-known/suimon/draw", ""),
+        ("/page", "Suimon-Poll: full\r\n"),
+        ("/page", ""),
+        ("/a.css", ""),
+        ("/page", "Expect: a-pony\r\n"),
+    ] {
+        let text = format!(
+            "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n{more}\r\n\
+             POST /a.css HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        );
+        let answer = raw(gateway.plain, text.as_bytes()).await;
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{path} {more}: {answer}");
+        assert!(answer.to_ascii_lowercase().contains("connection: close"), "{path} {more}: {answer}");
+    }
+}
