@@ -202,6 +202,8 @@ impl Waiting {
             self.seen.told.push(LineTold { after_s: now.secs_since(self.began), low_s, high_s });
         }
         match twin.state.as_str() {
+            // At the gate: whoever asks for the page there is held until they are let in, as the page's script is.
+            "next" => NextInLine::Enter(now),
             "your_turn" => {
                 let after = twin.enter_after_s.map_or(ENTERING, suimon_model::seconds);
                 NextInLine::Enter(now + after)
@@ -264,7 +266,7 @@ pub(crate) fn standing(answer: Option<&Answer>) -> Standing {
     }
     let twin = serde_json::from_slice::<Twin>(&answer.body).ok();
     match twin.as_ref().map(|twin| twin.state.as_str()) {
-        Some("your_turn") => Standing::Due,
+        Some("next" | "your_turn") => Standing::Due,
         Some("waiting" | "soon" | "opening" | "paused") => Standing::NotYet,
         _ => Standing::Unknown,
     }
@@ -323,11 +325,10 @@ mod tests {
         let twin = r#"{"state":"waiting","poll_after_s":12,"position":7,"eta_low_s":40,"eta_high_s":60}"#;
         assert_eq!(waiting.answered(second(13.0), Some(&answer(200, twin))), NextInLine::Poll(second(25.0)));
         assert_eq!(waiting.answered(second(25.0), None), NextInLine::Poll(second(55.0)));
-        let turn = answer(200, r#"{"state":"your_turn","enter_after_s":5,"poll_after_s":10}"#);
-        assert_eq!(waiting.answered(second(55.0), Some(&turn)), NextInLine::Enter(second(60.0)));
-        let turn = answer(200, r#"{"state":"your_turn","enter_after_s":0,"poll_after_s":10}"#);
-        let again = waiting.answered(second(69.0), Some(&turn));
-        assert_eq!(again, NextInLine::Enter(second(69.0)), "they were at the gate, and sent back");
+        let next = answer(200, r#"{"state":"next","ahead_present":1,"poll_after_s":3}"#);
+        assert_eq!(waiting.answered(second(55.0), Some(&next)), NextInLine::Enter(second(55.0)));
+        let turn = answer(200, r#"{"state":"your_turn","enter_after_s":2,"poll_after_s":2}"#);
+        assert_eq!(waiting.answered(second(69.0), Some(&turn)), NextInLine::Enter(second(71.0)));
         let wait = waiting.end(second(74.0), true);
         assert_eq!((wait.position, wait.polls, wait.waited_s), (Some(7), 4, 64.0));
         assert_eq!((wait.from_s, wait.line.as_str(), wait.away), (10.0, "00ff", false));

@@ -144,6 +144,16 @@ pub enum Membership {
         /// Whether it may draw another place, if that session is over.
         draws: bool,
     },
+    /// It holds such a place and asks for nothing but to begin: once its session has, it is told so, and the visitor's next request goes to the application.
+    /// It draws no other.
+    Entering {
+        /// The kind of session it waits to begin.
+        kind: KindId,
+        /// The place.
+        place: Place,
+        /// The session that this place begins.
+        session: SessionId,
+    },
     /// It carries proof of a session that was let in (by this gate, or by one before a restart).
     Member {
         /// The kind the session was let in as.
@@ -252,16 +262,18 @@ pub struct Refusal {
     pub waiting: usize,
 }
 
-/// A request that is not let in yet, and has a place in line.
+/// A request that is answered with how its place in line stands: it is not let in yet, or asked for no more.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct InLine {
     /// The request; it is forgotten by the gate from now on.
     pub request: RequestId,
     /// The kind of session it waits to begin.
     pub kind: KindId,
-    /// Its place; `None` where the line takes nobody any more.
+    /// Its place; `None` where the line takes nobody any more, or the place it came with is over.
     pub place: Option<Place>,
-    /// How far away its turn is. One that was called was held as long as is good for a connection, or is there twice, and asks again at once.
+    /// The session that has begun for it, where it asked for no more.
+    pub begun: Option<SessionId>,
+    /// How far away its turn is. One that was called was held as long as is good for a connection, or there was no room to hold it, and asks again at once.
     pub standing: Standing,
 }
 

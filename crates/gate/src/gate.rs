@@ -139,6 +139,7 @@ impl Gate {
             place: None,
             begins: None,
             passes: false,
+            enters: false,
             leased: false,
             ends_session: false,
             beyond: false,
@@ -207,6 +208,15 @@ impl Gate {
                 request.begins = Some(session);
                 let id = self.requests.insert(request);
                 self.enter_session_gate(now, id, kind, Claim::Holds(place, draws));
+                id
+            }
+            Some(Membership::Entering { kind, place, session }) => {
+                request.newcomer = Some(kind);
+                request.place = Some(place);
+                request.begins = Some(session);
+                request.enters = true;
+                let id = self.requests.insert(request);
+                self.enter_only(now, id, kind, place);
                 id
             }
         };

@@ -31,6 +31,8 @@ pub(crate) struct Request {
     pub(crate) begins: Option<SessionId>,
     /// Whether it is no visit of a page, and to be told of no place.
     pub(crate) passes: bool,
+    /// Whether it asks for nothing but that its session begins.
+    pub(crate) enters: bool,
     pub(crate) leased: bool,
     pub(crate) ends_session: bool,
     /// Whether it goes beyond what one visitor asks for.
@@ -50,6 +52,7 @@ suimon_model::saved_struct!(Request {
     place,
     begins,
     passes,
+    enters,
     leased,
     ends_session,
     beyond,

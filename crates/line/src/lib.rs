@@ -13,7 +13,7 @@
 //! let places: Vec<_> = (0..100).map(|_| line.draw(Lane::Normal).expect("there is room for a hundred")).collect();
 //! now += seconds(3.0);
 //! line.tick(now, Some(2.0), 5.0); // two sessions a second may begin; whoever is called is held for five seconds
-//! assert_eq!(line.contact(now, places[0]), Standing::Called, "some seconds' worth of people are called ahead");
+//! assert!(line.contact(now, places[0]).is_called(), "some seconds' worth of people are called ahead");
 //! let Standing::Waiting(wait) = line.contact(now, places[99]) else { panic!("it is not the last one's turn") };
 //! assert_eq!(wait.ahead, 99);
 //! assert!(wait.low <= wait.high && wait.high <= seconds(50.0));

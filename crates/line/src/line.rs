@@ -87,8 +87,8 @@ suimon_model::saved_enum!(Command { 0 = Pause, 1 = Move, 2 = Close, 3 = OpenAt {
 /// What is to be told to the holder of a place.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Standing {
-    /// It is their turn: the session gate decides the moment.
-    Called,
+    /// They are called: whoever of the called is at the gate begins as the session gate decides, and these are ahead of them there.
+    Called(Wait),
     /// Not yet.
     Waiting(Wait),
     /// The line opens at this moment; times are unknown.
@@ -97,6 +97,13 @@ pub enum Standing {
     Paused(Wait),
     /// The line is closed: nobody will be called any more.
     Closed,
+}
+
+impl Standing {
+    /// Returns whether they are called.
+    pub const fn is_called(&self) -> bool {
+        matches!(self, Standing::Called(_))
+    }
 }
 
 /// How far away a turn is.
@@ -290,7 +297,7 @@ impl Line {
     /// Takes note that the holder of `place` is at the gate, and returns what to tell them if they are not let in.
     pub fn knock(&mut self, now: Instant, place: Place) -> Standing {
         let standing = self.contact(now, place);
-        if standing == Standing::Called {
+        if standing.is_called() {
             let (_, rank) = self.rank(place);
             self.lanes[place.lane.index()].presence.knock(rank);
         }
@@ -320,7 +327,7 @@ impl Line {
         let (_, rank) = self.rank(place);
         let numbers = &self.lanes[place.lane.index()];
         if rank < numbers.called && self.state == State::Moving {
-            return Standing::Called;
+            return Standing::Called(self.left_at_the_gate(place));
         }
         let ahead = numbers.expected_before(rank.min(numbers.next));
         let idle =
@@ -343,6 +350,19 @@ impl Line {
                 Standing::Waiting(Wait { ahead, low: seconds(low), high: seconds(high), poll_after })
             }
         }
+    }
+
+    /// Returns what is left for `place`, which is called: until those called before it have begun, and until one more has.
+    fn left_at_the_gate(&self, place: Place) -> Wait {
+        let ahead = self.expected_before(place);
+        let poll_after = seconds(POLL_MIN);
+        if !self.estimate.is_known() {
+            return Wait { ahead, low: Duration::ZERO, high: Duration::ZERO, poll_after };
+        }
+        let share = self.share(place.lane);
+        let (low, _) = self.estimate.wait(ahead as f64, share);
+        let (_, high) = self.estimate.wait(ahead as f64 + 1.0, share);
+        Wait { ahead, low: seconds(low), high: seconds(high), poll_after }
     }
 
     /// Takes note that the session of `place` has begun, and returns whether that is new.

@@ -400,7 +400,9 @@ pub(crate) fn kind_of(session: Option<Membership>) -> Option<KindId> {
         Membership::Newcomer(kind) | Membership::Drawing { kind, .. } | Membership::Passing(kind) => {
             Some(kind)
         }
-        Membership::Placed { kind, .. } | Membership::Member { kind, .. } => Some(kind),
+        Membership::Placed { kind, .. }
+        | Membership::Entering { kind, .. }
+        | Membership::Member { kind, .. } => Some(kind),
     }
 }
 

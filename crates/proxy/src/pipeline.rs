@@ -47,6 +47,7 @@ use std::time::{Duration, Instant, SystemTime};
 use std::{error, fmt};
 use suimon_gate::{Arrival, InLine, LeaseDue, Membership, Mode, Refusal};
 use suimon_model::{KindId, SessionId};
+use tokio::sync::Semaphore;
 
 /// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
 /// to be noticed, and long enough that short waits, the most frequent ones, cost no system call.
@@ -67,6 +68,8 @@ pub(crate) struct Core {
     pub(crate) identifier: Identifier,
     /// Where some kind of session has a line.
     pub(crate) room: Option<Room>,
+    /// Connections that may hold a place which waits to begin.
+    pub(crate) entering: Semaphore,
     /// The kinds of session as they were set, for whoever asks.
     pub(crate) kinds: Vec<SessionKind>,
     pub(crate) keeper: Arc<Gatekeeper>,
@@ -118,8 +121,11 @@ pub(crate) async fn serve(
     let asked = Asked { arrived, asker, visitor, class };
     if let Some(room) = core.room.as_ref().filter(|_| room::is_for_it(&parts)) {
         // On the heap: see below.
-        let response = Box::pin(core.beside(room, &connection, &parts, &mut body, &asked)).await;
-        return Ok(last_if(close, response).map(|body| body.keeping(busy)));
+        let answered = Box::pin(core.beside(room, &connection, &parts, &mut body, &asked)).await;
+        if answered.is_err() {
+            core.telemetry.note_gone_while_waiting();
+        }
+        return answered.map(|response| last_if(close, response).map(|body| body.keeping(busy)));
     }
 
     let answered = match core.admit(&connection, &parts, &mut body, &asked).await {

@@ -33,6 +33,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+/// One in so many connections, at most, may hold a place that waits to begin; whoever asks beyond that is told how it stands at once.
+const ENTERING_SHARE: usize = 4;
+
 /// The most kinds of session.
 pub const KINDS_MAX: usize = 64;
 
@@ -165,6 +168,7 @@ impl Server {
             table,
             identifier,
             room,
+            entering: Semaphore::new(params.limits.connections.div_ceil(ENTERING_SHARE)),
             kinds: params.sessions.kinds.clone(),
             keeper,
             upstream,

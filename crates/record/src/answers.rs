@@ -23,8 +23,11 @@ impl Answers {
             Output::Wait(wait) => {
                 self.word(!(wait.request.0 << 1));
                 self.word(wait.place.map_or(u64::MAX, |place| place.number << 2 | place.lane.index() as u64));
-                if let Standing::Waiting(left) | Standing::Opening(_, left) | Standing::Paused(left) =
-                    wait.standing
+                self.word(wait.begun.map_or(0, |session| session.0));
+                if let Standing::Called(left)
+                | Standing::Waiting(left)
+                | Standing::Opening(_, left)
+                | Standing::Paused(left) = wait.standing
                 {
                     self.word(left.ahead);
                     self.word(left.poll_after.as_nanos() as u64);

@@ -70,6 +70,7 @@ const CONTACT: u8 = 20;
 const COMMAND: u8 = 21;
 const DRAWING: u8 = 22;
 const WORD: u8 = 23;
+const ENTERING: u8 = 24;
 
 /// By their number behind [`FAILED`].
 const FAILURES: [Failure; 4] =
@@ -114,6 +115,11 @@ impl Event {
                         place.save(out);
                         session.save(out);
                         draws.save(out);
+                    }
+                    Some(Membership::Entering { kind, place, session }) => {
+                        kind.save(out);
+                        place.save(out);
+                        session.save(out);
                     }
                     Some(Membership::Member { kind, session, leased: _, ends: _ }) => {
                         kind.save(out);
@@ -160,6 +166,12 @@ impl Event {
                     route,
                     session: Some(Membership::Placed { kind, place, session, draws }),
                 })
+            }
+            ENTERING => {
+                let (route, kind) = (State::load(from)?, State::load(from)?);
+                let (place, session) = (State::load(from)?, State::load(from)?);
+                let session = Some(Membership::Entering { kind, place, session });
+                Event::Arrival(Arrival { route, session })
             }
             MEMBER..DEPARTURE => {
                 let route = State::load(from)?;
@@ -211,6 +223,7 @@ impl Event {
             Event::Arrival(Arrival { session: Some(Membership::Passing(_)), .. }) => PASSING,
             Event::Arrival(Arrival { session: Some(Membership::Drawing { .. }), .. }) => DRAWING,
             Event::Arrival(Arrival { session: Some(Membership::Placed { .. }), .. }) => PLACED,
+            Event::Arrival(Arrival { session: Some(Membership::Entering { .. }), .. }) => ENTERING,
             Event::Arrival(Arrival { session: Some(Membership::Member { leased, ends, .. }), .. }) => {
                 MEMBER + if *leased { LEASED } else { 0 } + if *ends { ENDS } else { 0 }
             }

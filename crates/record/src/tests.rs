@@ -32,6 +32,11 @@ fn event() -> impl Strategy<Value = Event> {
     let session = || any::<u64>().prop_map(SessionId);
     let placed = (kind(), place(), session(), any::<bool>())
         .prop_map(|(kind, place, session, draws)| Membership::Placed { kind, place, session, draws });
+    let entering = (kind(), place(), session()).prop_map(|(kind, place, session)| Membership::Entering {
+        kind,
+        place,
+        session,
+    });
     let drawing = (kind(), place()).prop_map(|(kind, Place { lane, .. })| Membership::Drawing { kind, lane });
     let member = (kind(), any::<u64>().prop_map(SessionId), any::<bool>(), any::<bool>())
         .prop_map(|(kind, session, leased, ends)| Membership::Member { kind, session, leased, ends });
@@ -41,6 +46,7 @@ fn event() -> impl Strategy<Value = Event> {
         kind().prop_map(|kind| Some(Membership::Passing(kind))),
         drawing.prop_map(Some),
         placed.prop_map(Some),
+        entering.prop_map(Some),
         member.prop_map(Some)
     ];
     let how = prop_oneof![
@@ -195,7 +201,7 @@ fn what_is_wrong_is_said_in_a_sentence_with_its_place() {
     assert_eq!(told(b""), "at byte 0: it is not a recording of Suimon's");
     let mut newer = file.clone();
     newer[MAGIC.len()] = 9;
-    assert_eq!(told(&newer), "at byte 8: its format is version 9, and this program reads version 6");
+    assert_eq!(told(&newer), "at byte 8: its format is version 9, and this program reads version 7");
     let cut = told(&file[..file.len() - 1]);
     assert!(cut.starts_with(&format!("at byte {}: it stops before its end", file.len() - 1)), "{cut}");
     let mut longer = file.clone();

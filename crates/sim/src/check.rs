@@ -79,7 +79,8 @@ impl Checker {
                 Membership::Newcomer(_)
                 | Membership::Passing(_)
                 | Membership::Drawing { .. }
-                | Membership::Placed { .. },
+                | Membership::Placed { .. }
+                | Membership::Entering { .. },
             )
             | None => None,
         };

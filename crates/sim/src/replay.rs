@@ -393,6 +393,7 @@ impl Player {
             if let Some(timeline) = &mut counter.timeline {
                 timeline.answered(now, &output);
             }
+            let begun = if let Output::Wait(waits) = &output { waits.begun } else { None };
             match output {
                 Output::Start(start) => {
                     if let Some(stay) = self.stay_of(start.request, &mut stays) {
@@ -404,6 +405,10 @@ impl Player {
                 Output::Refuse(Refusal { request, .. }) | Output::Wait(InLine { request, .. }) => {
                     if let Some(stay) = self.stay_of(request, &mut stays) {
                         stay.was_refused = true;
+                        // It asked for nothing but that its session begins.
+                        if begun.is_some() {
+                            (stay.session, stay.started) = (begun, Some(now));
+                        }
                     }
                     self.forget(request, &mut stays);
                 }

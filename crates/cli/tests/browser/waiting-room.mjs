@@ -159,6 +159,8 @@ try {
   assert.equal(await ahead(page), 8);
   await isAccessible(page, "waiting");
   await picture(page, "waiting");
+  const bar = await (await page.$("#bar")).evaluate(bar => bar.ariaLabel);
+  assert.equal(bar, await text(page, "heading"), "the bar has a name");
   step("it arrives, and waits behind eight");
 
   // A second tab is the same place.
@@ -166,8 +168,26 @@ try {
   await second.goto(origin + "/other");
   await until("the tabs know of each other", async () => /another tab/.test(await text(second, "notes")));
   assert.equal(await ahead(second), 8);
-  await second.close();
-  step("a second tab has the same place, and says so");
+  await second.close({ runBeforeUnload: false });
+  await until("a closed tab is not spoken of any more", async () => !/another tab/.test(await text(page, "notes")));
+  step("a second tab has the same place, and says so until it is closed");
+
+  // The network goes away and comes back.
+  await page.setOfflineMode(true);
+  await until("the page says at once that it is cut off", async () => /interrupted/.test(await text(page, "notes")));
+  await page.setOfflineMode(false);
+  await until("it asks again and says nothing of it", async () => !/interrupted/.test(await text(page, "notes")));
+  step("that the connection is lost is shown, and that it is back");
+
+  // A code that is none.
+  await page.$eval("[name=code]", field => field.value = "ZZZ-999");
+  await Promise.all([page.waitForNavigation(), page.$eval("[name=code]", field => field.form.requestSubmit())]);
+  assert.match(await text(page, "wrong"), /not valid/);
+  assert.equal(await page.$eval("[name=code]", field => field.getAttribute("aria-describedby")), "wrong");
+  await isAccessible(page, "waiting-code-wrong");
+  await page.reload();
+  assert.equal(await page.$("#wrong"), null);
+  step("a code that is none is said to be none, once");
 
   // The place moves.
   await inside.end();
@@ -178,6 +198,7 @@ try {
     await knock();
     return await ahead(page) === 7;
   });
+  assert.ok(await page.$eval("#bar", bar => bar.value) >= 12, "an eighth of those ahead is an eighth of the wait");
   step("the place is seen to move");
 
   // The gateway is killed in the middle of it.
@@ -222,13 +243,49 @@ try {
   await again.goto(origin + asked);
   step("without a script everything is said, too");
 
-  // Its turn.
+  // What is told is not taken for news at once, nor taken back at once. Time is made to pass.
+  assert.deepEqual(await again.evaluate(() => {
+    const real = Date.now, seen = [];
+    let late = 0;
+    Date.now = () => real() + late * 1e3;
+    for (const [after, high] of [[3, 100], [6, 160], [40, 100], [60, 120], [70, 130], [80, 110], [100, 99], [140, 90]]) {
+      late = after;
+      take({ ...now, state, eta_low_s: 50, eta_high_s: high });
+      seen.push(!!slow);
+    }
+    Date.now = real;
+    slow = 0;
+    return seen;
+  }), [false, false, false, false, true, true, true, false]);
+  step("that it is slower is said after half a minute, from a quarter on, for a minute at least");
+
+  // Next in line, for as long as those inside need: the page stays as it is.
   await before[1].end();
-  for (const visitor of before.slice(2)) {
+  for (const visitor of before.slice(2, -1)) {
     await until("the next one is let in", () => visitor.isLetIn());
     await visitor.end();
   }
+  const last = before.at(-1);
+  await until("the last one is let in", () => last.isLetIn());
   await poll(again);
+  await again.evaluate(() => {
+    window.stayed = true;
+    document.querySelector("details").open = true;
+    still.checked = true;
+  });
+  const asksToBegin = [];
+  again.on("requestfinished", request => request.headers()["suimon-poll"] === "enter" && asksToBegin.push(request.url()));
+  await until("it is next", async () => /next in line/.test(await text(again, "heading")));
+  await until("it has asked to begin again and again", async () => asksToBegin.length >= 3);
+  assert.ok(await again.evaluate(() => stayed && document.querySelector("details").open && still.checked), "nothing was loaded anew");
+  assert.equal(await ahead(again), 0);
+  assert.match(await again.title(), /Riverside Tickets/);
+  await isAccessible(again, "next");
+  await picture(again, "next");
+  step("whoever is next stays on the page and is told so until there is room");
+
+  // Its turn.
+  await last.end();
   await until("it is the browser's turn", async () => (await again.title()) === "The shop" || /your turn/.test(await again.title()));
   await until("the page lets in by itself", async () => (await again.title()) === "The shop");
   assert.equal(again.url(), origin + asked);
@@ -243,7 +300,7 @@ try {
   await form.setExtraHTTPHeaders({ "Accept-Language": "ja,en;q=0.5" });
   await form.goto(origin + "/form");
   assert.match(await form.$eval("html", html => html.lang), /^ja$/);
-  assert.match(await text(form, "heading"), /順番/);
+  assert.match(await text(form, "heading"), /順番|ご案内/);
   await picture(form, "waiting-ja");
   await form.evaluate(() => {
     const form = document.createElement("form");
@@ -294,8 +351,15 @@ try {
   await waiting.goto(origin + "/");
   await until("the opening is announced", async () => /Opening/.test(await text(waiting, "heading")));
   assert.match(await waiting.$eval("code", part => part.textContent), /^[0-9a-f]{64}$/);
+  assert.match(await text(waiting, "big"), /\d:\d\d/);
   await isAccessible(waiting, "opening");
   await picture(waiting, "opening");
+  await command("open", "--by-lot", "--at", new Date(Date.now() + 300_000).toISOString().slice(0, 19) + "Z");
+  await waiting.goto(origin + "/");
+  await until("it is counted down", async () => /^[45]:\d\d$/.test(await text(waiting, "big")));
+  const counted = await text(waiting, "big");
+  await until("each second", async () => await text(waiting, "big") !== counted);
+  await picture(waiting, "opening-soon");
   await command("resume");
   await poll(waiting);
   await until("the line moves again", async () => (await waiting.title()) === "The shop");

@@ -10,7 +10,7 @@ impl Gate {
     pub fn handle_contact(&mut self, now: Instant, kind: KindId, place: Place) -> Option<Standing> {
         let line = self.line_mut(kind).filter(|line| !line.is_claimed(place))?;
         let standing = line.contact(now, place);
-        if standing != Standing::Called {
+        if !standing.is_called() {
             self.pressed_until = now + PRESSURE;
         }
         Some(standing)

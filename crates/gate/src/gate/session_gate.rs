@@ -58,7 +58,7 @@ impl Gate {
         };
         if let (Some(line), Claim::Holds(place, _)) = (&mut self.kinds[kind_id.index()].line, claim) {
             let standing = line.knock(now, place);
-            if standing != Standing::Called {
+            if !standing.is_called() {
                 return self.wait_in_line(now, id, kind_id, Some(place), standing);
             }
         }
@@ -89,6 +89,32 @@ impl Gate {
         self.hold(id, kind_id, key);
     }
 
+    /// Takes whoever has a place, and asks for nothing but to begin, to the gate of its kind.
+    pub(super) fn enter_only(&mut self, now: Instant, id: RequestId, kind_id: KindId, place: Place) {
+        let begins = self.requests.get(id).and_then(|request| request.begins);
+        if let Some(session) = begins.filter(|session| self.sessions.get(*session).is_some()) {
+            // In another tab it has begun already.
+            return self.has_begun(now, id, kind_id, session);
+        }
+        let kind = &self.kinds[kind_id.index()];
+        if kind.line.as_ref().is_none_or(|line| line.is_claimed(place)) {
+            return self.wait_in_line(now, id, kind_id, None, Standing::Closed);
+        }
+        self.enter_session_gate(now, id, kind_id, Claim::Holds(place, false));
+    }
+
+    /// Tells whoever asked for no more that their session has begun.
+    fn has_begun(&mut self, now: Instant, id: RequestId, kind: KindId, session: SessionId) {
+        let Some(place) = self.requests.get(id).and_then(|request| request.place) else { return };
+        let line = self.kinds[kind.index()].line.as_ref();
+        let standing = line.map_or(Standing::Closed, |line| line.standing(now, place));
+        self.answer_in_line(
+            now,
+            id,
+            InLine { request: id, kind, place: Some(place), standing, begun: Some(session) },
+        );
+    }
+
     /// Holds a newcomer whose turn is soon, if it `may_be_held`, and shows its place to any other.
     fn take_place(&mut self, now: Instant, id: RequestId, kind_id: KindId, claim: Claim, may_be_held: bool) {
         let kind = &mut self.kinds[kind_id.index()];
@@ -104,7 +130,7 @@ impl Gate {
                     let standing = line.standing(now, Place { lane, number: u64::MAX });
                     return match standing {
                         Standing::Closed => self.wait_in_line(now, id, kind_id, None, standing),
-                        Standing::Called
+                        Standing::Called(_)
                         | Standing::Waiting(_)
                         | Standing::Opening(..)
                         | Standing::Paused(_) => self.refuse(now, id, Reason::GatewayFull, Some(kind_id)),
@@ -124,7 +150,7 @@ impl Gate {
         // Nor does somebody who has just come overtake those called before who are on the way from their page.
         let is_from_page = matches!(claim, Claim::Holds(..));
         let overtakes = || !is_from_page && line.expected_before(place) > kind.held.before(key) as u64;
-        if standing == Standing::Called && may_be_held && has_room && !is_held && !overtakes() {
+        if standing.is_called() && may_be_held && has_room && !is_held && !overtakes() {
             line.knock(now, place);
             self.hold(id, kind_id, key);
             return self.admit_from_lines(now);
@@ -155,11 +181,15 @@ impl Gate {
         place: Option<Place>,
         standing: Standing,
     ) {
+        self.answer_in_line(now, id, InLine { request: id, kind, place, standing, begun: None });
+    }
+
+    fn answer_in_line(&mut self, now: Instant, id: RequestId, answer: InLine) {
         let Some(entry) = self.requests.remove(id) else { return };
         self.learn_patience(&entry, now, false);
         self.pressed_until = now + PRESSURE;
         self.routes[entry.route.index()].counts.refused += 1;
-        self.outputs.push_back(Output::Wait(InLine { request: id, kind, place, standing }));
+        self.outputs.push_back(Output::Wait(answer));
     }
 
     /// Begins a session for a newcomer and sends it on to its route.
@@ -173,7 +203,7 @@ impl Gate {
         let request = self.requests.get_mut(id).expect("a newcomer is in the table until it is let in");
         request.session = Some((kind, session));
         request.newcomer = None;
-        let place = request.place;
+        let (place, enters) = (request.place, request.enters);
         let state = &mut self.kinds[kind.index()];
         if let (Some(line), Some(place)) = (&mut state.line, place) {
             line.claimed(place);
@@ -181,6 +211,9 @@ impl Gate {
         state.admitted += 1;
         state.begun.note();
         state.law.admitted(now);
+        if enters {
+            return self.has_begun(now, id, kind, session);
+        }
         self.enter_route_gate(now, id);
     }
 

@@ -30,6 +30,7 @@ enum Event {
     Drawing { route: u32, lane: Lane },
     Passing { route: u32, kind: u32 },
     Placed { route: u32, pick: usize, draws: bool },
+    Entering { route: u32, pick: usize },
     Contact { pick: usize },
     Command(Command),
     Word { pick: usize, word: Word },
@@ -48,6 +49,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (route(), lane()).prop_map(|(route, lane)| Event::Drawing { route, lane }),
         1 => (route(), 0..KINDS).prop_map(|(route, kind)| Event::Passing { route, kind }),
         4 => (route(), any::<usize>(), any::<bool>()).prop_map(|(route, pick, draws)| Event::Placed { route, pick, draws }),
+        2 => (route(), any::<usize>()).prop_map(|(route, pick)| Event::Entering { route, pick }),
         1 => any::<usize>().prop_map(|pick| Event::Contact { pick }),
         1 => command().prop_map(Event::Command),
         1 => (any::<usize>(), word()).prop_map(|(pick, word)| Event::Word { pick, word }),
@@ -184,6 +186,13 @@ impl Shell {
                 let session = session_of(place);
                 self.arrive(route, Some(Membership::Placed { kind: LINED, place, session, draws }));
             }
+            Event::Entering { route, pick } if !self.places.is_empty() => {
+                let place = self.places[pick % self.places.len()];
+                self.arrive(
+                    route,
+                    Some(Membership::Entering { kind: LINED, place, session: session_of(place) }),
+                );
+            }
             Event::Contact { pick } if !self.places.is_empty() => {
                 let place = self.places[pick % self.places.len()];
                 let standing = self.gate.handle_contact(self.now, LINED, place);
@@ -228,6 +237,7 @@ impl Shell {
             Event::Member { .. }
             | Event::End { .. }
             | Event::Placed { .. }
+            | Event::Entering { .. }
             | Event::Contact { .. }
             | Event::Word { .. } => {}
         }
@@ -299,6 +309,11 @@ impl Shell {
                         "it was to draw no place"
                     );
                     prop_assert_eq!(waits.kind, LINED);
+                    if let Some(session) = waits.begun {
+                        prop_assert!(self.gate.sessions.get(session).is_some(), "it has begun");
+                        self.sessions.push((LINED, session));
+                        self.sessions.truncate(50);
+                    }
                     self.places.extend(waits.place);
                     self.waiting.retain(|id| *id != waits.request);
                 }

@@ -39,10 +39,10 @@ fn as_many_are_called_as_begin_before_they_can_be_there() {
     let places = draw(&mut line, 100);
     line.tick(second(0.25), Some(4.0), HOLD);
     assert_eq!(line.view().called, 38, "nine and a half seconds' worth");
-    assert_eq!(line.contact(second(1.0), places[37]), Standing::Called);
+    assert!(line.contact(second(1.0), places[37]).is_called());
     assert_eq!(waiting(line.contact(second(1.0), places[38])).ahead, 38);
     assert!(line.claimed(places[0]));
-    assert_eq!(line.contact(second(1.0), places[38]), Standing::Called, "a claim calls the next");
+    assert!(line.contact(second(1.0), places[38]).is_called(), "a claim calls the next");
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn whoever_was_heard_of_once_only_is_called_past_but_keeps_the_place() {
     alive.iter().for_each(|place| _ = line.contact(second(5.0), *place));
     assert_eq!(line.view().called, 19, "for some seconds anybody may still come");
     pass(&mut line, 5.0, 20.0, 2.0);
-    assert_eq!(line.contact(second(20.0), alive[9]), Standing::Called);
+    assert!(line.contact(second(20.0), alive[9]).is_called());
     assert_eq!(waiting(line.contact(second(20.0), alive[80])).ahead, 80, "only who is there is ahead");
-    assert_eq!(line.contact(second(20.0), dead[999]), Standing::Called, "a late return enters at the head");
+    assert!(line.contact(second(20.0), dead[999]).is_called(), "a late return enters at the head");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn absence_stops_being_counted_and_loses_nothing() {
     let places = draw(&mut line, 50);
     places.iter().for_each(|place| _ = line.contact(second(1.0), *place));
     pass(&mut line, 1.0, 160.0, 0.01);
-    assert_eq!(line.contact(second(160.0), places[40]), Standing::Called, "everybody else has gone");
+    assert!(line.contact(second(160.0), places[40]).is_called(), "everybody else has gone");
     let mut line = self::line();
     let places = draw(&mut line, 200);
     for at in 1..40 {
@@ -111,7 +111,7 @@ fn absence_stops_being_counted_and_loses_nothing() {
         places.iter().skip(1).for_each(|place| _ = line.contact(second(f64::from(at) * 5.0 + 5.0), *place));
     }
     let before = waiting(line.contact(second(205.0), places[190])).ahead;
-    assert_eq!(line.contact(second(205.0), places[0]), Standing::Called);
+    assert!(line.contact(second(205.0), places[0]).is_called());
     let after = waiting(line.standing(second(205.0), places[190])).ahead;
     assert_eq!((before, after), (189, 190), "and is back where it was");
 }
@@ -122,7 +122,7 @@ fn a_number_begins_one_session() {
     let places = draw(&mut line, 3);
     assert!(line.claimed(places[1]) && !line.claimed(places[1]));
     assert_eq!(line.view().claimed, 1);
-    assert_eq!(line.contact(second(1.0), places[1]), Standing::Called, "whoever comes again is told so");
+    assert!(line.contact(second(1.0), places[1]).is_called(), "whoever comes again is told so");
     assert_eq!(line.view().present, 0, "and is not counted again");
 }
 
@@ -198,7 +198,7 @@ fn lots_decide_at_the_opening_who_comes_first() {
     pass(&mut line, 60.25, 61.0, 2.0);
     let called: Vec<u64> = places
         .iter()
-        .filter(|place| line.standing(second(61.0), **place) == Standing::Called)
+        .filter(|place| line.standing(second(61.0), **place).is_called())
         .map(|place| place.number)
         .collect();
     assert_eq!(called.len(), 19);
@@ -216,7 +216,7 @@ fn a_second_opening_by_lot_leaves_those_of_the_first_where_they_are() {
     line.draw_lots([5, 6]);
     first.iter().for_each(|place| _ = line.contact(second(1.0), *place));
     pass(&mut line, 1.0, 5.0, 100.0);
-    assert!(first.iter().all(|place| line.standing(second(5.0), *place) == Standing::Called));
+    assert!(first.iter().all(|place| line.standing(second(5.0), *place).is_called()));
     first.iter().step_by(2).for_each(|place| assert!(line.claimed(*place)));
     line.command(Command::OpenAt { at: second(60.0), lots: Some([7, 8]) });
     let later = draw(&mut line, 300);
@@ -224,7 +224,7 @@ fn a_second_opening_by_lot_leaves_those_of_the_first_where_they_are() {
     pass(&mut line, 50.0, 60.5, 1.0);
     for (index, place) in first.iter().enumerate() {
         assert_eq!(line.is_claimed(*place), index % 2 == 0, "{index}");
-        let is_called = line.standing(second(61.0), *place) == Standing::Called;
+        let is_called = line.standing(second(61.0), *place).is_called();
         assert!(is_called, "whoever did not come yet enters at the head: {index}");
     }
     assert!(later.iter().all(|place| !line.is_claimed(*place)));
@@ -246,7 +246,7 @@ fn a_restart_keeps_the_order_and_gives_no_number_twice() {
     let fresh = line.draw(Lane::Normal).expect("there is room");
     assert!(fresh.number > lost[4].number);
     pass(&mut line, 0.0, 10.0, 2.0);
-    assert_eq!(line.contact(second(10.0), places[9]), Standing::Called);
+    assert!(line.contact(second(10.0), places[9]).is_called());
     // Of the ten called before, the one who came.
     assert_eq!(
         waiting(line.contact(second(10.0), places[60])).ahead,
@@ -263,7 +263,7 @@ fn a_restart_keeps_the_order_and_gives_no_number_twice() {
         line.contact(second(f64::from(at) * 10.0), places[60]);
         pass(&mut line, f64::from(at) * 10.0, f64::from(at) * 10.0 + 10.0, 0.01);
     }
-    assert_eq!(line.contact(second(300.0), places[60]), Standing::Called);
+    assert!(line.contact(second(300.0), places[60]).is_called());
 }
 
 #[test]
@@ -313,7 +313,7 @@ proptest! {
                 Step::Draw(count) => places.extend(draw(&mut line, u64::from(count))),
                 Step::Contact(index) => {
                     if let Some(place) = pick(index) {
-                        let is_called = line.contact(second(now), place) == Standing::Called;
+                        let is_called = line.contact(second(now), place).is_called();
                         let called = line.saved().lanes[Lane::Normal.index()].called;
                         prop_assert_eq!(is_called, line.is_moving() && place.number < called);
                     }

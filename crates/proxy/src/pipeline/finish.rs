@@ -48,7 +48,7 @@ impl Core {
     }
 
     /// Takes note of how long a visitor with a place has waited, and of what they were told.
-    fn note_line_wait(&self, visitor: &Visitor, kind: KindId) {
+    pub(super) fn note_line_wait(&self, visitor: &Visitor, kind: KindId) {
         let Some(ticket) = visitor.ticket(Some(kind)).filter(|ticket| ticket.kind == kind) else { return };
         let since_drawn = |at: u32| Duration::from_secs(u64::from(at.saturating_sub(ticket.drawn)));
         let told = (ticket.turn_by > 0).then(|| since_drawn(ticket.turn_by));

@@ -1,15 +1,17 @@
 //! A request and the waiting room: what it has to do with the line, and what is answered where it waits.
 
-use super::{Asked, Core, NotAdmitted, now_unix};
+use super::{Asked, Core, Gone, NotAdmitted, now_unix};
 use crate::buffer::AnswerBody;
 use crate::connection::Connection;
+use crate::gatekeeper::Arrived;
 use crate::identify::Visitor;
 use crate::prefix::RequestBody;
 use crate::room::{self, At, Form, Room, Sent, Standpoint};
+use crate::ticket::Ticket;
 use http::{Method, Response, request};
 use std::time::Duration;
 use suimon_gate::line::Saved;
-use suimon_gate::{InLine, Membership};
+use suimon_gate::{Arrival, InLine, Membership};
 use suimon_model::KindId;
 
 /// What is read, and for how long, of something sent that is not kept.
@@ -92,7 +94,7 @@ impl Core {
         parts: &request::Parts,
         body: &mut RequestBody,
         asked: &Asked,
-    ) -> Response<AnswerBody> {
+    ) -> Result<Response<AnswerBody>, Gone> {
         let at = self.at(connection, parts);
         let kind = self.identifier.kind(&parts.method, parts.uri.path());
         let carried = asked.visitor.ticket(kind).or(asked.visitor.ticket(None));
@@ -102,24 +104,71 @@ impl Core {
             let client = connection.peer().client(&parts.headers);
             let drawn = if side == room::Side::Draw { self.saved_lines() } else { Vec::new() };
             let body = sent.as_deref().unwrap_or_default();
-            return room.side(side, &room::Asked { parts, ticket, drawn: &drawn, body, client, at });
+            return Ok(room.side(side, &room::Asked { parts, ticket, drawn: &drawn, body, client, at }));
         }
         if ticket.is_some_and(|ticket| room::is_too_early(&ticket, at.now)) {
-            return Room::too_early();
+            return Ok(Room::too_early());
         }
         let is_stranger = carried.is_none() && asked.visitor.proof.is_none();
         if let Some(page) = parts.headers.get(room::POLL).filter(|_| is_stranger) {
             // Whoever has got a pass meanwhile has only to come again.
             if page.as_bytes() == b"pass" && asked.visitor.pass.is_some() {
-                return room.poll(None, None, at);
+                return Ok(room.poll(None, None, at));
             }
             let closed = kind.filter(|kind| self.keeper.is_closed(*kind));
-            return room.poll_without_place(page.as_bytes(), closed, at);
+            return Ok(room.poll_without_place(page.as_bytes(), closed, at));
         }
         // Whoever is inside has nothing to wait for.
         let waits = ticket.filter(|_| asked.visitor.proof.is_none());
+        if let Some(ticket) = waits
+            && room::asks_to_begin(parts)
+            && let (Some(route), Ok(_held)) = (asked.class.route(), self.entering.try_acquire())
+        {
+            return self.begin(room, connection, parts, body, asked, (ticket, route)).await;
+        }
         let standing = waits.and_then(|ticket| self.keeper.contact(ticket.kind, ticket.place));
-        room.poll(standing, waits, at)
+        Ok(room.poll(standing, waits, at))
+    }
+
+    /// Answers the holder of a place who asks to begin: once the session has begun, or when they were held as long as is good for a connection.
+    async fn begin(
+        &self,
+        room: &Room,
+        connection: &Connection,
+        parts: &request::Parts,
+        body: &mut RequestBody,
+        asked: &Asked,
+        (ticket, route): (Ticket, usize),
+    ) -> Result<Response<AnswerBody>, Gone> {
+        let session = room.tickets().session(&ticket);
+        let entering = Membership::Entering { kind: ticket.kind, place: ticket.place, session };
+        let arrival = Arrival { route: self.telemetry.route_id(route), session: Some(entering) };
+        let answer = match self.keeper.arrive(arrival, None) {
+            Arrived::Waiting(waiting) => self.wait(connection, waiting, body, true, asked.arrived).await,
+            Arrived::TurnedAway(away) => Err(self.turned_away(away, Duration::ZERO)),
+            Arrived::Admitted(admission) => Ok(admission),
+        };
+        let waits = match answer {
+            Err(NotAdmitted::InLine(waits)) => waits,
+            Err(NotAdmitted::Refused(refusal, waited)) => return Ok(asked.asker.refused(&refusal, waited)),
+            Err(NotAdmitted::BadBody(fault)) => {
+                self.telemetry.note_fault();
+                return Ok(asked.asker.fault(fault));
+            }
+            Err(NotAdmitted::Gone) => return Err(Gone),
+            Ok(_) | Err(NotAdmitted::Later(_) | NotAdmitted::AsksForPass(_)) => {
+                unreachable!("whoever asks for nothing but to begin is answered in line")
+            }
+        };
+        let at = self.at(connection, parts);
+        if let Some(session) = waits.begun {
+            self.note_line_wait(&asked.visitor, waits.kind);
+            let lease = self.identifier.leases().issue(waits.kind, session, at.now, at.secure);
+            return Ok(room.let_in(ticket, lease, at));
+        }
+        // Its session is over.
+        let Some(_) = waits.place else { return Ok(room.poll(None, None, at)) };
+        Ok(room.still_next(waits.standing, ticket, asked.arrived.elapsed(), at))
     }
 
     fn saved_lines(&self) -> Vec<(String, Saved)> {

@@ -2,7 +2,7 @@
 
 use super::page::{Extras, Form};
 use super::told::{Before, State, Told};
-use super::{LANGUAGE_COOKIE, LineOf, PLACE, REFRESH_COOKIE, Room, words};
+use super::{CODE_COOKIE, LANGUAGE_COOKIE, LineOf, PLACE, REFRESH_COOKIE, Room, words};
 use crate::accept::{self, Form as AnswerForm};
 use crate::buffer::AnswerBody;
 use crate::params::WaitingStatus;
@@ -14,14 +14,13 @@ use http::header::{
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use std::borrow::Cow;
-use suimon_gate::{InLine, Place, Standing};
+use std::time::Duration;
+use suimon_gate::{InLine, Place, Standing, Wait};
 use suimon_model::KindId;
 
 const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// Seconds after which whoever could not be let in at once is to come again.
-const SOON_RETRY: u32 = 3;
-/// How far the bar is then, per cent.
+/// How far the bar is for whoever is next, per cent, where no time is known.
 const NEARLY: u32 = 95;
 /// Seconds after which a page without a place is to ask again.
 const COOKIELESS_RETRY: u32 = 60;
@@ -69,13 +68,7 @@ impl Room {
         at: At,
     ) -> Response<AnswerBody> {
         let ticket = held.or_else(|| self.ticket_of(waits.kind, waits.place?, at.now));
-        let (mut told, mut ticket) = self.tell(waits.kind, waits.standing, ticket, at);
-        // They came when they were called, and the gate could not let them in within the time that is good for a connection.
-        if waits.standing == Standing::Called {
-            let Before { fewest_ahead, turn_by: _ } = Before::CALLED;
-            ticket = ticket.map(|ticket| Ticket { fewest_ahead, ..ticket });
-            told = Told { state: State::Soon, poll_after: SOON_RETRY, expires_at: None, ..told };
-        }
+        let (told, ticket) = self.tell(waits.kind, waits.standing, ticket, at);
         let mut response = match AnswerForm::of(&parts.headers) {
             AnswerForm::Page => self.page(parts, waits.kind, &told, ticket.as_ref(), sent),
             AnswerForm::Json | AnswerForm::Problem => self.twin(&told, ticket.as_ref()),
@@ -100,6 +93,33 @@ impl Room {
         let (told, ticket) = self.tell(ticket.kind, standing, Some(ticket), at);
         let response = self.twin(&told, ticket.as_ref());
         self.finish(response, &told, ticket.as_ref(), at)
+    }
+
+    /// Returns the answer to the holder of a place who asked to begin, was held at the gate for so long, and stays where they are.
+    pub(crate) fn still_next(
+        &self,
+        standing: Standing,
+        ticket: Ticket,
+        held: Duration,
+        at: At,
+    ) -> Response<AnswerBody> {
+        let (mut told, ticket) = self.tell(ticket.kind, standing, Some(ticket), at);
+        // They are back at once, so that nobody behind them overtakes them meanwhile.
+        if told.state == State::Next && held.as_secs() >= u64::from(EARLIEST) {
+            told.poll_after = 0;
+        }
+        let response = self.twin(&told, ticket.as_ref());
+        self.finish(response, &told, ticket.as_ref(), at)
+    }
+
+    /// Returns the answer to the holder of a place whose session has begun. `lease` proves that; without cookies the ticket leads there.
+    pub(crate) fn let_in(&self, ticket: Ticket, lease: HeaderValue, at: At) -> Response<AnswerBody> {
+        let told = Told { state: State::YourTurn, poll_after: EARLIEST, ..self.full(at) };
+        let mut response = self.finish(self.twin(&told, Some(&ticket)), &told, None, at);
+        let headers = response.headers_mut();
+        headers.append(SET_COOKIE, lease);
+        headers.append(SET_COOKIE, self.tickets.withdraw(ticket.kind, at.secure));
+        response
     }
 
     /// Returns the answer to whoever asks and holds no place, by the state that their page is written in.
@@ -174,6 +194,7 @@ impl Room {
         let before = ticket.map_or(Before::NOTHING, |ticket| Before {
             fewest_ahead: ticket.fewest_ahead,
             turn_by: ticket.turn_by,
+            drawn: ticket.drawn,
         });
         let (mut told, mut after) = Told::of(standing, before, at.now, |time| at.unix(time));
         told.message = self.said(kind);
@@ -184,12 +205,15 @@ impl Room {
         } else {
             told.position = ticket.map(|ticket| ticket.place.number + 1);
         }
-        if told.state == State::YourTurn {
+        // They are called, and nobody is before them: they may take their time.
+        if matches!(standing, Standing::Called(Wait { ahead: 0, .. })) {
             told.expires_at = ticket.map(|_| at.now.saturating_add(self.tickets.hold()));
         }
+        // Whoever is next goes to the gate at once, and from there again.
+        let again_after = if told.state == State::Next { 0 } else { told.poll_after };
         let ticket = ticket.map(|ticket| Ticket {
             heard: at.now,
-            again_after: u16::try_from(told.poll_after).unwrap_or(u16::MAX),
+            again_after: u16::try_from(again_after).unwrap_or(u16::MAX),
             fewest_ahead: after.fewest_ahead,
             turn_by: after.turn_by,
             ..ticket
@@ -206,7 +230,7 @@ impl Room {
     /// Returns a ticket of a place, as if it was just drawn.
     pub(super) fn ticket_of(&self, kind: KindId, place: Place, now: u32) -> Option<Ticket> {
         let LineOf { epoch, start } = self.line(kind)?;
-        let Before { fewest_ahead, turn_by } = Before::NOTHING;
+        let Before { fewest_ahead, turn_by, drawn: _ } = Before::NOTHING;
         Some(Ticket {
             kind,
             place,
@@ -239,6 +263,7 @@ impl Room {
         let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         // In a link, what begins with two slashes is another host.
         let url = if url.starts_with("//") { Cow::Owned(format!("/.{url}")) } else { Cow::Borrowed(url) };
+        let device_wrong = cookie(&parts.headers, CODE_COOKIE).is_some();
         let extras = Extras {
             host: host_of(parts),
             url: &url,
@@ -246,6 +271,7 @@ impl Room {
             form: form.as_ref(),
             form_lost,
             refresh: cookie(&parts.headers, REFRESH_COOKIE) != Some("off"),
+            device_wrong,
             device_code: code.as_deref().unwrap_or_default(),
             seed_hash: &commitment,
             retry_after: told.poll_after,
@@ -255,6 +281,13 @@ impl Room {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
         headers.insert(CONTENT_SECURITY_POLICY, self.pages.policy(&extras));
+        if device_wrong {
+            // It is said once.
+            headers.append(
+                SET_COOKIE,
+                HeaderValue::from_static("suimon-code=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"),
+            );
+        }
         response
     }
 
@@ -308,8 +341,7 @@ fn progress(told: &Told, ticket: Option<&Ticket>) -> u32 {
     let (Some(ticket), Some((_, high))) = (ticket, told.eta) else {
         return match told.state {
             State::YourTurn => 100,
-            // Called, and not let in at once.
-            State::Soon => NEARLY,
+            State::Next => NEARLY,
             _ => 0,
         };
     };

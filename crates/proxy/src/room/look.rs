@@ -47,7 +47,10 @@ impl Look {
     pub(super) fn style(&self) -> String {
         let mut out = String::new();
         if let Some((light, dark)) = &self.colours {
-            out.push_str(&format!(":root{{--accent:{light};--accent-dark:{dark}}}"));
+            // The far wave and the sun are of that colour, too; what text stands on is not.
+            out.push_str(&format!(
+                ":root{{--accent:{light};--accent-dark:{dark};--far:color-mix(in oklab,var(--water) 20%,var(--deep));--sun:color-mix(in oklab,var(--water) 12%,var(--sky))}}"
+            ));
         }
         if self.logo.is_some() {
             out.push_str("img{max-height:2.5rem;vertical-align:middle}");

@@ -38,7 +38,7 @@ pub(crate) use look::read_template;
 pub(crate) use page::Form;
 pub(crate) use passes::{NAME as PASS_COOKIE, NAME_SECURE as PASS_COOKIE_SECURE, Pass, Passes};
 pub use preview::preview;
-pub(crate) use requests::{POLL, draws, is_for_it, is_too_early, keeps_form};
+pub(crate) use requests::{POLL, asks_to_begin, draws, is_for_it, is_too_early, keeps_form};
 pub(crate) use side::{Asked, Side};
 pub use stored::StoredError;
 pub(crate) use stored::{Stored, StoredLine};
@@ -69,10 +69,11 @@ const REDEEMED_MAX: usize = 100_000;
 /// Carries a ticket where there are no cookies.
 pub(crate) const PLACE: HeaderName = HeaderName::from_static("suimon-place");
 
-/// The cookies by which a visitor's choices are known: a language, and that the page is not to look again by itself.
+/// The cookies by which a visitor's choices are known: a language, and that the page is not to look again by itself; and, for a moment, that a code was none.
 const LANGUAGE_COOKIE: &str = "suimon-language";
 const REFRESH_COOKIE: &str = "suimon-refresh";
-pub(crate) const CHOICE_COOKIES: [&str; 2] = [LANGUAGE_COOKIE, REFRESH_COOKIE];
+const CODE_COOKIE: &str = "suimon-code";
+pub(crate) const CHOICE_COOKIES: [&str; 3] = [LANGUAGE_COOKIE, REFRESH_COOKIE, CODE_COOKIE];
 
 /// The waiting room of all kinds that have a line.
 #[derive(Debug)]

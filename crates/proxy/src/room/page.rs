@@ -13,6 +13,7 @@ use std::borrow::Cow;
 
 const HTML: &str = include_str!("../../waiting-page/page.html");
 const CSS: &str = include_str!("../../waiting-page/page.css");
+const ICON: &str = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path stroke='%232f8fb3' stroke-width='2' d='M1 4h14M4 4v11m8-11v11M4 9h8'/></svg>";
 const JS: &str = include_str!("../../waiting-page/page.js");
 
 /// Where a text names the site.
@@ -56,6 +57,8 @@ pub(crate) struct Extras<'a> {
     pub(crate) refresh: bool,
     /// A code that was asked for without a script.
     pub(crate) device_code: &'a str,
+    /// Whether the code that was given is none, or none any more.
+    pub(crate) device_wrong: bool,
     /// The hash of the seed by which lots are drawn at the opening, hexadecimal.
     pub(crate) seed_hash: &'a str,
     /// Seconds until it is worth coming back, where no place could be given.
@@ -92,6 +95,8 @@ impl Pages {
                 ("style", Value::raw(style.as_str())),
                 ("script", Value::raw(script.as_str())),
                 ("colours", Value::raw(colours.as_str())),
+                // The operator's picture stands for the site, ours for nobody's.
+                ("icon", look.logo.as_deref().map_or(Value::raw(ICON), Value::text)),
                 ("logo", Value::text(look.logo.as_deref().unwrap_or_default())),
                 ("languages", Value::List(listed.collect())),
             ]);
@@ -152,15 +157,9 @@ impl Pages {
             &self.languages[language.min(self.languages.len() - 1)];
         let state = told.state;
         let (heading, mut lead) = words.state(state.name());
-        let (held, full);
+        let full;
         let (mut big, mut brief, mut sub) = (String::new(), String::new(), String::new());
         match state {
-            State::YourTurn => {
-                if let Some(until) = told.expires_at {
-                    held = words.say("held").replace("{t}", &time::clock(until));
-                    lead = &held;
-                }
-            }
             State::Opening => {
                 if let Some(at) = told.opens_at {
                     (big, sub) = (time::clock(at), time::day(at));
@@ -176,7 +175,7 @@ impl Pages {
                 full = lead.replace("{n}", &extras.retry_after.max(2).to_string());
                 lead = &full;
             }
-            State::Waiting | State::Soon | State::Paused => {
+            State::Waiting | State::Soon | State::Next | State::Paused => {
                 if let Some((low, high)) = told.eta {
                     (big, brief) = words.wait(low, high);
                 }
@@ -184,7 +183,7 @@ impl Pages {
                     sub = words.say("ahead").replace("{n}", &words.number(ahead));
                 }
             }
-            State::Closed | State::Pass => {}
+            State::YourTurn | State::Closed | State::Pass => {}
         }
         let site = if self.site.is_empty() { extras.host } else { &self.site };
         let title = match brief.as_str() {
@@ -202,7 +201,7 @@ impl Pages {
         let mut values = Values::from([
             ("site_name", Value::text(site)),
             ("state", Value::text(state.name())),
-            ("words", Value::raw(for_script[index].as_str())),
+            ("words", Value::raw(with_now(&for_script[index], told))),
             ("title", Value::text(title)),
             ("heading", Value::text(heading)),
             ("lead", Value::text(lead)),
@@ -220,10 +219,13 @@ impl Pages {
             ("post_fields", Value::raw(extras.form.map_or(Cow::Borrowed(""), |form| form.html().into()))),
             ("post_lost", Value::Flag(extras.form_lost)),
             ("device_code", Value::text(extras.device_code)),
+            ("device_wrong", Value::Flag(extras.device_wrong)),
+            ("device_open", Value::Flag(extras.device_wrong || !extras.device_code.is_empty())),
             ("link", Value::Flag(!has_form)),
             ("switch", Value::Flag(!has_form)),
             ("device", Value::Flag(!has_form)),
             ("refresh", Value::Flag(extras.refresh && !has_form)),
+            ("refresh_after", Value::raw(if state == State::Next { "10" } else { "60" })),
             ("placed", Value::Flag(!matches!(state, State::Full | State::Closed | State::Pass))),
         ]);
         values.extend(naming.iter().map(|(key, text)| (key.as_str(), Value::text(text.replace(SITE, site)))));
@@ -266,6 +268,15 @@ fn for_script(words: &Words, state: &str) -> String {
     serde_json::Value::Object(others).to_string().replace('<', "\\u003c")
 }
 
+/// Returns the script's words with how things stand when the page is written, so that it need not ask first.
+fn with_now(words: &str, told: &Told) -> String {
+    format!(
+        "{{\"now\":{},{}",
+        told.json().replace('<', "\\u003c"),
+        words.strip_prefix('{').unwrap_or_default()
+    )
+}
+
 fn source_hash(text: &str) -> String {
     let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     format!("'sha256-{}'", STANDARD.encode(hash))
@@ -275,22 +286,21 @@ fn source_hash(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As much as a page may have, so that it comes at once on a bad line.
-    const BYTES_MAX: usize = 12_000;
+    /// As much as a page may have: with its head it comes with the first ten packets, which a server sends without waiting for a word of the client's.
+    const BYTES_MAX: usize = 14_000;
 
     fn told(state: State) -> Told {
-        let waits = matches!(state, State::Waiting | State::Soon | State::Paused);
+        let waits = matches!(state, State::Waiting | State::Soon | State::Next | State::Paused);
         Told {
             state,
             position: Some(1310),
             ahead: waits.then_some(1204),
-            eta: matches!(state, State::Waiting | State::Soon).then_some((372, 538)),
+            eta: matches!(state, State::Waiting | State::Soon | State::Next).then_some((372, 538)),
             is_slower: false,
             poll_after: 12,
             updated_at: 1_752_238_722,
             opens_at: (state == State::Opening).then_some(1_752_300_000),
-            expires_at: (state == State::YourTurn).then_some(1_752_239_000),
-            enter_after: 5,
+            expires_at: (state == State::Next).then_some(1_752_239_000),
             pass_url: (state == State::Pass).then(|| "/human?back=%2F".to_owned()),
             message: String::new(),
         }

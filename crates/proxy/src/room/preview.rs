@@ -26,21 +26,21 @@ pub fn preview(params: &WaitingRoom) -> Result<Vec<(String, String)>, StartError
     };
     let mut out = vec![(String::from("index.html"), String::new())];
     let mut index = String::from(
-        "<!doctype html><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>The waiting room</title><style>:root{color-scheme:light dark}body{font:1rem/1.6 system-ui;margin:2rem}td,th{padding:.1rem .5rem;text-align:left}</style><h1>The waiting room</h1><table>",
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>The waiting room</title><style>:root{color-scheme:light dark}body{font:1rem/1.6 system-ui;margin:1rem}h2{font-size:1rem;margin:1rem 0 0}a{display:inline-block;padding:.25rem .4rem}</style><main><h1>The waiting room</h1>",
     );
     for (name, told, extras) in examples(&form) {
         let mut told = told;
         told.message.clone_from(&params.message);
-        let _ = write!(index, "<tr><th>{name}");
+        let _ = write!(index, "<h2>{name}</h2>");
         for (language, tag) in pages.tags().iter().enumerate() {
             let page = pages.render(language, &told, &extras);
             let stub = STUB.replace("TWIN", &told.json().replace('<', "\\u003c"));
             let page = page.replacen("<script type=json", &format!("{stub}<script type=json"), 1);
-            let _ = write!(index, "<td><a href={name}.{tag}.html>{tag}</a>");
+            let _ = write!(index, "<a href={name}.{tag}.html lang={tag}>{tag}</a> ");
             out.push((format!("{name}.{tag}.html"), page));
         }
     }
-    index.push_str("</table>\n");
+    index.push_str("</main>\n");
     out[0].1 = index;
     Ok(out)
 }
@@ -56,7 +56,6 @@ fn examples(form: &Form) -> Vec<(&'static str, Told, Extras<'_>)> {
         updated_at: 1_793_887_402,
         opens_at: None,
         expires_at: None,
-        enter_after: 5,
         pass_url: None,
         message: String::new(),
     };
@@ -67,7 +66,8 @@ fn examples(form: &Form) -> Vec<(&'static str, Told, Extras<'_>)> {
     vec![
         ("waiting", waiting(), extras(38)),
         ("soon", Told { ahead: Some(4), eta: Some((5, 18)), ..told(State::Soon) }, extras(97)),
-        ("your_turn", Told { expires_at: Some(1_793_888_002), ..told(State::YourTurn) }, extras(100)),
+        ("next", Told { ahead: Some(2), eta: Some((20, 75)), ..told(State::Next) }, extras(95)),
+        ("your_turn", told(State::YourTurn), extras(100)),
         ("paused", Told { ahead: Some(1204), ..told(State::Paused) }, extras(38)),
         ("closed", told(State::Closed), extras(0)),
         (
@@ -89,10 +89,11 @@ fn examples(form: &Form) -> Vec<(&'static str, Told, Extras<'_>)> {
         ),
         ("waiting-post", waiting(), Extras { form: Some(form), ..extras(38) }),
         (
-            "your_turn-post",
-            Told { expires_at: Some(1_793_888_002), ..told(State::YourTurn) },
+            "next-post",
+            Told { ahead: Some(0), expires_at: Some(1_793_888_002), ..told(State::Next) },
             Extras { form: Some(form), ..extras(100) },
         ),
+        ("waiting-code-wrong", waiting(), Extras { device_wrong: true, ..extras(38) }),
         ("waiting-post-lost", waiting(), Extras { form_lost: true, ..extras(38) }),
     ]
 }

@@ -10,6 +10,8 @@ use http::{Method, Uri};
 
 /// A request with this header asks how its place stands, and for nothing of the application's.
 pub(crate) const POLL: HeaderName = HeaderName::from_static("suimon-poll");
+/// What that header says where the holder of a called place asks to begin: it is held at the gate until the session has begun.
+const ENTER: &[u8] = b"enter";
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
@@ -59,6 +61,11 @@ pub(crate) fn keeps_form(parts: &Parts) -> bool {
     kind.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
         && AnswerForm::of(&parts.headers) == AnswerForm::Page
         && is_from_here(parts)
+}
+
+/// Returns whether the holder of a place asks to begin.
+pub(crate) fn asks_to_begin(parts: &Parts) -> bool {
+    parts.headers.get(&POLL).is_some_and(|value| value.as_bytes() == ENTER)
 }
 
 /// Returns whether the holder of a ticket asks again sooner than anybody needs to.

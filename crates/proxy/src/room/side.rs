@@ -2,7 +2,7 @@
 
 use super::requests::{is_from_here, is_host};
 use super::stored::hex;
-use super::{At, LANGUAGE_COOKIE, REFRESH_COOKIE, Room, seed_hash};
+use super::{At, CODE_COOKIE, LANGUAGE_COOKIE, REFRESH_COOKIE, Room, seed_hash};
 use crate::accept::Form as AnswerForm;
 use crate::buffer::AnswerBody;
 use crate::ticket::Ticket;
@@ -17,6 +17,8 @@ use suimon_gate::line::Saved;
 pub(crate) const PREFIX: &str = "/.well-known/suimon/";
 /// A visitor's choices are remembered for a year, seconds.
 const CHOICE_LIFE: u32 = 31_536_000;
+/// For so many seconds the page may still say that a code was none.
+const CODE_LIFE: u32 = 60;
 
 /// One of the addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,12 +101,13 @@ impl Room {
     }
 
     fn give_code(&self, parts: &Parts, ticket: Option<Ticket>, client: IpAddr) -> Response<AnswerBody> {
+        let is_json = AnswerForm::of(&parts.headers) == AnswerForm::Json;
         if !self.codes_quota.takes(client) {
-            return empty(StatusCode::TOO_MANY_REQUESTS);
+            return if is_json { empty(StatusCode::TOO_MANY_REQUESTS) } else { back(parts) };
         }
         let code =
             ticket.filter(|ticket| !self.moves.has_gone(ticket)).and_then(|ticket| self.moves.give(&ticket));
-        if AnswerForm::of(&parts.headers) != AnswerForm::Json {
+        if !is_json {
             // The page that it leads back to shows the code.
             return back(parts);
         }
@@ -116,15 +119,20 @@ impl Room {
     }
 
     fn take_place(&self, parts: &Parts, body: &[u8], client: IpAddr, at: At) -> Response<AnswerBody> {
-        if !self.codes_quota.takes(client) {
+        let is_page = AnswerForm::of(&parts.headers) == AnswerForm::Page;
+        let may_ask = self.codes_quota.takes(client);
+        if !may_ask && !is_page {
             return empty(StatusCode::TOO_MANY_REQUESTS);
         }
-        let code = form_urlencoded::parse(body).find(|(name, _)| name == "code");
+        let code = form_urlencoded::parse(body).find(|(name, _)| name == "code").filter(|_| may_ask);
         let ticket = code.and_then(|(_, code)| self.moves.take(&code));
         let mut response = back(parts);
-        if let Some(ticket) = ticket {
-            response.headers_mut().append(SET_COOKIE, self.tickets.cookie(&ticket, at.secure));
-        }
+        let cookie = match ticket {
+            Some(ticket) => Some(self.tickets.cookie(&ticket, at.secure)),
+            // The page that it leads back to says so.
+            None => is_page.then(|| cookie(CODE_COOKIE, "wrong", CODE_LIFE, at)),
+        };
+        response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
         response
     }
 }
@@ -175,7 +183,11 @@ fn back(parts: &Parts) -> Response<AnswerBody> {
 }
 
 fn choice_cookie(name: &str, value: &str, at: At) -> HeaderValue {
+    cookie(name, value, CHOICE_LIFE, at)
+}
+
+fn cookie(name: &str, value: &str, life: u32, at: At) -> HeaderValue {
     let secure = if at.secure { "; Secure" } else { "" };
-    let text = format!("{name}={value}; Path=/; Max-Age={CHOICE_LIFE}; HttpOnly; SameSite=Lax{secure}");
+    let text = format!("{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Lax{secure}");
     HeaderValue::try_from(text).expect("names and tags are visible ASCII")
 }

@@ -2,19 +2,25 @@
 
 use serde_json::{Map, Value};
 use std::time::Duration;
-use suimon_gate::line::ENTERING;
 use suimon_gate::{Standing, Wait};
 
 /// A wait of at most so many seconds is nearly over.
 const SOON: u32 = 30;
-/// A visitor is told that it is slower than before if the turn comes by this share of the wait later.
-const SLOWER: f64 = 0.1;
+/// A visitor is told that it is slower than before if the turn comes by this share of the wait later, ...
+const SLOWER: f64 = 0.25;
+/// ... and not within so many seconds of the first time that was told: that one is a guess.
+const SLOWER_AFTER: u32 = 30;
+/// Seconds for which the page says that it is its visitor's turn before it lets them in: time to read it. Their session has begun by then.
+const SHOWN: u32 = 2;
+/// Seconds after which whoever is called and was not held at the gate is to come again.
+const NEXT_RETRY: u32 = 3;
 
 /// How things stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
     Waiting,
     Soon,
+    Next,
     YourTurn,
     Paused,
     Closed,
@@ -25,9 +31,10 @@ pub(crate) enum State {
 
 impl State {
     /// All of them.
-    pub(crate) const ALL: [State; 8] = [
+    pub(crate) const ALL: [State; 9] = [
         State::Waiting,
         State::Soon,
+        State::Next,
         State::YourTurn,
         State::Paused,
         State::Closed,
@@ -41,6 +48,7 @@ impl State {
         match self {
             State::Waiting => "waiting",
             State::Soon => "soon",
+            State::Next => "next",
             State::YourTurn => "your_turn",
             State::Paused => "paused",
             State::Closed => "closed",
@@ -68,8 +76,6 @@ pub(crate) struct Told {
     /// When the line opens, and until when the turn or the place is held.
     pub(crate) opens_at: Option<u32>,
     pub(crate) expires_at: Option<u32>,
-    /// Seconds for which the page says that it is their turn before it lets them in.
-    pub(crate) enter_after: u32,
     /// Where a pass is to be had, with which a number may be drawn.
     pub(crate) pass_url: Option<String>,
     /// The operator's words.
@@ -83,13 +89,13 @@ pub(crate) struct Before {
     pub(crate) fewest_ahead: u32,
     /// The turn was to come by this time at the latest; 0: nothing was told.
     pub(crate) turn_by: u32,
+    /// When the number was drawn.
+    pub(crate) drawn: u32,
 }
 
 impl Before {
     /// Nothing.
-    pub(crate) const NOTHING: Before = Before { fewest_ahead: u32::MAX, turn_by: 0 };
-    /// They were called, came to the gate, and could not be let in at once: whoever is told again that it is their turn need not hear it.
-    pub(crate) const CALLED: Before = Before { fewest_ahead: u32::MAX - 1, turn_by: 0 };
+    pub(crate) const NOTHING: Before = Before { fewest_ahead: u32::MAX, turn_by: 0, drawn: 0 };
 }
 
 impl Told {
@@ -110,17 +116,16 @@ impl Told {
             updated_at: now,
             opens_at: None,
             expires_at: None,
-            enter_after: if before.fewest_ahead == Before::CALLED.fewest_ahead {
-                0
-            } else {
-                whole_seconds(ENTERING)
-            },
             pass_url: None,
             message: String::new(),
         };
         let mut after = before;
         match standing {
-            Standing::Called => (told.state, told.poll_after) = (State::YourTurn, 10),
+            Standing::Called(wait) => {
+                let next = Wait { poll_after: Duration::from_secs(u64::from(NEXT_RETRY)), ..wait };
+                told.note_wait(next, before, &mut after);
+                told.state = State::Next;
+            }
             Standing::Closed => {}
             Standing::Opening(at, wait) => {
                 told.state = State::Opening;
@@ -154,6 +159,7 @@ impl Told {
         let turn_by = self.updated_at.saturating_add(high);
         let was_told = before.turn_by > 0;
         self.is_slower = was_told
+            && self.updated_at.saturating_sub(before.drawn) >= SLOWER_AFTER
             && f64::from(turn_by.saturating_sub(before.turn_by)) > SLOWER * f64::from(high).max(60.0);
         after.turn_by = if was_told && !self.is_slower { turn_by.min(before.turn_by) } else { turn_by };
     }
@@ -179,7 +185,7 @@ impl Told {
         put("slower", self.is_slower.then_some(true.into()));
         put("poll_after_s", Some(self.poll_after.into()));
         put("updated_at", Some(super::time::rfc3339(self.updated_at).into()));
-        put("enter_after_s", (self.state == State::YourTurn).then(|| self.enter_after.into()));
+        put("enter_after_s", (self.state == State::YourTurn).then(|| SHOWN.into()));
         put("opens_at", self.opens_at.map(|at| super::time::rfc3339(at).into()));
         put("expires_at", self.expires_at.map(|at| super::time::rfc3339(at).into()));
         put("pass_url", self.pass_url.as_deref().map(Value::from));
@@ -212,10 +218,12 @@ mod tests {
         assert_eq!((first.ahead, first.eta, first.is_slower), (Some(100), Some((300, 400)), false));
         let (second, after) = told(wait(120, 300.0, 420.0), after, 1010);
         assert_eq!((second.ahead, second.is_slower), (Some(100), false), "half a minute is no news");
-        let (third, after) = told(wait(90, 300.0, 900.0), after, 1020);
-        assert_eq!((third.ahead, third.is_slower), (Some(90), true));
-        let (fourth, _) = told(wait(80, 300.0, 880.0), after, 1040);
-        assert!(!fourth.is_slower, "it was told");
+        let (third, after) = told(wait(90, 300.0, 390.0 + 80.0), after, 1040);
+        assert_eq!((third.ahead, third.is_slower), (Some(90), false), "nor is a sixth of the wait");
+        let (fourth, after) = told(wait(90, 300.0, 900.0), after, 1040);
+        assert!(fourth.is_slower);
+        let (fifth, _) = told(wait(80, 300.0, 880.0), after, 1060);
+        assert!(!fifth.is_slower, "it was told");
     }
 
     #[test]
@@ -228,11 +236,22 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_at_the_gate_already_is_let_in_without_a_word() {
-        let (first, after) = told(Standing::Called, Before::NOTHING, 1000);
-        assert_eq!((first.enter_after, told(Standing::Called, after, 1010).0.enter_after), (5, 5));
-        let (again, _) = told(Standing::Called, Before::CALLED, 1010);
-        assert!(again.json().contains(r#""enter_after_s":0"#), "{}", again.json());
+    fn half_a_minute_after_the_number_was_drawn_at_the_earliest_it_is_told_to_be_slower() {
+        let drawn = Before { drawn: 1000, ..Before::NOTHING };
+        let (_, after) = told(wait(100, 100.0, 120.0), drawn, 1000);
+        assert!(!told(wait(100, 300.0, 400.0), after, 1003).0.is_slower);
+        assert!(told(wait(100, 300.0, 400.0), after, 1030).0.is_slower);
+    }
+
+    #[test]
+    fn whoever_is_called_is_told_how_many_are_ahead_at_the_gate_and_never_more_than_before() {
+        let left = Wait { ahead: 2, low: seconds(4.0), high: seconds(11.2), poll_after: seconds(2.0) };
+        let (first, after) = told(Standing::Called(left), Before::NOTHING, 1000);
+        assert_eq!((first.state, first.ahead, first.eta), (State::Next, Some(2), Some((4, 12))));
+        let more = Wait { ahead: 3, low: Duration::ZERO, high: Duration::ZERO, ..left };
+        let (again, _) = told(Standing::Called(more), after, 1010);
+        assert_eq!((again.state, again.ahead, again.eta), (State::Next, Some(2), None));
+        assert!(!again.json().contains("enter_after_s"), "nobody has let them in: {}", again.json());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use suimon_gate::KindParams;
 use suimon_proxy::LineCommand;
 use suimon_proxy::params::{Params, SessionKind, WaitingStatus};
 
+mod called;
 mod networks;
 mod operators;
 mod passes;
@@ -157,7 +158,7 @@ async fn the_twin_at_the_same_address_says_all_there_is_to_say_and_its_ticket_le
     let session = gateway.taken().await;
     let first = gateway.ask(get("/buy?x=1", &[JSON])).await;
     for _ in 0..2 {
-        assert_eq!(gateway.ask(get("/buy?x=1", &[JSON])).await.json()["state"], "soon", "called ahead");
+        assert_eq!(gateway.ask(get("/buy?x=1", &[JSON])).await.json()["state"], "next", "called ahead");
     }
     let weights = [
         ("application/json", "application/json"),
@@ -197,7 +198,7 @@ async fn the_twin_at_the_same_address_says_all_there_is_to_say_and_its_ticket_le
     // Their turn has come; while the session law lets nobody in, they stay where they are.
     let asked = gateway.poll(("suimon-place", first.header("suimon-place"))).await;
     let told = asked.json();
-    assert_eq!((asked.status, &told["state"], asked.position()), (200, &Value::from("your_turn"), 1));
+    assert_eq!((asked.status, &told["state"], asked.position()), (200, &Value::from("next"), 1));
     assert!(told["expires_at"].as_str().unwrap() > told["updated_at"].as_str().unwrap(), "{told}");
     let ticket = asked.header("suimon-place").to_owned();
     let answer = gateway.ask(get("/buy?x=1", &[JSON, ("suimon-place", &ticket)])).await;

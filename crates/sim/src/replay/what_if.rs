@@ -249,7 +249,8 @@ impl<'a> WhatIf<'a> {
                 Membership::Newcomer(kind)
                 | Membership::Passing(kind)
                 | Membership::Drawing { kind, .. }
-                | Membership::Placed { kind, .. },
+                | Membership::Placed { kind, .. }
+                | Membership::Entering { kind, .. },
             ) => other.expect(place, kind, stay),
             Some(Membership::Member { session, .. }) => match other.sessions.get(&session).copied() {
                 // It began before the recording, and is known by the same number here.
@@ -313,6 +314,7 @@ impl<'a> WhatIf<'a> {
     fn take_in(&mut self, other: &mut Other, now: Instant) {
         while let Some(output) = other.gate.poll_output() {
             self.counter.answered(now, &output);
+            let begun = if let Output::Wait(waits) = &output { waits.begun } else { None };
             match output {
                 Output::Start(start) => {
                     let Some(place) = other.here.get(&start.request).copied() else { continue };
@@ -329,6 +331,10 @@ impl<'a> WhatIf<'a> {
                 Output::Refuse(Refusal { request, .. }) | Output::Wait(InLine { request, .. }) => {
                     let Some(place) = other.here.remove(&request) else { continue };
                     other.twins.remove(&place);
+                    if let Some((session, stay)) = begun.zip(self.stays.get(place)) {
+                        other.let_in(now, place, stay, session);
+                        continue;
+                    }
                     self.turn_away(other, now, place);
                 }
                 Output::Decided(record) => {

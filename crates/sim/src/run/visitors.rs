@@ -132,7 +132,7 @@ impl Run<'_> {
         let owner = self.owners.remove(&wait.request).ok_or("nobody's request waits in line")?;
         self.users[owner].as_mut().expect("a request has its user until it ends").place = wait.place;
         let retry_after = match wait.standing {
-            Standing::Called => Some(CALLED_AGAIN),
+            Standing::Called(_) => Some(CALLED_AGAIN),
             Standing::Waiting(left) | Standing::Opening(_, left) | Standing::Paused(left) => {
                 Some(left.poll_after)
             }

@@ -157,7 +157,7 @@ impl Rule {
                 Answer::Again(POLL_FIXED)
             }
             Policy::Ours => match self.line.contact(now, place(number)) {
-                Standing::Called => Answer::Enters,
+                Standing::Called(_) => Answer::Enters,
                 Standing::Waiting(wait) => Answer::Again(wait.poll_after),
                 Standing::Opening(..) | Standing::Paused(_) | Standing::Closed => Answer::Nothing,
             },
@@ -170,7 +170,7 @@ impl Rule {
             return AtGate::NotCalled;
         }
         self.serve(now);
-        if self.line.standing(now, place(number)) != Standing::Called {
+        if !self.line.standing(now, place(number)).is_called() {
             return AtGate::NotCalled;
         }
         let is_passed_by = self.held.last_key_value().is_some_and(|(last, _)| *last > number);

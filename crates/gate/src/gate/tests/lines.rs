@@ -133,7 +133,7 @@ fn no_more_are_held_than_begin_while_one_is_but_whoever_came_before_them_is() {
     // The line hears of the pace with the first tick.
     pass(&mut gate, at(0.3));
     let now = at(0.3);
-    let is_called = |place: &&Place| gate.handle_contact(now, kind, **place) == Some(Standing::Called);
+    let is_called = |place: &&Place| gate.handle_contact(now, kind, **place).unwrap().is_called();
     let called: Vec<Place> = places.iter().filter(is_called).copied().collect();
     assert!(called.len() > 10, "more are called than have room: {}", called.len());
     gate.handle_arrival(now, asks(placed(kind, called[1])));
@@ -198,6 +198,78 @@ fn a_number_begins_one_session_whoever_comes_with_it() {
 }
 
 #[test]
+fn whoever_asks_only_to_begin_is_held_until_their_session_has_and_takes_no_slot() {
+    let (mut gate, route, kind) = lined(Metered::new(1, 2.0));
+    let asks = |session| Arrival { route, session: Some(session) };
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    let first = started(&mut gate).pop().unwrap();
+    gate.handle_command(at(0.0), kind, Command::Pause);
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    let place = told_at_once(&mut gate).place.expect("it drew one");
+    let enters = asks(Membership::Entering { kind, place, session: session_of(place) });
+    gate.handle_arrival(at(0.0), enters);
+    let told = told_at_once(&mut gate);
+    assert!(matches!(told.standing, Standing::Paused(_)) && told.begun.is_none(), "{told:?}");
+    gate.handle_command(at(0.0), kind, Command::Move);
+    pass(&mut gate, at(0.3));
+    // In two tabs: one is held, the other told to ask again.
+    let tabs = [0; 2].map(|_| gate.handle_arrival(at(0.3), enters));
+    let again = told_at_once(&mut gate);
+    assert!(again.request == tabs[1] && again.standing.is_called() && again.begun.is_none(), "{again:?}");
+    let begun = pass(&mut gate, at(1.0)).into_iter().find_map(|output| match output {
+        Output::Wait(told) => Some(told),
+        Output::Start(start) => panic!("nothing of it goes to the application: {start:?}"),
+        _ => None,
+    });
+    let begun = begun.expect("a token came");
+    assert_eq!((begun.request, begun.begun), (tabs[0], Some(session_of(place))));
+    let seen = gate.snapshot(at(1.0));
+    assert_eq!((seen.in_flight, seen.waiting, seen.kinds[kind.index()].admitted), (1, 0, 2));
+    // Whoever asks again is told again, and their next request is of that session.
+    gate.handle_arrival(at(1.1), enters);
+    assert_eq!(told_at_once(&mut gate).begun, Some(session_of(place)));
+    gate.handle_arrival(at(1.2), asks(placed(kind, place)));
+    assert_eq!(started(&mut gate).pop().unwrap().session, Some((kind, session_of(place))));
+    // Once it is over there is nothing to come in with.
+    gate.handle_word(at(1.3), session_of(place), Word::Ends);
+    gate.handle_arrival(at(1.3), enters);
+    let over = told_at_once(&mut gate);
+    assert_eq!((over.begun, over.place), (None, None));
+    gate.handle_end(at(1.3), first.token, Ending::Completed);
+}
+
+#[test]
+fn whoever_asks_only_to_begin_is_told_after_a_while_how_many_are_ahead_at_the_gate() {
+    // One begins, and then nobody for a long time.
+    let (mut gate, route, kind) = lined(Metered::new(1, 0.01));
+    let asks = |session| Arrival { route, session: Some(session) };
+    gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+    started(&mut gate);
+    gate.handle_command(at(0.0), kind, Command::Pause);
+    let places = [(); 3].map(|()| {
+        gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
+        told_at_once(&mut gate).place.unwrap()
+    });
+    gate.handle_command(at(0.0), kind, Command::Move);
+    pass(&mut gate, at(0.3));
+    for place in places {
+        gate.handle_arrival(at(0.3), asks(Membership::Entering { kind, place, session: session_of(place) }));
+    }
+    assert!(gate.poll_output().is_none(), "all of them are held");
+    let told = pass(&mut gate, at(2.0)).into_iter().filter_map(|output| match output {
+        Output::Wait(told) => Some(told),
+        _ => None,
+    });
+    let told: Vec<InLine> = told.collect();
+    let ahead = |told: &InLine| match told.standing {
+        Standing::Called(left) => left.ahead,
+        ref other => panic!("{other:?}"),
+    };
+    assert_eq!(told.iter().map(ahead).collect::<Vec<_>>(), [0, 1, 2]);
+    assert!(told.iter().all(|told| told.begun.is_none()));
+}
+
+#[test]
 fn whoever_is_at_the_gate_with_the_lowest_number_begins_first() {
     let (mut gate, route, kind) = lined(Metered::new(1, 2.0));
     let asks = |session| Arrival { route, session: Some(session) };
@@ -231,10 +303,10 @@ fn whoever_has_just_come_is_not_held_before_those_who_are_on_the_way_from_their_
     let place = told_at_once(&mut gate).place.unwrap();
     gate.handle_command(at(0.0), kind, Command::Move);
     pass(&mut gate, at(0.3));
-    assert_eq!(gate.handle_contact(at(0.3), kind, place), Some(Standing::Called));
+    assert!(gate.handle_contact(at(0.3), kind, place).unwrap().is_called());
     gate.handle_arrival(at(0.4), asks(Membership::Newcomer(kind)));
     let told = told_at_once(&mut gate);
-    assert_eq!(told.standing, Standing::Called, "it is their turn too, and they come from their page");
+    assert!(told.standing.is_called(), "it is their turn too, and they come from their page");
     gate.handle_arrival(at(0.45), asks(placed(kind, place)));
     gate.handle_arrival(at(0.46), asks(placed(kind, told.place.unwrap())));
     gate.handle_arrival(at(0.47), asks(Membership::Newcomer(kind)));
