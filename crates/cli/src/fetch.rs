@@ -9,7 +9,7 @@ use hyper::http::request::Builder;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::time::Duration;
-use suimon_proxy::upstream::{NodeParams, Scheme};
+use suimon_proxy::upstream::{NodeAddress, NodeParams, Scheme};
 use tokio::net::TcpStream;
 
 /// The longest a gateway may take to tell its state.
@@ -61,13 +61,28 @@ pub(crate) async fn post(base: &str, path: &str, json: String) -> Result<Bytes, 
 }
 
 async fn ask(base: &str, request: Builder, body: String) -> Result<Bytes, FetchError> {
-    let origin = NodeParams::parse(base).map_err(FetchError::BadUrl)?;
-    if origin.scheme == Scheme::Https {
-        return Err(FetchError::BadUrl(format!("{base}: the operator's listener speaks plain http")));
-    }
+    let origin = origin(base)?;
     match tokio::time::timeout(PATIENCE, exchange(&origin, request, body)).await {
         Ok(answer) => answer.map_err(FetchError::NoAnswer)?.body(),
         Err(_) => Err(FetchError::NoAnswer(format!("no answer within {} s", PATIENCE.as_secs()))),
+    }
+}
+
+/// Returns the listener at `base`, a URL or `HOST:PORT`.
+fn origin(base: &str) -> Result<NodeParams, FetchError> {
+    let wrong = |why: &str| {
+        let example = "the operator's listener is HOST:PORT or http://HOST:PORT, such as 127.0.0.1:8001";
+        Err(FetchError::BadUrl(format!("{base:?}: {why}; {example}")))
+    };
+    let url = match base.split_once(':') {
+        None => return wrong("has no port"),
+        Some(_) if base.contains("://") => base.to_owned(),
+        Some(_) => format!("http://{base}"),
+    };
+    match NodeParams::parse(&url) {
+        Ok(origin) if origin.scheme == Scheme::Https => wrong("it speaks plain http"),
+        Ok(origin) if matches!(origin.address, NodeAddress::Tcp { .. }) => Ok(origin),
+        _ => wrong("cannot be read"),
     }
 }
 
@@ -97,8 +112,7 @@ impl Answer {
 }
 
 async fn exchange(origin: &NodeParams, request: Builder, body: String) -> Result<Answer, String> {
-    let stream =
-        TcpStream::connect((origin.host.as_str(), origin.port)).await.map_err(|error| error.to_string())?;
+    let stream = TcpStream::connect(origin.authority()).await.map_err(|error| error.to_string())?;
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
     let driver = tokio::spawn(connection);

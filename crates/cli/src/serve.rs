@@ -14,12 +14,12 @@ use std::time::Duration;
 use suimon_admin::Source;
 use suimon_proxy::keys::KeysError;
 use suimon_proxy::params::Recording;
-use suimon_proxy::upstream::{NodeParams, UpstreamNodeView};
+use suimon_proxy::upstream::{NodeAddress, NodeParams, UpstreamNodeView};
 use suimon_proxy::{
     LearnedView, LineCommand, LineError, LineReport, Observer, RecordError, Server, StartError, View,
 };
 use suimon_settings::{Faults, Kept, Settings};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tracing_subscriber::EnvFilter;
 
 /// How long a node may take to accept a connection at the start before that is remarked upon.
@@ -229,9 +229,14 @@ fn announce(settings: &Settings) {
 /// Says which nodes do not answer yet. They may well come later, so it is no reason not to start.
 async fn look_at_nodes(nodes: Vec<NodeParams>) {
     for node in nodes {
-        let address = (node.host.as_str(), node.port);
-        let why = match tokio::time::timeout(FIRST_LOOK, TcpStream::connect(address)).await {
-            Ok(Ok(_)) => continue,
+        let look = async {
+            match &node.address {
+                NodeAddress::Tcp { host, port } => TcpStream::connect((host.as_str(), *port)).await.map(drop),
+                NodeAddress::Unix(path) => UnixStream::connect(path).await.map(drop),
+            }
+        };
+        let why = match tokio::time::timeout(FIRST_LOOK, look).await {
+            Ok(Ok(())) => continue,
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("no answer within {} s", FIRST_LOOK.as_secs()),
         };

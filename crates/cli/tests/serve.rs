@@ -24,6 +24,8 @@ fn an_application_is_protected_with_nothing_configured() {
 
     let shown = run(&["status", "--admin", &gateway.admin_url()]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
+    let by_port = run(&["status", "--admin", gateway.admin_url().trim_start_matches("http://")]);
+    assert_eq!(by_port.code, Some(0), "{by_port:?}");
     for wanted in ["ready", "5 requests in all", "GET /items/{id}", &backend.url()] {
         assert!(shown.out.contains(wanted), "{wanted}: {}", shown.out);
     }
@@ -170,6 +172,7 @@ fn a_gateway_that_does_not_answer_is_said_to_be_silent() {
 
     let ran = run(&["status", "--admin", "8001"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("HOST:PORT") && !ran.err.contains("node"), "{ran:?}");
 
     let backend = Backend::start();
     let ran = run(&["status", "--admin", &backend.url()]);

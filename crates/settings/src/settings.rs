@@ -11,7 +11,9 @@ use suimon_proxy::params::{
     DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, PassPage, QueryPattern, Recording,
     RoutePattern, Routes, SessionKind, Sessions, Timeouts, WaitingRoom, WaitingStatus,
 };
-use suimon_proxy::upstream::{EjectionParams, HealthParams, Protocol, TlsParams, UpstreamParams};
+use suimon_proxy::upstream::{
+    EjectionParams, HealthParams, NodeAddress, Protocol, TlsParams, UpstreamParams,
+};
 
 /// Everything `suimon serve` is told: each room's own parameters, checked.
 #[derive(Clone, Debug)]
@@ -540,9 +542,10 @@ fn check_addresses(settings: &Settings, faults: &mut Faults) {
         }
     }
     for node in &settings.proxy.upstream.nodes {
-        let host = if node.host == "localhost" { "127.0.0.1" } else { &node.host };
+        let NodeAddress::Tcp { host, port } = &node.address else { continue };
+        let host = if host == "localhost" { "127.0.0.1" } else { host };
         let Ok(ip) = host.parse() else { continue };
-        let reached = SocketAddr::new(ip, node.port);
+        let reached = SocketAddr::new(ip, *port);
         let takes = |address: SocketAddr| {
             address == reached
                 || (address.ip().is_unspecified()

@@ -25,7 +25,7 @@ pub(crate) enum Shape {
     AddressOrOff,
     /// An IP address, or a network such as `"10.0.0.0/8"`.
     Network,
-    /// Where a node of the application listens: `http://HOST[:PORT]` or `https://HOST[:PORT]`.
+    /// Where a node of the application listens: `http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`.
     Node,
     /// A path on this machine.
     Path,
@@ -102,7 +102,7 @@ impl Shape {
             }
             Shape::Network => "an IP address or a network, such as \"10.0.0.0/8\"".to_string(),
             Shape::Node => {
-                "http:// or https://, a host and, if need be, a port, and no path, such as \"http://127.0.0.1:8080\"".to_string()
+                "http:// or https://, a host and, if need be, a port, and no path, such as \"http://127.0.0.1:8080\"; or unix: and the path of a socket, such as \"unix:/run/app.sock\"".to_string()
             }
             Shape::Path => "a path on this machine".to_string(),
             Shape::UrlPath => "a path that begins with /, such as \"/health\"".to_string(),
@@ -134,7 +134,7 @@ impl Shape {
             Shape::Size(min, max) => format!("size, {} to {}", size(min), size(max)),
             Shape::AddressOrOff => "IP address and port, or `\"off\"`".to_string(),
             Shape::Network => "IP address or network".to_string(),
-            Shape::Node => "`http://HOST[:PORT]` or `https://HOST[:PORT]`".to_string(),
+            Shape::Node => "`http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`".to_string(),
             Shape::Path => "path on this machine".to_string(),
             Shape::UrlPath => "path of a URL".to_string(),
             Shape::Route => "`METHOD /path/{name}`".to_string(),

@@ -1,7 +1,7 @@
 //! Opens connections to one node: name lookup, TCP, TLS, all within one time limit.
 
 use super::error::{BoxError, UpstreamErrorKind};
-use super::params::{NodeParams, Protocol, Scheme, TlsParams};
+use super::params::{NodeAddress, NodeParams, Protocol, Scheme, TlsParams};
 use super::tls;
 use rustls_pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -21,13 +21,13 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// A connection to a node before anything is spoken over it.
 pub(super) enum Stream {
     Plain(TcpStream),
+    Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// How to reach one node.
 pub(super) struct Connector {
-    host: String,
-    port: u16,
+    address: NodeAddress,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     timeout: Duration,
 }
@@ -50,13 +50,13 @@ impl Connector {
             Scheme::Http => None,
             Scheme::Https => {
                 let alpn: &[&[u8]] = if node.protocol == Protocol::Http2 { &[b"h2"] } else { &[b"http/1.1"] };
-                let name = tls.server_name.as_ref().unwrap_or(&node.host);
-                let name = ServerName::try_from(name.clone())
+                let name = tls.server_name.as_ref().map_or(node.host(), String::as_str);
+                let name = ServerName::try_from(name.to_owned())
                     .map_err(|_| format!("{node}: {name:?} is not a name a certificate can be for"))?;
                 Some((TlsConnector::from(tls::client(tls, alpn)?), name))
             }
         };
-        Ok(Connector { host: node.host.clone(), port: node.port, tls, timeout })
+        Ok(Connector { address: node.address.clone(), tls, timeout })
     }
 
     /// Returns the longest that opening a connection may take.
@@ -76,12 +76,19 @@ impl Connector {
     }
 
     async fn open(&self) -> Result<Stream, ConnectError> {
-        let stream =
-            TcpStream::connect((self.host.as_str(), self.port)).await.map_err(|error| ConnectError {
-                kind: UpstreamErrorKind::Connect,
-                detail: "the node cannot be connected to",
-                cause: Some(error.into()),
-            })?;
+        let refused = |error: io::Error| ConnectError {
+            kind: UpstreamErrorKind::Connect,
+            detail: "the node cannot be connected to",
+            cause: Some(error.into()),
+        };
+        let stream = match &self.address {
+            NodeAddress::Tcp { host, port } => {
+                TcpStream::connect((host.as_str(), *port)).await.map_err(refused)?
+            }
+            NodeAddress::Unix(path) => {
+                return UnixStream::connect(path).await.map(Stream::Unix).map_err(refused);
+            }
+        };
         // Neither is worth failing a request for: without them it is only slower to send, or to notice a dead peer.
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
@@ -103,6 +110,7 @@ impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
@@ -112,6 +120,7 @@ impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
@@ -119,6 +128,7 @@ impl AsyncWrite for Stream {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Unix(stream) => Pin::new(stream).poll_flush(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
@@ -126,6 +136,7 @@ impl AsyncWrite for Stream {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
@@ -141,6 +152,7 @@ impl AsyncWrite for Stream {
         }
         match self.get_mut() {
             Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Stream::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
         }
     }
@@ -148,6 +160,7 @@ impl AsyncWrite for Stream {
     fn is_write_vectored(&self) -> bool {
         match self {
             Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Unix(stream) => stream.is_write_vectored(),
             Stream::Tls(stream) => stream.is_write_vectored(),
         }
     }

@@ -30,7 +30,8 @@ mod view;
 pub use body::{UpgradedIo, UpstreamBody};
 pub use error::{BoxError, Fault, UpstreamError, UpstreamErrorKind};
 pub use params::{
-    EjectionParams, HealthParams, NODES_MAX, NodeParams, Protocol, Scheme, TlsParams, UpstreamParams,
+    EjectionParams, HealthParams, NODES_MAX, NodeAddress, NodeParams, Protocol, Scheme, TlsParams,
+    UpstreamParams,
 };
 pub use send::{Sending, TRIES_MAX};
 pub use view::UpstreamNodeView;

@@ -66,13 +66,28 @@ impl Default for UpstreamParams {
 pub struct NodeParams {
     /// Whether the connection is encrypted.
     pub scheme: Scheme,
-    /// Name or address; an IPv6 address without its brackets.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
+    /// Where it listens.
+    pub address: NodeAddress,
     /// What is spoken over the connection.
     pub protocol: Protocol,
 }
+
+/// Where a node listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NodeAddress {
+    /// A TCP port.
+    Tcp {
+        /// Name or address; an IPv6 address without its brackets.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// A Unix socket of this machine, by its absolute path.
+    Unix(PathBuf),
+}
+
+/// The longest path of a Unix socket, in bytes: what the kernel has room for.
+const SOCKET_PATH_MAX: usize = 107;
 
 /// Whether connections to a node are encrypted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,15 +152,38 @@ impl Default for TlsParams {
     }
 }
 
+/// What a node behind a Unix socket is called in `Host`, where a request names none.
+const LOCAL_HOST: &str = "localhost";
+
 impl NodeParams {
     /// Returns the node at `url`, spoken to in HTTP/1.1: `http://host[:port]` or `https://host[:port]`, nothing behind it but
-    /// at most one slash.
+    /// at most one slash; or `unix:/path/of/a.sock`.
     ///
     /// # Errors
     /// A sentence naming what is wrong with the URL and what is allowed.
     pub fn parse(url: &str) -> Result<NodeParams, String> {
-        let wrong =
-            |what: &str| Err(format!("{url:?}: {what}; a node is http://host:port or https://host:port"));
+        let wrong = |what: &str| {
+            Err(format!(
+                "{url:?}: {what}; a node is http://host:port, https://host:port or unix:/path/of/a.sock"
+            ))
+        };
+        if let Some(path) = url.strip_prefix("unix:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if !path.starts_with('/') {
+                return wrong("the path of a Unix socket begins with /");
+            }
+            if path.len() > SOCKET_PATH_MAX {
+                return wrong("the path of a Unix socket has at most 107 bytes");
+            }
+            if path.ends_with('/') || path.contains('\0') {
+                return wrong("that is no path of a Unix socket");
+            }
+            return Ok(NodeParams {
+                scheme: Scheme::Http,
+                address: NodeAddress::Unix(PathBuf::from(path)),
+                protocol: Protocol::default(),
+            });
+        }
         let (scheme, rest) = match url.split_once("://") {
             Some((s, rest)) if s.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
             Some((s, rest)) if s.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
@@ -174,15 +212,24 @@ impl NodeParams {
             (None, _) if scheme == Scheme::Https => 443,
             (None, _) => 80,
         };
-        Ok(NodeParams { scheme, host: host.to_owned(), port, protocol: Protocol::default() })
+        let address = NodeAddress::Tcp { host: host.to_owned(), port };
+        Ok(NodeParams { scheme, address, protocol: Protocol::default() })
     }
 
-    /// Returns the node's `host:port` as it stands in a URL or a `Host` header.
+    /// Returns the node's `host:port` as it stands in a URL or a `Host` header. A Unix socket has none, and is this machine.
     pub fn authority(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
+        match &self.address {
+            NodeAddress::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
+            NodeAddress::Tcp { host, port } => format!("{host}:{port}"),
+            NodeAddress::Unix(_) => LOCAL_HOST.to_owned(),
+        }
+    }
+
+    /// Returns the name that its certificate is for, unless another is given.
+    pub(super) fn host(&self) -> &str {
+        match &self.address {
+            NodeAddress::Tcp { host, .. } => host,
+            NodeAddress::Unix(_) => LOCAL_HOST,
         }
     }
 }
@@ -196,7 +243,10 @@ impl FromStr for NodeParams {
 
 impl fmt::Display for NodeParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}", self.scheme.name(), self.authority())
+        match &self.address {
+            NodeAddress::Tcp { .. } => write!(f, "{}://{}", self.scheme.name(), self.authority()),
+            NodeAddress::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
     }
 }
 
@@ -222,6 +272,8 @@ mod tests {
             ("http://shop.example/", "http://shop.example:80"),
             ("http://[::1]:8080", "http://[::1]:8080"),
             ("https://[::1]", "https://[::1]:443"),
+            ("unix:/run/app.sock", "unix:/run/app.sock"),
+            ("unix:///run/app.sock", "unix:/run/app.sock"),
         ] {
             assert_eq!(NodeParams::parse(url).unwrap().to_string(), back);
         }
@@ -242,6 +294,13 @@ mod tests {
             "http://h?q",
             "http://u@h",
             "http://a b:1",
+            "unix:app.sock",
+            "unix://app.sock",
+            "unix:",
+            "unix:/run/",
+            "unix:@abstract",
+            &format!("unix:/{}", "x".repeat(107)),
+            "/run/app.sock",
         ] {
             let error = NodeParams::parse(url).expect_err(url);
             assert!(error.contains("http://host:port"), "{error}");

@@ -389,13 +389,13 @@ async fn a_stream_goes_both_ways_at_its_own_pace() {
     let node = node().await;
     let mut params = before(&node);
     // A client that has nothing to say on an open stream is not slow with its body.
-    params.timeouts.body_read = Duration::from_millis(20);
+    params.timeouts.body_read = Duration::from_secs(1);
     let gateway = gateway(params);
     let mut client = client(gateway.plain).await;
     let (sender, request) = call("/echo");
     let mut body = soon(client.send_request(request)).await.unwrap().into_body();
-    for _ in 0..3 {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+    for pause in [Duration::ZERO, Duration::from_millis(2500)] {
+        tokio::time::sleep(pause).await;
         sender.send(data("one")).unwrap();
         assert_eq!(soon(body.frame()).await.unwrap().unwrap().into_data().unwrap(), "one");
     }

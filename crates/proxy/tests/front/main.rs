@@ -13,4 +13,5 @@ mod malformed;
 mod passage;
 mod sessions;
 mod support;
+mod unix;
 mod waiting_room;

@@ -8,7 +8,11 @@ const SLOW_TEST: Duration = Duration::from_millis(100);
 
 fn over(scheme: Scheme, protocol: Protocol, backend: &Backend) -> UpstreamParams {
     let mut params = params(&[backend.address]);
-    params.nodes[0] = NodeParams { scheme, protocol, host: "localhost".to_owned(), ..node(backend.address) };
+    params.nodes[0] = NodeParams {
+        scheme,
+        protocol,
+        address: NodeAddress::Tcp { host: "localhost".to_owned(), port: backend.address.port() },
+    };
     params
 }
 
