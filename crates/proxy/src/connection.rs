@@ -98,6 +98,11 @@ impl Connection {
         Busy(Arc::clone(self))
     }
 
+    /// Takes note of a tunnel through an HTTP/2 connection, which is in use for as long. An HTTP/1 connection that switches becomes the tunnel.
+    pub(crate) fn begin_tunnel(self: &Arc<Self>) -> Option<Busy> {
+        self.watched.is_none().then(|| self.begin())
+    }
+
     /// Takes note of a request that could not be read.
     pub(crate) fn note_fault(&self) {
         self.telemetry.note_request();

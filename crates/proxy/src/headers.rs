@@ -3,14 +3,18 @@
 //! Order matters. First everything the client's connection owns goes, including whatever `Connection` names; only
 //! then are our own headers set, so that no `Connection: x-forwarded-for` can take them away again.
 
+use crate::keys;
 use crate::params::Network;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{
     AGE, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
     CONTENT_TYPE, COOKIE, DATE, EXPECT, EXPIRES, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue,
-    LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RANGE, REFERER, RETRY_AFTER, SET_COOKIE, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE, VARY, VIA, WWW_AUTHENTICATE,
+    LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RANGE, REFERER, RETRY_AFTER, SEC_WEBSOCKET_ACCEPT,
+    SEC_WEBSOCKET_KEY, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY, VIA, WWW_AUTHENTICATE,
 };
-use http::{Request, Uri, Version, request};
+use http::{Method, Request, StatusCode, Uri, Version, request, response};
+use hyper::ext::Protocol;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -195,6 +199,8 @@ pub(crate) fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: 
     if upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        // HTTP/2 has none: there it is no proof of anything. To the application we are the client.
+        headers.entry(SEC_WEBSOCKET_KEY).or_insert_with(websocket_key);
     }
     if via {
         let received = if version == Version::HTTP_2 { "2.0 suimon" } else { "1.1 suimon" };
@@ -225,6 +231,27 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     const GRPC: &[u8] = b"application/grpc";
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     kind.len() >= GRPC.len() && kind[..GRPC.len()].eq_ignore_ascii_case(GRPC)
+}
+
+/// Makes the head of a response that has switched protocols one of HTTP/2, where a tunnel is open once there is a good status.
+pub(crate) fn open_tunnel(head: &mut response::Parts) {
+    head.status = StatusCode::OK;
+    for name in [CONNECTION, UPGRADE, SEC_WEBSOCKET_ACCEPT, CONTENT_LENGTH] {
+        head.headers.remove(name);
+    }
+}
+
+/// Returns whether a request of HTTP/2 asks for a tunnel that WebSocket is spoken through (RFC 8441).
+pub(crate) fn asks_for_tunnel<B>(request: &Request<B>) -> bool {
+    let protocol = request.extensions().get::<Protocol>();
+    request.method() == Method::CONNECT && protocol.is_some_and(|protocol| protocol.as_str() == "websocket")
+}
+
+fn websocket_key() -> HeaderValue {
+    let mut key = [0; 16];
+    // Without random numbers it is a key all the same: it keeps caches away and guards no secret.
+    let _ = keys::fill_random(&mut key);
+    HeaderValue::try_from(BASE64.encode(key)).expect("base64 is visible ASCII")
 }
 
 /// Returns whether a request asks to switch to WebSocket.

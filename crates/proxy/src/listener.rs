@@ -207,6 +207,9 @@ where
         .max_header_list_size(u32::try_from(core.limits.head_bytes).unwrap_or(u32::MAX))
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
+    if core.tunnels {
+        builder.enable_connect_protocol();
+    }
     let keep_alive = core.timeouts.keep_alive;
     let asked = Arc::clone(&connection);
     let service =

@@ -63,6 +63,8 @@ pub(crate) struct Core {
     pub(crate) lease_secure: bool,
     /// Whether visitors whom nothing else tells apart get a lease however little there is to do.
     pub(crate) leases_always: bool,
+    /// Whether WebSocket over HTTP/2 is offered: nodes are spoken to in HTTP/1.1, which can switch.
+    pub(crate) tunnels: bool,
     pub(crate) discovered_mode: Mode,
     pub(crate) table: Table,
     pub(crate) identifier: Identifier,
@@ -103,7 +105,13 @@ pub(crate) async fn serve(
     let arrived = Instant::now();
     core.telemetry.note_request();
 
-    let switch = headers::asks_for_websocket(&request).then(|| hyper::upgrade::on(&mut request));
+    let tunnel = headers::asks_for_tunnel(&request);
+    let switches = tunnel || headers::asks_for_websocket(&request);
+    let switch = switches.then(|| hyper::upgrade::on(&mut request));
+    if tunnel {
+        // To routes and to the application it is what it would be in HTTP/1.1.
+        *request.method_mut() = Method::GET;
+    }
     // A client that offered another protocol and does not get it may send it all the same.
     let close = request.version() < Version::HTTP_2 && request.headers().contains_key(UPGRADE);
     let (parts, incoming) = request.into_parts();
@@ -118,7 +126,7 @@ pub(crate) async fn serve(
     let visitor = core.identifier.read(&parts.headers, core.room.as_ref(), now_unix);
     let class = core.table.classify(&parts.method, parts.uri.path(), parts.uri.query());
     let mut body = RequestBody::new(incoming, core.limits.body_bytes, core.timeouts.body_read);
-    let asked = Asked { arrived, asker, visitor, class };
+    let asked = Asked { arrived, asker, visitor, class, tunnel };
     if let Some(room) = core.room.as_ref().filter(|_| room::is_for_it(&parts)) {
         // On the heap: see below.
         let answered = Box::pin(core.beside(room, &connection, &parts, &mut body, &asked)).await;
@@ -176,6 +184,8 @@ struct Asked {
     asker: Asker,
     visitor: Visitor,
     class: Class,
+    /// Whether a good status would open a tunnel: WebSocket over HTTP/2.
+    tunnel: bool,
 }
 
 /// A request that may go to the application: its slot and session, or neither if its route is ungated.
@@ -324,6 +334,10 @@ impl Core {
             Err(error) => return Ok(self.failed(asked, &error)),
         };
         let answered = sent.elapsed();
+        if asked.tunnel && head.status.is_success() {
+            // It has answered the request, and did not switch. Its status would say that it did.
+            return Ok(asked.asker.fault(Fault::Protocol));
+        }
         if let Some(unhurried) = unhurried.filter(|_| headers::is_grpc(&head.headers)) {
             // Both sides have begun, and either may have nothing to say for long. Pings tell whether they are there.
             unhurried.store(true, Relaxed);
@@ -339,6 +353,9 @@ impl Core {
         }
         let switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
         let said = headers::prepare_response(&mut head.headers, switched);
+        if switched && asked.tunnel {
+            headers::open_tunnel(&mut head);
+        }
         let ends = self.heed(&said, session) || (ends && is_good);
         if let Some(session) = session {
             // What was said when it started may be too little by now.

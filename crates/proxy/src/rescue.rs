@@ -399,6 +399,12 @@ fn describe(fault: Fault) -> (StatusCode, &'static str, &'static str, &'static s
             "Expectation failed",
             "The request expects something other than 100-continue.",
         ),
+        Fault::Protocol => (
+            StatusCode::NOT_IMPLEMENTED,
+            "protocol",
+            "Not implemented",
+            "What was to be spoken over this connection is not WebSocket, or the application did not switch to it.",
+        ),
         Fault::Method => (
             StatusCode::METHOD_NOT_ALLOWED,
             "method",

@@ -164,6 +164,11 @@ impl Server {
             via: params.via,
             lease_secure: params.lease.secure,
             leases_always: params.lease.always,
+            tunnels: params
+                .upstream
+                .nodes
+                .iter()
+                .all(|node| node.protocol == crate::upstream::Protocol::Http1),
             discovered_mode: params.routes.discovered_mode,
             table,
             identifier,

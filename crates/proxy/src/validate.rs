@@ -7,6 +7,7 @@
 use http::header::{EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, Version};
+use hyper::ext::Protocol;
 
 /// What is wrong with a request. The client's fault; the same request will fail again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +32,8 @@ pub(crate) enum Fault {
     ManyTransferCodings,
     /// `Expect` asks for something other than `100-continue`.
     Expectation,
+    /// A tunnel for something other than WebSocket, or to an application that does not speak it.
+    Protocol,
     /// A method that a gateway does not pass on.
     Method,
     /// The target is longer than is accepted.
@@ -47,6 +50,9 @@ pub(crate) enum Fault {
 
 /// Checks a request's head. `url_max` and `body_max` are in bytes.
 pub(crate) fn validate(parts: &Parts, url_max: usize, body_max: Option<u64>) -> Result<(), Fault> {
+    if parts.extensions.get::<Protocol>().is_some_and(|_| parts.method == Method::CONNECT) {
+        return Err(Fault::Protocol);
+    }
     if parts.method == Method::CONNECT || parts.method == Method::TRACE {
         return Err(Fault::Method);
     }

@@ -2,7 +2,7 @@
 
 use super::{Core, Gone};
 use crate::buffer::{self, AnswerBody};
-use crate::connection::Connection;
+use crate::connection::{Busy, Connection};
 use crate::exchange::{Exchange, Gathered};
 use crate::headers;
 use crate::upstream::{UpstreamBody, UpstreamError};
@@ -17,7 +17,7 @@ impl Core {
     /// Takes the body as far as need be, so that the slot ends when the application is done.
     pub(super) async fn gather(
         self: &Arc<Self>,
-        connection: &Connection,
+        connection: &Arc<Connection>,
         head: &response::Parts,
         mut exchange: Exchange,
         switch: Option<OnUpgrade>,
@@ -25,7 +25,7 @@ impl Core {
         let ending = ending_of(head.status);
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             if let (Some(body), Some(switch)) = (exchange.release(ending), switch) {
-                tunnel(switch, body);
+                tunnel(switch, body, connection.begin_tunnel());
             }
             return Ok(Ok(AnswerBody::empty()));
         }
@@ -59,8 +59,10 @@ impl Core {
 }
 
 /// Carries bytes both ways between a client and the application until one of them has had enough.
-fn tunnel(switch: OnUpgrade, body: UpstreamBody) {
+/// The connection counts as in use for as long.
+fn tunnel(switch: OnUpgrade, body: UpstreamBody, busy: Option<Busy>) {
     tokio::spawn(async move {
+        let _busy = busy;
         let Some(mut application) = body.into_upgraded() else {
             return;
         };

@@ -15,3 +15,4 @@ mod sessions;
 mod support;
 mod unix;
 mod waiting_room;
+mod websocket;
