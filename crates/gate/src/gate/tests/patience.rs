@@ -50,3 +50,26 @@ fn who_leaves_again_and_again_counts_once() {
     };
     assert_eq!((leave(true), leave(false)), ("assumed", "learned"));
 }
+
+#[test]
+fn aborts_of_a_quick_site_teach_nothing() {
+    let (mut gate, route, kind) = fixed(100);
+    let ms = |ms: u64| Instant::ORIGIN + Duration::from_millis(ms);
+    for number in 0..512_u64 {
+        let member = Membership::Member { kind, session: SessionId(number), leased: true, ends: false };
+        let came = ms(100 * number);
+        let request = gate.handle_arrival(came, Arrival { route, session: Some(member) });
+        let token = started(&mut gate).pop().expect("there is room").token;
+        let is_abort = number % 40 == 0;
+        if is_abort {
+            gate.handle_departure(came + Duration::from_millis(60), request);
+        }
+        gate.handle_end(
+            came + Duration::from_millis(if is_abort { 90 } else { 50 }),
+            token,
+            Ending::Completed,
+        );
+        pass(&mut gate, came + Duration::from_millis(99));
+    }
+    assert_eq!(gate.snapshot(ms(60_000)).kinds[0].patience_source, "assumed");
+}
