@@ -21,10 +21,13 @@
 //! *Units*: visits; seconds. *Source*: F and R are flow control by remaining visits (`docs/laws/session.md`). (3) is
 //! the mean over *all* visits, not the time of the first one: by Little's law R/X = δ + S + v · wait then holds exactly, v being [`Visits::rank`], also for
 //! routes that a session visits many times.
-//! *Limits*: [`PATH_MAX`] visits of a session are learned from; an average weighs a new session with max(3 %, 1/n).
+//! *Limits*: [`PATH_MAX`] visits of a session are learned from, and of those to one route no more than twice the usual (`usual.rs`), so that a few robots do not
+//! make sessions look dear. An average weighs a new session with max(3 %, 1/n).
 
 mod knowledge;
+mod usual;
 
+use self::usual::Usual;
 use crate::statistics::{Average, Spread};
 use suimon_model::{KindId, RouteId};
 
@@ -104,7 +107,7 @@ suimon_model::saved_struct!(
         let kind_fits = |kind: &Kind| {
             kind.rows.len() == it.routes + 1
                 && kind.rows[0].further.len() == it.routes
-                && [kind.made.len(), kind.to_come.len()] == [it.routes; 2]
+                && [kind.made.len(), kind.to_come.len(), kind.usual.routes()] == [it.routes; 3]
                 && kind.rows.iter().all(|row| row.further.len() <= it.routes && row.next.len() == it.routes)
         };
         lists == [it.routes; 5] && it.kinds.iter().all(kind_fits)
@@ -123,9 +126,10 @@ struct Kind {
     to_come: Vec<f64>,
     /// Whether what sessions do is known from another run.
     recalled: bool,
+    usual: Usual,
 }
 
-suimon_model::saved_struct!(Kind { rows, begun, made, under_way, to_come, recalled });
+suimon_model::saved_struct!(Kind { rows, begun, made, under_way, to_come, recalled, usual });
 
 impl Kind {
     /// Returns whether those that ended are too few beside those under way to stand for all: the first to end are those that end soon.
@@ -211,6 +215,7 @@ impl Visits {
             let others = vec![0.0; self.routes - 1];
             kind.made.push(0.0);
             kind.to_come.push(0.0);
+            kind.usual.add_route();
             kind.rows.push(Row { further: others.clone(), next: others, ..Row::default() });
             for row in &mut kind.rows {
                 row.further.push(0.0);
@@ -227,6 +232,7 @@ impl Visits {
             rows: vec![row; self.routes + 1],
             made: vec![0.0; self.routes],
             to_come: vec![0.0; self.routes],
+            usual: Usual::of(self.routes),
             ..Kind::default()
         });
     }
@@ -242,13 +248,23 @@ impl Visits {
         self.kinds[kind.index()].begun += 1;
     }
 
-    /// Counts a session in at `place`.
+    /// Returns whether one more visit to `route` is usual for a session of `kind` that has made those of `path`.
+    pub fn is_usual(&self, kind: KindId, route: RouteId, path: &[Visit]) -> bool {
+        let made = path.iter().filter(|(other, _)| *other == route).count();
+        made < self.kinds[kind.index()].usual.learned(route.index()) as usize
+    }
+
+    /// Counts a session in at `place`, and the visit that brings it there.
     pub fn enter(&mut self, kind: KindId, place: Place) {
-        let kind = &mut self.kinds[kind.index()];
         if let Some(route) = (place.0 as usize).checked_sub(1) {
-            kind.made[route] += 1.0;
+            self.kinds[kind.index()].made[route] += 1.0;
         }
-        let row = &mut kind.rows[place.0 as usize];
+        self.enter_uncounted(kind, place);
+    }
+
+    /// Counts a session in at `place`; what brings it there is no visit to learn from.
+    pub fn enter_uncounted(&mut self, kind: KindId, place: Place) {
+        let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
         row.sessions_here[0] += 1;
         for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
             *sum += further;
@@ -297,6 +313,26 @@ impl Visits {
 
     /// Learns from the path of a session that ended.
     pub fn teach(&mut self, kind: KindId, path: &[Visit]) {
+        let usual = &mut self.kinds[kind.index()].usual;
+        let mut made: Vec<(RouteId, u32)> = vec![];
+        let mut count = |route: RouteId| match made.iter_mut().find(|(other, _)| *other == route) {
+            Some((_, visits)) => {
+                *visits += 1;
+                *visits
+            }
+            None => {
+                made.push((route, 1));
+                1
+            }
+        };
+        let numbered: Vec<(Visit, u32)> = path.iter().map(|visit| (*visit, count(visit.0))).collect();
+        usual.fold(made.iter().map(|(route, visits)| (route.index(), *visits)));
+        let is_usual = |(visit, number): &(Visit, u32)| *number <= usual.learned(visit.0.index());
+        let path: Vec<Visit> = numbered.iter().filter(|one| is_usual(one)).map(|(visit, _)| *visit).collect();
+        self.learn(kind, &path);
+    }
+
+    fn learn(&mut self, kind: KindId, path: &[Visit]) {
         let weight = |n: u64| WEIGHT_MIN.max(1.0 / n as f64);
         let rows = &mut self.kinds[kind.index()].rows;
         // What lies ahead is what lies behind when walking backwards.

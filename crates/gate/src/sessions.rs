@@ -234,18 +234,22 @@ impl Sessions {
         let Some(session) = self.by_id.get_mut(&id) else { return true };
         self.idle.remove(&(session.heard, id));
         let was_quiet = self.quiet[session.stage].remove(&(session.heard, id));
-        if session.active {
-            visits.leave(session.kind, session.place, session.stage);
-            if was_quiet && session.requests > 0 {
-                visits.silence_over(session.kind, session.place, session.stage, true);
-            }
-        } else {
+        if !session.active {
             // It was taken to have ended and comes back: what it does from here on is learned as a path of its own.
             session.path.clear();
             visits.begins_again(session.kind);
             (session.admitted, session.waited, session.waited_until) = (now, 0.0, now);
         }
-        if session.pending == 0 && session.requests > 0 {
+        let within_budget = session.spends(now) && session.pending < PENDING_BUDGET;
+        // No visitor asks like that, so nothing is learned from it of what visitors do.
+        let is_usual = within_budget && visits.is_usual(session.kind, route, &session.path);
+        if session.active {
+            visits.leave(session.kind, session.place, session.stage);
+            if was_quiet && session.requests > 0 && is_usual {
+                visits.silence_over(session.kind, session.place, session.stage, true);
+            }
+        }
+        if session.pending == 0 && session.requests > 0 && is_usual {
             visits.thought(now.secs_since(session.heard));
         }
         session.active = true;
@@ -253,17 +257,18 @@ impl Sessions {
         session.place = Place::at(route);
         session.requests = session.requests.saturating_add(1);
         session.pending += 1;
-        if session.path.len() < PATH_MAX {
+        if within_budget && session.path.len() < PATH_MAX {
             // Sums of waits are rounded: of a session that has only waited, they may be the longer by a hair.
             let without_waits = (now.secs_since(session.admitted) - session.waited).max(0.0);
             session.path.push((route, without_waits as f32));
         }
         session.heard = now;
-        let within_budget = session.spends(now) && session.pending <= PENDING_BUDGET;
-        visits.enter(session.kind, session.place);
         // What goes beyond it waits behind everybody, and nobody has to wait for it.
         if within_budget {
+            visits.enter(session.kind, session.place);
             visits.request_begins(route);
+        } else {
+            visits.enter_uncounted(session.kind, session.place);
         }
         self.idle.insert((now, id));
         within_budget

@@ -255,3 +255,99 @@ fn whoever_was_taken_to_have_ended_and_goes_on_counts_as_another_session() {
     assert_eq!(visits.under_way(SHOP), 1);
     assert!(visits.returns_per_session(SHOP) == 0.0, "two visits of two");
 }
+
+/// Teaches a site where every session makes `usual` visits to search, and so many in a hundred are robots that make 64.
+fn with_robots(usual: usize, robots: u64, seed: u64) -> Visits {
+    let mut visits = learned();
+    let mut rng = suimon_model::Rng::stream(seed, 1);
+    let session = |visits: usize| -> Vec<Visit> { (0..visits).map(|n| (SEARCH, n as f32)).collect() };
+    for _ in 0..2000 {
+        let is_robot = rng.between(0.0, 100.0) < robots as f64;
+        visits.teach(SHOP, &session(if is_robot { PATH_MAX } else { usual }));
+    }
+    visits
+}
+
+#[test]
+fn robots_among_twenty_sessions_do_not_make_sessions_look_dear() {
+    for usual in [1, 3, 10] {
+        for seed in 1..=5 {
+            let visits = with_robots(usual, 5, seed);
+            let seen = visits.per_session(SHOP, SEARCH);
+            assert!(seen < 1.5 * usual as f64, "{seen} visits instead of {usual}, seed {seed}");
+            let mut under_way = visits.clone();
+            under_way.enter(SHOP, Place::at(SEARCH));
+            let to_come = under_way.remaining(SEARCH);
+            assert!(to_come <= usual as f64, "{to_come} more, where {usual} in all are usual, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_robot_among_twenty_on_a_route_that_few_ask_for_is_worth_two_visits() {
+    let mut visits = learned();
+    for n in 0..2000_usize {
+        let searches = if n % 20 == 0 { PATH_MAX } else { 0 };
+        let path: Vec<Visit> = std::iter::once(LOGIN)
+            .chain(std::iter::repeat_n(SEARCH, searches))
+            .map(|route| (route, 1.0))
+            .collect();
+        visits.teach(SHOP, &path);
+    }
+    assert!(visits.per_session(SHOP, SEARCH) < 0.2, "{}", visits.per_session(SHOP, SEARCH));
+}
+
+#[test]
+fn long_sessions_of_every_visitor_are_learned_in_full() {
+    let visits = with_robots(40, 0, 1);
+    assert!((visits.per_session(SHOP, SEARCH) - 40.0).abs() < 0.1, "{}", visits.per_session(SHOP, SEARCH));
+}
+
+#[test]
+fn a_tenth_of_visitors_who_stay_is_learned_in_full_beside_those_who_bounce() {
+    for seed in 1..=5 {
+        let mut visits = learned();
+        let mut rng = suimon_model::Rng::stream(seed, 1);
+        let (mut made, mut seen) = (0.0, 0.0);
+        for n in 0..4000 {
+            let searches = if rng.between(0.0, 1.0) < 0.1 { 20 } else { 1 };
+            let path: Vec<Visit> = (0..searches).map(|n| (SEARCH, n as f32)).collect();
+            visits.teach(SHOP, &path);
+            if n >= 1000 {
+                made += f64::from(searches);
+                seen += visits.per_session(SHOP, SEARCH);
+            }
+        }
+        assert!(
+            (seen / made - 1.0).abs() < 0.1,
+            "{} instead of {}, seed {seed}",
+            seen / 3000.0,
+            made / 3000.0
+        );
+    }
+}
+
+#[test]
+fn a_heavy_tail_of_honest_sessions_is_learned() {
+    let mut visits = learned();
+    let mut rng = suimon_model::Rng::stream(1, 1);
+    let (mut made, mut seen) = (0.0, 0.0);
+    for _ in 0..4000 {
+        let mut path: Vec<Visit> = vec![(SEARCH, 0.0)];
+        while path.len() < PATH_MAX && rng.between(0.0, 1.0) > 0.125 {
+            path.push((SEARCH, path.len() as f32));
+        }
+        made += path.len() as f64;
+        visits.teach(SHOP, &path);
+        seen += visits.per_session(SHOP, SEARCH);
+    }
+    assert!((seen / made - 1.0).abs() < 0.05, "{} instead of {}", seen / 4000.0, made / 4000.0);
+}
+
+#[test]
+fn sessions_that_became_long_are_learned_within_some_dozens() {
+    let mut visits = with_robots(2, 0, 1);
+    let path: Vec<Visit> = (0..40).map(|n| (SEARCH, n as f32)).collect();
+    (0..150).for_each(|_| visits.teach(SHOP, &path));
+    assert!(visits.per_session(SHOP, SEARCH) > 30.0, "{}", visits.per_session(SHOP, SEARCH));
+}

@@ -109,3 +109,22 @@ fn what_goes_beyond_a_budget_keeps_nobody_else_out() {
     let counted = gate.visits.remaining(route);
     assert!(counted.abs() < 1e-9, "{counted}: nothing is left");
 }
+
+#[test]
+fn what_goes_beyond_a_budget_teaches_nothing_of_what_sessions_do() {
+    let (mut gate, route, kind) = fixed(1000);
+    let asks = |gate: &mut Gate, count: usize| -> Vec<Token> {
+        let mut tokens = vec![];
+        for _ in 0..count {
+            gate.handle_arrival(at(0.0), Arrival { route, session: Some(member(kind, LEASE)) });
+            tokens.extend(started(gate).into_iter().map(|start| start.token));
+        }
+        tokens
+    };
+    // All at once: eight are what one visitor may have in the application.
+    let tokens = asks(&mut gate, 60);
+    tokens.into_iter().for_each(|token| gate.handle_end(at(0.1), token, Ending::Completed));
+    gate.handle_word(at(0.2), LEASE, Word::Ends);
+    let learned = gate.visits.per_session(kind, route);
+    assert!((learned - 8.0).abs() < 1e-9, "{learned} visits of one session");
+}
