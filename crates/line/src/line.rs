@@ -3,7 +3,7 @@
 use crate::estimate::Estimate;
 use crate::lane::{LANES, Lane, Place};
 use crate::lottery::Lottery;
-use crate::numbers::{NUMBERS_MAX, Numbers};
+use crate::numbers::{NUMBERS_MAX, Numbers, runs_are_sound};
 use crate::shares::Shares;
 use suimon_model::{Duration, Instant, seconds};
 
@@ -173,11 +173,40 @@ pub struct Reached {
     pub called: u64,
     /// Numbers that were called and whose visitors are still on the way, as far as is known; at most [`Reached::COMING_MAX`].
     pub coming: Vec<u64>,
+    /// Who of those not called is there, as far as is known: runs of numbers, each with its first and the one behind its last; at most [`Reached::THERE_MAX`].
+    pub there: Vec<(u64, u64)>,
+    /// From this number on they have just drawn and were not heard of again.
+    pub settled: u64,
+    /// Runs of numbers that are not called and that nobody holds, as far as is known; at most [`Reached::NOBODYS_MAX`].
+    pub nobodys: Vec<(u64, u64)>,
+    /// How many numbers that nobody holds were passed over by calling.
+    pub nobodys_called: u64,
 }
 
 impl Reached {
     /// The most numbers that are told to be on the way.
     pub const COMING_MAX: usize = 10_000;
+    /// The most runs of people who are there. Of more than these the shortest gaps are closed: some who have gone are then taken to be there.
+    pub const THERE_MAX: usize = 4096;
+    /// The longest gap that is closed so. A run of numbers that nobody holds must be longer.
+    pub const GAP_MAX: u64 = 4096;
+    /// The most numbers from the first that is on the way to the last that may be drawn.
+    pub const SPAN_MAX: u64 = 4 * NUMBERS_MAX;
+    /// The most runs of numbers that nobody holds; past it the last two are told as one.
+    pub const NOBODYS_MAX: usize = 256;
+
+    /// Returns whether a line can go on from here: numbers are in order, and no more than there may be at once.
+    pub fn is_sound(&self) -> bool {
+        let first = self.coming.iter().copied().min().unwrap_or(self.called).min(self.called);
+        self.called <= self.next
+            && self.next - first <= Self::SPAN_MAX
+            && self.settled <= self.next
+            && self.nobodys_called <= self.called
+            && self.nobodys.len() <= Self::NOBODYS_MAX
+            && runs_are_sound(self.nobodys.iter().copied(), self.next)
+            && self.there.len() <= Self::THERE_MAX
+            && runs_are_sound(self.there.iter().copied(), self.next)
+    }
 }
 
 /// The line of one kind of session.
@@ -247,23 +276,17 @@ impl Line {
         }
     }
 
-    /// Returns a line that goes on where another ended. `skipped`: numbers that may have been drawn since `saved` was written; they are not drawn again.
+    /// Returns a line that goes on where another ended. `skipped`: numbers that may have been drawn since `saved` was written. They are not drawn again, and are
+    /// nobody's: whoever holds one all the same is present there as soon as it is heard of.
     ///
-    /// Everybody who was not called, or only of late, is taken to be present, until a period has gone by without a word of them.
+    /// Whoever was there is taken to be present until this period ends without a word of them; whoever had just drawn, for some seconds.
     pub fn resume(params: Params, now: Instant, saved: &Saved, skipped: u64) -> Self {
         let mut line = Line::new(params, now);
         line.state = saved.state;
         (line.lots, line.lotteries) = (saved.lots, saved.lotteries.clone());
         line.estimate = Estimate::with_leaving(saved.leaving_per_second);
-        for (lane, Reached { next, called, coming }) in line.lanes.iter_mut().zip(&saved.lanes) {
-            lane.next = next.saturating_add(skipped);
-            lane.called = *called.min(next);
-            lane.late = coming.iter().copied().min().unwrap_or(u64::MAX).min(lane.called);
-            lane.settled = lane.next;
-            lane.presence.forget_before(lane.late);
-            let coming = coming.iter().copied().filter(|number| *number < lane.called);
-            coming.for_each(|number| _ = lane.presence.hear(number));
-            (lane.called..*next).take(NUMBERS_MAX as usize).for_each(|number| _ = lane.presence.hear(number));
+        for (lane, saved) in line.lanes.iter_mut().zip(&saved.lanes) {
+            lane.go_on(now, skipped, saved);
         }
         line
     }
@@ -310,6 +333,9 @@ impl Line {
         let numbers = &mut self.lanes[place.lane.index()];
         if rank < numbers.next {
             let is_new = numbers.presence.hear(rank);
+            if is_new {
+                numbers.is_held(rank);
+            }
             // Whoever is late with the second request was not lost before.
             self.returned += u64::from(is_new && rank < numbers.heard_from);
         }
@@ -499,8 +525,8 @@ impl Line {
         let sum = |of: fn(&Numbers) -> u64| self.lanes.iter().map(of).sum();
         View {
             state: self.state,
-            drawn: sum(|numbers| numbers.next),
-            called: sum(|numbers| numbers.called),
+            drawn: sum(Numbers::drawn),
+            called: sum(Numbers::people_called),
             claimed: self.claims,
             present: sum(|numbers| numbers.presence.present()),
             provisional: sum(Numbers::provisional),

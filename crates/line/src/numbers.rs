@@ -9,6 +9,8 @@ use suimon_model::{Duration, Instant};
 const RECENT: Duration = Duration::from_secs(15);
 /// Whoever has drawn and is there is heard of again within seconds.
 const DRAWN: Duration = Duration::from_secs(6);
+/// Whoever drew just before a restart is heard of within so long: its page asks after some seconds, and where nobody answers again within eleven.
+const BACK: Duration = Duration::from_secs(15);
 /// How often marks are set, and how many there are while numbers are recent.
 const MARK: Duration = Duration::from_secs(1);
 const MARKS_MAX: usize = 16;
@@ -35,6 +37,11 @@ pub(crate) struct Numbers {
     /// Times past, the oldest first.
     marks: VecDeque<Mark>,
     pub(crate) presence: Presence,
+    /// Runs of numbers that nobody holds, as far as is known, and are not called; and how many such numbers were called.
+    nobodys: VecDeque<(u64, u64)>,
+    nobodys_called: u64,
+    /// Whoever had just drawn when the process before ended.
+    unconfirmed: Option<Unconfirmed>,
     /// People called who were expected to come, ever, and up to `late`.
     asked: u64,
     asked_late: u64,
@@ -44,7 +51,22 @@ pub(crate) struct Numbers {
 }
 
 suimon_model::saved_struct!(
-    Numbers { next, called, settled, heard_from, late, marks, presence, asked, asked_late, known, came },
+    Numbers {
+        next,
+        called,
+        settled,
+        heard_from,
+        late,
+        marks,
+        presence,
+        nobodys,
+        nobodys_called,
+        unconfirmed,
+        asked,
+        asked_late,
+        known,
+        came,
+    },
     |it: &Numbers| {
         let mark_is_sound = |mark: &Mark| {
             (it.late..=it.called).contains(&mark.called)
@@ -55,6 +77,9 @@ suimon_model::saved_struct!(
             && it.late <= it.called
             && it.settled <= it.next
             && it.presence.first() <= it.next
+            && it.nobodys.len() <= Reached::NOBODYS_MAX
+            && runs_are_sound(it.nobodys.iter().copied(), it.next)
+            && it.nobodys_called <= it.called
             && it.marks.len() <= MARKS_MAX
             && it.marks.iter().all(mark_is_sound)
             && it.marks.iter().is_sorted_by_key(|mark| (mark.at, mark.called, mark.asked))
@@ -72,14 +97,126 @@ struct Mark {
 
 suimon_model::saved_struct!(Mark { at, next, called, asked });
 
+/// Numbers `from .. to`, whose holders are taken to be there `until` then without a word of them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Unconfirmed {
+    from: u64,
+    to: u64,
+    until: Instant,
+}
+
+suimon_model::saved_struct!(Unconfirmed { from, to, until });
+
 impl Numbers {
     pub(crate) fn reached(&self) -> Reached {
         let coming = self.presence.unclaimed_in(self.late, self.called).take(Reached::COMING_MAX);
-        Reached { next: self.next, called: self.called, coming: coming.collect() }
+        Reached {
+            next: self.next,
+            called: self.called,
+            coming: coming.collect(),
+            there: self.there(),
+            settled: self.settled,
+            nobodys: self.nobodys.iter().copied().collect(),
+            nobodys_called: self.nobodys_called,
+        }
+    }
+
+    /// Returns the runs of those who are there and not called.
+    fn there(&self) -> Vec<(u64, u64)> {
+        // Longer gaps are closed only where there are too many runs.
+        let mut gap = 0;
+        loop {
+            let settled = self.settled.max(self.called);
+            let present = self.presence.unclaimed_in(self.called, settled);
+            let drawn = self.presence.unclaimed_or_new(settled, self.next);
+            let runs = runs(present.chain(drawn), gap, Reached::THERE_MAX);
+            if gap >= Reached::GAP_MAX || runs.len() < Reached::THERE_MAX {
+                return runs;
+            }
+            gap = (16 * gap).clamp(16, Reached::GAP_MAX);
+        }
+    }
+
+    /// Goes on where another lane ended, which [`Reached::is_sound`], behind so many numbers that were `skipped`.
+    pub(crate) fn go_on(&mut self, now: Instant, skipped: u64, saved: &Reached) {
+        self.next = saved.next.saturating_add(skipped);
+        self.settled = self.next;
+        self.called = saved.called.min(saved.next);
+        self.late = saved.coming.iter().copied().min().unwrap_or(u64::MAX).min(self.called);
+        self.presence.forget_before(self.late);
+        let coming = saved.coming.iter().copied().filter(|number| *number < self.called);
+        coming.for_each(|number| self.presence.presume(number));
+        self.nobodys = saved.nobodys.iter().copied().collect();
+        self.nobodys_called = saved.nobodys_called;
+        if self.next > saved.next {
+            self.add_nobodys(saved.next, self.next);
+        }
+        self.pass_nobodys();
+        for (from, to) in &saved.there {
+            (*from.max(&self.called)..*to.min(&saved.next)).for_each(|number| self.presence.presume(number));
+        }
+        if saved.settled < saved.next {
+            self.unconfirmed = Some(Unconfirmed { from: saved.settled, to: saved.next, until: now + BACK });
+        }
+    }
+
+    fn add_nobodys(&mut self, from: u64, to: u64) {
+        let is_full = self.nobodys.len() >= Reached::NOBODYS_MAX;
+        match self.nobodys.back_mut() {
+            Some(last) if last.1 == from => last.1 = to,
+            // How many there are is exact; where, not quite.
+            Some(last) if is_full => *last = (from - (last.1 - last.0), to),
+            _ => self.nobodys.push_back((from, to)),
+        }
+    }
+
+    /// Takes note that somebody has come with `number`: it is not nobody's.
+    pub(crate) fn is_held(&mut self, number: u64) {
+        let Some(index) = self.nobodys.iter().position(|(from, to)| (*from..*to).contains(&number)) else {
+            return;
+        };
+        let (from, to) = self.nobodys[index];
+        match (number == from, number + 1 == to) {
+            (true, true) => _ = self.nobodys.remove(index),
+            (true, false) => self.nobodys[index].0 += 1,
+            (false, true) => self.nobodys[index].1 -= 1,
+            (false, false) if self.nobodys.len() < Reached::NOBODYS_MAX => {
+                self.nobodys[index].1 = number;
+                self.nobodys.insert(index + 1, (number + 1, to));
+            }
+            // It stays uncounted.
+            (false, false) => {}
+        }
+    }
+
+    /// Counts those runs apart that calling has passed.
+    fn pass_nobodys(&mut self) {
+        while let Some((from, to)) = self.nobodys.front().copied()
+            && to <= self.called
+        {
+            self.nobodys_called += to - from;
+            self.nobodys.pop_front();
+        }
+    }
+
+    /// Returns how many numbers were drawn.
+    pub(crate) fn drawn(&self) -> u64 {
+        let waiting: u64 = self.nobodys.iter().map(|(from, to)| to - from).sum();
+        self.next.saturating_sub(waiting).saturating_sub(self.nobodys_called)
+    }
+
+    /// Returns how many numbers that were drawn are called.
+    pub(crate) fn people_called(&self) -> u64 {
+        let passed = |(from, to): &(u64, u64)| self.called.clamp(*from, *to) - from;
+        let nobodys: u64 = self.nobodys.iter().map(passed).sum();
+        self.called.saturating_sub(nobodys).saturating_sub(self.nobodys_called)
     }
 
     /// Moves the ends of what is recent, and learns how many of those called have come.
     pub(crate) fn age(&mut self, now: Instant) {
+        if let Some(drew) = self.unconfirmed.take_if(|drew| now >= drew.until) {
+            self.presence.doubt(drew.from, drew.to);
+        }
         if self.marks.back().is_none_or(|mark| now.secs_since(mark.at) >= MARK.as_secs_f64()) {
             if self.marks.len() == MARKS_MAX {
                 self.marks.pop_front();
@@ -107,6 +244,12 @@ impl Numbers {
         self.presence = self.presence.renumbered(self.called, self.next, to);
         // In the new order those heard of once are everywhere.
         self.settled = self.next;
+        self.unconfirmed = None;
+        // So are those nobody holds: taken to come last, they are counted once all are called.
+        let nobodys: u64 = self.nobodys.drain(..).map(|(from, to)| to - from).sum();
+        if nobodys > 0 {
+            self.nobodys.push_back((self.next - nobodys, self.next));
+        }
         self.marks.clear();
         (self.late, self.asked_late) = (self.called, self.asked);
     }
@@ -157,6 +300,31 @@ impl Numbers {
             (self.called, missing)
         };
         self.called = (reached + missing).min(self.next);
+        self.pass_nobodys();
         self.asked += self.expected_before(self.called) - before;
     }
+}
+
+/// Returns the runs of `numbers`, which count up; those not more than `gap` apart are one. At most so many.
+fn runs(numbers: impl Iterator<Item = u64>, gap: u64, runs_max: usize) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        let is_full = runs.len() == runs_max;
+        match runs.last_mut() {
+            Some((_, to)) if number - *to <= gap => *to = number + 1,
+            _ if is_full => break,
+            _ => runs.push((number, number + 1)),
+        }
+    }
+    runs
+}
+
+/// Returns whether these are runs one behind the other, none longer than what lies below `end`.
+pub(crate) fn runs_are_sound(runs: impl Iterator<Item = (u64, u64)>, end: u64) -> bool {
+    let mut last = 0;
+    runs.into_iter().all(|(from, to)| {
+        let sound = last <= from && from < to && to <= end;
+        last = to;
+        sound
+    })
 }

@@ -105,6 +105,33 @@ impl Presence {
         is_new
     }
 
+    /// Takes `number` to be present until the end of this period, if nothing is heard of it by then.
+    pub(crate) fn presume(&mut self, number: u64) {
+        let Some((index, word, bit)) = self.grown_to(number) else { return };
+        let block = &mut self.blocks[index];
+        let is_new = (block.word(word) | block.claimed[word]) & bit == 0;
+        block.before[word] |= bit & !block.claimed[word];
+        self.counts[index].present += u32::from(is_new);
+        self.present += u64::from(is_new);
+    }
+
+    /// Takes those in `from .. to` who were not heard of in this period to be present no more.
+    pub(crate) fn doubt(&mut self, from: u64, to: u64) {
+        for (index, (block, count)) in self.blocks.iter_mut().zip(&mut self.counts).enumerate() {
+            let first = (self.dropped + index as u64) * BLOCK;
+            if to <= first || from >= first + BLOCK {
+                continue;
+            }
+            for word in 0..WORDS {
+                let first = first + 64 * word as u64;
+                block.before[word] &= !mask(from.saturating_sub(first).min(64), to.saturating_sub(first));
+            }
+            let present = (0..WORDS).map(|word| block.word(word).count_ones()).sum();
+            self.present -= u64::from(count.present - present);
+            count.present = present;
+        }
+    }
+
     /// Takes note that `number`, which is called, was heard of.
     pub(crate) fn come(&mut self, number: u64) {
         if let Some((index, word, bit)) = self.grown_to(number) {
@@ -199,6 +226,11 @@ impl Presence {
                 Some(first + u64::from(bit))
             })
         })
+    }
+
+    /// Returns the numbers in `from .. to` that were not claimed, whether anything was heard of them or not.
+    pub(crate) fn unclaimed_or_new(&self, from: u64, to: u64) -> impl Iterator<Item = u64> + '_ {
+        (from..to).filter(|number| !self.is_claimed(*number))
     }
 
     /// Returns how many in `from .. to` were heard of since they were called, claimed or not.
@@ -353,7 +385,7 @@ fn at(number: u64) -> (usize, u64) {
     ((number % BLOCK / 64) as usize, 1 << (number % 64))
 }
 
-/// Returns the bits `from .. to` of a word; `from` is below 64.
+/// Returns the bits `from .. to` of a word.
 fn mask(from: u64, to: u64) -> u64 {
     let below = |bit: u64| if bit >= 64 { u64::MAX } else { (1 << bit) - 1 };
     below(to) & !below(from)

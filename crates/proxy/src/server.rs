@@ -261,7 +261,7 @@ impl Server {
         }
         background.shutdown().await;
         if let Some(mut lines) = lines {
-            lines.write().await;
+            lines.write_exactly().await;
         }
         if let Some(mut learned) = learned {
             learned.write().await;

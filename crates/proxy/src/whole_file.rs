@@ -1,21 +1,59 @@
 //! Files of state: written whole or not at all, and never older state over newer.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Writes the file: under another name first, so that whoever looks finds the old content or the new.
+/// The most files of one name that are set aside; past it the one that was written first goes.
+pub(crate) const BROKEN_MAX: usize = 3;
+
+/// Writes the file, for its owner alone: under another name first, so that whoever looks finds the old content or the new, also after the power has failed.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = with_ending(path, &std::process::id().to_string());
-    let written = File::create(&unfinished).and_then(|mut file| {
+    // Of a process of the same id that ended while it wrote, as in a container every one has.
+    let _ = fs::remove_file(&unfinished);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished);
+    let written = file.and_then(|mut file| {
         file.write_all(content)?;
         file.sync_data()
     });
     written.and_then(|()| fs::rename(&unfinished, path)).inspect_err(|_| {
         let _ = fs::remove_file(&unfinished);
-    })
+    })?;
+    sync_folder(path)
+}
+
+/// Waits until the names in the folder of `path` are on the disk.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Some file systems know no such thing; and who may write in a folder need not be allowed to read it.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// Gives a file that cannot be used another name, `.broken` and the like, and returns that. At most [`BROKEN_MAX`] are kept.
+pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let name = |index: usize| match index {
+        0 => with_ending(path, "broken"),
+        _ => with_ending(path, &format!("broken-{}", index + 1)),
+    };
+    let written = |path: &PathBuf| fs::symlink_metadata(path).and_then(|there| there.modified()).ok();
+    // One that is not there was written before all others.
+    let aside = (0..BROKEN_MAX).map(name).min_by_key(written).expect("there is a name");
+    fs::rename(path, &aside)?;
+    Ok(aside)
 }
 
 /// Returns the path with `.ending` behind it.
@@ -56,6 +94,7 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn what_is_older_is_not_written_over_what_is_newer() {
@@ -84,6 +123,31 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), content);
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600,
+            "it is its owner's alone"
+        );
+        // A process of the same id was ended while it wrote.
+        fs::write(with_ending(&path, &std::process::id().to_string()), "half").unwrap();
+        write(&path, b"newer").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "newer");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(write(&folder.path().join("nowhere/state"), b"").is_err());
+    }
+
+    #[test]
+    fn so_many_that_cannot_be_used_are_kept_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let mut kept = std::collections::BTreeSet::new();
+        for round in 0..2 * BROKEN_MAX {
+            fs::write(&path, round.to_string()).unwrap();
+            let aside = set_aside(&path).unwrap();
+            assert_eq!(fs::read_to_string(&aside).unwrap(), round.to_string());
+            assert!(aside.to_str().unwrap().contains("state.broken") && !path.exists());
+            kept.insert(aside);
+        }
+        assert_eq!((kept.len(), fs::read_dir(folder.path()).unwrap().count()), (BROKEN_MAX, BROKEN_MAX));
     }
 }

@@ -266,6 +266,102 @@ fn a_restart_keeps_the_order_and_gives_no_number_twice() {
     assert!(line.contact(second(300.0), places[60]).is_called());
 }
 
+/// Has everybody ask at `at`.
+fn all_ask(line: &mut Line, places: &[Place], at: f64) {
+    places.iter().for_each(|place| _ = line.contact(second(at), *place));
+}
+
+#[test]
+fn numbers_skipped_at_a_crash_are_nobodys_however_often_it_happens() {
+    const SKIPPED: u64 = 100_000;
+    let mut line = line();
+    let places = draw(&mut line, 200);
+    pass(&mut line, 0.0, 4.0, 1.0);
+    all_ask(&mut line, &places, 4.0);
+    pass(&mut line, 4.0, 12.0, 1.0);
+    let mut crashed_with = Vec::new();
+    for start in 0..10 {
+        let at = 20.0 * f64::from(start) + 20.0;
+        let saved = line.saved();
+        crashed_with.extend(draw(&mut line, 1));
+        line = Line::resume(Params::default(), second(at), &saved, SKIPPED);
+        let view = line.view();
+        // Of each crash before, one that was written and one that was not.
+        let known = 2 * (crashed_with.len() as u64 - 1);
+        assert_eq!((view.drawn, view.present, line.waiting()), (200 + known, 200, 200), "start {start}");
+        // Drawn when nothing was written any more: present as soon as it is heard of, in its place.
+        let lost = *crashed_with.last().unwrap();
+        assert_eq!(waiting(line.contact(second(at), lost)).ahead, 200, "start {start}");
+        assert_eq!(line.view().present, 201);
+        line.left(lost);
+        let after = line.draw(Lane::Normal).expect("there is room");
+        line.left(after);
+        all_ask(&mut line, &places, at + 1.0);
+        pass(&mut line, at, at + 15.0, 0.1);
+    }
+    let at = 300.0;
+    for (index, place) in places.iter().enumerate().skip(line.view().called as usize) {
+        assert_eq!(waiting(line.contact(second(at), *place)).ahead, index as u64, "the order is kept");
+    }
+    let fresh = line.draw(Lane::Normal).expect("there is room");
+    assert_eq!(waiting(line.contact(second(at), fresh)).ahead, 200);
+    assert_eq!((line.view().drawn, line.view().present), (221, 201));
+}
+
+#[test]
+fn once_everybody_has_gone_a_restart_leaves_nobody_in_line() {
+    let mut line = line();
+    let places = draw(&mut line, 300);
+    pass(&mut line, 0.0, 4.0, 1.0);
+    all_ask(&mut line, &places, 4.0);
+    // They have gone; the gateway stops long after, and once more in between.
+    pass(&mut line, 4.0, 200.0, 1.0);
+    for skipped in [0, 100_000, 100_000, 0] {
+        line = Line::resume(Params::default(), second(200.0), &line.saved(), skipped);
+        assert_eq!((line.view().present, line.waiting(), line.is_waited_in()), (0, 0, false));
+        line.tick(second(200.25), Some(1.0), HOLD);
+        let fresh = line.draw(Lane::Normal).expect("there is room");
+        assert_eq!(line.contact(second(200.25), fresh), Standing::Called);
+        line.left(fresh);
+    }
+}
+
+#[test]
+fn whoever_does_not_come_back_after_a_restart_is_waited_for_no_longer_than_a_page_is_silent() {
+    let mut line = line();
+    let places = draw(&mut line, 300);
+    pass(&mut line, 0.0, 4.0, 1.0);
+    all_ask(&mut line, &places[..200], 4.0);
+    pass(&mut line, 4.0, 12.0, 1.0);
+    let drew = draw(&mut line, 50);
+    line = Line::resume(Params::default(), second(12.0), &line.saved(), 100_000);
+    assert_eq!(line.view().present, 250, "whoever had just drawn, too");
+    let fresh = line.draw(Lane::Normal).expect("there is room");
+    assert_eq!(waiting(line.contact(second(12.0), fresh)).ahead, 250);
+    pass(&mut line, 12.0, 28.0, 0.1);
+    assert_eq!(line.view().present, 201, "whose page asks within seconds is waited for no longer");
+    pass(&mut line, 28.0, 12.0 + PERIOD.as_secs_f64() + 1.0, 0.1);
+    assert_eq!(line.contact(second(90.0), fresh), Standing::Called, "nobody else was heard of");
+    assert_eq!(line.contact(second(90.0), places[199]), Standing::Called, "no place is lost by that");
+    assert_eq!(line.contact(second(90.0), drew[0]), Standing::Called);
+}
+
+#[test]
+fn however_many_gaps_there_are_what_is_written_of_them_is_bounded() {
+    let mut line = line();
+    let places = draw(&mut line, 40_000);
+    pass(&mut line, 0.0, 4.0, 0.0);
+    let heard: Vec<Place> = places.iter().copied().filter(|place| place.number % 3 == 0).collect();
+    all_ask(&mut line, &heard, 4.0);
+    pass(&mut line, 4.0, 12.0, 0.0);
+    let saved = line.saved();
+    let reached = &saved.lanes[Lane::Normal.index()];
+    assert!(reached.there.len() <= Reached::THERE_MAX, "{}", reached.there.len());
+    let resumed = Line::resume(Params::default(), second(0.0), &saved, 100_000);
+    let present = resumed.view().present;
+    assert!((13_000..=40_000).contains(&present), "{present}");
+}
+
 #[test]
 fn lanes_share_what_is_called_and_the_normal_one_has_its_floor() {
     let mut line = line();
@@ -320,7 +416,8 @@ proptest! {
                 }
                 // Only who was called is let in by a gate.
                 Step::Claim(index) => {
-                    if let Some(place) = pick(index).filter(|place| place.number < line.view().called) {
+                    let called = line.saved().lanes[Lane::Normal.index()].called;
+                    if let Some(place) = pick(index).filter(|place| place.number < called) {
                         line.claimed(place);
                     }
                 }

@@ -10,15 +10,17 @@ use crate::whole_file::Order;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use suimon_gate::line::Saved;
+use suimon_gate::line::{Reached, Saved};
 use suimon_model::KindId;
 
 /// How often what changed of the lines is written.
 const LINES_EVERY: Duration = Duration::from_secs(1);
-/// So many numbers are taken to have been drawn since the last writing, at the least, which is more than one core hands out through HTTP in several seconds; and so
-/// many times those of the second before it. Numbers skipped cost six bits each and change nobody's order.
+/// So many numbers may have been drawn between the last writing and a crash, at the least, which is more than one core hands out through HTTP in several seconds;
+/// and so many times those of the second before it. Numbers skipped cost six bits each, change nobody's order, and are nobody's.
 const SKIPPED_MIN: u64 = 100_000;
 const SKIPPED_TIMES: u64 = 4;
+/// They are not taken for people who are there, which a short gap between two such may be.
+const _: () = assert!(SKIPPED_MIN > Reached::GAP_MAX);
 
 /// A line that goes on, or begins.
 pub(super) struct Resumed {
@@ -89,20 +91,25 @@ impl LinesKept {
     /// Writes every second in which something changed. Never returns.
     pub(super) async fn keep(&mut self) {
         loop {
-            self.write().await;
+            self.write(SKIPPED_MIN, SKIPPED_TIMES).await;
             tokio::time::sleep(LINES_EVERY).await;
         }
     }
 
+    /// Writes for the last time, when no number is drawn any more: nothing is skipped then.
+    pub(super) async fn write_exactly(&mut self) {
+        self.write(0, 0).await;
+    }
+
     /// Writes, if anything changed since the last time.
-    pub(super) async fn write(&mut self) {
+    async fn write(&mut self, skipped_min: u64, skipped_times: u64) {
         let keeper = &self.core.keeper;
         let lines = self.kinds.iter().filter_map(|(id, name, of)| {
             let saved = keeper.saved_line(*id)?;
             let before = self.written.lines.iter().find(|line| line.kind == *name);
             let drawn = |saved: &Saved| saved.lanes.iter().map(|lane| lane.next).sum::<u64>();
             let since = before.map_or(0, |before| drawn(&saved).saturating_sub(drawn(&before.saved)));
-            let skipped = SKIPPED_MIN.max(SKIPPED_TIMES * since);
+            let skipped = skipped_min.max(skipped_times * since);
             let said = self.core.room.as_ref().and_then(|room| room.said_by_operator(*id));
             Some(StoredLine { kind: name.clone(), of: *of, saved, skipped, said })
         });

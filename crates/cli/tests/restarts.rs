@@ -1,0 +1,233 @@
+//! What those who wait see of restarts, orderly ones and crashes: the order is kept, and nobody is invented.
+
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+
+mod common;
+
+use common::{Backend, Gateway, LONG, file, get};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A newcomer or the holder of a place, by a browser like no other.
+struct Visitor {
+    browser: usize,
+    /// The cookie of the place.
+    place: Option<String>,
+}
+
+/// What a visitor was told.
+struct Told {
+    status: u16,
+    json: Value,
+}
+
+impl Visitor {
+    fn new() -> Visitor {
+        static BROWSERS: AtomicUsize = AtomicUsize::new(0);
+        Visitor { browser: BROWSERS.fetch_add(1, SeqCst), place: None }
+    }
+
+    /// Asks for a page, or how the place stands.
+    fn ask(&mut self, gateway: SocketAddr) -> Told {
+        let mut stream = TcpStream::connect(gateway).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        let held = self.place.as_ref().map(|place| format!("Cookie: {place}\r\nSuimon-Poll: waiting\r\n"));
+        let held = held.unwrap_or_default();
+        write!(
+            stream,
+            "GET /page HTTP/1.1\r\nHost: shop.example\r\nAccept: application/json\r\nUser-Agent: browser {}\r\n{held}Connection: close\r\n\r\n",
+            self.browser
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let cookie = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            let value = value.split(';').next()?;
+            (name.eq_ignore_ascii_case("set-cookie") && value.contains("suimon-place-"))
+                .then(|| value.to_owned())
+        });
+        self.place = cookie.or(self.place.take());
+        Told { status, json: serde_json::from_str(body).unwrap_or_default() }
+    }
+
+    /// Asks how the place stands until that is answered: whoever asks again at once is told to come later.
+    fn poll(&mut self, gateway: SocketAddr) -> Value {
+        let since = Instant::now();
+        loop {
+            let told = self.ask(gateway);
+            if told.status != 429 {
+                return told.json;
+            }
+            assert!(since.elapsed() < LONG, "too early for ever");
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+/// Starts a gateway that lets so many sessions be at once, and keeps all of its state in `folder`.
+fn start(folder: &tempfile::TempDir, backend: &Backend, sessions: u32) -> Gateway {
+    let state = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let text = format!(
+        "[gate]\nsession_law = \"static\"\nstatic_sessions = {sessions}\n[waiting_room]\nstate = \"{}\"\ndraws_burst = 100000\n\
+         [lease]\nkeys = \"{}\"\n[learned]\nstate = \"none\"\n",
+        state("room.json"),
+        state("lease.keys")
+    );
+    let settings = file(folder, "suimon.toml", &text);
+    Gateway::start(&["--to", &backend.url(), "--config", &settings])
+}
+
+/// Ends a gateway: in turns as an operator does, and as a crash does, a moment after a second in which nobody new came.
+fn end(gateway: Gateway, with: i32) {
+    gateway.process.signal(with);
+    gateway.process.end();
+}
+
+fn line(gateway: &Gateway) -> Value {
+    let (_, lines) = get(gateway.admin, "/api/waiting-room");
+    let lines: Value = serde_json::from_str(&lines).unwrap();
+    lines["lines"].get(0).unwrap_or_else(|| panic!("{lines}")).clone()
+}
+
+/// Tells the line something.
+fn order(gateway: &Gateway, order: &str) {
+    let done = common::run(&["waiting-room", order, "--admin", &gateway.admin_url()]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+#[test]
+fn ten_restarts_in_a_rush_keep_the_order_and_invent_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let backend = Backend::start();
+    let mut gateway = start(&folder, &backend, 1);
+    assert_eq!(
+        Visitor::new().ask(gateway.clients).status,
+        200,
+        "the first begins the one session there may be"
+    );
+    let mut visitors = Vec::from_iter((0..200).map(|_| Visitor::new()));
+    for (index, visitor) in visitors.iter_mut().enumerate() {
+        let told = visitor.ask(gateway.clients);
+        assert_eq!(told.status, 503, "{index}");
+    }
+    // Whoever was heard of a second time is there.
+    visitors.iter_mut().for_each(|visitor| _ = visitor.poll(gateway.clients));
+    let written = || std::fs::read_to_string(folder.path().join("room.json")).unwrap_or_default();
+    for round in 0..10 {
+        let is_crash = round % 2 == 1;
+        // What was said is on the disk a second later; who comes after that is known to nobody when it crashes.
+        let before = written();
+        let since = Instant::now();
+        while written() == before && since.elapsed() < Duration::from_millis(1500) {
+            thread::sleep(Duration::from_millis(20));
+        }
+        let mut newcomer = Visitor::new();
+        assert_eq!(newcomer.ask(gateway.clients).status, 503, "round {round}");
+        end(gateway, if is_crash { libc::SIGKILL } else { libc::SIGTERM });
+        gateway = start(&folder, &backend, 1);
+        let there = line(&gateway);
+        let (drawn, present) = (there["drawn"].as_u64().unwrap(), there["present"].as_u64().unwrap());
+        let known = visitors.len() as u64;
+        assert!((known..=known + 1).contains(&drawn), "round {round}: {there}");
+        assert!(present <= known + 1, "round {round}: {there}");
+        // It is recognised, whether it was written or not.
+        let told = newcomer.poll(gateway.clients);
+        assert!(told["ahead_present"].as_u64() <= Some(known), "round {round}: {told}");
+        visitors.push(newcomer);
+        let mut last = 0;
+        for visitor in visitors.iter_mut().step_by(20) {
+            let told = visitor.poll(gateway.clients);
+            let position = told["position"].as_u64().unwrap_or_else(|| panic!("{told}"));
+            assert!(position > last, "round {round}");
+            last = position;
+        }
+    }
+    let mut last = 0;
+    for (index, visitor) in visitors.iter_mut().enumerate() {
+        let told = visitor.poll(gateway.clients);
+        let position = told["position"].as_u64().unwrap_or_else(|| panic!("{told}"));
+        assert!(position > last, "the order is kept: {index}");
+        assert!(
+            told["state"] == "your_turn" || told["ahead_present"].as_u64() <= Some(index as u64),
+            "{index}: {told}"
+        );
+        last = position;
+    }
+    end(gateway, libc::SIGTERM);
+}
+
+#[test]
+fn once_a_rush_is_over_no_restart_closes_the_site() {
+    let folder = tempfile::tempdir().unwrap();
+    let backend = Backend::start();
+    let gateway = start(&folder, &backend, 1);
+    order(&gateway, "pause");
+    for _ in 0..300 {
+        Visitor::new().ask(gateway.clients);
+    }
+    assert_eq!(line(&gateway)["drawn"], 300, "a line has formed");
+    // Nobody of them is ever heard of again.
+    let since = Instant::now();
+    while line(&gateway)["provisional"] != 0 {
+        assert!(since.elapsed() < LONG, "whoever has just drawn is waited for too long");
+        thread::sleep(Duration::from_millis(50));
+    }
+    order(&gateway, "resume");
+    end(gateway, libc::SIGTERM);
+    for round in 0..4 {
+        let gateway = start(&folder, &backend, 1000);
+        let there = line(&gateway);
+        assert_eq!((&there["present"], &there["drawn"]), (&0.into(), &300.into()), "round {round}: {there}");
+        for _ in 0..4 {
+            assert_eq!(Visitor::new().ask(gateway.clients).status, 200, "round {round}");
+        }
+        // Long enough for it to have written down how things stand.
+        thread::sleep(Duration::from_millis(1200));
+        end(gateway, if round % 2 == 0 { libc::SIGKILL } else { libc::SIGTERM });
+    }
+}
+
+#[test]
+fn a_broken_state_file_is_set_aside_with_a_word_on_it_and_a_broken_key_file_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let backend = Backend::start();
+    end(start(&folder, &backend, 1), libc::SIGTERM);
+    let room = folder.path().join("room.json");
+    std::fs::write(&room, b"\x00\x01half of it").unwrap();
+    let gateway = start(&folder, &backend, 1);
+    let said = gateway.process.wait_err("room.json");
+    assert!(said.contains("room.json.broken") && said.contains("begin anew"), "{said}");
+    assert_eq!(get(gateway.clients, "/").0, 200);
+    end(gateway, libc::SIGTERM);
+    use std::os::unix::fs::PermissionsExt as _;
+    assert_eq!(std::fs::metadata(&room).unwrap().permissions().mode() & 0o777, 0o600);
+
+    // Leases of those inside are signed with it: silently made anew, they would all be sent back to the line.
+    let keys = folder.path().join("lease.keys");
+    std::fs::write(&keys, "0 12").unwrap();
+    let settings = folder.path().join("suimon.toml");
+    let refused = common::run(&[
+        "serve",
+        "--to",
+        &backend.url(),
+        "--config",
+        settings.to_str().unwrap(),
+        "--listen",
+        "127.0.0.1:0",
+        "--admin",
+        "off",
+    ]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.err.contains("lease.keys, line 1") && refused.err.contains("64 hexadecimal"),
+        "{refused:?}"
+    );
+    assert_eq!(std::fs::read_to_string(&keys).unwrap(), "0 12", "it is left as it is");
+}
