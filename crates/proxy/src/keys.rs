@@ -3,6 +3,7 @@
 //! One key a line: an id from 0 to 255, a space, 64 hexadecimal digits. The first signs; all are accepted. To rotate,
 //! put a new line first; remove the old one when no lease signed with it can still be good.
 
+use crate::whole_file::{sync_folder, with_ending};
 use std::fmt::Write as _;
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -11,6 +12,8 @@ use std::{error, fmt, fs};
 
 /// The most keys a file may hold.
 pub const KEYS_MAX: usize = 16;
+/// The longest file that is read.
+const BYTES_MAX: u64 = 64 << 10;
 
 /// The keys, the signing one first; at least one.
 #[derive(Clone)]
@@ -34,6 +37,8 @@ pub enum KeysError {
     Readable(PathBuf, u32),
     /// A line, counted from 1, is not as it should be, and in what way.
     Line(PathBuf, usize, &'static str),
+    /// It is no file of keys, and in what way.
+    Foreign(PathBuf, &'static str),
     /// There is no key in the file.
     Empty(PathBuf),
     /// The system gave no random bytes.
@@ -84,14 +89,23 @@ impl Keys {
         self.keys.iter().find(|key| key.id == id)
     }
 
-    fn read(path: &Path, mut file: fs::File) -> Result<Keys, KeysError> {
+    fn read(path: &Path, file: fs::File) -> Result<Keys, KeysError> {
         let io = |error| KeysError::Io(path.to_owned(), error);
         let mode = file.metadata().map_err(io)?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(KeysError::Readable(path.to_owned(), mode));
         }
         let mut text = String::new();
-        file.read_to_string(&mut text).map_err(io)?;
+        match file.take(BYTES_MAX + 1).read_to_string(&mut text) {
+            Ok(length) if length as u64 > BYTES_MAX => {
+                return Err(KeysError::Foreign(path.to_owned(), "it is too long"));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(KeysError::Foreign(path.to_owned(), "it is no text"));
+            }
+            Err(error) => return Err(io(error)),
+        }
         let mut keys: Vec<Key> = Vec::new();
         for (at, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -125,21 +139,48 @@ impl Keys {
         }
         text.push('\n');
         // Complete before it bears the name: two gateways that start together agree on the one that came first.
-        let mut unfinished = path.as_os_str().to_owned();
-        unfinished.push(format!(".{}", std::process::id()));
-        let unfinished = PathBuf::from(unfinished);
+        let unfinished = with_ending(path, &std::process::id().to_string());
+        // Of a process of the same id that ended before it was done; in a container every one has the same.
+        let _ = fs::remove_file(&unfinished);
         let mut file =
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).map_err(io)?;
-        let linked = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-        let linked = linked.and_then(|()| fs::hard_link(&unfinished, path));
+        let named = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        let named = named.and_then(|()| name(&unfinished, path));
         let _ = fs::remove_file(&unfinished);
-        match linked {
-            Ok(()) => Ok(keys),
+        match named {
+            Ok(()) => sync_folder(path).map(|()| keys).map_err(io),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Keys::read(path, fs::File::open(path).map_err(io)?)
             }
             Err(error) => Err(io(error)),
         }
+    }
+}
+
+/// Gives a complete file the name that it is to have, unless there is one of that name.
+fn name(complete: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(complete, path) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // The volume knows no links.
+        Err(_) => name_without_link(complete, path),
+    }
+}
+
+/// As [`name`] does, where there are no links.
+fn name_without_link(complete: &Path, path: &Path) -> io::Result<()> {
+    match rustix::fs::renameat_with(
+        rustix::fs::CWD,
+        complete,
+        rustix::fs::CWD,
+        path,
+        rustix::fs::RenameFlags::NOREPLACE,
+    ) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::EXIST) => Err(io::ErrorKind::AlreadyExists.into()),
+        // Nor that. Then only two gateways that start for the first time in the same moment could take each other's place.
+        Err(_) if path.symlink_metadata().is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => fs::rename(complete, path),
     }
 }
 
@@ -189,9 +230,14 @@ impl fmt::Display for KeysError {
                 "keys file {}, line {line}: {what}; a line is an id from 0 to 255, a space and 64 hexadecimal digits",
                 path.display()
             ),
+            KeysError::Foreign(path, what) => write!(
+                f,
+                "keys file {}: {what}; bring back the file, or name the right one with lease.keys",
+                path.display()
+            ),
             KeysError::Empty(path) => write!(
                 f,
-                "keys file {}: holds no key; remove the file and one is made on the next start",
+                "keys file {}: holds no key; bring back the file, or remove it and one is made on the next start: leases and places given before are then good no more",
                 path.display()
             ),
             KeysError::Random => f.write_str("the system gave no random bytes for a signing key"),
@@ -229,6 +275,38 @@ mod tests {
         assert_eq!(Keys::open(&path).unwrap().signing().secret, made.signing().secret);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing unfinished is left behind");
         assert_ne!(Keys::fresh().unwrap().signing().secret, made.signing().secret);
+    }
+
+    #[test]
+    fn what_a_process_of_the_same_id_left_unfinished_is_in_nobodys_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys");
+        fs::write(with_ending(&path, &std::process::id().to_string()), "# half").unwrap();
+        let made = Keys::open(&path).unwrap();
+        assert_eq!(Keys::open(&path).unwrap().signing().secret, made.signing().secret);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn where_a_volume_knows_no_links_the_file_that_came_first_stays_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let [one, other, path] = ["one", "other", "keys"].map(|name| dir.path().join(name));
+        fs::write(&one, "1").unwrap();
+        fs::write(&other, "2").unwrap();
+        name_without_link(&one, &path).unwrap();
+        assert_eq!(name_without_link(&other, &path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "1");
+    }
+
+    #[test]
+    fn what_is_no_file_of_keys_is_refused_and_left_as_it_is() {
+        for (bytes, part) in [(vec![0xff; 40], "no text"), (vec![b'0'; 100_000], "too long")] {
+            let (_dir, path) = file("", 0o600);
+            fs::write(&path, &bytes).unwrap();
+            let message = Keys::open(&path).unwrap_err().to_string();
+            assert!(message.contains(part) && message.contains("bring back"), "{message}");
+            assert_eq!(fs::read(&path).unwrap(), bytes);
+        }
     }
 
     #[test]
