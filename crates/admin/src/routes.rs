@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
 
 /// What the operator's listener is told before it starts.
@@ -124,7 +124,11 @@ async fn command_lines(
         Err(error) => return (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
     };
     let kind = kind.as_deref();
-    let done = match (order.command(), &order) {
+    let command = match order.command(SystemTime::now()) {
+        Ok(command) => command,
+        Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
+    };
+    let done = match (command, &order) {
         (Some(command), _) => shown.source.command_line(kind, &command).map(|()| Vec::new()),
         (None, Order::Invite { count, life_s }) if (1..=INVITES_MAX).contains(count) => {
             shown.source.invite(kind, *count, Duration::from_secs(*life_s))

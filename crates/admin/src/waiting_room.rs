@@ -7,6 +7,11 @@ use suimon_proxy::{LineCommand, LineReport};
 /// The most invitations made at once.
 pub const INVITES_MAX: usize = 10_000;
 
+/// A line opens within this time from now, ten years, ...
+const OPENS_WITHIN: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
+/// ... or at a time that was to come when it was said, and is over by so little.
+const OPENS_LATE: Duration = Duration::from_secs(60);
+
 /// One line.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LineState {
@@ -118,20 +123,37 @@ pub enum Order {
 }
 
 impl Order {
-    /// Returns what the line is to be told; `None`: it is not for the line.
-    pub(crate) fn command(&self) -> Option<LineCommand> {
-        Some(match self {
+    /// Returns what the line is to be told, `now`; `None`: it is not for the line.
+    ///
+    /// # Errors
+    /// A sentence, if it opens in the past, or at no time that there is.
+    pub(crate) fn command(&self, now: SystemTime) -> Result<Option<LineCommand>, String> {
+        Ok(Some(match self {
             Order::Pause => LineCommand::Pause,
             Order::Resume => LineCommand::Resume,
             Order::Close => LineCommand::Close,
-            Order::Open { at, by_lot } => {
-                let since_1970 = Duration::try_from_secs_f64(*at).unwrap_or_default();
-                LineCommand::Open { at: SystemTime::UNIX_EPOCH + since_1970, by_lot: *by_lot }
-            }
+            Order::Open { at, by_lot } => LineCommand::Open { at: opening(*at, now)?, by_lot: *by_lot },
             Order::Say { message } => LineCommand::Say(message.clone()),
-            Order::Invite { .. } => return None,
-        })
+            Order::Invite { .. } => return Ok(None),
+        }))
     }
+}
+
+/// Returns the time so many seconds after 1970, if a line may open then.
+fn opening(at: f64, now: SystemTime) -> Result<SystemTime, String> {
+    let since_1970 = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let earliest = since_1970(now).saturating_sub(OPENS_LATE);
+    let latest = since_1970(now) + OPENS_WITHIN;
+    // Beyond these comparisons it is a number that a time can be made of.
+    if at >= earliest.as_secs_f64() && at <= latest.as_secs_f64() {
+        return Ok(SystemTime::UNIX_EPOCH + Duration::from_secs_f64(at));
+    }
+    let why = if at < earliest.as_secs_f64() { "is in the past" } else { "is more than ten years from now" };
+    Err(format!(
+        "at = {at}: {why}; it must be seconds since 1970, from {} (now) to {}; to let the line move at once, resume it",
+        since_1970(now).as_secs(),
+        latest.as_secs()
+    ))
 }
 
 /// What came of it.

@@ -247,11 +247,12 @@ async fn post(address: SocketAddr, headers: &str, text: &str) -> (u16, String) {
 async fn lines_are_told_what_a_tool_says_and_nothing_of_a_page() {
     let (address, source) = start().await;
     const JSON: &str = "Content-Type: application/json\r\n";
-    let (status, answer) = post(address, JSON, r#"{"order":"open","at":1000.5,"by_lot":true}"#).await;
+    let at = std::time::SystemTime::UNIX_EPOCH + Duration::from_millis(1_000 * now_unix() + 60_500);
+    let open = format!(r#"{{"order":"open","at":{}.5,"by_lot":true}}"#, now_unix_of(at));
+    let (status, answer) = post(address, JSON, &open).await;
     assert_eq!(status, 200, "{answer}");
     let answer: LineAnswer = serde_json::from_str(body(&answer)).unwrap();
     assert_eq!((answer.lines[0].kind.as_str(), answer.lines[0].state.as_str()), ("visit", "moving"));
-    let at = std::time::SystemTime::UNIX_EPOCH + Duration::from_millis(1_000_500);
     assert_eq!(*source.commands.lock().unwrap(), [LineCommand::Open { at, by_lot: true }]);
     let (status, answer) =
         post(address, JSON, r#"{"order":"invite","count":2,"life_s":60,"kind":"visit"}"#).await;
@@ -268,6 +269,32 @@ async fn lines_are_told_what_a_tool_says_and_nothing_of_a_page() {
         assert_eq!(post(address, headers, text).await.0, status, "{headers}{text}");
     }
     assert_eq!(source.commands.lock().unwrap().len(), 1, "nothing else was done");
+}
+
+fn now_unix() -> u64 {
+    now_unix_of(std::time::SystemTime::now())
+}
+
+fn now_unix_of(time: std::time::SystemTime) -> u64 {
+    time.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap().as_secs()
+}
+
+#[tokio::test]
+async fn an_opening_at_no_time_that_is_to_come_is_refused_and_the_listener_goes_on() {
+    let (address, source) = start().await;
+    for (at, part) in [
+        ("1.7e19", "ten years"),
+        ("1e300", "ten years"),
+        ("-5", "in the past"),
+        ("-1e300", "in the past"),
+        ("1577836800", "in the past"),
+    ] {
+        let order = format!(r#"{{"order":"open","at":{at}}}"#);
+        let (status, answer) = post(address, "Content-Type: application/json\r\n", &order).await;
+        assert_eq!(status, 400, "{at}: {answer}");
+        assert!(answer.contains(part) && answer.contains("seconds since 1970"), "{at}: {answer}");
+    }
+    assert_eq!(source.commands.lock().unwrap().len(), 0);
 }
 
 #[tokio::test]

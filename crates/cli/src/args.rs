@@ -178,7 +178,7 @@ pub(crate) enum Waiting {
     Open {
         #[command(flatten)]
         of: LineOf,
-        /// When it opens, such as 2026-12-01T10:00:00Z.
+        /// When it opens, such as 2026-12-01T10:00:00Z, or 2026-12-01T10:00:00+09:00; without either, by this machine's local time.
         #[arg(long, value_name = "TIME")]
         at: PointInTime,
         /// Let lots decide then in which order those come who are there. The hash of their seed is published at once, the seed itself after the opening.
@@ -242,15 +242,37 @@ pub(crate) struct Preview {
     pub(crate) out: PathBuf,
 }
 
-/// A point in time, as of RFC 3339.
-#[derive(Clone, Copy, Debug)]
+/// A point in time, as of RFC 3339: in UTC, by another offset, or by this machine's clock on the wall.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PointInTime(pub(crate) SystemTime);
 
 impl std::str::FromStr for PointInTime {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let time = humantime::parse_rfc3339_weak(text);
-        time.map(PointInTime).map_err(|_| "must be a time in UTC such as 2026-12-01T10:00:00Z".to_string())
+        let wrong = || {
+            "must be a time such as 2026-12-01T10:00:00Z (UTC), 2026-12-01T10:00:00+09:00, or 2026-12-01T10:00:00 (this machine's local time)"
+                .to_string()
+        };
+        let utc = |text: &str| humantime::parse_rfc3339_weak(text).map_err(|_| wrong());
+        if text.ends_with(['Z', 'z']) {
+            return Ok(PointInTime(utc(&text.to_ascii_uppercase())?));
+        }
+        // Behind the time of day there is no other sign.
+        let sign = text.rfind(['+', '-']).filter(|at| *at > "2026-12-01T".len());
+        let Some(sign) = sign else {
+            let wall = utc(text)?;
+            return crate::local_time::at(wall).map(PointInTime).ok_or_else(wrong);
+        };
+        let (wall, offset) = (utc(&text[..sign])?, &text[sign + 1..]);
+        let (hours, minutes) = offset.split_once(':').ok_or_else(wrong)?;
+        let number =
+            |text: &str, most: u64| text.parse::<u64>().ok().filter(|it| text.len() == 2 && *it <= most);
+        let offset =
+            3600 * number(hours, 23).ok_or_else(wrong)? + 60 * number(minutes, 59).ok_or_else(wrong)?;
+        let offset = Duration::from_secs(offset);
+        let time =
+            if text.as_bytes()[sign] == b'+' { wall.checked_sub(offset) } else { wall.checked_add(offset) };
+        time.map(PointInTime).ok_or_else(wrong)
     }
 }
 
@@ -380,4 +402,32 @@ fn share(text: &str) -> Result<f64, String> {
 
 fn time(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| format!("must be {}", duration::HOW_WRITTEN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_in_time_is_told_in_utc_by_an_offset_or_by_the_clock_on_the_wall() {
+        let at = |text: &str| text.parse::<PointInTime>();
+        let utc = at("2026-12-01T10:00:00Z").unwrap();
+        assert_eq!(at("2026-12-01T19:00:00+09:00"), Ok(utc));
+        assert_eq!(at("2026-12-01 06:30:00-03:30"), Ok(utc));
+        assert_eq!(at("2026-12-01t10:00:00z"), Ok(utc));
+        // Whatever the zone of this machine, it is no more than fourteen hours away.
+        let local = at("2026-12-01T10:00:00").unwrap();
+        let apart = utc.0.duration_since(local.0).unwrap_or_else(|earlier| earlier.duration());
+        assert!(apart <= Duration::from_secs(14 * 3600), "{apart:?}");
+        for wrong in [
+            "",
+            "tomorrow",
+            "10:00",
+            "2026-12-01T10:00:00+9",
+            "2026-12-01T10:00:00+25:00",
+            "2026-12-01T10:00:00+09:99",
+        ] {
+            assert!(at(wrong).is_err_and(|why| why.contains("local time")), "{wrong}");
+        }
+    }
 }

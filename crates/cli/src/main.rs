@@ -12,6 +12,7 @@ mod exit;
 mod fetch;
 mod file_kind;
 mod interrupt;
+mod local_time;
 mod numbers;
 mod page;
 mod recording;
