@@ -113,11 +113,12 @@ pub(crate) struct Serve {
 #[command(after_help = "Examples:
   suimon check suimon.toml
   suimon check --json suimon.toml
+  suimon check - < suimon.toml
 
 All faults are told together, each with its key, the value seen and what is allowed. Journey files (see `suimon crowd`) and
 scenarios (see `suimon sim`) are checked too. Exit codes: 0 the file is right, 2 it is not.")]
 pub(crate) struct Check {
-    /// The file: settings, journeys or a scenario.
+    /// The file: settings, journeys or a scenario; - is standard input.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Answer as JSON.

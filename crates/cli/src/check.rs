@@ -3,10 +3,12 @@
 use crate::args::Check;
 use crate::exit::Exit;
 use crate::file_kind::FileKind;
+use crate::serve::{logging, state_files};
 use crate::summary;
 use serde_json::{Value, json};
 use std::path::Path;
-use suimon_settings::{Fault, Faults, Settings, journey, scenario};
+use suimon_proxy::Server;
+use suimon_settings::{Fault, Faults, Settings, journey, scenario, text_of, with_lines};
 
 /// What a file turned out to hold.
 enum Found {
@@ -49,11 +51,34 @@ pub(crate) fn run(args: &Check) -> Exit {
 
 /// Reads the file as what it holds.
 fn read(path: &Path) -> Result<Found, Faults> {
-    match FileKind::of(path) {
-        FileKind::Settings => Settings::load(path).map(|settings| Found::Settings(Box::new(settings))),
-        FileKind::Journeys => journey::load(path).map(|workload| Found::Journeys(Box::new(workload))),
+    let name = path.display().to_string();
+    let text = text_of(path)?;
+    let by_line = |faults: Faults| with_lines(&name, &text, &faults);
+    match FileKind::of_text(&text) {
+        FileKind::Settings => settings(&name, &text).map(|settings| Found::Settings(Box::new(settings))),
+        FileKind::Journeys => {
+            journey::read(&text).map_err(by_line).map(|workload| Found::Journeys(Box::new(workload)))
+        }
+        FileKind::Scenario if name == "-" => {
+            scenario::read(&name, &text).map(|scenario| Found::Scenario(Box::new(scenario)))
+        }
         FileKind::Scenario => scenario::load(path).map(|scenario| Found::Scenario(Box::new(scenario))),
     }
+}
+
+/// Reads settings, and refuses what `suimon serve` would refuse for them.
+fn settings(name: &str, text: &str) -> Result<Settings, Faults> {
+    let mut settings = Settings::of_file(name, text)?;
+    let mut faults = Faults::none();
+    state_files::check(&settings, &mut faults);
+    if let Err(why) = logging::filter("log.filter", &settings.log_filter) {
+        faults.other(why);
+    }
+    settings.proxy.lease.keys_file = state_files::keys_there(&settings.lease_keys);
+    for (key, error) in Server::check(&settings.proxy) {
+        faults.other(format!("{key}: {error}"));
+    }
+    faults.into_result(settings).map_err(|faults| with_lines(name, text, &faults))
 }
 
 fn summary_of(found: &Found) -> Vec<(&'static str, String)> {
@@ -67,6 +92,12 @@ fn summary_of(found: &Found) -> Vec<(&'static str, String)> {
 fn fault_json(fault: &Fault) -> Value {
     let message = fault.to_string();
     match fault {
+        Fault::At { place, fault } => {
+            let mut json = fault_json(fault);
+            json["at"] = Value::from(place.as_str());
+            json["message"] = Value::from(message);
+            json
+        }
         Fault::Value { key, seen, allowed } => {
             json!({ "key": key, "seen": seen, "allowed": allowed, "message": message })
         }

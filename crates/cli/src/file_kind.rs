@@ -13,20 +13,24 @@ pub(crate) enum FileKind {
     Scenario,
 }
 
-/// Only a scenario has one of these.
-const OF_SCENARIOS: &[&str] =
-    &["base", "question", "server", "change", "expect", "seeds", "warm_up", "measure"];
+/// Only a scenario has one of these. A `[server]` alone is what other programs call where they listen, and none.
+const OF_SCENARIOS: &[&str] = &["base", "question", "change", "expect", "seeds", "warm_up", "measure"];
 
 impl FileKind {
     /// Returns what the file at `path` seems to hold.
     pub(crate) fn of(path: &Path) -> FileKind {
-        let table = std::fs::read_to_string(path).ok().and_then(|text| text.parse::<toml::Table>().ok());
+        suimon_settings::text_of(path).map_or(FileKind::Settings, |text| FileKind::of_text(&text))
+    }
+
+    /// Returns what `text` seems to hold.
+    pub(crate) fn of_text(text: &str) -> FileKind {
+        let table = text.parse::<toml::Table>().ok();
         table.map_or(FileKind::Settings, |table| FileKind::of_table(&table))
     }
 
     fn of_table(table: &toml::Table) -> FileKind {
         let has = |key: &&str| table.contains_key(*key);
-        let visitors_and_gate = has(&"journey") && has(&"gate");
+        let visitors_and_gate = has(&"journey") && (has(&"gate") || has(&"server"));
         if OF_SCENARIOS.iter().any(has) || visitors_and_gate {
             FileKind::Scenario
         } else if has(&"journey") {

@@ -1,7 +1,8 @@
 //! `suimon serve`: stands in front of an application until told to stop.
 
 mod descriptors;
-mod state_files;
+pub(crate) mod logging;
+pub(crate) mod state_files;
 
 use crate::args::Serve;
 use crate::exit::Exit;
@@ -20,7 +21,7 @@ use suimon_proxy::{
 };
 use suimon_settings::{Faults, Kept, Settings};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tracing_subscriber::EnvFilter;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How long a node may take to accept a connection at the start before that is remarked upon.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
@@ -106,6 +107,7 @@ fn settings(args: &Serve) -> Result<Settings, Faults> {
         faults.other("--record-bytes-max: needs a recording; name its file with --record or record.file");
     }
     settings.check_addresses(&mut faults);
+    state_files::check(&settings, &mut faults);
     faults.into_result(settings)
 }
 
@@ -116,10 +118,7 @@ fn log(args: &Serve, settings: &Settings) -> Result<(), String> {
         (None, Ok(filter)) => (LOG_VARIABLE, filter),
         (None, Err(_)) => ("log.filter", settings.log_filter.clone()),
     };
-    let allowed =
-        "must be error, warn, info, debug or trace, or by part, such as \"info,suimon_proxy=debug\"";
-    let parsed =
-        EnvFilter::try_new(&filter).map_err(|error| format!("{name} = \"{filter}\": {allowed} ({error})"))?;
+    let parsed = logging::filter(name, &filter)?;
     let colours = io::stderr().is_terminal();
     tracing_subscriber::fmt().with_env_filter(parsed).with_writer(io::stderr).with_ansi(colours).init();
     Ok(())
@@ -154,6 +153,9 @@ async fn serve(mut settings: Settings) -> Exit {
             "the operator's listener at {address} has no password: whoever can reach it reads all it shows"
         );
     }
+    if !io::stderr().is_terminal() {
+        tokio::spawn(tell_hangups());
+    }
     tokio::spawn(look_at_nodes(settings.proxy.upstream.nodes.clone()));
 
     let draining = Arc::new(AtomicBool::new(false));
@@ -180,6 +182,16 @@ async fn serve(mut settings: Settings) -> Exit {
     server.run(told_to_stop).await;
     tracing::info!("ended");
     Exit::Done
+}
+
+/// Says what a SIGHUP does, which other programs read their settings at. On a terminal it is left alone: there it ends the process with its terminal.
+async fn tell_hangups() {
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    while hangup.recv().await.is_some() {
+        tracing::warn!(
+            "SIGHUP changes nothing: settings are read at the start alone; certificates are read again by themselves"
+        );
+    }
 }
 
 /// A gateway as the operator's listener sees it.

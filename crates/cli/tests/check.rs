@@ -112,3 +112,113 @@ fn wrong_usage_ends_with_2_and_help_and_version_with_0() {
     }
     assert!(run(&["serve", "--help"]).out.contains("suimon serve --to http://127.0.0.1:8080"));
 }
+
+/// Makes a certificate and its key in `folder`, named after `name`.
+fn certificate(folder: &tempfile::TempDir, name: &str) -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let cert = file(folder, &format!("{name}.pem"), &made.cert.pem());
+    let key = file(folder, &format!("{name}.key"), &made.signing_key.serialize_pem());
+    (cert, key)
+}
+
+#[test]
+fn what_serve_would_refuse_is_refused_with_the_line_it_stands_in() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = certificate(&folder, "a");
+    let (_, other) = certificate(&folder, "b");
+    let keys = file(&folder, "lease.keys", &format!("1 {}\n", "ab".repeat(32)));
+    std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let template = file(&folder, "hostname", "shop-1\n");
+    let tls = |cert: &str, key: &str| {
+        format!(
+            "[listen]\nhttp = \"127.0.0.1:0\"\n[listen.tls]\naddress = \"127.0.0.1:0\"\ncert = \"{cert}\"\nkey = \"{key}\"\n"
+        )
+    };
+    let inside = folder.path().display();
+    for (text, line, why) in [
+        (tls(&cert, &other), 5, "key"),
+        (tls(&key, &cert), 5, "certificate"),
+        (format!("[lease]\nkeys = \"{keys}\"\n"), 2, "chmod 600"),
+        (format!("[waiting_room]\ntemplate = \"{template}\"\n"), 2, "is no template"),
+        ("[waiting_room]\ntemplate = \"/dev/zero\"\n".to_owned(), 2, "longer than 1048576 bytes"),
+        (format!("[waiting_room]\nstate = \"{inside}/nowhere/line.json\"\n"), 2, "in a folder that is there"),
+        (format!("[learned]\nstate = \"{inside}/nowhere/learned.json\"\n"), 2, "in a folder that is there"),
+        (format!("[learned]\nstate = \"{inside}\"\n"), 2, "this is a folder"),
+        (format!("[record]\nfile = \"{inside}/nowhere/x.suirec\"\n"), 2, "in a folder that is there"),
+        ("[log]\nfilter = \"verbose\"\n".to_owned(), 2, "\"verbose\" is no level"),
+        (
+            "\n[upstream.health]\ninterval = \"1s\"\ntimeout = \"5s\"\n".to_owned(),
+            4,
+            "at most upstream.health.interval (\"1s\")",
+        ),
+        (
+            "[upstream]\nnodes = [\"http://a:1\", \"http://a:99999\", \"a\"]\n".to_owned(),
+            2,
+            "upstream.nodes[1] = \"http://a:99999\": must be",
+        ),
+        (
+            "[upstream]\nnodes = [\"http://a:1\", \"http://a:99999\", \"a\"]\n".to_owned(),
+            2,
+            "upstream.nodes[2] = \"a\": must be",
+        ),
+        ("[server]\nport = 80\n".to_owned(), 1, "server = { ... }: there is no such key"),
+        ("[timeouts]\nconnect = \"soon\"\n".to_owned(), 2, "timeouts.connect = \"soon\": must be"),
+    ] {
+        let path = file(&folder, "suimon.toml", &text);
+        let ran = run(&["check", &path]);
+        assert_eq!(ran.code, Some(2), "{text}\n{ran:?}");
+        assert!(ran.out.contains(why), "{why}: {ran:?}");
+        assert!(ran.out.contains(&format!("suimon.toml:{line}: ")), "line {line}: {ran:?}");
+        // And the other says the same before it binds anything.
+        if !text.contains("[log]") {
+            let served = run(&["serve", "--config", &path, "--admin", "off"]);
+            assert_eq!(served.code, Some(2), "{text}\n{served:?}");
+            assert!(served.err.contains(why), "{why}: {served:?}");
+        }
+    }
+    let path = file(&folder, "suimon.toml", &tls(&cert, &key));
+    assert_eq!(run(&["check", &path]).code, Some(0));
+}
+
+#[test]
+fn faults_as_json_carry_key_and_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "suimon.toml", "[timeouts]\nconnect = \"soon\"\n");
+    let ran = run(&["check", "--json", &path]);
+    let said: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let fault = &said["faults"][0];
+    assert_eq!((&fault["key"], &fault["seen"]), (&"timeouts.connect".into(), &"\"soon\"".into()), "{said}");
+    assert_eq!(fault["at"], format!("{path}:2"));
+}
+
+#[test]
+fn a_file_without_end_and_one_too_long_are_refused_by_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = file(&folder, "long.toml", &"# nothing\n".repeat(500_000));
+    for path in ["/dev/zero", &long] {
+        let ran = run(&["check", path]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.out.contains("is longer than 4194304 bytes"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_file_can_come_by_standard_input() {
+    for (text, code, said) in [
+        ("[gate]\nsession_idle = \"1d\"\n", 0, "-: ok"),
+        ("[gate]\nsession_idle = \"soon\"\n", 2, "-:2: gate.session_idle"),
+    ] {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_suimon"))
+            .args(["check", "-"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
+        let ran = child.wait_with_output().unwrap();
+        let out = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert_eq!(ran.status.code(), Some(code), "{out}");
+        assert!(out.contains(said), "{out}");
+    }
+}

@@ -56,6 +56,15 @@ fn sigterm_lets_what_is_under_way_end() {
 }
 
 #[test]
+fn a_hangup_is_told_and_changes_nothing() {
+    let backend = Backend::start();
+    let gateway = Gateway::start(&["--to", &backend.url()]);
+    gateway.process.signal(libc::SIGHUP);
+    gateway.process.wait_err("SIGHUP changes nothing");
+    assert_eq!(get(gateway.clients, "/x").0, 200);
+}
+
+#[test]
 fn a_second_signal_ends_it_at_once() {
     let backend = Backend::start();
     let gateway = Gateway::start(&["--to", &backend.url()]);

@@ -58,6 +58,18 @@ impl Keys {
         }
     }
 
+    /// Looks whether [`Keys::open`] could give keys, and makes nothing: a file that is not there is to be made at the start.
+    ///
+    /// # Errors
+    /// See [`KeysError`].
+    pub(crate) fn check(path: &Path) -> Result<(), KeysError> {
+        match fs::File::open(path) {
+            Ok(file) => Keys::read(path, file).map(drop),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(KeysError::Io(path.to_owned(), error)),
+        }
+    }
+
     /// Returns one fresh key that nobody else has.
     ///
     /// # Errors

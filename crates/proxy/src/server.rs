@@ -79,12 +79,35 @@ pub enum StartError {
 }
 
 impl Server {
+    /// Returns everything for which [`Server::bind`] refuses these parameters, each with the key of the setting it is about. Binds, makes and changes nothing.
+    pub fn check(params: &Params) -> Vec<(&'static str, StartError)> {
+        let mut refused: Vec<(&'static str, StartError)> = Vec::new();
+        let mut note =
+            |key, checked: Result<(), StartError>| refused.extend(checked.err().map(|error| (key, error)));
+        note("listen", check(params));
+        if let Some(path) = &params.lease.keys_file {
+            note("lease.keys", Keys::check(path).map_err(StartError::Keys));
+        }
+        let names = params.sessions.kinds.iter().map(|kind| kind.name.as_str());
+        note(
+            "session",
+            Keys::fresh().map_err(StartError::Keys).and_then(|keys| leases(keys, 1, names).map(drop)),
+        );
+        note("waiting_room.template", read_template(&params.waiting_room).map(drop));
+        note("upstream", Upstream::new(params.upstream.clone()).map(drop).map_err(StartError::Params));
+        let tls = params.listen.tls.as_ref();
+        note("listen.tls.cert", tls.map(Certificate::load).transpose().map(drop).map_err(StartError::Tls));
+        refused
+    }
+
     /// Binds the listening sockets and reads certificates and keys. Must be called inside the runtime that will run it.
     ///
     /// # Errors
     /// See [`StartError`]; each names the thing and the remedy. Nothing stays bound then.
     pub fn bind(params: Params) -> Result<Server, StartError> {
-        check(&params)?;
+        if let Some((_, error)) = Server::check(&params).into_iter().next() {
+            return Err(error);
+        }
         let keys = match &params.lease.keys_file {
             Some(path) => Keys::open(path),
             None => Keys::fresh(),
@@ -94,11 +117,7 @@ impl Server {
         let names = params.sessions.kinds.iter().map(|kind| kind.name.as_str());
         let life = u32::try_from(params.lease.life.as_secs()).unwrap_or(u32::MAX).max(1);
         let keys = keys.map_err(StartError::Keys)?;
-        let leases = Leases::new(keys.clone(), life, names).map_err(|(one, other)| {
-            StartError::Params(format!(
-                "session kinds {one:?} and {other:?} cannot be told apart in leases; rename one"
-            ))
-        })?;
+        let leases = leases(keys.clone(), life, names)?;
         let tags = leases.tags();
         let identifier = Identifier::new(&params.sessions, leases, params.limits.aliases, secret);
 
@@ -316,6 +335,14 @@ fn check(params: &Params) -> Result<(), StartError> {
     Ok(())
 }
 
+fn leases<'a>(keys: Keys, life: u32, names: impl Iterator<Item = &'a str>) -> Result<Leases, StartError> {
+    Leases::new(keys, life, names).map_err(|(one, other)| {
+        StartError::Params(format!(
+            "session kinds {one:?} and {other:?} cannot be told apart in leases; rename one"
+        ))
+    })
+}
+
 fn listen(address: SocketAddr, backlog: u32) -> Result<TcpListener, StartError> {
     let open = || {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
@@ -345,9 +372,9 @@ impl fmt::Display for StartError {
                         "another program has the port (`ss -ltnp 'sport = :{}'` names it): stop it or choose another port",
                         address.port()
                     ),
-                    io::ErrorKind::PermissionDenied => {
-                        f.write_str("ports below 1024 need the right to bind them: choose a higher one")
-                    }
+                    io::ErrorKind::PermissionDenied => f.write_str(
+                        "ports below 1024 need the capability CAP_NET_BIND_SERVICE (systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE): grant it, or choose a higher port",
+                    ),
                     io::ErrorKind::AddrNotAvailable => f.write_str(
                         "the address is not one of this machine's: use one of its own, or 0.0.0.0 for all",
                     ),

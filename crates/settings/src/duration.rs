@@ -1,4 +1,4 @@
-//! Durations as people write them: `750ms`, `15s`, `1.5m`, `2h`.
+//! Durations as people write them: `750ms`, `15s`, `1.5m`, `2h`, `7d`.
 
 use suimon_model::Duration;
 
@@ -8,8 +8,8 @@ pub const HOW_WRITTEN: &str = "a duration such as \"750ms\", \"15s\" or \"2m\"";
 /// The longest duration that can be written: a year.
 pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
-const UNITS: [(&str, f64); 6] =
-    [("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+const UNITS: [(&str, f64); 7] =
+    [("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
 
 /// Returns the seconds that `text` says, below zero where it says so, or `None` if it is no duration or longer
 /// than [`LONGEST`]. Whoever asks decides about the sign.
@@ -44,9 +44,15 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_written() {
-        for (text, ms) in
-            [("750ms", 750.0), ("15s", 15e3), ("1.5m", 90e3), ("2h", 7.2e6), (" 0s ", 0.0), ("3 s", 3e3)]
-        {
+        for (text, ms) in [
+            ("750ms", 750.0),
+            ("15s", 15e3),
+            ("1.5m", 90e3),
+            ("2h", 7.2e6),
+            ("1d", 86.4e6),
+            (" 0s ", 0.0),
+            ("3 s", 3e3),
+        ] {
             assert_eq!(parse(text), Some(Duration::from_secs_f64(ms / 1e3)), "{text}");
         }
         assert_eq!(parse("250us"), Some(Duration::from_micros(250)));

@@ -27,6 +27,13 @@ pub enum Fault {
         /// The sentence.
         String,
     ),
+    /// One of these, and where in which file it stands.
+    At {
+        /// Name of the file, and the line from 1 if it is known.
+        place: String,
+        /// What is wrong there.
+        fault: Box<Fault>,
+    },
 }
 
 impl fmt::Display for Fault {
@@ -35,6 +42,7 @@ impl fmt::Display for Fault {
             Fault::Value { key, seen, allowed } => write!(f, "{key} = {seen}: must be {allowed}"),
             Fault::Missing { key, wanted } => write!(f, "{key} is missing: {wanted}"),
             Fault::Other(sentence) => f.write_str(sentence),
+            Fault::At { place, fault } => write!(f, "{place}: {fault}"),
         }
     }
 }
@@ -69,6 +77,11 @@ impl Faults {
     /// Adds a sentence.
     pub fn other(&mut self, sentence: impl Into<String>) {
         self.add(Fault::Other(sentence.into()));
+    }
+
+    /// Adds a fault with the place where it stands.
+    pub(crate) fn at(&mut self, place: String, fault: Fault) {
+        self.add(Fault::At { place, fault: Box::new(fault) });
     }
 
     /// Adds everything `other` holds.

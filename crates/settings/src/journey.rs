@@ -90,10 +90,8 @@ impl Reader {
 /// # Errors
 /// Fails if it cannot be read, or with everything that is wrong with it; each line names the file.
 pub fn load(path: &Path) -> Result<Workload, Faults> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Faults::one(format!("{name}: cannot be read ({error}); name a journey file")))?;
-    let name = name.to_string();
+    let name = path.display().to_string();
+    let text = crate::read::text_of(path)?;
     read(&text).map_err(|faults| Lines::new(&name, &text).name(&faults))
 }
 

@@ -50,15 +50,19 @@ impl<'t> Lines<'t> {
     pub(crate) fn name(&self, faults: &Faults) -> Faults {
         let mut named = Faults::none();
         for fault in faults.iter() {
-            let sentence = fault.to_string();
             let key = match fault {
                 Fault::Value { key, .. } | Fault::Missing { key, .. } => key,
                 Fault::Other(sentence) => sentence.split([' ', ':']).next().unwrap_or_default(),
+                Fault::At { place, fault } => {
+                    named.at(place.clone(), (**fault).clone());
+                    continue;
+                }
             };
-            match self.of(key) {
-                Some(line) => named.other(format!("{}:{line}: {sentence}", self.name)),
-                None => named.other(format!("{}: {sentence}", self.name)),
-            }
+            let place = match self.of(key) {
+                Some(line) => format!("{}:{line}", self.name),
+                None => self.name.to_owned(),
+            };
+            named.at(place, fault.clone());
         }
         named
     }

@@ -4,8 +4,10 @@ use crate::schema::{self, Form, Key, LeftOut, Section};
 use crate::shape::Checked;
 use crate::{Faults, duration};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use suimon_proxy::upstream::NodeParams;
 use toml::{Table, Value};
@@ -29,6 +31,30 @@ pub(crate) struct Sections {
     once: BTreeMap<&'static str, Values>,
     /// By path; in the order of the file.
     repeated: BTreeMap<&'static str, Vec<Values>>,
+}
+
+/// The longest file that is read, in bytes: a hundred times any that makes sense.
+pub const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// Returns the text of the file at `path`, or of standard input where that is `-`.
+///
+/// # Errors
+/// If it cannot be read, is no text, or is longer than [`FILE_BYTES_MAX`].
+pub fn text_of(path: &Path) -> Result<String, Faults> {
+    let wrong = |error: io::Error| Faults::one(format!("{}: cannot be read: {error}", path.display()));
+    let mut text = String::new();
+    let read = if path.as_os_str() == "-" {
+        io::stdin().lock().take(FILE_BYTES_MAX + 1).read_to_string(&mut text)
+    } else {
+        File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
+    };
+    if read.map_err(wrong)? as u64 > FILE_BYTES_MAX {
+        let name = path.display();
+        return Err(Faults::one(format!(
+            "{name}: is longer than {FILE_BYTES_MAX} bytes, which no file of settings is"
+        )));
+    }
+    Ok(text)
 }
 
 /// Returns the table that `text` holds, or where its syntax breaks: `name:line:column: what`.
@@ -111,7 +137,12 @@ fn read_keys(section: &'static Section, prefix: &str, table: &Table, faults: &mu
         let given = match table.get(key.name).map(|value| (value, key.shape.check(value))) {
             Some((_, Ok(checked))) => Some(checked),
             Some((value, Err(allowed))) => {
-                faults.value(path, seen(value), allowed);
+                match key.shape.faulty_entries(value) {
+                    Some(entries) => entries.into_iter().for_each(|(index, entry, allowed)| {
+                        faults.value(format!("{path}[{index}]"), seen(entry), allowed);
+                    }),
+                    None => faults.value(path, seen(value), allowed),
+                }
                 None
             }
             None => {

@@ -81,7 +81,7 @@ const FILE: Known = Known {
 /// Fails if it cannot be read, or with everything that is wrong with it; each line names file, line and key.
 pub fn load(path: &Path) -> Result<Scenario, Faults> {
     let name = path.display().to_string();
-    let text = text_of(path, &name)?;
+    let text = read::text_of(path)?;
     let own = read::parse(&name, &text)?;
     let table = with_base(own, path, &name, 1)?;
     let stem = path.file_stem().map_or_else(|| name.clone(), |stem| stem.to_string_lossy().into_owned());
@@ -95,11 +95,6 @@ pub fn load(path: &Path) -> Result<Scenario, Faults> {
 pub fn read(name: &str, text: &str) -> Result<Scenario, Faults> {
     let table = read::parse(name, text)?;
     scenario(name.to_owned(), &table).map_err(|faults| Lines::new(name, text).name(&faults))
-}
-
-fn text_of(path: &Path, name: &str) -> Result<String, Faults> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Faults::one(format!("{name}: cannot be read ({error}); name a scenario file")))
 }
 
 /// Returns `table` with what it does not say taken from its base, if it names one.
@@ -118,7 +113,7 @@ fn with_base(mut table: Table, path: &Path, name: &str, depth: usize) -> Result<
     }
     let base_path = path.with_file_name(base);
     let base_name = base_path.display().to_string();
-    let text = text_of(&base_path, &base_name)?;
+    let text = read::text_of(&base_path)?;
     let below = with_base(read::parse(&base_name, &text)?, &base_path, &base_name, depth + 1)?;
     Ok(merged(below, table))
 }

@@ -1,6 +1,7 @@
 //! From checked values to each room's own parameters, and the faults that only show when settings are seen together.
 
 use crate::Faults;
+use crate::lines::Lines;
 use crate::read::{self, Sections, Values, seen_time};
 use std::fs::File;
 use std::net::SocketAddr;
@@ -61,11 +62,17 @@ impl Settings {
     /// that is not there.
     pub fn load(path: &Path) -> Result<Settings, Faults> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Faults::one(format!("{name}: cannot be read: {error}")))?;
-        let (settings, mut faults) = check(&read::parse(&name, &text)?);
+        Settings::of_file(&name, &read::text_of(path)?)
+    }
+
+    /// Returns the settings in `text`, read from a file called `name`.
+    ///
+    /// # Errors
+    /// Returns everything that is wrong with it, together, each with the line where it stands: its syntax, its values, or a file it names that is not there.
+    pub fn of_file(name: &str, text: &str) -> Result<Settings, Faults> {
+        let (settings, mut faults) = check(&read::parse(name, text)?);
         check_files(&settings, &mut faults);
-        faults.into_result(settings)
+        faults.into_result(settings).map_err(|faults| with_lines(name, text, &faults))
     }
 
     /// Returns the settings in `text`, without looking at any file it names; `name` is what syntax errors call it.
@@ -76,6 +83,11 @@ impl Settings {
         let (settings, faults) = check(&read::parse(name, text)?);
         faults.into_result(settings)
     }
+}
+
+/// Returns `faults`, each with the line of `text`, a file called `name`, in which its key stands.
+pub fn with_lines(name: &str, text: &str, faults: &Faults) -> Faults {
+    Lines::new(name, text).name(faults)
 }
 
 /// Returns the settings and everything that is wrong with them; where something is, they hold a default.
@@ -471,7 +483,7 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
     }
     for (index, node) in nodes.iter().enumerate() {
         if nodes[..index].contains(node) {
-            faults.value("upstream.nodes", format!("\"{node}\""), "named once");
+            faults.value(format!("upstream.nodes[{index}]"), format!("\"{node}\""), "named once");
         }
     }
     for node in &mut nodes {
@@ -485,6 +497,11 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
     if ejection.base > ejection.max {
         let allowed = format!("at most upstream.ejection.max ({})", seen_time(ejection.max));
         faults.value("upstream.ejection.base", seen_time(ejection.base), allowed);
+    }
+    let (interval, timeout) = (health.time("interval"), health.time("timeout"));
+    if !interval.is_zero() && timeout > interval {
+        let allowed = format!("at most upstream.health.interval ({})", seen_time(interval));
+        faults.value("upstream.health.timeout", seen_time(timeout), allowed);
     }
     UpstreamParams {
         nodes,

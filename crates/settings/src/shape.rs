@@ -85,6 +85,14 @@ impl Shape {
         fault.and_then(Result::err).unwrap_or_else(|| self.allowed())
     }
 
+    /// Returns the entries of a list that are at fault, each with what would be allowed; `None` where the list itself is, or there is none.
+    pub(crate) fn faulty_entries(self, value: &Value) -> Option<Vec<(usize, &Value, String)>> {
+        let Shape::List(of, max) = self else { return None };
+        let entries = value.as_array().filter(|entries| entries.len() <= max)?;
+        let fault = |(index, entry)| of.check(entry).err().map(|allowed| (index, entry, allowed));
+        Some(entries.iter().enumerate().filter_map(fault).collect())
+    }
+
     /// Returns what is allowed; reads on from "must be".
     pub(crate) fn allowed(self) -> String {
         match self {

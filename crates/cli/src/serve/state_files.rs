@@ -1,12 +1,13 @@
 //! Where the keys that sign leases are kept, and what survives a restart of the line and of what was learned.
 
+use rustix::fs::Access;
 use std::env;
 use std::fs::DirBuilder;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use suimon_proxy::keys::{Keys, KeysError};
-use suimon_settings::Kept;
+use suimon_settings::{Faults, Kept, Settings};
 
 /// The file of keys in the state folder; the others are named by port or address, so that two gateways do not write to the same.
 const KEYS: &str = "lease.keys";
@@ -24,6 +25,51 @@ pub(crate) fn keys(kept: &Kept) -> Option<PathBuf> {
         // A file that is there and wrong is told by whoever opens it to use it.
         _ => Some(path),
     }
+}
+
+/// Returns the file of keys that a start would read, if it is there. Makes nothing.
+pub(crate) fn keys_there(kept: &Kept) -> Option<PathBuf> {
+    match kept {
+        Kept::Nowhere => None,
+        Kept::File(path) => Some(path.clone()),
+        Kept::StateFolder => {
+            state_folder(variable).map(|folder| folder.join(KEYS)).filter(|path| path.exists())
+        }
+    }
+}
+
+/// Notes files that are named and could not be written, for want of a folder or of the right to write to it. Makes nothing.
+pub(crate) fn check(settings: &Settings, faults: &mut Faults) {
+    let named = |kept: &Kept| if let Kept::File(path) = kept { Some(path.clone()) } else { None };
+    for (key, path) in [
+        ("lease.keys", named(&settings.lease_keys)),
+        ("waiting_room.state", named(&settings.waiting_room_state)),
+        ("learned.state", named(&settings.learned_state)),
+        ("record.file", settings.proxy.record.as_ref().map(|recording| recording.file.clone())),
+    ] {
+        let Some(path) = path else { continue };
+        // Keys are only read once they are there.
+        if key == "lease.keys" && path.exists() {
+            continue;
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let seen = format!("\"{}\"", path.display());
+        if path.is_dir() {
+            faults.value(key, seen, "a file; this is a folder");
+        } else if !folder.is_dir() {
+            faults.value(key, seen, format!("in a folder that is there; {} is not", folder.display()));
+        } else if let Err(error) = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK) {
+            faults.value(
+                key,
+                seen,
+                format!("in a folder that can be written to; {} cannot ({error})", folder.display()),
+            );
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 /// Returns the file in which the line of a gateway that listens on `port` survives a restart, if there is one. On a port that
@@ -56,9 +102,7 @@ fn file(kept: &Kept, name: &str, consequence: &str) -> Option<PathBuf> {
         Kept::File(path) => return Some(path.clone()),
         Kept::StateFolder => {}
     }
-    let Some(folder) =
-        state_folder(|name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
-    else {
+    let Some(folder) = state_folder(variable) else {
         tracing::warn!(
             "there is no state folder ($STATE_DIRECTORY, $XDG_STATE_HOME and $HOME are not set), so {consequence}"
         );

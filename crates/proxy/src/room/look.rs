@@ -3,7 +3,12 @@
 use super::{moves, page};
 use crate::params::WaitingRoom;
 use crate::server::StartError;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::PathBuf;
+
+/// The longest template, in bytes.
+const TEMPLATE_BYTES_MAX: u64 = 1 << 20;
 
 /// How the page looks, as far as an operator says so.
 #[derive(Clone, Debug)]
@@ -71,12 +76,22 @@ impl Look {
 /// Returns the operator's template, if there is one.
 pub(crate) fn read_template(params: &WaitingRoom) -> Result<Option<String>, StartError> {
     let read = |path: &PathBuf| {
-        std::fs::read_to_string(path).map_err(|error| {
-            StartError::Params(format!(
-                "{}: the waiting room's template cannot be read: {error}",
-                path.display()
-            ))
-        })
+        let wrong = |why: String| StartError::Params(format!("{}: {why}", path.display()));
+        let mut text = String::new();
+        let read =
+            File::open(path).and_then(|file| file.take(TEMPLATE_BYTES_MAX + 1).read_to_string(&mut text));
+        let bytes =
+            read.map_err(|error| wrong(format!("the waiting room's template cannot be read: {error}")))?;
+        if bytes as u64 > TEMPLATE_BYTES_MAX {
+            return Err(wrong(format!(
+                "the waiting room's template is longer than {TEMPLATE_BYTES_MAX} bytes"
+            )));
+        }
+        if !text.contains("{{") {
+            let why = "is no template: nothing in it stands for a value, such as {{title}}; docs/waiting-room.md names them all";
+            return Err(wrong(why.to_owned()));
+        }
+        Ok(text)
     };
     params.template.as_ref().map(read).transpose()
 }

@@ -1,0 +1,38 @@
+//! What is logged, by words such as `info` or `info,suimon_proxy=debug`.
+
+use tracing_subscriber::EnvFilter;
+
+const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+
+/// Returns the filter that `text` says; `name` is where it stands.
+///
+/// # Errors
+/// A sentence with what is allowed. A word alone that is no level is one, too: taken for the name of a part it would silence all others.
+pub(crate) fn filter(name: &str, text: &str) -> Result<EnvFilter, String> {
+    let allowed =
+        "must be error, warn, info, debug, trace or off, or by part, such as \"info,suimon_proxy=debug\"";
+    let is_level = |word: &str| LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level));
+    let mut words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    if let Some(word) = words.find(|word| !word.contains('=') && !is_level(word)) {
+        return Err(format!("{name} = \"{text}\": {allowed} (\"{word}\" is no level)"));
+    }
+    EnvFilter::try_new(text).map_err(|error| format!("{name} = \"{text}\": {allowed} ({error})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_level_is_told() {
+        for right in
+            ["info", "WARN", "off", "info,suimon_proxy=debug", "suimon_proxy::pipeline=trace, warn", ""]
+        {
+            assert!(filter("log.filter", right).is_ok(), "{right}");
+        }
+        for wrong in ["verbose", "infoo", "info,suimon_proxy", "suimon=loud"] {
+            let why = filter("log.filter", wrong).expect_err(wrong);
+            assert!(why.starts_with(&format!("log.filter = \"{wrong}\": must be")), "{why}");
+        }
+    }
+}
