@@ -21,7 +21,7 @@ use suimon_proxy::{
 };
 use suimon_settings::{Faults, Kept, Settings};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How long a node may take to accept a connection at the start before that is remarked upon.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
@@ -147,14 +147,17 @@ async fn serve(mut settings: Settings) -> Exit {
         tls.address = address;
     }
     settings.admin_listen = admin.as_ref().and_then(|listener| listener.local_addr().ok());
+    // Before anybody is told that we run: a signal that follows at once finds us listening. On a terminal it is left alone: there it ends the process with it.
+    if !io::stderr().is_terminal()
+        && let Ok(hangup) = signal(SignalKind::hangup())
+    {
+        tokio::spawn(tell_hangups(hangup));
+    }
     announce(&settings);
     if let Some(address) = settings.admin_listen.filter(|address| !address.ip().is_loopback()) {
         tracing::warn!(
             "the operator's listener at {address} has no password: whoever can reach it reads all it shows"
         );
-    }
-    if !io::stderr().is_terminal() {
-        tokio::spawn(tell_hangups());
     }
     tokio::spawn(look_at_nodes(settings.proxy.upstream.nodes.clone()));
 
@@ -184,9 +187,8 @@ async fn serve(mut settings: Settings) -> Exit {
     Exit::Done
 }
 
-/// Says what a SIGHUP does, which other programs read their settings at. On a terminal it is left alone: there it ends the process with its terminal.
-async fn tell_hangups() {
-    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+/// Says what a SIGHUP does, at which other programs read their settings.
+async fn tell_hangups(mut hangup: Signal) {
     while hangup.recv().await.is_some() {
         tracing::warn!(
             "SIGHUP changes nothing: settings are read at the start alone; certificates are read again by themselves"
