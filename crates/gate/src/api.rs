@@ -154,13 +154,13 @@ pub enum Membership {
         /// The session that this place begins.
         session: SessionId,
     },
-    /// It carries proof of a session that was let in (by this gate, or by one before a restart).
+    /// It is of a session that was let in: by this gate, or by one before a restart. One that is not `leased` and of which the gate knows nothing is a newcomer's.
     Member {
         /// The kind the session was let in as.
         kind: KindId,
         /// The session.
         session: SessionId,
-        /// Whether the proof was our lease, rather than the application's own cookie.
+        /// Whether it carries proof of that, our lease; else it only names the session, by the application's own cookie or by a lease of long ago.
         leased: bool,
         /// Whether this request, once completed, ends the session.
         ends: bool,

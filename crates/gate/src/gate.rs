@@ -158,6 +158,15 @@ impl Gate {
                 }
                 id
             }
+            // What only names a session is worth as much as that.
+            Some(Membership::Member { kind, session, leased: false, ends: _ })
+                if self.sessions.get(session).is_none() =>
+            {
+                request.newcomer = Some(kind);
+                let id = self.requests.insert(request);
+                self.enter_session_gate(now, id, kind, Claim::Draws(Lane::Normal));
+                id
+            }
             Some(Membership::Member { kind, session, leased, ends }) => {
                 request.session = Some((kind, session));
                 request.leased = leased;

@@ -75,8 +75,17 @@ pub(crate) struct Unknown {
     pub(crate) found: Option<(KindId, SessionId)>,
 }
 
-/// Tells how a request belongs to a session it was found to be of.
-pub(crate) type MemberOf<'a> = &'a dyn Fn((KindId, SessionId)) -> Membership;
+/// Tells how a request belongs to a session it was found to be of; `None`: that one has ended.
+pub(crate) type MemberOf<'a> = &'a dyn Fn((KindId, SessionId)) -> Option<Membership>;
+
+/// Whether a request that names a session may name another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Named {
+    /// It may.
+    First,
+    /// If the gate does not have it, it is a newcomer's.
+    Last,
+}
 
 /// What becomes of a request that has come.
 #[derive(Debug)]
@@ -202,9 +211,14 @@ impl Gatekeeper {
     }
 
     /// Finds the session of a client that no cookie tells from others.
-    pub(crate) fn recognise(&self, unknown: &mut Unknown, kind: Option<KindId>) {
+    pub(crate) fn recognise(&self, unknown: &mut Unknown, kind: Option<KindId>, member: MemberOf<'_>) {
         let now = self.clock.now();
-        self.lock().recognise(now, unknown, kind);
+        self.lock().recognise(now, unknown, kind, member);
+    }
+
+    /// Returns whether the gate has a session: it was let in, has not ended and was heard of not long ago.
+    pub(crate) fn has(&self, session: SessionId) -> bool {
+        self.lock().gate.begun(session).is_some()
     }
 
     /// Remembers that a client which no cookie tells from others was served as `session`, and what it is owed for that.
@@ -225,18 +239,22 @@ impl Gatekeeper {
         [LeaseDue::IfUnknown, LeaseDue::Yes].into_iter().rfind(|it| *it as u8 == due).unwrap_or(LeaseDue::No)
     }
 
-    /// Takes in a request. Of one that nothing tells from others, `unknown` says who it may be of and how it then belongs to that session.
+    /// Takes in a request; `None`: it names a session that the gate does not have and may name another, and nothing was done. Of one that nothing tells from others, `unknown` says who it may be of and how it then belongs to that session.
     pub(crate) fn arrive(
         self: &Arc<Self>,
         mut arrival: Arrival,
         unknown: Option<(&mut Unknown, MemberOf<'_>)>,
-    ) -> Arrived {
+        named: Named,
+    ) -> Option<Arrived> {
         let now = self.clock.now();
         let mut inner = self.lock();
         if let Some((unknown, member)) = unknown {
-            inner.recognise(now, unknown, kind_of(arrival.session));
-            arrival.session = unknown.found.map(member).or(arrival.session);
+            inner.recognise(now, unknown, kind_of(arrival.session), member);
+            arrival.session = unknown.found.and_then(member).or(arrival.session);
         } else if let Some(Membership::Member { session, leased: false, .. }) = arrival.session {
+            if named == Named::First && inner.gate.begun(session).is_none() {
+                return None;
+            }
             inner.memory.comes_with_cookie(session);
         }
         inner.note(now, || Event::Arrival(arrival));
@@ -254,7 +272,7 @@ impl Gatekeeper {
         };
         self.lease_due.store(inner.gate.lease_due(now) as u8, Relaxed);
         self.rearm(inner);
-        arrived
+        Some(arrived)
     }
 
     /// Returns how many visitors wait to be let in, in line and held.
@@ -407,10 +425,11 @@ pub(crate) fn kind_of(session: Option<Membership>) -> Option<KindId> {
 }
 
 impl Inner {
-    fn recognise(&mut self, now: Instant, unknown: &mut Unknown, kind: Option<KindId>) {
+    fn recognise(&mut self, now: Instant, unknown: &mut Unknown, kind: Option<KindId>, member: MemberOf<'_>) {
         let gate = &self.gate;
         let is_fit = |(own, session): &(KindId, SessionId)| {
-            kind.is_none_or(|kind| kind == *own) && gate.begun(*session).is_some()
+            let is_of_kind = kind.is_none_or(|kind| kind == *own);
+            is_of_kind && gate.begun(*session).is_some() && member((*own, *session)).is_some()
         };
         unknown.found = unknown.hint.filter(is_fit);
         if unknown.found.is_some() {
@@ -418,7 +437,8 @@ impl Inner {
         }
         let is_pressed = gate.lease_due(now) != LeaseDue::No;
         let begun = |session| gate.begun(session);
-        unknown.found = self.memory.recall(now, &unknown.client, kind, is_pressed, begun);
+        let found = self.memory.recall(now, &unknown.client, kind, is_pressed, begun);
+        unknown.found = found.filter(|own| member(*own).is_some());
     }
 
     /// Does what the gate wants done. Returns the verdict on `own`, if there is one among it.

@@ -4,6 +4,12 @@
 //! cookie serves as well, once we have seen it on a request that was let in or on its response: under capacity no
 //! cookie of ours is ever set, and when the gate closes, those inside are known. Whoever has neither is known for a while by connection, address and
 //! browser: [`crate::memory`].
+//!
+//! A lease that stands proves its session whatever the gate knows of it. All else only names a session: it is good as long as the gate has that one, and whoever comes with it
+//! later is a newcomer. So what somebody kept of an earlier visit is no way past a line.
+//!
+//! A visitor may have a session of each kind. A request that begins sessions of a kind by declaration belongs to the visitor's session of that kind, or is a newcomer's;
+//! any other belongs to whichever session there is.
 
 mod known;
 mod names;
@@ -17,18 +23,24 @@ use crate::routes::{Pattern, Readings};
 use crate::ticket::{self, Ticket};
 use http::header::{ACCEPT_LANGUAGE, COOKIE, HeaderMap, HeaderValue, SET_COOKIE, USER_AGENT};
 use http::{Method, request};
-use known::{AliasKey, Aliases, Ended};
+use known::{AliasKey, End, Known};
 use names::Names;
-use std::cell::LazyCell;
+use std::cell::{Cell, LazyCell};
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use suimon_gate::Membership;
 use suimon_model::{KindId, SessionId};
 
-/// Tickets looked at in one request.
+/// Good leases and good tickets kept of one request, each of another kind.
+const LEASES_MAX: usize = 4;
 const TICKETS_MAX: usize = 4;
+/// Signatures checked in one request, of cookies that look like ours: nobody keeps us busy with forged ones.
+const CHECKS_MAX: usize = 16;
 /// Application cookies looked at in one request.
 const COOKIES_MAX: usize = 4;
+
+/// The shortest value by which a declared cookie tells one visitor from all others.
+const DECLARED_VALUE_MIN: usize = 8;
 
 /// Tells sessions from strangers.
 #[derive(Debug)]
@@ -37,8 +49,7 @@ pub(crate) struct Identifier {
     /// Where session cookies are recognised without being declared.
     names: Option<Names>,
     leases: Leases,
-    aliases: Aliases,
-    ended: Ended,
+    known: Known,
     /// Hashes what tells clients apart.
     clients: RandomState,
 }
@@ -50,11 +61,20 @@ struct Kind {
     app_cookie: Option<String>,
 }
 
+/// A session that a visitor has.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    kind: KindId,
+    session: SessionId,
+    leased: bool,
+    is_ending: bool,
+}
+
 /// What a request's cookies say.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Visitor {
-    /// A good lease.
-    pub(crate) proof: Option<Proof>,
+    /// Leases of ours.
+    leases: [Option<Lease>; LEASES_MAX],
     /// Whether there is a cookie by the lease's name, good or not, to be kept from the application.
     pub(crate) has_lease_cookie: bool,
     /// Good tickets, each of another line, and whether there is a cookie by the name of one.
@@ -67,7 +87,42 @@ pub(crate) struct Visitor {
     app: [Option<AliasKey>; COOKIES_MAX],
 }
 
+/// A lease that a visitor came with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Lease {
+    pub(crate) proof: Proof,
+    /// Whether its session has just ended.
+    is_ending: bool,
+}
+
 impl Visitor {
+    /// Returns the lease by which it is known to be of `session`.
+    pub(crate) fn lease_of(&self, session: (KindId, SessionId)) -> Option<Proof> {
+        let proofs = self.leases.iter().flatten().map(|lease| lease.proof);
+        proofs.into_iter().find(|proof| (proof.kind, proof.session) == session)
+    }
+
+    /// Returns its lease of a session of `kind`; without a kind, any.
+    pub(crate) fn lease(&self, kind: Option<KindId>) -> Option<Proof> {
+        let mut proofs = self.leases.iter().flatten().map(|lease| lease.proof);
+        proofs.find(|proof| kind.is_none_or(|kind| proof.kind == kind))
+    }
+
+    /// Adds a lease; of two for the same kind the first counts that stands.
+    fn add_lease(&mut self, lease: Lease) {
+        let is_same =
+            |other: &&mut Option<Lease>| other.is_some_and(|other| other.proof.kind == lease.proof.kind);
+        match self.leases.iter_mut().find(is_same) {
+            Some(Some(own)) if own.proof.stands || !lease.proof.stands => {}
+            Some(own) => *own = Some(lease),
+            None => {
+                if let Some(free) = self.leases.iter_mut().find(|free| free.is_none()) {
+                    *free = Some(lease);
+                }
+            }
+        }
+    }
+
     /// Returns the ticket for a session of `kind`; without one, any.
     pub(crate) fn ticket(&self, kind: Option<KindId>) -> Option<Ticket> {
         let is_wanted = |ticket: &&Ticket| kind.is_none_or(|kind| ticket.kind == kind);
@@ -107,8 +162,7 @@ impl Identifier {
             kinds: sessions.kinds.iter().map(kind).collect(),
             names: sessions.detect_cookies.then(Names::new),
             leases,
-            aliases: Aliases::new(aliases_max, secret),
-            ended: Ended::new(aliases_max),
+            known: Known::new(aliases_max, secret),
             clients: RandomState::new(),
         }
     }
@@ -121,8 +175,18 @@ impl Identifier {
     /// Reads a request's cookies. `now` returns seconds since 1970 and is asked only where there is a lease or a ticket.
     pub(crate) fn read(&self, headers: &HeaderMap, room: Option<&Room>, now: impl Fn() -> u32) -> Visitor {
         let mut visitor = Visitor::default();
-        let ticket = |text: &[u8]| room.and_then(|room| room.tickets().read(text, now()));
+        let tickets = room.map(Room::tickets);
         let passes = room.and_then(Room::passes);
+        let checks = Cell::new(0);
+        let may_check = |length: usize, text: &[u8]| {
+            let is_due = text.len() == length && checks.get() < CHECKS_MAX;
+            checks.set(checks.get() + usize::from(is_due));
+            is_due
+        };
+        let ticket = |text: &[u8]| {
+            let tickets = tickets.filter(|_| may_check(Ticket::TEXT_LEN, text));
+            tickets.and_then(|tickets| tickets.read(text, now()))
+        };
         if let Some(place) = headers.get(room::PLACE) {
             visitor.add(ticket(place.as_bytes()));
         }
@@ -136,13 +200,19 @@ impl Identifier {
                     visitor.has_own_cookie = true;
                 } else if is_pass(name) {
                     visitor.has_own_cookie = true;
-                    let read = || passes.and_then(|passes| passes.read(value, now()));
-                    visitor.pass = visitor.pass.or_else(read);
-                } else if is_lease(name) {
+                    let passes = passes.filter(|_| visitor.pass.is_none());
+                    if let Some(passes) = passes.filter(|_| may_check(Pass::TEXT_LEN, value)) {
+                        visitor.pass = passes.read(value, now());
+                    }
+                } else if lease::is_name(name) {
                     visitor.has_lease_cookie = true;
-                    visitor.proof = visitor.proof.or_else(|| self.proof(value, now()));
+                    if may_check(lease::TEXT_LEN, value)
+                        && let Some(lease) = self.read_lease(value, now())
+                    {
+                        visitor.add_lease(lease);
+                    }
                 } else if app < COOKIES_MAX && self.is_session_cookie(name, value) {
-                    visitor.app[app] = Some(self.aliases.key(name, value));
+                    visitor.app[app] = Some(self.known.key(name, value));
                     app += 1;
                 }
             }
@@ -151,15 +221,54 @@ impl Identifier {
         visitor
     }
 
-    /// Returns how a gated request belongs to a session.
-    pub(crate) fn membership(&self, visitor: &Visitor, method: &Method, path: &str) -> Option<Membership> {
-        if let Some(proof) = visitor.proof {
-            return Some(self.member(proof.kind, proof.session, true, method, path));
+    /// Returns how a gated request belongs to a session. `is_begun` returns whether the gate has a session; it is asked of each that is named and not proved, and where it has
+    /// not, the cookies that name it are forgotten.
+    pub(crate) fn membership(
+        &self,
+        visitor: &Visitor,
+        method: &Method,
+        path: &str,
+        is_begun: impl Fn(SessionId) -> bool,
+    ) -> Option<Membership> {
+        let own = |kind| self.session_of(visitor, kind, &is_begun);
+        let begins = self.kind(method, path);
+        if let Some(kind) = begins {
+            if let Some(own) = own(kind) {
+                return Some(self.member(own, method, path));
+            }
+            let is_declared = !self.kinds[kind.index()].begins.is_empty();
+            if is_declared || self.kinds.len() == 1 {
+                return Some(Membership::Newcomer(kind));
+            }
         }
-        if let Some((kind, session)) = visitor.app.iter().flatten().find_map(|key| self.aliases.find(*key)) {
-            return Some(self.member(kind, session, false, method, path));
+        // Of several sessions the one that it ends, if it ends one.
+        let kinds = || (0..self.kinds.len() as u32).map(KindId);
+        let ending = kinds().filter(|kind| self.is_end(*kind, method, path)).find_map(own);
+        let other = ending.or_else(|| kinds().find_map(own)).map(|own| self.member(own, method, path));
+        other.or(begins.map(Membership::Newcomer))
+    }
+
+    /// Returns the visitor's session of `kind`, by lease or by a cookie of the application's.
+    fn session_of(
+        &self,
+        visitor: &Visitor,
+        kind: KindId,
+        is_begun: &impl Fn(SessionId) -> bool,
+    ) -> Option<Own> {
+        let lease = visitor.leases.iter().flatten().find(|lease| lease.proof.kind == kind);
+        if let Some(Lease { proof, is_ending }) = lease.copied()
+            && (proof.stands || is_begun(proof.session))
+        {
+            return Some(Own { kind, session: proof.session, leased: proof.stands, is_ending });
         }
-        self.kind(method, path).map(Membership::Newcomer)
+        visitor.app.iter().flatten().find_map(|key| {
+            let session = self.known.find(kind, *key)?;
+            if is_begun(session) {
+                return Some(Own { kind, session, leased: false, is_ending: false });
+            }
+            self.known.forget(kind, *key, session);
+            None
+        })
     }
 
     /// Returns the client of a request that belongs to no session as far as its cookies say, unless it waits in line.
@@ -187,18 +296,21 @@ impl Identifier {
             key,
             is_evident: headers::is_from_own_page(parts),
             is_shared: says.is_none() && headers::is_private(address),
-            has_app_cookie: visitor.app.iter().flatten().any(|key| !self.aliases.is_everybodys(*key)),
+            has_app_cookie: visitor.app.iter().flatten().any(|key| !self.is_everybodys(*key)),
         })
     }
 
-    /// Returns how a request belongs to a session it was found to be of, by something else than a cookie.
+    /// Returns how a request belongs to a session it was found to be of, by something else than a cookie; `None`: that one has ended. `now` is in seconds since 1970.
     pub(crate) fn recalled(
         &self,
         (kind, session): (KindId, SessionId),
         method: &Method,
         path: &str,
-    ) -> Membership {
-        self.member(kind, session, false, method, path)
+        now: u32,
+    ) -> Option<Membership> {
+        let is_open = self.known.end_of(session, now) == End::None;
+        let own = Own { kind, session, leased: false, is_ending: false };
+        is_open.then(|| self.member(own, method, path))
     }
 
     /// Returns the kind of session that a request of a newcomer begins.
@@ -214,7 +326,7 @@ impl Identifier {
     /// Remembers that the cookies a request came with belong to the session it was let in as.
     pub(crate) fn learn_request(&self, visitor: &Visitor, session: (KindId, SessionId)) {
         for key in visitor.app.iter().flatten() {
-            self.aliases.insert(*key, session);
+            self.known.insert(*key, session);
         }
     }
 
@@ -237,48 +349,49 @@ impl Identifier {
             if !is_known_name && !may_be_one() || names::is_withdrawn(line, value, &now) {
                 continue;
             }
-            let key = self.aliases.key(name, value);
+            let key = self.known.key(name, value);
             let looks_like_one =
                 || self.names.as_ref().is_some_and(|names| names.look_at(name, value, key, session.1));
             if visitor.app.contains(&Some(key)) {
                 is_known = true;
             } else if is_known_name || looks_like_one() {
-                is_known |= self.aliases.give(key, session) && is_known_name;
+                is_known |= self.known.give(key, session) && is_known_name;
             }
         }
         is_known
     }
 
-    /// Takes note that the session of a request has ended: its cookies are good for nothing more, and soon its lease is not. `now` is in seconds since 1970.
-    pub(crate) fn end(&self, visitor: &Visitor, session: SessionId, now: u32) {
-        for key in visitor.app.iter().flatten() {
-            self.aliases.remove(*key);
-        }
-        self.ended.note(session, now);
+    /// Takes note that a session has ended: its cookies are good for nothing more, and soon its lease is not. `now` is in seconds since 1970.
+    pub(crate) fn end(&self, session: SessionId, now: u32) {
+        self.known.end(session, now);
     }
 
-    fn proof(&self, text: &[u8], now: u32) -> Option<Proof> {
-        self.leases.check(text, now).filter(|proof| !self.ended.is_over(proof.session, now))
+    fn read_lease(&self, text: &[u8], now: u32) -> Option<Lease> {
+        let proof = self.leases.check(text, now)?;
+        let end = self.known.end_of(proof.session, now);
+        (end != End::Over).then_some(Lease { proof, is_ending: end == End::JustNow })
     }
 
-    fn member(
-        &self,
-        kind: KindId,
-        session: SessionId,
-        leased: bool,
-        method: &Method,
-        path: &str,
-    ) -> Membership {
-        let ends = self
-            .kinds
-            .get(kind.index())
-            .is_some_and(|kind| kind.ends.iter().any(|pattern| pattern.matches(method, path)));
+    fn member(&self, own: Own, method: &Method, path: &str) -> Membership {
+        let Own { kind, session, leased, is_ending } = own;
+        // One that has ended begins again for what was asked for at the same time, and ends with that.
+        let ends = is_ending || self.is_end(kind, method, path);
         Membership::Member { kind, session, leased, ends }
+    }
+
+    fn is_end(&self, kind: KindId, method: &Method, path: &str) -> bool {
+        let kind = self.kinds.get(kind.index());
+        kind.is_some_and(|kind| kind.ends.iter().any(|pattern| pattern.matches(method, path)))
+    }
+
+    fn is_everybodys(&self, key: AliasKey) -> bool {
+        (0..self.kinds.len() as u32).any(|kind| self.known.is_everybodys(KindId(kind), key))
     }
 
     fn is_session_cookie(&self, name: &[u8], value: &[u8]) -> bool {
         let declared = || self.kinds.iter().filter_map(|kind| kind.app_cookie.as_deref());
-        let by_declaration = !value.is_empty() && declared().any(|own| own.as_bytes() == name);
+        let by_declaration =
+            value.len() >= DECLARED_VALUE_MIN && declared().any(|own| own.as_bytes() == name);
         by_declaration || self.names.as_ref().is_some_and(|names| names.tell(name, value))
     }
 }
@@ -290,7 +403,7 @@ pub(crate) fn strip_own_cookies(headers: &mut HeaderMap) {
         for cookie in line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
             if cookie.is_empty()
                 || split_pair(cookie).is_some_and(|(name, _)| {
-                    is_lease(name) || is_ticket(name) || is_choice(name) || is_pass(name)
+                    lease::is_name(name) || is_ticket(name) || is_choice(name) || is_pass(name)
                 })
             {
                 continue;
@@ -307,10 +420,6 @@ pub(crate) fn strip_own_cookies(headers: &mut HeaderMap) {
     {
         headers.insert(COOKIE, kept);
     }
-}
-
-fn is_lease(name: &[u8]) -> bool {
-    name == lease::NAME.as_bytes() || name == lease::NAME_SECURE.as_bytes()
 }
 
 fn is_ticket(name: &[u8]) -> bool {

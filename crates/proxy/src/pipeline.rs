@@ -24,7 +24,9 @@ mod line;
 use crate::buffer::{AnswerBody, Budget};
 use crate::connection::Connection;
 use crate::exchange::{Exchange, Tally};
-use crate::gatekeeper::{Admission, Arrived, Gatekeeper, MemberOf, TurnedAway, Unknown, Waiting, kind_of};
+use crate::gatekeeper::{
+    Admission, Arrived, Gatekeeper, MemberOf, Named, TurnedAway, Unknown, Waiting, kind_of,
+};
 use crate::headers;
 use crate::identify::{self, Identifier, Visitor};
 use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
@@ -46,7 +48,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
 use std::{error, fmt};
 use suimon_gate::{Arrival, InLine, LeaseDue, Membership, Mode, Refusal};
-use suimon_model::{KindId, SessionId};
+use suimon_model::{KindId, RouteId, SessionId};
 use tokio::sync::Semaphore;
 
 /// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
@@ -197,6 +199,16 @@ struct Passed {
     ends: bool,
 }
 
+/// A request that was taken to the gate.
+struct Come {
+    /// `None`: the session that its cookies name is not there, and nothing was done.
+    arrived: Option<Arrived>,
+    /// How it belongs to a session.
+    session: Option<Membership>,
+    /// See [`Passed::unknown`].
+    unknown: Option<Unknown>,
+}
+
 impl Core {
     /// Identified and classified: passes the gate, at once or after a wait.
     async fn admit(
@@ -209,24 +221,16 @@ impl Core {
         let Some(index) = asked.class.route() else {
             return Ok(Passed { admission: None, unknown: None, ends: false });
         };
-        let session = self.identifier.membership(&asked.visitor, &parts.method, parts.uri.path());
-        let client = self.identifier.client(&asked.visitor, session, parts, connection.peer());
-        let mut unknown =
-            client.map(|client| Unknown { client, hint: connection.session_of(&client), found: None });
-        let member = |own| self.identifier.recalled(own, &parts.method, parts.uri.path());
-        // Where somebody waits, before the line: to ask there draws on what a network may ask for.
-        let is_waited_in = self.room.is_some() && self.keeper.waiting() > 0;
-        if let Some(unknown) = unknown.as_mut().filter(|_| is_waited_in) {
-            self.keeper.recognise(unknown, kind_of(session));
-        }
-        let session = match (unknown.and_then(|unknown| unknown.found), session) {
-            (Some(own), _) => Some(member(own)),
-            (None, Some(session)) => Some(self.in_line(session, &asked.visitor, parts, connection)?),
-            (None, None) => None,
-        };
         let route = self.telemetry.route_id(index);
-        let asks = unknown.as_mut().filter(|_| !is_waited_in).map(|it| (it, &member as MemberOf<'_>));
-        let admission = match self.keeper.arrive(Arrival { route, session }, asks) {
+        let named = self.membership(&asked.visitor, parts, |_| true);
+        let mut come = self.arrive(connection, parts, &asked.visitor, (route, named), Named::First)?;
+        // Only where the gate has not got the session that was named is it asked which it has.
+        if come.arrived.is_none() {
+            let stands = self.membership(&asked.visitor, parts, |session| self.keeper.has(session));
+            come = self.arrive(connection, parts, &asked.visitor, (route, stands), Named::Last)?;
+        }
+        let Come { arrived, session, unknown } = come;
+        let admission = match arrived.expect("what was named last is taken in") {
             Arrived::Admitted(admission) => admission,
             Arrived::TurnedAway(away) => return Err(self.turned_away(away, Duration::ZERO)),
             Arrived::Waiting(waiting) => {
@@ -234,7 +238,6 @@ impl Core {
                 self.wait(connection, waiting, body, expects, asked.arrived).await?
             }
         };
-        let session = unknown.and_then(|unknown| unknown.found).map(member).or(session);
         if let Some(own) = admission.session
             && !is_known_as(session, own)
         {
@@ -242,6 +245,44 @@ impl Core {
         }
         let ends = matches!(session, Some(Membership::Member { ends: true, .. }));
         Ok(Passed { admission: Some(admission), unknown, ends })
+    }
+
+    fn membership(
+        &self,
+        visitor: &Visitor,
+        parts: &request::Parts,
+        is_begun: impl Fn(SessionId) -> bool,
+    ) -> Option<Membership> {
+        self.identifier.membership(visitor, &parts.method, parts.uri.path(), is_begun)
+    }
+
+    /// Takes a request to the gate, as belonging to what its cookies say, or to what is remembered of its client.
+    fn arrive(
+        &self,
+        connection: &Connection,
+        parts: &request::Parts,
+        visitor: &Visitor,
+        (route, session): (RouteId, Option<Membership>),
+        named: Named,
+    ) -> Result<Come, NotAdmitted> {
+        let client = self.identifier.client(visitor, session, parts, connection.peer());
+        let mut unknown =
+            client.map(|client| Unknown { client, hint: connection.session_of(&client), found: None });
+        let member = |own| self.identifier.recalled(own, &parts.method, parts.uri.path(), now_unix());
+        // Where somebody waits, before the line: to ask there draws on what a network may ask for.
+        let is_waited_in = self.room.is_some() && self.keeper.waiting() > 0;
+        if let Some(unknown) = unknown.as_mut().filter(|_| is_waited_in) {
+            self.keeper.recognise(unknown, kind_of(session), &member);
+        }
+        let session = match (unknown.and_then(|unknown| unknown.found).and_then(member), session) {
+            (Some(found), _) => Some(found),
+            (None, Some(session)) => Some(self.in_line(session, visitor, parts, connection)?),
+            (None, None) => None,
+        };
+        let asks = unknown.as_mut().filter(|_| !is_waited_in).map(|it| (it, &member as MemberOf<'_>));
+        let arrived = self.keeper.arrive(Arrival { route, session }, asks, named);
+        let session = unknown.and_then(|unknown| unknown.found).and_then(member).or(session);
+        Ok(Come { arrived, session, unknown })
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "what is turned away is answered here, and once")]
@@ -359,8 +400,11 @@ impl Core {
         let ends = self.heed(&said, session) || (ends && is_good);
         if let Some(session) = session {
             // What was said when it started may be too little by now.
-            let lease =
-                if asked.visitor.proof.is_none() { lease.max(self.keeper.lease_due()) } else { lease };
+            let lease = if asked.visitor.lease_of(session).is_none() {
+                lease.max(self.keeper.lease_due())
+            } else {
+                lease
+            };
             let has_app_cookie =
                 unknown.map_or(asked.visitor.has_app_cookie(), |unknown| unknown.client.has_app_cookie);
             let before = (&asked.visitor, has_app_cookie);

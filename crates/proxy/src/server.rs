@@ -137,8 +137,10 @@ impl Server {
             let of = lines.iter().map(|line| line.as_ref().map(|line| line.of)).collect();
             let room = Room::new(&params.waiting_room, template, &keys, tags, of);
             for (index, line) in lines.into_iter().enumerate() {
-                if let Some(said) = line.and_then(|line| line.said) {
-                    room.say(KindId(index as u32), &said);
+                let (Some(line), kind) = (line, KindId(index as u32)) else { continue };
+                identifier.leases().end_all(kind, line.leases_ended);
+                if let Some(said) = line.said {
+                    room.say(kind, &said);
                 }
             }
             for (index, _) in params.sessions.kinds.iter().enumerate() {

@@ -20,6 +20,10 @@ impl Gate {
     pub fn handle_command(&mut self, now: Instant, kind: KindId, command: Command) -> bool {
         let Some(line) = self.line_mut(kind) else { return false };
         line.command(command);
+        // Whoever is inside is to be known for longer than the gate remembers them.
+        if !line.is_moving() {
+            self.pressed_until = now + PRESSURE;
+        }
         // Whatever is not let in is kept waiting, from now on and not from the next tick on.
         self.kinds[kind.index()].look_at_line();
         self.admit_from_lines(now);

@@ -14,25 +14,53 @@ pub(super) type AliasKey = u128;
 /// A cookie that was given to so many others than the one it was first seen with is everybody's.
 const OTHERS_MAX: u8 = 3;
 
-/// Which session an application's cookie belongs to. Holds hashes under a key of this process, never the cookies.
+/// Which session an application's cookie belongs to, and which sessions have ended. Holds hashes under a key of this process, never the cookies.
+///
+/// One cookie may belong to a session of each kind. Those by which a visitor came back are kept apart from those that were only learned: however many newcomers come, and however
+/// many cookies one of them brings, those inside stay known.
 #[derive(Debug)]
-pub(super) struct Aliases {
+pub(super) struct Known {
     secret: [u8; 32],
-    sessions: Mutex<Sessions>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    learned: Sessions,
+    used: Sessions,
+    /// Sessions that the application has ended, and when, seconds since 1970.
+    ended: Generations<SessionId, u32, RandomState>,
 }
 
 type Sessions = Generations<AliasKey, Alias, BuildHasherDefault<AlreadyHashed>>;
 
 #[derive(Clone, Copy, Debug)]
 struct Alias {
-    session: (KindId, SessionId),
-    /// Other sessions that the application has given the same cookie.
+    session: SessionId,
+    /// Other sessions that have come with the same cookie, or were given it.
     others: u8,
 }
 
-impl Aliases {
+/// How a session stands that the application may have ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// It has not.
+    None,
+    /// Just now: what was asked for at the same time may still come.
+    JustNow,
+    /// It is over.
+    Over,
+}
+
+impl Known {
+    /// Returns what knows nothing yet. `max`: cookies that are kept of those that were learned, cookies of those by which somebody came back, and sessions that have ended.
     pub(super) fn new(max: usize, secret: [u8; 32]) -> Self {
-        Aliases { secret, sessions: Mutex::new(Generations::new(max)) }
+        let inner = Inner {
+            learned: Generations::new(max),
+            used: Generations::new(max),
+            ended: Generations::new(max),
+        };
+        Known { secret, inner: Mutex::new(inner) }
     }
 
     pub(super) fn key(&self, name: &[u8], value: &[u8]) -> AliasKey {
@@ -42,26 +70,55 @@ impl Aliases {
         u128::from_le_bytes(hash.as_bytes()[..16].try_into().expect("sixteen of thirty-two bytes"))
     }
 
-    pub(super) fn find(&self, key: AliasKey) -> Option<(KindId, SessionId)> {
-        self.lock().find(key).filter(|alias| alias.others < OTHERS_MAX).map(|alias| alias.session)
+    /// Returns the session of `kind` that a visitor with this cookie belongs to, as far as is known here. One that has ended is nobody's.
+    pub(super) fn find(&self, kind: KindId, key: AliasKey) -> Option<SessionId> {
+        let key = of(kind, key);
+        let mut inner = self.lock();
+        let alias = match inner.used.find(key) {
+            Some(alias) => alias,
+            None => {
+                let alias = inner.learned.remove(key)?;
+                inner.used.insert(key, alias);
+                alias
+            }
+        };
+        let is_open = alias.others < OTHERS_MAX && inner.ended.find(alias.session).is_none();
+        is_open.then_some(alias.session)
     }
 
-    /// Returns whether the application has given this cookie to everybody.
-    pub(super) fn is_everybodys(&self, key: AliasKey) -> bool {
-        self.lock().find(key).is_some_and(|alias| alias.others >= OTHERS_MAX)
+    /// Takes note that the gate no longer has the session of `kind` that a cookie belongs to.
+    pub(super) fn forget(&self, kind: KindId, key: AliasKey, session: SessionId) {
+        let key = of(kind, key);
+        let mut inner = self.lock();
+        // That everybody has it is not forgotten.
+        if inner.find(key).is_some_and(|alias| alias.session == session && alias.others < OTHERS_MAX) {
+            inner.remove(key);
+        }
     }
 
-    /// Takes note that a visitor of `session` has this cookie.
-    pub(super) fn insert(&self, key: AliasKey, session: (KindId, SessionId)) {
-        let mut sessions = self.lock();
-        let others = sessions.find(key).map_or(0, |alias| alias.others);
-        sessions.insert(key, Alias { session, others });
+    /// Returns whether everybody comes with this cookie, or is given it.
+    pub(super) fn is_everybodys(&self, kind: KindId, key: AliasKey) -> bool {
+        self.lock().find(of(kind, key)).is_some_and(|alias| alias.others >= OTHERS_MAX)
+    }
+
+    /// Takes note that a visitor of `session` has this cookie. One that visitors of another session come with may be everybody's.
+    pub(super) fn insert(&self, key: AliasKey, (kind, session): (KindId, SessionId)) {
+        let key = of(kind, key);
+        let mut inner = self.lock();
+        inner.free(key);
+        match inner.find(key) {
+            Some(alias) if alias.session == session => {}
+            Some(alias) => *alias = Alias { session, others: alias.others.saturating_add(1) },
+            None => inner.learned.insert(key, Alias { session, others: 0 }),
+        }
     }
 
     /// Takes note that the application gives this cookie to a visitor of `session` who does not have it, and returns whether the visitor is known by it from now on.
-    pub(super) fn give(&self, key: AliasKey, session: (KindId, SessionId)) -> bool {
-        let mut sessions = self.lock();
-        match sessions.find_mut(key) {
+    pub(super) fn give(&self, key: AliasKey, (kind, session): (KindId, SessionId)) -> bool {
+        let key = of(kind, key);
+        let mut inner = self.lock();
+        inner.free(key);
+        match inner.find(key) {
             // Whose it was first stays known by it, until it is everybody's.
             Some(alias) if alias.session != session => {
                 alias.others = alias.others.saturating_add(1);
@@ -69,41 +126,58 @@ impl Aliases {
             }
             Some(alias) => alias.others < OTHERS_MAX,
             None => {
-                sessions.insert(key, Alias { session, others: 0 });
+                inner.learned.insert(key, Alias { session, others: 0 });
                 true
             }
         }
     }
 
-    pub(super) fn remove(&self, key: AliasKey) {
-        self.lock().remove(key);
+    /// Takes note that the application has ended a session: its cookies, whichever there are, open nothing from now on, and its lease soon does not.
+    pub(super) fn end(&self, session: SessionId, now: u32) {
+        let mut inner = self.lock();
+        // What is asked for in the moment that its lease is still good for does not prolong it.
+        if inner.ended.find(session).is_none() {
+            inner.ended.insert(session, now);
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Sessions> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns how a session stands that the application may have ended.
+    pub(super) fn end_of(&self, session: SessionId, now: u32) -> End {
+        match self.lock().ended.find(session) {
+            None => End::None,
+            Some(ended) if now.saturating_sub(ended) <= ENDING => End::JustNow,
+            Some(_) => End::Over,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Sessions that the application has ended, and when, seconds since 1970: a lease of one that somebody has kept opens nothing.
-#[derive(Debug)]
-pub(super) struct Ended(Mutex<Generations<SessionId, u32, RandomState>>);
-
-impl Ended {
-    pub(super) fn new(max: usize) -> Self {
-        Ended(Mutex::new(Generations::new(max)))
+impl Inner {
+    /// Forgets a cookie whose session has ended, unless it is everybody's.
+    fn free(&mut self, key: AliasKey) {
+        let Some(alias) = self.find(key).copied() else { return };
+        if alias.others < OTHERS_MAX && self.ended.find(alias.session).is_some() {
+            self.remove(key);
+        }
     }
 
-    pub(super) fn note(&self, session: SessionId, now: u32) {
-        self.lock().insert(session, now);
+    fn find(&mut self, key: AliasKey) -> Option<&mut Alias> {
+        self.used.find_mut(key).or_else(|| self.learned.find_mut(key))
     }
 
-    pub(super) fn is_over(&self, session: SessionId, now: u32) -> bool {
-        self.lock().find(session).is_some_and(|ended| now.saturating_sub(ended) > ENDING)
+    fn remove(&mut self, key: AliasKey) {
+        self.used.remove(key);
+        self.learned.remove(key);
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Generations<SessionId, u32, RandomState>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Returns the key of a cookie for sessions of `kind`.
+fn of(kind: KindId, key: AliasKey) -> AliasKey {
+    // The half that hashes: neighbours in the table cost nothing.
+    key ^ u128::from(kind.0)
 }
 
 /// The keys are hashes under a secret key already; one half of one is as good as any hash of it.

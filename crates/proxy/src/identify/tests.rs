@@ -26,7 +26,7 @@ fn cookies(lines: &[&str]) -> HeaderMap {
 }
 
 fn membership(identifier: &Identifier, lines: &[&str], method: &Method, path: &str) -> Option<Membership> {
-    identifier.membership(&identifier.read(&cookies(lines), None, || NOW), method, path)
+    identifier.membership(&identifier.read(&cookies(lines), None, || NOW), method, path, |_| true)
 }
 
 fn is_member(membership: Option<Membership>) -> bool {
@@ -66,8 +66,9 @@ fn an_application_cookie_seen_inside_makes_a_member_and_any_other_does_not() {
     let visitor = identifier.read(&cookies(&["_shop_session=q-0123456789; sid=1-0123456789"]), None, || NOW);
     identifier.learn_request(&visitor, SESSION);
     assert!(asks(&["sid=1-0123456789"]) && asks(&["_shop_session=q-0123456789"]));
-    identifier.end(&visitor, SESSION.1, NOW);
+    identifier.end(SESSION.1, NOW);
     assert!(!asks(&["sid=1-0123456789"]));
+    assert!(!asks(&["JSESSIONID=abc-0123456789"]), "nor by the cookie that it did not come with");
 }
 
 /// Returns what is learned where the application gives `cookie` to a visitor of a session.
@@ -96,7 +97,14 @@ fn a_cookie_that_everybody_is_given_tells_nobody() {
 fn what_takes_a_cookie_away_opens_nothing() {
     let shopping = SessionKind { app_cookie: Some("basket".into()), ..SessionKind::default() };
     let identifier = identifier(vec![shopping], 100);
-    for line in ["PHPSESSID=deleted; Max-Age=0", "basket=0; Max-Age=0", "basket=deleted", "basket=; Path=/"] {
+    for line in [
+        "PHPSESSID=deleted; Max-Age=0",
+        "basket=0; Max-Age=0",
+        "basket=deleted",
+        "basket=; Path=/",
+        "basket=\"\"",
+        "basket=b012345",
+    ] {
         assert!(!given(&identifier, line, 1), "{line}");
         let pair = line.split(';').next().unwrap();
         assert!(!is_member(membership(&identifier, &[pair], &Method::GET, "/")), "{line}");
@@ -138,9 +146,77 @@ fn with_declared_beginnings_other_requests_belong_to_no_session() {
         let found = asks(Method::POST, disguise);
         assert!(matches!(found, Some(Membership::Newcomer(KindId(0)))), "{disguise}: {found:?}");
     }
-    identifier.learn_request(&identifier.read(&cookies(&["basket=1"]), None, || NOW), SESSION);
-    let ends = membership(&identifier, &["basket=1"], &Method::POST, "/logout");
+    identifier.learn_request(&identifier.read(&cookies(&["basket=b0123456"]), None, || NOW), SESSION);
+    let ends = membership(&identifier, &["basket=b0123456"], &Method::POST, "/logout");
     assert!(matches!(ends, Some(Membership::Member { ends: true, leased: false, .. })), "{ends:?}");
+}
+
+#[test]
+fn the_cookies_of_a_session_that_the_gate_has_not_are_a_newcomers_and_are_forgotten() {
+    let identifier = identifier(vec![SessionKind::default()], 100);
+    let visitor = identifier.read(&cookies(&["sid=1-0123456789"]), None, || NOW);
+    identifier.learn_request(&visitor, SESSION);
+    let asks = |is_begun: bool| identifier.membership(&visitor, &Method::GET, "/", |_| is_begun);
+    assert!(is_member(asks(true)));
+    assert!(matches!(asks(false), Some(Membership::Newcomer(_))));
+    assert!(!is_member(asks(true)), "it is not asked again");
+    // Nor does a lease of long ago open anything.
+    let lease = identifier.leases().issue(SESSION.0, SESSION.1, NOW - 3600, false);
+    let pair = lease.to_str().unwrap().split(';').next().unwrap();
+    let visitor = identifier.read(&cookies(&[pair]), None, || NOW);
+    let asks = |is_begun: bool| identifier.membership(&visitor, &Method::GET, "/", |_| is_begun);
+    assert!(matches!(asks(true), Some(Membership::Member { leased: false, .. })));
+    assert!(matches!(asks(false), Some(Membership::Newcomer(_))));
+}
+
+#[test]
+fn a_cookie_that_visitors_of_several_sessions_come_with_is_everybodys() {
+    let identifier = identifier(vec![SessionKind::default()], 100);
+    let visitor = identifier.read(&cookies(&["my_session=9-0123456789"]), None, || NOW);
+    let asks = || is_member(identifier.membership(&visitor, &Method::GET, "/", |_| true));
+    for session in 1..=4 {
+        identifier.learn_request(&visitor, (KindId(0), SessionId(session)));
+    }
+    assert!(!asks());
+    // A visitor who comes back after each of their sessions has ended is no crowd.
+    let visitor = identifier.read(&cookies(&["sid=1-0123456789"]), None, || NOW);
+    for session in 10..20 {
+        identifier.learn_request(&visitor, (KindId(0), SessionId(session)));
+        assert!(is_member(identifier.membership(&visitor, &Method::GET, "/", |_| true)));
+        identifier.end(SessionId(session), NOW);
+    }
+}
+
+#[test]
+fn however_many_newcomers_come_whoever_is_inside_stays_known() {
+    let max = 100;
+    let identifier = identifier(vec![SessionKind::default()], max);
+    let visitor = |n: u64| identifier.read(&cookies(&[&format!("sid={n}-0123456789")]), None, || NOW);
+    let asks = |n| is_member(identifier.membership(&visitor(n), &Method::GET, "/", |_| true));
+    identifier.learn_request(&visitor(0), SESSION);
+    assert!(asks(0), "it came back once");
+    for n in 1..=3 * max as u64 {
+        identifier.learn_request(&visitor(n), (KindId(0), SessionId(n)));
+    }
+    assert!(asks(0));
+    assert!(!asks(1), "there is a bound");
+}
+
+#[test]
+fn forged_cookies_of_ours_are_checked_so_often_and_no_more() {
+    let identifier = identifier(vec![SessionKind::default()], 100);
+    let lease = identifier.leases().issue(SESSION.0, SESSION.1, NOW, false);
+    let true_one = lease.to_str().unwrap().split(';').next().unwrap().to_owned();
+    let forged = format!("suimon={}", "A".repeat(lease::TEXT_LEN));
+    let with = |count: usize| {
+        let line = [vec![forged.as_str(); count], vec![true_one.as_str()]].concat().join("; ");
+        identifier.read(&cookies(&[&line]), None, || NOW).lease(None).is_some()
+    };
+    assert!(with(CHECKS_MAX - 1));
+    assert!(!with(CHECKS_MAX));
+    // What is not even as long as one costs nothing.
+    let line = format!("{}; {true_one}", vec!["suimon=no"; 300].join("; "));
+    assert!(identifier.read(&cookies(&[&line]), None, || NOW).lease(None).is_some());
 }
 
 #[test]
@@ -148,10 +224,10 @@ fn the_lease_of_a_session_that_has_ended_opens_nothing_but_for_what_was_asked_at
     let identifier = identifier(vec![SessionKind::default()], 100);
     let lease = |session| identifier.leases().issue(KindId(0), session, NOW, false);
     let (ended, other) = (lease(SESSION.1), lease(SessionId(10)));
-    identifier.end(&Visitor::default(), SESSION.1, NOW);
+    identifier.end(SESSION.1, NOW);
     let is_inside = |lease: &HeaderValue, now: u32| {
         let pair = lease.to_str().unwrap().split(';').next().unwrap();
-        identifier.read(&cookies(&[pair]), None, || now).proof.is_some()
+        identifier.read(&cookies(&[pair]), None, || now).lease(None).is_some()
     };
     assert!(is_inside(&ended, NOW + ENDING), "its page may still be loading");
     assert!(!is_inside(&ended, NOW + ENDING + 1) && is_inside(&other, NOW + ENDING + 1));
@@ -179,6 +255,8 @@ fn cookie_lines() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let names = [
         "suimon",
         "__Host-suimon",
+        "suimon-0a0b",
+        "__Host-suimon-0a0b",
         "suimon-place-0a0b",
         "__Host-suimon-place-0a0b",
         "suimon-language",
@@ -214,7 +292,7 @@ proptest! {
             headers.append(COOKIE, line);
         }
         let visitor = identifier.read(&headers, Some(&room), || NOW);
-        prop_assert!(visitor.proof.is_none() && visitor.ticket(None).is_none(), "none of them is true");
+        prop_assert!(visitor.lease(None).is_none() && visitor.ticket(None).is_none(), "none of them is true");
         let all = |headers: &HeaderMap| -> Vec<Vec<u8>> {
             let lines = headers.get_all(COOKIE).into_iter();
             let all = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii));
@@ -222,6 +300,7 @@ proptest! {
         };
         let is_own = |cookie: &Vec<u8>| {
             let name = cookie.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
+            let is_tagged = [&b"suimon-0a0b"[..], b"__Host-suimon-0a0b"].contains(&name);
             let names: [&[u8]; 6] = [
                 b"suimon",
                 b"__Host-suimon",
@@ -232,6 +311,7 @@ proptest! {
             ];
             cookie.contains(&b'=')
                 && (names.contains(&name)
+                    || is_tagged
                     || name.starts_with(b"suimon-place-")
                     || name.starts_with(b"__Host-suimon-place-"))
         };
@@ -276,7 +356,7 @@ proptest! {
             headers.append(COOKIE, line);
         }
         let visitor = identifier.read(&headers, Some(&room), || NOW);
-        prop_assert_eq!(visitor.proof.map(|proof| proof.session), Some(SessionId(session)));
+        prop_assert_eq!(visitor.lease(None).map(|proof| proof.session), Some(SessionId(session)));
         prop_assert_eq!(visitor.ticket(Some(KindId(0))), Some(ticket));
     }
 }

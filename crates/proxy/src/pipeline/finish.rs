@@ -87,10 +87,11 @@ impl Core {
         secure: bool,
     ) -> KnownBy {
         let mut own = Vec::new();
+        let held = visitor.lease_of(session);
         let known_by = if has_ended {
-            self.identifier.end(visitor, session.1, now_unix());
+            self.identifier.end(session.1, now_unix());
             if visitor.has_lease_cookie {
-                own.push(self.identifier.leases().withdraw(secure));
+                own.push(self.identifier.leases().withdraw(session.0, secure));
             }
             KnownBy::Nothing
         } else {
@@ -99,7 +100,7 @@ impl Core {
                 sets_cookies && self.identifier.learn_response(visitor, headers, session, now_unix);
             // What a cache may keep for all stays so as long as nobody has to wait.
             let has_cookie = has_app_cookie || is_known;
-            let is_unknown = || visitor.proof.is_none() && !has_cookie && !is_for_all(headers);
+            let is_unknown = || held.is_none() && !has_cookie && !is_for_all(headers);
             if lease == LeaseDue::Yes {
                 self.note_line_wait(visitor, session.0);
             }
@@ -108,7 +109,7 @@ impl Core {
                 LeaseDue::IfUnknown => is_unknown(),
                 LeaseDue::No => self.leases_always && is_unknown(),
             };
-            if is_due || visitor.proof.is_some_and(|proof| proof.renewal_due) {
+            if is_due || held.is_some_and(|proof| proof.renewal_due) {
                 let (kind, session) = session;
                 own.push(self.identifier.leases().issue(kind, session, now_unix(), secure));
             }
@@ -121,7 +122,7 @@ impl Core {
         };
         // The lease is worth more than the place; and a cookie that says nothing any more is a burden.
         if let Some(room) = self.room.as_ref().filter(|_| visitor.has_ticket_cookie)
-            && (has_ended || lease == LeaseDue::Yes || visitor.proof.is_some())
+            && (has_ended || lease == LeaseDue::Yes || held.is_some())
         {
             own.push(room.tickets().withdraw(session.0, secure));
         }

@@ -3,7 +3,7 @@
 use super::{Asked, Core, Gone, NotAdmitted, now_unix};
 use crate::buffer::AnswerBody;
 use crate::connection::Connection;
-use crate::gatekeeper::Arrived;
+use crate::gatekeeper::{Arrived, Named};
 use crate::identify::Visitor;
 use crate::prefix::RequestBody;
 use crate::room::{self, At, Form, Room, Sent, Standpoint};
@@ -109,7 +109,7 @@ impl Core {
         if ticket.is_some_and(|ticket| room::is_too_early(&ticket, at.now)) {
             return Ok(Room::too_early());
         }
-        let is_stranger = carried.is_none() && asked.visitor.proof.is_none();
+        let is_stranger = carried.is_none() && asked.visitor.lease(None).is_none();
         if let Some(page) = parts.headers.get(room::POLL).filter(|_| is_stranger) {
             // Whoever has got a pass meanwhile has only to come again.
             if page.as_bytes() == b"pass" && asked.visitor.pass.is_some() {
@@ -119,7 +119,13 @@ impl Core {
             return Ok(room.poll_without_place(page.as_bytes(), closed, at));
         }
         // Whoever is inside has nothing to wait for.
-        let waits = ticket.filter(|_| asked.visitor.proof.is_none());
+        let is_inside = |kind: KindId| {
+            asked
+                .visitor
+                .lease(Some(kind))
+                .is_some_and(|proof| proof.stands || self.keeper.has(proof.session))
+        };
+        let waits = ticket.filter(|ticket| !is_inside(ticket.kind));
         if let Some(ticket) = waits
             && room::asks_to_begin(parts)
             && let (Some(route), Ok(_held)) = (asked.class.route(), self.entering.try_acquire())
@@ -143,7 +149,9 @@ impl Core {
         let session = room.tickets().session(&ticket);
         let entering = Membership::Entering { kind: ticket.kind, place: ticket.place, session };
         let arrival = Arrival { route: self.telemetry.route_id(route), session: Some(entering) };
-        let answer = match self.keeper.arrive(arrival, None) {
+        let arrived =
+            self.keeper.arrive(arrival, None, Named::Last).expect("what was named last is taken in");
+        let answer = match arrived {
             Arrived::Waiting(waiting) => self.wait(connection, waiting, body, true, asked.arrived).await,
             Arrived::TurnedAway(away) => Err(self.turned_away(away, Duration::ZERO)),
             Arrived::Admitted(admission) => Ok(admission),

@@ -48,6 +48,11 @@ pub(crate) enum Pass {
     Account(u64),
 }
 
+impl Pass {
+    /// Characters of one.
+    pub(crate) const TEXT_LEN: usize = sealed::text_len(BYTES);
+}
+
 /// What a pass is good for now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum GoodFor {

@@ -34,6 +34,8 @@ pub(crate) struct StoredLine {
     pub(crate) skipped: u64,
     /// What the operator has said to all who wait, if anything, in place of what the settings say.
     pub(crate) said: Option<String>,
+    /// Until when leases were ended by its opening, seconds since 1970; 0: none were.
+    pub(crate) leases_ended: u32,
 }
 
 /// Why a file cannot be used.
@@ -188,6 +190,7 @@ impl StoredLine {
             },
             skipped: line["skipped"].as_u64().filter(|skipped| *skipped <= Reached::SPAN_MAX)?,
             said: line["said"].as_str().map(str::to_owned),
+            leases_ended: line["leases_ended"].as_u64().and_then(|at| u32::try_from(at).ok()).unwrap_or(0),
         })
     }
 
@@ -212,6 +215,7 @@ impl StoredLine {
             "nobodys_called": lanes.each_ref().map(|lane| lane.nobodys_called),
             "skipped": self.skipped,
             "said": self.said,
+            "leases_ended": self.leases_ended,
             "leaving_per_second": leaving_per_second,
             "state": name,
             "opens_at": opens_at,
@@ -280,6 +284,7 @@ mod tests {
                 saved,
                 skipped: 40,
                 said: Some("Back at 15:10.".to_owned()),
+                leases_ended: 990,
             }],
         }
     }

@@ -28,6 +28,8 @@ pub(super) struct Resumed {
     pub(super) of: LineOf,
     /// What its operator had said.
     pub(super) said: Option<String>,
+    /// Until when its opening ended leases, seconds since 1970.
+    pub(super) leases_ended: u32,
 }
 
 /// Brings back the lines of a run before, by kind.
@@ -55,7 +57,9 @@ pub(super) fn resume_lines(params: &Params, keeper: &Gatekeeper) -> Result<Vec<O
                 LineOf { epoch: u32::from_le_bytes(epoch), start: 1 }
             }
         };
-        lines.push(Some(Resumed { of, said: before.and_then(|line| line.said.clone()) }));
+        // A clock that was ahead then may have been set right since.
+        let leases_ended = before.map_or(0, |line| line.leases_ended.min(now.0));
+        lines.push(Some(Resumed { of, said: before.and_then(|line| line.said.clone()), leases_ended }));
     }
     Ok(lines)
 }
@@ -111,7 +115,8 @@ impl LinesKept {
             let since = before.map_or(0, |before| drawn(&saved).saturating_sub(drawn(&before.saved)));
             let skipped = skipped_min.max(skipped_times * since);
             let said = self.core.room.as_ref().and_then(|room| room.said_by_operator(*id));
-            Some(StoredLine { kind: name.clone(), of: *of, saved, skipped, said })
+            let leases_ended = self.core.identifier.leases().ended_until(*id);
+            Some(StoredLine { kind: name.clone(), of: *of, saved, skipped, said, leases_ended })
         });
         let stored = Stored { lines: lines.collect() };
         if stored == self.written {

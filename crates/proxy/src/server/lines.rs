@@ -32,7 +32,7 @@ pub enum LineCommand {
     Resume,
     /// Tell everybody that there is nothing to wait for any more.
     Close,
-    /// Take numbers, and let nobody in before `at`.
+    /// Take numbers, and let nobody in before `at`. What proves a session from before is good only for those that are inside now.
     Open {
         /// When it opens.
         at: SystemTime,
@@ -101,6 +101,7 @@ impl Observer {
                     let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
                     let lots = by_lot.then(|| [half(one), half(other)]);
                     room.commit(kind, lots);
+                    self.core.identifier.leases().end_all(kind, now_unix());
                     let left = at.duration_since(SystemTime::now()).unwrap_or_default();
                     Command::OpenAt { at: self.core.keeper.clock().now() + left, lots }
                 }

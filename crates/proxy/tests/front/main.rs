@@ -16,3 +16,4 @@ mod support;
 mod unix;
 mod waiting_room;
 mod websocket;
+mod who;

@@ -116,7 +116,7 @@ pub(super) const LIMITS: Section = Section {
             "aliases",
             Count(100, 10_000_000),
             Is("200000"),
-            "Application cookies remembered as belonging to a session that was let in; and as many sessions that have ended, whose leases open nothing.",
+            "Application cookies remembered as belonging to a session that was let in, as many more by which somebody came back, and as many sessions that have ended, whose cookies and leases open nothing.",
         ),
     ],
 };

@@ -28,7 +28,7 @@ pub(super) const SESSION: Section = Section {
             "app_cookie",
             Name,
             Unset { means: "see gate.detect_app_cookies", example: "\"JSESSIONID\"" },
-            "The application's own session cookie: visitors who already have one are let through when the gate first closes.",
+            "The application's own session cookie, with values of 8 characters or more: visitors who already have one are let through when the gate first closes.",
         ),
         key(
             "patience",
