@@ -10,6 +10,8 @@ use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
 const PENDING_BUDGET: u32 = 8;
 const ASKED_BURST: f64 = 100.0;
 const ASKED_PER_SECOND: f64 = 5.0;
+/// Where there are too many, sessions that have asked once are forgotten first, as long as they are more than this share: a flood of newcomers makes nobody forgotten who came back.
+const NEW_SHARE: usize = 4;
 
 /// One session.
 #[derive(Clone, Debug)]
@@ -73,6 +75,11 @@ impl Session {
         is_there
     }
 
+    /// Returns the list of the idle that it stands in: of those that have asked once at most, or more often.
+    fn list(&self) -> usize {
+        usize::from(self.requests > 1)
+    }
+
     pub(crate) fn kind(&self) -> KindId {
         self.kind
     }
@@ -86,7 +93,8 @@ impl Session {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     by_id: BTreeMap<SessionId, Session>,
-    idle: BTreeSet<(Instant, SessionId)>,
+    /// By how often they have asked: see [`Session::list`].
+    idle: [BTreeSet<(Instant, SessionId)>; 2],
     /// Active sessions without a pending request, by stage of silence and when they were last heard of.
     quiet: [BTreeSet<(Instant, SessionId)>; STAGES],
     by_kind: Vec<usize>,
@@ -101,7 +109,7 @@ impl Sessions {
     pub(crate) fn new(sessions_max: usize) -> Self {
         Sessions {
             by_id: BTreeMap::new(),
-            idle: BTreeSet::new(),
+            idle: Default::default(),
             quiet: Default::default(),
             by_kind: vec![],
             leased: 0,
@@ -168,9 +176,14 @@ impl Sessions {
     /// Returns whether the lists by time name sessions that there are, and as they are.
     fn are_listed(&self) -> bool {
         let heard = |(at, id): &(Instant, SessionId)| self.get(*id).filter(|session| session.heard == *at);
+        let is_idle = |(list, entry): (usize, &(Instant, SessionId))| {
+            heard(entry).is_some_and(|session| session.list() == list)
+        };
+        let idle =
+            || self.idle.iter().enumerate().flat_map(|(list, all)| all.iter().map(move |it| (list, it)));
         let is_quiet = |stage, entry| heard(entry).is_some_and(|it| it.active && it.stage == stage);
-        self.idle.len() == self.by_id.len()
-            && self.idle.iter().all(|entry| heard(entry).is_some())
+        idle().count() == self.by_id.len()
+            && idle().all(is_idle)
             && self
                 .quiet
                 .iter()
@@ -182,12 +195,12 @@ impl Sessions {
         self.by_id.get(&id)
     }
 
-    /// Lets `id` in. The longest idle session is forgotten if there are too many.
+    /// Lets `id` in. If there are too many, the longest idle session is forgotten, of those that have asked once if these are many.
     pub(crate) fn begin(&mut self, now: Instant, id: SessionId, kind: KindId, visits: &mut Visits) {
         if self.by_id.len() >= self.sessions_max
-            && let Some((_, oldest)) = self.idle.first().copied()
+            && let Some(one) = self.least_missed()
         {
-            self.forget(oldest, visits);
+            self.forget(one, visits);
         }
         visits.begin(kind);
         let session = Session {
@@ -213,8 +226,20 @@ impl Sessions {
             self.by_kind.resize(kind.index() + 1, 0);
         }
         self.by_kind[kind.index()] += 1;
-        self.idle.insert((now, id));
+        self.idle[0].insert((now, id));
         self.quiet[0].insert((now, id));
+    }
+
+    /// Returns the session that is forgotten for a new one.
+    fn least_missed(&self) -> Option<SessionId> {
+        let [once, back] = &self.idle;
+        let oldest = |all: &BTreeSet<(Instant, SessionId)>| all.first().copied();
+        let one = if once.len() > self.by_id.len() / NEW_SHARE {
+            oldest(once)
+        } else {
+            oldest(once).into_iter().chain(oldest(back)).min()
+        };
+        one.map(|(_, id)| id)
     }
 
     /// Takes note that the visitor of `id` pays.
@@ -232,7 +257,7 @@ impl Sessions {
     /// Takes note that `id` asks for `route`, and returns whether that is within what one visitor asks for. Unknown ids are ignored.
     pub(crate) fn asks(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) -> bool {
         let Some(session) = self.by_id.get_mut(&id) else { return true };
-        self.idle.remove(&(session.heard, id));
+        self.idle[session.list()].remove(&(session.heard, id));
         let was_quiet = self.quiet[session.stage].remove(&(session.heard, id));
         if !session.active {
             // It was taken to have ended and comes back: what it does from here on is learned as a path of its own.
@@ -270,7 +295,7 @@ impl Sessions {
         } else {
             visits.enter_uncounted(session.kind, session.place);
         }
-        self.idle.insert((now, id));
+        self.idle[session.list()].insert((now, id));
         within_budget
     }
 
@@ -294,12 +319,12 @@ impl Sessions {
             visits.request_ends(route);
         }
         let Some(session) = self.by_id.get_mut(&id) else { return };
-        self.idle.remove(&(session.heard, id));
+        self.idle[session.list()].remove(&(session.heard, id));
         // Of a session that was forgotten and begun again meanwhile, a request from before may be answered while it is quiet.
         self.quiet[session.stage].remove(&(session.heard, id));
         session.pending = session.pending.saturating_sub(1);
         session.heard = now;
-        self.idle.insert((now, id));
+        self.idle[session.list()].insert((now, id));
         if session.active && session.pending == 0 {
             self.quiet[session.stage].insert((now, id));
         }
@@ -331,9 +356,12 @@ impl Sessions {
                 }
             }
         }
-        while let Some((heard, id)) = self.idle.first().copied().filter(|(heard, _)| *heard < idle_since) {
-            self.idle.remove(&(heard, id));
-            self.forget(id, visits);
+        for list in 0..self.idle.len() {
+            while let Some((_, id)) =
+                self.idle[list].first().copied().filter(|(heard, _)| *heard < idle_since)
+            {
+                self.forget(id, visits);
+            }
         }
     }
 
@@ -354,7 +382,7 @@ impl Sessions {
         let Some(session) = self.by_id.remove(&id) else { return };
         self.by_kind[session.kind.index()] -= 1;
         self.leased -= usize::from(session.leased);
-        self.idle.remove(&(session.heard, id));
+        self.idle[session.list()].remove(&(session.heard, id));
         self.quiet[session.stage].remove(&(session.heard, id));
         if session.active {
             visits.leave(session.kind, session.place, session.stage);
@@ -381,6 +409,32 @@ mod tests {
         sessions.asks(at(9.0), id, search, &mut visits);
         sessions.end(id, &mut visits);
         assert!((visits.delay(search) - 5.0).abs() < 1e-6, "{} s: 9 less 4", visits.delay(search));
+    }
+
+    #[test]
+    fn a_flood_of_newcomers_makes_nobody_forgotten_who_came_back() {
+        let (shop, search, max) = (KindId(0), RouteId(0), 100);
+        let mut visits = Visits::default();
+        visits.add_route();
+        visits.add_kind();
+        let mut sessions = Sessions::new(max);
+        let at = |secs: u64| Instant::ORIGIN + std::time::Duration::from_secs(secs);
+        let mut visit = |sessions: &mut Sessions, secs, id, times| {
+            sessions.begin(at(secs), SessionId(id), shop, &mut visits);
+            for _ in 0..times {
+                sessions.asks(at(secs), SessionId(id), search, &mut visits);
+                sessions.answered(at(secs), SessionId(id), Some(search), &mut visits);
+            }
+        };
+        (0..10).for_each(|id| visit(&mut sessions, 0, id, 2));
+        (10..10 + 3 * max as u64).for_each(|id| visit(&mut sessions, id, id, 1));
+        assert_eq!(sessions.len(), max);
+        assert!((0..10).all(|id| sessions.get(SessionId(id)).is_some()));
+        // Where nearly all have come back, newcomers do not go for one another.
+        (1000..1000 + 2 * max as u64).for_each(|id| visit(&mut sessions, id, id, 2));
+        (2000..2010).for_each(|id| visit(&mut sessions, id, id, 1));
+        assert!((2000..2010).all(|id| sessions.get(SessionId(id)).is_some()));
+        assert!(sessions.are_sound(1, 1, &visits));
     }
 
     #[test]

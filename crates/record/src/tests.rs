@@ -201,7 +201,7 @@ fn what_is_wrong_is_said_in_a_sentence_with_its_place() {
     assert_eq!(told(b""), "at byte 0: it is not a recording of Suimon's");
     let mut newer = file.clone();
     newer[MAGIC.len()] = 9;
-    assert_eq!(told(&newer), "at byte 8: its format is version 9, and this program reads version 7");
+    assert_eq!(told(&newer), "at byte 8: its format is version 9, and this program reads version 8");
     let cut = told(&file[..file.len() - 1]);
     assert!(cut.starts_with(&format!("at byte {}: it stops before its end", file.len() - 1)), "{cut}");
     let mut longer = file.clone();
