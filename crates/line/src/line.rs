@@ -494,6 +494,11 @@ impl Line {
         self.lotteries.last().is_some_and(|lottery| lottery.range().1 > called)
     }
 
+    /// Returns whether it moves, or will.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
     /// Returns whether it moves.
     pub fn is_moving(&self) -> bool {
         self.state == State::Moving

@@ -310,6 +310,17 @@ impl Gatekeeper {
         inner.gate.handle_contact(now, kind, place)
     }
 
+    /// Returns when the line of `kind` opens, if it is to.
+    pub(crate) fn opens(&self, kind: KindId) -> Option<Instant> {
+        let inner = self.lock();
+        match inner.gate.line(kind)?.state() {
+            suimon_gate::line::State::Opening(at) => Some(at),
+            suimon_gate::line::State::Moving
+            | suimon_gate::line::State::Paused
+            | suimon_gate::line::State::Closed => None,
+        }
+    }
+
     /// Returns whether the line of `kind` is closed.
     pub(crate) fn is_closed(&self, kind: KindId) -> bool {
         let state = self.lock().gate.line(kind).map(|line| line.view().state);

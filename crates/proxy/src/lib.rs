@@ -45,6 +45,7 @@ mod ticket;
 mod tls;
 pub mod upstream;
 mod validate;
+mod wall_clock;
 mod watch;
 mod whole_file;
 mod wire;

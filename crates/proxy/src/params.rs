@@ -329,6 +329,8 @@ pub struct WaitingRoom {
     pub draws_burst: u32,
     /// See `draws_burst`. Above 0.
     pub draws_per_second: f64,
+    /// Numbers that one network may draw for an opening, until it is.
+    pub draws_for_opening: u32,
     /// Networks of search engines: their visitors come in by a slow lane of their own, however long the line is.
     pub crawlers: Vec<Network>,
     /// Where the application says who may draw a number. `None`: anybody may.
@@ -360,6 +362,7 @@ impl Default for WaitingRoom {
             keep: Duration::from_secs(24 * 3600),
             draws_burst: 200,
             draws_per_second: 10.0,
+            draws_for_opening: 10_000,
             crawlers: Vec::new(),
             pass: None,
             state_file: None,

@@ -37,6 +37,7 @@ use crate::routes::{Class, Table};
 use crate::telemetry::Telemetry;
 use crate::upstream::{Fault as Whose, Upstream, UpstreamError};
 use crate::validate::{Fault, validate};
+use crate::wall_clock::now_unix;
 use crate::watch::Watcher;
 use crate::words;
 use http::header::{CONNECTION, EXPECT, HeaderValue, UPGRADE};
@@ -45,7 +46,7 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use std::{error, fmt};
 use suimon_gate::{Arrival, InLine, LeaseDue, Membership, Mode, Refusal};
 use suimon_model::{KindId, RouteId, SessionId};
@@ -91,7 +92,7 @@ pub(crate) struct Gone;
 enum NotAdmitted {
     Refused(Refusal, Duration),
     InLine(InLine),
-    Later(KindId),
+    Later(KindId, u32),
     AsksForPass(KindId),
     BadBody(Fault),
     Gone,
@@ -149,9 +150,9 @@ pub(crate) async fn serve(
             // On the heap: it holds what was sent.
             Ok(asker.in_line(Box::pin(core.wait_in_line(&connection, &parts, body, &asked, &waits)).await))
         }
-        Err(NotAdmitted::Later(kind)) => {
+        Err(NotAdmitted::Later(kind, after)) => {
             let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
-            Ok(asker.in_line(room.later(&parts, kind, core.at(&connection, &parts))))
+            Ok(asker.in_line(room.later(&parts, kind, after, core.at(&connection, &parts))))
         }
         Err(NotAdmitted::AsksForPass(kind)) => {
             let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
@@ -467,12 +468,6 @@ impl Drop for LeftWaiting<'_> {
 
 fn is_known_as(membership: Option<Membership>, own: (KindId, SessionId)) -> bool {
     matches!(membership, Some(Membership::Member { kind, session, leased: false, .. }) if (kind, session) == own)
-}
-
-/// Returns the seconds since 1970, by the system's clock.
-pub(crate) fn now_unix() -> u32 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }
 
 impl fmt::Display for Gone {

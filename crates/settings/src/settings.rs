@@ -207,6 +207,7 @@ fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoom {
         keep: values.time("place_kept"),
         draws_burst: values.small("draws_burst"),
         draws_per_second: values.number("draws_per_second"),
+        draws_for_opening: values.small("draws_for_opening"),
         crawlers: networks(values, "crawlers"),
         pass: values.given_text("pass_page").map(|page| PassPage {
             page: page.to_owned(),

@@ -1,12 +1,13 @@
 //! What follows from an answer: what the application says in it, and the cookies by which a session is known next time.
 
-use super::{Core, now_unix};
+use super::Core;
 use crate::connection::Connection;
 use crate::gatekeeper::Unknown;
 use crate::headers;
 use crate::identify::Visitor;
 use crate::memory::Owed;
 use crate::room::Passes;
+use crate::wall_clock::now_unix;
 use crate::words;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue, SET_COOKIE};
 use std::sync::Arc;

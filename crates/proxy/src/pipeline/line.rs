@@ -1,13 +1,14 @@
 //! A request and the waiting room: what it has to do with the line, and what is answered where it waits.
 
-use super::{Asked, Core, Gone, NotAdmitted, now_unix};
+use super::{Asked, Core, Gone, NotAdmitted};
 use crate::buffer::AnswerBody;
 use crate::connection::Connection;
 use crate::gatekeeper::{Arrived, Named};
 use crate::identify::Visitor;
 use crate::prefix::RequestBody;
-use crate::room::{self, At, Form, Room, Sent, Standpoint};
+use crate::room::{self, At, Form, Opens, Room, Sent, Standpoint};
 use crate::ticket::Ticket;
+use crate::wall_clock::now_unix;
 use http::{Method, Response, request};
 use std::time::Duration;
 use suimon_gate::line::Saved;
@@ -42,7 +43,7 @@ impl Core {
             parts,
             is_waited_in,
             client,
-            now_unix,
+            (now_unix, || self.opens(kind)),
         ) {
             Standpoint::Holds(ticket) => {
                 let session = room.tickets().session(&ticket);
@@ -50,7 +51,7 @@ impl Core {
             }
             Standpoint::Draws(lane) => Ok(Membership::Drawing { kind, lane }),
             Standpoint::Passes => Ok(Membership::Passing(kind)),
-            Standpoint::Later => Err(NotAdmitted::Later(kind)),
+            Standpoint::Later(after) => Err(NotAdmitted::Later(kind, after)),
             Standpoint::NeedsPass => Err(NotAdmitted::AsksForPass(kind)),
         }
     }
@@ -106,7 +107,7 @@ impl Core {
             let body = sent.as_deref().unwrap_or_default();
             return Ok(room.side(side, &room::Asked { parts, ticket, drawn: &drawn, body, client, at }));
         }
-        if ticket.is_some_and(|ticket| room::is_too_early(&ticket, at.now)) {
+        if ticket.is_some_and(|ticket| room.asks_too_early(&ticket, at.now)) {
             return Ok(Room::too_early());
         }
         let is_stranger = carried.is_none() && asked.visitor.lease(None).is_none();
@@ -114,6 +115,12 @@ impl Core {
             // Whoever has got a pass meanwhile has only to come again.
             if page.as_bytes() == b"pass" && asked.visitor.pass.is_some() {
                 return Ok(room.poll(None, None, at));
+            }
+            let opens =
+                kind.filter(|_| page.as_bytes() == b"full").and_then(|kind| Some((kind, self.opens(kind)?)));
+            let client = || connection.peer().client(&parts.headers);
+            if let Some(after) = opens.and_then(|(kind, opens)| room.may_draw_after(kind, opens, client())) {
+                return Ok(Room::full_for(after));
             }
             let closed = kind.filter(|kind| self.keeper.is_closed(*kind));
             return Ok(room.poll_without_place(page.as_bytes(), closed, at));
@@ -164,7 +171,7 @@ impl Core {
                 return Ok(asked.asker.fault(fault));
             }
             Err(NotAdmitted::Gone) => return Err(Gone),
-            Ok(_) | Err(NotAdmitted::Later(_) | NotAdmitted::AsksForPass(_)) => {
+            Ok(_) | Err(NotAdmitted::Later(..) | NotAdmitted::AsksForPass(_)) => {
                 unreachable!("whoever asks for nothing but to begin is answered in line")
             }
         };
@@ -177,6 +184,13 @@ impl Core {
         // Its session is over.
         let Some(_) = waits.place else { return Ok(room.poll(None, None, at)) };
         Ok(room.still_next(waits.standing, ticket, asked.arrived.elapsed(), at))
+    }
+
+    /// Returns when the line of `kind` opens, if it is to.
+    fn opens(&self, kind: KindId) -> Option<Opens> {
+        let at = self.keeper.opens(kind)?;
+        let left = at.since(self.keeper.clock().now()).as_secs();
+        Some(Opens { at, left: u32::try_from(left).unwrap_or(u32::MAX) })
     }
 
     fn saved_lines(&self) -> Vec<(String, Saved)> {

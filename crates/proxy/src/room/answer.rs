@@ -25,7 +25,7 @@ const NEARLY: u32 = 95;
 /// Seconds after which a page without a place is to ask again.
 const COOKIELESS_RETRY: u32 = 60;
 /// Seconds after which whoever got no place is to come again.
-const FULL_RETRY: u32 = 10;
+pub(super) const FULL_RETRY: u32 = 10;
 /// Whoever asks again sooner than after so many seconds is told to come later, and nobody is asked.
 pub(super) const EARLIEST: u32 = 2;
 
@@ -158,9 +158,16 @@ impl Room {
         response
     }
 
-    /// Returns the answer to a request that may draw a number only a little later.
-    pub(crate) fn later(&self, parts: &Parts, kind: KindId, at: At) -> Response<AnswerBody> {
-        self.without_place(parts, kind, &self.full(at), at)
+    /// Returns the answer to a request that may draw a number only after so many seconds.
+    pub(crate) fn later(&self, parts: &Parts, kind: KindId, after: u32, at: At) -> Response<AnswerBody> {
+        self.without_place(parts, kind, &Told { poll_after: after, ..self.full(at) }, at)
+    }
+
+    /// Returns the answer to whoever asks, holds no place and can get one only after so many seconds.
+    pub(crate) fn full_for(after: u32) -> Response<AnswerBody> {
+        let mut response = Room::too_early();
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after));
+        response
     }
 
     /// Returns the answer to a request that may draw a number only with a pass of the application's.

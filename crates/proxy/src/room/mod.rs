@@ -38,7 +38,7 @@ pub(crate) use look::read_template;
 pub(crate) use page::Form;
 pub(crate) use passes::{NAME as PASS_COOKIE, NAME_SECURE as PASS_COOKIE_SECURE, Pass, Passes};
 pub use preview::preview;
-pub(crate) use requests::{POLL, asks_to_begin, draws, is_for_it, is_too_early, keeps_form};
+pub(crate) use requests::{POLL, asks_to_begin, draws, is_for_it, keeps_form};
 pub(crate) use side::{Asked, Side};
 pub use stored::StoredError;
 pub(crate) use stored::{Stored, StoredLine};
@@ -46,6 +46,7 @@ pub(crate) use stored::{Stored, StoredLine};
 use crate::keys::{Keys, KeysError};
 use crate::params::{Network, WaitingRoom, WaitingStatus};
 use crate::ticket::{Ticket, Tickets};
+use answer::FULL_RETRY;
 use http::header::HeaderName;
 use http::request::Parts;
 pub(crate) use invite::Invites;
@@ -53,7 +54,8 @@ use look::Look;
 use moves::Moves;
 use page::Pages;
 use passes::GoodFor;
-use quota::Quota;
+use quota::{Held, Quota};
+use requests::is_too_early;
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -64,6 +66,11 @@ use suimon_model::KindId;
 /// Codes for another device that one network may ask for or guess at once, and a second after that.
 const CODES_BURST: u32 = 20;
 const CODES_PER_SECOND: f64 = 0.2;
+/// Times that one ticket may ask at once, and a second after that: twice as often as the page of several tabs does.
+const POLLS_BURST: u32 = 8;
+const POLLS_PER_SECOND: f64 = 1.0;
+/// Whoever may draw a number only once the line opens is told to come then, but within so many seconds.
+const OPENING_RETRY_MAX: u32 = 3600;
 /// Places of lost lines that are given again; beyond that their holders wait like everybody.
 const REDEEMED_MAX: usize = 100_000;
 /// Carries a ticket where there are no cookies.
@@ -89,6 +96,10 @@ pub(crate) struct Room {
     /// By kind: whose line its tickets are for.
     lines: Vec<Option<LineOf>>,
     quota: Quota,
+    /// Numbers drawn for an opening.
+    held: Held,
+    /// How often one ticket may ask, whatever it says itself of when it was last heard of.
+    polls: Quota,
     /// Whose visitors have a lane of their own.
     crawlers: Vec<Network>,
     /// Codes asked for and codes guessed.
@@ -119,6 +130,21 @@ pub(crate) struct LineOf {
     pub(crate) start: u16,
 }
 
+/// When a line opens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Opens {
+    /// By the gate's clock.
+    pub(crate) at: suimon_model::Instant,
+    /// Seconds till then.
+    pub(crate) left: u32,
+}
+
+impl Opens {
+    fn retry_after(self) -> u32 {
+        self.left.clamp(FULL_RETRY, OPENING_RETRY_MAX)
+    }
+}
+
 /// What a request has to do with the room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Standpoint {
@@ -126,8 +152,8 @@ pub(crate) enum Standpoint {
     Holds(Ticket),
     /// It may draw a number, in this lane.
     Draws(Lane),
-    /// It may draw a number, but its network has drawn many: a little later.
-    Later,
+    /// It may draw a number, but its network has drawn many: after so many seconds.
+    Later(u32),
     /// It may draw a number with a pass of the application's.
     NeedsPass,
     /// It is no visit of a page: it draws none.
@@ -153,9 +179,11 @@ impl Room {
             hides_numbers: params.hides_numbers,
             message: params.message.clone(),
             announced: Mutex::new(vec![Announced::default(); lines.len()]),
-            quota: Quota::new(params.draws_burst, params.draws_per_second),
+            quota: Quota::new(quota::NETWORKS, params.draws_burst, params.draws_per_second),
+            held: Held::new(params.draws_for_opening),
+            polls: Quota::new(quota::TICKETS, POLLS_BURST, POLLS_PER_SECOND),
             crawlers: params.crawlers.clone(),
-            codes_quota: Quota::new(CODES_BURST, CODES_PER_SECOND),
+            codes_quota: Quota::new(quota::NETWORKS, CODES_BURST, CODES_PER_SECOND),
             moves: Moves::new(),
             invites: Invites::new(keys, tags),
             passes: params.pass.as_ref().map(|pass| Passes::new(keys, &pass.page, pass.for_everybody, life)),
@@ -195,7 +223,7 @@ impl Room {
         parts: &Parts,
         is_waited_in: bool,
         client: impl Fn() -> IpAddr,
-        now: impl Fn() -> u32,
+        (now, opens): (impl Fn() -> u32, impl Fn() -> Option<Opens>),
     ) -> Standpoint {
         let ticket = ticket.filter(|ticket| ticket.kind == kind);
         if let Some(own) = self.place_of(ticket) {
@@ -224,17 +252,33 @@ impl Room {
                 GoodFor::Number => return Standpoint::Draws(Lane::Normal),
                 GoodFor::Place(place) => {
                     let ticket = self.ticket_of(kind, place, now);
-                    return ticket.map_or(Standpoint::Later, Standpoint::Holds);
+                    return ticket.map_or(Standpoint::Later(FULL_RETRY), Standpoint::Holds);
                 }
-                GoodFor::Later => return Standpoint::Later,
+                GoodFor::Later => return Standpoint::Later(FULL_RETRY),
                 GoodFor::Nothing => {}
             }
         }
         let asks = self.passes.as_ref().map(Passes::for_everybody);
+        let mut after = FULL_RETRY;
         if asks != Some(true) && self.quota.takes(client) {
-            return Standpoint::Draws(Lane::Normal);
+            let opens = opens();
+            if opens.is_none_or(|opens| self.held.takes((kind, opens.at), client)) {
+                return Standpoint::Draws(Lane::Normal);
+            }
+            after = opens.map_or(after, Opens::retry_after);
         }
-        if asks.is_some() { Standpoint::NeedsPass } else { Standpoint::Later }
+        if asks.is_some() { Standpoint::NeedsPass } else { Standpoint::Later(after) }
+    }
+
+    /// Returns after how many seconds `client` may draw a number for the line of `kind`, which `opens` then; `None`: now.
+    pub(crate) fn may_draw_after(&self, kind: KindId, opens: Opens, client: IpAddr) -> Option<u32> {
+        self.held.is_full((kind, opens.at), client).then(|| opens.retry_after())
+    }
+
+    /// Returns whether the holder of a ticket asks again sooner than anybody needs to, or comes with an old one again and again.
+    pub(crate) fn asks_too_early(&self, ticket: &Ticket, now: u32) -> bool {
+        let Ticket { kind, epoch, place, .. } = ticket;
+        is_too_early(ticket, now) || !self.polls.takes_one((kind, epoch, place.lane.index(), place.number))
     }
 
     /// Returns where passes are read and issued, if they are.

@@ -2,7 +2,7 @@
 
 use super::Observer;
 use crate::keys::{self, KeysError};
-use crate::pipeline::now_unix;
+use crate::wall_clock::now_unix;
 use std::time::{Duration, SystemTime};
 use std::{error, fmt};
 use suimon_gate::line::{self, Command};

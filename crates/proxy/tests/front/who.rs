@@ -10,6 +10,7 @@ use suimon_proxy::LineCommand;
 use suimon_proxy::params::{Params, RoutePattern, SessionKind};
 
 mod kinds;
+mod limits;
 mod openings;
 
 const JSON: (&str, &str) = ("accept", "application/json");

@@ -77,6 +77,12 @@ pub(super) const WAITING_ROOM: Section = Section {
             "Numbers that one network may draw a second after that.",
         ),
         key(
+            "draws_for_opening",
+            Count(1, 100_000_000),
+            Is("10000"),
+            "Numbers that one network may draw in all while a line is to open at a time that was said; whoever comes beyond is told to come then. More where many visitors share a network, as on a campus.",
+        ),
+        key(
             "crawlers",
             List(&Network, ENTRIES_MAX),
             Is("[]"),
