@@ -2,9 +2,13 @@
 //!
 //! Order matters. First everything the client's connection owns goes, including whatever `Connection` names; only
 //! then are our own headers set, so that no `Connection: x-forwarded-for` can take them away again.
+//!
+//! Of a stranger nothing is kept that applications take for a proxy's word. Of a trusted proxy everything is, and `Forwarded` is written from its `X-Forwarded-*`, so that
+//! the two agree; only where it sends none of these, its `Forwarded` is what is believed.
 
 use crate::keys;
 use crate::params::Network;
+use crate::validate::is_host;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::header::{
@@ -15,7 +19,8 @@ use http::header::{
 };
 use http::{Method, Request, StatusCode, Uri, Version, request, response};
 use hyper::ext::Protocol;
-use std::net::IpAddr;
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
@@ -26,6 +31,46 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 
 /// Headers that only we may send to the application begin with this.
 const OWN_PREFIX: &str = "suimon-";
+
+/// What proxies say of a client and of what it asked for, beside everything that begins with `x-forwarded`.
+const CLAIMS: [&str; 28] = [
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-pseudo-ipv4",
+    "client-ip",
+    "fastly-client-ip",
+    "forwarded",
+    "forwarded-for",
+    "front-end-https",
+    "proxy-client-ip",
+    "true-client-ip",
+    "wl-proxy-client-ip",
+    "x-appengine-user-ip",
+    "x-azure-clientip",
+    "x-azure-socketip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "x-original-forwarded-for",
+    "x-original-host",
+    "x-original-uri",
+    "x-original-url",
+    "x-originating-ip",
+    "x-real-ip",
+    "x-remote-addr",
+    "x-remote-ip",
+    "x-rewrite-url",
+    "x-scheme",
+    "x-url-scheme",
+];
+const CLAIMS_PREFIX: &str = "x-forwarded";
+/// What CGI programs take for their own setting of a proxy (httpoxy). No request needs it.
+const PROXY: &str = "proxy";
+/// What frames a message, and must not come by another spelling either.
+const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
+
+/// The client whose address nobody can read: of the range that stands for nobody (RFC 6666). All of them share what one network may ask for.
+const UNREADABLE: IpAddr = IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0));
 
 /// Headers that hold for one connection only, beside those that `Connection` names.
 const HOP_BY_HOP: [HeaderName; 7] =
@@ -93,17 +138,23 @@ impl Peer {
 
     /// Returns whether the client's own connection is encrypted, as far as can be known.
     pub(crate) fn is_secure(&self, headers: &HeaderMap) -> bool {
-        let forwarded = headers.get(X_FORWARDED_PROTO).filter(|_| self.trusted.is_some());
-        forwarded.map_or(self.is_tls, |proto| proto.as_bytes().eq_ignore_ascii_case(b"https"))
+        if self.trusted.is_none() {
+            return self.is_tls;
+        }
+        let said = headers.get(X_FORWARDED_PROTO).map(HeaderValue::as_bytes);
+        let said = said.or_else(|| forwarded_alone(headers).find_map(|element| parameter(element, b"proto")));
+        said.map_or(self.is_tls, |proto| proto.eq_ignore_ascii_case(b"https"))
     }
 
-    /// Returns the address of the client: the peer's own, or the last that a trusted one names and that is not trusted itself.
+    /// Returns the address of the client: the peer's own, or the last that a trusted one names and that is not trusted itself. What cannot be read there is a stranger all
+    /// the same, and no proxy of ours.
     pub(crate) fn client(&self, headers: &HeaderMap) -> IpAddr {
         let Some(trusted) = &self.trusted else { return self.ip };
-        let named: Vec<&str> = list(headers, &X_FORWARDED_FOR).collect();
+        let mut named: Vec<&[u8]> = items(headers, &X_FORWARDED_FOR).collect();
+        named.extend(forwarded_alone(headers).map(|element| parameter(element, b"for").unwrap_or_default()));
         let mut client = self.ip;
         for name in named.iter().rev() {
-            let Some(address) = address_of(name) else { break };
+            let Some(address) = address_of(name) else { return UNREADABLE };
             client = address.to_canonical();
             if !is_in(client, trusted) {
                 break;
@@ -157,8 +208,28 @@ fn host_of(parts: &request::Parts) -> Option<&[u8]> {
 }
 
 /// Returns the address in an entry of `X-Forwarded-For`, which some write with a port.
-fn address_of(text: &str) -> Option<IpAddr> {
-    text.parse().ok().or_else(|| text.parse::<std::net::SocketAddr>().ok().map(|address| address.ip()))
+fn address_of(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    bare.parse().ok().or_else(|| text.parse::<std::net::SocketAddr>().ok().map(|address| address.ip()))
+}
+
+/// Returns the elements of `Forwarded`, where nothing else says who the client is.
+fn forwarded_alone(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let is_alone =
+        [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST].iter().all(|name| !headers.contains_key(name));
+    items(headers, &FORWARDED).filter(move |_| is_alone)
+}
+
+/// Returns the value of a parameter of an element of `Forwarded` (RFC 7239), without quotes.
+fn parameter<'a>(element: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let pairs = element.split(|byte| *byte == b';').filter_map(|pair| {
+        let at = memchr::memchr(b'=', pair)?;
+        Some((pair[..at].trim_ascii(), pair[at + 1..].trim_ascii()))
+    });
+    let (_, value) = pairs.into_iter().find(|(own, _)| own.eq_ignore_ascii_case(name))?;
+    let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+    Some(bare.unwrap_or(value))
 }
 
 impl Network {
@@ -192,6 +263,9 @@ pub(crate) fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: 
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
     take_own(headers);
+    drop_claims(headers, peer.is_trusted());
+    // What is there of the body is sent at once.
+    headers.remove(EXPECT);
     if version == Version::HTTP_2 {
         join_cookies(headers);
     }
@@ -271,6 +345,13 @@ pub(crate) fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterat
     lines.flat_map(|line| line.split(',')).map(str::trim).filter(|item| !item.is_empty())
 }
 
+/// Returns the items of a comma-separated header, all of its lines together, whatever bytes they are of.
+fn items<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let lines = headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
+    let items = lines.flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    items.filter(|item| !item.is_empty())
+}
+
 /// Moves the host from the target, where HTTP/2 and absolute targets carry it, into `Host`.
 fn own_host(parts: &mut request::Parts) {
     let Some(authority) = parts.uri.authority() else {
@@ -307,7 +388,7 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 
 /// Takes the headers out that are between us and the application alone, and returns them.
 fn take_own(headers: &mut HeaderMap) -> HeaderMap {
-    let is_own = |name: &&HeaderName| name.as_str().starts_with(OWN_PREFIX);
+    let is_own = |name: &&HeaderName| is_own(name.as_str());
     // Neither takes memory where there is none.
     let names: Vec<HeaderName> = headers.keys().filter(is_own).cloned().collect();
     let mut own = HeaderMap::new();
@@ -316,6 +397,36 @@ fn take_own(headers: &mut HeaderMap) -> HeaderMap {
         headers.remove(name);
     }
     own
+}
+
+/// Returns whether only we may send a header of this name. CGI programs take a low line for a hyphen.
+fn is_own(name: &str) -> bool {
+    name.strip_prefix(OWN_PREFIX.trim_end_matches('-')).is_some_and(|rest| rest.starts_with(['-', '_']))
+}
+
+/// Takes out what only a proxy of ours may say of the client, where none did, and whatever a CGI program would take for such a word, or for the message's frame.
+fn drop_claims(headers: &mut HeaderMap, is_trusted: bool) {
+    let is_dropped = |name: &&HeaderName| {
+        let name = name.as_str();
+        if memchr::memchr(b'_', name.as_bytes()).is_some() {
+            let folded = name.replace('_', "-");
+            return is_claim(&folded) || FRAMING.contains(&folded.as_str());
+        }
+        name == PROXY || !is_trusted && is_claim(name)
+    };
+    // Takes no memory where there is none.
+    let names: Vec<HeaderName> = headers.keys().filter(is_dropped).cloned().collect();
+    for name in names {
+        headers.remove(name);
+    }
+}
+
+fn is_claim(name: &str) -> bool {
+    match name.as_bytes().first() {
+        Some(b'x') => name.starts_with(CLAIMS_PREFIX) || CLAIMS.binary_search(&name).is_ok(),
+        Some(b'c' | b'f' | b'p' | b't' | b'w') => CLAIMS.binary_search(&name).is_ok(),
+        _ => false,
+    }
 }
 
 /// HTTP/2 may split cookies into several headers; before HTTP/2 there is one (RFC 9113, 8.2.3).
@@ -334,22 +445,78 @@ fn join_cookies(headers: &mut HeaderMap) {
 }
 
 fn forward(headers: &mut HeaderMap, peer: &Peer) {
-    if peer.trusted.is_some() {
-        append_to_list(headers, X_FORWARDED_FOR, &peer.address);
-        append_to_list(headers, FORWARDED, &peer.forwarded);
-    } else {
+    let scheme = HeaderValue::from_static(if peer.is_tls { "https" } else { "http" });
+    let host = headers.get(HOST).cloned();
+    if !peer.is_trusted() {
         headers.insert(X_FORWARDED_FOR, peer.address.clone());
         headers.insert(FORWARDED, peer.forwarded.clone());
+        headers.insert(X_FORWARDED_PROTO, scheme);
+        if let Some(host) = host {
+            headers.insert(X_FORWARDED_HOST, host);
+        }
+        return;
     }
-    if peer.trusted.is_none() || !headers.contains_key(X_FORWARDED_PROTO) {
-        let scheme = if peer.is_tls { "https" } else { "http" };
-        headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
+    if forwarded_alone(headers).next().is_some() {
+        translate_forwarded(headers);
+        append_to_list(headers, FORWARDED, &peer.forwarded);
+        append_to_list(headers, X_FORWARDED_FOR, &peer.address);
+    } else {
+        append_to_list(headers, X_FORWARDED_FOR, &peer.address);
+        headers.remove(FORWARDED);
     }
-    if (peer.trusted.is_none() || !headers.contains_key(X_FORWARDED_HOST))
-        && let Some(host) = headers.get(HOST).cloned()
-    {
+    if !headers.contains_key(X_FORWARDED_PROTO) {
+        headers.insert(X_FORWARDED_PROTO, scheme);
+    }
+    if let Some(host) = host.filter(|_| !headers.contains_key(X_FORWARDED_HOST)) {
         headers.insert(X_FORWARDED_HOST, host);
     }
+    if !headers.contains_key(FORWARDED) {
+        let forwarded = forwarded_of(headers);
+        headers.insert(FORWARDED, forwarded);
+    }
+}
+
+/// Says in `X-Forwarded-*` what a proxy that writes `Forwarded` alone has said.
+fn translate_forwarded(headers: &mut HeaderMap) {
+    let value = |text: &[u8]| HeaderValue::from_bytes(text).ok();
+    let nodes: Vec<&[u8]> = items(headers, &FORWARDED).filter_map(|it| parameter(it, b"for")).collect();
+    let nodes = value(&nodes.join(&b", "[..]));
+    let first = |name: &[u8]| items(headers, &FORWARDED).next().and_then(|it| parameter(it, name));
+    let proto = first(b"proto").filter(|proto| is_scheme(proto)).and_then(value);
+    let host = first(b"host").filter(|host| is_host(host)).and_then(value);
+    let said = [(X_FORWARDED_FOR, nodes), (X_FORWARDED_PROTO, proto), (X_FORWARDED_HOST, host)];
+    for (name, value) in said.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+        headers.insert(name, value);
+    }
+}
+
+/// Returns `Forwarded` as `X-Forwarded-*` have it: what the first address asked for, and the others by which it came.
+fn forwarded_of(headers: &HeaderMap) -> HeaderValue {
+    const INFALLIBLE: &str = "a text takes all that is written to it";
+    let mut out = String::with_capacity(96);
+    for (at, item) in items(headers, &X_FORWARDED_FOR).enumerate() {
+        out.push_str(if at == 0 { "for=" } else { ", for=" });
+        match address_of(item).map(|address| address.to_canonical()) {
+            Some(IpAddr::V4(address)) => write!(out, "{address}").expect(INFALLIBLE),
+            Some(IpAddr::V6(address)) => write!(out, "\"[{address}]\"").expect(INFALLIBLE),
+            None => out.push_str("unknown"),
+        }
+        if at > 0 {
+            continue;
+        }
+        let first = |name| items(headers, &name).next();
+        if let Some(proto) = first(X_FORWARDED_PROTO).filter(|proto| is_scheme(proto)) {
+            write!(out, ";proto={}", String::from_utf8_lossy(proto)).expect(INFALLIBLE);
+        }
+        if let Some(host) = first(X_FORWARDED_HOST).filter(|host| is_host(host)) {
+            write!(out, ";host=\"{}\"", String::from_utf8_lossy(host)).expect(INFALLIBLE);
+        }
+    }
+    HeaderValue::try_from(out).expect("addresses, schemes and hosts are visible ASCII")
+}
+
+fn is_scheme(text: &[u8]) -> bool {
+    text.eq_ignore_ascii_case(b"http") || text.eq_ignore_ascii_case(b"https")
 }
 
 fn append_to_list(headers: &mut HeaderMap, name: HeaderName, value: &HeaderValue) {
@@ -457,8 +624,67 @@ mod tests {
         assert_eq!(all(&parts, "x-forwarded-for"), ["1.1.1.1, 2.2.2.2, 10.1.2.3"]);
         assert_eq!(all(&parts, "x-forwarded-proto"), ["https"]);
         assert_eq!(all(&parts, "x-forwarded-host"), ["www.shop"]);
+        let agrees = "for=1.1.1.1;proto=https;host=\"www.shop\", for=2.2.2.2, for=10.1.2.3";
+        assert_eq!(all(&parts, "forwarded"), [agrees]);
         assert!(peer.is_secure(&parts.headers));
         assert!(!stranger().is_secure(&parts.headers));
+    }
+
+    #[test]
+    fn what_a_trusted_proxy_says_in_two_ways_agrees() {
+        let of = |said: &[(&'static str, &'static str)]| {
+            let parts = prepared(Version::HTTP_11, &balancer(), &[&[("host", "shop")], said].concat());
+            ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded"]
+                .map(|name| all(&parts, name).join("|"))
+        };
+        let passed_on = [
+            ("forwarded", "for=6.6.6.6;proto=http;host=evil"),
+            ("x-forwarded-for", "1.1.1.1"),
+            ("x-forwarded-proto", "https"),
+        ];
+        let [nodes, proto, host, forwarded] = of(&passed_on);
+        assert_eq!([nodes, proto, host], ["1.1.1.1, 10.1.2.3", "https", "shop"]);
+        assert_eq!(
+            forwarded, "for=1.1.1.1;proto=https;host=\"shop\", for=10.1.2.3",
+            "a stranger's is not passed on"
+        );
+        let [nodes, proto, host, forwarded] = of(&[("forwarded", "for=1.1.1.1;proto=https;host=www.shop")]);
+        assert_eq!([nodes, proto, host], ["1.1.1.1, 10.1.2.3", "https", "www.shop"], "where it is alone");
+        assert_eq!(forwarded, "for=1.1.1.1;proto=https;host=www.shop, for=10.1.2.3;proto=http");
+        let [nodes, _, _, forwarded] =
+            of(&[("x-forwarded-for", "unknown, 2001:db8::1"), ("x-forwarded-proto", "gopher\"")]);
+        assert_eq!(nodes, "unknown, 2001:db8::1, 10.1.2.3");
+        assert_eq!(forwarded, "for=unknown;host=\"shop\", for=\"[2001:db8::1]\", for=10.1.2.3");
+        let [nodes, proto, _, forwarded] = of(&[]);
+        assert_eq!([nodes, proto, forwarded], ["10.1.2.3", "http", "for=10.1.2.3;proto=http;host=\"shop\""]);
+    }
+
+    #[test]
+    fn claims_are_in_order_so_that_they_are_found() {
+        assert!(CLAIMS.is_sorted());
+        assert!(CLAIMS.iter().all(|name| is_claim(name)));
+    }
+
+    #[test]
+    fn a_trusted_proxy_may_say_what_a_stranger_may_not() {
+        let said = [("x-real-ip", "1.1.1.1"), ("x-forwarded-port", "443"), ("x-original-url", "/a")];
+        let names = |peer: &Peer| {
+            let parts = prepared(Version::HTTP_11, peer, &said);
+            said.map(|(name, _)| parts.headers.contains_key(name))
+        };
+        assert_eq!((names(&balancer()), names(&stranger())), ([true; 3], [false; 3]));
+        let folded = [
+            ("x_forwarded_proto", "https"),
+            ("suimon_waiting", "1"),
+            ("proxy", "evil"),
+            ("content_length", "3"),
+            ("api_key", "x"),
+        ];
+        for peer in [balancer(), stranger()] {
+            let parts = prepared(Version::HTTP_11, &peer, &folded);
+            let kept = folded.map(|(name, _)| parts.headers.contains_key(name));
+            assert_eq!(kept, [false, false, false, false, true]);
+        }
     }
 
     #[test]
@@ -473,7 +699,16 @@ mod tests {
         assert_eq!(of(&["2.2.2.2:443"]), "2.2.2.2");
         assert_eq!(of(&["[2001:db8::1]:443"]), "2001:db8::1");
         assert_eq!(of(&[]), "10.1.2.3");
-        assert_eq!(of(&["nonsense, 10.9.9.9"]), "10.9.9.9");
+        assert_eq!(of(&["nonsense, 10.9.9.9"]), "100::", "a stranger, and not the proxy that saw it");
+        assert_eq!(of(&["nonsense, 2.2.2.2"]), "2.2.2.2");
+        assert_eq!(of(&["[2001:db8::1], 10.9.9.9"]), "2001:db8::1");
+        assert!(!is_private(UNREADABLE));
+        let alone = self::headers(
+            &FORWARDED,
+            &["for=1.1.1.1;proto=https, for=\"[2001:db8::2]:443\"", "for=10.9.9.9"],
+        );
+        assert_eq!(balancer().client(&alone).to_string(), "2001:db8::2");
+        assert!(balancer().is_secure(&alone) && !stranger().is_secure(&alone));
         assert_eq!(stranger().client(&headers(&["1.1.1.1"])).to_string(), "192.0.2.7");
     }
 
@@ -539,9 +774,39 @@ mod tests {
                 headers.append(X_FORWARDED_FOR, line);
             }
             let client = balancer().client(&headers);
-            let said = list(&headers, &X_FORWARDED_FOR).filter_map(address_of).map(|said| said.to_canonical());
-            prop_assert!(client == balancer().ip || said.into_iter().any(|said| said == client), "{}", client);
+            let said: Vec<IpAddr> =
+                items(&headers, &X_FORWARDED_FOR).filter_map(address_of).map(|said| said.to_canonical()).collect();
+            let is_one = client == balancer().ip || client == UNREADABLE || said.into_iter().any(|said| said == client);
+            prop_assert!(is_one, "{}", client);
+            let names_itself = items(&headers, &X_FORWARDED_FOR).any(|item| address_of(item) == Some(balancer().ip));
+            let names_nobody = items(&headers, &X_FORWARDED_FOR).next().is_none();
+            prop_assert!(client != balancer().ip || names_itself || names_nobody, "a proxy stands for nobody it names");
             prop_assert_eq!(stranger().client(&headers), stranger().ip);
+            // What the proxy has seen itself it adds to whatever it was told.
+            let mut line = headers.get(X_FORWARDED_FOR).map(|line| line.as_bytes().to_vec()).unwrap_or_default();
+            line.extend_from_slice(b", 203.0.113.5");
+            headers.insert(X_FORWARDED_FOR, HeaderValue::from_bytes(&line).unwrap());
+            prop_assert_eq!(balancer().client(&headers).to_string(), "203.0.113.5");
+            let mut parts = Request::builder().uri("/").body(()).unwrap().into_parts().0;
+            parts.headers = headers;
+            prepare_request(&mut parts, &balancer(), false, false);
+            let nodes = items(&parts.headers, &X_FORWARDED_FOR).count();
+            prop_assert_eq!(items(&parts.headers, &FORWARDED).count(), nodes);
+        }
+
+        #[test]
+        fn no_stranger_says_what_only_a_proxy_may(
+            claims in proptest::collection::vec((0..CLAIMS.len(), any::<u32>(), "x-forwarded(-[a-z]{1,8})?"), 0..8),
+        ) {
+            let mut parts = Request::builder().uri("/").header(HOST, "shop").body(()).unwrap().into_parts().0;
+            for (index, low_lines, other) in &claims {
+                for name in [CLAIMS[*index], other] {
+                    let spelled: String = name.chars().enumerate().map(|(at, letter)| if letter == '-' && low_lines >> (at % 32) & 1 == 1 { '_' } else { letter }).collect();
+                    parts.headers.append(HeaderName::try_from(spelled).unwrap(), HeaderValue::from_static("evil"));
+                }
+            }
+            prepare_request(&mut parts, &stranger(), false, false);
+            prop_assert!(parts.headers.values().all(|value| value != "evil"), "{:?}", parts.headers);
         }
     }
 }

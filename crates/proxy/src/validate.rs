@@ -59,9 +59,8 @@ pub(crate) fn validate(parts: &Parts, url_max: usize, body_max: Option<u64>) -> 
     target(parts, url_max)?;
     host(parts)?;
     framing(parts)?;
-    if let Some(expect) = parts.headers.get(EXPECT)
-        && !expect.as_bytes().eq_ignore_ascii_case(b"100-continue")
-    {
+    let is_understood = |expect: &http::HeaderValue| expect.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    if !parts.headers.get_all(EXPECT).iter().all(is_understood) {
         return Err(Fault::Expectation);
     }
     if let Some(max) = body_max
@@ -128,7 +127,7 @@ fn framing(parts: &Parts) -> Result<(), Fault> {
 }
 
 /// Returns whether `text` is a host name or address with an optional port, and nothing else: no user, no path.
-fn is_host(text: &[u8]) -> bool {
+pub(crate) fn is_host(text: &[u8]) -> bool {
     let (name, port) = if text.first() == Some(&b'[') {
         let Some(end) = text.iter().position(|byte| *byte == b']') else {
             return false;
@@ -230,6 +229,10 @@ mod tests {
         assert_eq!(check(Version::HTTP_11, "CONNECT", "a:1", &[host]), Err(Fault::Method));
         assert_eq!(h1("/", &[host, ("expect", "100-Continue")]), Ok(()));
         assert_eq!(h1("/", &[host, ("expect", "a-pony")]), Err(Fault::Expectation));
+        assert_eq!(
+            h1("/", &[host, ("expect", "100-continue"), ("expect", "200-ok")]),
+            Err(Fault::Expectation)
+        );
         assert_eq!(h1("/", &[host, ("content-length", "10")]), Ok(()));
         assert_eq!(h1("/", &[host, ("content-length", "11")]), Err(Fault::BodyTooLarge));
     }

@@ -9,6 +9,7 @@ use suimon_gate::{KindParams, Mode};
 use suimon_proxy::LineCommand;
 use suimon_proxy::params::{Params, RoutePattern, SessionKind};
 
+mod headers;
 mod kinds;
 mod limits;
 mod openings;

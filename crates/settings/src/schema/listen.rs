@@ -19,7 +19,7 @@ pub(super) const LISTEN: Section = Section {
             "trusted_proxies",
             List(&Network, ENTRIES_MAX),
             Is("[]"),
-            "Peers whose X-Forwarded-* and Forwarded headers are believed. Anybody else's are replaced.",
+            "Peers whose X-Forwarded-* headers are believed (Forwarded, where they send none of those). Anybody else's are replaced, and what else proxies say of clients is taken out: X-Forwarded-Port, X-Real-IP, X-Original-URL and the like.",
         ),
         key("backlog", Count(1, 65_535), Is("4096"), "Connections the kernel holds ready to be accepted."),
     ],
