@@ -1,5 +1,6 @@
 //! What all requests of one client connection share.
 
+use crate::connections::{Entry, Standing};
 use crate::deadline::Deadline;
 use crate::headers::Peer;
 use crate::memory::Client;
@@ -7,11 +8,9 @@ use crate::telemetry::Telemetry;
 use crate::watch::Watcher;
 use std::future::{pending, poll_fn};
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use suimon_model::{KindId, SessionId};
-use tokio::sync::OwnedSemaphorePermit;
 
 /// One client connection. Lives as long as anybody works for it.
 #[derive(Debug)]
@@ -19,14 +18,12 @@ pub(crate) struct Connection {
     peer: Peer,
     /// The socket and who watches it, where a closed one is not noticed otherwise: HTTP/1.
     watched: Option<(RawFd, Arc<Watcher>)>,
-    begun: AtomicU32,
-    done: AtomicU32,
     /// Until the watch is armed.
     patience: Mutex<Deadline>,
     /// Who comes by it, of those whom nothing else tells from others.
     known: Mutex<Known>,
     telemetry: Arc<Telemetry>,
-    _permit: OwnedSemaphorePermit,
+    entry: Entry,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,13 +45,12 @@ impl Connection {
         peer: Peer,
         watched: Option<(RawFd, Arc<Watcher>)>,
         telemetry: Arc<Telemetry>,
-        permit: OwnedSemaphorePermit,
+        entry: Entry,
     ) -> Arc<Self> {
         telemetry.note_connection_opened();
-        let (begun, done) = (AtomicU32::new(0), AtomicU32::new(0));
         let patience = Mutex::default();
         let known = Mutex::default();
-        Arc::new(Connection { peer, watched, begun, done, patience, known, telemetry, _permit: permit })
+        Arc::new(Connection { peer, watched, patience, known, telemetry, entry })
     }
 
     /// Returns who is at the other end.
@@ -92,15 +88,25 @@ impl Connection {
         true
     }
 
-    /// Takes note that a request is under way.
-    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
-        self.begun.fetch_add(1, Relaxed);
+    /// Takes note that a request is under way, `now`.
+    pub(crate) fn begin(self: &Arc<Self>, now: Instant) -> Busy {
+        self.entry.begin(now);
         Busy(Arc::clone(self))
     }
 
     /// Takes note of a tunnel through an HTTP/2 connection, which is in use for as long. An HTTP/1 connection that switches becomes the tunnel.
     pub(crate) fn begin_tunnel(self: &Arc<Self>) -> Option<Busy> {
-        self.watched.is_none().then(|| self.begin())
+        self.watched.is_none().then(|| self.begin(Instant::now()))
+    }
+
+    /// Returns what is known of it among all connections.
+    pub(crate) fn standing(&self) -> &Standing {
+        self.entry.standing()
+    }
+
+    /// Returns whether it should not be kept for whoever only waits: nobody admitted comes by it, connections are few, and it is no balancer's.
+    pub(crate) fn is_to_spare(&self) -> bool {
+        !self.peer.is_trusted() && self.entry.is_to_spare()
     }
 
     /// Takes note of a request that could not be read.
@@ -111,12 +117,12 @@ impl Connection {
 
     /// Returns how many requests have ended, answered or not. Wraps.
     pub(crate) fn done(&self) -> u32 {
-        self.done.load(Relaxed)
+        self.standing().done()
     }
 
     /// Returns how many requests have begun. Wraps.
     pub(crate) fn begun(&self) -> u32 {
-        self.begun.load(Relaxed)
+        self.standing().begun()
     }
 
     fn patience(&self) -> MutexGuard<'_, Deadline> {
@@ -148,6 +154,6 @@ impl Drop for Connection {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.done.fetch_add(1, Relaxed);
+        self.0.standing().end();
     }
 }

@@ -178,7 +178,8 @@ impl Peer {
     }
 }
 
-fn is_in(address: IpAddr, networks: &[Network]) -> bool {
+/// Returns whether one of `networks` contains `address`.
+pub(crate) fn is_in(address: IpAddr, networks: &[Network]) -> bool {
     networks.iter().any(|network| network.contains(address))
 }
 

@@ -14,6 +14,7 @@
 mod accept;
 mod buffer;
 mod connection;
+mod connections;
 mod deadline;
 mod early;
 mod exchange;

@@ -1,8 +1,9 @@
 //! Accepts connections and gives each its protocol.
 
 use crate::connection::Connection;
+use crate::connections::{Connections, Entry, Origin, Told};
 use crate::early::Early;
-use crate::headers::Peer;
+use crate::headers::{self, Peer};
 use crate::params::Network;
 use crate::pipeline::{self, Core};
 use crate::tls::Certificate;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
 /// Pause after the system could not give us a connection, such as for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -40,76 +41,80 @@ pub(crate) struct Acceptor {
     core: Arc<Core>,
     trusted: Arc<[Network]>,
     certificate: Option<Arc<Certificate>>,
-    permits: Arc<Semaphore>,
+    connections: Arc<Connections>,
     draining: watch::Receiver<bool>,
 }
 
 impl Acceptor {
-    /// Returns what accepts connections while `permits` lasts, over TLS if there is a certificate, until `draining` is true.
+    /// Returns what accepts connections, over TLS if there is a certificate, until `draining` is true.
     pub(crate) fn new(
         core: Arc<Core>,
         trusted: Arc<[Network]>,
         certificate: Option<Arc<Certificate>>,
-        permits: Arc<Semaphore>,
+        connections: Arc<Connections>,
         draining: watch::Receiver<bool>,
     ) -> Self {
-        Acceptor { core, trusted, certificate, permits, draining }
+        Acceptor { core, trusted, certificate, connections, draining }
     }
 
     /// Accepts connections until draining begins, each served by a task of its own.
     pub(crate) async fn run(self, listener: TcpListener) {
         let mut draining = self.draining.clone();
         loop {
-            let permit = tokio::select! {
-                biased;
-                _ = draining.wait_for(|draining| *draining) => return,
-                permit = Arc::clone(&self.permits).acquire_owned() => permit.expect("the semaphore is never closed"),
-            };
             let accepted = tokio::select! {
                 biased;
                 _ = draining.wait_for(|draining| *draining) => return,
                 accepted = listener.accept() => accepted,
             };
-            match accepted {
-                Ok((stream, peer)) => {
-                    let acceptor = self.clone();
-                    tokio::spawn(async move { acceptor.serve(stream, peer, permit).await });
-                }
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!("a connection could not be accepted: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            // What it stands for may be many, and they may be inside.
+            let is_trusted = headers::is_in(peer.ip(), &self.trusted);
+            let origin = Origin::of(peer.ip()).filter(|_| !is_trusted);
+            let entry = tokio::select! {
+                biased;
+                _ = draining.wait_for(|draining| *draining) => return,
+                entry = self.connections.enter(origin, is_trusted) => entry,
+            };
+            match entry {
+                Some(entry) => {
+                    let acceptor = self.clone();
+                    tokio::spawn(async move { acceptor.serve(stream, peer, entry).await });
+                }
+                None => {
+                    tracing::debug!(%peer, "turned away: all connections are taken, and too many are of its address")
                 }
             }
         }
     }
 
-    async fn serve(self, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
+    async fn serve(self, stream: TcpStream, peer: SocketAddr, entry: Entry) {
         // On the heap, like the protocols below: a connection should weigh what it needs, not what the largest might.
         let ended = match self.certificate.clone() {
-            None => self.serve_plain(stream, peer, permit).await,
-            Some(certificate) => Box::pin(self.serve_tls(&certificate, stream, peer, permit)).await,
+            None => self.serve_plain(stream, peer, entry).await,
+            Some(certificate) => Box::pin(self.serve_tls(&certificate, stream, peer, entry)).await,
         };
         if let Err(error) = ended {
             tracing::debug!(%peer, "a connection ended: {error}");
         }
     }
 
-    async fn serve_plain(
-        self,
-        stream: TcpStream,
-        peer: SocketAddr,
-        permit: OwnedSemaphorePermit,
-    ) -> Result<(), BoxError> {
+    async fn serve_plain(self, stream: TcpStream, peer: SocketAddr, entry: Entry) -> Result<(), BoxError> {
         let socket = stream.as_raw_fd();
         let mut stream = Early::new(Bytes::new(), stream);
-        let mut draining = self.draining.clone();
         let is_h2 = tokio::select! {
             biased;
             is_h2 = tokio::time::timeout(self.core.timeouts.header_read, stream.begins_as_h2()) => is_h2??,
             // It has asked for nothing.
-            _ = draining.wait_for(|draining| *draining) => return Ok(()),
+            _ = entry.standing().hears(Told::End) => return Ok(()),
         };
-        self.speak(stream, socket, is_h2, peer, permit).await
+        self.speak(stream, socket, is_h2, peer, entry).await
     }
 
     async fn serve_tls(
@@ -117,19 +122,18 @@ impl Acceptor {
         certificate: &Certificate,
         stream: TcpStream,
         peer: SocketAddr,
-        permit: OwnedSemaphorePermit,
+        entry: Entry,
     ) -> Result<(), BoxError> {
         let socket = stream.as_raw_fd();
         let handshake = certificate.acceptor().accept(stream);
-        let mut draining = self.draining.clone();
         let stream = tokio::select! {
             biased;
             stream = tokio::time::timeout(self.core.timeouts.handshake, handshake) => stream??,
             // It has asked for nothing.
-            _ = draining.wait_for(|draining| *draining) => return Ok(()),
+            _ = entry.standing().hears(Told::End) => return Ok(()),
         };
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        self.speak(stream, socket, is_h2, peer, permit).await
+        self.speak(stream, socket, is_h2, peer, entry).await
     }
 
     async fn speak<S>(
@@ -138,35 +142,30 @@ impl Acceptor {
         socket: RawFd,
         is_h2: bool,
         peer: SocketAddr,
-        permit: OwnedSemaphorePermit,
+        entry: Entry,
     ) -> Result<(), BoxError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Acceptor { core, trusted, certificate, permits: _, draining } = self;
+        let Acceptor { core, trusted, certificate, connections: _, draining: _ } = self;
         let peer = Peer::new(peer.ip(), certificate.is_some(), &trusted);
         let watched = (!is_h2).then(|| (socket, Arc::clone(&core.watcher)));
-        let connection = Connection::new(peer, watched, Arc::clone(&core.telemetry), permit);
+        let connection = Connection::new(peer, watched, Arc::clone(&core.telemetry), entry);
         let timeouts = &core.timeouts;
         let patience =
             Patience { head: timeouts.header_read, idle: timeouts.keep_alive, write: timeouts.body_write };
         if is_h2 {
             let wire = Wire::http2(stream, Arc::clone(&connection), patience);
-            Box::pin(http2(core, connection, wire, draining)).await?;
+            Box::pin(http2(core, connection, wire)).await?;
         } else {
             let wire = Wire::http1(stream, Arc::clone(&connection), patience);
-            Box::pin(http1(core, connection, wire, draining)).await?;
+            Box::pin(http1(core, connection, wire)).await?;
         }
         Ok(())
     }
 }
 
-async fn http1<S>(
-    core: Arc<Core>,
-    connection: Arc<Connection>,
-    wire: Wire<S>,
-    mut draining: watch::Receiver<bool>,
-) -> hyper::Result<()>
+async fn http1<S>(core: Arc<Core>, connection: Arc<Connection>, wire: Wire<S>) -> hyper::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -177,24 +176,27 @@ where
         .max_headers(core.limits.headers)
         .max_header_size(core.limits.head_bytes)
         .max_buf_size(core.limits.head_bytes.max(BUFFER_MIN));
+    let asked = Arc::clone(&connection);
     let service =
         service_fn(move |request| pipeline::serve(Arc::clone(&core), Arc::clone(&connection), request));
     let mut served = pin!(builder.serve_connection(TokioIo::new(wire), service).with_upgrades());
-    tokio::select! {
+    let told = tokio::select! {
         biased;
         ended = served.as_mut() => return ended,
-        _ = draining.wait_for(|draining| *draining) => {}
+        told = asked.standing().hears(Told::End) => told,
+    };
+    if told == Told::Close {
+        return Ok(());
     }
     served.as_mut().graceful_shutdown();
-    served.await
+    tokio::select! {
+        biased;
+        ended = served.as_mut() => ended,
+        _ = asked.standing().hears(Told::Close) => Ok(()),
+    }
 }
 
-async fn http2<S>(
-    core: Arc<Core>,
-    connection: Arc<Connection>,
-    wire: Wire<S>,
-    mut draining: watch::Receiver<bool>,
-) -> hyper::Result<()>
+async fn http2<S>(core: Arc<Core>, connection: Arc<Connection>, wire: Wire<S>) -> hyper::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -215,11 +217,14 @@ where
     let service =
         service_fn(move |request| pipeline::serve(Arc::clone(&core), Arc::clone(&connection), request));
     let mut served = pin!(builder.serve_connection(TokioIo::new(wire), service));
-    tokio::select! {
+    let told = tokio::select! {
         biased;
         ended = served.as_mut() => return ended,
-        _ = draining.wait_for(|draining| *draining) => {}
-        () = idle(&asked, keep_alive) => {}
+        told = asked.standing().hears(Told::End) => told,
+        () = idle(&asked, keep_alive) => Told::End,
+    };
+    if told == Told::Close {
+        return Ok(());
     }
     served.as_mut().graceful_shutdown();
     tokio::select! {
@@ -227,6 +232,7 @@ where
         ended = served.as_mut() => ended,
         // It is for the client to answer the goodbye, and one that has fallen silent does not.
         () = idle(&asked, FAREWELL) => Ok(()),
+        _ = asked.standing().hears(Told::Close) => Ok(()),
     }
 }
 

@@ -23,6 +23,7 @@ mod line;
 
 use crate::buffer::{AnswerBody, Budget};
 use crate::connection::Connection;
+use crate::connections::Told;
 use crate::exchange::{Exchange, Tally};
 use crate::gatekeeper::{
     Admission, Arrived, Gatekeeper, MemberOf, Named, TurnedAway, Unknown, Waiting, kind_of,
@@ -104,8 +105,8 @@ pub(crate) async fn serve(
     connection: Arc<Connection>,
     mut request: Request<Incoming>,
 ) -> Result<Response<AnswerBody>, Gone> {
-    let busy = connection.begin();
     let arrived = Instant::now();
+    let busy = connection.begin(arrived);
     core.telemetry.note_request();
 
     let tunnel = headers::asks_for_tunnel(&request);
@@ -136,10 +137,17 @@ pub(crate) async fn serve(
         if answered.is_err() {
             core.telemetry.note_gone_while_waiting();
         }
+        let close = close | spares_connection(&connection, parts.version);
         return answered.map(|response| last_if(close, response).map(|body| body.keeping(busy)));
     }
 
-    let answered = match core.admit(&connection, &parts, &mut body, &asked).await {
+    let version = parts.version;
+    let passed = core.admit(&connection, &parts, &mut body, &asked).await;
+    if passed.as_ref().is_ok_and(|passed| passed.admission.is_some()) {
+        connection.standing().note_admitted();
+    }
+    let waits = passed.is_err();
+    let answered = match passed {
         Ok(passed) => {
             // On the heap: what only admitted requests need is nothing that waiting ones should carry.
             let pass = Box::pin(core.pass(&connection, parts, body, &asked, switch, passed));
@@ -167,10 +175,25 @@ pub(crate) async fn serve(
             Err(Gone)
         }
     };
+    let close = close | (waits && spares_connection(&connection, version));
     let response = last_if(close, answered?);
     let_others_catch_up().await;
     core.telemetry.route(class.route()).answered(rescue::status(&response));
     Ok(response.map(|body| body.keeping(busy)))
+}
+
+/// Sees to it that whoever only waits holds no connection once there are few left for those who are inside. Returns whether an HTTP/1 one is to be closed.
+///
+/// As long as there are many, to keep it until the next poll is cheaper than a handshake for each.
+fn spares_connection(connection: &Connection, version: Version) -> bool {
+    if !connection.is_to_spare() {
+        return false;
+    }
+    let is_h2 = version >= Version::HTTP_2;
+    if is_h2 {
+        connection.standing().tell(Told::End);
+    }
+    !is_h2
 }
 
 /// Returns an answer, as the last of its HTTP/1 connection if `close` and it does not switch to another protocol.
@@ -231,6 +254,9 @@ impl Core {
             come = self.arrive(connection, parts, &asked.visitor, (route, stands), Named::Last)?;
         }
         let Come { arrived, session, unknown } = come;
+        if self.kinds.is_empty() || matches!(session, Some(Membership::Member { .. })) {
+            connection.standing().note_admitted();
+        }
         let admission = match arrived.expect("what was named last is taken in") {
             Arrived::Admitted(admission) => admission,
             Arrived::TurnedAway(away) => return Err(self.turned_away(away, Duration::ZERO)),

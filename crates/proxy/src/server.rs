@@ -7,6 +7,7 @@ mod lines;
 pub use lines::{LineCommand, LineError, LineReport};
 
 use crate::buffer::Budget;
+use crate::connections::Connections;
 use crate::gatekeeper::Gatekeeper;
 use crate::identify::Identifier;
 use crate::keys::{self, Keys, KeysError};
@@ -51,7 +52,7 @@ pub struct Server {
     params: Params,
     plain: Option<TcpListener>,
     tls: Option<(TcpListener, Arc<Certificate>)>,
-    permits: Arc<Semaphore>,
+    connections: Arc<Connections>,
     begun: Begun,
 }
 
@@ -202,8 +203,8 @@ impl Server {
             watcher: Arc::new(watcher),
             telemetry,
         });
-        let permits = Arc::new(Semaphore::new(params.limits.connections));
-        Ok(Server { core, params, plain, tls, permits, begun })
+        let connections = Connections::new(params.limits.connections);
+        Ok(Server { core, params, plain, tls, connections, begun })
     }
 
     /// Returns the address of the plain listener, with the port it really has.
@@ -250,12 +251,12 @@ impl Server {
 
         let mut accepting = JoinSet::new();
         let acceptor = |certificate| {
-            let permits = Arc::clone(&self.permits);
+            let connections = Arc::clone(&self.connections);
             Acceptor::new(
                 Arc::clone(&self.core),
                 Arc::clone(&trusted),
                 certificate,
-                permits,
+                connections,
                 draining.clone(),
             )
         };
@@ -273,8 +274,8 @@ impl Server {
         self.core.keeper.drain();
         drain.send_replace(true);
         while accepting.join_next().await.is_some() {}
-        let all = u32::try_from(self.params.limits.connections).unwrap_or(u32::MAX);
-        let closed = tokio::time::timeout(self.params.timeouts.drain, self.permits.acquire_many(all)).await;
+        self.connections.end();
+        let closed = tokio::time::timeout(self.params.timeouts.drain, self.connections.gone()).await;
         if closed.is_err() {
             let left =
                 self.core.telemetry.view(Duration::ZERO, 0, self.core.keeper.snapshot()).connections_open;

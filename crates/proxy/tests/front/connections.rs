@@ -1,9 +1,12 @@
 //! The life of a client's connection: how long it may be idle or silent, and who has one when there are not enough.
 
 use crate::passage::{certificate, tls_client};
-use crate::support::{app, connect, gateway, get, params, raw, soon, until};
+use crate::support::{app, connect, gateway, get, h2_over, params, raw, read_until, soon, until};
 use crate::waiting_room::{HTML, POLL, room};
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
+use suimon_proxy::params::Params;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -146,4 +149,111 @@ async fn an_offer_to_switch_that_is_not_taken_up_ends_the_connection_on_every_pa
         assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{path} {more}: {answer}");
         assert!(answer.to_ascii_lowercase().contains("connection: close"), "{path} {more}: {answer}");
     }
+}
+
+/// Opens a connection that sends `bytes` and holds on.
+async fn holding(address: SocketAddr, bytes: &[u8]) -> TcpStream {
+    let mut stream = connect(address).await;
+    stream.write_all(bytes).await.unwrap();
+    stream
+}
+
+/// A room of which nothing but want of connections closes one.
+fn patient(app: SocketAddr, connections: usize) -> Params {
+    let mut params = room(app);
+    let hour = Duration::from_secs(3600);
+    params.timeouts.header_read = hour;
+    params.timeouts.keep_alive = hour;
+    params.timeouts.body_read = hour;
+    params.timeouts.handshake = hour;
+    params.limits.connections = connections;
+    params
+}
+
+const WAITS: &[u8] = b"GET /page HTTP/1.1\r\nHost: a\r\nAccept: application/json\r\n\r\n";
+
+#[tokio::test]
+async fn whatever_strangers_hold_somebody_inside_gets_a_connection() {
+    const CONNECTIONS: usize = 20;
+    let app = app().await;
+    let gateway = gateway(patient(app.address, CONNECTIONS));
+    let cookie = gateway.taken().await;
+    let begin = [PREFACE, SETTINGS].concat();
+    let mut kept = Vec::new();
+    for (name, bytes, answered) in [
+        ("silence", &b""[..], ""),
+        ("half a head", b"GET / HTTP/1.1\r\nHo", ""),
+        ("an idle connection behind a waiting page", WAITS, "poll_after_s"),
+        ("an idle connection behind a static file", b"GET /a.css HTTP/1.1\r\nHost: a\r\n\r\n", "ok"),
+        ("HTTP/2 without a stream", &begin, ""),
+        ("half a preface", b"PRI", ""),
+        ("a body that does not come", b"POST /page HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", ""),
+    ] {
+        for _ in 0..3 {
+            for _ in 0..CONNECTIONS + 5 {
+                let mut stream = holding(gateway.plain, bytes).await;
+                if !answered.is_empty() {
+                    read_until(&mut stream, answered).await;
+                }
+                kept.push(stream);
+            }
+            let answer = gateway.ask(get("/head", &[("cookie", &cookie)])).await;
+            assert_eq!(answer.status, 200, "{name}");
+            assert!(gateway.view().connections_open <= CONNECTIONS, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn somebody_inside_who_is_being_answered_is_never_displaced() {
+    let app = app().await;
+    let gateway = gateway(patient(app.address, 3));
+    let cookie = gateway.taken().await;
+    let text = format!("GET /hold HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n");
+    let mut inside = holding(gateway.plain, text.as_bytes()).await;
+    until("the application has it", || app.state.held.load(SeqCst) == 1).await;
+    let mut waits = holding(gateway.plain, text.as_bytes()).await;
+    until("another waits for the slot", || gateway.waiting() == 1).await;
+    for _ in 0..10 {
+        drop(holding(gateway.plain, WAITS).await);
+        let _ = raw(gateway.plain, b"nonsense\r\n\r\n").await;
+    }
+    app.state.release(2);
+    read_until(&mut inside, "held").await;
+    read_until(&mut waits, "held").await;
+}
+
+#[tokio::test]
+async fn whoever_waits_keeps_a_connection_only_while_there_are_plenty() {
+    let app = app().await;
+    let gateway = gateway(patient(app.address, 20));
+    let cookie = gateway.taken().await;
+    let mut kept = Vec::new();
+    let mut waiting = async || {
+        let mut stream = holding(gateway.plain, WAITS).await;
+        let text = read_until(&mut stream, "poll_after_s").await;
+        kept.push(stream);
+        text.to_ascii_lowercase().contains("connection: close")
+    };
+    assert!(!waiting().await, "to keep it is cheaper than to open another");
+    let mut insiders = Vec::new();
+    for _ in 0..9 {
+        let text = format!("GET /head HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n");
+        let mut stream = holding(gateway.plain, text.as_bytes()).await;
+        let answer = read_until(&mut stream, "host: a").await;
+        assert!(!answer.to_ascii_lowercase().contains("connection: close"));
+        insiders.push(stream);
+    }
+    assert!(waiting().await, "the page");
+    for (name, headers) in [("a poll", "Suimon-Poll: full\r\n"), ("for programs", ""), ("a side", "")] {
+        let path = if name == "a side" { "/.well-known/suimon/draw" } else { "/page" };
+        let text = format!("GET {path} HTTP/1.1\r\nHost: a\r\n{headers}\r\n");
+        let answer = raw(gateway.plain, text.as_bytes()).await;
+        assert!(answer.to_ascii_lowercase().contains("connection: close"), "{name}: {answer}");
+    }
+    let (mut sender, driver) = h2_over(connect(gateway.plain).await).await;
+    let mut page = get("http://a/page", &[HTML]);
+    page.headers_mut().remove("host");
+    assert_eq!(soon(sender.send_request(page)).await.unwrap().status(), 503);
+    soon(driver).await.unwrap();
 }

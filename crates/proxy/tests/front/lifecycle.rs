@@ -191,12 +191,17 @@ async fn more_connections_than_allowed_wait_their_turn() {
     let mut params = params(app.address);
     params.limits.connections = 2;
     let gateway = gateway(params);
-    let first = TcpStream::connect(gateway.plain).await.unwrap();
-    let _second = TcpStream::connect(gateway.plain).await.unwrap();
+    let first = gateway.occupy(&app).await;
+    let mut second = TcpStream::connect(gateway.plain).await.unwrap();
+    second.write_all(b"GET /hold HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    until("it waits for its slot", || gateway.waiting() == 1).await;
     let mut third = TcpStream::connect(gateway.plain).await.unwrap();
     third.write_all(b"GET /head HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
     let mut byte = [0];
     assert!(tokio::time::timeout(Duration::from_millis(100), third.read(&mut byte)).await.is_err());
-    drop(first);
+    app.state.release(1);
+    assert_eq!(soon(first).await.unwrap().status, 200, "whoever is being answered stays");
     read_until(&mut third, "host: a").await;
+    app.state.release(1);
+    read_until(&mut second, "held").await;
 }
