@@ -40,6 +40,7 @@ fn whole(out: &mut Exposition, view: &View) {
     }
     out.single(names::CONNECTIONS_OPEN, view.connections_open as f64);
     out.single(names::CONNECTIONS, view.connections as f64);
+    out.single(names::TUNNELS, view.tunnels as f64);
     out.single(names::GONE_WAITING, view.gone_while_waiting as f64);
     out.single(names::GHOSTS, view.ghosts as f64);
     out.single(names::BUFFERED, view.buffered_bytes as f64);

@@ -37,6 +37,7 @@ metrics! {
     REFUSALS = Counter "suimon_refusals_total", "Requests refused, by reason.";
     CONNECTIONS_OPEN = Gauge "suimon_client_connections", "Client connections open now.";
     CONNECTIONS = Counter "suimon_client_connections_total", "Client connections ever accepted.";
+    TUNNELS = Gauge "suimon_tunnels", "Client connections open now that have switched to another protocol, such as WebSockets.";
     GONE_WAITING = Counter "suimon_clients_gone_while_waiting_total", "Clients that left while they waited to be let in.";
     GHOSTS = Counter "suimon_ghosts_total", "Clients that left while the application worked for them.";
     BUFFERED = Gauge "suimon_buffered_bytes", "Answers held for slow clients.";

@@ -81,6 +81,7 @@ impl Source for Fixed {
             uptime: Duration::from_secs(12),
             connections_open: 8,
             connections: 40,
+            tunnels: 2,
             requests: 120,
             faults: 1,
             upstream_errors: 2,

@@ -94,11 +94,6 @@ impl Connection {
         Busy(Arc::clone(self))
     }
 
-    /// Takes note of a tunnel through an HTTP/2 connection, which is in use for as long. An HTTP/1 connection that switches becomes the tunnel.
-    pub(crate) fn begin_tunnel(self: &Arc<Self>) -> Option<Busy> {
-        self.watched.is_none().then(|| self.begin(Instant::now()))
-    }
-
     /// Returns what is known of it among all connections.
     pub(crate) fn standing(&self) -> &Standing {
         self.entry.standing()

@@ -107,6 +107,8 @@ pub struct Timeouts {
     pub body_write: Duration,
     /// How long a connection may be idle between two requests.
     pub keep_alive: Duration,
+    /// How long a connection that has switched to another protocol may carry nothing, either way; at most twice that passes.
+    pub tunnel_idle: Duration,
     /// How long a TLS handshake may take.
     pub handshake: Duration,
     /// How long a graceful shutdown waits for what is under way. Longer than the longest wait for admission.
@@ -125,6 +127,7 @@ impl Default for Timeouts {
             body_read: Duration::from_secs(30),
             body_write: Duration::from_secs(60),
             keep_alive: Duration::from_secs(75),
+            tunnel_idle: Duration::from_secs(3600),
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(70),
             watch_after: Duration::from_millis(50),

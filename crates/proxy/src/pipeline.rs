@@ -20,6 +20,7 @@
 mod finish;
 mod gather;
 mod line;
+mod tunnel;
 
 use crate::buffer::{AnswerBody, Budget};
 use crate::connection::Connection;

@@ -3,7 +3,7 @@
 use crate::params::SessionKind;
 use crate::routes::{OTHER, RouteIndex};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{OnceLock, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 use suimon_gate::{KindView, Learned, RouteView, Snapshot};
 use suimon_model::{KindId, Reason, RouteId};
@@ -55,6 +55,7 @@ pub(crate) struct Telemetry {
     upstream_errors: AtomicU64,
     connections_open: AtomicUsize,
     connections: AtomicU64,
+    tunnels: AtomicUsize,
     requests: AtomicU64,
     gone_while_waiting: AtomicU64,
     ghosts: AtomicU64,
@@ -94,6 +95,8 @@ pub struct View {
     pub connections_open: usize,
     /// Connections of clients ever accepted.
     pub connections: u64,
+    /// Of those open, the ones that have switched to another protocol, as a WebSocket does.
+    pub tunnels: usize,
     /// Requests whose head was read, good or bad.
     pub requests: u64,
     /// Requests answered as bad (status 4xx of our own).
@@ -164,6 +167,16 @@ pub struct RouteReport {
     pub added: Times,
     /// What the gate shows of it.
     pub gate: RouteView,
+}
+
+/// A connection that has switched to another protocol.
+#[derive(Debug)]
+pub(crate) struct Tunnel(Arc<Telemetry>);
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        self.0.tunnels.fetch_sub(1, Relaxed);
+    }
 }
 
 impl Histogram {
@@ -256,6 +269,7 @@ impl Telemetry {
             upstream_errors: AtomicU64::new(0),
             connections_open: AtomicUsize::new(0),
             connections: AtomicU64::new(0),
+            tunnels: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
             gone_while_waiting: AtomicU64::new(0),
             ghosts: AtomicU64::new(0),
@@ -333,6 +347,12 @@ impl Telemetry {
         self.connections_open.fetch_sub(1, Relaxed);
     }
 
+    /// Counts a connection that has switched to another protocol, until what is returned is dropped.
+    pub(crate) fn tunnel(self: &Arc<Self>) -> Tunnel {
+        self.tunnels.fetch_add(1, Relaxed);
+        Tunnel(Arc::clone(self))
+    }
+
     pub(crate) fn view(&self, uptime: Duration, buffered_bytes: usize, mut gate: Snapshot) -> View {
         let reports = self.route_names().into_iter().zip(&self.routes).map(|((name, id), counters)| {
             let view = gate.routes.get(id.index()).cloned().unwrap_or_default();
@@ -348,6 +368,7 @@ impl Telemetry {
             recalled: self.recalled.get().cloned(),
             connections_open: self.connections_open.load(Relaxed),
             connections: self.connections.load(Relaxed),
+            tunnels: self.tunnels.load(Relaxed),
             requests: self.requests.load(Relaxed),
             faults: self.faults.load(Relaxed),
             upstream_errors: self.upstream_errors.load(Relaxed),

@@ -271,6 +271,7 @@ fn timeouts(values: &Values) -> Timeouts {
         body_read: values.time("body_read"),
         body_write: values.time("body_write"),
         keep_alive: values.time("keep_alive"),
+        tunnel_idle: values.time("tunnel_idle"),
         handshake: values.time("handshake"),
         drain: values.time("drain"),
         watch_after: values.time("watch_after"),

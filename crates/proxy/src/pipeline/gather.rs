@@ -2,14 +2,13 @@
 
 use super::{Core, Gone};
 use crate::buffer::{self, AnswerBody};
-use crate::connection::{Busy, Connection};
+use crate::connection::Connection;
 use crate::exchange::{Exchange, Gathered};
 use crate::headers;
-use crate::upstream::{UpstreamBody, UpstreamError};
+use crate::upstream::UpstreamError;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{StatusCode, response};
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 use suimon_model::Ending;
 
@@ -25,7 +24,7 @@ impl Core {
         let ending = ending_of(head.status);
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             if let (Some(body), Some(switch)) = (exchange.release(ending), switch) {
-                tunnel(switch, body, connection.begin_tunnel());
+                self.tunnel(connection, switch, body);
             }
             return Ok(Ok(AnswerBody::empty()));
         }
@@ -56,21 +55,6 @@ impl Core {
             Err(error) => Ok(Err(error)),
         }
     }
-}
-
-/// Carries bytes both ways between a client and the application until one of them has had enough.
-/// The connection counts as in use for as long.
-fn tunnel(switch: OnUpgrade, body: UpstreamBody, busy: Option<Busy>) {
-    tokio::spawn(async move {
-        let _busy = busy;
-        let Some(mut application) = body.into_upgraded() else {
-            return;
-        };
-        if let Ok(client) = switch.await {
-            // Broken off is how most of them end.
-            let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(client), &mut application).await;
-        }
-    });
 }
 
 /// Answers that do not end, or are to be shown piece by piece as they come.

@@ -1,7 +1,7 @@
 //! The life of a client's connection: how long it may be idle or silent, and who has one when there are not enough.
 
 use crate::passage::{certificate, tls_client};
-use crate::support::{app, connect, gateway, get, h2_over, params, raw, read_until, soon, until};
+use crate::support::{Gateway, app, connect, gateway, get, h2_over, params, raw, read_until, soon, until};
 use crate::waiting_room::{HTML, POLL, room};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
@@ -256,4 +256,39 @@ async fn whoever_waits_keeps_a_connection_only_while_there_are_plenty() {
     page.headers_mut().remove("host");
     assert_eq!(soon(sender.send_request(page)).await.unwrap().status(), 503);
     soon(driver).await.unwrap();
+}
+
+/// Opens a WebSocket to the application and returns it once it was greeted.
+async fn websocket(gateway: &Gateway) -> TcpStream {
+    let text = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    let mut stream = holding(gateway.plain, text.as_bytes()).await;
+    read_until(&mut stream, "welcome").await;
+    stream
+}
+
+#[tokio::test]
+async fn a_websocket_by_which_nothing_comes_is_closed_and_one_that_is_used_is_not() {
+    let app = app().await;
+    let mut params = params(app.address);
+    params.timeouts.tunnel_idle = Duration::from_millis(300);
+    let gateway = gateway(params);
+    let (mut silent, mut used) = (websocket(&gateway).await, websocket(&gateway).await);
+    until("both are counted", || gateway.view().tunnels == 2).await;
+    let pings = async {
+        let mut byte = [0];
+        loop {
+            used.write_all(b"p").await.unwrap();
+            used.read_exact(&mut byte).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        () = closed(&mut silent) => {}
+        () = pings => {}
+    }
+    until("only the silent one has gone", || gateway.view().tunnels == 1).await;
+    used.write_all(b"still there").await.unwrap();
+    read_until(&mut used, "still there").await;
+    drop(used);
+    until("nothing is left", || gateway.view().connections_open == 0 && gateway.view().tunnels == 0).await;
 }

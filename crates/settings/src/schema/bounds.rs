@@ -41,6 +41,12 @@ pub(super) const TIMEOUTS: Section = Section {
             Is("\"75s\""),
             "How long a client's connection may be idle between two requests.",
         ),
+        key(
+            "tunnel_idle",
+            Time(10, DAY),
+            Is("\"1h\""),
+            "How long a WebSocket may carry nothing either way before both of its sides are closed; a ping is something. A graceful shutdown leaves it open until drain is over.",
+        ),
         key("handshake", Time(10, HOUR), Is("\"10s\""), "A client's TLS handshake."),
         key(
             "drain",

@@ -1,0 +1,88 @@
+//! A connection that has switched to another protocol: bytes both ways, as long as anybody says something.
+
+use super::Core;
+use crate::connection::Connection;
+use crate::connections::Told;
+use crate::upstream::UpstreamBody;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+impl Core {
+    /// Carries bytes both ways between a client and the application until one of them has had enough, or neither has said anything for `tunnel_idle`. A shutdown leaves
+    /// it alone for as long as it waits at all.
+    pub(super) fn tunnel(&self, connection: &Arc<Connection>, switch: OnUpgrade, body: UpstreamBody) {
+        // The connection is in use for as long.
+        let busy = connection.begin(Instant::now());
+        let counted = self.telemetry.tunnel();
+        let idle = self.timeouts.tunnel_idle;
+        let connection = Arc::clone(connection);
+        tokio::spawn(async move {
+            let _held = (busy, counted);
+            let Some(mut application) = body.into_upgraded() else { return };
+            let Ok(client) = switch.await else { return };
+            let carried = AtomicU64::new(0);
+            let mut client = Counted { stream: TokioIo::new(client), carried: &carried };
+            // Both sides are closed with what carries.
+            tokio::select! {
+                // Broken off is how most of them end.
+                _ = tokio::io::copy_bidirectional(&mut client, &mut application) => {}
+                () = silence(&carried, idle) => {}
+                _ = connection.standing().hears(Told::Close) => {}
+            }
+        });
+    }
+}
+
+/// Returns once nothing was carried for `limit`, and at most twice that.
+async fn silence(carried: &AtomicU64, limit: Duration) {
+    let mut before = None;
+    loop {
+        let now = carried.load(Relaxed);
+        if before == Some(now) {
+            return;
+        }
+        before = Some(now);
+        tokio::time::sleep(limit).await;
+    }
+}
+
+/// A stream that counts what it carries, either way.
+struct Counted<'a, S> {
+    stream: S,
+    carried: &'a AtomicU64,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<'_, S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        self.carried.fetch_add(1, Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<'_, S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let count = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
+        self.carried.fetch_add(1, Relaxed);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
