@@ -5,19 +5,22 @@ use crate::deadline::Deadline;
 use crate::headers::Peer;
 use crate::memory::Client;
 use crate::telemetry::Telemetry;
-use crate::watch::Watcher;
+use crate::watch::Socket;
 use std::future::{pending, poll_fn};
-use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use suimon_model::{KindId, SessionId};
+
+/// How long a client that says it will send no more is answered all the same. Some half-close behind their request and read on; most that say so have left, and
+/// nothing tells the two apart before something is written. In the line, where it matters most, nobody is waited for.
+pub(crate) const HALF_CLOSED_MAX: Duration = Duration::from_secs(1);
 
 /// One client connection. Lives as long as anybody works for it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     peer: Peer,
-    /// The socket and who watches it, where a closed one is not noticed otherwise: HTTP/1.
-    watched: Option<(RawFd, Arc<Watcher>)>,
+    /// Its socket, where a closed one is not noticed otherwise: HTTP/1.
+    socket: Option<Socket>,
     /// Until the watch is armed.
     patience: Mutex<Deadline>,
     /// Who comes by it, of those whom nothing else tells from others.
@@ -40,17 +43,17 @@ enum Known {
 pub(crate) struct Busy(Arc<Connection>);
 
 impl Connection {
-    /// Returns the connection of `peer`. `watched` is the socket of an HTTP/1 connection.
+    /// Returns the connection of `peer`. `socket` is that of an HTTP/1 connection.
     pub(crate) fn new(
         peer: Peer,
-        watched: Option<(RawFd, Arc<Watcher>)>,
+        socket: Option<Socket>,
         telemetry: Arc<Telemetry>,
         entry: Entry,
     ) -> Arc<Self> {
         telemetry.note_connection_opened();
         let patience = Mutex::default();
         let known = Mutex::default();
-        Arc::new(Connection { peer, watched, patience, known, telemetry, entry })
+        Arc::new(Connection { peer, socket, patience, known, telemetry, entry })
     }
 
     /// Returns who is at the other end.
@@ -127,16 +130,29 @@ impl Connection {
     /// Returns once the client is known to have closed the connection; the watch is armed `after` a while. Never returns
     /// where the HTTP library notices by itself. For one request at a time.
     pub(crate) async fn closed(&self, after: Duration) {
-        let Some((socket, watcher)) = &self.watched else {
+        let Some(socket) = &self.socket else {
             return pending().await;
         };
         // One timer serves all requests of the connection: most are answered long before it goes off.
         self.patience().set(Some(after));
         poll_fn(|cx| self.patience().poll(cx)).await;
-        match watcher.watch(*socket) {
+        match socket.watch() {
             Ok(watch) => watch.await,
             // Out of kernel memory: the library still notices most clients that leave.
             Err(_) => pending().await,
+        }
+    }
+
+    /// Returns once the client is known to have left; or to have closed its half of the connection for [`HALF_CLOSED_MAX`], which looks the same.
+    pub(crate) async fn left(&self, after: Duration) {
+        self.closed(after).await;
+        tokio::time::sleep(HALF_CLOSED_MAX).await;
+    }
+
+    /// Takes note that its socket is about to be closed.
+    pub(crate) fn close(&self) {
+        if let Some(socket) = &self.socket {
+            socket.close();
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::params::Network;
 use crate::pipeline::{self, Core};
 use crate::tls::Certificate;
 use crate::upstream::BoxError;
+use crate::watch::Socket;
 use crate::wire::{Patience, Wire};
 use bytes::Bytes;
 use hyper::server::conn::{http1, http2};
@@ -149,7 +150,7 @@ impl Acceptor {
     {
         let Acceptor { core, trusted, certificate, connections: _, draining: _ } = self;
         let peer = Peer::new(peer.ip(), certificate.is_some(), &trusted);
-        let watched = (!is_h2).then(|| (socket, Arc::clone(&core.watcher)));
+        let watched = (!is_h2).then(|| Socket::new(socket, Arc::clone(&core.watcher)));
         let connection = Connection::new(peer, watched, Arc::clone(&core.telemetry), entry);
         let timeouts = &core.timeouts;
         let patience =

@@ -396,7 +396,7 @@ impl Core {
         let head = tokio::select! {
             biased;
             head = exchange.head() => head,
-            () = connection.closed(self.timeouts.watch_after) => return Err(Gone),
+            () = connection.left(self.timeouts.watch_after) => return Err(Gone),
         };
         let mut head = match head {
             Ok(head) => head,

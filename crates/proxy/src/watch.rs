@@ -11,7 +11,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -26,13 +26,26 @@ pub(crate) struct Watcher {
     slots: Mutex<Slots>,
 }
 
+/// The socket of one connection, and the watch over it, of which there is one at most.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    number: RawFd,
+    watcher: Arc<Watcher>,
+    watched: Mutex<Watched>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Watched {
+    No,
+    /// With this slot of the watcher's.
+    Slot(usize),
+    /// No more: the number may be another socket's.
+    Closed,
+}
+
 /// A watch over one connection: ready once the client has closed it, or its sending half of it.
 #[derive(Debug)]
-pub(crate) struct Watch<'a> {
-    watcher: &'a Watcher,
-    socket: RawFd,
-    slot: usize,
-}
+pub(crate) struct Watch<'a>(&'a Socket);
 
 /// Bounded by the connections open at once: each has one watch at most.
 #[derive(Default, Debug)]
@@ -53,16 +66,6 @@ impl Watcher {
     /// Returns a watcher, of which [`Watcher::run`] must run for anything to be noticed.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Watcher { queue: epoll::create(CreateFlags::CLOEXEC)?, slots: Mutex::default() })
-    }
-
-    /// Returns a watch over `socket`, which must stay open as long as the watch is there.
-    pub(crate) fn watch(&self, socket: RawFd) -> io::Result<Watch<'_>> {
-        let (slot, key) = self.lock().take();
-        // Dropped where registering fails, it gives the slot back.
-        let watch = Watch { watcher: self, socket, slot };
-        let closing = EventFlags::RDHUP | EventFlags::ONESHOT;
-        epoll::add(&self.queue, borrowed(socket), EventData::new_u64(key), closing)?;
-        Ok(watch)
     }
 
     /// Passes on what the kernel reports. Returns only if it cannot be heard any more.
@@ -100,12 +103,68 @@ impl Watcher {
     }
 }
 
+impl Socket {
+    /// Returns the socket of this number, open until [`Socket::close`].
+    pub(crate) fn new(number: RawFd, watcher: Arc<Watcher>) -> Self {
+        Socket { number, watcher, watched: Mutex::new(Watched::No) }
+    }
+
+    /// Returns a watch over it. Fails where it has closed, or there is a watch, or the kernel has no memory for one.
+    pub(crate) fn watch(&self) -> io::Result<Watch<'_>> {
+        let mut watched = self.lock();
+        if *watched != Watched::No {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        let (slot, key) = self.watcher.lock().take();
+        let closing = EventFlags::RDHUP | EventFlags::ONESHOT;
+        // SAFETY: it is open: `watched` says so, and `close` waits for it before the number is given back.
+        #[expect(
+            unsafe_code,
+            reason = "sockets live inside the HTTP library, which lends only their numbers"
+        )]
+        let socket = unsafe { BorrowedFd::borrow_raw(self.number) };
+        if let Err(error) = epoll::add(&self.watcher.queue, socket, EventData::new_u64(key), closing) {
+            self.watcher.lock().give_back(slot);
+            return Err(error.into());
+        }
+        *watched = Watched::Slot(slot);
+        Ok(Watch(self))
+    }
+
+    /// Ends any watch, for good. To be called before the socket is closed.
+    pub(crate) fn close(&self) {
+        self.unwatch(Watched::Closed);
+    }
+
+    fn unwatch(&self, then: Watched) {
+        let mut watched = self.lock();
+        if let Watched::Slot(slot) = *watched {
+            // SAFETY: as in `watch`.
+            #[expect(
+                unsafe_code,
+                reason = "sockets live inside the HTTP library, which lends only their numbers"
+            )]
+            let socket = unsafe { BorrowedFd::borrow_raw(self.number) };
+            let _ = epoll::delete(&self.watcher.queue, socket);
+            self.watcher.lock().give_back(slot);
+        }
+        if *watched != Watched::Closed {
+            *watched = then;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Future for Watch<'_> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut slots = self.watcher.lock();
-        let slot = &mut slots.slots[self.slot];
+        let Watched::Slot(slot) = *self.0.lock() else { return Poll::Ready(()) };
+        let mut slots = self.0.watcher.lock();
+        let slot = &mut slots.slots[slot];
         if slot.closed {
             return Poll::Ready(());
         }
@@ -119,9 +178,7 @@ impl Future for Watch<'_> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        // Not registered if that was what failed.
-        let _ = epoll::delete(&self.watcher.queue, borrowed(self.socket));
-        self.watcher.lock().give_back(self.slot);
+        self.0.unwatch(Watched::No);
     }
 }
 
@@ -149,19 +206,10 @@ impl Slots {
     }
 }
 
-/// Returns the socket for the length of one system call.
-#[expect(unsafe_code, reason = "sockets live inside the HTTP library, which lends only their numbers")]
-fn borrowed<'a>(socket: RawFd) -> BorrowedFd<'a> {
-    // SAFETY: the connection owns the socket and keeps it open while it polls, or drops, the future of its request, which is
-    // where all watches are made, kept and dropped.
-    unsafe { BorrowedFd::borrow_raw(socket) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
-    use std::sync::Arc;
     use std::time::Duration;
     use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream};
@@ -187,7 +235,8 @@ mod tests {
     async fn a_close_is_seen_behind_unread_bytes_and_bytes_alone_are_not() {
         let watcher = watcher();
         let (mut client, server) = pair().await;
-        let mut watch = watcher.watch(server.as_raw_fd()).unwrap();
+        let socket = Socket::new(server.as_raw_fd(), watcher);
+        let mut watch = socket.watch().unwrap();
         client.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
         let early = tokio::time::timeout(Duration::from_millis(50), &mut watch).await;
         assert!(early.is_err(), "data alone is no close");
@@ -199,14 +248,41 @@ mod tests {
     async fn a_close_before_the_watch_is_seen_and_watches_follow_one_another() {
         let watcher = watcher();
         let (client, server) = pair().await;
+        let socket = Socket::new(server.as_raw_fd(), Arc::clone(&watcher));
         for _ in 0..3 {
-            drop(watcher.watch(server.as_raw_fd()).unwrap());
+            drop(socket.watch().unwrap());
         }
         drop(client);
         for _ in 0..3 {
-            soon(watcher.watch(server.as_raw_fd()).unwrap()).await;
+            soon(socket.watch().unwrap()).await;
         }
         assert_eq!(watcher.lock().slots.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_outlives_its_socket_does_not_touch_the_next_one_of_its_number() {
+        let watcher = watcher();
+        let (_client, server) = pair().await;
+        let number = server.as_raw_fd();
+        let socket = Socket::new(number, Arc::clone(&watcher));
+        let watch = socket.watch().unwrap();
+        socket.close();
+        let (mut client, next) = pair().await;
+        // Closes the first one, and gives its number to the next.
+        let mut taken = OwnedFd::from(server.into_std().unwrap());
+        rustix::io::dup2(&next, &mut taken).unwrap();
+        drop(next);
+        let next = TcpStream::from_std(taken.into()).unwrap();
+        assert_eq!(next.as_raw_fd(), number);
+        let other = Socket::new(next.as_raw_fd(), Arc::clone(&watcher));
+        let mut watched = other.watch().unwrap();
+        soon(watch).await;
+        assert!(socket.watch().is_err(), "it has closed");
+        client.write_all(b"x").await.unwrap();
+        let early = tokio::time::timeout(Duration::from_millis(50), &mut watched).await;
+        assert!(early.is_err());
+        drop(client);
+        soon(watched).await;
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! connection is idle, and how long a client takes nothing. Timers are moved only when they go off, so a request on
 //! a busy connection costs none.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, HALF_CLOSED_MAX};
 use crate::deadline::Deadline;
 use crate::early::Opening;
 use crate::framing::{Framing, Phase};
@@ -46,6 +46,8 @@ pub(crate) struct Wire<S> {
     reading: Deadline,
     writing: Deadline,
     is_fresh: bool,
+    /// The client sends no more, and is still being answered.
+    is_half_closed: bool,
     /// The rest of what is written in place of the library's own last words.
     last_words: Option<Bytes>,
 }
@@ -83,6 +85,7 @@ impl<S> Wire<S> {
             reading: Deadline::default(),
             writing: Deadline::default(),
             is_fresh: true,
+            is_half_closed: false,
             last_words: None,
         }
     }
@@ -97,6 +100,22 @@ impl<S> Wire<S> {
             Phase::Between if framing.heads() == self.connection.done() => Awaited::Request(framing.heads()),
             _ => Awaited::Anything,
         }
+    }
+
+    /// Returns whether the client has asked for something, whole, that is not answered yet.
+    fn is_asked(&self) -> bool {
+        let is_asked = |framing: &Framing| {
+            framing.phase() == Phase::Between && framing.heads() != self.connection.done()
+        };
+        self.framing.as_ref().is_some_and(is_asked)
+    }
+
+    /// Is ready when what the client has asked for is answered, or has taken too long.
+    fn poll_half_closed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_asked() {
+            ready!(self.reading.poll(cx));
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Is ready when the client has taken too long.
@@ -122,6 +141,13 @@ impl<S> Wire<S> {
     }
 }
 
+impl<S> Drop for Wire<S> {
+    fn drop(&mut self) {
+        // The stream goes after this, and with it the socket's number.
+        self.connection.close();
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -129,8 +155,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        if this.is_half_closed {
+            return this.poll_half_closed(cx);
+        }
         let before = buf.filled().len();
         match Pin::new(&mut this.stream).poll_read(cx, buf) {
+            // The library would take it for the end of everything.
+            Poll::Ready(Ok(())) if buf.filled().len() == before && buf.remaining() > 0 && this.is_asked() => {
+                this.is_half_closed = true;
+                this.reading.set(Some(HALF_CLOSED_MAX));
+                this.poll_half_closed(cx)
+            }
             Poll::Ready(result) => {
                 if let Some(framing) = &mut this.framing {
                     framing.scan(&mut buf.filled_mut()[before..]);
@@ -245,6 +280,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_writing(cx, |stream, cx| stream.poll_flush(cx)))?;
+        if self.is_half_closed {
+            if !self.is_asked() {
+                cx.waker().wake_by_ref();
+            }
+            return Poll::Ready(Ok(()));
+        }
         // With its last byte an answer is over, and the library does not read again before there is something to read: the time
         // that the connection may be idle begins here. It has only just begun, so what comes of it is for the read that it wakes.
         let _ = self.poll_patience(cx);

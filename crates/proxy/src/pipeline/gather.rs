@@ -35,7 +35,7 @@ impl Core {
         let gathered = tokio::select! {
             biased;
             gathered = exchange.gather(self.limits.response_bytes) => gathered,
-            () = connection.closed(self.timeouts.watch_after) => return Err(Gone),
+            () = connection.left(self.timeouts.watch_after) => return Err(Gone),
         };
         match gathered {
             Ok(Gathered::Whole { first, rest }) => {

@@ -292,3 +292,36 @@ async fn a_websocket_by_which_nothing_comes_is_closed_and_one_that_is_used_is_no
     drop(used);
     until("nothing is left", || gateway.view().connections_open == 0 && gateway.view().tunnels == 0).await;
 }
+
+#[tokio::test]
+async fn a_client_that_half_closes_behind_its_request_gets_its_answer() {
+    let app = app().await;
+    let mut params = room(app.address);
+    params.timeouts.watch_after = Duration::ZERO;
+    let gateway = gateway(params);
+    let cookie = gateway.taken().await;
+    for (path, part) in [("/head", "host: a"), ("/work?100", "worked"), ("/sized?100000", "xxxx"), ("/a.css", "ok")] {
+        let text = format!("GET {path} HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n");
+        let mut stream = holding(gateway.plain, text.as_bytes()).await;
+        stream.shutdown().await.unwrap();
+        let mut answer = String::new();
+        soon(stream.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.contains(part), "{path}: {answer}");
+    }
+    until("all are closed", || gateway.view().connections_open == 0).await;
+}
+
+#[tokio::test]
+async fn a_client_that_has_left_is_not_answered_for_long() {
+    let app = app().await;
+    let gateway = gateway(params(app.address));
+    for path in ["/hold", "/events"] {
+        let text = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+        let before = app.state.begun.load(SeqCst);
+        let stream = holding(gateway.plain, text.as_bytes()).await;
+        until("the application has it", || app.state.begun.load(SeqCst) > before).await;
+        drop(stream);
+        until("it is noticed", || gateway.view().connections_open == 0).await;
+    }
+    assert_eq!(gateway.view().ghosts, 1);
+}
