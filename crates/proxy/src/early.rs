@@ -1,13 +1,18 @@
 //! The first bytes of a connection: what they say of its protocol, and how they are read again by whoever speaks it.
 
-use bytes::{Buf, Bytes};
+use crate::proxy_protocol;
+use bytes::{Buf, Bytes, BytesMut};
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 /// How an HTTP/2 connection with prior knowledge begins; no method of HTTP/1 begins like this.
 const PREFACE: &[u8; 3] = b"PRI";
+
+/// Headers of the PROXY protocol are rarely longer, in bytes.
+const HEADER_USUAL: usize = 256;
 
 /// Bytes of the whole preface, and of the head of a frame, which begins with its length in three bytes.
 const PREFACE_BYTES: usize = 24;
@@ -29,6 +34,28 @@ impl<S> Early<S> {
 }
 
 impl<S: AsyncRead + Unpin> Early<S> {
+    /// Reads a header of the PROXY protocol, and returns the client that it names, if any. What follows it is read again.
+    ///
+    /// # Errors
+    /// With [`io::ErrorKind::InvalidData`] if the bytes are none.
+    pub(crate) async fn header(&mut self) -> io::Result<Option<IpAddr>> {
+        let mut bytes = BytesMut::with_capacity(HEADER_USUAL);
+        loop {
+            match proxy_protocol::read(&bytes) {
+                Ok(proxy_protocol::Read::Header { length, client }) => {
+                    self.bytes = bytes.split_off(length).freeze();
+                    return Ok(client);
+                }
+                Ok(proxy_protocol::Read::More) => {
+                    if self.stream.read_buf(&mut bytes).await? == 0 {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Err(fault) => return Err(io::Error::new(io::ErrorKind::InvalidData, fault)),
+            }
+        }
+    }
+
     /// Returns whether the client speaks HTTP/2 without being asked, once it has said enough to tell, or nothing more comes.
     pub(crate) async fn begins_as_h2(&mut self) -> io::Result<bool> {
         let mut start = [0; PREFACE.len()];

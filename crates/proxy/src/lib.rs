@@ -32,6 +32,7 @@ mod page;
 pub mod params;
 mod pipeline;
 mod prefix;
+pub mod proxy_protocol;
 mod recorder;
 mod remembered;
 mod rescue;

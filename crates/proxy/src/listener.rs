@@ -6,20 +6,23 @@ use crate::early::Early;
 use crate::headers::{self, Peer};
 use crate::params::Network;
 use crate::pipeline::{self, Core};
+use crate::rescue;
 use crate::tls::Certificate;
 use crate::upstream::BoxError;
+use crate::validate::Fault;
 use crate::watch::Socket;
 use crate::wire::{Patience, Wire};
 use bytes::Bytes;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -41,21 +44,23 @@ const BUFFER_MIN: usize = 16 << 10;
 pub(crate) struct Acceptor {
     core: Arc<Core>,
     trusted: Arc<[Network]>,
+    balancers: Arc<[Network]>,
     certificate: Option<Arc<Certificate>>,
     connections: Arc<Connections>,
     draining: watch::Receiver<bool>,
 }
 
 impl Acceptor {
-    /// Returns what accepts connections, over TLS if there is a certificate, until `draining` is true.
+    /// Returns what accepts connections, those of `balancers` with a header of the PROXY protocol, over TLS if there is a certificate, until `draining` is true.
     pub(crate) fn new(
         core: Arc<Core>,
         trusted: Arc<[Network]>,
+        balancers: Arc<[Network]>,
         certificate: Option<Arc<Certificate>>,
         connections: Arc<Connections>,
         draining: watch::Receiver<bool>,
     ) -> Self {
-        Acceptor { core, trusted, certificate, connections, draining }
+        Acceptor { core, trusted, balancers, certificate, connections, draining }
     }
 
     /// Accepts connections until draining begins, each served by a task of its own.
@@ -76,8 +81,9 @@ impl Acceptor {
                 }
             };
             // What it stands for may be many, and they may be inside.
-            let is_trusted = headers::is_in(peer.ip(), &self.trusted);
-            let origin = Origin::of(peer.ip()).filter(|_| !is_trusted);
+            let is_balancer = headers::is_in(peer.ip(), &self.balancers);
+            let is_trusted = !is_balancer && headers::is_in(peer.ip(), &self.trusted);
+            let origin = Origin::of(peer.ip()).filter(|_| !is_trusted && !is_balancer);
             let entry = tokio::select! {
                 biased;
                 _ = draining.wait_for(|draining| *draining) => return,
@@ -96,36 +102,87 @@ impl Acceptor {
     }
 
     async fn serve(self, stream: TcpStream, peer: SocketAddr, entry: Entry) {
+        let socket = stream.as_raw_fd();
+        let mut stream = Early::new(Bytes::new(), stream);
+        let mut client = peer.ip();
+        if headers::is_in(client, &self.balancers) {
+            match self.told_by_balancer(&mut stream, &entry).await {
+                Ok(told) => client = told.unwrap_or(client),
+                Err(error) => return self.refuse_balancer(peer, stream, &error).await,
+            }
+            let is_trusted = headers::is_in(client, &self.trusted);
+            if is_trusted {
+                entry.standing().note_admitted();
+            }
+            if !entry.note_origin(Origin::of(client).filter(|_| !is_trusted && client != peer.ip())) {
+                return;
+            }
+        }
         // On the heap, like the protocols below: a connection should weigh what it needs, not what the largest might.
         let ended = match self.certificate.clone() {
-            None => self.serve_plain(stream, peer, entry).await,
-            Some(certificate) => Box::pin(self.serve_tls(&certificate, stream, peer, entry)).await,
+            None => self.serve_plain(stream, socket, client, entry).await,
+            Some(certificate) => Box::pin(self.serve_tls(&certificate, stream, socket, client, entry)).await,
         };
         if let Err(error) = ended {
             tracing::debug!(%peer, "a connection ended: {error}");
         }
     }
 
-    async fn serve_plain(self, stream: TcpStream, peer: SocketAddr, entry: Entry) -> Result<(), BoxError> {
-        let socket = stream.as_raw_fd();
-        let mut stream = Early::new(Bytes::new(), stream);
+    async fn told_by_balancer(
+        &self,
+        stream: &mut Early<TcpStream>,
+        entry: &Entry,
+    ) -> io::Result<Option<IpAddr>> {
+        tokio::select! {
+            biased;
+            told = tokio::time::timeout(self.core.timeouts.header_read, stream.header()) => told?,
+            // Nobody is behind it yet.
+            _ = entry.standing().hears(Told::End) => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    async fn refuse_balancer(&self, peer: SocketAddr, mut stream: Early<TcpStream>, error: &io::Error) {
+        if error.kind() != io::ErrorKind::InvalidData {
+            // Some look whether the port is open, and say nothing.
+            tracing::debug!(%peer, "a connection of a balancer's ended before its PROXY header: {error}");
+            return;
+        }
+        if self.core.telemetry.is_to_warn_of_balancer() {
+            tracing::warn!(
+                %peer,
+                "a connection is refused: {error}; let the balancer send the header, or take it out of listen.proxy_protocol"
+            );
+        }
+        if self.certificate.is_none() {
+            // It may have gone.
+            let _ = stream.write_all(&rescue::unreadable(Fault::NoProxyHeader)).await;
+        }
+    }
+
+    async fn serve_plain(
+        self,
+        mut stream: Early<TcpStream>,
+        socket: RawFd,
+        client: IpAddr,
+        entry: Entry,
+    ) -> Result<(), BoxError> {
         let is_h2 = tokio::select! {
             biased;
             is_h2 = tokio::time::timeout(self.core.timeouts.header_read, stream.begins_as_h2()) => is_h2??,
             // It has asked for nothing.
             _ = entry.standing().hears(Told::End) => return Ok(()),
         };
-        self.speak(stream, socket, is_h2, peer, entry).await
+        self.speak(stream, socket, is_h2, client, entry).await
     }
 
     async fn serve_tls(
         self,
         certificate: &Certificate,
-        stream: TcpStream,
-        peer: SocketAddr,
+        stream: Early<TcpStream>,
+        socket: RawFd,
+        client: IpAddr,
         entry: Entry,
     ) -> Result<(), BoxError> {
-        let socket = stream.as_raw_fd();
         let handshake = certificate.acceptor().accept(stream);
         let stream = tokio::select! {
             biased;
@@ -134,7 +191,7 @@ impl Acceptor {
             _ = entry.standing().hears(Told::End) => return Ok(()),
         };
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        self.speak(stream, socket, is_h2, peer, entry).await
+        self.speak(stream, socket, is_h2, client, entry).await
     }
 
     async fn speak<S>(
@@ -142,14 +199,14 @@ impl Acceptor {
         stream: S,
         socket: RawFd,
         is_h2: bool,
-        peer: SocketAddr,
+        client: IpAddr,
         entry: Entry,
     ) -> Result<(), BoxError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Acceptor { core, trusted, certificate, connections: _, draining: _ } = self;
-        let peer = Peer::new(peer.ip(), certificate.is_some(), &trusted);
+        let Acceptor { core, trusted, certificate, .. } = self;
+        let peer = Peer::new(client, certificate.is_some(), &trusted);
         let watched = (!is_h2).then(|| Socket::new(socket, Arc::clone(&core.watcher)));
         let connection = Connection::new(peer, watched, Arc::clone(&core.telemetry), entry);
         let timeouts = &core.timeouts;

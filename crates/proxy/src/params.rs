@@ -63,6 +63,9 @@ pub struct Listen {
     pub plain: Option<SocketAddr>,
     /// HTTP/1.1 and HTTP/2 by ALPN, over TLS.
     pub tls: Option<ListenTls>,
+    /// Balancers that begin each connection with a header of the PROXY protocol, which says where the client is. Without one their connections are refused; nobody else's
+    /// header is read.
+    pub proxy_protocol: Vec<Network>,
     /// Connections the kernel holds ready for us to accept.
     pub backlog: u32,
 }
@@ -70,7 +73,7 @@ pub struct Listen {
 impl Default for Listen {
     fn default() -> Self {
         let everywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8000);
-        Listen { plain: Some(everywhere), tls: None, backlog: 4096 }
+        Listen { plain: Some(everywhere), tls: None, proxy_protocol: Vec::new(), backlog: 4096 }
     }
 }
 

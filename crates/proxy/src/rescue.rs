@@ -369,6 +369,12 @@ fn describe(fault: Fault) -> (StatusCode, &'static str, &'static str, &'static s
         Fault::ManyHosts => {
             (bad, "many_hosts", "Bad request", "The request says more than once which host it is for.")
         }
+        Fault::NoProxyHeader => (
+            bad,
+            "no_proxy_header",
+            "Bad request",
+            "The connection does not begin with the PROXY header that its balancer is set to send.",
+        ),
         Fault::BadHost => {
             (bad, "bad_host", "Bad request", "The request's Host is not a host name with an optional port.")
         }

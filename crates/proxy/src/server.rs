@@ -227,6 +227,7 @@ impl Server {
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let (drain, draining) = watch::channel(false);
         let trusted: Arc<[_]> = self.params.trusted_proxies.clone().into();
+        let balancers: Arc<[_]> = self.params.listen.proxy_protocol.clone().into();
         let mut background = JoinSet::new();
         let core = Arc::clone(&self.core);
         background.spawn(async move { core.keeper.tick().await });
@@ -255,6 +256,7 @@ impl Server {
             Acceptor::new(
                 Arc::clone(&self.core),
                 Arc::clone(&trusted),
+                Arc::clone(&balancers),
                 certificate,
                 connections,
                 draining.clone(),

@@ -3,8 +3,8 @@
 use crate::params::SessionKind;
 use crate::routes::{OTHER, RouteIndex};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 use suimon_gate::{KindView, Learned, RouteView, Snapshot};
 use suimon_model::{KindId, Reason, RouteId};
 
@@ -19,6 +19,9 @@ pub const WAIT_BUCKETS: [f64; 20] = [
     1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 450.0, 600.0, 900.0,
     1200.0, 1800.0, 3600.0, 7200.0,
 ];
+
+/// The shortest time between two warnings of the same thing.
+const WARN_EVERY: Duration = Duration::from_secs(60);
 
 /// A distribution of times.
 #[derive(Debug)]
@@ -56,6 +59,7 @@ pub(crate) struct Telemetry {
     connections_open: AtomicUsize,
     connections: AtomicU64,
     tunnels: AtomicUsize,
+    warned_of_balancer: Mutex<Option<Instant>>,
     requests: AtomicU64,
     gone_while_waiting: AtomicU64,
     ghosts: AtomicU64,
@@ -270,6 +274,7 @@ impl Telemetry {
             connections_open: AtomicUsize::new(0),
             connections: AtomicU64::new(0),
             tunnels: AtomicUsize::new(0),
+            warned_of_balancer: Mutex::default(),
             requests: AtomicU64::new(0),
             gone_while_waiting: AtomicU64::new(0),
             ghosts: AtomicU64::new(0),
@@ -341,6 +346,16 @@ impl Telemetry {
     pub(crate) fn note_connection_opened(&self) {
         self.connections.fetch_add(1, Relaxed);
         self.connections_open.fetch_add(1, Relaxed);
+    }
+
+    /// Returns whether it is worth a line that a balancer says nothing of its client: not more often than each [`WARN_EVERY`].
+    pub(crate) fn is_to_warn_of_balancer(&self) -> bool {
+        let mut warned = self.warned_of_balancer.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_to = warned.is_none_or(|at| at.elapsed() >= WARN_EVERY);
+        if is_to {
+            *warned = Some(Instant::now());
+        }
+        is_to
     }
 
     pub(crate) fn note_connection_closed(&self) {

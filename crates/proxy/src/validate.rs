@@ -14,6 +14,8 @@ use hyper::ext::Protocol;
 pub(crate) enum Fault {
     /// The head is no HTTP/1, or could be read in more than one way: found by the HTTP library or by `framing`.
     BadHead,
+    /// A balancer's connection does not begin with the header that it is set to send.
+    NoProxyHeader,
     /// The head is longer, or has more headers, than is accepted.
     HeadTooLarge,
     /// Neither a `Host` header nor, in HTTP/2, an authority. HTTP/1.0 needs none.

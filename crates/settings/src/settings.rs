@@ -129,6 +129,7 @@ fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_
         listen: Listen {
             plain: listen.address("http"),
             tls: sections.optional("listen.tls").and_then(listen_tls),
+            proxy_protocol: networks(listen, "proxy_protocol"),
             backlog: listen.small("backlog"),
         },
         trusted_proxies: networks(listen, "trusted_proxies"),

@@ -1,12 +1,14 @@
 //! The life of a client's connection: how long it may be idle or silent, and who has one when there are not enough.
 
-use crate::passage::{certificate, tls_client};
-use crate::support::{Gateway, app, connect, gateway, get, h2_over, params, raw, read_until, soon, until};
+use crate::passage::{certificate, tls_client, tls_over};
+use crate::support::{
+    Gateway, app, collected, connect, gateway, get, h2_over, params, raw, read_until, soon, until,
+};
 use crate::waiting_room::{HTML, POLL, room};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use suimon_proxy::params::Params;
+use suimon_proxy::params::{Network, Params};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -300,7 +302,9 @@ async fn a_client_that_half_closes_behind_its_request_gets_its_answer() {
     params.timeouts.watch_after = Duration::ZERO;
     let gateway = gateway(params);
     let cookie = gateway.taken().await;
-    for (path, part) in [("/head", "host: a"), ("/work?100", "worked"), ("/sized?100000", "xxxx"), ("/a.css", "ok")] {
+    for (path, part) in
+        [("/head", "host: a"), ("/work?100", "worked"), ("/sized?100000", "xxxx"), ("/a.css", "ok")]
+    {
         let text = format!("GET {path} HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n");
         let mut stream = holding(gateway.plain, text.as_bytes()).await;
         stream.shutdown().await.unwrap();
@@ -324,4 +328,105 @@ async fn a_client_that_has_left_is_not_answered_for_long() {
         until("it is noticed", || gateway.view().connections_open == 0).await;
     }
     assert_eq!(gateway.view().ghosts, 1);
+}
+
+const FROM_V4: &[u8] = b"PROXY TCP4 203.0.113.7 192.0.2.1 40000 443\r\n";
+
+/// Returns networks that contain this machine.
+fn this_machine() -> Vec<Network> {
+    vec![Network { address: "127.0.0.0".parse().unwrap(), prefix: 8 }]
+}
+
+#[tokio::test]
+async fn a_balancers_header_says_where_the_client_is_in_clear_and_over_tls() {
+    let app = app().await;
+    let files = certificate("a");
+    let mut params = params(app.address);
+    params.listen.proxy_protocol = this_machine();
+    params.listen.tls = Some(files.listen());
+    let gateway = gateway(params);
+    let head = b"GET /head HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n";
+    let binary = |command: u8, family: u8, rest: &[u8]| {
+        [b"\r\n\r\n\0\r\nQUIT\n", &[command, family, 0, rest.len() as u8][..], rest].concat()
+    };
+    let v4 = [203, 0, 113, 8, 192, 0, 2, 1, 1, 1, 1, 1, 4, 0, 1, 0];
+    for (header, client) in [
+        (FROM_V4.to_vec(), "203.0.113.7"),
+        (b"PROXY TCP6 2001:db8::7 2001:db8::1 1 2\r\n".to_vec(), "2001:db8::7"),
+        (b"PROXY UNKNOWN\r\n".to_vec(), "127.0.0.1"),
+        (binary(0x21, 0x11, &v4), "203.0.113.8"),
+        (binary(0x20, 0, &[]), "127.0.0.1"),
+    ] {
+        let answer = raw(gateway.plain, &[&header, &head[..]].concat()).await;
+        assert!(answer.contains(&format!("x-forwarded-for: {client}\n")), "{client}: {answer}");
+        let mut stream = connect(gateway.tls.unwrap()).await;
+        stream.write_all(&header).await.unwrap();
+        let mut stream = tls_over(stream, &files, &[b"http/1.1"]).await.unwrap();
+        stream.write_all(head).await.unwrap();
+        read_until(&mut stream, &format!("x-forwarded-for: {client}\n")).await;
+    }
+    // Byte by byte, and HTTP/2 behind it.
+    let mut stream = connect(gateway.plain).await;
+    for byte in FROM_V4 {
+        stream.write_all(&[*byte]).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let (mut sender, _driver) = h2_over(stream).await;
+    let mut page = get("http://a/head", &[]);
+    page.headers_mut().remove("host");
+    let answer = collected(soon(sender.send_request(page)).await.unwrap()).await;
+    assert!(answer.text().contains("x-forwarded-for: 203.0.113.7"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn a_balancer_without_a_header_is_refused_and_a_stranger_with_one_too() {
+    let app = app().await;
+    let mut set = params(app.address);
+    set.listen.proxy_protocol = this_machine();
+    set.timeouts.header_read = Duration::from_millis(200);
+    let with = gateway(set);
+    let head = "GET /head HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    for begin in ["", "PROXY TCP4 203.0.113.7 2001:db8::1 1 2\r\n", "PROXY TCP4 203.0.113.7\n"] {
+        let answer = raw(with.plain, format!("{begin}{head}").as_bytes()).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 400") && answer.contains("no_proxy_header"),
+            "{begin}: {answer}"
+        );
+    }
+    assert_eq!(raw(with.plain, b"PROXY TCP4 203").await, "", "half of one is waited for so long");
+    let without = gateway(params(app.address));
+    let answer = raw(without.plain, &[FROM_V4, head.as_bytes()].concat()).await;
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert_eq!(app.state.begun.load(SeqCst), 0);
+}
+
+#[tokio::test]
+async fn one_address_that_takes_all_connections_leaves_others_theirs() {
+    const CONNECTIONS: usize = 40;
+    let app = app().await;
+    let mut params = patient(app.address, CONNECTIONS);
+    params.listen.proxy_protocol = this_machine();
+    let gateway = gateway(params);
+    let asks = |client: &str, path: &str, cookie: &str| {
+        format!(
+            "PROXY TCP4 {client} 192.0.2.1 1 2\r\nGET {path} HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n"
+        )
+    };
+    let mut first = holding(gateway.plain, asks("203.0.113.7", "/login", "").as_bytes()).await;
+    read_until(&mut first, "JSESSIONID=").await;
+    let cookie = "JSESSIONID=s1-0123456789";
+    // All are of somebody inside, and are being answered: nothing else would displace them.
+    let mut taken = Vec::new();
+    for _ in 0..CONNECTIONS {
+        taken.push(holding(gateway.plain, asks("203.0.113.7", "/hold", cookie).as_bytes()).await);
+    }
+    until("all wait but one", || gateway.waiting() + gateway.in_flight() >= CONNECTIONS - 1).await;
+    for _ in 0..3 {
+        let mut other = holding(gateway.plain, asks("198.51.100.1", "/head", cookie).as_bytes()).await;
+        read_until(&mut other, "host: a").await;
+        taken.push(other);
+    }
+    let open = gateway.view().connections_open;
+    let more = raw(gateway.plain, asks("203.0.113.7", "/hold", cookie).as_bytes()).await;
+    assert_eq!((more.as_str(), open), ("", CONNECTIONS), "it has more than its share, and all of it is busy");
 }

@@ -69,6 +69,15 @@ async fn try_tls_client(
     files: &Files,
     protocols: &[&[u8]],
 ) -> std::io::Result<TlsStream<TcpStream>> {
+    tls_over(connect(address).await, files, protocols).await
+}
+
+/// Speaks TLS over a connection that is open.
+pub(crate) async fn tls_over(
+    stream: TcpStream,
+    files: &Files,
+    protocols: &[&[u8]],
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(files.cert()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -76,7 +85,6 @@ async fn try_tls_client(
     let builder = builder.with_safe_default_protocol_versions().unwrap();
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-    let stream = connect(address).await;
     TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("a").unwrap(), stream).await
 }
 

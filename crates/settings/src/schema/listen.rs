@@ -21,6 +21,12 @@ pub(super) const LISTEN: Section = Section {
             Is("[]"),
             "Peers whose X-Forwarded-* headers are believed (Forwarded, where they send none of those). Anybody else's are replaced, and what else proxies say of clients is taken out: X-Forwarded-Port, X-Real-IP, X-Original-URL and the like.",
         ),
+        key(
+            "proxy_protocol",
+            List(&Network, ENTRIES_MAX),
+            Is("[]"),
+            "Balancers that pass bytes on and begin each connection with a PROXY header, version 1 or 2: the client is at the address it names. A connection of theirs without one is refused; nobody else's is read.",
+        ),
         key("backlog", Count(1, 65_535), Is("4096"), "Connections the kernel holds ready to be accepted."),
     ],
 };
