@@ -1,34 +1,118 @@
-//! A listener that holds at most so many connections at once.
+//! A listener that holds at most so many connections at once, and none that is of no use to anybody.
+//!
+//! Whoever can reach it may open connections and say nothing. That must not keep a health check out: a newcomer takes the place of the connection that was silent
+//! for the longest time, and none is silent for long.
 
 use axum::serve::Listener;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep};
 
-/// Connections open at once; more wait in the kernel's queue. A scraper and a few people need no more, and nobody can use up
+/// Connections open at once; one more displaces the one that was silent for the longest time. A scraper and a few people need no more, and nobody can use up
 /// the gateway's file descriptors from here.
 pub const CONNECTIONS_MAX: usize = 64;
 
-/// Accepts while fewer than [`CONNECTIONS_MAX`] connections are open.
+/// How long a connection may go without a byte of an answer: all are given at once, so it is idle, sends half a head, or takes nothing.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
+/// Accepts, and displaces where [`CONNECTIONS_MAX`] connections are open.
 pub(crate) struct Bounded {
     listener: TcpListener,
-    room: Arc<Semaphore>,
+    open: Arc<Mutex<Vec<Arc<Seat>>>>,
+    silence_max: Duration,
 }
 
 /// A connection, and its place among those that may be open.
 pub(crate) struct Held {
     stream: TcpStream,
-    _place: OwnedSemaphorePermit,
+    seat: Arc<Seat>,
+    open: Arc<Mutex<Vec<Arc<Seat>>>>,
+    silence_max: Duration,
+    silence: Pin<Box<Sleep>>,
+}
+
+struct Seat(Mutex<Spoken>);
+
+struct Spoken {
+    /// When it was opened, or the last piece of an answer was taken.
+    last: Instant,
+    is_displaced: bool,
+    reader: Option<Waker>,
 }
 
 impl Bounded {
     pub(crate) fn new(listener: TcpListener) -> Self {
-        Bounded { listener, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+        Bounded { listener, open: Arc::default(), silence_max: SILENCE_MAX }
+    }
+
+    fn hold(&self, stream: TcpStream) -> Held {
+        let last = Instant::now();
+        let seat = Arc::new(Seat(Mutex::new(Spoken { last, is_displaced: false, reader: None })));
+        let mut open = lock(&self.open);
+        if open.len() >= CONNECTIONS_MAX
+            && let Some((at, _)) = open.iter().enumerate().min_by_key(|(_, seat)| seat.spoken().last)
+        {
+            open.swap_remove(at).displace();
+        }
+        open.push(Arc::clone(&seat));
+        drop(open);
+        let silence = Box::pin(tokio::time::sleep(self.silence_max));
+        Held { stream, seat, open: Arc::clone(&self.open), silence_max: self.silence_max, silence }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Seat {
+    fn spoken(&self) -> MutexGuard<'_, Spoken> {
+        lock(&self.0)
+    }
+
+    fn displace(&self) {
+        let reader = {
+            let mut spoken = self.spoken();
+            spoken.is_displaced = true;
+            spoken.reader.take()
+        };
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+}
+
+impl Held {
+    /// Is ready when the connection is to be closed.
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let last = {
+            let mut spoken = self.seat.spoken();
+            if spoken.is_displaced {
+                return Poll::Ready(io::ErrorKind::ConnectionAborted.into());
+            }
+            spoken.reader = Some(cx.waker().clone());
+            spoken.last
+        };
+        loop {
+            ready!(self.silence.as_mut().poll(cx));
+            let until = last + self.silence_max;
+            if self.silence.deadline() >= until {
+                return Poll::Ready(io::ErrorKind::TimedOut.into());
+            }
+            self.silence.as_mut().reset(until);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        lock(&self.open).retain(|seat| !Arc::ptr_eq(seat, &self.seat));
     }
 }
 
@@ -37,10 +121,9 @@ impl Listener for Bounded {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Held, SocketAddr) {
-        let place = Arc::clone(&self.room).acquire_owned().await.expect("nobody closes the semaphore");
         // axum's own accept waits out errors such as a lack of descriptors.
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        (Held { stream, _place: place }, address)
+        (self.hold(stream), address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -54,13 +137,22 @@ impl AsyncRead for Held {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        match Pin::new(&mut self.stream).poll_read(cx, buf) {
+            Poll::Ready(read) => Poll::Ready(read),
+            Poll::Pending => self.poll_over(cx).map(Err),
+        }
     }
 }
 
 impl AsyncWrite for Held {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        match Pin::new(&mut self.stream).poll_write(cx, buf) {
+            Poll::Ready(written) => {
+                self.seat.spoken().last = Instant::now();
+                Poll::Ready(written)
+            }
+            Poll::Pending => self.poll_over(cx).map(Err),
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -69,5 +161,67 @@ impl AsyncWrite for Held {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    async fn bounded() -> Bounded {
+        Bounded::new(TcpListener::bind("127.0.0.1:0").await.unwrap())
+    }
+
+    async fn opened(bounded: &mut Bounded) -> (TcpStream, Held) {
+        let address = bounded.local_addr().unwrap();
+        let (client, (held, _)) = tokio::join!(TcpStream::connect(address), bounded.accept());
+        (client.unwrap(), held)
+    }
+
+    #[tokio::test]
+    async fn one_more_displaces_the_one_that_was_silent_for_the_longest_time() {
+        let mut bounded = bounded().await;
+        let mut open = Vec::new();
+        for _ in 0..CONNECTIONS_MAX {
+            open.push(opened(&mut bounded).await);
+        }
+        open[0].1.write_all(b"an answer").await.unwrap();
+        let reading = tokio::spawn(async move {
+            let mut second = open.remove(1);
+            let read = second.1.read_u8().await;
+            (open, second, read)
+        });
+        tokio::task::yield_now().await;
+        let newcomer = opened(&mut bounded).await;
+        let (mut open, _second, read) = reading.await.unwrap();
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+        open[0].0.write_u8(7).await.unwrap();
+        assert_eq!(open[0].1.read_u8().await.unwrap(), 7, "it has just been answered");
+        assert_eq!(lock(&bounded.open).len(), CONNECTIONS_MAX);
+        drop((open, newcomer));
+        assert_eq!(lock(&bounded.open).len(), 0);
+    }
+
+    #[tokio::test]
+    async fn half_a_head_keeps_no_connection_however_its_bytes_drip() {
+        let mut bounded = bounded().await;
+        bounded.silence_max = Duration::from_millis(200);
+        let (mut client, mut held) = opened(&mut bounded).await;
+        let dripping = tokio::spawn(async move {
+            while client.write_all(b"X").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        });
+        let read = async {
+            loop {
+                if let Err(error) = held.read_u8().await {
+                    return error;
+                }
+            }
+        };
+        let error = tokio::time::timeout(Duration::from_secs(20), read).await.unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        dripping.abort();
     }
 }
