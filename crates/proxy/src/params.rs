@@ -142,7 +142,7 @@ impl Default for Timeouts {
 /// How much of everything is accepted.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections open at once, all listeners together; more wait in the kernel's queue.
+    /// Connections open at once, all listeners together. With all taken a newcomer displaces the one worth least, or waits in the kernel's queue.
     pub connections: usize,
     /// Bytes of a request's head. 8 KiB and up; more is answered with 431.
     pub head_bytes: usize,

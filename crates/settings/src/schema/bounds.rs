@@ -78,7 +78,7 @@ pub(super) const LIMITS: Section = Section {
             "connections",
             Count(1, 1_000_000),
             Is("9000"),
-            "Client connections open at once; more wait in the kernel's queue.",
+            "Client connections open at once. With all taken a newcomer displaces the one worth least: silent ones first, then strangers' idle ones, then idle ones of those inside; somebody inside who is being answered stays, and with nothing to displace newcomers wait in the kernel's queue.",
         ),
         key(
             "head_bytes",
