@@ -115,7 +115,7 @@ fn wrong_usage_ends_with_2_and_help_and_version_with_0() {
 
 /// Makes a certificate and its key in `folder`, named after `name`.
 fn certificate(folder: &tempfile::TempDir, name: &str) -> (String, String) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let cert = file(folder, &format!("{name}.pem"), &made.cert.pem());
     let key = file(folder, &format!("{name}.key"), &made.signing_key.serialize_pem());
     (cert, key)
