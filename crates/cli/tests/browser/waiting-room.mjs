@@ -369,6 +369,8 @@ try {
   gateway.kill("SIGKILL");
   await once(gateway, "exit");
   await start(new URL(origin).host, 'pass_page = "/human"\npass_for = "everybody"');
+  const holder = new Visitor();
+  await until("one is inside, and known by the application's cookie", async () => await holder.isLetIn() && holder.isLetIn());
   await until("somebody waits", async () => (await new Visitor().ask("/api")).status === 503);
   const person = await (await browser.createBrowserContext()).newPage();
   await until("passes are asked for", async () => {
