@@ -4,6 +4,7 @@ use crate::connections::{Entry, Standing};
 use crate::deadline::Deadline;
 use crate::headers::Peer;
 use crate::memory::Client;
+use crate::room::Pages;
 use crate::telemetry::Telemetry;
 use crate::watch::Socket;
 use std::future::{pending, poll_fn};
@@ -26,6 +27,7 @@ pub(crate) struct Connection {
     /// Who comes by it, of those whom nothing else tells from others.
     known: Mutex<Known>,
     telemetry: Arc<Telemetry>,
+    pages: Arc<Pages>,
     entry: Entry,
 }
 
@@ -48,17 +50,23 @@ impl Connection {
         peer: Peer,
         socket: Option<Socket>,
         telemetry: Arc<Telemetry>,
+        pages: Arc<Pages>,
         entry: Entry,
     ) -> Arc<Self> {
         telemetry.note_connection_opened();
         let patience = Mutex::default();
         let known = Mutex::default();
-        Arc::new(Connection { peer, socket, patience, known, telemetry, entry })
+        Arc::new(Connection { peer, socket, patience, known, telemetry, pages, entry })
     }
 
     /// Returns who is at the other end.
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// Returns what people see where a request cannot be read.
+    pub(crate) fn pages(&self) -> &Pages {
+        &self.pages
     }
 
     /// Returns the session as which a client has been served by this connection before.

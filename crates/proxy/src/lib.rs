@@ -28,7 +28,6 @@ mod lease;
 mod listener;
 mod memory;
 pub mod mint;
-mod page;
 pub mod params;
 mod pipeline;
 mod prefix;

@@ -155,7 +155,7 @@ impl Acceptor {
         }
         if self.certificate.is_none() {
             // It may have gone.
-            let _ = stream.write_all(&rescue::unreadable(Fault::NoProxyHeader)).await;
+            let _ = stream.write_all(&rescue::unreadable(Fault::NoProxyHeader, None, &self.core.pages)).await;
         }
     }
 
@@ -208,7 +208,8 @@ impl Acceptor {
         let Acceptor { core, trusted, certificate, .. } = self;
         let peer = Peer::new(client, certificate.is_some(), &trusted);
         let watched = (!is_h2).then(|| Socket::new(socket, Arc::clone(&core.watcher)));
-        let connection = Connection::new(peer, watched, Arc::clone(&core.telemetry), entry);
+        let connection =
+            Connection::new(peer, watched, Arc::clone(&core.telemetry), Arc::clone(&core.pages), entry);
         let timeouts = &core.timeouts;
         let patience =
             Patience { head: timeouts.header_read, idle: timeouts.keep_alive, write: timeouts.body_write };

@@ -34,7 +34,7 @@ use crate::identify::{self, Identifier, Visitor};
 use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
 use crate::prefix::{BodyFault, RequestBody};
 use crate::rescue::{self, Asker};
-use crate::room::{self, Room};
+use crate::room::{self, Pages, Room};
 use crate::routes::{Class, Table};
 use crate::telemetry::Telemetry;
 use crate::upstream::{Fault as Whose, Upstream, UpstreamError};
@@ -75,6 +75,8 @@ pub(crate) struct Core {
     pub(crate) identifier: Identifier,
     /// Where some kind of session has a line.
     pub(crate) room: Option<Room>,
+    /// What people see where it is not the application's.
+    pub(crate) pages: Arc<Pages>,
     /// Connections that may hold a place which waits to begin.
     pub(crate) entering: Semaphore,
     /// The kinds of session as they were set, for whoever asks.
@@ -125,7 +127,7 @@ pub(crate) async fn serve(
     let asker = Asker::new(&parts);
     if let Err(fault) = validate(&parts, core.limits.url_bytes, core.limits.body_bytes) {
         core.telemetry.note_fault();
-        return Ok(last_if(close, asker.fault(fault)).map(|body| body.keeping(busy)));
+        return Ok(last_if(close, asker.fault(fault, &core.pages)).map(|body| body.keeping(busy)));
     }
 
     let visitor = core.identifier.read(&parts.headers, core.room.as_ref(), now_unix);
@@ -154,22 +156,24 @@ pub(crate) async fn serve(
             let pass = Box::pin(core.pass(&connection, parts, body, &asked, switch, passed));
             pass.await
         }
-        Err(NotAdmitted::Refused(refusal, waited)) => Ok(asker.refused(&refusal, waited)),
+        Err(NotAdmitted::Refused(refusal, waited)) => Ok(asked.asker.refused(&refusal, waited, &core.pages)),
         Err(NotAdmitted::InLine(waits)) => {
             // On the heap: it holds what was sent.
-            Ok(asker.in_line(Box::pin(core.wait_in_line(&connection, &parts, body, &asked, &waits)).await))
+            Ok(asked
+                .asker
+                .in_line(Box::pin(core.wait_in_line(&connection, &parts, body, &asked, &waits)).await))
         }
         Err(NotAdmitted::Later(kind, after)) => {
             let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
-            Ok(asker.in_line(room.later(&parts, kind, after, core.at(&connection, &parts))))
+            Ok(asked.asker.in_line(room.later(&parts, kind, after, core.at(&connection, &parts))))
         }
         Err(NotAdmitted::AsksForPass(kind)) => {
             let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
-            Ok(asker.in_line(room.asks_for_pass(&parts, kind, core.at(&connection, &parts))))
+            Ok(asked.asker.in_line(room.asks_for_pass(&parts, kind, core.at(&connection, &parts))))
         }
         Err(NotAdmitted::BadBody(fault)) => {
             core.telemetry.note_fault();
-            Ok(asker.fault(fault))
+            Ok(asked.asker.fault(fault, &core.pages))
         }
         Err(NotAdmitted::Gone) => {
             core.telemetry.note_gone_while_waiting();
@@ -405,7 +409,7 @@ impl Core {
         let answered = sent.elapsed();
         if asked.tunnel && head.status.is_success() {
             // It has answered the request, and did not switch. Its status would say that it did.
-            return Ok(asked.asker.fault(Fault::Protocol));
+            return Ok(asked.asker.fault(Fault::Protocol, &self.pages));
         }
         if let Some(unhurried) = unhurried.filter(|_| headers::is_grpc(&head.headers)) {
             // Both sides have begun, and either may have nothing to say for long. Pings tell whether they are there.
@@ -456,11 +460,13 @@ impl Core {
     fn failed(&self, asked: &Asked, error: &UpstreamError) -> Response<AnswerBody> {
         if error.fault() == Whose::Client {
             self.telemetry.note_fault();
-            return asked.asker.fault(error.find::<BodyFault>().map_or(Fault::BadBody, |fault| fault.0));
+            return asked
+                .asker
+                .fault(error.find::<BodyFault>().map_or(Fault::BadBody, |fault| fault.0), &self.pages);
         }
         self.telemetry.note_upstream_error();
         tracing::warn!(reason = error.kind().code(), "no answer from the application: {error}");
-        asked.asker.failed(error)
+        asked.asker.failed(error, &self.pages)
     }
 
     fn learn(&self, method: &Method, path: &str) {

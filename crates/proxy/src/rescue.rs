@@ -9,12 +9,13 @@
 use crate::accept::Form;
 use crate::buffer::AnswerBody;
 use crate::headers;
-use crate::page;
+use crate::room::{Pages, Particulars, Speaks, Trouble};
 use crate::upstream::{UpstreamError, UpstreamErrorKind};
 use crate::validate::Fault;
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
+    HeaderValue, RETRY_AFTER, SET_COOKIE,
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Version};
@@ -33,10 +34,10 @@ const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-p
 const RETRY_UPSTREAM: Duration = Duration::from_secs(5);
 
 /// Who asks: what decides the form of an answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Asker {
-    /// Whether to answer with a page.
-    pub(crate) reads_html: bool,
+    /// How to speak to it, where the answer is a page.
+    speaks: Option<Speaks>,
     /// Whether the page may ask the browser to try again by itself.
     pub(crate) may_reload: bool,
     /// Whether there is a `Connection` header to say things with: HTTP/1.
@@ -48,6 +49,8 @@ pub(crate) struct Asker {
 /// An answer of ours, before it takes a form.
 struct Answer<'a> {
     status: StatusCode,
+    /// What people are told.
+    trouble: Trouble,
     /// Short name, which never changes.
     code: &'a str,
     title: &'a str,
@@ -62,15 +65,15 @@ impl Asker {
     /// Returns who asks, by the request's head.
     pub(crate) fn new(parts: &Parts) -> Self {
         Asker {
-            reads_html: Form::of(&parts.headers) == Form::Page,
-            may_reload: parts.method == Method::GET || parts.method == Method::HEAD,
+            speaks: (Form::of(&parts.headers) == Form::Page).then(|| Speaks::of(&parts.headers)),
+            may_reload: parts.method == Method::GET && is_visit(&parts.headers),
             has_connection_header: parts.version < Version::HTTP_2,
             is_grpc: headers::is_grpc(&parts.headers),
         }
     }
 
     /// Returns the answer to a request that is not let in. `waited` is how long it was held before.
-    pub(crate) fn refused(self, refusal: &Refusal, waited: Duration) -> Response<AnswerBody> {
+    pub(crate) fn refused(&self, refusal: &Refusal, waited: Duration, pages: &Pages) -> Response<AnswerBody> {
         let (title, detail) = match refusal.reason {
             Reason::ShuttingDown => (
                 "Back in a moment",
@@ -89,37 +92,49 @@ impl Asker {
                 "More people are here than can be served well. Rather than keep you waiting for nothing, we ask you to come back later.",
             ),
         };
-        let mut response = self.answer(&Answer {
-            status: StatusCode::SERVICE_UNAVAILABLE,
-            code: refusal.reason.code(),
-            title,
-            detail,
-            proxy_error: "http_request_denied",
-            retry_after: Some(refusal.retry_after),
-            predicted_wait: Some(refusal.predicted_wait),
-        });
+        let mut response = self.answer(
+            &Answer {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                trouble: if refusal.reason == Reason::ShuttingDown {
+                    Trouble::Restart
+                } else {
+                    Trouble::Busy
+                },
+                code: refusal.reason.code(),
+                title,
+                detail,
+                proxy_error: "http_request_denied",
+                retry_after: Some(refusal.retry_after),
+                predicted_wait: Some(refusal.predicted_wait),
+            },
+            pages,
+        );
         let timing = server_timing(refusal.reason.code(), waited);
         response.headers_mut().insert(SERVER_TIMING, timing);
         response.map(AnswerBody::text)
     }
 
     /// Returns the answer to a bad request.
-    pub(crate) fn fault(self, fault: Fault) -> Response<AnswerBody> {
-        self.fault_text(fault).map(AnswerBody::text)
+    pub(crate) fn fault(&self, fault: Fault, pages: &Pages) -> Response<AnswerBody> {
+        self.fault_text(fault, pages).map(AnswerBody::text)
     }
 
     /// The connection is closed where what follows on it cannot be trusted.
-    fn fault_text(self, fault: Fault) -> Response<String> {
+    fn fault_text(&self, fault: Fault, pages: &Pages) -> Response<String> {
         let (status, code, title, detail) = describe(fault);
-        let mut response = self.answer(&Answer {
-            status,
-            code,
-            title,
-            detail,
-            proxy_error: "http_request_error",
-            retry_after: None,
-            predicted_wait: None,
-        });
+        let mut response = self.answer(
+            &Answer {
+                status,
+                trouble: trouble(fault),
+                code,
+                title,
+                detail,
+                proxy_error: "http_request_error",
+                retry_after: None,
+                predicted_wait: None,
+            },
+            pages,
+        );
         let headers = response.headers_mut();
         if fault == Fault::Method {
             let allowed = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
@@ -132,7 +147,7 @@ impl Asker {
     }
 
     /// Returns the answer where the application gave none.
-    pub(crate) fn failed(self, error: &UpstreamError) -> Response<AnswerBody> {
+    pub(crate) fn failed(&self, error: &UpstreamError, pages: &Pages) -> Response<AnswerBody> {
         let kind = error.kind();
         let status = match kind {
             UpstreamErrorKind::NoNode => StatusCode::SERVICE_UNAVAILABLE,
@@ -178,20 +193,31 @@ impl Asker {
                 "connection_terminated",
             ),
         };
-        self.answer(&Answer {
-            status,
-            code: kind.code(),
-            title,
-            detail,
-            proxy_error,
-            retry_after: error.retry_may_help().then_some(RETRY_UPSTREAM),
-            predicted_wait: None,
-        })
+        let was_reached = !matches!(
+            kind,
+            UpstreamErrorKind::NoNode
+                | UpstreamErrorKind::Connect
+                | UpstreamErrorKind::TlsHandshake
+                | UpstreamErrorKind::ConnectTimeout
+        );
+        self.answer(
+            &Answer {
+                status,
+                trouble: if was_reached { Trouble::Unsure } else { Trouble::Away },
+                code: kind.code(),
+                title,
+                detail,
+                proxy_error,
+                retry_after: error.retry_may_help().then_some(RETRY_UPSTREAM),
+                predicted_wait: None,
+            },
+            pages,
+        )
         .map(AnswerBody::text)
     }
 
     /// Returns the answer to a request that has a place in line, or could have one: `response`, or what of it a gRPC client can read.
-    pub(crate) fn in_line(self, response: Response<AnswerBody>) -> Response<AnswerBody> {
+    pub(crate) fn in_line(&self, response: Response<AnswerBody>) -> Response<AnswerBody> {
         if !self.is_grpc {
             return response;
         }
@@ -204,8 +230,9 @@ impl Asker {
         Response::from_parts(head, AnswerBody::empty())
     }
 
-    fn answer(self, answer: &Answer<'_>) -> Response<String> {
-        let mut response = if self.is_grpc { self.status_of_grpc(answer) } else { self.document(answer) };
+    fn answer(&self, answer: &Answer<'_>, pages: &Pages) -> Response<String> {
+        let mut response =
+            if self.is_grpc { self.status_of_grpc(answer) } else { self.document(answer, pages) };
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let status = format!("suimon; error={}; details=\"{}\"", answer.proxy_error, answer.code);
@@ -216,7 +243,7 @@ impl Asker {
         response
     }
 
-    fn status_of_grpc(self, answer: &Answer<'_>) -> Response<String> {
+    fn status_of_grpc(&self, answer: &Answer<'_>) -> Response<String> {
         let mut response = Response::new(String::new());
         let message = format!("{}: {}", answer.title, answer.detail);
         tell_grpc(response.headers_mut(), Grpc::of(answer), &message, answer.retry_after);
@@ -224,18 +251,18 @@ impl Asker {
         response
     }
 
-    fn document(self, answer: &Answer<'_>) -> Response<String> {
+    fn document(&self, answer: &Answer<'_>, pages: &Pages) -> Response<String> {
         let retry_seconds = answer.retry_after.map(whole_seconds);
-        let (content_type, text) = if self.reads_html {
-            let reload = retry_seconds.filter(|_| self.may_reload);
-            let page = page::Page {
-                title: answer.title,
-                detail: answer.detail,
-                code: answer.code,
-                retry_seconds,
-                reload,
-            };
-            ("text/html; charset=utf-8", page.to_string())
+        let mut response = Response::new(String::new());
+        *response.status_mut() = answer.status;
+        let headers = response.headers_mut();
+        let content_type = if let Some(speaks) = &self.speaks {
+            let particulars = Particulars { code: answer.code, retry_seconds, may_reload: self.may_reload };
+            let page = pages.error(speaks, answer.trouble, &particulars);
+            headers.insert(CONTENT_SECURITY_POLICY, page.policy);
+            headers.extend(page.tries.map(|tries| (SET_COOKIE, tries)));
+            *response.body_mut() = page.text;
+            "text/html; charset=utf-8"
         } else {
             let mut problem = json!({
                 "type": format!("urn:suimon:{}", answer.code),
@@ -250,10 +277,9 @@ impl Asker {
             if let Some(wait) = answer.predicted_wait {
                 problem["predicted_wait_seconds"] = Value::from((wait.as_secs_f64() * 10.0).round() / 10.0);
             }
-            ("application/problem+json", problem.to_string())
+            *response.body_mut() = problem.to_string();
+            "application/problem+json"
         };
-        let mut response = Response::new(text);
-        *response.status_mut() = answer.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         response
@@ -323,9 +349,10 @@ pub(crate) fn status<B>(response: &Response<B>) -> StatusCode {
 }
 
 /// Returns the whole answer, as bytes, to an HTTP/1 request that could not even be read.
-pub(crate) fn unreadable(fault: Fault) -> Bytes {
-    let asker = Asker { reads_html: false, may_reload: false, has_connection_header: true, is_grpc: false };
-    let (head, text) = asker.fault_text(fault).into_parts();
+/// `speaks`: who asked, if what could be read of the head says that it is a browser.
+pub(crate) fn unreadable(fault: Fault, speaks: Option<Speaks>, pages: &Pages) -> Bytes {
+    let asker = Asker { speaks, may_reload: false, has_connection_header: true, is_grpc: false };
+    let (head, text) = asker.fault_text(fault, pages).into_parts();
     let reason = head.status.canonical_reason().unwrap_or_default();
     let mut answer = format!("HTTP/1.1 {} {reason}\r\n", head.status.as_str()).into_bytes();
     for (name, value) in &head.headers {
@@ -348,6 +375,26 @@ pub(crate) fn server_timing(what: &str, waited: Duration) -> HeaderValue {
 /// Rounded up: whoever comes back a moment early has come for nothing. At least 1.
 fn whole_seconds(time: Duration) -> u64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
+}
+
+/// Returns whether a page is loaded for somebody to see, not beforehand and not within another: only there is it of use that it tries again.
+fn is_visit(headers: &HeaderMap) -> bool {
+    const DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
+    const BEFOREHAND: [HeaderName; 2] =
+        [HeaderName::from_static("sec-purpose"), HeaderName::from_static("purpose")];
+    !BEFOREHAND.iter().any(|name| headers.contains_key(name))
+        && headers.get(DESTINATION).is_none_or(|what| what.as_bytes() == b"document")
+}
+
+/// Returns what people are told of a bad request.
+fn trouble(fault: Fault) -> Trouble {
+    match fault {
+        Fault::BodyTooLarge => Trouble::Large,
+        Fault::HeadTooLarge => Trouble::Cookies,
+        Fault::UrlTooLong => Trouble::Address,
+        Fault::BrokenBody | Fault::BodyTimeout => Trouble::Slow,
+        _ => Trouble::Bad,
+    }
 }
 
 fn describe(fault: Fault) -> (StatusCode, &'static str, &'static str, &'static str) {
@@ -455,6 +502,10 @@ mod tests {
         String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
     }
 
+    fn pages() -> Pages {
+        Pages::of(&crate::params::WaitingRoom::default(), None, true)
+    }
+
     fn refusal(millis: u64) -> Refusal {
         Refusal {
             request: RequestId(0),
@@ -473,7 +524,7 @@ mod tests {
     #[test]
     fn a_browser_gets_a_page_that_comes_back_by_itself() {
         let browser = asker(&Method::GET, "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8");
-        let response = browser.refused(&refusal(31_200), Duration::from_millis(1500));
+        let response = browser.refused(&refusal(31_200), Duration::from_millis(1500), &pages());
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()[RETRY_AFTER], "32");
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
@@ -484,17 +535,17 @@ mod tests {
         );
         assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
         let page = body(response);
-        assert!(page.contains("<meta http-equiv=\"refresh\" content=\"32\">"), "{page}");
-        let posted = asker(&Method::POST, "text/html").refused(&refusal(5000), Duration::ZERO);
-        assert!(!body(posted).contains("http-equiv=\"refresh\""), "a form is not sent twice unasked");
+        assert!(page.contains("<meta http-equiv=refresh content=32>"), "{page}");
+        let posted = asker(&Method::POST, "text/html").refused(&refusal(5000), Duration::ZERO, &pages());
+        assert!(!body(posted).contains("http-equiv=refresh"), "a form is not sent twice unasked");
     }
 
     #[test]
     fn a_program_gets_a_problem_it_can_read() {
         for accept in ["text/html;q=0, */*", "text/html;q=0.1, application/json"] {
-            assert!(!asker(&Method::GET, accept).reads_html, "{accept}");
+            assert!(asker(&Method::GET, accept).speaks.is_none(), "{accept}");
         }
-        let response = asker(&Method::GET, "*/*").refused(&refusal(10), Duration::ZERO);
+        let response = asker(&Method::GET, "*/*").refused(&refusal(10), Duration::ZERO, &pages());
         assert_eq!(response.headers()[RETRY_AFTER], "1");
         assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
         let problem: Value = serde_json::from_str(&body(response)).unwrap();
@@ -520,7 +571,7 @@ mod tests {
         for (reason, grpc) in
             [(Reason::WaitTooLong, "14"), (Reason::ShuttingDown, "14"), (Reason::GatewayFull, "8")]
         {
-            let refused = caller.refused(&Refusal { reason, ..refusal(1200) }, Duration::ZERO);
+            let refused = caller.refused(&Refusal { reason, ..refusal(1200) }, Duration::ZERO, &pages());
             assert_eq!((of(&refused).as_str(), status(&refused)), (grpc, StatusCode::SERVICE_UNAVAILABLE));
             assert_eq!(refused.headers()[GRPC_RETRY_PUSHBACK_MS], "1200");
             assert!(refused.headers().contains_key(PROXY_STATUS));
@@ -531,7 +582,7 @@ mod tests {
             (Fault::BrokenBody, "13"),
             (Fault::Method, "12"),
         ] {
-            let response = caller.fault(fault);
+            let response = caller.fault(fault, &pages());
             assert_eq!(of(&response), grpc, "{fault:?}");
             assert_eq!(
                 response.headers().get(GRPC_RETRY_PUSHBACK_MS),
@@ -546,7 +597,8 @@ mod tests {
     fn every_reason_and_every_fault_has_an_answer() {
         let program = asker(&Method::GET, "*/*");
         for reason in Reason::ALL {
-            let refused = program.refused(&Refusal { reason: *reason, ..refusal(1000) }, Duration::ZERO);
+            let refused =
+                program.refused(&Refusal { reason: *reason, ..refusal(1000) }, Duration::ZERO, &pages());
             assert_eq!(refused.status(), 503);
         }
         for (fault, status) in [
@@ -558,7 +610,7 @@ mod tests {
             (Fault::BodyTimeout, 408),
             (Fault::Expectation, 417),
         ] {
-            let response = program.fault(fault);
+            let response = program.fault(fault, &pages());
             assert_eq!(response.status(), status);
             assert_eq!(response.headers().get(RETRY_AFTER), None, "the same again would be as bad");
             assert_eq!(response.headers().contains_key(ALLOW), status == 405);

@@ -16,7 +16,7 @@ use crate::listener::Acceptor;
 use crate::params::Params;
 use crate::pipeline::Core;
 use crate::recorder::RecordError;
-use crate::room::{Room, StoredError, read_template};
+use crate::room::{Pages, Room, StoredError, read_template};
 use crate::routes::{OTHER, Table};
 use crate::telemetry::{LearnedView, Telemetry, View};
 use crate::tls::Certificate;
@@ -134,9 +134,11 @@ impl Server {
         }
         let template = read_template(&params.waiting_room)?;
         let lines = resume_lines(&params, &keeper)?;
-        let room = lines.iter().any(Option::is_some).then(|| {
+        let has_room = lines.iter().any(Option::is_some);
+        let pages = Arc::new(Pages::of(&params.waiting_room, template, has_room));
+        let room = has_room.then(|| {
             let of = lines.iter().map(|line| line.as_ref().map(|line| line.of)).collect();
-            let room = Room::new(&params.waiting_room, template, &keys, tags, of);
+            let room = Room::new(&params.waiting_room, Arc::clone(&pages), &keys, tags, of);
             for (index, line) in lines.into_iter().enumerate() {
                 let (Some(line), kind) = (line, KindId(index as u32)) else { continue };
                 identifier.leases().end_all(kind, line.leases_ended);
@@ -195,6 +197,7 @@ impl Server {
             table,
             identifier,
             room,
+            pages,
             entering: Semaphore::new(params.limits.connections.div_ceil(ENTERING_SHARE)),
             kinds: params.sessions.kinds.clone(),
             keeper,

@@ -9,6 +9,7 @@ use crate::deadline::Deadline;
 use crate::early::Opening;
 use crate::framing::{Framing, Phase};
 use crate::rescue;
+use crate::room::Speaks;
 use crate::validate::Fault;
 use bytes::{Buf, Bytes};
 use std::io;
@@ -50,6 +51,8 @@ pub(crate) struct Wire<S> {
     is_half_closed: bool,
     /// The rest of what is written in place of the library's own last words.
     last_words: Option<Bytes>,
+    /// What the first piece of a head said of who asks that did not come in one piece: a page is for people even where the head is never read.
+    speaks: Option<Speaks>,
 }
 
 /// What the next read waits for.
@@ -87,6 +90,7 @@ impl<S> Wire<S> {
             is_fresh: true,
             is_half_closed: false,
             last_words: None,
+            speaks: None,
         }
     }
 
@@ -168,7 +172,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
             }
             Poll::Ready(result) => {
                 if let Some(framing) = &mut this.framing {
+                    let was_within = framing.phase() == Phase::Head;
                     framing.scan(&mut buf.filled_mut()[before..]);
+                    if framing.phase() == Phase::Head && !was_within {
+                        this.speaks = Speaks::of_beginning(&buf.filled()[before..]);
+                    }
                     this.is_fresh = false;
                 }
                 if this.opening.as_mut().is_some_and(|opening| opening.scan(&buf.filled()[before..])) {
@@ -205,7 +213,7 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
     fn poll_write_one(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         if let Some(fault) = self.refused_by_library(bytes) {
             self.connection.note_fault();
-            self.last_words = Some(rescue::unreadable(fault));
+            self.last_words = Some(rescue::unreadable(fault, self.speaks.take(), self.connection.pages()));
         }
         let Some(mut words) = self.last_words.clone() else {
             return self.poll_writing(cx, |stream, cx| stream.poll_write(cx, bytes));

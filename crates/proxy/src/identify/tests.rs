@@ -247,7 +247,8 @@ fn room(tags: Vec<[u8; 2]>) -> Room {
     let pass = params::PassPage { page: "/human".to_owned(), for_everybody: true };
     let params = params::WaitingRoom { pass: Some(pass), ..params::WaitingRoom::default() };
     let lines = vec![None; tags.len()];
-    Room::new(&params, None, &Keys::fresh().unwrap(), tags, lines)
+    let pages = std::sync::Arc::new(room::Pages::of(&params, None, true));
+    Room::new(&params, pages, &Keys::fresh().unwrap(), tags, lines)
 }
 
 /// Cookies of ours, of the application's, and what is none.

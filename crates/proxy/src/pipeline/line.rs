@@ -165,10 +165,12 @@ impl Core {
         };
         let waits = match answer {
             Err(NotAdmitted::InLine(waits)) => waits,
-            Err(NotAdmitted::Refused(refusal, waited)) => return Ok(asked.asker.refused(&refusal, waited)),
+            Err(NotAdmitted::Refused(refusal, waited)) => {
+                return Ok(asked.asker.refused(&refusal, waited, &self.pages));
+            }
             Err(NotAdmitted::BadBody(fault)) => {
                 self.telemetry.note_fault();
-                return Ok(asked.asker.fault(fault));
+                return Ok(asked.asker.fault(fault, &self.pages));
             }
             Err(NotAdmitted::Gone) => return Err(Gone),
             Ok(_) | Err(NotAdmitted::Later(..) | NotAdmitted::AsksForPass(_)) => {

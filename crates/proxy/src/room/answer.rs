@@ -367,6 +367,12 @@ fn host_of(parts: &Parts) -> &str {
 
 fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    let mut found = lines.filter_map(|line| cookie_in(line, name));
+    found.next()
+}
+
+/// Returns the value of a cookie in one line of them.
+pub(super) fn cookie_in<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let mut pairs = line.split(';').filter_map(|pair| pair.split_once('='));
     pairs.find(|(own, _)| own.trim() == name).map(|(_, value)| value.trim())
 }

@@ -5,6 +5,7 @@
 //! | `requests` | what a request is to the room: whether it draws a number, whether its form is kept |
 //! | `answer` | what is answered to it |
 //! | `told` | what is to be said, and its form for programs |
+//! | `error` | the page where the application gives none |
 //! | `page`, `template`, `strip`, `words`, `time` | its form for people |
 //! | `look`, `preview` | what an operator says of that, and all of it to be looked at |
 //! | `quota` | how fast one network may draw numbers |
@@ -17,6 +18,7 @@
 //! Whose turn it is, the line decides (`suimon-line`), and who comes in when, the gate. Here nothing is decided, and of those who wait nothing is kept.
 
 mod answer;
+mod error;
 mod invite;
 mod look;
 mod moves;
@@ -34,8 +36,9 @@ mod told;
 mod words;
 
 pub(crate) use answer::{At, Sent};
+pub(crate) use error::{Particulars, Speaks, Trouble};
 pub(crate) use look::read_template;
-pub(crate) use page::Form;
+pub(crate) use page::{Form, Pages};
 pub(crate) use passes::{NAME as PASS_COOKIE, NAME_SECURE as PASS_COOKIE_SECURE, Pass, Passes};
 pub use preview::preview;
 pub(crate) use requests::{POLL, asks_to_begin, draws, is_for_it, keeps_form};
@@ -50,15 +53,13 @@ use answer::FULL_RETRY;
 use http::header::HeaderName;
 use http::request::Parts;
 pub(crate) use invite::Invites;
-use look::Look;
 use moves::Moves;
-use page::Pages;
 use passes::GoodFor;
 use quota::{Held, Quota};
 use requests::is_too_early;
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use suimon_gate::{Lane, Place};
 use suimon_model::KindId;
@@ -80,12 +81,14 @@ pub(crate) const PLACE: HeaderName = HeaderName::from_static("suimon-place");
 const LANGUAGE_COOKIE: &str = "suimon-language";
 const REFRESH_COOKIE: &str = "suimon-refresh";
 const CODE_COOKIE: &str = "suimon-code";
-pub(crate) const CHOICE_COOKIES: [&str; 3] = [LANGUAGE_COOKIE, REFRESH_COOKIE, CODE_COOKIE];
+/// How often a page has tried again by itself.
+const TRIES_COOKIE: &str = "suimon-tries";
+pub(crate) const CHOICE_COOKIES: [&str; 4] = [LANGUAGE_COOKIE, REFRESH_COOKIE, CODE_COOKIE, TRIES_COOKIE];
 
 /// The waiting room of all kinds that have a line.
 #[derive(Debug)]
 pub(crate) struct Room {
-    pages: Pages,
+    pages: Arc<Pages>,
     tickets: Tickets,
     status: WaitingStatus,
     hides_numbers: bool,
@@ -161,19 +164,18 @@ pub(crate) enum Standpoint {
 }
 
 impl Room {
-    /// Returns the room of the `lines`, by kind; `tags` tell their tickets apart, and `template` stands in place of our page.
+    /// Returns the room of the `lines`, by kind; `tags` tell their tickets apart, and `pages` are what people see.
     pub(crate) fn new(
         params: &WaitingRoom,
-        template: Option<String>,
+        pages: Arc<Pages>,
         keys: &Keys,
         tags: Vec<[u8; 2]>,
         lines: Vec<Option<LineOf>>,
     ) -> Room {
         let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         let (life, hold) = (seconds(params.keep), seconds(params.hold));
-        let look = Look::of(params, template);
         Room {
-            pages: Pages::new(&look),
+            pages,
             tickets: Tickets::new(keys, life, hold, tags.clone()),
             status: params.status,
             hides_numbers: params.hides_numbers,

@@ -1,11 +1,13 @@
 //! The waiting page: one response, nothing fetched, complete without a script.
 
+use super::error::ErrorPages;
 use super::look::Look;
 use super::strip;
 use super::template::{Template, Value, Values, escape};
 use super::time;
 use super::told::{State, Told};
 use super::words::{self, Words, marked};
+use crate::params::WaitingRoom;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
@@ -13,7 +15,8 @@ use std::borrow::Cow;
 
 const HTML: &str = include_str!("../../waiting-page/page.html");
 const CSS: &str = include_str!("../../waiting-page/page.css");
-const ICON: &str = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path stroke='%232f8fb3' stroke-width='2' d='M1 4h14M4 4v11m8-11v11M4 9h8'/></svg>";
+/// Ours, for sites without a picture of their own.
+pub(super) const ICON: &str = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path stroke='%232f8fb3' stroke-width='2' d='M1 4h14M4 4v11m8-11v11M4 9h8'/></svg>";
 const JS: &str = include_str!("../../waiting-page/page.js");
 
 /// Where a text names the site.
@@ -28,6 +31,9 @@ pub(crate) struct Pages {
     /// What browsers are told to let the page do, and the same where it holds a form that is sent on: the application may answer that with a redirect elsewhere.
     policy: HeaderValue,
     policy_with_form: HeaderValue,
+    pub(super) errors: ErrorPages,
+    /// Whether there are addresses beside the page, where a visitor's choices are taken.
+    pub(super) has_side: bool,
 }
 
 #[derive(Debug)]
@@ -73,8 +79,13 @@ pub(crate) struct Form {
 }
 
 impl Pages {
+    /// Returns the pages of a site, as its operator says it looks; `template` in place of our waiting page.
+    pub(crate) fn of(params: &WaitingRoom, template: Option<String>, has_side: bool) -> Pages {
+        Pages::new(&Look::of(params, template), has_side)
+    }
+
     /// Returns the pages of a site that looks like this; `template` in place of ours, if the operator has one.
-    pub(crate) fn new(look: &Look) -> Pages {
+    pub(crate) fn new(look: &Look, has_side: bool) -> Pages {
         let (style, script) = (strip::css(CSS), strip::js(JS));
         let template = look.template.clone().unwrap_or_else(|| strip::html(HTML));
         let template = Template::new(&template);
@@ -131,6 +142,8 @@ impl Pages {
             site: look.name.clone(),
             policy: policy("form-action 'self'; "),
             policy_with_form: policy(""),
+            errors: ErrorPages::new(look, words::all(), &style, &colours),
+            has_side,
         }
     }
 
@@ -277,7 +290,7 @@ fn with_now(words: &str, told: &Told) -> String {
     )
 }
 
-fn source_hash(text: &str) -> String {
+pub(super) fn source_hash(text: &str) -> String {
     let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     format!("'sha256-{}'", STANDARD.encode(hash))
 }
@@ -312,7 +325,7 @@ mod tests {
 
     #[test]
     fn every_state_is_told_in_every_language_in_one_small_page_without_a_place_left() {
-        let pages = Pages::new(&look());
+        let pages = Pages::new(&look(), true);
         for state in State::ALL {
             for (index, tag) in pages.tags().iter().enumerate() {
                 let extras =
@@ -335,14 +348,14 @@ mod tests {
         let extras = Extras { url: evil, form: Some(&form), ..Extras::default() };
         let mut told = told(State::Waiting);
         told.message = evil.to_owned();
-        let page = Pages::new(&Look { name: evil.to_owned(), ..look() }).render(0, &told, &extras);
+        let page = Pages::new(&Look { name: evil.to_owned(), ..look() }, true).render(0, &told, &extras);
         assert!(!page.contains("<script>alert"), "{page}");
         assert_eq!(page.matches("</textarea>").count(), 1, "{page}");
     }
 
     #[test]
     fn the_policy_knows_what_is_on_the_page_by_its_hash() {
-        let pages = Pages::new(&look());
+        let pages = Pages::new(&look(), true);
         let policy = pages.policy(&Extras::default());
         let page = pages.render(0, &told(State::Waiting), &Extras::default());
         for (begin, end) in [("<style>", "</style>"), ("<script>", "</script>")] {

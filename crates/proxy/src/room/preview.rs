@@ -1,5 +1,6 @@
 //! Every state of the waiting room, to be looked at.
 
+use super::error::{Particulars, Speaks, Trouble};
 use super::look::{Look, read_template};
 use super::page::{Extras, Form, Pages};
 use super::told::{State, Told};
@@ -20,7 +21,7 @@ pub fn preview(params: &WaitingRoom) -> Result<Vec<(String, String)>, StartError
     if look.name.is_empty() {
         "Riverside Tickets".clone_into(&mut look.name);
     }
-    let pages = Pages::new(&look);
+    let pages = Pages::new(&look, true);
     let form = Form {
         fields: vec![("name".to_owned(), "A. Kimura".to_owned()), ("seats".to_owned(), "2".to_owned())],
     };
@@ -38,6 +39,18 @@ pub fn preview(params: &WaitingRoom) -> Result<Vec<(String, String)>, StartError
             let page = page.replacen("<script type=json", &format!("{stub}<script type=json"), 1);
             let _ = write!(index, "<a href={name}.{tag}.html lang={tag}>{tag}</a> ");
             out.push((format!("{name}.{tag}.html"), page));
+        }
+    }
+    for trouble in Trouble::ALL {
+        let name = format!("error-{}", trouble.key());
+        let _ = write!(index, "<h2>{name}</h2>");
+        for tag in pages.tags() {
+            let retry_seconds =
+                matches!(trouble, Trouble::Busy | Trouble::Restart | Trouble::Away).then_some(5);
+            let particulars = Particulars { code: "example", retry_seconds, may_reload: true };
+            let page = pages.error(&Speaks::language(tag), trouble, &particulars);
+            let _ = write!(index, "<a href={name}.{tag}.html lang={tag}>{tag}</a> ");
+            out.push((format!("{name}.{tag}.html"), page.text));
         }
     }
     index.push_str("</main>\n");

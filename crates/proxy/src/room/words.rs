@@ -41,6 +41,8 @@ pub(crate) struct Words {
     pub(super) script: Map<String, Value>,
     /// What only the page says.
     pub(super) page: Map<String, Value>,
+    /// What is said where the application gives no page.
+    error: Map<String, Value>,
 }
 
 /// Returns all languages.
@@ -57,7 +59,7 @@ impl Words {
             Some(Value::Object(part)) => part,
             _ => Map::new(),
         };
-        let (script, page) = (part("script"), part("page"));
+        let (script, page, error) = (part("script"), part("page"), part("error"));
         let text = |name: &str| file.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         Words {
             tag,
@@ -68,12 +70,19 @@ impl Words {
             decimal: text("decimal"),
             script,
             page,
+            error,
         }
     }
 
     /// Returns the words for `key` that the script says, too.
     pub(super) fn say(&self, key: &str) -> &str {
         self.script.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Returns what is said for `key` where the application gives no page: of texts in two parts, the one of this index.
+    pub(super) fn error(&self, key: &str, index: usize) -> &str {
+        let text = self.error.get(key);
+        text.and_then(|text| text.get(index).unwrap_or(text).as_str()).unwrap_or_default()
     }
 
     /// Returns what a state is called, and the line below.
@@ -162,7 +171,11 @@ mod tests {
                 !words.name.is_empty() && words.thousands_from >= 1000 && !words.decimal.is_empty(),
                 "{tag}"
             );
-            for (own, known) in [(&words.script, &english.script), (&words.page, &english.page)] {
+            for (own, known) in [
+                (&words.script, &english.script),
+                (&words.page, &english.page),
+                (&words.error, &english.error),
+            ] {
                 assert!(own.keys().eq(known.keys()), "{tag}: {:?}", own.keys().collect::<Vec<_>>());
                 for (key, value) in own {
                     assert_eq!(placeholders(value), placeholders(&known[key]), "{tag}: {key}");

@@ -59,7 +59,7 @@ async fn an_application_that_is_not_there_is_told_honestly() {
     assert!(answer.header("proxy-status").contains("connection_refused"));
     assert_eq!(answer.header("retry-after"), "5");
     let page = gateway.ask(get("/", &[("accept", "text/html")])).await;
-    assert!(page.text().contains("<h1>The application cannot be reached</h1>"));
+    assert!(page.text().contains("<h1>This site is not answering right now</h1>"));
     assert_eq!(gateway.in_flight(), 0);
     assert_eq!(gateway.view().upstream_errors, 2);
 }

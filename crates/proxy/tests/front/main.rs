@@ -6,6 +6,7 @@ mod budget;
 mod cold;
 mod connections;
 mod disconnects;
+mod error_pages;
 mod grpc;
 mod learned;
 mod lifecycle;

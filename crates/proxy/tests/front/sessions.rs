@@ -52,7 +52,10 @@ async fn whoever_is_in_stays_in_and_others_are_told_when_to_come_back() {
     assert!(refused.header("proxy-status").starts_with("suimon; error=http_request_denied"));
     assert_eq!(refused.header("content-type"), "application/problem+json");
     let page = gateway.ask(get("/start", &[("accept", "text/html")])).await;
-    assert!(page.text().contains("<h1>") && page.text().contains("http-equiv=\"refresh\""));
+    assert!(
+        page.text().contains("<h1>Too many people at once</h1>")
+            && page.text().contains("Please try again in about")
+    );
     assert_eq!(app.state.begun.load(SeqCst), begun, "nobody refused reached the application");
 
     let answer = gateway.ask(get("/head", &[("cookie", &session)])).await;
