@@ -95,7 +95,7 @@ impl Acceptor {
                     tokio::spawn(async move { acceptor.serve(stream, peer, entry).await });
                 }
                 None => {
-                    tracing::debug!(%peer, "turned away: all connections are taken, and too many are of its address")
+                    tracing::debug!(%peer, "turned away: all connections are taken, and too many are of its address");
                 }
             }
         }
