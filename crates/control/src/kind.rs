@@ -48,6 +48,18 @@ pub enum SessionLawKind {
     Open,
 }
 
+impl SessionLawKind {
+    /// Returns its name, as it is in the settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SessionLawKind::Flow => "flow",
+            SessionLawKind::Seed(_) => "seed",
+            SessionLawKind::Static { .. } => "static",
+            SessionLawKind::Open => "open",
+        }
+    }
+}
+
 suimon_model::saved_enum!(SessionLawKind { 0 = Flow, 1 = Seed(params), 2 = Static { sessions }, 3 = Open });
 
 /// The numbers of the paper's session rule that the paper leaves open.

@@ -120,6 +120,11 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         None
     }
 
+    /// Returns how many sessions it lets be at once, if it goes by their number.
+    fn sessions_max(&self) -> Option<u32> {
+        None
+    }
+
     /// Returns the route for whose sake newcomers are held back, if there is one.
     fn holds_for(&self) -> Option<RouteId> {
         None
@@ -193,6 +198,10 @@ suimon_model::saved_struct!(StaticSessions { sessions });
 impl SessionLaw for StaticSessions {
     fn may_admit(&mut self, _now: Instant, outlook: &Outlook<'_>) -> Admission {
         if outlook.active < self.sessions as usize { Admission::Now } else { Admission::Refuse }
+    }
+
+    fn sessions_max(&self) -> Option<u32> {
+        Some(self.sessions)
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {

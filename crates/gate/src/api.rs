@@ -328,6 +328,55 @@ pub struct RouteView {
     pub service_seconds: f64,
     /// What came of everything that arrived here.
     pub counts: Counts,
+    /// Of the refused, those that were shown a place in line.
+    pub placed: u64,
+}
+
+/// What a session gate does with the next newcomer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Door {
+    /// Nobody is ever held back here.
+    Off,
+    /// Measured and shown; nobody is held back.
+    Observe,
+    /// The next one begins at once.
+    #[default]
+    Open,
+    /// One begins after another, behind those who wait.
+    Paced,
+    /// As many sessions are under way as may be.
+    Full,
+    /// Nobody is let in: the line stands still, or the gateway is shutting down.
+    Shut,
+}
+
+impl Door {
+    /// Returns its name, which never changes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Door::Off => "off",
+            Door::Observe => "observe",
+            Door::Open => "open",
+            Door::Paced => "paced",
+            Door::Full => "full",
+            Door::Shut => "shut",
+        }
+    }
+}
+
+/// How sessions of a kind ended. What was admitted or resumed is active, or has ended in one of four ways.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SessionEnds {
+    /// The application said so, or a request that ends one was answered.
+    pub finished: u64,
+    /// Nothing more came after an answer: how most visits end. Whoever comes back later is counted again.
+    pub silent: u64,
+    /// Their visitors went away before an answer came. To close a page that keeps a request open looks the same.
+    pub left: u64,
+    /// Nothing more came after an error.
+    pub failed: u64,
+    /// No ends: sessions taken to have ended that went on, and those of a gate before a restart.
+    pub resumed: u64,
 }
 
 /// One kind of session at one moment.
@@ -335,18 +384,32 @@ pub struct RouteView {
 pub struct KindView {
     /// Whether newcomers pass without being held back.
     pub open: bool,
+    /// What happens to the next newcomer.
+    pub door: Door,
+    /// `flow`, `seed`, `static` or `open`.
+    pub law: &'static str,
+    /// Sessions that may be at once, where the law goes by their number.
+    pub sessions_max: Option<u32>,
     /// Seconds between two session starts; 0 while open.
     pub interval_seconds: f64,
     /// Newcomers waiting to begin.
     pub waiting: usize,
     /// Sessions under way: let in, not ended, not silent for long.
     pub active: usize,
+    /// Sessions let in that are not known to have ended, the silent ones included.
+    pub remembered: usize,
+    /// How they ended.
+    pub ends: SessionEnds,
+    /// Newcomers since the start, whatever became of them.
+    pub came: u64,
     /// Sessions let in since the start.
     pub admitted: u64,
-    /// Sessions a second, over the last admissions.
+    /// Sessions per second that the law plans to let in; infinite if it lets in everybody, 0 where it does not know.
     pub rate: f64,
-    /// Seconds a newcomer arriving now would wait.
+    /// Seconds that a newcomer who is held would wait.
     pub predicted_wait_seconds: f64,
+    /// What a newcomer who draws a place now is told of the wait, seconds, at the least and at the most. `None`: there is no line, or nobody can tell.
+    pub told_newcomer: Option<(f64, f64)>,
     /// Patience in use, seconds, and whether it was declared, learned or assumed.
     pub patience_seconds: f64,
     /// Where the patience comes from.

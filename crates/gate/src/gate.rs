@@ -11,20 +11,20 @@
 //! | `knowledge` | what another process can begin with, and beginning with it |
 
 use crate::api::{
-    Arrival, Begun, KindParams, LeaseDue, Membership, Mode, Output, Params, Refusal, RouteView, Snapshot,
-    Token, Word,
+    Arrival, Begun, KindParams, KindView, LeaseDue, Membership, Mode, Output, Params, Refusal, RouteView,
+    Snapshot, Token, Word,
 };
 use crate::held::Newcomer;
 use crate::kinds::Kind;
 use crate::requests::{Request, Requests, Stage};
-use crate::sessions::{Session, Sessions};
+use crate::sessions::{Session, Sessions, Trouble};
 use route_gate::Route;
 use session_gate::Claim;
 use std::collections::VecDeque;
 use suimon_control::{KindOutlook, Meter, RequestEnd, RouteLaw, RouteOutlook, SessionLaw, Visits};
 use suimon_line::Lane;
 use suimon_model::{
-    Duration, Ending, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId, TraceHash, seconds,
+    Duration, Ending, Failure, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId, TraceHash, seconds,
 };
 
 /// Time between two ticks: the grain of everything that is not driven by a request.
@@ -175,6 +175,7 @@ impl Gate {
                 // A lease from before a restart: whoever was let in stays let in.
                 if self.sessions.get(session).is_none() {
                     self.sessions.begin(now, session, kind, &mut self.visits);
+                    self.sessions.resumes(kind);
                 }
                 if leased {
                     self.sessions.carries_lease(session);
@@ -261,6 +262,7 @@ impl Gate {
                 self.note_load(now, entry.route);
                 if let Some((_, session)) = entry.session {
                     self.sessions.waited(now, session, entry.arrived);
+                    self.sessions.came_to(session, Some(Trouble::Left));
                     self.sessions.answered(now, session, entry.counted(), &mut self.visits);
                 }
             }
@@ -308,6 +310,7 @@ impl Gate {
         let end = RequestEnd { route: entry.route, request: id, service, progress };
         self.law.on_end(now, &end, &self.meters, &mut self.fresh);
         if let Some((_, session)) = entry.session {
+            self.sessions.came_to(session, trouble(ending, ghost));
             self.sessions.answered(now, session, entry.counted(), &mut self.visits);
             if entry.ends_session && ending == Ending::Completed {
                 self.sessions.end(session, &mut self.visits);
@@ -432,10 +435,19 @@ impl Gate {
             rate: route.view_rate,
             service_seconds: route.view_service,
             counts: route.counts,
+            placed: route.placed,
+        };
+        let kind_view = |kind: &Kind| {
+            let (ends, is_shut) = (self.sessions.ends(kind.id), self.draining);
+            KindView {
+                ends,
+                law: self.params.session_law.name(),
+                ..kind.view(now, &self.outlook_of(kind.id), is_shut)
+            }
         };
         Snapshot {
             routes: self.routes.iter().enumerate().map(route_view).collect(),
-            kinds: self.kinds.iter().map(|kind| kind.view(now, &self.outlook_of(kind.id))).collect(),
+            kinds: self.kinds.iter().map(kind_view).collect(),
             waiting: self.waiting,
             in_flight: self.in_flight,
             sessions: self.sessions.len(),
@@ -481,14 +493,32 @@ impl Gate {
 
     /// Moves the records of the event under way to where they are seen.
     fn publish(&mut self) {
-        for record in self.fresh.drain(..) {
+        let mut fresh = std::mem::take(&mut self.fresh);
+        for record in fresh.drain(..) {
             self.trace.record(&record);
-            if self.records.len() == self.params.records_max {
-                self.records.pop_front();
-            }
-            self.records.push_back(record);
-            self.outputs.push_back(Output::Decided(record));
+            self.show(record);
         }
+        // For the next event: the room for them stays.
+        self.fresh = fresh;
+    }
+
+    /// Puts a record where it is seen. One that tells how things stand, and was decided by nobody, is no part of the trace.
+    fn show(&mut self, record: Record) {
+        if self.records.len() == self.params.records_max {
+            self.records.pop_front();
+        }
+        self.records.push_back(record);
+        self.outputs.push_back(Output::Decided(record));
+    }
+}
+
+/// Returns what came of a request instead of an answer; `ghost`: its client had gone before.
+fn trouble(ending: Ending, ghost: bool) -> Option<Trouble> {
+    match ending {
+        Ending::Failed(Failure::BadRequest) => None,
+        Ending::Failed(_) => Some(Trouble::Failed),
+        Ending::Abandoned => Some(Trouble::Left),
+        Ending::Completed => ghost.then_some(Trouble::Left),
     }
 }
 

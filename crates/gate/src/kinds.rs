@@ -1,13 +1,13 @@
 //! One kind of session at the gate: its line, its law, its visitors' patience.
 
-use crate::api::{KindParams, KindView, Mode};
+use crate::api::{Door, KindParams, KindView, Mode, SessionEnds};
 use crate::held::Held;
 use crate::knowledge::RecalledPatience;
 use crate::rush::Rush;
 use suimon_control::{Outlook, Pace, Patience, SessionLaw, SessionLawKind};
-use suimon_line::Line;
+use suimon_line::{Lane, Line, Place, Standing};
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
-use suimon_model::{Duration, Instant, KindId, seconds};
+use suimon_model::{Duration, Instant, KindId, Quantity, Reason, Record, Signals, Subject, seconds};
 
 /// A newcomer is held for at most this share of the patience, where nothing is declared, ...
 const HOLD_SHARE: f64 = 0.7;
@@ -57,6 +57,11 @@ pub(crate) struct Kind {
     pub(crate) begun: Pace,
     /// Whether newcomers have come fast just now.
     rush: Rush,
+    /// For show: newcomers in all, ...
+    came_in_all: u64,
+    /// ... and what was told last of a law that goes by the number of sessions: whether it is full, and how many were refused until then.
+    told_full: bool,
+    refused_then: u64,
 }
 
 impl Kind {
@@ -84,6 +89,9 @@ impl Kind {
             came: Pace::new(now),
             begun: Pace::new(now),
             rush: Rush::new(now),
+            came_in_all: 0,
+            told_full: false,
+            refused_then: 0,
         }
     }
 
@@ -106,6 +114,9 @@ impl Kind {
             came,
             begun,
             rush,
+            came_in_all: _,
+            told_full: _,
+            refused_then: _,
         } = self;
         id.save(out);
         params.save(out);
@@ -144,6 +155,9 @@ impl Kind {
             came: State::load(from)?,
             begun: State::load(from)?,
             rush: State::load(from)?,
+            came_in_all: 0,
+            told_full: false,
+            refused_then: 0,
             law: law.load(id, routes, from)?,
         })
     }
@@ -223,6 +237,7 @@ impl Kind {
     /// Takes note of a newcomer, whatever becomes of it.
     pub(crate) fn comes(&mut self, now: Instant) {
         self.came.note();
+        self.came_in_all += 1;
         self.rush.note(now, self.law.rate());
     }
 
@@ -268,14 +283,70 @@ impl Kind {
         seconds((wait * jitter).clamp(RETRY_MIN, RETRY_MAX))
     }
 
-    pub(crate) fn view(&self, now: Instant, outlook: &Outlook<'_>) -> KindView {
-        let interval_seconds = self.law.interval();
+    /// Returns what is to be shown where newcomers begin to wait for one of `active` sessions to end, or wait no more.
+    pub(crate) fn turns_full(&mut self, now: Instant, active: usize) -> Option<Record> {
+        let sessions_max = self.law.sessions_max().filter(|_| self.holds())?;
+        let refused = self.refused - std::mem::replace(&mut self.refused_then, self.refused);
+        let in_line = self.line.as_ref().map_or(0, Line::waiting);
+        let somebody_waits = self.waiting() > 0 || in_line > 0 || refused > 0;
+        let is_full = active >= sessions_max as usize;
+        let turned = if self.told_full { !is_full && !somebody_waits } else { is_full && somebody_waits };
+        if !turned {
+            return None;
+        }
+        self.told_full = !self.told_full;
+        let (old, new, reason) = match self.told_full {
+            true => (0.0, f64::INFINITY, Reason::SessionsFull),
+            false => (f64::INFINITY, 0.0, Reason::SessionsFree),
+        };
+        let signals = Signals::none()
+            .with("sessions", active as f64)
+            .with("sessions_max", f64::from(sessions_max))
+            .with("in_line", in_line as f64);
+        let subject = Subject::Kind(self.id);
+        Some(Record { at: now, subject, quantity: Quantity::Interval, old, new, reason, signals })
+    }
+
+    /// Returns what happens to the next newcomer, while `active` sessions are let in and not known to have ended.
+    fn door(&self, active: usize, is_draining: bool) -> Door {
+        let interval = self.law.interval();
+        match self.params.mode {
+            Mode::Off => Door::Off,
+            Mode::Observe => Door::Observe,
+            _ if is_draining || !self.lets_in() || interval.is_infinite() => Door::Shut,
+            _ if self.law.sessions_max().is_some_and(|max| active >= max as usize) => Door::Full,
+            _ if self.held.is_empty() && self.nobody_in_line() && interval == 0.0 => Door::Open,
+            _ => Door::Paced,
+        }
+    }
+
+    /// Returns what a newcomer who draws a place now is told of the wait, seconds.
+    fn told_newcomer(&self, now: Instant) -> Option<(f64, f64)> {
+        let last = Place { lane: Lane::Normal, number: u64::MAX };
+        match self.line.as_ref()?.standing(now, last) {
+            Standing::Waiting(wait) if wait.ahead > 0 && wait.high.is_zero() => None,
+            Standing::Waiting(wait) => Some((wait.low.as_secs_f64(), wait.high.as_secs_f64())),
+            Standing::Called => Some((0.0, 0.0)),
+            Standing::Opening(..) | Standing::Paused(_) | Standing::Closed => None,
+        }
+    }
+
+    /// Returns what can be seen of it, but for what the gate alone knows.
+    pub(crate) fn view(&self, now: Instant, outlook: &Outlook<'_>, is_draining: bool) -> KindView {
+        let door = self.door(outlook.active, is_draining);
         KindView {
-            open: !self.holds() || (self.held.is_empty() && interval_seconds == 0.0),
-            interval_seconds,
+            open: matches!(door, Door::Off | Door::Observe | Door::Open),
+            door,
+            law: "",
+            sessions_max: self.law.sessions_max(),
+            interval_seconds: self.law.interval(),
             waiting: self.held.len(),
             active: outlook.visits.under_way(self.id),
+            remembered: outlook.active,
+            ends: SessionEnds::default(),
+            came: self.came_in_all,
             admitted: self.admitted,
+            told_newcomer: self.told_newcomer(now),
             rate: self.law.rate().unwrap_or(0.0),
             predicted_wait_seconds: if self.held.is_empty() {
                 0.0

@@ -1,6 +1,6 @@
 //! The sessions that were let in: where each stands, its path so far, and when it was last heard of.
 
-use crate::api::Begun;
+use crate::api::{Begun, SessionEnds};
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_control::{PATH_MAX, Place, STAGES, Visit, Visits};
 use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
@@ -40,6 +40,17 @@ pub(crate) struct Session {
     /// Requests it may ask for now, as of when it was last asked.
     budget: f64,
     budget_at: Instant,
+    /// What came of its last request, where that was no answer. For show.
+    trouble: Option<Trouble>,
+}
+
+/// What may come of a request instead of an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trouble {
+    /// It failed.
+    Failed,
+    /// Its client went away before.
+    Left,
 }
 
 suimon_model::saved_struct!(
@@ -60,7 +71,7 @@ suimon_model::saved_struct!(
         leased,
         budget,
         budget_at
-    },
+    } without { trouble },
     |it: &Session| { it.path.len() <= PATH_MAX }
 );
 
@@ -101,9 +112,11 @@ pub(crate) struct Sessions {
     /// Those whose visitors carry a lease.
     leased: usize,
     sessions_max: usize,
+    /// By kind: how they ended. For show.
+    ends: Vec<SessionEnds>,
 }
 
-suimon_model::saved_struct!(Sessions { by_id, idle, quiet, by_kind, leased, sessions_max });
+suimon_model::saved_struct!(Sessions { by_id, idle, quiet, by_kind, leased, sessions_max } without { ends });
 
 impl Sessions {
     pub(crate) fn new(sessions_max: usize) -> Self {
@@ -114,7 +127,32 @@ impl Sessions {
             by_kind: vec![],
             leased: 0,
             sessions_max,
+            ends: vec![],
         }
+    }
+
+    /// Returns how the sessions of `kind` have ended.
+    pub(crate) fn ends(&self, kind: KindId) -> SessionEnds {
+        self.ends.get(kind.index()).copied().unwrap_or_default()
+    }
+
+    /// Takes note of what came of a request of `id`; `None`: an answer.
+    pub(crate) fn came_to(&mut self, id: SessionId, trouble: Option<Trouble>) {
+        if let Some(session) = self.by_id.get_mut(&id) {
+            session.trouble = trouble;
+        }
+    }
+
+    /// Takes note that `id`, of which this gate has not let in anybody, is a session all the same: of a gate before it.
+    pub(crate) fn resumes(&mut self, kind: KindId) {
+        self.ends_of(kind).resumed += 1;
+    }
+
+    fn ends_of(&mut self, kind: KindId) -> &mut SessionEnds {
+        if self.ends.len() <= kind.index() {
+            self.ends.resize(kind.index() + 1, SessionEnds::default());
+        }
+        &mut self.ends[kind.index()]
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -220,6 +258,7 @@ impl Sessions {
             leased: false,
             budget: ASKED_BURST,
             budget_at: now,
+            trouble: None,
         };
         self.by_id.insert(id, session);
         if self.by_kind.len() <= kind.index() {
@@ -257,6 +296,7 @@ impl Sessions {
     /// Takes note that `id` asks for `route`, and returns whether that is within what one visitor asks for. Unknown ids are ignored.
     pub(crate) fn asks(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) -> bool {
         let Some(session) = self.by_id.get_mut(&id) else { return true };
+        let resumed = (!session.active).then_some(session.kind);
         self.idle[session.list()].remove(&(session.heard, id));
         let was_quiet = self.quiet[session.stage].remove(&(session.heard, id));
         if !session.active {
@@ -296,6 +336,9 @@ impl Sessions {
             visits.enter_uncounted(session.kind, session.place);
         }
         self.idle[session.list()].insert((now, id));
+        if let Some(kind) = resumed {
+            self.ends_of(kind).resumed += 1;
+        }
         within_budget
     }
 
@@ -369,6 +412,7 @@ impl Sessions {
     fn rest(&mut self, id: SessionId, visits: &mut Visits, silent: bool) {
         let Some(session) = self.by_id.get_mut(&id).filter(|session| session.active) else { return };
         session.active = false;
+        let (kind, trouble) = (session.kind, session.trouble);
         visits.leave(session.kind, session.place, session.stage);
         if silent && session.requests > 0 {
             visits.silence_over(session.kind, session.place, session.stage, false);
@@ -376,6 +420,19 @@ impl Sessions {
         visits.teach(session.kind, &session.path);
         // Most sessions that rest never come back; their paths need no memory meanwhile.
         session.path = Vec::new();
+        self.note_end(kind, trouble, silent);
+    }
+
+    fn note_end(&mut self, kind: KindId, trouble: Option<Trouble>, silent: bool) {
+        let ends = self.ends_of(kind);
+        let counted = match trouble {
+            // Whoever says goodbye was answered.
+            _ if !silent => &mut ends.finished,
+            None => &mut ends.silent,
+            Some(Trouble::Left) => &mut ends.left,
+            Some(Trouble::Failed) => &mut ends.failed,
+        };
+        *counted += 1;
     }
 
     fn forget(&mut self, id: SessionId, visits: &mut Visits) {
@@ -386,6 +443,7 @@ impl Sessions {
         self.quiet[session.stage].remove(&(session.heard, id));
         if session.active {
             visits.leave(session.kind, session.place, session.stage);
+            self.note_end(session.kind, session.trouble, true);
         }
     }
 }

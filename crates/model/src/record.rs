@@ -105,6 +105,16 @@ reasons! {
     ShuttingDown = "shutting_down", "the gateway is shutting down";
     /// A law of others that the simulator races against; its signals say the rest.
     Rival = "rival", "another's law, run for comparison in the simulator, decided so by its own signals";
+    /// A fixed number of sessions is allowed, and somebody waits for one of them to end.
+    SessionsFull = "sessions_full", "as many sessions are under way as the settings allow; the next one begins when one ends";
+    /// Nobody waits for a session to end any more.
+    SessionsFree = "sessions_free", "nobody waits, and fewer sessions are under way than the settings allow";
+    /// Told to come again: the line is closed.
+    LineClosed = "line_closed", "the line is closed, and no place is given";
+    /// Told to come again: its network has drawn many places just now.
+    NetworkDrawsMany = "network_draws_many", "its network has drawn many places just now, and the next one is given a little later";
+    /// Told to get a pass of the application's first.
+    PassNeeded = "pass_needed", "a place is given only with a pass of the application's";
 }
 
 /// Named numbers a decision rests on; at most [`Signals::MAX`], kept without allocation.

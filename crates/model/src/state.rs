@@ -200,18 +200,24 @@ impl fmt::Display for Unsavable {
 impl std::error::Error for Unsavable {}
 
 /// Makes a struct a [`State`](crate::state::State): `saved_struct!(Name { field, field });`, every field. Where its parts must
-/// fit each other, a condition follows: `saved_struct!(Name { list, next }, |it: &Name| it.next < it.list.len());`.
+/// fit each other, a condition follows: `saved_struct!(Name { list, next }, |it: &Name| it.next < it.list.len());`. What is only counted for show is left
+/// out and begins anew: `saved_struct!(Name { list } without { seen });`.
 #[macro_export]
 macro_rules! saved_struct {
-    ($name:ident { $($field:ident),+ $(,)? } $(, $fits:expr)? $(,)?) => {
+    (
+        $name:ident { $($field:ident),+ $(,)? } $(without { $($shown:ident),+ $(,)? })? $(, $fits:expr)? $(,)?
+    ) => {
         impl $crate::state::State for $name {
             fn save(&self, out: &mut $crate::state::Writer) {
-                let $name { $($field),+ } = self;
+                let $name { $($field,)+ $($($shown: _,)+)? } = self;
                 $($crate::state::State::save($field, out);)+
             }
 
             fn load(from: &mut $crate::state::Reader<'_>) -> Result<Self, $crate::state::Broken> {
-                let loaded = $name { $($field: $crate::state::State::load(from)?),+ };
+                let loaded = $name {
+                    $($field: $crate::state::State::load(from)?,)+
+                    $($($shown: Default::default(),)+)?
+                };
                 $(if !$fits(&loaded) {
                     return Err(from.broken(concat!("the parts of a ", stringify!($name), " do not fit each other")));
                 })?
@@ -509,6 +515,19 @@ mod tests {
             Err(Broken { at: 10, why: "a list is longer than what is left" })
         );
         assert!(Reader::new(&[0xFF; 10]).number().is_err(), "a number of more than 64 bits");
+    }
+
+    #[test]
+    fn what_is_counted_for_show_begins_anew() {
+        #[derive(PartialEq, Debug)]
+        struct Door {
+            limit: u32,
+            seen: u64,
+        }
+        saved_struct!(Door { limit } without { seen });
+        let bytes = saved(&Door { limit: 3, seen: 99 });
+        assert_eq!(bytes, saved(&3_u32), "it takes no room");
+        assert_eq!(Door::load(&mut Reader::new(&bytes)), Ok(Door { limit: 3, seen: 0 }));
     }
 
     #[test]

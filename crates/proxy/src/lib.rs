@@ -55,4 +55,4 @@ mod words;
 pub use recorder::RecordError;
 pub use room::{StoredError, preview};
 pub use server::{KINDS_MAX, LineCommand, LineError, LineReport, Observer, Server, StartError};
-pub use telemetry::{BUCKETS, LearnedView, LineWaits, Recalled, RouteReport, Times, View, WAIT_BUCKETS};
+pub use telemetry::{BUCKETS, LearnedView, LineCounts, Recalled, RouteReport, Times, View, WAIT_BUCKETS};

@@ -51,7 +51,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use std::{error, fmt};
 use suimon_gate::{Arrival, InLine, LeaseDue, Membership, Mode, Refusal};
-use suimon_model::{KindId, RouteId, SessionId};
+use suimon_model::{KindId, Reason, RouteId, SessionId};
 use tokio::sync::Semaphore;
 
 /// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
@@ -150,6 +150,8 @@ pub(crate) async fn serve(
         connection.standing().note_admitted();
     }
     let waits = passed.is_err();
+    // What the waiting room answers is no answer of a route: it has counters of its own.
+    let mut is_of_room = false;
     let answered = match passed {
         Ok(passed) => {
             // On the heap: what only admitted requests need is nothing that waiting ones should carry.
@@ -158,16 +160,25 @@ pub(crate) async fn serve(
         }
         Err(NotAdmitted::Refused(refusal, waited)) => Ok(asked.asker.refused(&refusal, waited, &core.pages)),
         Err(NotAdmitted::InLine(waits)) => {
+            is_of_room = true;
+            match waits.place {
+                Some(_) => core.telemetry.note_waiting_page(waits.kind),
+                None => core.telemetry.note_refusal_in_line(waits.kind, Reason::LineClosed),
+            }
             // On the heap: it holds what was sent.
             Ok(asked
                 .asker
                 .in_line(Box::pin(core.wait_in_line(&connection, &parts, body, &asked, &waits)).await))
         }
         Err(NotAdmitted::Later(kind, after)) => {
+            is_of_room = true;
+            core.telemetry.note_refusal_in_line(kind, Reason::NetworkDrawsMany);
             let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
             Ok(asked.asker.in_line(room.later(&parts, kind, after, core.at(&connection, &parts))))
         }
         Err(NotAdmitted::AsksForPass(kind)) => {
+            is_of_room = true;
+            core.telemetry.note_refusal_in_line(kind, Reason::PassNeeded);
             let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
             Ok(asked.asker.in_line(room.asks_for_pass(&parts, kind, core.at(&connection, &parts))))
         }
@@ -183,7 +194,9 @@ pub(crate) async fn serve(
     let close = close | (waits && spares_connection(&connection, version));
     let response = last_if(close, answered?);
     let_others_catch_up().await;
-    core.telemetry.route(class.route()).answered(rescue::status(&response));
+    if !is_of_room {
+        core.telemetry.route(class.route()).answered(rescue::status(&response));
+    }
     Ok(response.map(|body| body.keeping(busy)))
 }
 

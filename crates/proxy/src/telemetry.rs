@@ -51,7 +51,7 @@ pub(crate) struct Telemetry {
     ungated: RouteCounters,
     kinds: Vec<String>,
     /// By kind.
-    line_waits: Vec<LineCounters>,
+    lines: Vec<LineCounters>,
     /// By position in [`Reason::ALL`].
     refusals: Vec<AtomicU64>,
     faults: AtomicU64,
@@ -74,16 +74,25 @@ pub(crate) struct RouteCounters {
     added: Histogram,
 }
 
-/// What is counted of the waits in one kind's line that ended with a session.
+/// What is counted of one kind's line.
 #[derive(Debug)]
 struct LineCounters {
     told: Histogram,
     waited: Histogram,
+    pages: AtomicU64,
+    polls: AtomicU64,
+    refused: AtomicU64,
 }
 
-/// Waits in one kind's line that ended with a session.
+/// One kind's line: its answers, and the waits that ended with a session.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct LineWaits {
+pub struct LineCounts {
+    /// Waiting pages: answers that show a place in line, for people or for programs.
+    pub pages: u64,
+    /// Polls: questions of waiting pages how their place stands.
+    pub polls: u64,
+    /// Requests sent away without a place before the gate was asked: by a closed line, for want of a pass, or as their network draws many.
+    pub refused: u64,
     /// From the number's being drawn to the turn at the latest, as it was told; where it was told to come later, as of then.
     pub told: Times,
     /// From the number's being drawn to the session.
@@ -121,8 +130,8 @@ pub struct View {
     pub ungated: RouteReport,
     /// Every kind of session, by name.
     pub kinds: Vec<(String, KindView)>,
-    /// By position in `kinds`: waits in its line. Empty where there is none.
-    pub line_waits: Vec<LineWaits>,
+    /// By position in `kinds`: its line. All zero where there is none.
+    pub lines: Vec<LineCounts>,
     /// What it began with; `None`: with nothing known.
     pub recalled: Option<Recalled>,
     /// The rest of what the gate shows: totals and last decisions. Its routes and kinds are in the two lists above; records
@@ -161,7 +170,7 @@ pub struct RouteReport {
     pub name: String,
     /// The gate's number for it; `None` if ungated.
     pub id: Option<RouteId>,
-    /// Responses by first digit of their status: 1xx to 5xx.
+    /// Responses by first digit of their status, 1xx to 5xx, those of the waiting room left out.
     pub statuses: [u64; 5],
     /// Time held waiting, of those that were.
     pub waited: Times,
@@ -214,7 +223,23 @@ impl Default for Histogram {
 
 impl LineCounters {
     fn new() -> Self {
-        LineCounters { told: Histogram::new(&WAIT_BUCKETS), waited: Histogram::new(&WAIT_BUCKETS) }
+        LineCounters {
+            told: Histogram::new(&WAIT_BUCKETS),
+            waited: Histogram::new(&WAIT_BUCKETS),
+            pages: AtomicU64::new(0),
+            polls: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    fn read(&self) -> LineCounts {
+        LineCounts {
+            pages: self.pages.load(Relaxed),
+            polls: self.polls.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            told: self.told.read(),
+            waited: self.waited.read(),
+        }
     }
 }
 
@@ -266,7 +291,7 @@ impl Telemetry {
             names: RwLock::new(Vec::new()),
             recalled: OnceLock::new(),
             ungated: RouteCounters::default(),
-            line_waits: kinds.iter().map(|_| LineCounters::new()).collect(),
+            lines: kinds.iter().map(|_| LineCounters::new()).collect(),
             kinds,
             refusals: Reason::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
             faults: AtomicU64::new(0),
@@ -326,9 +351,31 @@ impl Telemetry {
         }
     }
 
+    /// Counts an answer that shows a place in the line of `kind`.
+    pub(crate) fn note_waiting_page(&self, kind: KindId) {
+        if let Some(line) = self.lines.get(kind.index()) {
+            line.pages.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Counts a question of a waiting page. One that is of no kind counts with the first.
+    pub(crate) fn note_poll(&self, kind: Option<KindId>) {
+        if let Some(line) = self.lines.get(kind.map_or(0, KindId::index)) {
+            line.polls.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Counts a request that the waiting room has sent away without a place.
+    pub(crate) fn note_refusal_in_line(&self, kind: KindId, reason: Reason) {
+        self.note_refusal(reason);
+        if let Some(line) = self.lines.get(kind.index()) {
+            line.refused.fetch_add(1, Relaxed);
+        }
+    }
+
     /// Counts a wait in the line of `kind` that has ended with a session, and what was told of it, if anything was.
     pub(crate) fn note_line_wait(&self, kind: KindId, told: Option<Duration>, waited: Duration) {
-        let Some(line) = self.line_waits.get(kind.index()) else { return };
+        let Some(line) = self.lines.get(kind.index()) else { return };
         line.waited.record(waited);
         if let Some(told) = told {
             line.told.record(told);
@@ -394,11 +441,7 @@ impl Telemetry {
             routes,
             ungated: self.ungated.report("ungated".to_owned(), None, RouteView::default()),
             kinds,
-            line_waits: self
-                .line_waits
-                .iter()
-                .map(|line| LineWaits { told: line.told.read(), waited: line.waited.read() })
-                .collect(),
+            lines: self.lines.iter().map(LineCounters::read).collect(),
             gate,
         }
     }
@@ -413,7 +456,7 @@ mod tests {
         let telemetry = Telemetry::new(1, vec!["visit".to_owned()]);
         telemetry.note_line_wait(KindId(0), Some(Duration::from_secs(400)), Duration::from_secs(500));
         telemetry.note_line_wait(KindId(0), None, Duration::from_secs(40));
-        let (told, waited) = (telemetry.line_waits[0].told.read(), telemetry.line_waits[0].waited.read());
+        let LineCounts { told, waited, .. } = telemetry.lines[0].read();
         assert_eq!((told.count(), waited.count()), (1, 2));
         assert_eq!((told.counts[13], waited.counts[14], waited.counts[7]), (1, 1, 1));
     }

@@ -32,6 +32,8 @@ pub(super) struct Route {
     /// What it was in another run, until it was measured in this one.
     pub(super) recalled: Option<RecalledCapacity>,
     pub(super) counts: Counts,
+    /// Of the refused, those that were shown a place in line. For show.
+    pub(super) placed: u64,
     pub(super) view_begin: Reading,
     pub(super) view_rate: f64,
     /// When something ended last, if anything has.
@@ -66,6 +68,7 @@ impl Route {
             waited_at: None,
             recalled: None,
             counts: Counts::default(),
+            placed: 0,
             view_begin: meter.read(now),
             view_rate: 0.0,
             ended_at: None,

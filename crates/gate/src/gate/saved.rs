@@ -1,7 +1,7 @@
 //! The gate put away as bytes, brought back, and given other parameters on the way.
 //!
-//! What is saved is everything a later decision can rest on. Left out are the decision records kept for show: a gate that
-//! was brought back shows none of before, and decides alike.
+//! What is saved is everything a later decision can rest on. Left out are the decision records kept for show, and what is counted for show alone: a gate
+//! that was brought back shows none of before, and decides alike.
 
 use super::route_gate::Route;
 use super::{Gate, TICK};
@@ -35,7 +35,7 @@ suimon_model::saved_struct!(Route {
     pressed_views,
     took,
     took_alone,
-});
+} without { placed });
 
 impl Gate {
     /// Returns all that is known, for [`Gate::restore`]. To be called when `poll_output` has nothing more to give.

@@ -188,7 +188,9 @@ impl Gate {
         let Some(entry) = self.requests.remove(id) else { return };
         self.learn_patience(&entry, now, false);
         self.pressed_until = now + PRESSURE;
-        self.routes[entry.route.index()].counts.refused += 1;
+        let route = &mut self.routes[entry.route.index()];
+        route.counts.refused += 1;
+        route.placed += 1;
         self.outputs.push_back(Output::Wait(answer));
     }
 

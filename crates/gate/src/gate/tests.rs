@@ -1,7 +1,7 @@
 //! What the gate promises, whatever happens in whatever order.
 
 use super::*;
-use crate::api::{InLine, Order, Start};
+use crate::api::{InLine, Order, SessionEnds, Start};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_control::{Outlook, RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
@@ -9,6 +9,7 @@ use suimon_line::{Command, Lane, Place, Standing};
 use suimon_model::Failure;
 
 mod budget;
+mod counts;
 mod leases;
 mod lines;
 mod patience;
@@ -358,6 +359,17 @@ impl Shell {
         Ok(())
     }
 
+    /// Checks that a session which ended was let in before, and ended once. Of a gate that was brought back it is not known what was before.
+    fn check_sessions(&self) -> Result<(), TestCaseError> {
+        for kind in self.gate.snapshot(self.now).kinds {
+            let SessionEnds { finished, silent, left, failed, resumed } = kind.ends;
+            let known = finished + silent + left + failed + kind.active as u64;
+            // Whoever is let in twice, by two tabs, begins one session.
+            prop_assert!(known <= kind.admitted + resumed, "{kind:?}");
+        }
+        Ok(())
+    }
+
     /// Checks what may become of a line by one event, before which it was so.
     fn check_line(&self, (before, admitted_before): &(suimon_line::View, u64)) -> Result<(), TestCaseError> {
         use suimon_line::State;
@@ -410,6 +422,7 @@ proptest! {
         let mut shell = Shell::new(params);
         for event in &events {
             shell.play(event)?;
+            shell.check_sessions()?;
         }
         shell.gate.drain(shell.now);
         shell.drain()?;

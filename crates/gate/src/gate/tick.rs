@@ -54,6 +54,18 @@ impl Gate {
         }
         (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
         self.expire(now);
+        self.tell_of_full_kinds(now);
+    }
+
+    /// Shows when newcomers begin to wait, and when they wait no more, under a law that goes by the number of sessions: it decides nothing that could be
+    /// shown.
+    fn tell_of_full_kinds(&mut self, now: Instant) {
+        for index in 0..self.kinds.len() {
+            let active = self.sessions.of_kind(self.kinds[index].id);
+            if let Some(record) = self.kinds[index].turns_full(now, active) {
+                self.show(record);
+            }
+        }
     }
 
     /// Tells those who learn patience how old the requests are whose clients still wait. Looks at every request in the gate, at most once a second, and only

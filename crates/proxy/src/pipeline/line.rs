@@ -107,6 +107,7 @@ impl Core {
             let body = sent.as_deref().unwrap_or_default();
             return Ok(room.side(side, &room::Asked { parts, ticket, drawn: &drawn, body, client, at }));
         }
+        self.telemetry.note_poll(ticket.map(|ticket| ticket.kind).or(kind));
         if ticket.is_some_and(|ticket| room.asks_too_early(&ticket, at.now)) {
             return Ok(Room::too_early());
         }

@@ -14,6 +14,7 @@ use suimon_proxy::LineCommand;
 use suimon_proxy::params::{Params, SessionKind, WaitingStatus};
 
 mod called;
+mod counts;
 mod networks;
 mod operators;
 mod passes;
