@@ -22,7 +22,9 @@ mod process;
 mod routes;
 mod state;
 mod text;
+mod verdict;
 mod waiting_room;
+mod windows;
 
 pub use learned::{
     Learned, LearnedKind, LearnedNext, LearnedPlace, LearnedRoute, LearnedThink, LearnedTimes, LearnedVisits,
@@ -31,8 +33,10 @@ pub use listener::CONNECTIONS_MAX;
 pub use names::{LEARNED_PATH, STATE_PATH, WAITING_ROOM_PATH};
 pub use routes::{Params, serve};
 pub use state::{
-    DecisionState, KindState, NodeState, Percentiles, RecalledState, Refusals, RouteState, State, Totals,
+    DecisionState, KindState, NodeState, Percentiles, Rates, RecalledState, Refusals, RouteState, State,
+    Totals, WaitState,
 };
+pub use verdict::Verdict;
 
 pub use waiting_room::{INVITES_MAX, LineAnswer, LineRequest, LineState, Order};
 

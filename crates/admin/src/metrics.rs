@@ -5,7 +5,7 @@ use crate::names;
 use crate::text::{Exposition, Family, Labels, Metric};
 use crate::{Source, process, state};
 use suimon_proxy::upstream::UpstreamNodeView;
-use suimon_proxy::{BUCKETS, LineWaits, RouteReport, Times, View, WAIT_BUCKETS};
+use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
 
 /// Returns what `/metrics` answers.
 pub(crate) fn render(source: &dyn Source, version: &str) -> String {
@@ -21,6 +21,7 @@ pub(crate) fn render(source: &dyn Source, version: &str) -> String {
     kinds(&mut out, &view);
     lines(&mut out, &view);
     line_waits(&mut out, &view);
+    line_answers(&mut out, &view);
     of_nodes(&mut out, &nodes);
     if let Some(usage) = process::usage() {
         out.single(names::CPU, usage.cpu_seconds);
@@ -44,7 +45,8 @@ fn whole(out: &mut Exposition, view: &View) {
     out.single(names::GONE_WAITING, view.gone_while_waiting as f64);
     out.single(names::GHOSTS, view.ghosts as f64);
     out.single(names::BUFFERED, view.buffered_bytes as f64);
-    out.single(names::WAITING, view.gate.waiting as f64);
+    out.single(names::HELD, state::held(view) as f64);
+    out.single(names::QUEUED, state::queued(view) as f64);
     out.single(names::IN_FLIGHT, view.gate.in_flight as f64);
     out.single(names::SESSIONS, view.gate.sessions as f64);
     out.single(names::LEASED_SESSIONS, view.gate.leased_sessions as f64);
@@ -62,7 +64,7 @@ fn routes(out: &mut Exposition, view: &View) {
     gated(names::ROUTE_LIMIT, |route| route.gate.limit.map(f64::from));
     gated(names::ROUTE_IN_FLIGHT, |route| Some(route.gate.in_flight as f64));
     gated(names::ROUTE_GHOSTS, |route| Some(route.gate.ghosts as f64));
-    gated(names::ROUTE_WAITING, |route| Some(route.gate.waiting as f64));
+    gated(names::ROUTE_QUEUED, |route| Some(route.gate.waiting as f64));
     gated(names::ROUTE_OFFERED, |route| Some(route.gate.counts.offered as f64));
 
     let mut ended = out.family(names::ROUTE_ENDED);
@@ -72,7 +74,8 @@ fn routes(out: &mut Exposition, view: &View) {
             ("completed", counts.completed),
             ("failed", counts.failed),
             ("abandoned", counts.abandoned),
-            ("refused", counts.refused),
+            ("refused", counts.refused.saturating_sub(route.gate.placed)),
+            ("waiting_page", route.gate.placed),
         ] {
             ended.value(&[("route", &route.name), ("outcome", outcome)], count as f64);
         }
@@ -128,11 +131,40 @@ fn kinds(out: &mut Exposition, view: &View) {
     };
     each(names::KIND_OPEN, |kind| flag(kind.open));
     each(names::KIND_INTERVAL, |kind| kind.interval_seconds);
-    each(names::KIND_WAITING, |kind| kind.waiting as f64);
+    each(names::KIND_HELD, |kind| kind.waiting as f64);
     each(names::KIND_ACTIVE, |kind| kind.active as f64);
+    each(names::KIND_REMEMBERED, |kind| kind.remembered as f64);
+    each(names::KIND_CAME, |kind| kind.came as f64);
     each(names::KIND_ADMITTED, |kind| kind.admitted as f64);
-    each(names::KIND_REFUSED, |kind| kind.refused as f64);
-    each(names::KIND_WAIT, |kind| kind.predicted_wait_seconds);
+    each(names::KIND_RESUMED, |kind| kind.ends.resumed as f64);
+    each(names::KIND_HELD_WAIT, |kind| kind.predicted_wait_seconds);
+    let mut some = |metric: Metric, value: fn(&suimon_gate::KindView) -> Option<f64>| {
+        let mut family = out.family(metric);
+        for (name, kind) in &view.kinds {
+            if let Some(value) = value(kind) {
+                family.value(&[("kind", name)], value);
+            }
+        }
+    };
+    some(names::KIND_PLANNED, |kind| (kind.rate > 0.0).then_some(kind.rate));
+    some(names::KIND_WAIT_LOW, |kind| state::wait_of_newcomer(kind).map(|(low, _)| low));
+    some(names::KIND_WAIT_HIGH, |kind| state::wait_of_newcomer(kind).map(|(_, high)| high));
+    let mut refused = out.family(names::KIND_REFUSED);
+    for ((name, kind), line) in view.kinds.iter().zip(state::lines(view)) {
+        refused.value(&[("kind", name)], (kind.refused + line.refused) as f64);
+    }
+    let mut ended = out.family(names::KIND_ENDED);
+    for (name, kind) in &view.kinds {
+        let ends = &kind.ends;
+        for (how, count) in [
+            ("finished", ends.finished),
+            ("silent", ends.silent),
+            ("left", ends.left),
+            ("failed", ends.failed),
+        ] {
+            ended.value(&[("kind", name), ("how", how)], count as f64);
+        }
+    }
     let mut patience = out.family(names::KIND_PATIENCE);
     for (name, kind) in &view.kinds {
         patience.value(&[("kind", name), ("source", kind.patience_source)], kind.patience_seconds);
@@ -160,9 +192,9 @@ fn lines(out: &mut Exposition, view: &View) {
 
 /// Writes waits in line, as they were told and as they were.
 fn line_waits(out: &mut Exposition, view: &View) {
-    let mut each = |metric: Metric, times: fn(&LineWaits) -> &Times| {
+    let mut each = |metric: Metric, times: fn(&LineCounts) -> &Times| {
         let mut family = out.family(metric);
-        for ((name, kind), waits) in view.kinds.iter().zip(&view.line_waits) {
+        for ((name, kind), waits) in view.kinds.iter().zip(&view.lines) {
             let times = times(waits);
             if kind.line.is_some() && times.count() > 0 {
                 family.histogram(&[("kind", name)], &WAIT_BUCKETS, &times.counts, times.sum_seconds);
@@ -171,6 +203,21 @@ fn line_waits(out: &mut Exposition, view: &View) {
     };
     each(names::LINE_TOLD_SECONDS, |waits| &waits.told);
     each(names::LINE_WAITED_SECONDS, |waits| &waits.waited);
+}
+
+/// Writes what the waiting room has answered.
+fn line_answers(out: &mut Exposition, view: &View) {
+    for (metric, count) in [
+        (names::WAITING_PAGES, (|line| line.pages) as fn(&LineCounts) -> u64),
+        (names::POLLS, |line| line.polls),
+    ] {
+        let mut family = out.family(metric);
+        for ((name, kind), line) in view.kinds.iter().zip(&view.lines) {
+            if kind.line.is_some() {
+                family.value(&[("kind", name)], count(line) as f64);
+            }
+        }
+    }
 }
 
 fn of_nodes(out: &mut Exposition, nodes: &[UpstreamNodeView]) {

@@ -34,14 +34,17 @@ metrics! {
     REQUESTS = Counter "suimon_requests_total", "Requests whose head was read, good or bad.";
     BAD_REQUESTS = Counter "suimon_bad_requests_total", "Requests answered as bad by the gateway itself (status 4xx).";
     UPSTREAM_ERRORS = Counter "suimon_upstream_errors_total", "Requests answered 502 to 504 because of the application or the way to it.";
-    REFUSALS = Counter "suimon_refusals_total", "Requests refused, by reason.";
+    REFUSALS = Counter "suimon_refusals_total", "Requests refused: sent away without a place, by reason. Waiting pages are not among them.";
+    WAITING_PAGES = Counter "suimon_waiting_pages_total", "Waiting pages: answers that show a place in line, to people or to programs. Not in suimon_responses_total.";
+    POLLS = Counter "suimon_polls_total", "Polls: questions of waiting pages how their place stands. Not in suimon_responses_total.";
     CONNECTIONS_OPEN = Gauge "suimon_client_connections", "Client connections open now.";
     CONNECTIONS = Counter "suimon_client_connections_total", "Client connections ever accepted.";
     TUNNELS = Gauge "suimon_tunnels", "Client connections open now that have switched to another protocol, such as WebSockets.";
-    GONE_WAITING = Counter "suimon_clients_gone_while_waiting_total", "Clients that left while they waited to be let in.";
+    GONE_WAITING = Counter "suimon_clients_gone_while_waiting_total", "Clients that left while they were held or queued.";
     GHOSTS = Counter "suimon_ghosts_total", "Clients that left while the application worked for them.";
     BUFFERED = Gauge "suimon_buffered_bytes", "Answers held for slow clients.";
-    WAITING = Gauge "suimon_waiting_requests", "Requests held waiting, all queues together.";
+    HELD = Gauge "suimon_held_requests", "Newcomers held at the session gate, all kinds together.";
+    QUEUED = Gauge "suimon_queued_requests", "Requests queued for a slot, all routes together.";
     IN_FLIGHT = Gauge "suimon_in_flight_requests", "Requests in the application, all routes together.";
     SESSIONS = Gauge "suimon_sessions", "Sessions remembered.";
     LEASED_SESSIONS = Gauge "suimon_leased_sessions", "Of these, those whose visitors carry a lease.";
@@ -51,22 +54,29 @@ metrics! {
     ROUTE_LIMIT = Gauge "suimon_route_limit_requests", "How many requests of the route may be in the application at once; absent where none is held.";
     ROUTE_IN_FLIGHT = Gauge "suimon_route_in_flight_requests", "Requests of the route in the application.";
     ROUTE_GHOSTS = Gauge "suimon_route_ghost_requests", "Of these, requests whose client has gone.";
-    ROUTE_WAITING = Gauge "suimon_route_waiting_requests", "Requests waiting in the route's queue.";
+    ROUTE_QUEUED = Gauge "suimon_route_queued_requests", "Requests in the route's queue.";
     ROUTE_OFFERED = Counter "suimon_route_offered_requests_total", "Requests that came; once ended, each is in suimon_route_ended_requests_total.";
-    ROUTE_ENDED = Counter "suimon_route_ended_requests_total", "What came of them: completed, failed, abandoned, refused.";
-    RESPONSES = Counter "suimon_responses_total", "Answers sent, by first digit of their status.";
-    WAIT_SECONDS = Histogram "suimon_wait_seconds", "Time held waiting, of requests that were.";
+    ROUTE_ENDED = Counter "suimon_route_ended_requests_total", "What came of them: completed, failed, abandoned, refused, or waiting_page: shown a place in line.";
+    RESPONSES = Counter "suimon_responses_total", "Answers sent, by first digit of their status; waiting pages and polls have counters of their own.";
+    WAIT_SECONDS = Histogram "suimon_wait_seconds", "Time held or queued, of requests that were.";
     ADDED_SECONDS = Histogram "suimon_added_seconds", "Time the gateway itself added, less waiting and application.";
     UPSTREAM_SECONDS = Histogram "http_client_request_duration_seconds", "Time from sending a request to the application until it was done.";
 
     // By kind of session.
     KIND_OPEN = Gauge "suimon_kind_open", "1 while newcomers pass without being held back.";
     KIND_INTERVAL = Gauge "suimon_kind_interval_seconds", "Time between two session starts; 0 while open.";
-    KIND_WAITING = Gauge "suimon_kind_waiting_sessions", "Newcomers waiting to begin.";
+    KIND_HELD = Gauge "suimon_kind_held_sessions", "Newcomers held at the gate: their requests are kept open.";
     KIND_ACTIVE = Gauge "suimon_kind_active_sessions", "Sessions under way.";
     KIND_ADMITTED = Counter "suimon_kind_admitted_sessions_total", "Sessions let in.";
-    KIND_REFUSED = Counter "suimon_kind_refused_sessions_total", "Newcomers told to come back later.";
-    KIND_WAIT = Gauge "suimon_kind_predicted_wait_seconds", "Time a newcomer arriving now would wait.";
+    KIND_REFUSED = Counter "suimon_kind_refused_sessions_total", "Newcomers sent away without a place.";
+    KIND_CAME = Counter "suimon_kind_came_sessions_total", "Newcomers, whatever became of them.";
+    KIND_ENDED = Counter "suimon_kind_ended_sessions_total", "Sessions that ended: finished (the application said so), silent (nothing more came after an answer), left (before an answer came), failed (after an error).";
+    KIND_RESUMED = Counter "suimon_kind_resumed_sessions_total", "Sessions taken to have ended that went on, and those of a gateway before a restart.";
+    KIND_REMEMBERED = Gauge "suimon_kind_remembered_sessions", "Sessions let in and not known to have ended, the silent ones included.";
+    KIND_PLANNED = Gauge "suimon_kind_planned_sessions_per_second", "Sessions per second that the session law plans to let in; +Inf lets everybody in; absent where it does not know.";
+    KIND_WAIT_LOW = Gauge "suimon_kind_wait_low_seconds", "Wait of somebody who comes now, in line or held, at the least; absent where nobody can tell.";
+    KIND_WAIT_HIGH = Gauge "suimon_kind_wait_high_seconds", "The same at the most: what to alert on.";
+    KIND_HELD_WAIT = Gauge "suimon_kind_held_wait_seconds", "Wait of somebody who is held at the gate.";
     KIND_PATIENCE = Gauge "suimon_kind_patience_seconds", "How long visitors are taken to wait; source: declared, learned, recalled or assumed.";
 
     // By line of the waiting room.

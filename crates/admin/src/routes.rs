@@ -5,8 +5,10 @@ use crate::guard::guard;
 use crate::learned::Learned;
 use crate::listener::Bounded;
 use crate::names;
-use crate::state::{State, not_ready_because};
+use crate::state::{self, State, not_ready_because};
+use crate::verdict::Since;
 use crate::waiting_room::{INVITES_MAX, LineAnswer, LineRequest, LineState, Order};
+use crate::windows::{EVERY_S, Windows};
 use axum::Router;
 use axum::extract;
 use axum::extract::rejection::JsonRejection;
@@ -14,10 +16,11 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
+use serde::Deserialize;
 use std::fmt::Write;
 use std::future::Future;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
 
@@ -54,6 +57,30 @@ struct Shown {
     source: Arc<dyn Source>,
     version: Arc<str>,
     takes_commands: bool,
+    memory: Arc<Mutex<Memory>>,
+}
+
+/// What was before, as far as it is needed to tell how things stand.
+#[derive(Default)]
+struct Memory {
+    windows: Windows,
+    verdicts: Since,
+}
+
+impl Shown {
+    /// Takes note of how things stand, each second.
+    async fn watch(self) {
+        let mut ticks = tokio::time::interval(Duration::from_secs_f64(EVERY_S));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let view = self.source.view();
+            let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+            memory.windows.note(&view);
+            let verdict = state::verdict_of(&*self.source, &view, &memory.windows);
+            memory.verdicts.note(verdict, state::now_unix());
+        }
+    }
 }
 
 /// Answers on `listener` until `ended` is done and open requests are answered.
@@ -66,11 +93,22 @@ pub async fn serve(
     source: Arc<dyn Source>,
     ended: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    axum::serve(Bounded::new(listener), router(params, source)).with_graceful_shutdown(ended).await
+    let hosts = params.hosts.into();
+    let shown = Shown {
+        source,
+        version: params.version.into(),
+        takes_commands: params.takes_commands,
+        memory: Arc::default(),
+    };
+    let served =
+        axum::serve(Bounded::new(listener), router(hosts, shown.clone())).with_graceful_shutdown(ended);
+    tokio::select! {
+        done = served.into_future() => done,
+        () = shown.watch() => unreachable!("it goes on for ever"),
+    }
 }
 
-fn router(params: Params, source: Arc<dyn Source>) -> Router {
-    let hosts: Arc<[String]> = params.hosts.into();
+fn router(hosts: Arc<[String]>, shown: Shown) -> Router {
     Router::new()
         .route("/", get(async || index()))
         .route(names::METRICS_PATH, get(metrics))
@@ -81,7 +119,7 @@ fn router(params: Params, source: Arc<dyn Source>) -> Router {
         .route(names::READY_PATH, get(readyz))
         .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here; / lists what there is\n"))
         .layer(middleware::from_fn_with_state(hosts, guard))
-        .with_state(Shown { source, version: params.version.into(), takes_commands: params.takes_commands })
+        .with_state(shown)
 }
 
 fn index() -> String {
@@ -98,8 +136,21 @@ async fn metrics(extract::State(shown): extract::State<Shown>) -> Response {
     (content_type, crate::metrics::render(&*shown.source, &shown.version)).into_response()
 }
 
-async fn state(extract::State(shown): extract::State<Shown>) -> Json<State> {
-    Json(State::of(&*shown.source, &shown.version))
+/// What may be asked of the state.
+#[derive(Deserialize)]
+struct Asked {
+    /// Decisions up to this one are known already.
+    #[serde(default)]
+    since: u64,
+}
+
+async fn state(
+    extract::State(shown): extract::State<Shown>,
+    extract::Query(Asked { since }): extract::Query<Asked>,
+) -> Json<State> {
+    let mut memory = shown.memory.lock().unwrap_or_else(PoisonError::into_inner);
+    let Memory { windows, verdicts } = &mut *memory;
+    Json(State::of(&*shown.source, &shown.version, windows, verdicts, since))
 }
 
 async fn learned(extract::State(shown): extract::State<Shown>) -> Json<Learned> {

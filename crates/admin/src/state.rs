@@ -3,18 +3,30 @@
 //! These structs are the wire's own: names here stay while those inside may change.
 
 use crate::Source;
+use crate::verdict::{self, Since, Verdict};
+use crate::waiting_room::LineState;
+use crate::windows::{KindTotals, LONG_S, RouteTimes, SHORT_S, Windows};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use suimon_gate::{Counts, KindView, Mode};
+use std::time::{SystemTime, UNIX_EPOCH};
+use suimon_gate::{Counts, Door, KindView, Mode};
 use suimon_model::{Record, RouteId, Subject};
 use suimon_proxy::upstream::UpstreamNodeView;
-use suimon_proxy::{BUCKETS, RouteReport, Times, View};
+use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
+
+pub(crate) use crate::windows::lines;
 
 /// Everything at one moment.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct State {
     /// Version of the gateway.
     pub version: String,
+    /// The wall clock, and when the gateway started, seconds since 1970.
+    pub now: f64,
+    /// See `now`.
+    pub started_at: f64,
+    /// How things stand, in one sentence.
+    pub verdict: Verdict,
     /// Time since the start, seconds.
     pub uptime_seconds: f64,
     /// Whether new visitors should be sent here.
@@ -36,9 +48,11 @@ pub struct State {
     pub routes: Vec<RouteState>,
     /// Everything that passes without a slot, together.
     pub ungated: RouteState,
+    /// Seconds that the times of routes are of.
+    pub route_times_of_seconds: f64,
     /// Every node of the application.
     pub nodes: Vec<NodeState>,
-    /// The last decisions, oldest first.
+    /// The last decisions, oldest first; with `?since=ID`, those after that one.
     pub decisions: Vec<DecisionState>,
 }
 
@@ -66,18 +80,37 @@ pub struct Totals {
     pub connections_open: usize,
     /// Client connections ever accepted.
     pub connections: u64,
-    /// Requests held waiting.
-    pub waiting: usize,
+    /// Visitors in line, the held ones included.
+    pub in_line: u64,
+    /// Newcomers held at the gate.
+    pub held: usize,
+    /// Requests queued for a slot.
+    pub queued: usize,
     /// Requests in the application.
     pub in_flight: usize,
-    /// Sessions remembered.
-    pub sessions: usize,
-    /// Clients that left while waiting.
+    /// Sessions under way.
+    pub sessions_active: usize,
+    /// Sessions let in and not known to have ended, the silent ones included.
+    pub sessions_remembered: usize,
+    /// Newcomers and requests sent away without a place.
+    pub refused: u64,
+    /// Answers that showed a place in line.
+    pub waiting_pages: u64,
+    /// Questions of waiting pages how their place stands.
+    pub polls: u64,
+    /// Clients that left while held or queued.
     pub gone_while_waiting: u64,
     /// Clients that left while the application worked for them.
     pub ghosts: u64,
     /// Bytes held for slow clients.
     pub buffered_bytes: usize,
+}
+
+impl Totals {
+    /// Returns how many requests are kept open before they go to the application: held or queued.
+    pub fn waiting(&self) -> usize {
+        self.held + self.queued
+    }
 }
 
 /// How many were refused for one reason.
@@ -98,26 +131,101 @@ pub struct KindState {
     pub name: String,
     /// Whether newcomers pass without being held back.
     pub open: bool,
+    /// What happens to the next newcomer: `open`, `paced` (one after another), `full` (as many sessions as may be), `shut`, or `observe` or `off`, where nobody is
+    /// held back.
+    pub gate: String,
+    /// The session law: `flow`, `seed`, `static` or `open`.
+    pub law: String,
+    /// Sessions that may be at once, where the law goes by their number.
+    pub sessions_max: Option<u32>,
     /// Seconds between two session starts; 0 while open; absent: nobody is let in.
     pub interval_seconds: Option<f64>,
-    /// Newcomers held at the gate.
-    pub waiting: usize,
+    /// Newcomers held at the gate: their requests are kept open.
+    pub held: usize,
     /// Visitors who wait in line, those held included; absent where there is none.
     pub in_line: Option<u64>,
     /// Sessions under way.
     pub active: usize,
+    /// Sessions let in and not known to have ended, the silent ones included.
+    pub remembered: usize,
+    /// Newcomers since the start, whatever became of them.
+    pub came: u64,
     /// Sessions let in since the start.
     pub admitted: u64,
-    /// Newcomers refused since the start.
+    /// Sessions ended since the start as the application said.
+    pub finished: u64,
+    /// Sessions of which nothing more came after an answer.
+    pub silent: u64,
+    /// Sessions whose visitors left before an answer came.
+    pub left: u64,
+    /// Sessions of which nothing more came after an error.
+    pub failed: u64,
+    /// Sessions that went on though taken to have ended, or from before a restart.
+    pub resumed: u64,
+    /// Newcomers sent away without a place since the start.
     pub refused: u64,
-    /// Sessions let in a second, lately.
-    pub rate: f64,
-    /// Seconds a newcomer arriving now would wait; absent: without end.
-    pub predicted_wait_seconds: Option<f64>,
+    /// Answers that showed a place in line since the start.
+    pub waiting_pages: u64,
+    /// Questions of waiting pages since the start.
+    pub polls: u64,
+    /// The same per second, measured over the last ten seconds ...
+    pub last_10s: Rates,
+    /// ... and over the last minute.
+    pub last_minute: Rates,
+    /// Sessions per second that the law plans to let in; absent where it does not know, or lets everybody in.
+    pub planned_per_second: Option<f64>,
+    /// How long people wait to get in.
+    pub wait: WaitState,
+    /// The line; absent where there is none.
+    pub line: Option<LineState>,
     /// How long visitors are taken to wait.
     pub patience_seconds: Option<f64>,
     /// `declared`, `learned`, `recalled` (from another run) or `assumed`.
     pub patience_source: String,
+}
+
+/// What happens per second, as measured.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Rates {
+    /// Seconds it is measured over: fewer than asked for shortly after the start.
+    pub seconds: f64,
+    /// Newcomers.
+    pub came: f64,
+    /// Sessions let in.
+    pub admitted: f64,
+    /// Sessions that ended as the application said, ...
+    pub finished: f64,
+    /// ... with silence after an answer, ...
+    pub silent: f64,
+    /// ... left before an answer, ...
+    pub left: f64,
+    /// ... and after an error.
+    pub failed: f64,
+    /// Newcomers sent away without a place.
+    pub refused: f64,
+    /// Answers that showed a place.
+    pub waiting_pages: f64,
+    /// Questions of waiting pages.
+    pub polls: f64,
+}
+
+/// How long people wait to get in, seconds.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct WaitState {
+    /// What somebody who comes now waits, in line or held, at the least; absent: nobody can tell.
+    pub low_seconds: Option<f64>,
+    /// The same at the most.
+    pub high_seconds: Option<f64>,
+    /// What somebody who is held at the gate waits; absent: without end.
+    pub held_seconds: Option<f64>,
+    /// What those waited in line who got in lately: how many, ...
+    pub waited_count: u64,
+    /// ... within so many seconds, ...
+    pub waited_of_seconds: f64,
+    /// ... half of them no longer than this, ...
+    pub waited_p50_seconds: Option<f64>,
+    /// ... and 95 of 100 no longer than this.
+    pub waited_p95_seconds: Option<f64>,
 }
 
 /// One route.
@@ -133,8 +241,8 @@ pub struct RouteState {
     pub in_flight: usize,
     /// Of these, requests whose client has gone.
     pub ghosts: usize,
-    /// Requests waiting.
-    pub waiting: usize,
+    /// Requests queued for a slot.
+    pub queued: usize,
     /// Completions a second, lately.
     pub rate: f64,
     /// Mean time in the application, lately, seconds.
@@ -147,11 +255,13 @@ pub struct RouteState {
     pub failed: u64,
     /// Abandoned by their clients.
     pub abandoned: u64,
-    /// Refused.
+    /// Refused: sent away without a place.
     pub refused: u64,
-    /// Answers by class of status, `1xx` to `5xx`; classes never seen are left out.
+    /// Shown a place in line.
+    pub waiting_pages: u64,
+    /// Answers by class of status, `1xx` to `5xx`, those of the waiting room left out; classes never seen are left out.
     pub statuses: BTreeMap<String, u64>,
-    /// Time held waiting, of those that were.
+    /// Time held or queued, of those that were.
     pub waited: Percentiles,
     /// Time in the application.
     pub upstream: Percentiles,
@@ -159,7 +269,7 @@ pub struct RouteState {
     pub added: Percentiles,
 }
 
-/// A distribution since the start, in seconds; absent where nothing was counted.
+/// A distribution of the last half minute to minute, in seconds; absent where nothing was counted. Those since the start are in the metrics.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Percentiles {
     /// How many.
@@ -198,7 +308,11 @@ pub struct NodeState {
 /// One decision.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct DecisionState {
-    /// Seconds since the start at which it was made.
+    /// Its number: they count up from 1.
+    pub id: u64,
+    /// When it was made, seconds since 1970.
+    pub at: f64,
+    /// The same in seconds since the start.
     pub at_seconds: f64,
     /// `route` or `kind`.
     pub subject: String,
@@ -216,21 +330,39 @@ pub struct DecisionState {
     pub explanation: String,
     /// The numbers it rests on.
     pub signals: BTreeMap<String, Option<f64>>,
+    /// The route for whose sake it was made, where a signal names one by its number.
+    pub for_route: Option<String>,
 }
 
 impl State {
     /// Returns everything that `source` shows now.
-    pub(crate) fn of(source: &dyn Source, version: &str) -> State {
+    /// Decisions up to `since` are left out.
+    pub(crate) fn of(
+        source: &dyn Source,
+        version: &str,
+        windows: &Windows,
+        verdicts: &mut Since,
+        since: u64,
+    ) -> State {
         let view = source.view();
         let nodes = source.nodes();
+        let now = now_unix();
+        let started_at = now - view.uptime.as_secs_f64();
+        let kinds = kinds(source, &view, windows);
+        let node_states: Vec<NodeState> = nodes.iter().map(node_state).collect();
+        let totals = totals(&view, &kinds);
+        let verdict = verdict::of(source.is_draining(), &totals, &kinds, &node_states);
         let not_ready = not_ready_because(source.is_draining(), &nodes);
         let probing = view.gate.probing.map(|route| route_name(&view, route));
         State {
             version: version.to_string(),
+            now,
+            started_at,
+            verdict: verdicts.note(verdict, now),
             uptime_seconds: view.uptime.as_secs_f64(),
             ready: not_ready.is_none(),
             not_ready_because: not_ready,
-            totals: totals(&view),
+            totals,
             refusals: view
                 .refusals
                 .iter()
@@ -246,13 +378,93 @@ impl State {
                 by: recalled.by.clone(),
             }),
             probing,
-            kinds: view.kinds.iter().map(|(name, kind)| kind_state(name, kind)).collect(),
-            routes: view.routes.iter().map(route_state).collect(),
-            ungated: route_state(&view.ungated),
-            nodes: nodes.iter().map(node_state).collect(),
-            decisions: view.gate.records.iter().map(|record| decision_state(&view, record)).collect(),
+            kinds,
+            routes: routes(&view, windows),
+            ungated: route_state(&view.ungated, &windows.route_times(&view.ungated, &view, None)),
+            route_times_of_seconds: windows.route_seconds(&view),
+            nodes: node_states,
+            decisions: decisions(&view, started_at, since),
         }
     }
+}
+
+/// Returns how things stand now.
+pub(crate) fn verdict_of(source: &dyn Source, view: &View, windows: &Windows) -> Verdict {
+    let kinds = kinds(source, view, windows);
+    let nodes: Vec<NodeState> = source.nodes().iter().map(node_state).collect();
+    verdict::of(source.is_draining(), &totals(view, &kinds), &kinds, &nodes)
+}
+
+/// Returns seconds since 1970.
+pub(crate) fn now_unix() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// Returns how many newcomers are held, all kinds together.
+pub(crate) fn held(view: &View) -> usize {
+    view.kinds.iter().map(|(_, kind)| kind.waiting).sum()
+}
+
+/// Returns how many requests are queued for a slot, all routes together.
+pub(crate) fn queued(view: &View) -> usize {
+    view.routes.iter().map(|route| route.gate.waiting).sum()
+}
+
+/// Returns what somebody who comes now would wait, in line or held, seconds; `None`: nobody can tell, or nobody is let in.
+pub(crate) fn wait_of_newcomer(kind: &KindView) -> Option<(f64, f64)> {
+    let held = kind.predicted_wait_seconds;
+    let in_line = if kind.line.is_some() { kind.told_newcomer? } else { (0.0, 0.0) };
+    let (low, high) = (in_line.0.max(held), in_line.1.max(held));
+    (low.is_finite() && high.is_finite() && kind.door != Door::Shut).then_some((low, high))
+}
+
+fn kinds(source: &dyn Source, view: &View, windows: &Windows) -> Vec<KindState> {
+    let mut reports: BTreeMap<String, LineState> =
+        source.lines().into_iter().map(|line| (line.kind.clone(), LineState::of(line))).collect();
+    let kinds = view.kinds.iter().zip(lines(view)).enumerate();
+    kinds
+        .map(|(place, ((name, kind), counts))| {
+            let rates = |seconds| Rates::of(windows.kind(view, place, seconds));
+            let (waited, of_seconds) = windows.line_waits(view, place);
+            let mut state = kind_state(name, kind, counts);
+            (state.last_10s, state.last_minute) = (rates(SHORT_S), rates(LONG_S));
+            state.wait.waited_count = waited.count();
+            state.wait.waited_of_seconds = of_seconds;
+            state.wait.waited_p50_seconds = quantile(&waited, &WAIT_BUCKETS, 0.5);
+            state.wait.waited_p95_seconds = quantile(&waited, &WAIT_BUCKETS, 0.95);
+            state.line = kind.line.as_ref().and_then(|_| reports.remove(name));
+            state
+        })
+        .collect()
+}
+
+impl Rates {
+    fn of((totals, seconds): (KindTotals, f64)) -> Rates {
+        let rate = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        Rates {
+            seconds,
+            came: rate(totals.came),
+            admitted: rate(totals.admitted),
+            finished: rate(totals.finished),
+            silent: rate(totals.silent),
+            left: rate(totals.left),
+            failed: rate(totals.failed),
+            refused: rate(totals.refused),
+            waiting_pages: rate(totals.waiting_pages),
+            polls: rate(totals.polls),
+        }
+    }
+}
+
+fn routes(view: &View, windows: &Windows) -> Vec<RouteState> {
+    let times = |(place, route)| route_state(route, &windows.route_times(route, view, Some(place)));
+    view.routes.iter().enumerate().map(times).collect()
+}
+
+fn decisions(view: &View, started_at: f64, since: u64) -> Vec<DecisionState> {
+    let first = view.gate.recorded - view.gate.records.len() as u64 + 1;
+    let numbered = (first..).zip(&view.gate.records).filter(|(id, _)| *id > since);
+    numbered.map(|(id, record)| decision_state(view, id, started_at, record)).collect()
 }
 
 /// Returns why new visitors should not be sent here, if they should not.
@@ -270,40 +482,68 @@ pub(crate) fn not_ready_because(draining: bool, nodes: &[UpstreamNodeView]) -> O
     Some(format!("no node of the application is up ({})", each.join("; ")))
 }
 
-fn totals(view: &View) -> Totals {
+fn totals(view: &View, kinds: &[KindState]) -> Totals {
     Totals {
         requests: view.requests,
         bad_requests: view.faults,
         upstream_errors: view.upstream_errors,
         connections_open: view.connections_open,
         connections: view.connections,
-        waiting: view.gate.waiting,
+        in_line: kinds.iter().map(|kind| kind.in_line.unwrap_or(kind.held as u64)).sum(),
+        held: held(view),
+        queued: queued(view),
         in_flight: view.gate.in_flight,
-        sessions: view.gate.sessions,
+        sessions_active: kinds.iter().map(|kind| kind.active).sum(),
+        sessions_remembered: view.gate.sessions,
+        refused: view.refusals.iter().map(|(_, count)| count).sum(),
+        waiting_pages: kinds.iter().map(|kind| kind.waiting_pages).sum(),
+        polls: kinds.iter().map(|kind| kind.polls).sum(),
         gone_while_waiting: view.gone_while_waiting,
         ghosts: view.ghosts,
         buffered_bytes: view.buffered_bytes,
     }
 }
 
-fn kind_state(name: &str, kind: &KindView) -> KindState {
+/// Returns all but what the windows tell.
+fn kind_state(name: &str, kind: &KindView, line: &LineCounts) -> KindState {
+    let wait = wait_of_newcomer(kind);
     KindState {
         name: name.to_string(),
         open: kind.open,
+        gate: kind.door.name().to_string(),
+        law: kind.law.to_string(),
+        sessions_max: kind.sessions_max,
         interval_seconds: finite(kind.interval_seconds),
-        waiting: kind.waiting,
+        held: kind.waiting,
         in_line: kind.line.as_ref().map(|line| line.present.max(kind.waiting as u64)),
         active: kind.active,
+        remembered: kind.remembered,
+        came: kind.came,
         admitted: kind.admitted,
-        refused: kind.refused,
-        rate: finite(kind.rate).unwrap_or(0.0),
-        predicted_wait_seconds: finite(kind.predicted_wait_seconds),
+        finished: kind.ends.finished,
+        silent: kind.ends.silent,
+        left: kind.ends.left,
+        failed: kind.ends.failed,
+        resumed: kind.ends.resumed,
+        refused: kind.refused + line.refused,
+        waiting_pages: line.pages,
+        polls: line.polls,
+        last_10s: Rates::default(),
+        last_minute: Rates::default(),
+        planned_per_second: finite(kind.rate).filter(|rate| *rate > 0.0),
+        wait: WaitState {
+            low_seconds: wait.map(|(low, _)| low),
+            high_seconds: wait.map(|(_, high)| high),
+            held_seconds: finite(kind.predicted_wait_seconds),
+            ..WaitState::default()
+        },
+        line: None,
         patience_seconds: finite(kind.patience_seconds),
         patience_source: kind.patience_source.to_string(),
     }
 }
 
-fn route_state(route: &RouteReport) -> RouteState {
+fn route_state(route: &RouteReport, times: &RouteTimes) -> RouteState {
     let Counts { offered, completed, failed, abandoned, refused } = route.gate.counts;
     let statuses = route.statuses.iter().enumerate().filter(|(_, count)| **count > 0);
     RouteState {
@@ -312,18 +552,19 @@ fn route_state(route: &RouteReport) -> RouteState {
         limit: route.gate.limit,
         in_flight: route.gate.in_flight,
         ghosts: route.gate.ghosts,
-        waiting: route.gate.waiting,
+        queued: route.gate.waiting,
         rate: finite(route.gate.rate).unwrap_or(0.0),
         service_seconds: finite(route.gate.service_seconds).unwrap_or(0.0),
         offered,
         completed,
         failed,
         abandoned,
-        refused,
+        refused: refused.saturating_sub(route.gate.placed),
+        waiting_pages: route.gate.placed,
         statuses: statuses.map(|(index, count)| (format!("{}xx", index + 1), *count)).collect(),
-        waited: percentiles(&route.waited),
-        upstream: percentiles(&route.upstream),
-        added: percentiles(&route.added),
+        waited: percentiles(&times.waited),
+        upstream: percentiles(&times.upstream),
+        added: percentiles(&times.added),
     }
 }
 
@@ -351,14 +592,18 @@ fn node_state(node: &UpstreamNodeView) -> NodeState {
     }
 }
 
-fn decision_state(view: &View, record: &Record) -> DecisionState {
+fn decision_state(view: &View, id: u64, started_at: f64, record: &Record) -> DecisionState {
     let (subject, name) = match record.subject {
         Subject::Route(route) => ("route", route_name(view, route)),
         Subject::Kind(kind) => {
             ("kind", view.kinds.get(kind.index()).map_or_else(String::new, |(name, _)| name.clone()))
         }
     };
+    let for_route = record.signals.iter().find(|(name, _)| *name == "route");
     DecisionState {
+        id,
+        at: started_at + record.at.as_secs_f64(),
+        for_route: for_route.map(|(_, route)| route_name(view, RouteId(route as u32))),
         at_seconds: record.at.as_secs_f64(),
         subject: subject.to_string(),
         name,
@@ -376,12 +621,13 @@ fn route_name(view: &View, id: RouteId) -> String {
 }
 
 fn percentiles(times: &Times) -> Percentiles {
-    Percentiles { count: times.count(), p50: quantile(times, 0.5), p99: quantile(times, 0.99) }
+    let quantile = |share| quantile(times, &BUCKETS, share);
+    Percentiles { count: times.count(), p50: quantile(0.5), p99: quantile(0.99) }
 }
 
 /// Returns the time below which `share` of all were: within its bucket they are taken to lie evenly, and beyond the last
 /// bound at the bound.
-fn quantile(times: &Times, share: f64) -> Option<f64> {
+fn quantile(times: &Times, bounds: &[f64], share: f64) -> Option<f64> {
     let count = times.count();
     if count == 0 {
         return None;
@@ -391,13 +637,13 @@ fn quantile(times: &Times, share: f64) -> Option<f64> {
     for (index, in_bucket) in times.counts.iter().enumerate() {
         let in_bucket = *in_bucket as f64;
         if below + in_bucket >= rank && in_bucket > 0.0 {
-            let from = if index == 0 { 0.0 } else { BUCKETS[index - 1] };
-            let to = BUCKETS.get(index).copied().unwrap_or(from);
+            let from = if index == 0 { 0.0 } else { bounds[index - 1] };
+            let to = bounds.get(index).copied().unwrap_or(from);
             return Some(from + (to - from) * ((rank - below) / in_bucket).clamp(0.0, 1.0));
         }
         below += in_bucket;
     }
-    BUCKETS.last().copied()
+    bounds.last().copied()
 }
 
 /// Returns the number if it is one: JSON has no others.
@@ -406,8 +652,189 @@ pub(crate) fn finite(value: f64) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use std::time::Duration;
+    use suimon_gate::Snapshot;
+    use suimon_model::{Instant, NodeId};
+    use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport};
+
+    /// A gateway at one moment: 24 sessions are under way.
+    pub(crate) struct Still {
+        pub(crate) view: View,
+        pub(crate) node_status: &'static str,
+    }
+
+    impl Default for Still {
+        fn default() -> Self {
+            Still { view: view(), node_status: "up" }
+        }
+    }
+
+    impl Still {
+        /// Lets so many wait in line, who are told so many seconds.
+        pub(crate) fn waits(&mut self, people: u64, told: (f64, f64)) {
+            let line = suimon_gate::line::Line::new(suimon_gate::line::Params::default(), Instant::ORIGIN);
+            let kind = &mut self.view.kinds[0].1;
+            kind.line = Some(suimon_gate::line::View { present: people, ..line.view() });
+            (kind.door, kind.open, kind.told_newcomer) = (Door::Paced, false, Some(told));
+        }
+    }
+
+    impl Source for Still {
+        fn view(&self) -> View {
+            self.view.clone()
+        }
+
+        fn learned(&self) -> LearnedView {
+            unreachable!("nobody asks here")
+        }
+
+        fn nodes(&self) -> Vec<UpstreamNodeView> {
+            vec![UpstreamNodeView {
+                node: NodeId(0),
+                address: "http://127.0.0.1:8080".into(),
+                status: self.node_status,
+                reason: "initial",
+                explanation: "no state change since the start",
+                for_the_last: Duration::from_secs(3),
+                ejected_for: None,
+                in_flight: 3,
+                picked: 100,
+                failures_in_a_row: 0,
+                connections: 5,
+            }]
+        }
+
+        fn lines(&self) -> Vec<LineReport> {
+            let (name, kind) = &self.view.kinds[0];
+            let report = |view| LineReport {
+                kind: name.clone(),
+                view,
+                opens_at: None,
+                seed_hash: None,
+                message: String::new(),
+            };
+            kind.line.map(report).into_iter().collect()
+        }
+
+        fn command_line(&self, _: Option<&str>, _: &LineCommand) -> Result<(), LineError> {
+            Ok(())
+        }
+
+        fn invite(&self, _: Option<&str>, _: usize, _: Duration) -> Result<Vec<String>, LineError> {
+            Ok(vec![])
+        }
+
+        fn is_draining(&self) -> bool {
+            false
+        }
+    }
+
+    /// One kind of session, and the route `other`.
+    pub(crate) fn view() -> View {
+        let kind = KindView {
+            active: 24,
+            open: true,
+            law: "flow",
+            patience_source: "assumed",
+            ..KindView::default()
+        };
+        View {
+            uptime: Duration::from_secs(60),
+            connections_open: 8,
+            connections: 40,
+            tunnels: 0,
+            requests: 120,
+            faults: 0,
+            upstream_errors: 0,
+            gone_while_waiting: 0,
+            ghosts: 0,
+            buffered_bytes: 0,
+            refusals: vec![],
+            routes: vec![RouteReport {
+                name: "other".into(),
+                id: Some(RouteId(0)),
+                ..RouteReport::default()
+            }],
+            ungated: RouteReport::default(),
+            kinds: vec![("visit".into(), kind)],
+            lines: vec![LineCounts::NONE],
+            recalled: None,
+            gate: Snapshot {
+                routes: vec![],
+                kinds: vec![],
+                waiting: 0,
+                in_flight: 3,
+                sessions: 43,
+                leased_sessions: 0,
+                records: vec![],
+                recorded: 0,
+                probing: None,
+            },
+        }
+    }
+
+    fn state(view: View) -> State {
+        let still = Still { view, ..Still::default() };
+        State::of(&still, "9.9.9", &Windows::default(), &mut Since::default(), 0)
+    }
+
+    #[test]
+    fn the_wait_is_that_of_those_in_line_and_apart_from_that_of_the_held() {
+        let mut still = Still::default();
+        still.waits(480, (240.0, 300.0));
+        (still.view.kinds[0].1.waiting, still.view.kinds[0].1.predicted_wait_seconds) = (5, 4.0);
+        still.view.lines[0].waited.counts[12] = 20;
+        let kind = &state(still.view).kinds[0];
+        assert_eq!((kind.in_line, kind.held), (Some(480), 5));
+        let WaitState { low_seconds, high_seconds, held_seconds, waited_p50_seconds, .. } = kind.wait;
+        assert_eq!((low_seconds, high_seconds, held_seconds), (Some(240.0), Some(300.0), Some(4.0)));
+        assert_eq!(waited_p50_seconds, Some(240.0), "between 180 and 300");
+        assert_eq!(kind.line.as_ref().map(|line| line.state.as_str()), Some("moving"));
+    }
+
+    #[test]
+    fn what_is_measured_stands_beside_what_is_planned() {
+        let mut view = view();
+        (view.kinds[0].1.rate, view.kinds[0].1.admitted) = (1.61, 60);
+        let kind = &state(view).kinds[0];
+        assert_eq!((kind.planned_per_second, kind.last_minute.admitted), (Some(1.61), 1.0));
+    }
+
+    #[test]
+    fn whoever_was_shown_a_place_is_no_refusal_of_a_route() {
+        let mut view = view();
+        (view.routes[0].gate.counts.refused, view.routes[0].gate.placed) = (730, 728);
+        (view.lines[0].pages, view.lines[0].refused, view.kinds[0].1.refused) = (728, 1, 1);
+        let state = state(view);
+        assert_eq!((state.routes[0].refused, state.routes[0].waiting_pages), (2, 728));
+        assert_eq!((state.kinds[0].refused, state.totals.waiting_pages), (2, 728));
+    }
+
+    #[test]
+    fn decisions_have_numbers_by_which_the_later_ones_are_asked_for() {
+        let record = |at| Record {
+            at: Instant::from_nanos(at),
+            subject: Subject::Kind(suimon_model::KindId(0)),
+            quantity: suimon_model::Quantity::Interval,
+            old: 0.0,
+            new: 0.6,
+            reason: suimon_model::Reason::Capacity,
+            signals: suimon_model::Signals::none().with("route", 0.0),
+        };
+        let mut still = Still::default();
+        still.view.gate.records = (7..10).map(record).collect();
+        still.view.gate.recorded = 9;
+        let ids = |since| {
+            let state = State::of(&still, "9", &Windows::default(), &mut Since::default(), since);
+            state.decisions.iter().map(|decision| decision.id).collect::<Vec<_>>()
+        };
+        assert_eq!((ids(0), ids(8), ids(9)), (vec![7, 8, 9], vec![9], vec![]));
+        let state = state(still.view);
+        assert_eq!(state.decisions[0].for_route.as_deref(), Some("other"));
+        assert!((state.decisions[0].at - state.started_at).abs() < 1e-3);
+    }
 
     fn times(entries: &[(usize, u64)]) -> Times {
         let mut times = Times::default();
@@ -421,16 +848,16 @@ mod tests {
     fn quantiles_lie_in_the_bucket_that_holds_them() {
         // 90 between 5 and 10 ms, 10 between 0.1 and 0.25 s.
         let times = times(&[(7, 90), (11, 10)]);
-        let p50 = quantile(&times, 0.5).unwrap();
-        let p99 = quantile(&times, 0.99).unwrap();
+        let p50 = quantile(&times, &BUCKETS, 0.5).unwrap();
+        let p99 = quantile(&times, &BUCKETS, 0.99).unwrap();
         assert!((0.005..=0.01).contains(&p50), "{p50}");
         assert!((0.1..=0.25).contains(&p99), "{p99}");
     }
 
     #[test]
     fn nothing_counted_has_no_quantile_and_what_is_too_long_is_at_least_the_last_bound() {
-        assert_eq!(quantile(&Times::default(), 0.5), None);
-        assert_eq!(quantile(&times(&[(BUCKETS.len(), 3)]), 0.5), Some(60.0));
+        assert_eq!(quantile(&Times::default(), &BUCKETS, 0.5), None);
+        assert_eq!(quantile(&times(&[(BUCKETS.len(), 3)]), &BUCKETS, 0.5), Some(60.0));
     }
 
     #[test]
@@ -440,9 +867,9 @@ mod tests {
             patience_seconds: f64::NAN,
             ..KindView::default()
         };
-        let state = kind_state("visit", &kind);
+        let state = kind_state("visit", &kind, &LineCounts::NONE);
         let text = serde_json::to_string(&state).unwrap();
         assert_eq!(serde_json::from_str::<KindState>(&text).unwrap(), state);
-        assert_eq!((state.predicted_wait_seconds, state.patience_seconds), (None, None));
+        assert_eq!((state.wait.high_seconds, state.patience_seconds), (None, None));
     }
 }

@@ -35,6 +35,9 @@ pub struct LineState {
     pub claimed: u64,
     /// People present now.
     pub present: u64,
+    /// Numbers drawn whose holders are not heard of any more, and have not begun a session.
+    #[serde(default)]
+    pub gave_up: u64,
     /// Numbers drawn of late that were not heard of again yet.
     pub provisional: u64,
     /// People called who are expected to come.
@@ -60,6 +63,7 @@ impl LineState {
             called: view.called,
             claimed: view.claimed,
             present: view.present,
+            gave_up: view.drawn.saturating_sub(view.claimed + view.present + view.provisional),
             provisional: view.provisional,
             expected: view.expected,
             shown_up: view.shown_up,

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use suimon_admin::{Learned, LineAnswer, Params, Source, State, serve};
-use suimon_gate::{Counts, KindView, LearnedPlace, Mode, RouteView, Snapshot, Took};
+use suimon_gate::{Counts, Door, KindView, LearnedPlace, Mode, RouteView, SessionEnds, Snapshot, Took};
 use suimon_model::{Instant, NodeId, Quantity, Reason, Record, RouteId, Signals, Subject};
 use suimon_proxy::params::{RoutePattern, SessionKind};
 use suimon_proxy::upstream::UpstreamNodeView;
-use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, RouteReport, View};
+use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport, RouteReport, View};
 use tokio::net::TcpListener;
 
 /// A gateway that always shows the same.
@@ -56,7 +56,9 @@ impl Source for Fixed {
             in_flight: 3,
             ghosts: 1,
             waiting: 7,
+            // Of those refused one was shown a place in line.
             counts: Counts { offered: 110, completed: 90, failed: 2, abandoned: 5, refused: 3 },
+            placed: 1,
             ..RouteView::default()
         };
         let mut search = RouteReport {
@@ -94,8 +96,8 @@ impl Source for Fixed {
                 search,
             ],
             ungated: RouteReport { name: "ungated".into(), ..RouteReport::default() },
-            kinds: vec![("visit".into(), KindView { patience_source: "learned", ..KindView::default() })],
-            line_waits: vec![],
+            kinds: vec![("visit".into(), visit())],
+            lines: vec![LineCounts { pages: 728, polls: 1734, ..LineCounts::NONE }],
             recalled: Some(suimon_proxy::Recalled {
                 age: Duration::from_secs(90),
                 routes: 3,
@@ -109,6 +111,7 @@ impl Source for Fixed {
                 sessions: 20,
                 leased_sessions: 0,
                 records: vec![record],
+                recorded: 1,
                 probing: Some(RouteId(1)),
             },
         }
@@ -173,6 +176,21 @@ impl Source for Fixed {
     }
 }
 
+/// A kind with 480 in line, who are told four minutes to five, and of whom five are held for four seconds.
+fn visit() -> KindView {
+    let line = suimon_gate::line::Line::new(suimon_gate::line::Params::default(), Instant::ORIGIN).view();
+    KindView {
+        door: Door::Paced,
+        waiting: 5,
+        predicted_wait_seconds: 4.0,
+        told_newcomer: Some((240.0, 300.0)),
+        line: Some(suimon_gate::line::View { present: 480, ..line }),
+        ends: SessionEnds { finished: 300, silent: 57, left: 3, failed: 2, resumed: 1 },
+        patience_source: "learned",
+        ..KindView::default()
+    }
+}
+
 async fn start() -> (SocketAddr, Arc<Fixed>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -215,9 +233,15 @@ async fn the_state_reads_back_as_it_was() {
     assert!(state.ready);
     assert_eq!(state.probing.as_deref(), Some("GET /search/\"x\""));
     let search = &state.routes[1];
-    assert_eq!((search.limit, search.in_flight, search.waiting, search.offered), (Some(3), 3, 7, 110));
+    assert_eq!((search.limit, search.in_flight, search.queued, search.offered), (Some(3), 3, 7, 110));
     assert_eq!(search.statuses.get("2xx"), Some(&90));
     assert!(search.upstream.p99.is_some() && search.waited.p99.is_none());
+    let sentence = &state.verdict.sentence;
+    assert!(sentence.starts_with("480 visitors wait, 4–5 min for a newcomer"), "{sentence}");
+    assert!((state.now - state.started_at - 12.0).abs() < 1.0, "{} {}", state.now, state.started_at);
+    let (_, later) = get(address, "/api/state?since=1").await;
+    let later: State = serde_json::from_str(body(&later)).unwrap();
+    assert!(later.decisions.is_empty());
     let decision = &state.decisions[0];
     assert_eq!((decision.reason.as_str(), decision.old, decision.new), ("trial_better", None, Some(3.0)));
     assert!(decision.explanation.contains("favour the new limit"));
@@ -311,6 +335,14 @@ async fn metrics_are_in_the_form_prometheus_reads() {
         r#"http_server_active_requests{http_request_method="GET",http_route="/search/\"x\""} 9"#,
         r#"suimon_refusals_total{reason="wait_too_long"} 3"#,
         r#"suimon_route_ended_requests_total{route="GET /search/\"x\"",outcome="abandoned"} 5"#,
+        r#"suimon_route_ended_requests_total{route="GET /search/\"x\"",outcome="refused"} 2"#,
+        r#"suimon_route_ended_requests_total{route="GET /search/\"x\"",outcome="waiting_page"} 1"#,
+        r#"suimon_waiting_pages_total{kind="visit"} 728"#,
+        r#"suimon_polls_total{kind="visit"} 1734"#,
+        r#"suimon_kind_wait_high_seconds{kind="visit"} 300"#,
+        r#"suimon_kind_held_wait_seconds{kind="visit"} 4"#,
+        r#"suimon_kind_ended_sessions_total{kind="visit",how="silent"} 57"#,
+        r#"suimon_kind_ended_sessions_total{kind="visit",how="failed"} 2"#,
         r#"http_client_request_duration_seconds_count{http_request_method="GET",http_route="/search/\"x\""} 92"#,
         r#"suimon_node_up{node="http://127.0.0.1:8080"} 1"#,
         "suimon_ready 1",

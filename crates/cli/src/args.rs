@@ -132,7 +132,7 @@ pub(crate) struct Check {
   suimon status --watch
   suimon status --admin http://127.0.0.1:9001 --json")]
 pub(crate) struct Status {
-    /// The gateway's operator address.
+    /// The gateway's operator address, as http://host:port or host:port.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8001")]
     pub(crate) admin: String,
     /// Print the gateway's own JSON.
@@ -141,7 +141,7 @@ pub(crate) struct Status {
     /// Show it anew every second, until Ctrl-C.
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Decisions shown, the latest last.
+    /// Decisions shown, the latest first.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) decisions: usize,
 }

@@ -6,6 +6,7 @@ use crate::args::Crowd;
 use crate::exit::Exit;
 use crate::file_kind::FileKind;
 use crate::interrupt;
+use crate::terminal::{self, Line};
 use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -124,7 +125,10 @@ fn progress() -> Box<dyn FnMut(&Progress) + Send> {
         let mut stderr = std::io::stderr().lock();
         // Nothing is lost if nobody can be told.
         let _ = if live {
-            write!(stderr, "\r\x1b[2K{progress}").and_then(|()| stderr.flush())
+            // A line that is broken by the terminal could not be drawn over.
+            let line = Line::default().plain(&progress.to_string());
+            let line = line.written(terminal::width().saturating_sub(1), false);
+            write!(stderr, "{}{line}", terminal::CLEAR_LINE).and_then(|()| stderr.flush())
         } else if second / QUIET_EVERY > told {
             told = second / QUIET_EVERY;
             writeln!(stderr, "{progress}")

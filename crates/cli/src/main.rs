@@ -23,6 +23,7 @@ mod sim;
 mod status;
 mod summary;
 mod table;
+mod terminal;
 mod waiting_room;
 mod whole_file;
 

@@ -51,7 +51,7 @@ and take as long as they took, whatever the other settings would have changed ab
 Exit codes: 0 everything expected holds, or the same decisions were made; 1 not so, a checker found something that must never happen, or it
 was interrupted; 2 a file or the command line is wrong; a damaged, cut or foreign recording shows nothing.")]
 pub(crate) struct Sim {
-    /// Scenario files; a folder means every *.toml in it, but for those that begin with \"_\".
+    /// Scenario files; a folder means every *.toml in it, but for those whose names begin with an underscore.
     #[arg(value_name = "FILE", required_unless_present_any = ["list_laws", "replay", "from", "site"])]
     pub(crate) files: Vec<PathBuf>,
     /// Play a generated site, as experiments/any-site names it, such as chat:below:17; several times if need be. Its number is its seed.

@@ -5,7 +5,8 @@ mod picture;
 use crate::args::Status;
 use crate::exit::Exit;
 use crate::fetch::{self, FetchError};
-use std::io::{IsTerminal, Write};
+use crate::terminal::{self, Line, Screen};
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 use suimon_admin::State;
 
@@ -24,7 +25,8 @@ pub(crate) async fn run(args: &Status) -> Exit {
         }
         Ok(body) => match serde_json::from_slice::<State>(&body) {
             Ok(state) => {
-                print!("{}", picture::draw(&state, args.decisions));
+                let colours = io::stdout().is_terminal() && terminal::colours_are_wanted();
+                print!("{}", text(&picture::whole(&state, args.decisions), colours));
                 Exit::Done
             }
             Err(error) => {
@@ -39,9 +41,13 @@ pub(crate) async fn run(args: &Status) -> Exit {
     }
 }
 
-/// Draws until Ctrl-C, which is how it is meant to end.
+fn text(lines: &[Line], colours: bool) -> String {
+    lines.iter().map(|line| line.written(usize::MAX, colours) + "\n").collect()
+}
+
+/// Draws until Ctrl-C, which is how it is meant to end: on a screen of its own, or one picture under the other where nobody watches.
 async fn watch(args: &Status) -> Exit {
-    let clear = if std::io::stdout().is_terminal() { "\x1b[H\x1b[2J" } else { "" };
+    let Ok(screen) = io::stdout().is_terminal().then(Screen::enter).transpose() else { return Exit::Done };
     let mut ticks = tokio::time::interval(EVERY);
     let ended = tokio::signal::ctrl_c();
     tokio::pin!(ended);
@@ -50,18 +56,28 @@ async fn watch(args: &Status) -> Exit {
             _ = &mut ended => return Exit::Done,
             _ = ticks.tick() => {}
         }
-        let text = match fetch::get(&args.admin, suimon_admin::STATE_PATH).await {
-            Ok(body) => match serde_json::from_slice::<State>(&body) {
-                Ok(state) => picture::draw(&state, args.decisions),
-                Err(error) => format!("{} answers something else ({error})\n", args.admin),
-            },
+        let state = match fetch::get(&args.admin, suimon_admin::STATE_PATH).await {
+            Ok(body) => serde_json::from_slice::<State>(&body)
+                .map_err(|error| format!("{} answers something else ({error})", args.admin)),
             Err(FetchError::NoAnswer(why)) => {
-                format!("nobody answers at {} ({why}); still trying\n", args.admin)
+                Err(format!("nobody answers at {} ({why}); still trying", args.admin))
             }
-            Err(FetchError::Refused(why)) => format!("the gateway refused: {why}; still trying\n"),
-            Err(error @ FetchError::BadUrl(_)) => return error.explain("--admin", &args.admin),
+            Err(FetchError::Refused(why)) => Err(format!("the gateway refused: {why}; still trying")),
+            Err(error @ FetchError::BadUrl(_)) => {
+                drop(screen);
+                return error.explain("--admin", &args.admin);
+            }
         };
-        let written = write!(std::io::stdout(), "{clear}{text}").and_then(|()| std::io::stdout().flush());
+        let size = terminal::size_of(&io::stdout());
+        let lines = match (&state, size) {
+            (Ok(state), Some(size)) => picture::fitted(state, args.decisions, size),
+            (Ok(state), None) => picture::whole(state, args.decisions),
+            (Err(why), _) => vec![Line::default().plain(why)],
+        };
+        let written = match (&screen, size) {
+            (Some(screen), Some(size)) => screen.draw(&lines, size),
+            _ => io::stdout().write_all(text(&lines, false).as_bytes()).and_then(|()| io::stdout().flush()),
+        };
         if written.is_err() {
             // Whoever read the pictures has gone.
             return Exit::Done;

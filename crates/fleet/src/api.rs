@@ -155,7 +155,7 @@ impl Why {
     /// Returns the reason as a sentence for people.
     pub const fn explain(self) -> &'static str {
         match self {
-            Why::Initial => "nothing was found out about it yet",
+            Why::Initial => "no state change since the start",
             Why::ChecksPassed => "health checks passed",
             Why::ChecksFailed => "health checks failed in a row",
             Why::RequestsFailed => "requests in a row could not connect or got no answer",

@@ -305,6 +305,8 @@ pub struct Snapshot {
     pub leased_sessions: usize,
     /// The last decisions, oldest first.
     pub records: Vec<Record>,
+    /// Decisions since the start, those that are not kept any more included.
+    pub recorded: u64,
     /// The route whose limit is being probed, if any.
     pub probing: Option<RouteId>,
 }

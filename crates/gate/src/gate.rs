@@ -24,7 +24,8 @@ use std::collections::VecDeque;
 use suimon_control::{KindOutlook, Meter, RequestEnd, RouteLaw, RouteOutlook, SessionLaw, Visits};
 use suimon_line::Lane;
 use suimon_model::{
-    Duration, Ending, Failure, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId, TraceHash, seconds,
+    Duration, Ending, Failure, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId,
+    TraceHash, seconds,
 };
 
 /// Time between two ticks: the grain of everything that is not driven by a request.
@@ -49,6 +50,8 @@ pub struct Gate {
     rng: Rng,
     outputs: VecDeque<Output>,
     records: VecDeque<Record>,
+    /// For show: how many there were in all.
+    recorded: u64,
     trace: TraceHash,
     /// Records of the event under way, until they are published.
     fresh: Vec<Record>,
@@ -83,6 +86,7 @@ impl Gate {
             rng: Rng::stream(params.seed, 1),
             outputs: VecDeque::new(),
             records: VecDeque::with_capacity(params.records_max),
+            recorded: 0,
             trace: TraceHash::default(),
             fresh: vec![],
             waiting: 0,
@@ -453,6 +457,7 @@ impl Gate {
             sessions: self.sessions.len(),
             leased_sessions: self.sessions.leased(),
             records: self.records.iter().copied().collect(),
+            recorded: self.recorded,
             probing: self.law.probing(),
         }
     }
@@ -508,6 +513,7 @@ impl Gate {
             self.records.pop_front();
         }
         self.records.push_back(record);
+        self.recorded += 1;
         self.outputs.push_back(Output::Decided(record));
     }
 }

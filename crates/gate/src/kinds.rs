@@ -325,8 +325,9 @@ impl Kind {
         let last = Place { lane: Lane::Normal, number: u64::MAX };
         match self.line.as_ref()?.standing(now, last) {
             Standing::Waiting(wait) if wait.ahead > 0 && wait.high.is_zero() => None,
-            Standing::Waiting(wait) => Some((wait.low.as_secs_f64(), wait.high.as_secs_f64())),
-            Standing::Called => Some((0.0, 0.0)),
+            Standing::Waiting(wait) | Standing::Called(wait) => {
+                Some((wait.low.as_secs_f64(), wait.high.as_secs_f64()))
+            }
             Standing::Opening(..) | Standing::Paused(_) | Standing::Closed => None,
         }
     }

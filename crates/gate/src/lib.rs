@@ -29,8 +29,8 @@ mod rush;
 mod sessions;
 
 pub use api::{
-    Arrival, Begun, Counts, Door, InLine, Inside, KindParams, KindView, LeaseDue, Membership, Mode, Order, Output,
-    Params, Refusal, RouteView, SessionEnds, Snapshot, Start, Token, Word,
+    Arrival, Begun, Counts, Door, InLine, Inside, KindParams, KindView, LeaseDue, Membership, Mode, Order,
+    Output, Params, Refusal, RouteView, SessionEnds, Snapshot, Start, Token, Word,
 };
 pub use gate::Gate;
 pub use knowledge::{Knowledge, KnownKind, KnownRoute};

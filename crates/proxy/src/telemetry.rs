@@ -243,7 +243,16 @@ impl LineCounters {
     }
 }
 
+impl LineCounts {
+    /// Of a kind without a line.
+    pub const NONE: LineCounts =
+        LineCounts { pages: 0, polls: 0, refused: 0, told: Times::NONE, waited: Times::NONE };
+}
+
 impl Times {
+    /// None at all.
+    pub const NONE: Times = Times { counts: [0; BUCKETS.len() + 1], sum_seconds: 0.0 };
+
     /// Returns how many times were counted.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()

@@ -167,7 +167,8 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
         if looks.is_multiple_of(PROGRESS_EVERY) {
             eprintln!(
                 "  {} sessions are inside, {} visitors wait",
-                state.totals.sessions, state.totals.waiting
+                state.totals.sessions_remembered,
+                state.totals.waiting()
             );
         }
     })?;

@@ -282,7 +282,7 @@ impl Look {
     fn of(state: &State, at: Duration) -> Look {
         Look {
             at_s: at.as_secs_f64(),
-            waiting: state.totals.waiting,
+            waiting: state.totals.waiting(),
             in_flight: state.totals.in_flight,
             refused: state.refusals.iter().map(|reason| reason.count).sum(),
             upstream_errors: state.totals.upstream_errors,
@@ -367,7 +367,7 @@ fn drained(gateway: &Gateway, since: Instant) -> Option<f64> {
     while since.elapsed() < DRAIN_MAX {
         let state = gateway.state()?;
         let at_nodes: u32 = state.nodes.iter().map(|node| node.in_flight).sum();
-        if state.totals.in_flight == 0 && state.totals.waiting == 0 && at_nodes == 0 {
+        if state.totals.in_flight == 0 && state.totals.waiting() == 0 && at_nodes == 0 {
             return Some(since.elapsed().as_secs_f64());
         }
         thread::sleep(Duration::from_millis(50));

@@ -221,10 +221,10 @@ impl Watched {
     fn look(&mut self, state: &State, newest: &mut f64) {
         self.looks += 1;
         self.looks_not_open += u64::from(state.kinds.iter().any(|kind| !kind.open));
-        let newcomers = state.kinds.iter().map(|kind| kind.waiting).sum();
+        let newcomers = state.kinds.iter().map(|kind| kind.held).sum();
         self.newcomers_waiting_max = self.newcomers_waiting_max.max(newcomers);
         self.looks_probing += u64::from(state.probing.is_some());
-        self.waiting_max = self.waiting_max.max(state.totals.waiting);
+        self.waiting_max = self.waiting_max.max(state.totals.waiting());
         self.in_flight_max = self.in_flight_max.max(state.totals.in_flight);
         let new = state.decisions.iter().filter(|decision| decision.at_seconds > *newest);
         self.trial_decisions += new

@@ -111,14 +111,14 @@ fn measure(common: &Common, gateway: &Gateway, clients: u32) -> Result<Data> {
             waiting.push(ask(gateway.address, waiting.len() as u32)?);
         }
         let what = format!("{wanted} clients wait");
-        wait_until(gateway, &what, |state| state.totals.waiting >= wanted as usize)?;
+        wait_until(gateway, &what, |state| state.totals.waiting() >= wanted as usize)?;
         stages.push(Stage { waiting: wanted, memory: memory(pid)? });
         eprintln!("{what}");
     }
     let began = Instant::now();
     drop(waiting);
     let closing_took_s = began.elapsed().as_secs_f64();
-    wait_until(gateway, "nobody waits any more", |state| state.totals.waiting == 0)?;
+    wait_until(gateway, "nobody waits any more", |state| state.totals.waiting() == 0)?;
     let noticed_within_s = began.elapsed().as_secs_f64();
     drop(inside);
     let after = memory(pid)?;
@@ -171,7 +171,8 @@ fn wait_until(
                 let totals = state.totals;
                 format!(
                     "{} wait, {} are in the application, {refused} were refused",
-                    totals.waiting, totals.in_flight
+                    totals.waiting(),
+                    totals.in_flight
                 )
             });
             return failed(format!("not within {} s: {what}; {how}", PATIENCE.as_secs()));

@@ -48,7 +48,7 @@ pub(super) struct Route {
 
 /// Returns how many wait to begin a session of a kind.
 fn waiting(kind: &KindState) -> usize {
-    kind.in_line.and_then(|people| usize::try_from(people).ok()).unwrap_or(kind.waiting)
+    kind.in_line.and_then(|people| usize::try_from(people).ok()).unwrap_or(kind.held)
 }
 
 impl Sample {
@@ -72,7 +72,7 @@ impl Sample {
                 .map(|route| Route {
                     name: route.name.clone(),
                     limit: route.limit,
-                    waiting: route.waiting,
+                    waiting: route.queued,
                     in_flight: route.in_flight,
                 })
                 .collect(),

@@ -1,15 +1,13 @@
 //! What happens right now: a small picture that is drawn over on a terminal, plain lines where nobody watches.
 
-mod terminal;
-
 use super::Demo;
 use super::gateway::Sample;
 use super::outcome::Name;
 use crate::numbers::{rate, time};
+use crate::terminal::{self, Colour, Line};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 use suimon_crowd::Progress;
-use terminal::{Colour, Line};
 
 /// The picture is drawn anew so often.
 const DRAW_EVERY: Duration = Duration::from_millis(250);

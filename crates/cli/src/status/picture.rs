@@ -1,115 +1,278 @@
-//! A gateway's state as lines for people.
+//! A gateway's state as lines for people: what matters most first.
 
 use crate::table::{Align, columns};
-use std::fmt::Write;
+use crate::terminal::{Colour, Line, Size, wrapped};
 use suimon_admin::{DecisionState, KindState, NodeState, RouteState, State};
 
 /// The most routes shown: those where most waits or is under way, then those with most requests.
 const ROUTES_MAX: usize = 20;
+/// Lines that nodes, refusals and decisions take of a small screen; routes take what is left.
+const NODES_FITTED: usize = 3;
+const REFUSALS_FITTED: usize = 1;
+const DECISIONS_FITTED: usize = 3;
+/// Columns that a name takes at the most.
+const NAME_COLUMNS: usize = 26;
+const KIND_COLUMNS: usize = 12;
+
+/// What the words mean, for whoever reads them the first time; docs/glossary.md has them all.
+const WORDS: [&str; 6] = [
+    "in line: has a place in the waiting room, and no session yet; held: kept at the gate for a moment, its request open",
+    "queued: belongs to a session, or begins one, and waits for a slot of its route; inside: sessions under way",
+    "let in/s: sessions that began, of those planned; ended/s: sessions that ended after an answer; failed: after an error",
+    "wait: what somebody who comes now is told; waited: what those waited in line who got in within the last five minutes",
+    "refused: sent away without a place; waiting pages and polls are counted apart, and are no errors",
+    "ghosts: requests in the application whose clients have gone; left: clients that went away before an answer",
+];
 
 use Align::{Left, Right};
 
-/// Returns the whole picture, with the last `decisions` decisions.
-pub(crate) fn draw(state: &State, decisions: usize) -> String {
-    let mut text = String::new();
-    let ready = match &state.not_ready_because {
-        None => "ready".to_string(),
-        Some(why) => format!("NOT READY: {why}"),
-    };
-    let totals = &state.totals;
-    let _ = writeln!(text, "suimon {}, up {}, {ready}", state.version, time(state.uptime_seconds));
-    if let Some(recalled) = &state.recalled {
-        let (routes, age) = (recalled.routes, time(recalled.age_seconds));
-        let _ = writeln!(text, "  began with what was learned {age} before: the limits of {routes} routes");
-    }
-    let _ = writeln!(
-        text,
-        "  {} requests waiting, {} in the application; {} sessions; {} connections; {} requests in all",
-        totals.waiting, totals.in_flight, totals.sessions, totals.connections_open, totals.requests
-    );
-    for (count, what) in [
-        (totals.bad_requests, "requests were malformed and answered as bad"),
-        (totals.upstream_errors, "requests failed because of the application or the way to it"),
-        (totals.gone_while_waiting, "clients left while they waited to be let in"),
-        (totals.ghosts, "clients left while the application worked for them"),
-    ] {
-        if count > 0 {
-            let _ = writeln!(text, "  {count} {what}");
-        }
-    }
-    section(&mut text, "Sessions", &kinds(&state.kinds));
-    section(&mut text, "Routes", &routes(state));
-    section(&mut text, "Application", &nodes(&state.nodes));
-    section(&mut text, "Refused", &refusals(state));
-    section(&mut text, "Last decisions", &last_decisions(state, decisions));
-    text
+/// How much of each part is shown.
+struct Room {
+    columns: usize,
+    routes: usize,
+    nodes: usize,
+    refusals: usize,
+    decisions: usize,
 }
 
-fn section(text: &mut String, title: &str, body: &str) {
-    if !body.is_empty() {
-        let _ = write!(text, "\n{title}\n{body}");
+/// Returns the whole picture, with the last `decisions` decisions, as wide as it is.
+pub(crate) fn whole(state: &State, decisions: usize) -> Vec<Line> {
+    let room = Room {
+        columns: usize::MAX,
+        routes: ROUTES_MAX + 1,
+        nodes: usize::MAX,
+        refusals: usize::MAX,
+        decisions,
+    };
+    let mut lines = draw(state, &room);
+    lines.push(Line::default());
+    lines.extend(WORDS.iter().map(|words| Line::default().faint("  ").faint(words)));
+    lines
+}
+
+/// Returns as much of it as fits.
+pub(crate) fn fitted(state: &State, decisions: usize, size: Size) -> Vec<Line> {
+    let mut room = Room {
+        columns: size.columns.saturating_sub(1),
+        routes: 0,
+        nodes: NODES_FITTED,
+        refusals: REFUSALS_FITTED,
+        decisions: decisions.min(DECISIONS_FITTED),
+    };
+    let without = draw(state, &room).len();
+    // One line was for those left out; the last line of the terminal stays empty.
+    room.routes = size.lines.saturating_sub(without).clamp(1, ROUTES_MAX + 1);
+    draw(state, &room)
+}
+
+fn draw(state: &State, room: &Room) -> Vec<Line> {
+    let mut lines = head(state, room.columns);
+    section(&mut lines, "Sessions", &kinds(&state.kinds));
+    for kind in &state.kinds {
+        lines.extend(
+            details(kind, state.kinds.len() > 1)
+                .into_iter()
+                .map(|text| Line::default().faint("  ").faint(&text)),
+        );
     }
+    section(&mut lines, "Routes", &routes(state, room.routes));
+    section(&mut lines, "Application", &nodes(&state.nodes, room.nodes));
+    section(&mut lines, "Refused", &refusals(state, room.refusals));
+    section(&mut lines, "Last decisions", &last_decisions(state, room.decisions));
+    lines
+}
+
+fn head(state: &State, columns: usize) -> Vec<Line> {
+    let (verdict, totals) = (&state.verdict, &state.totals);
+    let first = Line::default()
+        .bold(&format!("suimon {}", state.version))
+        .plain(&format!(", up {}, ", time(state.uptime_seconds)));
+    let mut lines = vec![match &state.not_ready_because {
+        None => first.coloured(Colour::Green, "ready"),
+        Some(why) => first.coloured(Colour::Red, "NOT READY").plain(&format!(": {why}")),
+    }];
+    let colour = match verdict.level.as_str() {
+        "critical" => Colour::Red,
+        "warning" => Colour::Yellow,
+        "busy" => Colour::Blue,
+        _ => Colour::Green,
+    };
+    let mark = verdict.situation.to_uppercase();
+    let since = format!("for {}", time((state.now - verdict.since).max(0.0)));
+    let sentence = format!("{} ({since})", verdict.sentence);
+    let indent = mark.chars().count() + 2;
+    let mut sentences = wrapped(&sentence, columns.saturating_sub(indent).max(20)).into_iter();
+    let beginning = sentences.next().unwrap_or_default();
+    lines.push(Line::default().coloured(colour, &mark).plain(": ").plain(&beginning));
+    lines.extend(sentences.map(|rest| Line::default().plain(&" ".repeat(indent)).plain(&rest)));
+    let text = format!(
+        "  {} in line, {} held, {} queued, {} in the application; {}; {} requests in all",
+        totals.in_line,
+        totals.held,
+        totals.queued,
+        totals.in_flight,
+        counted(totals.connections_open as u64, "connection"),
+        totals.requests
+    );
+    lines.push(Line::default().plain(&text));
+    if columns < usize::MAX {
+        // No room for what is not of this moment.
+        return lines;
+    }
+    if let Some(recalled) = &state.recalled {
+        let (routes, age) = (recalled.routes, time(recalled.age_seconds));
+        let text = format!("  began with what was learned {age} before: the limits of {routes} routes");
+        lines.push(Line::default().plain(&text));
+    }
+    for (count, what) in [
+        (totals.bad_requests, "malformed and answered as bad"),
+        (totals.upstream_errors, "failed because of the application or the way to it"),
+    ] {
+        if count > 0 {
+            lines.push(Line::default().plain(&format!("  {}: {what}", counted(count, "request"))));
+        }
+    }
+    for (count, what) in [
+        (totals.gone_while_waiting, "left while they were held or queued"),
+        (totals.ghosts, "left while the application worked for them"),
+    ] {
+        if count > 0 {
+            lines.push(Line::default().plain(&format!("  {} {what}", counted(count, "client"))));
+        }
+    }
+    lines
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn section(lines: &mut Vec<Line>, title: &str, body: &str) {
+    if body.is_empty() {
+        return;
+    }
+    lines.push(Line::default());
+    lines.push(Line::default().bold(title));
+    lines.extend(body.lines().map(|line| Line::default().plain(line)));
 }
 
 fn row(cells: &[&str]) -> Vec<String> {
     cells.iter().map(ToString::to_string).collect()
 }
 
+/// Returns the name, its middle left out where it is longer than fits a column.
+fn short(name: &str, columns: usize) -> String {
+    let length = name.chars().count();
+    if length <= columns {
+        return name.to_owned();
+    }
+    let (front, back) = (columns.div_ceil(2) - 1, columns / 2);
+    let ends = name.chars().take(front).chain(['…']).chain(name.chars().skip(length - back));
+    ends.collect()
+}
+
 fn kinds(kinds: &[KindState]) -> String {
     if kinds.is_empty() {
         return String::new();
     }
-    let mut rows = vec![row(&[
-        "kind", "gate", "held", "in line", "active", "let in/s", "wait now", "patience", "let in", "refused",
-    ])];
+    let mut rows = vec![row(&["kind", "gate", "in line", "held", "inside", "let in/s", "ended/s", "wait"])];
     for kind in kinds {
-        let gate = match kind.interval_seconds {
-            _ if kind.open => "open".to_string(),
-            Some(interval) => format!("one in {}", time(interval)),
-            None => "closed".to_string(),
-        };
+        let rates = &kind.last_minute;
+        let planned =
+            kind.planned_per_second.map_or_else(String::new, |planned| format!(" of {}", rate(planned)));
         rows.push(vec![
-            kind.name.clone(),
-            gate,
-            kind.waiting.to_string(),
+            short(&kind.name, KIND_COLUMNS),
+            gate(kind),
             kind.in_line.map_or_else(|| "none".to_string(), |people| people.to_string()),
+            kind.held.to_string(),
             kind.active.to_string(),
-            rate(kind.rate),
-            kind.predicted_wait_seconds.map_or_else(|| "no end".to_string(), time),
-            format!(
-                "{} {}",
-                kind.patience_seconds.map_or_else(|| "?".to_string(), time),
-                kind.patience_source
-            ),
-            kind.admitted.to_string(),
-            kind.refused.to_string(),
+            format!("{}{planned}", rate(kind.last_10s.admitted)),
+            rate(rates.finished + rates.silent),
+            match (kind.wait.low_seconds, kind.wait.high_seconds) {
+                (Some(_), Some(high)) if high <= 0.0 => "none".to_string(),
+                (Some(low), Some(high)) => range(low, high),
+                _ => "unknown".to_string(),
+            },
         ]);
     }
-    columns(&[Left, Left, Right, Right, Right, Right, Right, Left, Right, Right], &rows)
+    columns(&[Left, Left, Right, Right, Right, Right, Right, Right], &rows)
 }
 
-fn routes(state: &State) -> String {
+/// Returns what happens to the next newcomer.
+fn gate(kind: &KindState) -> String {
+    match (kind.gate.as_str(), kind.interval_seconds, kind.sessions_max) {
+        ("full", _, Some(most)) => format!("{} of {most} in", kind.remembered),
+        ("paced", Some(interval), _) if interval > 0.0 => format!("one in {}", time(interval)),
+        ("paced", _, _) => "in turn".to_string(),
+        ("shut", _, _) => kind
+            .line
+            .as_ref()
+            .filter(|line| line.state != "moving")
+            .map_or("shut", |line| line.state.as_str())
+            .to_string(),
+        (other, _, _) => other.to_string(),
+    }
+}
+
+/// Returns what else is to be said of a kind.
+fn details(kind: &KindState, several: bool) -> Vec<String> {
+    let name = if several { format!("{}: ", short(&kind.name, KIND_COLUMNS)) } else { String::new() };
+    let KindState { admitted, finished, silent, left, failed, refused, .. } = kind;
+    let mut lines = vec![format!(
+        "{name}{admitted} let in: {} ended, {left} left, {failed} failed; {refused} refused",
+        finished + silent
+    )];
+    let wait = &kind.wait;
+    if let (Some(half), Some(most)) = (wait.waited_p50_seconds, wait.waited_p95_seconds) {
+        let (half, most) = (time(half), time(most));
+        lines.push(format!(
+            "{name}waited in line: half {half}, 95 of 100 {most}; {} waiting pages",
+            kind.waiting_pages
+        ));
+    }
+    if let Some(held) = wait.held_seconds.filter(|_| kind.held > 0) {
+        let patience = kind.patience_seconds.map_or_else(|| "?".to_string(), time);
+        lines.push(format!(
+            "{name}held for up to {}; patience {patience} ({})",
+            time(held),
+            kind.patience_source
+        ));
+    }
+    if let Some(line) = kind.line.as_ref().filter(|line| line.state != "moving" || !line.message.is_empty()) {
+        let message = if line.message.is_empty() {
+            String::new()
+        } else {
+            format!(": \u{201c}{}\u{201d}", line.message)
+        };
+        lines.push(format!("{name}the line is {}{message}", line.state));
+    }
+    lines
+}
+
+fn routes(state: &State, most: usize) -> String {
     let mut busiest: Vec<&RouteState> = state.routes.iter().filter(|route| route.offered > 0).collect();
     if busiest.is_empty() {
         return "  no gated request has come yet\n".to_string();
     }
-    busiest.sort_by_key(|route| std::cmp::Reverse((route.waiting + route.in_flight, route.offered)));
+    busiest.sort_by_key(|route| std::cmp::Reverse((route.queued + route.in_flight, route.offered)));
     let mut rows = vec![row(&[
         "route",
         "limit",
         "in flight",
-        "ghosts",
-        "waiting",
+        "queued",
         "done/s",
         "takes",
-        "done",
+        "p99",
         "failed",
         "left",
+        "done",
         "refused",
-        "p99",
+        "ghosts",
         "",
     ])];
-    for route in busiest.iter().take(ROUTES_MAX) {
+    // The last line says how many are left out.
+    let shown = if busiest.len() > most { most.saturating_sub(1) } else { most };
+    for route in busiest.iter().take(shown) {
         let limit = match (route.mode.as_deref(), route.limit) {
             (Some("observe"), Some(limit)) => format!("({limit})"),
             (_, Some(limit)) => limit.to_string(),
@@ -117,82 +280,99 @@ fn routes(state: &State) -> String {
         };
         let probed = state.probing.as_deref() == Some(route.name.as_str());
         rows.push(vec![
-            route.name.clone(),
+            short(&route.name, NAME_COLUMNS),
             limit,
             route.in_flight.to_string(),
-            route.ghosts.to_string(),
-            route.waiting.to_string(),
+            route.queued.to_string(),
             rate(route.rate),
             time(route.service_seconds),
-            route.completed.to_string(),
+            route.upstream.p99.map_or_else(String::new, time),
             route.failed.to_string(),
             route.abandoned.to_string(),
+            route.completed.to_string(),
             route.refused.to_string(),
-            route.upstream.p99.map_or_else(String::new, time),
+            route.ghosts.to_string(),
             if probed { "limit on trial".to_string() } else { String::new() },
         ]);
     }
-    let mut text = columns(
-        &[Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right, Left],
-        &rows,
-    );
-    if busiest.len() > ROUTES_MAX {
-        let _ = writeln!(text, "  and {} quieter ones", busiest.len() - ROUTES_MAX);
+    let aligns = [Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right, Left];
+    let mut text = columns(&aligns, &rows);
+    if busiest.len() > shown {
+        text.push_str(&format!("  and {} quieter ones\n", busiest.len() - shown));
     }
     text
 }
 
-fn nodes(nodes: &[NodeState]) -> String {
+fn nodes(nodes: &[NodeState], most: usize) -> String {
+    let mut nodes: Vec<&NodeState> = nodes.iter().collect();
+    // What is wrong first.
+    nodes.sort_by_key(|node| node.status == "up");
     let mut rows = Vec::new();
-    for node in nodes {
+    for node in nodes.into_iter().take(most) {
         let mut why = format!("for {}: {}", time(node.for_seconds), node.explanation);
         if let Some(left) = node.ejected_for_seconds {
-            let _ = write!(why, ", for another {}", time(left));
+            why.push_str(&format!(", for another {}", time(left)));
         }
         rows.push(vec![
             node.address.clone(),
             node.status.clone(),
             format!("{} in flight", node.in_flight),
-            format!("{} connections", node.connections),
+            format!("{} kept open", counted(node.connections as u64, "idle connection")),
             why,
         ]);
     }
     columns(&[Left, Left, Right, Right, Left], &rows)
 }
 
-fn refusals(state: &State) -> String {
-    let rows: Vec<_> = state
-        .refusals
+fn refusals(state: &State, most: usize) -> String {
+    let mut refusals: Vec<_> = state.refusals.iter().collect();
+    refusals.sort_by_key(|refusal| std::cmp::Reverse(refusal.count));
+    let rows: Vec<_> = refusals
         .iter()
+        .take(most)
         .map(|refusal| vec![refusal.count.to_string(), refusal.explanation.clone()])
         .collect();
     columns(&[Right, Left], &rows)
 }
 
 fn last_decisions(state: &State, wanted: usize) -> String {
-    let from = state.decisions.len().saturating_sub(wanted);
-    let rows: Vec<_> = state.decisions[from..].iter().map(|decision| decision_row(state, decision)).collect();
+    let rows: Vec<_> =
+        state.decisions.iter().rev().take(wanted).map(|decision| decision_row(state, decision)).collect();
     columns(&[Right, Left, Left, Left], &rows)
 }
 
 fn decision_row(state: &State, decision: &DecisionState) -> Vec<String> {
     let value = |value: Option<f64>| match value {
         None => "none".to_string(),
+        Some(0.0) if decision.quantity == "interval" => "open".to_string(),
         Some(value) if decision.quantity == "interval" => time(value),
         Some(value) => format!("{value:.0}"),
     };
-    let signals: Vec<String> = decision
-        .signals
-        .iter()
-        .map(|(name, value)| format!("{name} {}", value.map_or_else(|| "?".to_string(), number)))
-        .collect();
+    let signal = |(name, value): (&String, &Option<f64>)| match (&decision.for_route, name.as_str()) {
+        (Some(route), "route") => format!("at {route}"),
+        _ => format!("{name} {}", value.map_or_else(|| "?".to_string(), number)),
+    };
+    let signals: Vec<String> = decision.signals.iter().map(signal).collect();
     let signals = if signals.is_empty() { String::new() } else { format!(" ({})", signals.join(", ")) };
     vec![
         format!("{} ago", time((state.uptime_seconds - decision.at_seconds).max(0.0))),
-        decision.name.clone(),
+        short(&decision.name, NAME_COLUMNS),
         format!("{} {} to {}", decision.quantity, value(decision.old), value(decision.new)),
         format!("{}{signals}", decision.explanation),
     ]
+}
+
+/// Returns a wait from one time to another.
+fn range(low: f64, high: f64) -> String {
+    if high < 90.0 {
+        return if high - low < 1.0 {
+            time(high)
+        } else {
+            format!("{:.0}–{:.0} s", low.floor(), high.ceil())
+        };
+    }
+    let (low, high) = ((low / 60.0).floor(), (high / 60.0).ceil());
+    if high - low < 0.5 { format!("{high:.0} min") } else { format!("{low:.0}–{high:.0} min") }
 }
 
 /// Returns a time in the unit people would use.
@@ -217,7 +397,11 @@ fn time(seconds: f64) -> String {
 }
 
 fn rate(per_second: f64) -> String {
-    if per_second < 10.0 { format!("{per_second:.1}") } else { format!("{per_second:.0}") }
+    match per_second {
+        rate if rate < 0.995 && rate > 0.0 => format!("{rate:.2}"),
+        rate if rate < 10.0 => format!("{rate:.1}"),
+        rate => format!("{rate:.0}"),
+    }
 }
 
 /// Returns a number with as many digits as mean something.

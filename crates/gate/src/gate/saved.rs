@@ -99,6 +99,7 @@ impl Gate {
             law,
             outputs: VecDeque::new(),
             records: VecDeque::new(),
+            recorded: 0,
             fresh: vec![],
             params,
         };

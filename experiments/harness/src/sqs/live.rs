@@ -438,7 +438,7 @@ fn second(state: &State, at_s: f64) -> Second {
         let route = state.routes.iter().find(|route| route.name.ends_with(path));
         route.and_then(|route| route.limit).map_or(0.0, f64::from)
     };
-    let waiting: usize = state.routes.iter().map(|route| route.waiting).sum();
+    let waiting: usize = state.routes.iter().map(|route| route.queued).sum();
     Second {
         at_s,
         interval_s: state.kinds.first().and_then(|kind| kind.interval_seconds).unwrap_or(0.0),

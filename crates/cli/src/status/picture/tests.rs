@@ -1,6 +1,6 @@
 use super::*;
 use std::collections::BTreeMap;
-use suimon_admin::{Percentiles, Refusals, Totals};
+use suimon_admin::{Percentiles, Rates, Refusals, Totals, Verdict, WaitState};
 
 fn route(name: &str, offered: u64) -> RouteState {
     RouteState {
@@ -9,7 +9,7 @@ fn route(name: &str, offered: u64) -> RouteState {
         limit: Some(3),
         in_flight: 3,
         ghosts: 1,
-        waiting: 12,
+        queued: 12,
         rate: 4.12,
         service_seconds: 0.412,
         offered,
@@ -17,6 +17,7 @@ fn route(name: &str, offered: u64) -> RouteState {
         failed: 2,
         abandoned: 5,
         refused: 3,
+        waiting_pages: 9,
         statuses: BTreeMap::new(),
         waited: Percentiles::default(),
         upstream: Percentiles { count: 97, p50: Some(0.4), p99: Some(0.9) },
@@ -27,7 +28,18 @@ fn route(name: &str, offered: u64) -> RouteState {
 fn state() -> State {
     State {
         version: "9.9.9".to_string(),
+        now: 1000.0,
+        started_at: 900.0,
+        verdict: Verdict {
+            level: "busy".to_string(),
+            situation: "line".to_string(),
+            sentence:
+                "140 visitors wait, 4–5 min for a newcomer; 1.0 begin per second, 35 sessions are under way."
+                    .to_string(),
+            since: 940.0,
+        },
         uptime_seconds: 100.0,
+        route_times_of_seconds: 60.0,
         ready: true,
         not_ready_because: None,
         recalled: Some(suimon_admin::RecalledState { age_seconds: 90.0, routes: 3, by: "9.9.8".to_string() }),
@@ -35,11 +47,17 @@ fn state() -> State {
             requests: 120,
             bad_requests: 0,
             upstream_errors: 0,
-            connections_open: 8,
+            connections_open: 1,
             connections: 40,
-            waiting: 12,
+            in_line: 140,
+            held: 5,
+            queued: 12,
             in_flight: 3,
-            sessions: 20,
+            sessions_active: 35,
+            sessions_remembered: 43,
+            refused: 3,
+            waiting_pages: 728,
+            polls: 1734,
             gone_while_waiting: 4,
             ghosts: 1,
             buffered_bytes: 0,
@@ -53,14 +71,37 @@ fn state() -> State {
         kinds: vec![KindState {
             name: "visit".to_string(),
             open: false,
+            gate: "paced".to_string(),
+            law: "flow".to_string(),
+            sessions_max: None,
             interval_seconds: Some(0.62),
-            waiting: 12,
+            held: 5,
             in_line: Some(140),
             active: 35,
+            remembered: 43,
+            came: 470,
             admitted: 310,
-            refused: 20,
-            rate: 1.61,
-            predicted_wait_seconds: Some(4.2),
+            finished: 200,
+            silent: 71,
+            left: 3,
+            failed: 1,
+            resumed: 0,
+            refused: 2,
+            waiting_pages: 728,
+            polls: 1734,
+            last_10s: Rates { seconds: 10.0, admitted: 1.0, ..Rates::default() },
+            last_minute: Rates { seconds: 60.0, finished: 0.9, silent: 0.2, ..Rates::default() },
+            planned_per_second: Some(1.61),
+            wait: WaitState {
+                low_seconds: Some(250.0),
+                high_seconds: Some(290.0),
+                held_seconds: Some(4.2),
+                waited_count: 40,
+                waited_of_seconds: 300.0,
+                waited_p50_seconds: Some(194.0),
+                waited_p95_seconds: Some(290.0),
+            },
+            line: None,
             patience_seconds: Some(30.0),
             patience_source: "learned".to_string(),
         }],
@@ -80,6 +121,9 @@ fn state() -> State {
         }],
         decisions: (0..30)
             .map(|at| DecisionState {
+                id: at as u64 + 1,
+                at: 900.0 + f64::from(at),
+                for_route: None,
                 at_seconds: f64::from(at),
                 subject: "route".to_string(),
                 name: "GET /search".to_string(),
@@ -94,15 +138,28 @@ fn state() -> State {
     }
 }
 
+fn text(lines: &[Line]) -> String {
+    lines.iter().map(|line| line.written(usize::MAX, false) + "\n").collect()
+}
+
+fn draw(state: &State, decisions: usize) -> String {
+    text(&whole(state, decisions))
+}
+
 #[test]
 fn the_picture_says_what_is_so_and_why() {
     let text = draw(&state(), 2);
     for wanted in [
         "suimon 9.9.9, up 100 s, ready\n",
-        "12 requests waiting, 3 in the application; 20 sessions; 8 connections; 120 requests in all",
-        "4 clients left while they waited to be let in",
-        "one in 620 ms    12      140      35",
-        "30 s learned",
+        "LINE: 140 visitors wait, 4–5 min for a newcomer; 1.0 begin per second, 35 sessions are under way. (for 60 s)",
+        "140 in line, 5 held, 12 queued, 3 in the application; 1 connection; 120 requests in all",
+        "4 clients left while they were held or queued",
+        "one in 620 ms      140     5      35  1.0 of 1.6      1.1  4–5 min",
+        "310 let in: 271 ended, 3 left, 1 failed; 2 refused",
+        "waited in line: half 3 min, 95 of 100 5 min; 728 waiting pages",
+        "held for up to 4.2 s; patience 30 s (learned)",
+        "5 idle connections kept open",
+        "in line: has a place in the waiting room",
         "limit on trial",
         "3  the wait would be longer than most visitors stay",
         "limit 2 to 3  paired windows favour the new limit (gain 0.123)",
@@ -112,7 +169,8 @@ fn the_picture_says_what_is_so_and_why() {
         assert!(text.contains(wanted), "{wanted}\n{text}");
     }
     assert_eq!(text.matches("limit 2 to 3").count(), 2, "{text}");
-    assert!(!text.contains("other"), "a route nobody asked for is not shown\n{text}");
+    assert!(text.find("71 s ago").unwrap() < text.find("72 s ago").unwrap(), "the latest first\n{text}");
+    assert!(!text.contains("  other"), "a route nobody asked for is not shown\n{text}");
 }
 
 #[test]
@@ -137,6 +195,44 @@ fn many_routes_are_cut_to_the_busiest() {
     assert!(
         text.contains("GET /r49") && !text.contains("GET /r1 ") && text.contains("and 30 quieter ones"),
         "{text}"
+    );
+}
+
+#[test]
+fn a_small_terminal_shows_what_matters_and_wraps_nothing() {
+    let mut state = state();
+    state.routes =
+        (0..50).map(|at| route(&format!("GET /departments/{{id}}/items/{at}/reviews"), at + 1)).collect();
+    let size = Size { columns: 80, lines: 30 };
+    let lines = fitted(&state, 10, size);
+    assert!(lines.len() < 30, "{} lines", lines.len());
+    let text = text(&lines);
+    for wanted in
+        ["LINE: 140", "one in 620 ms", "Routes", "http://127.0.0.1:8080", "Last decisions", "quieter ones"]
+    {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+    // The tables of sessions fit as they are; decisions and the last columns of routes are cut by the terminal's own width.
+    let sessions = text.lines().skip_while(|line| *line != "Sessions").take(4);
+    assert!(sessions.clone().all(|line| line.chars().count() < 80), "{text}");
+    let routes = text.lines().find(|line| line.contains("in flight  queued")).unwrap();
+    let edge = routes.find("p99").unwrap() + "p99".len();
+    assert!(edge < 80, "what matters less is beyond the edge: {routes}");
+    assert!(!lines.iter().all(Line::is_empty));
+}
+
+#[test]
+fn a_gate_is_told_by_what_happens_to_the_next() {
+    let mut kind = state().kinds.remove(0);
+    let mut told = |gate: &str, interval| {
+        (kind.gate, kind.interval_seconds, kind.sessions_max) = (gate.to_string(), interval, Some(3));
+        kind.remembered = 3;
+        super::gate(&kind)
+    };
+    assert_eq!(told("full", Some(0.0)), "3 of 3 in");
+    assert_eq!(
+        [told("paced", Some(0.0)), told("open", Some(0.0)), told("shut", None)],
+        ["in turn", "open", "shut"]
     );
 }
 
