@@ -349,7 +349,9 @@ impl Gate {
     pub fn lease_due(&self, now: Instant) -> LeaseDue {
         if now < self.pressed_until {
             LeaseDue::Yes
-        } else if now < self.close_until || self.kinds.iter().any(|kind| kind.is_rushed(now)) {
+        } else if now < self.close_until
+            || self.kinds.iter().any(|kind| kind.is_rushed(now) || kind.may_close_at_once())
+        {
             LeaseDue::IfUnknown
         } else {
             LeaseDue::No

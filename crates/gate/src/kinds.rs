@@ -234,6 +234,11 @@ impl Kind {
         self.holds() && self.law.rate().is_some_and(may_close)
     }
 
+    /// Returns whether its law does not know the pace at which it could let in: then nothing tells before that it will let nobody in.
+    pub(crate) fn may_close_at_once(&self) -> bool {
+        self.holds() && self.law.rate().is_none()
+    }
+
     /// Takes note of a newcomer, whatever becomes of it.
     pub(crate) fn comes(&mut self, now: Instant) {
         self.came.note();

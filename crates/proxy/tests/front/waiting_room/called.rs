@@ -155,3 +155,25 @@ async fn a_code_that_is_none_is_said_to_be_none_once_and_in_the_visitors_languag
     let again = gateway.ask(get("/page", &[HTML, japanese, ("cookie", &ticket)])).await;
     assert!(!again.text().contains("コードが正しくないか"));
 }
+
+#[tokio::test]
+async fn where_the_law_foresees_nothing_whoever_is_let_in_stays_in_from_the_first_session_on() {
+    let app = app().await;
+    let mut params = room(app.address);
+    params.gate.session_law = SessionLawKind::Static { sessions: 3 };
+    let gateway = gateway(params);
+    // The application sets no cookie.
+    let mut inside = Vec::new();
+    for browser in ["one", "two", "three"] {
+        let answer = gateway.ask(get("/page", &[HTML, ("user-agent", browser)])).await;
+        assert_eq!(answer.status, 200);
+        inside.push(answer.cookie("suimon=").expect("a lease, though nobody waits yet"));
+    }
+    assert_eq!(gateway.ask(get("/page", &[HTML, ("user-agent", "four")])).await.status, 503);
+    for lease in &inside {
+        // On another network, too.
+        let answer = gateway.ask(get("/buy", &[HTML, ("user-agent", "another"), ("cookie", lease)])).await;
+        assert_eq!(answer.status, 200, "nobody is sent back");
+    }
+    assert_eq!(gateway.admitted(), 3);
+}
