@@ -130,7 +130,7 @@ impl Source {
     }
 }
 
-/// Bytes held for slow clients, all responses together.
+/// Bytes held for clients: of requests that wait, and of answers for slow ones.
 #[derive(Debug)]
 pub(crate) struct Budget {
     held: AtomicUsize,
@@ -146,6 +146,21 @@ impl Budget {
     /// Returns the bytes held now.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Relaxed)
+    }
+
+    /// Returns whether as much is held as may be.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.held() >= self.max
+    }
+
+    /// Counts bytes that are held from now on.
+    pub(crate) fn hold(&self, bytes: usize) {
+        self.held.fetch_add(bytes, Relaxed);
+    }
+
+    /// Counts bytes that are held no longer.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.held.fetch_sub(bytes, Relaxed);
     }
 }
 
@@ -210,7 +225,7 @@ impl Queue {
     fn take(&self, state: &mut State, frame: &Frame<Bytes>) {
         let bytes = frame.data_ref().map_or(0, Bytes::len);
         state.bytes -= bytes;
-        self.budget.held.fetch_sub(bytes, Relaxed);
+        self.budget.release(bytes);
     }
 }
 
@@ -224,7 +239,7 @@ impl Writer {
                 return;
             }
             state.bytes += bytes;
-            self.queue.budget.held.fetch_add(bytes, Relaxed);
+            self.queue.budget.hold(bytes);
             state.frames.push_back(frame);
             state.reader.take()
         };
@@ -245,8 +260,7 @@ impl Writer {
                 Some(waker) => waker.clone_from(cx.waker()),
                 none => *none = Some(cx.waker().clone()),
             }
-            let over =
-                state.bytes >= self.queue.bytes_max || self.queue.budget.held() >= self.queue.budget.max;
+            let over = state.bytes >= self.queue.bytes_max || self.queue.budget.is_used_up();
             // Something of its own is always in there when a response waits, so its own reader will wake it.
             if over && state.bytes > 0 {
                 let bytes = state.bytes;
@@ -323,7 +337,7 @@ impl Drop for Reader {
         let writer = {
             let mut state = self.0.lock();
             state.reader_gone = true;
-            self.0.budget.held.fetch_sub(state.bytes, Relaxed);
+            self.0.budget.release(state.bytes);
             state.bytes = 0;
             state.frames.clear();
             state.writer.take()

@@ -106,6 +106,8 @@ pub struct Timeouts {
     pub header_read: Duration,
     /// From one piece of a request body to the next.
     pub body_read: Duration,
+    /// The longest that a client may be waited for in all while it sends one body.
+    pub body_total: Duration,
     /// From one piece of a response a client takes to the next; then the client is too slow and its connection is closed.
     pub body_write: Duration,
     /// How long a connection may be idle between two requests.
@@ -128,6 +130,7 @@ impl Default for Timeouts {
         Timeouts {
             header_read: Duration::from_secs(10),
             body_read: Duration::from_secs(30),
+            body_total: Duration::from_secs(3600),
             body_write: Duration::from_secs(60),
             keep_alive: Duration::from_secs(75),
             tunnel_idle: Duration::from_secs(3600),
@@ -152,11 +155,13 @@ pub struct Limits {
     pub url_bytes: usize,
     /// Bytes of a request body; more is answered with 413. `None`: the application decides.
     pub body_bytes: Option<u64>,
-    /// Bytes of a request's body read while it waits to be let in.
+    /// Bytes a second that a client must send of a body, once it has been waited for as long as a pause may be. 0: no least rate.
+    pub body_rate: u64,
+    /// Bytes of a request's body read before it is let in.
     pub prefix_bytes: usize,
     /// Bytes of one response held for a slow client before the application has to wait for it.
     pub response_bytes: usize,
-    /// Bytes of all such responses together.
+    /// Bytes of all such responses together, and of all request bodies that are read before their requests are let in.
     pub responses_bytes: usize,
     /// HTTP/2 streams open at once on a connection.
     pub h2_streams: u32,
@@ -172,6 +177,7 @@ impl Default for Limits {
             headers: 100,
             url_bytes: 16 << 10,
             body_bytes: None,
+            body_rate: 500,
             prefix_bytes: 64 << 10,
             response_bytes: 1 << 20,
             responses_bytes: 256 << 20,

@@ -6,6 +6,7 @@
 //! | validate | refuses what could be read in two ways | before anybody believes a word of it |
 //! | identify | lease and application cookies → session; without, connection, address and browser | needs the request as it came, cookies and all |
 //! | classify | path, and query where a route names one → route, gated or not | decides whether there is a gate to pass |
+//! | read ahead | the body, up to a bound | a slot is the application's time: no client sends while it holds one |
 //! | gate | a slot now, a wait, or a refusal | before the application is touched at all |
 //! | prepare | hop-by-hop headers out, forwarding headers in | last, so that a waiting request costs as little as it can |
 //! | forward | node, exchange, response head | holds the slot |
@@ -32,7 +33,7 @@ use crate::gatekeeper::{
 use crate::headers;
 use crate::identify::{self, Identifier, Visitor};
 use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
-use crate::prefix::{BodyFault, RequestBody};
+use crate::prefix::{BodyFault, Pace, RequestBody};
 use crate::rescue::{self, Asker};
 use crate::room::{self, Pages, Room};
 use crate::routes::{Class, Table};
@@ -102,6 +103,15 @@ enum NotAdmitted {
     Gone,
 }
 
+impl From<BodyFault> for NotAdmitted {
+    fn from(BodyFault(fault): BodyFault) -> Self {
+        match fault {
+            Fault::BrokenBody => NotAdmitted::Gone,
+            fault => NotAdmitted::BadBody(fault),
+        }
+    }
+}
+
 /// Takes one request from its head to its answer.
 pub(crate) async fn serve(
     core: Arc<Core>,
@@ -132,8 +142,9 @@ pub(crate) async fn serve(
 
     let visitor = core.identifier.read(&parts.headers, core.room.as_ref(), now_unix);
     let class = core.table.classify(&parts.method, parts.uri.path(), parts.uri.query());
-    let mut body = RequestBody::new(incoming, core.limits.body_bytes, core.timeouts.body_read);
-    let asked = Asked { arrived, asker, visitor, class, tunnel };
+    let is_call = core.is_call(&parts);
+    let mut body = RequestBody::new(incoming, core.limits.body_bytes, core.pace(is_call), &core.budget);
+    let mut asked = Asked { arrived, asker, visitor, class, tunnel };
     if let Some(room) = core.room.as_ref().filter(|_| room::is_for_it(&parts)) {
         // On the heap: see below.
         let answered = Box::pin(core.beside(room, &connection, &parts, &mut body, &asked)).await;
@@ -145,7 +156,11 @@ pub(crate) async fn serve(
     }
 
     let version = parts.version;
-    let passed = core.admit(&connection, &parts, &mut body, &asked).await;
+    let reads_ahead = body.is_some() && !is_call && !tunnel && !parts.headers.contains_key(EXPECT);
+    let passed = match core.read_ahead(&mut body, &mut asked, reads_ahead).await {
+        Ok(()) => core.admit(&connection, &parts, &mut body, &asked).await,
+        Err(fault) => Err(fault.into()),
+    };
     if passed.as_ref().is_ok_and(|passed| passed.admission.is_some()) {
         connection.standing().note_admitted();
     }
@@ -252,6 +267,33 @@ struct Come {
 }
 
 impl Core {
+    /// Returns whether a request is a call whose sides may speak by turns, so that its body may be waiting for the answer.
+    fn is_call(&self, parts: &request::Parts) -> bool {
+        parts.version == Version::HTTP_2 && headers::is_grpc(&parts.headers) && self.upstream.speaks_http2()
+    }
+
+    /// Returns how fast clients must send.
+    fn pace(&self, is_call: bool) -> Pace {
+        let (rate_min, total_max) =
+            if is_call { (0, Duration::MAX) } else { (self.limits.body_rate, self.timeouts.body_total) };
+        Pace { pause_max: self.timeouts.body_read, rate_min, total_max }
+    }
+
+    /// Reads a request's body before the gate is asked, unless reading would ask the client for it, or it may never come.
+    async fn read_ahead(
+        &self,
+        body: &mut RequestBody,
+        asked: &mut Asked,
+        reads_ahead: bool,
+    ) -> Result<(), BodyFault> {
+        if reads_ahead {
+            body.read_ahead(self.limits.prefix_bytes).await?;
+            // What the client took to send is no wait of ours.
+            asked.arrived = Instant::now();
+        }
+        Ok(())
+    }
+
     /// Identified and classified: passes the gate, at once or after a wait.
     async fn admit(
         &self,
@@ -358,10 +400,7 @@ impl Core {
             biased;
             verdict = waiting.verdict() => verdict.map_err(|away| self.turned_away(away, arrived.elapsed())),
             () = connection.closed(watch_after) => Err(NotAdmitted::Gone),
-            BodyFault(fault) = body.fill(prefix_bytes) => Err(match fault {
-                Fault::BrokenBody => NotAdmitted::Gone,
-                fault => NotAdmitted::BadBody(fault),
-            }),
+            fault = body.fill(prefix_bytes) => Err(fault.into()),
         };
         guard.telemetry = None;
         outcome

@@ -1,9 +1,13 @@
-//! A request's body on its way to the application, and the part of it that is read while the request still waits.
+//! A request's body on its way to the application, and the part of it that is read before the gate is asked.
 //!
-//! A client that sends its body at once should not find the connection dead while it waits to be let in, and its
-//! leaving should be seen; so up to a bound of the body is read early and replayed later. Not where the client
-//! expects `100 Continue`: reading would ask for a body that may not be wanted.
+//! A slot is the application's time, not the client's: so up to a bound of the body is read ahead and replayed later,
+//! and only then a slot is asked for. Not where the client expects `100 Continue`: reading would ask for a body that
+//! may not be wanted.
+//!
+//! However it is read, its client must keep a pace: no long pause, a least rate, and an end.
 
+use crate::buffer::Budget;
+use crate::deadline::Deadline;
 use crate::headers;
 use crate::validate::Fault;
 use bytes::Bytes;
@@ -12,14 +16,14 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::collections::VecDeque;
 use std::error::Error as _;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use std::{error, fmt, io};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
 /// A request body as it is sent on.
 #[derive(Debug)]
@@ -32,25 +36,56 @@ pub(crate) struct RequestBody {
 struct Inner {
     early: VecDeque<Bytes>,
     early_bytes: usize,
+    /// What `early` counts in.
+    budget: Arc<Budget>,
     /// What came behind the body, to be sent on behind it.
     trailers: Option<HeaderMap>,
     rest: Incoming,
     rest_ended: bool,
     /// Bytes that may still come.
     left: u64,
-    pause_max: Duration,
+    pace: Pace,
+    progress: Progress,
     /// Whether the client may be silent for as long as it likes.
     unhurried: Arc<AtomicBool>,
-    pause: Option<Pin<Box<Sleep>>>,
+    patience: Deadline,
+}
+
+/// How fast a client must send a body, while it is the client who is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// The longest pause, and what a body may take beside the time that its length at the least rate takes.
+    pub(crate) pause_max: Duration,
+    /// The least rate, bytes a second. 0: none.
+    pub(crate) rate_min: u64,
+    /// The longest it may take in all.
+    pub(crate) total_max: Duration,
+}
+
+/// What has come of a body, and how long its client was waited for.
+#[derive(Clone, Copy, Default, Debug)]
+struct Progress {
+    bytes: u64,
+    waited: Duration,
+    waits_since: Option<Instant>,
 }
 
 /// Why a request body broke off: the client's fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyFault(pub(crate) Fault);
 
+impl Pace {
+    /// Returns how much longer a client may be waited for now, of whose body so many bytes have come after waits of so long in all.
+    fn allows(&self, bytes: u64, waited: Duration) -> Duration {
+        let by_rate = bytes.checked_div(self.rate_min).map_or(Duration::MAX, Duration::from_secs);
+        let in_all = self.pause_max.saturating_add(by_rate).min(self.total_max);
+        in_all.saturating_sub(waited).min(self.pause_max)
+    }
+}
+
 impl RequestBody {
-    /// Returns the body that comes in over `rest`: at most `bytes_max`, no pause longer than `pause_max`.
-    pub(crate) fn new(rest: Incoming, bytes_max: Option<u64>, pause_max: Duration) -> Self {
+    /// Returns the body that comes in over `rest` at this pace: at most `bytes_max`. What of it is read ahead counts in `budget`.
+    pub(crate) fn new(rest: Incoming, bytes_max: Option<u64>, pace: Pace, budget: &Arc<Budget>) -> Self {
         if rest.is_end_stream() {
             return RequestBody { inner: None };
         }
@@ -58,13 +93,15 @@ impl RequestBody {
             inner: Some(Box::new(Inner {
                 early: VecDeque::new(),
                 early_bytes: 0,
+                budget: Arc::clone(budget),
                 trailers: None,
                 rest,
                 rest_ended: false,
                 left: bytes_max.unwrap_or(u64::MAX),
-                pause_max,
+                pace,
+                progress: Progress::default(),
                 unhurried: Arc::default(),
-                pause: None,
+                patience: Deadline::default(),
             })),
         }
     }
@@ -74,30 +111,26 @@ impl RequestBody {
         self.inner.as_ref().map(|inner| Arc::clone(&inner.unhurried))
     }
 
-    /// Reads until `bytes_max` are held or the body has ended, then waits for ever; returns only if the body breaks.
-    /// May be dropped at any moment without losing anything.
-    pub(crate) async fn fill(&mut self, bytes_max: usize) -> BodyFault {
-        poll_fn(|cx| {
-            let Some(inner) = &mut self.inner else {
-                return Poll::Pending;
-            };
-            while !inner.rest_ended && inner.early_bytes < bytes_max {
-                match ready!(inner.poll_rest(cx)) {
-                    Some(Ok(piece)) => {
-                        inner.early_bytes += piece.len();
-                        inner.early.push_back(piece);
-                    }
-                    Some(Err(fault)) => return Poll::Ready(fault),
-                    None => break,
-                }
-            }
-            Poll::Pending
-        })
-        .await
+    /// Returns whether there is a body, or may be.
+    pub(crate) fn is_some(&self) -> bool {
+        self.inner.is_some()
     }
-}
 
-impl RequestBody {
+    /// Reads until the body has ended, `bytes_max` are held, or the budget is used up. Waits for nothing where there is no body, and only for
+    /// the client where there is one. May be dropped at any moment without losing anything.
+    pub(crate) async fn read_ahead(&mut self, bytes_max: usize) -> Result<(), BodyFault> {
+        let Some(inner) = &mut self.inner else { return Ok(()) };
+        poll_fn(|cx| inner.poll_ahead(cx, bytes_max)).await
+    }
+
+    /// Reads on as [`RequestBody::read_ahead`] does, then waits for ever; returns only if the body breaks.
+    pub(crate) async fn fill(&mut self, bytes_max: usize) -> BodyFault {
+        match self.read_ahead(bytes_max).await {
+            Ok(()) => pending().await,
+            Err(fault) => fault,
+        }
+    }
+
     /// Returns the whole body, if it is no longer than `bytes_max` and comes without a break.
     pub(crate) async fn collect(&mut self, bytes_max: usize) -> Option<Vec<u8>> {
         let mut all = Vec::new();
@@ -110,14 +143,49 @@ impl RequestBody {
         }
         Some(all)
     }
+
+    /// Reads the body to its end, its break, or past `bytes_max`, and keeps nothing of it.
+    pub(crate) async fn drain(&mut self, bytes_max: usize) {
+        let mut bytes = 0;
+        while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
+            bytes += frame.data_ref().map_or(0, Bytes::len);
+            if bytes > bytes_max {
+                return;
+            }
+        }
+    }
 }
 
 impl Inner {
+    fn poll_ahead(&mut self, cx: &mut Context<'_>, bytes_max: usize) -> Poll<Result<(), BodyFault>> {
+        while !self.rest_ended && self.early_bytes < bytes_max && !self.budget.is_used_up() {
+            if let Some(piece) = ready!(self.poll_rest(cx)).transpose()? {
+                self.early_bytes += piece.len();
+                self.budget.hold(piece.len());
+                self.early.push_back(piece);
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn take_early(&mut self) -> Option<Bytes> {
+        let piece = self.early.pop_front()?;
+        self.early_bytes -= piece.len();
+        self.budget.release(piece.len());
+        Some(piece)
+    }
+
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
         loop {
-            match Pin::new(&mut self.rest).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    self.pause = None;
+            let Poll::Ready(frame) = Pin::new(&mut self.rest).poll_frame(cx) else {
+                ready!(self.poll_patience(cx));
+                return Poll::Ready(Some(Err(BodyFault(Fault::BodyTimeout))));
+            };
+            if let Some(since) = self.progress.waits_since.take() {
+                self.progress.waited += since.elapsed();
+            }
+            match frame {
+                Some(Ok(frame)) => {
                     let piece = match frame.into_data() {
                         Ok(piece) => piece,
                         Err(frame) => {
@@ -125,35 +193,34 @@ impl Inner {
                             continue;
                         }
                     };
+                    self.progress.bytes += piece.len() as u64;
                     match self.left.checked_sub(piece.len() as u64) {
                         Some(left) => self.left = left,
                         None => return Poll::Ready(Some(Err(BodyFault(Fault::BodyTooLarge)))),
                     }
                     return Poll::Ready(Some(Ok(piece)));
                 }
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(BodyFault::of(&error)))),
-                Poll::Ready(None) => {
+                Some(Err(error)) => return Poll::Ready(Some(Err(BodyFault::of(&error)))),
+                None => {
                     self.rest_ended = true;
                     return Poll::Ready(None);
                 }
-                Poll::Pending if self.unhurried.load(Relaxed) => {
-                    self.pause = None;
-                    return Poll::Pending;
-                }
-                Poll::Pending => {
-                    let pause_max = self.pause_max;
-                    let pause = self.pause.get_or_insert_with(|| {
-                        Box::pin(tokio::time::sleep_until(Instant::now() + pause_max))
-                    });
-                    ready!(pause.as_mut().poll(cx));
-                    // Set since then, perhaps.
-                    if self.unhurried.load(Relaxed) {
-                        continue;
-                    }
-                    return Poll::Ready(Some(Err(BodyFault(Fault::BodyTimeout))));
-                }
             }
         }
+    }
+
+    /// Is ready when the client has been too slow.
+    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.unhurried.load(Relaxed) {
+            return Poll::Pending;
+        }
+        if self.progress.waits_since.is_none() {
+            self.progress.waits_since = Some(Instant::now());
+            self.patience.set(Some(self.pace.allows(self.progress.bytes, self.progress.waited)));
+        }
+        ready!(self.patience.poll(cx));
+        // Set since then, perhaps.
+        if self.unhurried.load(Relaxed) { Poll::Pending } else { Poll::Ready(()) }
     }
 }
 
@@ -161,6 +228,12 @@ impl Inner {
 fn fit(mut trailers: HeaderMap) -> Option<HeaderMap> {
     headers::prepare_trailers(&mut trailers);
     (!trailers.is_empty()).then_some(trailers)
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.budget.release(self.early_bytes);
+    }
 }
 
 impl BodyFault {
@@ -189,7 +262,7 @@ impl Body for RequestBody {
         let Some(inner) = &mut self.inner else {
             return Poll::Ready(None);
         };
-        if let Some(piece) = inner.early.pop_front() {
+        if let Some(piece) = inner.take_early() {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         if !inner.rest_ended
@@ -235,3 +308,35 @@ impl fmt::Display for BodyFault {
 }
 
 impl error::Error for BodyFault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: Pace =
+        Pace { pause_max: Duration::from_secs(30), rate_min: 500, total_max: Duration::from_secs(3600) };
+
+    /// Returns when a client is given up that sends so many bytes, the first of them at once, each `every` seconds.
+    fn lasts(bytes: u64, every: u64) -> Option<u64> {
+        let (mut sent, mut waited) = (bytes, 0);
+        while waited < 24 * 3600 {
+            let allowed = PACE.allows(sent, Duration::from_secs(waited)).as_secs();
+            if allowed < every {
+                return Some(waited + allowed);
+            }
+            (sent, waited) = (sent + bytes, waited + every);
+        }
+        None
+    }
+
+    #[test]
+    fn a_body_that_drips_is_given_up_and_one_that_flows_is_not_before_its_time() {
+        assert_eq!(lasts(1, 5), Some(30));
+        assert_eq!(lasts(1, 29), Some(30));
+        // 50 MB at 1 Mbit/s take 400 s.
+        assert_eq!(lasts(125_000, 1), Some(3600));
+        assert_eq!(lasts(125_000, 31), Some(30), "no pause is longer");
+        let none = Pace { rate_min: 0, ..PACE };
+        assert_eq!(none.allows(1, Duration::from_secs(60)), none.pause_max, "without a least rate");
+    }
+}

@@ -270,6 +270,7 @@ fn timeouts(values: &Values) -> Timeouts {
     Timeouts {
         header_read: values.time("header_read"),
         body_read: values.time("body_read"),
+        body_total: values.time("body_total"),
         body_write: values.time("body_write"),
         keep_alive: values.time("keep_alive"),
         tunnel_idle: values.time("tunnel_idle"),
@@ -287,6 +288,7 @@ fn limits(values: &Values, faults: &mut Faults) -> Limits {
         headers: values.size("headers"),
         url_bytes: values.size("url_bytes"),
         body_bytes: values.given_count("body_bytes"),
+        body_rate: values.count("body_rate"),
         prefix_bytes: values.size("prefix_bytes"),
         response_bytes: values.size("response_bytes"),
         responses_bytes: values.size("responses_bytes"),

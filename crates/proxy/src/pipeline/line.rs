@@ -74,7 +74,7 @@ impl Core {
             Method::POST if asked.asker.is_grpc => Sent::Lost,
             Method::POST => {
                 // A browser that is cut off while it sends shows no page.
-                let _ = tokio::time::timeout(LOST_PATIENCE, body.collect(LOST_BYTES_MAX)).await;
+                let _ = tokio::time::timeout(LOST_PATIENCE, body.drain(LOST_BYTES_MAX)).await;
                 Sent::Lost
             }
             _ => Sent::Nothing,

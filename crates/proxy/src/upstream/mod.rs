@@ -126,6 +126,11 @@ impl Upstream {
         self.shared.tell_changes();
     }
 
+    /// Returns whether any node is spoken to in HTTP/2, so that both sides of a request may speak at once.
+    pub fn speaks_http2(&self) -> bool {
+        self.shared.nodes.iter().any(|node| matches!(node.pool, Pool::Http2(_)))
+    }
+
     /// Returns whether any node is thought to be well.
     pub fn is_up(&self) -> bool {
         self.shared.fleet().view().iter().any(|node| node.status == Status::Up)

@@ -70,13 +70,13 @@ async fn occupied() -> (App, Gateway) {
 async fn a_client_that_leaves_has_left_the_line_whatever_it_has_sent() {
     let (app, gateway) = occupied().await;
     let long = format!("{HALF}{}", "x".repeat(100 << 10));
+    let long_chunked = format!("{CHUNKED}14000\r\n{}\r\n", "x".repeat(0x14000));
     for (case, bytes) in [
         ("idle", GET),
         ("pipelined bytes behind", PIPELINED),
         ("body sent", BODY),
-        ("body half sent", HALF),
         ("long body half sent", &long),
-        ("chunked body half sent", CHUNKED),
+        ("long chunked body half sent", &long_chunked),
         ("expects 100", EXPECT),
     ] {
         notices(&gateway, case, async || send(&gateway, bytes.as_bytes()).await, async |stream| drop(stream))
@@ -116,7 +116,8 @@ async fn leaving_is_noticed_over_tls_and_over_http2() {
     let gateway = gateway(with_tls);
     gateway.occupy(&app).await;
     let tls = gateway.tls.unwrap();
-    for (case, bytes) in [("idle", GET), ("pipelined", PIPELINED), ("half a body", HALF)] {
+    let long = format!("{HALF}{}", "x".repeat(100 << 10));
+    for (case, bytes) in [("idle", GET), ("pipelined", PIPELINED), ("half a long body", &long)] {
         notices(
             &gateway,
             case,

@@ -13,6 +13,7 @@ mod lifecycle;
 mod malformed;
 mod passage;
 mod sessions;
+mod slot;
 mod support;
 mod unix;
 mod waiting_room;

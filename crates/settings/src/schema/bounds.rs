@@ -17,6 +17,12 @@ pub(super) const TIMEOUTS: Section = Section {
         ),
         key("body_read", Time(10, HOUR), Is("\"30s\""), "From one piece of a request's body to the next."),
         key(
+            "body_total",
+            Time(10, DAY),
+            Is("\"1h\""),
+            "The longest that a client is waited for in all while it sends one body.",
+        ),
+        key(
             "connect",
             Time(10, HOUR),
             Is("\"3s\""),
@@ -100,10 +106,16 @@ pub(super) const LIMITS: Section = Section {
             "A request's body; more is answered with 413.",
         ),
         key(
+            "body_rate",
+            Size(0, GIB),
+            Is("500"),
+            "Bytes a second that a client must send of a body in the mean, once it has been waited for longer than `timeouts.body_read`; less is answered with 408. 0: no least rate.",
+        ),
+        key(
             "prefix_bytes",
             Size(KIB, 16 * MIB),
             Is("\"64KiB\""),
-            "Of a request's body, read while it waits to be let in.",
+            "Of a request's body, read before it is let in.",
         ),
         key(
             "response_bytes",
@@ -111,7 +123,12 @@ pub(super) const LIMITS: Section = Section {
             Is("\"1MiB\""),
             "Of one answer, held for a slow client before the application has to wait for it.",
         ),
-        key("responses_bytes", Size(0, 64 * GIB), Is("\"256MiB\""), "Of all such answers together."),
+        key(
+            "responses_bytes",
+            Size(0, 64 * GIB),
+            Is("\"256MiB\""),
+            "Of all such answers together, and of all that is read of requests before they are let in.",
+        ),
         key(
             "h2_streams",
             Count(1, 10_000),
