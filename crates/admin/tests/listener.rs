@@ -108,6 +108,7 @@ impl Source for Fixed {
                 kinds: vec![],
                 waiting: 7,
                 in_flight: 3,
+                paused: 0,
                 sessions: 20,
                 leased_sessions: 0,
                 records: vec![record],

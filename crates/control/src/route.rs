@@ -48,6 +48,9 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Takes note that `request` went to the application.
     fn on_start(&mut self, _now: Instant, _route: RouteId, _request: RequestId, _meters: &[Meter]) {}
 
+    /// Takes note that `request` waits for its client and is none of the application's for now. It starts again, or ends.
+    fn on_pause(&mut self, _route: RouteId, _request: RequestId) {}
+
     /// Sets the patience of the visitors, seconds.
     fn set_patience(&mut self, _patience: f64) {}
 

@@ -181,6 +181,18 @@ impl RouteLaw for Paired {
         }
     }
 
+    fn on_pause(&mut self, route: RouteId, request: RequestId) {
+        let state = &mut self.routes[route.index()];
+        let inside = state.in_service.remove(&request);
+        self.inside = self.inside.saturating_sub(if inside.is_some() { state.weight } else { 0 });
+        if let Some(fast) = &mut state.fast {
+            fast.on_leave(request);
+        }
+        if let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == route) {
+            trial.on_leave(request);
+        }
+    }
+
     fn on_end(&mut self, now: Instant, end: &RequestEnd, meters: &[Meter], out: &mut Vec<Record>) {
         let state = &mut self.routes[end.route.index()];
         let inside = state.in_service.remove(&end.request);

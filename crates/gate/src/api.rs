@@ -208,6 +208,8 @@ pub enum Output {
     Refuse(Refusal),
     /// Answer this request with its place in line.
     Wait(InLine),
+    /// This request, that was paused, holds its slot again.
+    Resumed(RequestId),
     /// Show this decision.
     Decided(Record),
 }
@@ -299,6 +301,8 @@ pub struct Snapshot {
     pub waiting: usize,
     /// Requests in the application, all routes together.
     pub in_flight: usize,
+    /// Requests in the application that wait for their clients and hold no slot.
+    pub paused: usize,
     /// Sessions remembered.
     pub sessions: usize,
     /// Of these, those whose visitors carry a lease.
@@ -322,6 +326,8 @@ pub struct RouteView {
     pub in_flight: usize,
     /// Of these, requests whose client has gone.
     pub ghosts: usize,
+    /// Beside these, requests whose client is waited for in the middle of its body.
+    pub paused: usize,
     /// Requests waiting.
     pub waiting: usize,
     /// Completions a second, over the last seconds.
@@ -422,7 +428,7 @@ pub struct KindView {
     pub line: Option<suimon_line::View>,
 }
 
-/// Conservation: `offered = completed + failed + abandoned + refused + waiting + in flight`, after every event.
+/// Conservation: `offered = completed + failed + abandoned + refused + waiting + in flight + paused`, after every event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Requests that came.

@@ -150,6 +150,7 @@ impl Gate {
             late: false,
             arrived: now,
             stage: Stage::InApplication(now),
+            spent: Duration::ZERO,
             alone: false,
         };
         let id = match arrival.session {
@@ -243,7 +244,8 @@ impl Gate {
     pub fn handle_departure(&mut self, now: Instant, request: RequestId) {
         let Some(entry) = self.requests.get(request).copied() else { return };
         match entry.stage {
-            Stage::Ghost(_) => return,
+            // One that is paused ends with its body, and its token tells.
+            Stage::Ghost(_) | Stage::Paused | Stage::Returning(_) => return,
             Stage::InApplication(since) => {
                 let ghost = self.requests.get_mut(request).expect("the request was there a line ago");
                 ghost.stage = Stage::Ghost(since);
@@ -285,14 +287,28 @@ impl Gate {
         let Token { request: id } = token;
         let entry =
             self.requests.remove(id).expect("a token is made for a request in the table and ends once");
-        let (Stage::InApplication(since) | Stage::Ghost(since)) = entry.stage else {
-            unreachable!("a token is given only to a request in the application")
-        };
         let ghost = matches!(entry.stage, Stage::Ghost(_));
         let alone = entry.alone && self.has_cores_for_all();
         let route = &mut self.routes[entry.route.index()];
-        route.in_flight -= 1;
-        self.in_flight -= 1;
+        let service = match entry.stage {
+            Stage::InApplication(since) | Stage::Ghost(since) => {
+                route.in_flight -= 1;
+                self.in_flight -= 1;
+                now.secs_since(since)
+            }
+            Stage::Paused => {
+                route.paused -= 1;
+                entry.spent.as_secs_f64()
+            }
+            Stage::Returning(key) => {
+                route.queue.remove(key);
+                self.waiting -= 1;
+                entry.spent.as_secs_f64()
+            }
+            Stage::AtSessionGate(_) | Stage::AtRouteGate(_) => {
+                unreachable!("a token is given only to a request in the application")
+            }
+        };
         route.ghosts -= usize::from(ghost);
         let counted = match ending {
             Ending::Completed if ghost => &mut route.counts.abandoned,
@@ -301,7 +317,6 @@ impl Gate {
             Ending::Abandoned => &mut route.counts.abandoned,
         };
         *counted += 1;
-        let service = now.secs_since(since);
         let progress = !matches!(ending, Ending::Failed(_));
         if progress {
             route.took.fold(service);
@@ -326,6 +341,49 @@ impl Gate {
         self.serve_route(now, entry.route);
         self.admit_from_lines(now);
         self.publish();
+    }
+
+    /// Takes note that the application waits for the client of `request`, who was waited for `client_time` of its stay so far: from
+    /// now on it holds no slot, and time passes for it no more. Its token stays, and may end it. Ignored of any other request than one
+    /// in the application. Returns whether it was not.
+    pub fn handle_pause(&mut self, now: Instant, request: RequestId, client_time: Duration) -> bool {
+        let Some(entry) = self.requests.get_mut(request) else { return false };
+        let Stage::InApplication(since) = entry.stage else { return false };
+        entry.stage = Stage::Paused;
+        entry.spent = now.since(since).saturating_sub(client_time);
+        let id = entry.route;
+        let route = &mut self.routes[id.index()];
+        route.in_flight -= 1;
+        route.paused += 1;
+        self.in_flight -= 1;
+        self.note_load(now, id);
+        self.law.on_pause(id, request);
+        self.serve_route(now, id);
+        self.admit_from_lines(now);
+        self.publish();
+        true
+    }
+
+    /// Takes note that the client of a paused request is waited for no longer: it has its slot again, once one is free, before anybody who waits
+    /// for a first one. `Output::Resumed` follows then. Ignored of any other request. Returns whether it was not.
+    pub fn handle_resume(&mut self, now: Instant, request: RequestId) -> bool {
+        let Some(entry) = self.requests.get_mut(request) else { return false };
+        if entry.stage != Stage::Paused {
+            return false;
+        }
+        let id = entry.route;
+        let route = &mut self.routes[id.index()];
+        route.paused -= 1;
+        entry.stage = Stage::Returning(route.queue.push(u32::MAX, request));
+        self.waiting += 1;
+        self.serve_route(now, id);
+        self.publish();
+        true
+    }
+
+    /// Returns whether `request` is in the gate: it waits, or its token has not ended.
+    pub fn is_inside(&self, request: RequestId) -> bool {
+        self.requests.get(request).is_some()
     }
 
     /// Takes note of what the application says of a session. Sessions that are not known are ignored.
@@ -437,6 +495,7 @@ impl Gate {
             limit: self.limit(RouteId(index as u32)),
             in_flight: route.in_flight,
             ghosts: route.ghosts,
+            paused: route.paused,
             waiting: route.queue.len(),
             rate: route.view_rate,
             service_seconds: route.view_service,
@@ -456,6 +515,7 @@ impl Gate {
             kinds: self.kinds.iter().map(kind_view).collect(),
             waiting: self.waiting,
             in_flight: self.in_flight,
+            paused: self.routes.iter().map(|route| route.paused).sum(),
             sessions: self.sessions.len(),
             leased_sessions: self.sessions.leased(),
             records: self.records.iter().copied().collect(),

@@ -2,7 +2,7 @@
 
 use crate::held::Key;
 use suimon_line::Place;
-use suimon_model::{Instant, KindId, RequestId, RouteId, SessionId};
+use suimon_model::{Duration, Instant, KindId, RequestId, RouteId, SessionId};
 
 /// Where a request is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,9 +15,13 @@ pub(crate) enum Stage {
     InApplication(Instant),
     /// In the application since then, its client gone.
     Ghost(Instant),
+    /// In the application, which waits for its client: it holds no slot.
+    Paused,
+    /// The same, and its client is waited for no longer: it is to have a slot again, and stands first in its route's queue, at this key.
+    Returning((u32, u64)),
 }
 
-suimon_model::saved_enum!(Stage { 0 = AtSessionGate(key), 1 = AtRouteGate(key), 2 = InApplication(since), 3 = Ghost(since) });
+suimon_model::saved_enum!(Stage { 0 = AtSessionGate(key), 1 = AtRouteGate(key), 2 = InApplication(since), 3 = Ghost(since), 4 = Paused, 5 = Returning(key) });
 
 /// One request inside the gate.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +45,8 @@ pub(crate) struct Request {
     pub(crate) late: bool,
     pub(crate) arrived: Instant,
     pub(crate) stage: Stage,
+    /// How long the application has been at it so far, where it is paused.
+    pub(crate) spent: Duration,
     /// Whether it began in an application that had a core for it.
     pub(crate) alone: bool,
 }
@@ -59,6 +65,7 @@ suimon_model::saved_struct!(Request {
     late,
     arrived,
     stage,
+    spent,
     alone
 });
 

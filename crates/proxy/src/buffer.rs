@@ -2,7 +2,8 @@
 //!
 //! A response that is small, or there at once, is taken whole before its head goes out: no task, no second wake-up,
 //! and the slot is free. A longer one is read by a task of its own, as fast as the application gives it, into a
-//! bounded queue that the client's connection empties at its own pace; past the bound the application has to wait.
+//! bounded queue that the client's connection empties at its own pace; past the bound the application has to wait,
+//! and soon holds no slot for it.
 //! A stream that never ends (server-sent events, a switched protocol) is passed through and held by nobody.
 
 use crate::deadline::Deadline;
@@ -17,7 +18,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use suimon_model::Failure;
 
 /// The body of an answer.
@@ -173,6 +174,12 @@ pub(crate) struct Writer {
     stalled: Deadline,
     /// What was in the queue then.
     stalled_bytes: usize,
+    /// How long the client may be waited for in all before that is told, which it is once.
+    client_time_max: Duration,
+    client_time: Duration,
+    waits_since: Option<Instant>,
+    due: Deadline,
+    is_told: bool,
 }
 
 /// The end of a queue that the client's connection empties.
@@ -201,6 +208,8 @@ struct State {
 pub(crate) enum Next {
     /// Go on; a frame was taken over.
     Moved,
+    /// Go on; by now the client has been waited for so long in all that the application's slot is not to be held for it.
+    ClientSlow,
     /// The application is done, or failed in this way.
     Done(Option<Failure>),
     /// The client has gone, or has taken nothing for too long.
@@ -208,13 +217,26 @@ pub(crate) enum Next {
 }
 
 /// Returns the two ends of a queue of at most `bytes_max` bytes, whose client may take nothing for at most `stall_max` while
-/// it is full. One frame is always taken, however long.
-pub(crate) fn queue(budget: Arc<Budget>, bytes_max: usize, stall_max: Duration) -> (Writer, Reader) {
+/// it is full. After `client_time_max` of waits for it in all, that is told. One frame is always taken, however long.
+pub(crate) fn queue(
+    budget: Arc<Budget>,
+    bytes_max: usize,
+    stall_max: Duration,
+    client_time_max: Duration,
+) -> (Writer, Reader) {
     let queue = Arc::new(Queue { budget, bytes_max, state: Mutex::default() });
-    (
-        Writer { queue: Arc::clone(&queue), stall_max, stalled: Deadline::default(), stalled_bytes: 0 },
-        Reader(queue),
-    )
+    let writer = Writer {
+        queue: Arc::clone(&queue),
+        stall_max,
+        stalled: Deadline::default(),
+        stalled_bytes: 0,
+        client_time_max,
+        client_time: Duration::ZERO,
+        waits_since: None,
+        due: Deadline::default(),
+        is_told: false,
+    };
+    (writer, Reader(queue))
 }
 
 impl Queue {
@@ -265,10 +287,16 @@ impl Writer {
             if over && state.bytes > 0 {
                 let bytes = state.bytes;
                 drop(state);
+                if self.poll_client_slow(cx).is_ready() {
+                    return Poll::Ready(Next::ClientSlow);
+                }
                 return self.poll_stalled(cx, bytes).map(|()| Next::ReaderGone);
             }
         }
         self.stalled.set(None);
+        if let Some(since) = self.waits_since.take() {
+            self.client_time += since.elapsed();
+        }
         let end = match Pin::new(body).poll_frame(cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Some(Ok(frame))) => {
@@ -281,6 +309,25 @@ impl Writer {
         let failure = end.as_ref().err().map(exchange::failure);
         self.end(end.map_err(Into::into));
         Poll::Ready(Next::Done(failure))
+    }
+
+    /// Returns how long the client has been waited for, all waits together.
+    pub(crate) fn client_time(&self) -> Duration {
+        self.client_time + self.waits_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Is ready, once, when the client has been waited for so long in all that it is to be told.
+    fn poll_client_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.waits_since.is_none() {
+            self.waits_since = Some(Instant::now());
+            self.due.set(Some(self.client_time_max.saturating_sub(self.client_time)));
+        }
+        if self.is_told {
+            return Poll::Pending;
+        }
+        ready!(self.due.poll(cx));
+        self.is_told = true;
+        Poll::Ready(())
     }
 
     /// Is ready when the client has taken nothing for too long; the answer is broken off then.
@@ -359,7 +406,8 @@ mod tests {
     #[test]
     fn the_budget_counts_what_is_held_and_nothing_else() {
         let budget = Budget::new(100);
-        let (writer, mut reader) = queue(Arc::clone(&budget), 50, Duration::from_secs(1));
+        let (writer, mut reader) =
+            queue(Arc::clone(&budget), 50, Duration::from_secs(1), Duration::from_secs(1));
         writer.push(frame(30));
         writer.push(frame(20));
         assert_eq!(budget.held(), 50);

@@ -117,8 +117,8 @@ impl Exchange {
         }
     }
 
-    /// Reads the rest of the body into `writer`, as fast as the application gives it and the queue takes it. What is not over
-    /// by a certain time is a stream, and holds its slot no longer.
+    /// Reads the rest of the body into `writer`, as fast as the application gives it and the queue takes it. It holds its slot no longer once
+    /// it is the client who is waited for; nor where it is not over by a certain time, which is a stream.
     pub(crate) async fn pump(mut self, mut writer: Writer, ending: Ending) {
         let mut becomes_stream = pin!(tokio::time::sleep(STREAM_AFTER));
         loop {
@@ -136,6 +136,11 @@ impl Exchange {
             };
             match next {
                 Next::Moved => {}
+                Next::ClientSlow => {
+                    if let Some(slot) = self.slot.take() {
+                        slot.end_without(ending, writer.client_time());
+                    }
+                }
                 Next::Done(failure) => return self.settle(failure.map_or(ending, Ending::Failed)),
                 // Dropping the exchange does what is to be done about it.
                 Next::ReaderGone => return,

@@ -9,8 +9,10 @@ use crate::memory::{Client, Memory, Owed};
 use crate::params::Recording;
 use crate::recorder::{Names, RecordError, Recorder};
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use suimon_gate::line::{Command, Saved};
 use suimon_gate::{
@@ -63,6 +65,7 @@ enum Verdict {
     Start(Start),
     Refuse(Refusal),
     Wait(InLine),
+    Resumed,
 }
 
 /// A client that no cookie tells from others.
@@ -130,6 +133,22 @@ pub(crate) struct Waiting {
 pub(crate) struct Slot {
     keeper: Arc<Gatekeeper>,
     token: Option<Token>,
+}
+
+/// The slot of a request as the request's body sees it: given back while the client is waited for in the middle of it, and taken again before its
+/// end.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    keeper: Arc<Gatekeeper>,
+    request: RequestId,
+    held: Held,
+}
+
+#[derive(Debug)]
+enum Held {
+    Yes,
+    No,
+    Again(oneshot::Receiver<Verdict>),
 }
 
 impl Clock {
@@ -264,6 +283,7 @@ impl Gatekeeper {
             Some(Verdict::Start(start)) => Arrived::Admitted(self.admission(start)),
             Some(Verdict::Refuse(refusal)) => Arrived::TurnedAway(TurnedAway::Refused(refusal)),
             Some(Verdict::Wait(place)) => Arrived::TurnedAway(TurnedAway::InLine(place)),
+            Some(Verdict::Resumed) => unreachable!("what has just come was not paused"),
             None => {
                 let (sender, verdict) = oneshot::channel();
                 inner.waiters.insert(request, sender);
@@ -463,6 +483,7 @@ impl Inner {
                 Output::Start(start) => (start.request, Verdict::Start(start)),
                 Output::Refuse(refusal) => (refusal.request, Verdict::Refuse(refusal)),
                 Output::Wait(place) => (place.request, Verdict::Wait(place)),
+                Output::Resumed(request) => (request, Verdict::Resumed),
                 Output::Decided(record) => {
                     tracing::debug!(?record, reason = record.reason.code(), "decided");
                     continue;
@@ -501,8 +522,17 @@ impl Inner {
     }
 
     fn end(&mut self, now: Instant, token: Token, ending: Ending) {
+        if !self.waiters.is_empty() {
+            // A body that waits for this slot has nothing to wait for any more.
+            self.waiters.remove(&token.request());
+        }
         self.note(now, || Event::End(token.request(), ending));
         self.gate.handle_end(now, token, ending);
+    }
+
+    fn pause(&mut self, now: Instant, request: RequestId, client_time: Duration) -> bool {
+        self.note(now, || Event::Pause(request, client_time));
+        self.gate.handle_pause(now, request, client_time)
     }
 
     fn depart(&mut self, now: Instant, request: RequestId) {
@@ -520,6 +550,7 @@ impl Waiting {
             Ok(Verdict::Start(start)) => Ok(self.keeper.admission(start)),
             Ok(Verdict::Refuse(refusal)) => Err(TurnedAway::Refused(refusal)),
             Ok(Verdict::Wait(place)) => Err(TurnedAway::InLine(place)),
+            Ok(Verdict::Resumed) => unreachable!("what waits for its first slot was not paused"),
             // The sender goes only with a verdict or with the keeper, of which we hold a share.
             Err(_) => std::future::pending().await,
         }
@@ -538,7 +569,7 @@ impl Drop for Waiting {
         // Under the lock no verdict can be on its way any more: either it is here, or it never comes.
         match self.verdict.try_recv() {
             Ok(Verdict::Start(start)) => inner.end(now, start.token, Ending::Abandoned),
-            Ok(Verdict::Refuse(_) | Verdict::Wait(_)) => {}
+            Ok(Verdict::Refuse(_) | Verdict::Wait(_) | Verdict::Resumed) => {}
             Err(_) => inner.depart(now, request),
         }
         inner.settle(now, None);
@@ -552,6 +583,21 @@ impl Slot {
         self.settle(ending);
     }
 
+    /// Gives the slot back of a request whose answer waits for its client, who was waited for `client_time` of its stay: that is none of the application's.
+    pub(crate) fn end_without(mut self, ending: Ending, client_time: Duration) {
+        let Some(token) = self.token.take() else { return };
+        self.keeper.with_gate(|inner, now| {
+            inner.pause(now, token.request(), client_time);
+            inner.end(now, token, ending);
+        });
+    }
+
+    /// Returns the slot as the request's body sees it.
+    pub(crate) fn turn(&self) -> Option<Turn> {
+        let request = self.token.as_ref()?.request();
+        Some(Turn { keeper: Arc::clone(&self.keeper), request, held: Held::Yes })
+    }
+
     /// Takes note that the client has gone; the slot stays taken, by work for nobody.
     pub(crate) fn depart(&self) {
         if let Some(token) = &self.token {
@@ -563,6 +609,63 @@ impl Slot {
     fn settle(&mut self, ending: Ending) {
         if let Some(token) = self.token.take() {
             self.keeper.with_gate(|inner, now| inner.end(now, token, ending));
+        }
+    }
+}
+
+impl Turn {
+    /// Returns whether the slot is given back for now.
+    pub(crate) fn is_paused(&self) -> bool {
+        !matches!(self.held, Held::Yes)
+    }
+
+    /// Gives the slot back for as long as the client is waited for, who was for `client_time` already. Returns whether there was one to give back.
+    pub(crate) fn pause(&mut self, client_time: Duration) -> bool {
+        let mut was_held = false;
+        self.keeper.with_gate(|inner, now| was_held = inner.pause(now, self.request, client_time));
+        self.held = if was_held { Held::No } else { Held::Yes };
+        was_held
+    }
+
+    /// Returns whether the slot is given back for good.
+    pub(crate) fn is_over(&self) -> bool {
+        !self.keeper.lock().gate.is_inside(self.request)
+    }
+
+    /// Takes the slot again; ready once it is held.
+    pub(crate) fn poll_resumed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if matches!(self.held, Held::No) {
+            self.resume();
+        }
+        if let Held::Again(verdict) = &mut self.held {
+            // Where the slot is given back for good meanwhile, there is none to wait for.
+            let _ = ready!(Pin::new(verdict).poll(cx));
+            self.held = Held::Yes;
+        }
+        Poll::Ready(())
+    }
+
+    fn resume(&mut self) {
+        let now = self.keeper.clock.now();
+        let mut inner = self.keeper.lock();
+        inner.note(now, || Event::Resume(self.request));
+        let is_resumed = inner.gate.handle_resume(now, self.request);
+        self.held = match inner.settle(now, Some(self.request)) {
+            None if is_resumed => {
+                let (sender, verdict) = oneshot::channel();
+                inner.waiters.insert(self.request, sender);
+                Held::Again(verdict)
+            }
+            _ => Held::Yes,
+        };
+        self.keeper.rearm(inner);
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if matches!(self.held, Held::Again(_)) {
+            self.keeper.lock().waiters.remove(&self.request);
         }
     }
 }

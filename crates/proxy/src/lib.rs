@@ -4,7 +4,7 @@
 //!
 //! - `listener` accepts; `wire`, `framing`, `deadline`, `tls` and `connection` are about one client's connection;
 //! - `pipeline` takes a request through its phases, in order: `validate`, `identify` (with `lease`, `keys`, `generations`, `memory`), `routes`,
-//!   `gatekeeper` (with `watch`, `prefix` while it waits), `headers`, `exchange` (with `upstream`), `buffer`;
+//!   `prefix` (with `uploads`), `gatekeeper` (with `watch`), `headers`, `exchange` (with `upstream`), `buffer`;
 //! - `recorder` writes what happens to the gate, for replay;
 //! - `room` (with `ticket`, `sealed`, `accept`) is the waiting room: what those are told who have a place in line;
 //! - `mint` makes and reads what visitors keep for us, for whoever tries to forge it;
@@ -44,6 +44,7 @@ mod telemetry;
 mod testing;
 mod ticket;
 mod tls;
+mod uploads;
 pub mod upstream;
 mod validate;
 mod wall_clock;

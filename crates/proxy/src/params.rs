@@ -157,6 +157,8 @@ pub struct Limits {
     pub body_bytes: Option<u64>,
     /// Bytes a second that a client must send of a body, once it has been waited for as long as a pause may be. 0: no least rate.
     pub body_rate: u64,
+    /// Requests in the application, of all routes, whose clients are waited for in the middle of their bodies; beyond it the slowest is broken off.
+    pub slow_uploads: usize,
     /// Bytes of a request's body read before it is let in.
     pub prefix_bytes: usize,
     /// Bytes of one response held for a slow client before the application has to wait for it.
@@ -178,6 +180,7 @@ impl Default for Limits {
             url_bytes: 16 << 10,
             body_bytes: None,
             body_rate: 500,
+            slow_uploads: 512,
             prefix_bytes: 64 << 10,
             response_bytes: 1 << 20,
             responses_bytes: 256 << 20,

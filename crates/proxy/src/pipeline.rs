@@ -28,7 +28,7 @@ use crate::connection::Connection;
 use crate::connections::Told;
 use crate::exchange::{Exchange, Tally};
 use crate::gatekeeper::{
-    Admission, Arrived, Gatekeeper, MemberOf, Named, TurnedAway, Unknown, Waiting, kind_of,
+    Admission, Arrived, Gatekeeper, MemberOf, Named, Slot, TurnedAway, Unknown, Waiting, kind_of,
 };
 use crate::headers;
 use crate::identify::{self, Identifier, Visitor};
@@ -38,6 +38,7 @@ use crate::rescue::{self, Asker};
 use crate::room::{self, Pages, Room};
 use crate::routes::{Class, Table};
 use crate::telemetry::Telemetry;
+use crate::uploads::Uploads;
 use crate::upstream::{Fault as Whose, Upstream, UpstreamError};
 use crate::validate::{Fault, validate};
 use crate::wall_clock::now_unix;
@@ -85,6 +86,7 @@ pub(crate) struct Core {
     pub(crate) keeper: Arc<Gatekeeper>,
     pub(crate) upstream: Upstream,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) uploads: Arc<Uploads>,
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) telemetry: Arc<Telemetry>,
 }
@@ -411,7 +413,7 @@ impl Core {
         self: &Arc<Self>,
         connection: &Arc<Connection>,
         mut parts: Box<request::Parts>,
-        body: RequestBody,
+        mut body: RequestBody,
         asked: &Asked,
         switch: Option<OnUpgrade>,
         passed: Passed,
@@ -421,6 +423,19 @@ impl Core {
             Some(Admission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
             None => (None, None, LeaseDue::No, Duration::ZERO),
         };
+        if let Some(turn) = slot.as_ref().filter(|_| body.is_unfinished()).and_then(Slot::turn) {
+            body.charge(turn, &self.uploads);
+            if parts.headers.contains_key(EXPECT) {
+                let asked_for = tokio::select! {
+                    biased;
+                    asked_for = body.ask_for(self.limits.prefix_bytes) => asked_for,
+                    () = connection.closed(self.timeouts.watch_after) => return Err(Gone),
+                };
+                if let Err(fault) = asked_for {
+                    return self.broken_off(asked, fault);
+                }
+            }
+        }
         let secure = self.lease_secure || connection.peer().is_secure(&parts.headers);
         let method = parts.method.clone();
         // Kept for the table only if the path is new to it.
@@ -507,6 +522,14 @@ impl Core {
         let added = total.saturating_sub(waited).saturating_sub(answered);
         self.telemetry.route(asked.class.route()).passed(waited, added);
         Ok(Response::from_parts(head, body))
+    }
+
+    fn broken_off(&self, asked: &Asked, BodyFault(fault): BodyFault) -> Result<Response<AnswerBody>, Gone> {
+        if fault == Fault::BrokenBody {
+            return Err(Gone);
+        }
+        self.telemetry.note_fault();
+        Ok(asked.asker.fault(fault, &self.pages))
     }
 
     fn failed(&self, asked: &Asked, error: &UpstreamError) -> Response<AnswerBody> {

@@ -8,7 +8,9 @@
 
 use crate::buffer::Budget;
 use crate::deadline::Deadline;
+use crate::gatekeeper::Turn;
 use crate::headers;
+use crate::uploads::{Upload, Uploads};
 use crate::validate::Fault;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -24,6 +26,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use std::{error, fmt, io};
 use tokio::time::Instant;
+
+/// How long a client may be waited for while its request holds a slot, all of its body together.
+pub(crate) const CLIENT_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// A request body as it is sent on.
 #[derive(Debug)]
@@ -42,6 +47,8 @@ struct Inner {
     trailers: Option<HeaderMap>,
     rest: Incoming,
     rest_ended: bool,
+    /// Bytes that are still to come, where that was declared.
+    declared: Option<u64>,
     /// Bytes that may still come.
     left: u64,
     pace: Pace,
@@ -49,6 +56,25 @@ struct Inner {
     /// Whether the client may be silent for as long as it likes.
     unhurried: Arc<AtomicBool>,
     patience: Deadline,
+    /// The slot that the request holds while the rest of its body is sent on.
+    charge: Option<Box<Charge>>,
+}
+
+/// A slot that is the application's time and not the client's.
+#[derive(Debug)]
+struct Charge {
+    turn: Turn,
+    /// When so much of the client's time has been the slot's that it is given back.
+    due: Deadline,
+    /// The wait that `due` was set in.
+    waits_since: Option<Instant>,
+    /// How long the client had been waited for when the slot was taken.
+    before: Duration,
+    uploads: Arc<Uploads>,
+    /// This body among those that are waited for without a slot.
+    upload: Option<Upload>,
+    /// The end of the body, that the application gets once the slot is held again.
+    end: Option<Option<Bytes>>,
 }
 
 /// How fast a client must send a body, while it is the client who is waited for.
@@ -95,6 +121,7 @@ impl RequestBody {
                 early_bytes: 0,
                 budget: Arc::clone(budget),
                 trailers: None,
+                declared: rest.size_hint().exact(),
                 rest,
                 rest_ended: false,
                 left: bytes_max.unwrap_or(u64::MAX),
@@ -102,6 +129,7 @@ impl RequestBody {
                 progress: Progress::default(),
                 unhurried: Arc::default(),
                 patience: Deadline::default(),
+                charge: None,
             })),
         }
     }
@@ -114,6 +142,39 @@ impl RequestBody {
     /// Returns whether there is a body, or may be.
     pub(crate) fn is_some(&self) -> bool {
         self.inner.is_some()
+    }
+
+    /// Returns whether more of it is to come from the client.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| !inner.rest_ended && !inner.rest.is_end_stream())
+    }
+
+    /// Sees to it that the client does not hold the slot of the request from now on, but the application alone.
+    pub(crate) fn charge(&mut self, turn: Turn, uploads: &Arc<Uploads>) {
+        let Some(inner) = &mut self.inner else { return };
+        inner.charge = Some(Box::new(Charge {
+            turn,
+            due: Deadline::default(),
+            waits_since: None,
+            before: inner.progress.waited,
+            uploads: Arc::clone(uploads),
+            upload: None,
+            end: None,
+        }));
+    }
+
+    /// Reads ahead with the slot given back, for a body that may be asked for only now, and takes the slot again.
+    pub(crate) async fn ask_for(&mut self, bytes_max: usize) -> Result<(), BodyFault> {
+        let Some(inner) = &mut self.inner else { return Ok(()) };
+        if let Some(charge) = &mut inner.charge {
+            charge.turn.pause(Duration::ZERO);
+        }
+        poll_fn(|cx| inner.poll_ahead(cx, bytes_max)).await?;
+        if let Some(charge) = &mut inner.charge {
+            poll_fn(|cx| charge.turn.poll_resumed(cx)).await;
+            charge.before = inner.progress.waited;
+        }
+        Ok(())
     }
 
     /// Reads until the body has ended, `bytes_max` are held, or the budget is used up. Waits for nothing where there is no body, and only for
@@ -194,6 +255,7 @@ impl Inner {
                         }
                     };
                     self.progress.bytes += piece.len() as u64;
+                    self.declared = self.declared.map(|left| left.saturating_sub(piece.len() as u64));
                     match self.left.checked_sub(piece.len() as u64) {
                         Some(left) => self.left = left,
                         None => return Poll::Ready(Some(Err(BodyFault(Fault::BodyTooLarge)))),
@@ -207,6 +269,65 @@ impl Inner {
                 }
             }
         }
+    }
+
+    /// Takes what is sent on next. The end of it only while the slot is held.
+    fn poll_charged(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
+        loop {
+            if let Some(charge) = &mut self.charge
+                && charge.end.is_some()
+            {
+                ready!(charge.turn.poll_resumed(cx));
+                charge.upload = None;
+                return Poll::Ready(charge.end.take().flatten().map(Ok));
+            }
+            let Poll::Ready(piece) = self.poll_rest(cx) else {
+                ready!(self.poll_charge(cx));
+                return Poll::Ready(Some(Err(BodyFault(Fault::BodyTimeout))));
+            };
+            let piece = piece.transpose()?;
+            let is_end = piece.is_none() || self.declared == Some(0) || self.rest.is_end_stream();
+            match &mut self.charge {
+                Some(charge) if charge.turn.is_paused() => {
+                    if let Some(upload) = &charge.upload {
+                        upload.note(self.progress.bytes, self.progress.waited);
+                    }
+                    if !is_end {
+                        return Poll::Ready(piece.map(Ok));
+                    }
+                    charge.end = Some(piece);
+                }
+                _ => return Poll::Ready(piece.map(Ok)),
+            }
+        }
+    }
+
+    /// Gives the slot back once the client has been waited for long enough. Ready where as many are waited for as may be and this one is the slowest.
+    fn poll_charge(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(charge) = &mut self.charge else { return Poll::Pending };
+        let Progress { bytes, waited, waits_since } = self.progress;
+        if !charge.turn.is_paused() {
+            if charge.waits_since != waits_since {
+                charge.waits_since = waits_since;
+                charge.due.set(Some((charge.before + CLIENT_TIME_MAX).saturating_sub(waited)));
+            }
+            ready!(charge.due.poll(cx));
+            if !charge.turn.pause(CLIENT_TIME_MAX) {
+                self.charge = None;
+                return Poll::Pending;
+            }
+            let waited = waited + waits_since.map_or(Duration::ZERO, |since| since.elapsed());
+            charge.upload = charge.uploads.begin(bytes, waited);
+        }
+        if let Some(upload) = &charge.upload {
+            ready!(upload.poll_broken_off(cx));
+        }
+        // What is answered already holds no slot that could be missed.
+        if charge.turn.is_over() {
+            self.charge = None;
+            return Poll::Pending;
+        }
+        Poll::Ready(())
     }
 
     /// Is ready when the client has been too slow.
@@ -265,8 +386,9 @@ impl Body for RequestBody {
         if let Some(piece) = inner.take_early() {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
-        if !inner.rest_ended
-            && let Some(piece) = ready!(inner.poll_rest(cx))
+        let is_kept = inner.charge.as_ref().is_some_and(|charge| charge.end.is_some());
+        if (!inner.rest_ended || is_kept)
+            && let Some(piece) = ready!(inner.poll_charged(cx))
         {
             return Poll::Ready(Some(piece.map(Frame::data)));
         }
@@ -276,6 +398,7 @@ impl Body for RequestBody {
     fn is_end_stream(&self) -> bool {
         self.inner.as_ref().is_none_or(|inner| {
             inner.early.is_empty()
+                && inner.charge.as_ref().is_none_or(|charge| charge.end.is_none())
                 && inner.trailers.is_none()
                 && (inner.rest_ended || inner.rest.is_end_stream())
         })
@@ -285,7 +408,9 @@ impl Body for RequestBody {
         let Some(inner) = &self.inner else {
             return SizeHint::with_exact(0);
         };
-        let early: u64 = inner.early.iter().map(|piece| piece.len() as u64).sum();
+        let early =
+            inner.early.iter().chain(inner.charge.iter().filter_map(|charge| charge.end.as_ref()?.as_ref()));
+        let early: u64 = early.map(|piece| piece.len() as u64).sum();
         let rest = if inner.rest_ended { SizeHint::with_exact(0) } else { inner.rest.size_hint() };
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower() + early);

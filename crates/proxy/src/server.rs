@@ -20,6 +20,7 @@ use crate::room::{Pages, Room, StoredError, read_template};
 use crate::routes::{OTHER, Table};
 use crate::telemetry::{LearnedView, Telemetry, View};
 use crate::tls::Certificate;
+use crate::uploads::Uploads;
 use crate::upstream::{Upstream, UpstreamNodeView};
 use crate::watch::Watcher;
 use kept::{LinesKept, resume_lines};
@@ -203,6 +204,7 @@ impl Server {
             keeper,
             upstream,
             budget: Budget::new(params.limits.responses_bytes),
+            uploads: Uploads::new(params.limits.slow_uploads),
             watcher: Arc::new(watcher),
             telemetry,
         });

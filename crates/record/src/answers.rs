@@ -33,6 +33,7 @@ impl Answers {
                     self.word(left.poll_after.as_nanos() as u64);
                 }
             }
+            Output::Resumed(request) => self.word(!(request.0 << 2)),
             Output::Decided(_) => {}
         }
     }

@@ -9,7 +9,7 @@
 use suimon_gate::line::Command;
 use suimon_gate::{Arrival, KindParams, Membership, Mode, Place, Word};
 use suimon_model::state::{Broken, Reader, State, Writer};
-use suimon_model::{Ending, Failure, KindId, RequestId, SessionId};
+use suimon_model::{Duration, Ending, Failure, KindId, RequestId, SessionId};
 
 /// A longer name of a route or a kind is cut.
 pub const NAME_BYTES_MAX: usize = 256;
@@ -47,6 +47,10 @@ pub enum Event {
     Command(KindId, Command),
     /// `Gate::handle_word`.
     Word(SessionId, Word),
+    /// `Gate::handle_pause`.
+    Pause(RequestId, Duration),
+    /// `Gate::handle_resume`.
+    Resume(RequestId),
 }
 
 const TIMEOUT: u8 = 0;
@@ -71,6 +75,8 @@ const COMMAND: u8 = 21;
 const DRAWING: u8 = 22;
 const WORD: u8 = 23;
 const ENTERING: u8 = 24;
+const PAUSE: u8 = 25;
+const RESUME: u8 = 26;
 
 /// By their number behind [`FAILED`].
 const FAILURES: [Failure; 4] =
@@ -88,7 +94,11 @@ impl Event {
         out.step(before, at);
         match self {
             Event::Timeout | Event::Drain => {}
-            Event::Departure(request) | Event::End(request, _) => request.save(out),
+            Event::Departure(request) | Event::End(request, _) | Event::Resume(request) => request.save(out),
+            Event::Pause(request, client_time) => {
+                request.save(out);
+                client_time.save(out);
+            }
             Event::Contact(kind, place) => {
                 kind.save(out);
                 place.save(out);
@@ -186,6 +196,8 @@ impl Event {
             CONTACT => Event::Contact(State::load(from)?, State::load(from)?),
             COMMAND => Event::Command(State::load(from)?, State::load(from)?),
             WORD => Event::Word(State::load(from)?, State::load(from)?),
+            PAUSE => Event::Pause(State::load(from)?, State::load(from)?),
+            RESUME => Event::Resume(State::load(from)?),
             COMPLETED => Event::End(State::load(from)?, Ending::Completed),
             ABANDONED => Event::End(State::load(from)?, Ending::Abandoned),
             FAILED..DRAIN => {
@@ -207,6 +219,8 @@ impl Event {
             Event::Command(..) => COMMAND,
             Event::Word(..) => WORD,
             Event::Departure(_) => DEPARTURE,
+            Event::Pause(..) => PAUSE,
+            Event::Resume(_) => RESUME,
             Event::End(_, Ending::Completed) => COMPLETED,
             Event::End(_, Ending::Abandoned) => ABANDONED,
             Event::End(_, Ending::Failed(failure)) => {

@@ -289,6 +289,7 @@ fn limits(values: &Values, faults: &mut Faults) -> Limits {
         url_bytes: values.size("url_bytes"),
         body_bytes: values.given_count("body_bytes"),
         body_rate: values.count("body_rate"),
+        slow_uploads: values.size("slow_uploads"),
         prefix_bytes: values.size("prefix_bytes"),
         response_bytes: values.size("response_bytes"),
         responses_bytes: values.size("responses_bytes"),

@@ -132,6 +132,9 @@ struct Stay {
     /// When its client left, if it did.
     left: Option<Instant>,
     was_refused: bool,
+    /// Since when it has been paused, and the time before that in which its client was waited for.
+    paused: Option<Instant>,
+    slept: Duration,
 }
 
 impl Replay {
@@ -386,6 +389,14 @@ impl Player {
             Event::Contact(kind, place) => _ = self.gate.handle_contact(now, kind, place),
             Event::Command(kind, command) => _ = self.gate.handle_command(now, kind, command),
             Event::Word(session, word) => self.gate.handle_word(now, session, word),
+            Event::Pause(request, client_time) => {
+                self.gate.handle_pause(now, request, client_time);
+                if let Some(stay) = self.stay_of(request, &mut stays) {
+                    stay.slept += client_time;
+                    stay.paused.get_or_insert(now);
+                }
+            }
+            Event::Resume(request) => _ = self.gate.handle_resume(now, request),
         }
         while let Some(output) = self.gate.poll_output() {
             self.answers.fold(&output);
@@ -401,6 +412,11 @@ impl Player {
                         stay.session = start.session.map(|(_, session)| session);
                     }
                     self.tokens.insert(start.request, start.token);
+                }
+                Output::Resumed(request) => {
+                    if let Some(stay) = self.stay_of(request, &mut stays) {
+                        stay.slept += stay.paused.take().map_or(Duration::ZERO, |paused| now.since(paused));
+                    }
                 }
                 Output::Refuse(Refusal { request, .. }) | Output::Wait(InLine { request, .. }) => {
                     if let Some(stay) = self.stay_of(request, &mut stays) {
@@ -427,7 +443,8 @@ impl Player {
     ) {
         let Some(stay) = self.stay_of(request, stays) else { return };
         stay.ending = ending;
-        stay.service = stay.started.map(|started| now.since(started));
+        let until = stay.paused.unwrap_or(now);
+        stay.service = stay.started.map(|started| until.since(started).saturating_sub(stay.slept));
         let (route, service) = (stay.route, stay.service);
         if service.is_some() {
             self.services[route.index()] = service;
@@ -473,6 +490,8 @@ impl Stay {
             session: None,
             left: None,
             was_refused: false,
+            paused: None,
+            slept: Duration::ZERO,
         }
     }
 }

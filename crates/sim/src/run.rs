@@ -234,6 +234,7 @@ impl<'a> Run<'a> {
                     self.answered(now, owner, Answer::Refused { retry_after: Some(refusal.retry_after) });
                 }
                 Output::Wait(wait) => self.wait_in_line(now, &wait)?,
+                Output::Resumed(_) => {}
                 Output::Decided(record) => {
                     let counted = now >= self.tally.window().from;
                     self.outcome.trial_windows += u64::from(counted && record.reason == Reason::TrialWindow);

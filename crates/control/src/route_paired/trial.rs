@@ -259,6 +259,19 @@ impl Trial {
         SETTLE_SERVICES * service * (f64::from(self.probe) / f64::from(self.base)).max(1.0)
     }
 
+    /// Takes another in the place of `request`, which has left without telling what it takes.
+    pub(super) fn on_leave(&mut self, request: RequestId) {
+        match &mut self.phase {
+            Phase::Settling(old) => {
+                old.remove(&request);
+                if old.is_empty() {
+                    self.phase = Phase::Measuring(Cohort::default());
+                }
+            }
+            Phase::Measuring(cohort) => cohort.taken -= usize::from(cohort.outstanding.remove(&request)),
+        }
+    }
+
     /// Returns whether the window's cohort is back.
     pub(super) fn on_end(&mut self, now: Instant, request: RequestId, service: f64) -> bool {
         match &mut self.phase {

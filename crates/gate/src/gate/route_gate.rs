@@ -24,6 +24,8 @@ pub(super) struct Route {
     pub(super) queue: Queue,
     pub(super) in_flight: usize,
     pub(super) ghosts: usize,
+    /// Beside those in flight, those whose clients are waited for.
+    pub(super) paused: usize,
     pub(super) capacity: Capacity,
     pub(super) forecast: Forecast,
     /// When the last tick was, and when somebody waited last.
@@ -62,6 +64,7 @@ impl Route {
             queue: Queue::default(),
             in_flight: 0,
             ghosts: 0,
+            paused: 0,
             capacity: Capacity::new(now),
             forecast: Forecast::default(),
             tick_begin: meter.read(now),
@@ -120,7 +123,8 @@ impl Gate {
             let may_be_late = self.law.puts_late_last();
             let is_late = |id| {
                 let request = requests.get_mut(id).expect("a queued request is in the table");
-                request.late = may_be_late && is_late(now, request, kinds, service);
+                let is_inside = matches!(request.stage, Stage::Returning(_));
+                request.late = may_be_late && !is_inside && is_late(now, request, kinds, service);
                 request.late
             };
             let Some(id) = self.routes[index].queue.pop(is_late) else { break };
@@ -132,8 +136,16 @@ impl Gate {
 
     fn start(&mut self, now: Instant, id: RequestId) {
         let request = self.requests.get_mut(id).expect("a queued request is in the table");
-        request.stage = Stage::InApplication(now);
         let (route, session, arrived) = (request.route, request.session, request.arrived);
+        if matches!(request.stage, Stage::Returning(_)) {
+            // As if the client had never been waited for.
+            request.stage = Stage::InApplication(now - request.spent);
+            self.routes[route.index()].in_flight += 1;
+            self.in_flight += 1;
+            self.law.on_start(now, route, id, &self.meters);
+            return self.outputs.push_back(Output::Resumed(id));
+        }
+        request.stage = Stage::InApplication(now);
         let needs_none = session.is_none() || request.leased;
         let has_place = request.place.is_some();
         let lease = if needs_none {

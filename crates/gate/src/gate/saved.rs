@@ -22,6 +22,7 @@ suimon_model::saved_struct!(Route {
     queue,
     in_flight,
     ghosts,
+    paused,
     capacity,
     forecast,
     tick_begin,
@@ -192,6 +193,7 @@ impl Gate {
 
     fn requests_are_sound(&self) -> bool {
         let mut in_flight = vec![(0, 0); self.routes.len()];
+        let mut paused = vec![0; self.routes.len()];
         let mut queued = vec![0; self.routes.len()];
         let mut in_line = vec![0; self.kinds.len()];
         for (id, request) in self.requests.iter() {
@@ -211,12 +213,16 @@ impl Gate {
                     self.kinds[kind.index()].held.at(key).is_some_and(|held| held.request == id)
                 }
                 (Stage::AtSessionGate(_), None) => false,
-                (Stage::AtRouteGate(key), _) => {
+                (Stage::AtRouteGate(key) | Stage::Returning(key), _) => {
                     queued[route] += 1;
                     self.routes[route].queue.get(key) == Some(id)
                 }
                 (Stage::InApplication(_), _) => {
                     in_flight[route].0 += 1;
+                    true
+                }
+                (Stage::Paused, _) => {
+                    paused[route] += 1;
                     true
                 }
                 (Stage::Ghost(_), _) => {
@@ -232,6 +238,7 @@ impl Gate {
         let flights = self.routes.iter().map(|route| (route.in_flight, route.ghosts));
         let waiting: usize = queued.iter().chain(&in_line).sum();
         flights.eq(in_flight.iter().copied())
+            && self.routes.iter().map(|route| route.paused).eq(paused)
             && self.routes.iter().map(|route| route.queue.len()).eq(queued)
             && self.kinds.iter().map(|kind| kind.held.len()).eq(in_line)
             && self.waiting == waiting
@@ -240,5 +247,5 @@ impl Gate {
 }
 
 fn is_running(stage: Stage) -> bool {
-    matches!(stage, Stage::InApplication(_) | Stage::Ghost(_))
+    matches!(stage, Stage::InApplication(_) | Stage::Ghost(_) | Stage::Paused | Stage::Returning(_))
 }

@@ -5,6 +5,7 @@ use crate::buffer::{self, AnswerBody};
 use crate::connection::Connection;
 use crate::exchange::{Exchange, Gathered};
 use crate::headers;
+use crate::prefix::CLIENT_TIME_MAX;
 use crate::upstream::UpstreamError;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{StatusCode, response};
@@ -44,8 +45,8 @@ impl Core {
             }
             Ok(Gathered::More { first, rest }) => {
                 let budget = Arc::clone(&self.budget);
-                let (writer, reader) =
-                    buffer::queue(budget, self.limits.response_bytes, self.timeouts.body_write);
+                let (bytes_max, stall_max) = (self.limits.response_bytes, self.timeouts.body_write);
+                let (writer, reader) = buffer::queue(budget, bytes_max, stall_max, CLIENT_TIME_MAX);
                 for frame in first.map(http_body::Frame::data).into_iter().chain(rest) {
                     writer.push(frame);
                 }

@@ -1,14 +1,18 @@
 //! A slot is the application's time, never the client's: whoever is slow to send or to take holds none.
 
-use crate::support::{App, Gateway, Pieces, app, connect, gateway, params, read_until, request, until};
+use crate::support::{
+    App, Gateway, Pieces, app, connect, gateway, get, h2_over, params, read_until, request, soon, until,
+};
 use bytes::Bytes;
 use http::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use suimon_gate::Mode;
 use suimon_proxy::params::{DeclaredRoute, Params, RoutePattern};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -28,7 +32,7 @@ fn with_slots(app: &App, slots: u32, paths: &[&str]) -> Params {
 }
 
 /// Sends `begin`, and then a byte now and then for as long as it is taken.
-async fn drip(address: std::net::SocketAddr, begin: String) {
+async fn drip(address: SocketAddr, begin: String) {
     let mut stream = connect(address).await;
     let mut sent = stream.write_all(begin.as_bytes()).await;
     while sent.is_ok() {
@@ -63,7 +67,7 @@ async fn drip_over_http2(gateway: &Gateway, path: &str, count: usize, begin: usi
 #[tokio::test]
 async fn bodies_that_drip_hold_no_slot() {
     for count in [2, 20] {
-        for expects in [""] {
+        for expects in ["", "Expect: 100-continue\r\n"] {
             let app = app().await;
             let gateway = gateway(with_slots(&app, 2, &["/echo"]));
             let head = format!("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n{expects}\r\n");
@@ -98,6 +102,156 @@ async fn bodies_that_drip_over_one_http2_connection_hold_no_slot() {
     drop(drips);
     until("nothing is left", || gateway.view().connections_open == 0).await;
     until("and nothing is held", || gateway.view().buffered_bytes == 0).await;
+}
+
+#[tokio::test]
+async fn bodies_that_drip_behind_a_long_beginning_hold_no_slot_for_long() {
+    for over_http2 in [false, true] {
+        let app = app().await;
+        let gateway = gateway(with_slots(&app, 2, &["/echo"]));
+        let begin = 80 << 10;
+        let head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n".to_owned();
+        let mut drips = JoinSet::new();
+        if over_http2 {
+            drips = drip_over_http2(&gateway, "/echo", 20, begin).await;
+        } else {
+            let begun = head + &"x".repeat(begin);
+            (0..20).for_each(|_| _ = drips.spawn(drip(gateway.plain, begun.clone())));
+        }
+        until("all are in the application, without a slot", || gateway.view().gate.paused == 20).await;
+        assert_eq!((gateway.in_flight(), gateway.waiting()), (0, 0));
+        for _ in 0..3 {
+            assert_eq!(gateway.ask(request("POST", "/echo", &[], "hello")).await.status, 200);
+        }
+        drop(drips);
+        until("nothing is left", || gateway.view().connections_open == 0).await;
+        until("nor counted", || (gateway.in_flight(), gateway.view().gate.paused) == (0, 0)).await;
+        assert_eq!(gateway.view().buffered_bytes, 0);
+        let counts = gateway.view().routes[1].gate.counts;
+        assert_eq!((counts.offered, counts.completed), (23, 3));
+        assert_eq!(counts.abandoned + counts.failed, 20, "each has ended once");
+    }
+}
+
+/// Begins an upload of 200,000 bytes to `path`, whose last one is still to come.
+async fn upload(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = connect(address).await;
+    let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&vec![b'x'; 199_999]).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn a_slow_upload_has_its_slot_again_before_the_application_has_the_end_of_it() {
+    let app = app().await;
+    let gateway = gateway(with_slots(&app, 1, &["/hold"]));
+    let mut slow = upload(gateway.plain, "/hold").await;
+    until("it holds no slot", || gateway.view().gate.paused == 1).await;
+    let first = gateway.occupy(&app).await;
+    let mut later = connect(gateway.plain).await;
+    later.write_all(b"GET /hold HTTP/1.1\r\nHost: a\r\nX-Who: later\r\n\r\n").await.unwrap();
+    until("another waits", || gateway.waiting() == 1).await;
+    slow.write_all(b"x").await.unwrap();
+    until("it waits for its slot, too", || gateway.waiting() == 2).await;
+    assert_eq!((gateway.in_flight(), gateway.view().gate.paused), (1, 0));
+    app.state.release(1);
+    assert_eq!(first.await.unwrap().status, 200);
+    until("it goes first", || gateway.waiting() == 1).await;
+    app.state.release(1);
+    read_until(&mut slow, "held 200000").await;
+    app.state.release(1);
+    read_until(&mut later, "held 0").await;
+    until("nothing is left", || (gateway.in_flight(), gateway.waiting()) == (0, 0)).await;
+    assert_eq!(gateway.view().routes[1].gate.counts.completed, 3);
+}
+
+#[tokio::test]
+async fn of_too_many_slow_uploads_the_slowest_is_broken_off() {
+    let app = app().await;
+    let mut params = with_slots(&app, 1, &["/echo"]);
+    params.limits.slow_uploads = 1;
+    let gateway = gateway(params);
+    let mut slow = upload(gateway.plain, "/echo").await;
+    until("it holds no slot", || gateway.view().gate.paused == 1).await;
+    // It has been waited for longer than whoever comes now, for as many bytes.
+    let mut quick = upload(gateway.plain, "/echo").await;
+    read_until(&mut slow, "408").await;
+    until("the other holds no slot", || gateway.view().gate.paused == 1).await;
+    quick.write_all(b"x").await.unwrap();
+    read_until(&mut quick, "200000 ").await;
+    until("nothing is left", || (gateway.in_flight(), gateway.view().gate.paused) == (0, 0)).await;
+}
+
+/// Asks for an answer of so many bytes and takes nothing of it.
+async fn takes_nothing(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = connect(address).await;
+    stream
+        .write_all(format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn whoever_takes_nothing_of_a_long_answer_holds_no_slot() {
+    for over_http2 in [false, true] {
+        let app = app().await;
+        let gateway = gateway(with_slots(&app, 2, &["/big"]));
+        let (mut kept, mut streams) = (Vec::new(), JoinSet::new());
+        if over_http2 {
+            let (mut sender, driver) = h2_over(connect(gateway.plain).await).await;
+            for _ in 0..6 {
+                let mut big = get("http://a/big?30000000", &[]);
+                big.headers_mut().remove("host");
+                // Its head is taken, its body is not: its window closes.
+                let answer = sender.send_request(big);
+                streams.spawn(async move {
+                    let answer = answer.await;
+                    std::future::pending::<()>().await;
+                    drop(answer);
+                });
+            }
+            streams.spawn(async move { _ = driver.await });
+        } else {
+            for _ in 0..6 {
+                kept.push(takes_nothing(gateway.plain, "/big?30000000").await);
+            }
+        }
+        until("all have begun, and none holds a slot", || {
+            app.state.begun.load(SeqCst) == 6 && gateway.in_flight() == 0
+        })
+        .await;
+        assert_eq!(gateway.get("/big?10").await.body.len(), 10);
+        let view = gateway.view();
+        assert_eq!(view.routes[1].gate.counts.completed, 7);
+        assert!(
+            view.routes[1].gate.service_seconds < 0.25,
+            "what the client takes is not the application's time"
+        );
+        drop((kept, streams));
+        until("nothing is held", || gateway.view().buffered_bytes == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_long_download_that_flows_slowly_is_whole() {
+    const LENGTH: usize = 8_000_000;
+    let app = app().await;
+    let gateway = gateway(with_slots(&app, 1, &["/big"]));
+    let mut stream = takes_nothing(gateway.plain, &format!("/big?{LENGTH}")).await;
+    until("it holds no slot", || app.state.begun.load(SeqCst) == 1 && gateway.in_flight() == 0).await;
+    assert_eq!(gateway.get("/big?10").await.body.len(), 10);
+    let (mut count, mut piece) = (0, vec![0; 256 << 10]);
+    loop {
+        let read = soon(stream.read(&mut piece)).await.unwrap();
+        if read == 0 {
+            break;
+        }
+        count += piece[..read].iter().filter(|byte| **byte == b'x').count();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(count, LENGTH);
 }
 
 #[tokio::test]

@@ -112,6 +112,12 @@ pub(super) const LIMITS: Section = Section {
             "Bytes a second that a client must send of a body in the mean, once it has been waited for longer than `timeouts.body_read`; less is answered with 408. 0: no least rate.",
         ),
         key(
+            "slow_uploads",
+            Count(1, 1_000_000),
+            Is("512"),
+            "Requests in the application, of all routes, whose clients are waited for in the middle of their bodies: they hold no slot meanwhile. Beyond it the slowest is answered with 408.",
+        ),
+        key(
             "prefix_bytes",
             Size(KIB, 16 * MIB),
             Is("\"64KiB\""),

@@ -96,6 +96,7 @@ impl Counter {
                 self.waits.record(start.waited);
             }
             Output::Refuse(_) | Output::Wait(_) => self.counts.refused += 1,
+            Output::Resumed(_) => {}
             Output::Decided(record) => {
                 if let (Subject::Route(route), Quantity::Limit) = (record.subject, record.quantity)
                     && let Some(limit) =

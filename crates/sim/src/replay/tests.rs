@@ -263,6 +263,8 @@ fn any_event() -> impl Strategy<Value = Event> {
             .prop_map(|(route, session)| Event::Arrival(Arrival { route: RouteId(route), session })),
         1 => request().prop_map(Event::Departure),
         1 => (request(), ending).prop_map(|(request, ending)| Event::End(request, ending)),
+        1 => (request(), 0u64..9).prop_map(|(request, nanos)| Event::Pause(request, Duration::from_nanos(nanos))),
+        1 => request().prop_map(Event::Resume),
         1 => "[a-z]{1,9}".prop_map(|name| Event::Route { mode: Mode::Fixed(1), name }),
         1 => ("[a-z]{1,9}", line).prop_map(|(name, line)| Event::Kind {
             params: KindParams { line, ..KindParams::default() },
@@ -300,6 +302,14 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
                 Some(index) => Event::End(tokens[index].request(), ending),
                 None => continue,
             },
+            Event::Pause(request, client_time) => match pick(request, tokens.len()) {
+                Some(index) => Event::Pause(tokens[index].request(), client_time),
+                None => continue,
+            },
+            Event::Resume(request) => match pick(request, tokens.len()) {
+                Some(index) => Event::Resume(tokens[index].request()),
+                None => continue,
+            },
             Event::Departure(request) => match pick(request, waiting.len()) {
                 Some(index) => Event::Departure(waiting.swap_remove(index)),
                 None => continue,
@@ -319,6 +329,8 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
             Event::Contact(kind, place) => _ = gate.handle_contact(now, kind, place),
             Event::Command(kind, command) => _ = gate.handle_command(now, kind, command),
             Event::Word(session, word) => gate.handle_word(now, session, word),
+            Event::Pause(request, client_time) => _ = gate.handle_pause(now, request, client_time),
+            Event::Resume(request) => _ = gate.handle_resume(now, request),
             Event::Route { .. } | Event::Kind { .. } | Event::Drain => {}
         }
         while let Some(output) = gate.poll_output() {
@@ -330,7 +342,7 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
                     request
                 }
                 Output::Refuse(Refusal { request, .. }) | Output::Wait(InLine { request, .. }) => request,
-                Output::Decided(_) => continue,
+                Output::Resumed(_) | Output::Decided(_) => continue,
             };
             waiting.retain(|other| *other != request);
         }

@@ -297,6 +297,7 @@ impl Timeline {
                 }
                 self.bin().refused += 1;
             }
+            Output::Resumed(_) => {}
             Output::Decided(record) => self.decided(record),
         }
     }

@@ -208,6 +208,16 @@ impl<'a> WhatIf<'a> {
             Event::Contact(kind, place) => _ = other.gate.handle_contact(now, kind, place),
             Event::Command(kind, command) => _ = other.gate.handle_command(now, kind, command),
             Event::Word(session, word) => other.gate.handle_word(now, session, word),
+            Event::Pause(request, client_time) => {
+                if let Some(here) = other.as_recorded(request) {
+                    other.gate.handle_pause(now, here, client_time);
+                }
+            }
+            Event::Resume(request) => {
+                if let Some(here) = other.as_recorded(request) {
+                    other.gate.handle_resume(now, here);
+                }
+            }
         }
         self.take_in(other, now);
         Ok(())
@@ -337,6 +347,7 @@ impl<'a> WhatIf<'a> {
                     }
                     self.turn_away(other, now, place);
                 }
+                Output::Resumed(_) => {}
                 Output::Decided(record) => {
                     self.decided += 1;
                     if self.decisions.len() < DECISIONS_MAX {
@@ -368,6 +379,14 @@ impl<'a> WhatIf<'a> {
 impl Other {
     fn is_followed_by(&self, header: &Header) -> bool {
         self.run == header.run && self.segment + 1 == header.segment
+    }
+
+    /// Returns a request that is in the application here as it was in the recording, as this gate knows it.
+    fn as_recorded(&self, request: RequestId) -> Option<RequestId> {
+        match self.twins.get(self.recorded.get(&request)?)? {
+            Twin::Running { token, as_recorded: true } => Some(token.request()),
+            Twin::Running { .. } | Twin::Waiting(_) => None,
+        }
     }
 
     fn put_off(&mut self, until: Instant, what: Later) {

@@ -223,7 +223,7 @@ impl World {
                     self.visitors[visitor].place = waits.place;
                     self.visitors[visitor].next = Some(self.now + seconds(0.5));
                 }
-                Output::Decided(_) => {}
+                Output::Resumed(_) | Output::Decided(_) => {}
             }
         }
         if self.encoder.is_full() {
