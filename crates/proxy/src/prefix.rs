@@ -290,7 +290,7 @@ impl Inner {
             match &mut self.charge {
                 Some(charge) if charge.turn.is_paused() => {
                     if let Some(upload) = &charge.upload {
-                        upload.note(self.progress.bytes, self.progress.waited);
+                        upload.note(self.progress.bytes);
                     }
                     if !is_end {
                         return Poll::Ready(piece.map(Ok));

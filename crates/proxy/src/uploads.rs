@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// All that there are.
 #[derive(Debug)]
@@ -22,8 +22,9 @@ pub(crate) struct Upload {
 
 #[derive(Debug)]
 struct Pace {
-    /// What has come of its body, bytes a second of those in which its client was waited for.
-    rate: AtomicU64,
+    /// What has come of its body, and since when its client is waited for, waits before that put together.
+    bytes: AtomicU64,
+    since: Instant,
     is_broken_off: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
@@ -37,17 +38,18 @@ impl Uploads {
     /// Adds a request of whose body so many bytes have come after waits of so long. Where there are as many as may be the slowest has to go; `None`: it is
     /// this one.
     pub(crate) fn begin(self: &Arc<Self>, bytes: u64, waited: Duration) -> Option<Upload> {
-        let rate = rate(bytes, waited);
+        let now = Instant::now();
         let pace = Arc::new(Pace {
-            rate: AtomicU64::new(rate),
+            bytes: AtomicU64::new(bytes),
+            since: now.checked_sub(waited).unwrap_or(now),
             is_broken_off: AtomicBool::new(false),
             waker: Mutex::default(),
         });
         let mut under_way = self.lock();
         if under_way.len() >= self.max {
-            let rates = under_way.iter().map(|pace| pace.rate.load(Relaxed));
-            let (slowest, least) = rates.enumerate().min_by_key(|(_, rate)| *rate)?;
-            if least >= rate {
+            let rates = under_way.iter().map(|pace| pace.rate(now));
+            let (slowest, least) = rates.enumerate().min_by(|one, other| one.1.total_cmp(&other.1))?;
+            if least > pace.rate(now) {
                 return None;
             }
             under_way.swap_remove(slowest).break_off();
@@ -64,8 +66,8 @@ impl Uploads {
 
 impl Upload {
     /// Takes note of what has come since.
-    pub(crate) fn note(&self, bytes: u64, waited: Duration) {
-        self.pace.rate.store(rate(bytes, waited), Relaxed);
+    pub(crate) fn note(&self, bytes: u64) {
+        self.pace.bytes.store(bytes, Relaxed);
     }
 
     /// Is ready once it has to go.
@@ -82,6 +84,11 @@ impl Drop for Upload {
 }
 
 impl Pace {
+    /// Returns bytes a second, up to now.
+    fn rate(&self, now: Instant) -> f64 {
+        self.bytes.load(Relaxed) as f64 / (now - self.since).as_secs_f64().max(0.001)
+    }
+
     fn break_off(&self) {
         self.is_broken_off.store(true, Relaxed);
         if let Some(waker) = self.waker().take() {
@@ -92,10 +99,6 @@ impl Pace {
     fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn rate(bytes: u64, waited: Duration) -> u64 {
-    (bytes as f64 / waited.as_secs_f64().max(0.001)) as u64
 }
 
 #[cfg(test)]
@@ -113,9 +116,10 @@ mod tests {
         let other = all.begin(500, second).unwrap();
         assert!(slow.poll_broken_off(&mut cx).is_ready());
         assert!(quick.poll_broken_off(&mut cx).is_pending() && other.poll_broken_off(&mut cx).is_pending());
-        quick.note(1000, 100 * second);
-        assert!(all.begin(100, second).is_some());
+        other.note(100_000);
+        drop(all.begin(5000, second).unwrap());
         assert!(quick.poll_broken_off(&mut cx).is_ready(), "it has become the slowest");
+        assert!(other.poll_broken_off(&mut cx).is_pending());
         drop((slow, quick, other));
         assert_eq!(all.lock().len(), 0);
     }
