@@ -20,7 +20,7 @@ use decode::{Framing, Head, HeadEnd, Malformed, Step};
 use http::request::Parts;
 use http::response;
 use http::{HeaderValue, Method};
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use outgoing::{Outgoing, SendFault};
 use std::future::{Future, poll_fn};
 use std::io;
@@ -51,6 +51,8 @@ pub(super) struct Http1 {
     framing: Framing,
     /// Whether the connection may be used again after it.
     persists: bool,
+    /// Whether the request has a body that a node may take for the next request: behind a method that needs none few read one.
+    has_odd_body: bool,
     silence: Silence,
     idle_since: Instant,
     /// How long the node keeps the connection open without a request, as far as it has said so.
@@ -78,6 +80,7 @@ impl Http1 {
             head_end: HeadEnd::default(),
             framing: Framing::OVER,
             persists: true,
+            has_odd_body: false,
             silence: Silence::new(timeout),
             idle_since: Instant::now(),
             kept_for: None,
@@ -129,6 +132,7 @@ impl Http1 {
     ) -> Result<response::Parts, Failed> {
         self.silence.begin(timeout);
         self.persists = false;
+        self.has_odd_body = !body.is_end_stream() && needs_no_body(&head.method);
         self.outgoing.begin(head, host, body);
         let mut interims = 0;
         poll_fn(|cx| {
@@ -249,7 +253,8 @@ impl Http1 {
 
     fn begin_body(&mut self, head: Head) -> response::Parts {
         self.framing = head.framing;
-        self.persists = head.persists;
+        // A node that answers before it has the whole body may never read the rest, and take it for the next request.
+        self.persists = head.persists && !self.has_odd_body && self.outgoing.is_sent();
         if let Some(kept) = head.parts.headers.get("keep-alive").and_then(kept_for) {
             self.kept_for = Some(kept);
         }
@@ -287,6 +292,11 @@ impl Failed {
     pub(super) fn caused_by(self, cause: impl Into<BoxError>) -> Self {
         Failed { cause: Some(cause.into()), ..self }
     }
+}
+
+/// Returns whether a body behind a method is none that many applications read.
+fn needs_no_body(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::DELETE | Method::OPTIONS)
 }
 
 fn malformed(malformed: Malformed) -> Failed {

@@ -207,6 +207,36 @@ async fn an_answer_may_come_while_the_request_is_still_being_sent() {
 }
 
 #[tokio::test]
+async fn nobody_follows_a_body_that_a_node_may_not_have_read() {
+    for method in [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS] {
+        let backend = Backend::answering(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+        let upstream = upstream(&backend);
+        let body = Full::new(Bytes::from_static(b"GET /next HTTP/1.1\r\n\r\n"));
+        let response = within(upstream.send(head(method.clone(), "/"), body, None)).await.unwrap();
+        assert_eq!(text(response).await.unwrap(), "");
+        assert_eq!(idle(&upstream), 0, "{method}");
+        send(&upstream, method.clone(), "/").await.unwrap();
+        assert_eq!(idle(&upstream), 1, "{method} without a body is as any other");
+    }
+    // Answered before the body was there; all of it is sent before the answer's end.
+    let backend = Backend::talking(|mut talk, _| async move {
+        talk.head().await?;
+        talk.send(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n").await?;
+        talk.take(15).await?;
+        talk.send(b"early").await?;
+        talk.closed().await
+    })
+    .await;
+    let upstream = upstream(&backend);
+    let (pieces, body) = piped();
+    let response = within(upstream.send(head(Method::POST, "/"), body, None)).await.unwrap();
+    pieces.send(Ok(Bytes::from_static(b"piece"))).await.unwrap();
+    drop(pieces);
+    assert_eq!(text(response).await.unwrap(), "early");
+    assert_eq!((idle(&upstream), in_flight(&upstream)), (0, 0));
+}
+
+#[tokio::test]
 async fn a_refusal_in_the_middle_of_a_large_upload_arrives() {
     // The node reads no more and closes: to the sender the connection breaks right behind the answer.
     let backend = Backend::talking(|mut talk, _| async move {
