@@ -137,7 +137,7 @@ pub(crate) async fn serve(
     // On the heap: a head is handed on from phase to phase, and is large to move.
     let parts = Box::new(parts);
     let asker = Asker::new(&parts);
-    if let Err(fault) = validate(&parts, core.limits.url_bytes, core.limits.body_bytes) {
+    if let Err(fault) = validate(&parts, &core.limits) {
         core.telemetry.note_fault();
         return Ok(last_if(close, asker.fault(fault, &core.pages)).map(|body| body.keeping(busy)));
     }

@@ -4,7 +4,8 @@
 //! HTTP library refuses by itself (bad line folding, control characters, broken lengths) never gets this far; what
 //! it repairs in silence is caught in `framing`.
 
-use http::header::{EXPECT, HOST, TRANSFER_ENCODING};
+use crate::params::Limits;
+use http::header::{COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{Method, Version};
 use hyper::ext::Protocol;
@@ -50,27 +51,38 @@ pub(crate) enum Fault {
     BodyTimeout,
 }
 
-/// Checks a request's head. `url_max` and `body_max` are in bytes.
-pub(crate) fn validate(parts: &Parts, url_max: usize, body_max: Option<u64>) -> Result<(), Fault> {
+/// Checks a request's head. `limits` are those on the head and on a declared length.
+pub(crate) fn validate(parts: &Parts, limits: &Limits) -> Result<(), Fault> {
+    if has_too_many_headers(parts, limits.headers) {
+        return Err(Fault::HeadTooLarge);
+    }
     if parts.extensions.get::<Protocol>().is_some_and(|_| parts.method == Method::CONNECT) {
         return Err(Fault::Protocol);
     }
     if parts.method == Method::CONNECT || parts.method == Method::TRACE {
         return Err(Fault::Method);
     }
-    target(parts, url_max)?;
+    target(parts, limits.url_bytes)?;
     host(parts)?;
     framing(parts)?;
     let is_understood = |expect: &http::HeaderValue| expect.as_bytes().eq_ignore_ascii_case(b"100-continue");
     if !parts.headers.get_all(EXPECT).iter().all(is_understood) {
         return Err(Fault::Expectation);
     }
-    if let Some(max) = body_max
+    if let Some(max) = limits.body_bytes
         && declared_length(parts).is_some_and(|length| length > max)
     {
         return Err(Fault::BodyTooLarge);
     }
     Ok(())
+}
+
+/// Returns whether there are more than `max` lines of headers. In HTTP/2 browsers send each cookie on a line of its own, which are one here.
+fn has_too_many_headers(parts: &Parts, max: usize) -> bool {
+    parts.headers.len() > max && {
+        let cookies = parts.headers.get_all(COOKIE).iter().count();
+        parts.headers.len() - cookies.saturating_sub(1) > max
+    }
 }
 
 /// Returns the length the request's body was declared to have.
@@ -165,7 +177,8 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        validate(&request.body(()).unwrap().into_parts().0, 100, Some(10))
+        let limits = Limits { url_bytes: 100, body_bytes: Some(10), headers: 10, ..Limits::default() };
+        validate(&request.body(()).unwrap().into_parts().0, &limits)
     }
 
     fn h1(target: &str, headers: &[(&str, &str)]) -> Result<(), Fault> {
@@ -211,6 +224,18 @@ mod tests {
         assert_eq!(check(Version::HTTP_11, "OPTIONS", "*", &[("host", "a")]), Ok(()));
         assert_eq!(h1("*", &[("host", "a")]), Err(Fault::BadTarget));
         assert_eq!(h1(&format!("/{}", "x".repeat(100)), &[("host", "a")]), Err(Fault::UrlTooLong));
+    }
+
+    #[test]
+    fn lines_of_headers_are_bounded_and_all_cookies_are_one() {
+        let lines = |name: &'static str, count: usize| {
+            let headers: Vec<_> =
+                std::iter::once(("host", "a")).chain((0..count).map(|_| (name, "x=y"))).collect();
+            check(Version::HTTP_2, "GET", "https://a/", &headers)
+        };
+        assert_eq!(lines("x-any", 9), Ok(()));
+        assert_eq!(lines("x-any", 10), Err(Fault::HeadTooLarge));
+        assert_eq!(lines("cookie", 60), Ok(()));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::support::{
 };
 use bytes::Bytes;
 use http::Request;
+use http_body_util::Full;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
@@ -252,6 +253,22 @@ async fn a_long_download_that_flows_slowly_is_whole() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert_eq!(count, LENGTH);
+}
+
+#[tokio::test]
+async fn lines_of_headers_are_bounded_over_http2_too() {
+    let app = app().await;
+    let gateway = gateway(params(app.address));
+    let (mut sender, _driver) = h2_over(connect(gateway.plain).await).await;
+    for (lines, status) in [(90, 200), (150, 431), (1500, 431)] {
+        let mut request = Request::get("http://a/head");
+        for line in 0..lines {
+            request = request.header(format!("x-{line}"), "y");
+        }
+        let answer = soon(sender.send_request(request.body(Full::default()).unwrap())).await.unwrap();
+        assert_eq!(answer.status(), status, "{lines} lines");
+    }
+    assert_eq!(app.state.begun.load(SeqCst), 1);
 }
 
 #[tokio::test]
