@@ -9,6 +9,7 @@
 use crate::deadline::Deadline;
 use crate::exchange;
 use crate::headers;
+use crate::streams::Taking;
 use crate::upstream::{BoxError, UpstreamBody};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -21,9 +22,16 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use suimon_model::Failure;
 
+/// Answers that are all there and no longer than this count nowhere: they are on their way at once, and their heads weigh as much.
+const UNCOUNTED_MAX: usize = 16 << 10;
+
 /// The body of an answer.
 pub(crate) struct AnswerBody {
     source: Source,
+    /// What it holds beside a queue.
+    counted: Option<Counted>,
+    /// How the client takes it, where its connection does not tell.
+    taking: Option<Arc<Taking>>,
     /// Let go of when the answer is complete or given up.
     _until_done: Option<crate::connection::Busy>,
 }
@@ -37,10 +45,38 @@ enum Source {
     Passing(Box<UpstreamBody>),
 }
 
+/// Bytes of an answer in the budget.
+struct Counted {
+    budget: Arc<Budget>,
+    bytes: usize,
+    /// Of these, those given to the client's connection, which keeps them until it asks for more.
+    given: usize,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.budget.release(self.bytes);
+    }
+}
+
 impl AnswerBody {
     /// Returns a body that is all there.
     pub(crate) fn whole(first: Option<Bytes>, rest: VecDeque<Frame<Bytes>>) -> Self {
-        AnswerBody { source: Source::Whole { first, rest }, _until_done: None }
+        AnswerBody::of(Source::Whole { first, rest })
+    }
+
+    fn of(source: Source) -> Self {
+        AnswerBody { source, counted: None, taking: None, _until_done: None }
+    }
+
+    /// Counts what it holds in `budget`, if that is much.
+    pub(crate) fn counted(mut self, budget: &Arc<Budget>) -> Self {
+        let bytes = usize::try_from(self.size_hint().lower()).unwrap_or(usize::MAX);
+        if bytes > UNCOUNTED_MAX {
+            budget.hold(bytes);
+            self.counted = Some(Counted { budget: Arc::clone(budget), bytes, given: 0 });
+        }
+        self
     }
 
     /// Returns a body of one piece, or of none.
@@ -55,18 +91,43 @@ impl AnswerBody {
 
     /// Returns the body that `reader` takes out of its queue.
     pub(crate) fn queued(reader: Reader) -> Self {
-        AnswerBody { source: Source::Queued(reader), _until_done: None }
+        AnswerBody::of(Source::Queued(reader))
     }
 
     /// Returns a body passed through as it comes.
     pub(crate) fn passing(body: UpstreamBody) -> Self {
-        AnswerBody { source: Source::Passing(Box::new(body)), _until_done: None }
+        AnswerBody::of(Source::Passing(Box::new(body)))
     }
 
     /// Keeps `busy` until the body is complete or given up.
     pub(crate) fn keeping(mut self, busy: crate::connection::Busy) -> Self {
         self._until_done = Some(busy);
+        self.taking = Taking::current();
+        if let Some(taking) = self.taking.as_ref().filter(|_| self.is_end_stream()) {
+            taking.gave_all();
+        }
         self
+    }
+
+    /// Takes note of what the client is given, or waits for.
+    fn note(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, BoxError>>>) {
+        if let Some(counted) = &mut self.counted {
+            counted.bytes -= counted.given;
+            counted.budget.release(std::mem::take(&mut counted.given));
+            if let Poll::Ready(Some(Ok(frame))) = polled {
+                counted.given = frame.data_ref().map_or(0, Bytes::len);
+            }
+        }
+        let Some(taking) = &self.taking else { return };
+        match polled {
+            Poll::Pending => taking.waits_for_more(),
+            Poll::Ready(Some(Ok(frame))) if frame.is_data() && !self.is_end_stream() => taking.gave(),
+            // An answer that breaks off is no fault of its client's.
+            Poll::Ready(_) => {
+                taking.gave();
+                taking.gave_all();
+            }
+        }
     }
 }
 
@@ -78,7 +139,11 @@ impl Body for AnswerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let mut frame = ready!(self.source.poll_frame(cx));
+        let polled = self.source.poll_frame(cx);
+        if self.counted.is_some() || self.taking.is_some() {
+            self.note(&polled);
+        }
+        let mut frame = ready!(polled);
         if let Some(Ok(frame)) = &mut frame
             && let Some(trailers) = frame.trailers_mut()
         {
@@ -184,7 +249,11 @@ pub(crate) struct Writer {
 
 /// The end of a queue that the client's connection empties.
 #[derive(Debug)]
-pub(crate) struct Reader(Arc<Queue>);
+pub(crate) struct Reader {
+    queue: Arc<Queue>,
+    /// Bytes of the piece given last, which the client's connection keeps until it asks for more.
+    given: usize,
+}
 
 #[derive(Debug)]
 struct Queue {
@@ -236,18 +305,12 @@ pub(crate) fn queue(
         due: Deadline::default(),
         is_told: false,
     };
-    (writer, Reader(queue))
+    (writer, Reader { queue, given: 0 })
 }
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self, state: &mut State, frame: &Frame<Bytes>) {
-        let bytes = frame.data_ref().map_or(0, Bytes::len);
-        state.bytes -= bytes;
-        self.budget.release(bytes);
     }
 }
 
@@ -355,9 +418,11 @@ impl Writer {
 
 impl Reader {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let mut state = self.0.lock();
+        self.queue.budget.release(std::mem::take(&mut self.given));
+        let mut state = self.queue.lock();
         if let Some(frame) = state.frames.pop_front() {
-            self.0.take(&mut state, &frame);
+            self.given = frame.data_ref().map_or(0, Bytes::len);
+            state.bytes -= self.given;
             let writer = state.writer.take();
             drop(state);
             if let Some(writer) = writer {
@@ -382,9 +447,9 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         let writer = {
-            let mut state = self.0.lock();
+            let mut state = self.queue.lock();
             state.reader_gone = true;
-            self.0.budget.release(state.bytes);
+            self.queue.budget.release(state.bytes + self.given);
             state.bytes = 0;
             state.frames.clear();
             state.writer.take()
@@ -412,6 +477,8 @@ mod tests {
         writer.push(frame(20));
         assert_eq!(budget.held(), 50);
         let mut cx = Context::from_waker(Waker::noop());
+        assert!(matches!(reader.poll_frame(&mut cx), Poll::Ready(Some(Ok(_)))));
+        assert_eq!(budget.held(), 50, "the connection has it until it asks for more");
         assert!(matches!(reader.poll_frame(&mut cx), Poll::Ready(Some(Ok(_)))));
         assert_eq!(budget.held(), 20);
         drop(reader);

@@ -207,6 +207,7 @@ async fn finish(phase: Phase, slot: Slot) {
 async fn gather(body: &mut UpstreamBody, bytes_max: usize) -> Result<Gathered, UpstreamError> {
     let declared = body.size_hint().exact();
     let wait_for_all = declared.is_some_and(|length| length <= WHOLE_MAX);
+    let bytes_max = if wait_for_all { bytes_max.max(WHOLE_MAX as usize) } else { bytes_max };
     let mut bytes = 0;
     let mut first = None;
     let mut rest = VecDeque::new();

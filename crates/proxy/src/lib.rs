@@ -39,6 +39,7 @@ mod room;
 mod routes;
 mod sealed;
 mod server;
+mod streams;
 mod telemetry;
 #[cfg(test)]
 mod testing;

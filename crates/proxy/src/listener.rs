@@ -7,6 +7,7 @@ use crate::headers::{self, Peer};
 use crate::params::Network;
 use crate::pipeline::{self, Core};
 use crate::rescue;
+use crate::streams::Streams;
 use crate::tls::Certificate;
 use crate::upstream::BoxError;
 use crate::validate::Fault;
@@ -15,7 +16,7 @@ use crate::wire::{Patience, Wire};
 use bytes::Bytes;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
@@ -31,6 +32,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// How long a client of HTTP/2 that has been told goodbye, and asks for nothing, may take to leave.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long the goodbye to a client that is cut off may take to be written.
+const LAST_WORD: Duration = Duration::from_millis(100);
 
 /// HTTP/2 flow-control windows: of a stream, of a connection. What a client may send before we have read it.
 const STREAM_WINDOW: u32 = 256 << 10;
@@ -259,7 +263,8 @@ async fn http2<S>(core: Arc<Core>, connection: Arc<Connection>, wire: Wire<S>) -
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let streams = Streams::new(core.timeouts.body_write, Arc::clone(&core.budget));
+    let mut builder = http2::Builder::new(streams.clone());
     builder
         .timer(TokioTimer::new())
         .keep_alive_interval(core.timeouts.h2_ping)
@@ -281,6 +286,13 @@ where
         ended = served.as_mut() => return ended,
         told = asked.standing().hears(Told::End) => told,
         () = idle(&asked, keep_alive) => Told::End,
+        // A proxy in front of us resets for all of its clients.
+        () = streams.too_many_resets(), if !asked.peer().is_trusted() => {
+            tracing::debug!("a client resets more requests than it lets end");
+            served.as_mut().graceful_shutdown();
+            let _ = tokio::time::timeout(LAST_WORD, served.as_mut()).await;
+            return Ok(());
+        }
     };
     if told == Told::Close {
         return Ok(());

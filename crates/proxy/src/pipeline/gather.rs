@@ -33,15 +33,17 @@ impl Core {
             let body = exchange.release(ending);
             return Ok(Ok(body.map_or_else(AnswerBody::empty, AnswerBody::passing)));
         }
+        // Where no more can be held the application waits for its clients.
+        let bytes_max = if self.budget.is_used_up() { 0 } else { self.limits.response_bytes };
         let gathered = tokio::select! {
             biased;
-            gathered = exchange.gather(self.limits.response_bytes) => gathered,
+            gathered = exchange.gather(bytes_max) => gathered,
             () = connection.left(self.timeouts.watch_after) => return Err(Gone),
         };
         match gathered {
             Ok(Gathered::Whole { first, rest }) => {
                 exchange.release(ending);
-                Ok(Ok(AnswerBody::whole(first, rest)))
+                Ok(Ok(AnswerBody::whole(first, rest).counted(&self.budget)))
             }
             Ok(Gathered::More { first, rest }) => {
                 let budget = Arc::clone(&self.budget);

@@ -5,7 +5,8 @@ use crate::support::{
 };
 use bytes::Bytes;
 use http::Request;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
@@ -253,6 +254,101 @@ async fn a_long_download_that_flows_slowly_is_whole() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert_eq!(count, LENGTH);
+}
+
+/// Opens an HTTP/2 connection whose client takes heads and nothing of any body.
+async fn shut_windows(gateway: &Gateway) -> SendRequest<Full<Bytes>> {
+    let stream = TokioIo::new(connect(gateway.plain).await);
+    let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    let (sender, connection) = builder.initial_stream_window_size(0).handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+fn over_http2(path: &str) -> Request<Full<Bytes>> {
+    Request::get(format!("http://a{path}")).body(Full::default()).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_held_for_shut_windows_counts_and_their_streams_are_reset() {
+    const STREAMS: usize = 20;
+    const LENGTH: usize = 900_000;
+    let app = app().await;
+    let mut params = with_slots(&app, 2, &["/sized"]);
+    params.timeouts.body_write = Duration::from_secs(2);
+    let gateway = gateway(params);
+    let mut sender = shut_windows(&gateway).await;
+    let mut answers = Vec::new();
+    for _ in 0..STREAMS {
+        answers.push(soon(sender.send_request(over_http2(&format!("/sized?{LENGTH}")))).await.unwrap());
+    }
+    until("all is held and counted", || gateway.view().buffered_bytes >= STREAMS * LENGTH).await;
+    for answer in answers {
+        soon(answer.into_body().collect()).await.expect_err("reset in time");
+    }
+    until("and nothing is held", || gateway.view().buffered_bytes == 0).await;
+    assert_eq!(gateway.observer.upstream()[0].in_flight, 0);
+    assert_eq!(gateway.view().connections_open, 1, "the connection is as good as before");
+}
+
+#[tokio::test]
+async fn shut_windows_hold_no_connection_to_the_application_for_long() {
+    let app = app().await;
+    let mut params = with_slots(&app, 2, &["/echo"]);
+    params.routes.ungated.push("/big".to_owned());
+    params.timeouts.body_write = Duration::from_secs(1);
+    let gateway = gateway(params);
+    let mut sender = shut_windows(&gateway).await;
+    let mut answers = Vec::new();
+    for _ in 0..12 {
+        answers.push(soon(sender.send_request(over_http2("/big?30000000"))).await.unwrap());
+    }
+    until("the application is let go of", || gateway.observer.upstream()[0].in_flight == 0).await;
+    for answer in answers {
+        soon(answer.into_body().collect()).await.expect_err("reset in time");
+    }
+}
+
+#[tokio::test]
+async fn no_more_is_held_for_shut_windows_than_may_be() {
+    const LENGTH: usize = 900_000;
+    let app = app().await;
+    let mut params = with_slots(&app, 2, &["/sized"]);
+    params.limits.responses_bytes = 3_000_000;
+    let gateway = gateway(params);
+    let mut sender = shut_windows(&gateway).await;
+    let mut answers = Vec::new();
+    for _ in 0..30 {
+        answers.push(soon(sender.send_request(over_http2(&format!("/sized?{LENGTH}")))).await.unwrap());
+        let held = gateway.view().buffered_bytes;
+        // Of each of those behind the bound a piece is held, which is as long as one read.
+        assert!(held < 3_000_000 + LENGTH + 30 * (64 << 10), "{held}");
+    }
+    until("none holds a slot", || gateway.in_flight() == 0).await;
+    assert_eq!(gateway.get("/sized?10").await.body.len(), 10, "and others are served");
+    drop(answers);
+    until("and nothing is held", || gateway.view().buffered_bytes == 0).await;
+}
+
+#[tokio::test]
+async fn a_client_that_resets_all_it_asks_for_is_cut_off() {
+    let app = app().await;
+    let mut params = with_slots(&app, 2, &["/echo"]);
+    params.routes.ungated.push("/hold".to_owned());
+    let gateway = gateway(params);
+    let (mut sender, _driver) = h2_over(connect(gateway.plain).await).await;
+    let mut resets = 0;
+    while soon(sender.ready()).await.is_ok() && resets < 2000 {
+        let begun = app.state.begun.load(SeqCst);
+        let asked = tokio::spawn(sender.send_request(over_http2("/hold")));
+        until("it has come, or was refused", || app.state.begun.load(SeqCst) > begun || asked.is_finished())
+            .await;
+        asked.abort();
+        resets += 1;
+    }
+    assert!((200..1000).contains(&resets), "{resets}");
+    until("the connection is closed", || gateway.view().connections_open == 0).await;
+    until("and the application at rest", || gateway.observer.upstream()[0].in_flight == 0).await;
 }
 
 #[tokio::test]
