@@ -12,7 +12,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use suimon_gate::Mode;
-use suimon_proxy::params::{DeclaredRoute, Params, RoutePattern};
+use suimon_model::Rng;
+use suimon_proxy::params::{DeclaredRoute, OnAbandon, Params, RoutePattern};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -349,6 +350,71 @@ async fn a_client_that_resets_all_it_asks_for_is_cut_off() {
     assert!((200..1000).contains(&resets), "{resets}");
     until("the connection is closed", || gateway.view().connections_open == 0).await;
     until("and the application at rest", || gateway.observer.upstream()[0].in_flight == 0).await;
+}
+
+/// Does one thing that a client may do, and comes to an end by itself.
+async fn whatever(address: SocketAddr, seed: u64) {
+    let mut rng = Rng::stream(seed, 1);
+    let path = ["/echo", "/big?3000000", "/sized?200000", "/work?20", "/missing"][rng.below(5)];
+    let pause = Duration::from_millis(rng.below(400) as u64);
+    if rng.chance(0.4) {
+        let (mut sender, driver) = h2_over(connect(address).await).await;
+        let answer = tokio::time::timeout(pause, sender.send_request(over_http2(path))).await;
+        tokio::time::sleep(pause / 2).await;
+        if rng.chance(0.5) {
+            drop(answer);
+            tokio::time::sleep(pause / 2).await;
+        }
+        driver.abort();
+        return;
+    }
+    let mut stream = connect(address).await;
+    let length = [0, 10, 200_000][rng.below(3)];
+    let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+    let _ = stream.write_all(head.as_bytes()).await;
+    let sent = if rng.chance(0.5) { length } else { length / 2 };
+    let _ = tokio::time::timeout(pause, stream.write_all(&vec![b'x'; sent])).await;
+    tokio::time::sleep(pause).await;
+    if rng.chance(0.3) {
+        let _ = tokio::time::timeout(pause, stream.write_all(&vec![b'x'; length - sent])).await;
+    }
+    if rng.chance(0.5) {
+        let _ = tokio::time::timeout(pause, stream.read(&mut vec![0; 64 << 10])).await;
+    }
+    if rng.chance(0.3) {
+        socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_clients_do_nothing_of_them_stays() {
+    for on_abandon in [OnAbandon::Finish, OnAbandon::Cancel] {
+        let app = app().await;
+        let mut params = with_slots(&app, 2, &["/echo", "/big", "/sized", "/work"]);
+        params.on_abandon = on_abandon;
+        params.limits.slow_uploads = 4;
+        params.limits.response_bytes = 256 << 10;
+        params.timeouts.body_write = Duration::from_millis(500);
+        let gateway = gateway(params);
+        let mut clients = JoinSet::new();
+        (0..150).for_each(|seed| _ = clients.spawn(whatever(gateway.plain, seed)));
+        while let Some(client) = soon(clients.join_next()).await {
+            client.unwrap();
+        }
+        until("all connections are closed", || gateway.view().connections_open == 0).await;
+        until("nothing is inside", || {
+            let gate = gateway.view().gate;
+            (gate.in_flight, gate.waiting, gate.paused) == (0, 0, 0)
+        })
+        .await;
+        until("and nothing is held", || gateway.view().buffered_bytes == 0).await;
+        until("of the application either", || gateway.observer.upstream()[0].in_flight == 0).await;
+        for route in gateway.view().routes {
+            let counts = route.gate.counts;
+            let ended = counts.completed + counts.failed + counts.abandoned + counts.refused;
+            assert_eq!(counts.offered, ended, "each has ended once");
+        }
+    }
 }
 
 #[tokio::test]
