@@ -185,7 +185,7 @@ impl Gate {
                 if leased {
                     self.sessions.carries_lease(session);
                 }
-                self.enter_route_gate(now, id);
+                self.enter_as_member(now, id, session);
                 id
             }
             Some(Membership::Newcomer(kind)) => {
@@ -214,7 +214,7 @@ impl Gate {
                 request.session = Some((kind, session));
                 request.place = Some(place);
                 let id = self.requests.insert(request);
-                self.enter_route_gate(now, id);
+                self.enter_as_member(now, id, session);
                 id
             }
             Some(Membership::Placed { kind, place, session, draws }) => {

@@ -8,6 +8,8 @@ use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
 /// Requests of one session at gates and in the application at once, and requests it may ask for at once and a second after that: what goes beyond is no
 /// visitor's, and waits behind everybody else's. So a lease that many share is worth one.
 const PENDING_BUDGET: u32 = 8;
+/// Requests of one session at gates and in the application at once beyond which no more of it wait: no visitor has so many, and what waits is held.
+const PENDING_MAX: u32 = 256;
 const ASKED_BURST: f64 = 100.0;
 const ASKED_PER_SECOND: f64 = 5.0;
 /// Where there are too many, sessions that have asked once are forgotten first, as long as they are more than this share: a flood of newcomers makes nobody forgotten who came back.
@@ -93,6 +95,11 @@ impl Session {
 
     pub(crate) fn kind(&self) -> KindId {
         self.kind
+    }
+
+    /// Returns whether it has as many requests under way as may wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending >= PENDING_MAX
     }
 
     pub(crate) fn view(&self) -> Begun {

@@ -7,8 +7,9 @@ use crate::kinds::Kind;
 use crate::knowledge::RecalledCapacity;
 use crate::queue::Queue;
 use crate::requests::{Request, Stage};
+use crate::sessions::Session;
 use suimon_control::{Capacity, Forecast, Meter, Moments, Reading};
-use suimon_model::{Instant, RequestId, RouteId};
+use suimon_model::{Instant, Reason, RequestId, RouteId, SessionId};
 
 /// Where a request stands in its route's queue; 0 is behind all others.
 const POSITION: u32 = 1;
@@ -90,6 +91,18 @@ fn is_late(now: Instant, request: &Request, kinds: &[Kind], service: f64) -> boo
 }
 
 impl Gate {
+    /// Takes a request of a session to its route; only where more of that session are under way than any visitor has, and it would have to wait, it is
+    /// refused.
+    pub(super) fn enter_as_member(&mut self, now: Instant, id: RequestId, session: SessionId) {
+        let route = self.requests.get(id).expect("a request is in the table until it ends").route;
+        let has_to_wait =
+            self.limit(route).is_some_and(|limit| self.routes[route.index()].in_flight >= limit as usize);
+        if has_to_wait && self.sessions.get(session).is_some_and(Session::is_full) {
+            return self.refuse(now, id, Reason::GatewayFull, None);
+        }
+        self.enter_route_gate(now, id);
+    }
+
     /// Queues a request at its route, and starts it if it need not wait.
     pub(super) fn enter_route_gate(&mut self, now: Instant, id: RequestId) {
         let request = *self.requests.get(id).expect("a request is in the table until it ends");

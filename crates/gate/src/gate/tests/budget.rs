@@ -41,6 +41,22 @@ fn a_hundred_who_share_a_lease_have_eight_requests_at_once_before_others() {
 }
 
 #[test]
+fn what_one_session_has_waiting_is_bounded_and_others_wait_as_before() {
+    let (mut gate, route, kind) = fixed(1);
+    let now = at(0.0);
+    let arrival = |session| Arrival { route, session: Some(member(kind, session)) };
+    for _ in 0..1000 {
+        gate.handle_arrival(now, arrival(LEASE));
+    }
+    let outputs: Vec<_> = std::iter::from_fn(|| gate.poll_output()).collect();
+    let refused = outputs.iter().filter(|output| matches!(output, Output::Refuse(_))).count();
+    assert_eq!((refused, gate.snapshot(now).waiting), (744, 255));
+    gate.handle_arrival(now, arrival(SessionId(8)));
+    assert!(gate.poll_output().is_none(), "another visitor waits");
+    assert_eq!(gate.snapshot(now).waiting, 256);
+}
+
+#[test]
 fn a_hundred_requests_may_come_at_once_and_five_a_second_after_that() {
     let (mut gate, route, kind) = fixed(1);
     // Each is answered before the next comes, so that never two are there at once.
