@@ -23,7 +23,7 @@ mod timeline;
 mod what_if;
 
 pub use figures::{Figures, RouteFigures};
-pub use timeline::{Bin, CHANGES_MAX, Change, Moment, Of, RouteLine, Timeline};
+pub use timeline::{Bin, CHANGES_MAX, Change, Moment, Of, RouteLine, Timeline, Visitors};
 pub use what_if::WhatIf;
 
 use figures::Counter;
@@ -355,7 +355,7 @@ impl Player {
                 let request = self.gate.handle_arrival(now, arrival);
                 counter.offered();
                 if let Some(timeline) = &mut counter.timeline {
-                    timeline.came(request, arrival.route);
+                    timeline.came(now, request, &arrival);
                 }
                 if let Some(stays) = stays.as_deref_mut() {
                     self.places.insert(request, stays.len());
@@ -386,7 +386,12 @@ impl Player {
             }
             Event::Timeout => self.gate.handle_timeout(now),
             Event::Drain => self.gate.drain(now),
-            Event::Contact(kind, place) => _ = self.gate.handle_contact(now, kind, place),
+            Event::Contact(kind, place) => {
+                self.gate.handle_contact(now, kind, place);
+                if let Some(timeline) = &mut counter.timeline {
+                    timeline.polled();
+                }
+            }
             Event::Command(kind, command) => _ = self.gate.handle_command(now, kind, command),
             Event::Word(session, word) => self.gate.handle_word(now, session, word),
             Event::Pause(request, client_time) => {

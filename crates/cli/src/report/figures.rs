@@ -1,5 +1,6 @@
 //! The report's figures, from what happened over time.
 
+use super::numbers::{finished, lost};
 use suimon_chart::{Axis, Hue, Plot, Series, Span};
 use suimon_sim::replay::{Bin, RouteLine, Timeline};
 use suimon_workload::Histogram;
@@ -18,13 +19,40 @@ const QUANTILES_MAX: usize = 48;
 const MINUTES_FROM: f64 = 900.0;
 const HOURS_FROM: f64 = 4.0 * 3600.0;
 
+/// Returns sessions a second: those that began, and those that ended.
+pub(super) fn sessions(timeline: &Timeline) -> Plot {
+    let rate = |count: fn(&Bin) -> u64| over_time(timeline, &|bin, length| count(bin) as f64 / length);
+    over(timeline, "Sessions", Axis::new("sessions per second").from(0.0))
+        .describe("Sessions a second: those that began, that finished, and that were lost inside.")
+        .series(Series::line("began", Hue::Grey, rate(|bin| bin.began)))
+        .series(Series::line("finished", Hue::Blue, rate(|bin| finished(&bin.ends))))
+        .series(Series::line("lost inside", Hue::Vermilion, rate(|bin| lost(&bin.ends))))
+}
+
+/// Returns the people who wait to get in.
+pub(super) fn line(timeline: &Timeline) -> Plot {
+    let of = |count: fn(&Bin) -> u64| over_time(timeline, &|bin, _| count(bin) as f64);
+    over(timeline, "People in line", Axis::new("people").from(0.0).whole())
+        .describe("Visitors in line, those of them who are held at the gate, and sessions under way.")
+        .series(Series::line("in line", Hue::Amber, of(|bin| bin.gate.in_line)))
+        .series(Series::line("held at the gate", Hue::Purple, of(|bin| bin.gate.held as u64)))
+        .series(Series::line("inside", Hue::Blue, of(|bin| bin.gate.sessions as u64)))
+}
+
+/// Returns how long people waited to get in.
+pub(super) fn entries(timeline: &Timeline) -> Plot {
+    let describe = "The median and the 95th percentile of the time from a visitor's coming to the session, of those who got in.";
+    quantiles(timeline, "Wait to get in", "seconds waited to get in", |bin| &bin.entries).describe(describe)
+}
+
 /// Returns requests a second: those that came, and what became of them at the gate.
 pub(super) fn requests(timeline: &Timeline) -> Plot {
     let rate = |count: fn(&Bin) -> u64| over_time(timeline, &|bin, length| count(bin) as f64 / length);
     over(timeline, "Requests", Axis::new("requests per second").from(0.0))
-        .describe("Requests a second: those that came, were let in, were refused, and whose clients left.")
+        .describe("Requests a second: those that came, were let in, were shown a place in line, were refused, and whose clients left.")
         .series(Series::line("came", Hue::Grey, rate(|bin| bin.came)))
         .series(Series::line("let in", Hue::Blue, rate(|bin| bin.let_in)))
+        .series(Series::line("waiting page", Hue::Purple, rate(|bin| bin.waiting_pages)))
         .series(Series::line("refused", Hue::Vermilion, rate(|bin| bin.refused)))
         .series(Series::line("left", Hue::Amber, rate(|bin| bin.left)))
 }
@@ -76,14 +104,19 @@ pub(super) fn interval(timeline: &Timeline) -> Plot {
 pub(super) fn waiting(timeline: &Timeline) -> Plot {
     let of = |count: fn(&Bin) -> usize| over_time(timeline, &|bin, _| count(bin) as f64);
     over(timeline, "Where requests are", Axis::new("requests").from(0.0).whole())
-        .describe("Newcomers in line, requests waiting for a slot, and requests in the application.")
-        .series(Series::line("in line", Hue::Amber, of(|bin| bin.gate.line)))
+        .describe("Newcomers held at the gate, requests waiting for a slot, and requests in the application.")
+        .series(Series::line("held", Hue::Amber, of(|bin| bin.gate.held)))
         .series(Series::line("queued", Hue::Purple, of(|bin| bin.gate.queued)))
         .series(Series::line("in service", Hue::Green, of(|bin| bin.gate.in_flight)))
 }
 
-/// Returns how long those who were let in had waited.
+/// Returns how long requests that were let in had waited.
 pub(super) fn waits(timeline: &Timeline) -> Plot {
+    let describe = "The median and the 95th percentile of the time that requests had waited, held or queued, when they were let in.";
+    quantiles(timeline, "Waits", "seconds waited before being let in", |bin| &bin.waits).describe(describe)
+}
+
+fn quantiles(timeline: &Timeline, title: &str, axis: &str, of: fn(&Bin) -> &Histogram) -> Plot {
     let (_, unit) = unit(timeline);
     let together = timeline.bins.len().div_ceil(QUANTILES_MAX).max(1);
     let several: Vec<(f64, Histogram)> = timeline
@@ -94,7 +127,7 @@ pub(super) fn waits(timeline: &Timeline) -> Plot {
             let from = (number * together) as f64 * timeline.width;
             let to = (from + bins.len() as f64 * timeline.width).min(timeline.seconds());
             let mut waits = Histogram::default();
-            bins.iter().for_each(|bin| waits.merge(&bin.waits));
+            bins.iter().for_each(|bin| waits.merge(of(bin)));
             ((from + to) / 2.0 / unit, waits)
         })
         .collect();
@@ -104,10 +137,7 @@ pub(super) fn waits(timeline: &Timeline) -> Plot {
         };
         several.iter().map(point).collect::<Vec<_>>()
     };
-    over(timeline, "Waits", Axis::new("seconds waited before being let in").from(0.0))
-        .describe(
-            "The median and the 95th percentile of the time that requests had waited when they were let in.",
-        )
+    over(timeline, title, Axis::new(axis).from(0.0))
         .series(Series::line("95 of 100", Hue::Vermilion, quantile(0.95)))
         .series(Series::line("half", Hue::Blue, quantile(0.5)))
 }

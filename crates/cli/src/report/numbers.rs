@@ -2,7 +2,8 @@
 
 use super::Found;
 use serde_json::{Value, json};
-use suimon_sim::replay::{Bin, Change, Of, RouteLine, Timeline};
+use suimon_gate::SessionEnds;
+use suimon_sim::replay::{Bin, Change, Of, RouteLine, Timeline, Visitors};
 use suimon_workload::Histogram;
 
 /// Returns everything the page is made from.
@@ -33,6 +34,8 @@ pub(super) fn of(found: &Found) -> Value {
         "admitted": figures.admitted,
         "refused": figures.refused,
         "refusals": refusals,
+        "waiting_pages": figures.waiting_pages,
+        "visitors": visitors(&timeline.visitors),
         "left": left(timeline),
         "wait_mean_s": figures.wait_mean.as_secs_f64(),
         "wait_p95_s": figures.wait_p95.as_secs_f64(),
@@ -63,6 +66,36 @@ fn quantile(times: &Histogram, q: f64) -> Option<f64> {
     times.quantile(q).map(|time| time.as_secs_f64())
 }
 
+/// Returns how many sessions ended after an answer.
+pub(super) fn finished(ends: &SessionEnds) -> u64 {
+    ends.finished + ends.silent
+}
+
+/// Returns how many sessions were lost: those of which nothing more came after an error, or whose visitors left before an answer.
+pub(super) fn lost(ends: &SessionEnds) -> u64 {
+    ends.failed + ends.left
+}
+
+fn visitors(visitors: &Visitors) -> Value {
+    let ends = &visitors.ends;
+    json!({
+        "came": visitors.came,
+        "sessions_began": visitors.began,
+        "sessions_finished": ends.finished,
+        "sessions_silent": ends.silent,
+        "sessions_left": ends.left,
+        "sessions_failed": ends.failed,
+        "sessions_resumed": ends.resumed,
+        "places_drawn": visitors.drawn,
+        "places_claimed": visitors.claimed,
+        "gave_up": visitors.gave_up(),
+        "in_line_max": visitors.in_line_max,
+        "polls": visitors.polls,
+        "entry_wait_p50_s": quantile(&visitors.waits, 0.5),
+        "entry_wait_p95_s": quantile(&visitors.waits, 0.95),
+    })
+}
+
 fn route(route: &RouteLine) -> Value {
     json!({
         "route": route.name,
@@ -71,6 +104,7 @@ fn route(route: &RouteLine) -> Value {
         "failed": route.failed,
         "left": route.left,
         "refused": route.refused,
+        "waiting_pages": route.waiting_pages,
         "wait_p50_s": quantile(&route.waits, 0.5),
         "wait_p95_s": quantile(&route.waits, 0.95),
         "service_mean_s": route.services.mean().map(|time| time.as_secs_f64()),
@@ -83,12 +117,20 @@ fn bin(bin: &Bin) -> Value {
         "offered": bin.came,
         "admitted": bin.let_in,
         "refused": bin.refused,
+        "waiting_pages": bin.waiting_pages,
+        "sessions_began": bin.began,
+        "sessions_finished": finished(&bin.ends),
+        "sessions_lost": lost(&bin.ends),
+        "entry_wait_p50_s": quantile(&bin.entries, 0.5),
+        "entry_wait_p95_s": quantile(&bin.entries, 0.95),
         "left": bin.left,
         "wait_p50_s": quantile(&bin.waits, 0.5),
         "wait_p95_s": quantile(&bin.waits, 0.95),
         "limits": bin.gate.limits,
         "intervals_s": bin.gate.intervals,
-        "line": bin.gate.line,
+        "held": bin.gate.held,
+        "in_line": bin.gate.in_line,
+        "sessions": bin.gate.sessions,
         "queued": bin.gate.queued,
         "in_flight": bin.gate.in_flight,
     })

@@ -2,14 +2,14 @@
 
 use super::Found;
 use super::figures;
-use super::numbers::{left, name};
+use super::numbers::{finished, left, lost, name};
 use crate::numbers::{count, rate, time};
 use crate::page::{self, both_widths, escape, half};
 use serde_json::Value;
 use std::fmt::{Result, Write as _};
 use std::time::UNIX_EPOCH;
 use suimon_model::{Quantity, Reason};
-use suimon_sim::replay::{Change, Of, RouteLine, Timeline};
+use suimon_sim::replay::{Change, Of, RouteLine, Timeline, Visitors};
 use suimon_workload::Histogram;
 
 /// Changes listed on the page, the last ones; all that were kept are in the numbers.
@@ -89,6 +89,10 @@ fn headline(found: &Found) -> String {
     if figures.offered == 0 {
         return "Nobody came".to_owned();
     }
+    let visitors = &found.timeline().visitors;
+    if visitors.began > 0 {
+        return headline_of(visitors, figures.refused);
+    }
     let wait = time(figures.wait_p95.as_secs_f64());
     match figures.refused {
         0 if figures.wait_p95.as_secs_f64() < 0.01 => "Everybody was let in at once".to_owned(),
@@ -97,16 +101,76 @@ fn headline(found: &Found) -> String {
     }
 }
 
+/// Returns what came of the visitors, in a sentence.
+fn headline_of(visitors: &Visitors, refused: u64) -> String {
+    let lost = match lost(&visitors.ends) {
+        0 => "nobody was lost inside".to_owned(),
+        some => format!("{some} were lost inside"),
+    };
+    let mut sentence =
+        format!("{}; {lost}", plural(finished(&visitors.ends), "session finished", "sessions finished"));
+    if visitors.in_line_max > 0 {
+        sentence.push_str(&format!("; up to {} waited in line", visitors.in_line_max));
+        if let Some(half) = visitors.waits.quantile(0.5).filter(|half| half.as_secs_f64() >= 1.0) {
+            sentence.push_str(&format!(", half for under {}", short(half.as_secs_f64())));
+        }
+    }
+    if refused > 0 {
+        sentence.push_str(&format!("; {}", plural(refused, "request was refused", "requests were refused")));
+    }
+    sentence
+}
+
+fn plural(number: u64, one: &str, many: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
+}
+
+/// Returns a wait as people say it.
+fn short(seconds: f64) -> String {
+    match seconds {
+        s if s >= 100.0 => format!("{:.1} min", s / 60.0),
+        s => time(s),
+    }
+}
+
+/// Returns what became of sessions, and of those in line.
+fn lead_of_visitors(visitors: &Visitors) -> String {
+    if visitors.began == 0 {
+        return String::new();
+    }
+    let ends = &visitors.ends;
+    let mut text = format!(
+        " Of {} newcomers {} began a session; {} sessions ended as the application said, {} with silence after an answer, {} were left before an \
+         answer came, and {} ended in an error.",
+        visitors.came, visitors.began, ends.finished, ends.silent, ends.left, ends.failed
+    );
+    if visitors.drawn > 0 {
+        let quantile = |q| visitors.waits.quantile(q).map_or_else(none, |wait| short(wait.as_secs_f64()));
+        text.push_str(&format!(
+            " {} places in line were drawn, {} of their holders gave up, and {} still waited at the end; half of those who got in had waited for no more \
+             than {}, 95 of 100 for no more than {}.",
+            visitors.drawn,
+            visitors.gave_up(),
+            visitors.still_waiting,
+            quantile(0.5),
+            quantile(0.95)
+        ));
+    }
+    text
+}
+
 fn lead(found: &Found) -> String {
     let (replay, figures) = (&found.replay, found.replay.figures());
     let began = httpdate::fmt_http_date(UNIX_EPOCH + replay.began);
     let runs = if replay.runs > 1 { format!(" in {} runs", replay.runs) } else { String::new() };
     format!(
-        "{} from {began} on{runs}: {} requests came, {} were let in, {} were refused, and {} clients left. \
-         Those let in had waited for {} at the mean, 95 of 100 of them for no more than {}.",
+        "{} from {began} on{runs}.{} {} requests came: {} were let in, {} were shown a place in line, {} were refused, and {} clients left. \
+         Requests that were let in had waited, held or queued, for {} at the mean, 95 of 100 of them for no more than {}.",
         span(found.timeline().seconds()),
+        lead_of_visitors(&found.timeline().visitors),
         figures.offered,
         figures.admitted,
+        figures.waiting_pages,
         figures.refused,
         left(found.timeline()),
         time(figures.wait_mean.as_secs_f64()),
@@ -122,7 +186,31 @@ fn drawings(page: &mut String, timeline: &Timeline) -> Result {
     };
     page::section(
         page,
-        "What came, and what became of it",
+        "Sessions: what was got done",
+        &format!(
+            "Sessions a second, over {bin} each. Lost inside: ended in an error, or left before an answer.{restarts}"
+        ),
+        &both_widths(&figures::sessions(timeline)),
+    )?;
+    page.push_str("<div class=\"pair\">\n");
+    for (title, words, plot) in [
+        (
+            "People in line",
+            "Those who have a place, or are held at the gate, and sessions under way.",
+            figures::line(timeline),
+        ),
+        (
+            "Wait to get in",
+            "From a visitor's coming to the session, of those who got in, when they did.",
+            figures::entries(timeline),
+        ),
+    ] {
+        page::section(page, title, words, &half(&plot))?;
+    }
+    page.push_str("</div>\n");
+    page::section(
+        page,
+        "Requests: what came, and what became of it",
         &format!("Requests a second, over {bin} each.{restarts}"),
         &both_widths(&figures::requests(timeline)),
     )?;
@@ -140,10 +228,14 @@ fn drawings(page: &mut String, timeline: &Timeline) -> Result {
         ),
         (
             "Where requests are",
-            "Newcomers in line, requests queued for a slot, and in service.",
+            "Newcomers held at the gate, requests queued for a slot, and in service.",
             figures::waiting(timeline),
         ),
-        ("How long they waited", "Those who were let in, when they were.", figures::waits(timeline)),
+        (
+            "How long requests waited",
+            "Held or queued, of those that were let in, when they were.",
+            figures::waits(timeline),
+        ),
     ] {
         page::section(page, title, words, &half(&plot))?;
     }
@@ -162,12 +254,13 @@ fn routes_words(timeline: &Timeline) -> String {
 /// A heading, and what stands under it for a route.
 type Column = (&'static str, fn(&RouteLine) -> String);
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     ("came", |route| route.came.to_string()),
     ("completed", |route| route.completed.to_string()),
     ("failed", |route| route.failed.to_string()),
     ("left", |route| route.left.to_string()),
     ("refused", |route| route.refused.to_string()),
+    ("waiting page", |route| route.waiting_pages.to_string()),
     ("waited, half", |route| quantile(&route.waits, 0.5)),
     ("waited, 95 of 100", |route| quantile(&route.waits, 0.95)),
     ("served, mean", |route| route.services.mean().map_or_else(none, |mean| time(mean.as_secs_f64()))),
@@ -196,7 +289,7 @@ fn routes(timeline: &Timeline) -> String {
     };
     let rows: String = routes.iter().take(ROUTES_MAX).map(row).collect();
     format!(
-        "<table class=\"laws routes\">\n<thead><tr><th></th>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
+        "<table class=\"laws routes\">\n<thead><tr><th scope=\"col\">route</th>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
     )
 }
 
@@ -314,6 +407,25 @@ fn span(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_headline_is_about_sessions_and_people_in_line() {
+        let mut visitors = Visitors { began: 391, in_line_max: 488, ..Visitors::default() };
+        visitors.ends.silent = 357;
+        for _ in 0..9 {
+            visitors.waits.record(std::time::Duration::from_secs(194));
+        }
+        let told = headline_of(&visitors, 0);
+        assert!(
+            told.starts_with(
+                "357 sessions finished; nobody was lost inside; up to 488 waited in line, half for under 3."
+            ),
+            "{told}"
+        );
+        visitors.ends.failed = 3;
+        assert!(headline_of(&visitors, 2).contains("3 were lost inside"));
+        assert!(headline_of(&visitors, 2).ends_with("; 2 requests were refused"));
+    }
 
     #[test]
     fn moments_and_spans_are_told_as_clocks_and_people_do() {

@@ -13,8 +13,10 @@ pub struct Figures {
     pub offered: u64,
     /// Requests that were let in to the application.
     pub admitted: u64,
-    /// Requests that were refused.
+    /// Requests that were refused: sent away without a place.
     pub refused: u64,
+    /// Requests that were shown a place in line, or begun from there.
+    pub waiting_pages: u64,
     /// Clients that left while they waited.
     pub left: u64,
     /// Requests that did not come, or not before the end, as their session was turned away or late: in a what-if only.
@@ -95,7 +97,8 @@ impl Counter {
                 self.counts.admitted += 1;
                 self.waits.record(start.waited);
             }
-            Output::Refuse(_) | Output::Wait(_) => self.counts.refused += 1,
+            Output::Refuse(_) => self.counts.refused += 1,
+            Output::Wait(_) => self.counts.waiting_pages += 1,
             Output::Resumed(_) => {}
             Output::Decided(record) => {
                 if let (Subject::Route(route), Quantity::Limit) = (record.subject, record.quantity)

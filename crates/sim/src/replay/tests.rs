@@ -84,6 +84,30 @@ fn a_recording_of_a_line_played_again_is_the_same_to_the_last_bit() {
 }
 
 #[test]
+fn the_line_and_how_sessions_ended_are_seen_over_time() {
+    let segments = recording_of_a_line();
+    let mut replay = Replay::for_timeline();
+    segments.iter().for_each(|bytes| replay.play(&Segment::read(bytes).unwrap()).unwrap());
+    let (figures, timeline) = (replay.figures(), replay.timeline().unwrap());
+    let sum = |of: fn(&Bin) -> u64| timeline.bins.iter().map(of).sum::<u64>();
+    let visitors = &timeline.visitors;
+    assert!(visitors.in_line_max > 0 && visitors.waiting_pages > 0, "{visitors:?}");
+    assert_eq!(figures.waiting_pages, visitors.waiting_pages);
+    assert_eq!(
+        (sum(|bin| bin.waiting_pages), sum(|bin| bin.began)),
+        (visitors.waiting_pages, visitors.began)
+    );
+    assert_eq!(figures.refused, timeline.refusals.values().sum::<u64>(), "a waiting page is no refusal");
+    let ended = |ends: &suimon_gate::SessionEnds| ends.finished + ends.silent + ends.left + ends.failed;
+    assert_eq!(sum(|bin| bin.ends.silent), visitors.ends.silent);
+    assert!(ended(&visitors.ends) > 0 && ended(&visitors.ends) <= visitors.began + visitors.ends.resumed);
+    assert!(visitors.waits.count() > 0 && visitors.waits.count() <= visitors.began, "{visitors:?}");
+    let longest = visitors.waits.max().unwrap();
+    assert!(longest > figures.wait_p95, "{longest:?} in line, {:?} held", figures.wait_p95);
+    assert!(visitors.claimed + visitors.still_waiting + visitors.gave_up() >= visitors.drawn);
+}
+
+#[test]
 fn what_happened_over_time_adds_up_to_what_happened() {
     let segments = recording();
     let mut replay = Replay::for_timeline();
@@ -105,9 +129,10 @@ fn what_happened_over_time_adds_up_to_what_happened() {
         (figures.admitted, sum(|bin| bin.left))
     );
     // Whoever came is done, or was still there at the end.
-    let done = by_route(|route| route.completed + route.failed + route.left + route.refused);
+    let done =
+        by_route(|route| route.completed + route.failed + route.left + route.refused + route.waiting_pages);
     let inside =
-        timeline.bins.last().map(|bin| bin.gate.queued + bin.gate.line + bin.gate.in_flight).unwrap();
+        timeline.bins.last().map(|bin| bin.gate.queued + bin.gate.held + bin.gate.in_flight).unwrap();
     assert!(
         done <= figures.offered && done + inside as u64 >= figures.offered,
         "{done} {inside} {figures:?}"

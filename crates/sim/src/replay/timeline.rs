@@ -1,7 +1,7 @@
 //! What happened over time, for a picture of it: counts in bins, and the gate as it stood at the end of each.
 
 use std::collections::BTreeMap;
-use suimon_gate::{Gate, Output};
+use suimon_gate::{Arrival, Gate, InLine, Membership, Output, Place, SessionEnds, Snapshot, line};
 use suimon_model::{Ending, Instant, KindId, Reason, Record, RequestId, RouteId, Subject};
 use suimon_record::Header;
 use suimon_workload::Histogram;
@@ -12,6 +12,9 @@ const BINS_MAX: usize = 480;
 const WIDTH: f64 = 0.5;
 /// Changes kept; of a longer recording the last are only counted.
 pub const CHANGES_MAX: usize = 10_000;
+
+/// Places in line whose waits are measured at once; of more the waits are not known.
+const PLACES_MAX: usize = 1_000_000;
 
 /// What happened over the time played. Time runs on from one run of the gateway to the next, without the time between.
 #[derive(Clone, Debug)]
@@ -32,6 +35,8 @@ pub struct Timeline {
     pub reasons: BTreeMap<(Of, Reason), u64>,
     /// How many were refused, and why.
     pub refusals: BTreeMap<Reason, u64>,
+    /// What became of visitors: sessions, and the line.
+    pub visitors: Visitors,
     /// When runs after the first began, in seconds of the time played.
     pub restarts: Vec<f64>,
     /// Time played, seconds.
@@ -40,6 +45,93 @@ pub struct Timeline {
     route_of: Vec<usize>,
     kind_of: Vec<usize>,
     inside: BTreeMap<RequestId, Inside>,
+    /// Who stands in line, and since when.
+    places: BTreeMap<(KindId, Place), Instant>,
+    /// What the gate had counted when it was looked at last.
+    counted: Counted,
+}
+
+/// What became of visitors.
+#[derive(Clone, Debug, Default)]
+pub struct Visitors {
+    /// Newcomers.
+    pub came: u64,
+    /// Sessions that began.
+    pub began: u64,
+    /// How sessions ended.
+    pub ends: SessionEnds,
+    /// Places drawn in line.
+    pub drawn: u64,
+    /// Of these, sessions that began, ...
+    pub claimed: u64,
+    /// ... and those who were still there at the end.
+    pub still_waiting: u64,
+    /// The most who stood in line at once, as seen at the end of a bin.
+    pub in_line_max: u64,
+    /// Answers that showed a place, and questions how one stands.
+    pub waiting_pages: u64,
+    /// See `waiting_pages`.
+    pub polls: u64,
+    /// How long newcomers waited until their sessions began, in line and held.
+    pub waits: Histogram,
+}
+
+impl Visitors {
+    /// Returns how many drew a place and are not heard of any more, without a session.
+    pub fn gave_up(&self) -> u64 {
+        self.drawn.saturating_sub(self.claimed + self.still_waiting)
+    }
+}
+
+/// What a gate has counted since its beginning, all kinds of session together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    came: u64,
+    began: u64,
+    ends: SessionEnds,
+    drawn: u64,
+    claimed: u64,
+}
+
+impl Counted {
+    fn of(snapshot: &Snapshot) -> Counted {
+        let mut counted = Counted::default();
+        for kind in &snapshot.kinds {
+            counted.came += kind.came;
+            counted.began += kind.admitted;
+            counted.ends = sum(counted.ends, kind.ends);
+            counted.drawn += kind.line.as_ref().map_or(0, |line| line.drawn);
+            counted.claimed += kind.line.as_ref().map_or(0, |line| line.claimed);
+        }
+        counted
+    }
+
+    fn since(&self, before: &Counted) -> Counted {
+        let (now, then) = (&self.ends, &before.ends);
+        Counted {
+            came: self.came.saturating_sub(before.came),
+            began: self.began.saturating_sub(before.began),
+            ends: SessionEnds {
+                finished: now.finished.saturating_sub(then.finished),
+                silent: now.silent.saturating_sub(then.silent),
+                left: now.left.saturating_sub(then.left),
+                failed: now.failed.saturating_sub(then.failed),
+                resumed: now.resumed.saturating_sub(then.resumed),
+            },
+            drawn: self.drawn.saturating_sub(before.drawn),
+            claimed: self.claimed.saturating_sub(before.claimed),
+        }
+    }
+}
+
+fn sum(a: SessionEnds, b: SessionEnds) -> SessionEnds {
+    SessionEnds {
+        finished: a.finished + b.finished,
+        silent: a.silent + b.silent,
+        left: a.left + b.left,
+        failed: a.failed + b.failed,
+        resumed: a.resumed + b.resumed,
+    }
 }
 
 /// A route or a kind of session, by its place in the list.
@@ -58,10 +150,18 @@ pub struct Bin {
     pub came: u64,
     /// Requests that were let in to the application.
     pub let_in: u64,
-    /// Requests that were refused.
+    /// Requests that were refused: sent away without a place.
     pub refused: u64,
+    /// Requests that were shown a place in line, or begun from there.
+    pub waiting_pages: u64,
     /// Clients that left while they waited or were served.
     pub left: u64,
+    /// Sessions that began, ...
+    pub began: u64,
+    /// ... and how sessions ended.
+    pub ends: SessionEnds,
+    /// How long newcomers had waited whose sessions began, in line and held.
+    pub entries: Histogram,
     /// How long those who were let in had waited.
     pub waits: Histogram,
     /// The gate at its end.
@@ -75,8 +175,12 @@ pub struct Moment {
     pub limits: Vec<Option<u32>>,
     /// By kind: seconds between two session starts; 0 = open.
     pub intervals: Vec<f64>,
-    /// Newcomers waiting to begin.
-    pub line: usize,
+    /// Newcomers held at the gate.
+    pub held: usize,
+    /// Visitors in line, the held ones included.
+    pub in_line: u64,
+    /// Sessions under way.
+    pub sessions: usize,
     /// Requests waiting for a slot.
     pub queued: usize,
     /// Requests in the application.
@@ -96,8 +200,10 @@ pub struct RouteLine {
     pub failed: u64,
     /// Left by their clients, waiting or served.
     pub left: u64,
-    /// Refused.
+    /// Refused: sent away without a place.
     pub refused: u64,
+    /// Shown a place in line, or begun from there.
+    pub waiting_pages: u64,
     /// How long those who were let in had waited.
     pub waits: Histogram,
     /// How long they were in the application.
@@ -121,6 +227,8 @@ struct Inside {
     route: usize,
     started: Option<Instant>,
     left: bool,
+    /// When it came, if it would begin a session, and its place, if it has one.
+    newcomer: Option<(Instant, Option<(KindId, Place)>)>,
 }
 
 impl Default for Timeline {
@@ -134,11 +242,14 @@ impl Default for Timeline {
             changed: 0,
             reasons: BTreeMap::new(),
             refusals: BTreeMap::new(),
+            visitors: Visitors::default(),
             restarts: vec![],
             now: 0.0,
             route_of: vec![],
             kind_of: vec![],
             inside: BTreeMap::new(),
+            places: BTreeMap::new(),
+            counted: Counted::default(),
         }
     }
 }
@@ -155,6 +266,8 @@ impl Timeline {
             self.restarts.push(self.now);
         }
         let snapshot = gate.snapshot(header.at);
+        self.counted = Counted::of(&snapshot);
+        self.places.clear();
         (self.route_of, self.kind_of) = (vec![], vec![]);
         for index in 0..snapshot.routes.len() {
             self.add_route(header.routes.get(index).cloned().unwrap_or_else(|| format!("route {index}")));
@@ -167,7 +280,7 @@ impl Timeline {
             .iter()
             .map(|inside| {
                 let route = self.route_of[inside.route.index()];
-                (inside.request, Inside { route, started: None, left: false })
+                (inside.request, Inside { route, started: None, left: false, newcomer: None })
             })
             .collect();
     }
@@ -205,10 +318,30 @@ impl Timeline {
     pub(super) fn look(&mut self, now: Instant, gate: &Gate) {
         let Some(bin) = self.bins.last_mut() else { return };
         let snapshot = gate.snapshot(now);
+        let counted = Counted::of(&snapshot);
+        let Counted { came, began, ends, drawn, claimed } = counted.since(&self.counted);
+        self.counted = counted;
+        bin.began += began;
+        bin.ends = sum(bin.ends, ends);
+        let visitors = &mut self.visitors;
+        visitors.came += came;
+        visitors.began += began;
+        visitors.ends = sum(visitors.ends, ends);
+        visitors.drawn += drawn;
+        visitors.claimed += claimed;
+        let there = |line: &line::View| line.present + line.provisional;
+        visitors.still_waiting = snapshot.kinds.iter().filter_map(|kind| kind.line.as_ref()).map(there).sum();
+        let in_line = |kind: &suimon_gate::KindView| {
+            kind.line.as_ref().map_or(0, |line| line.present).max(kind.waiting as u64)
+        };
+        let in_line = snapshot.kinds.iter().map(in_line).sum();
+        visitors.in_line_max = visitors.in_line_max.max(in_line);
         let mut moment = Moment {
             limits: vec![None; self.routes.len()],
             intervals: vec![f64::NAN; self.kinds.len()],
-            line: snapshot.kinds.iter().map(|kind| kind.waiting).sum(),
+            held: snapshot.kinds.iter().map(|kind| kind.waiting).sum(),
+            in_line,
+            sessions: snapshot.kinds.iter().map(|kind| kind.active).sum(),
             queued: snapshot.routes.iter().map(|route| route.waiting).sum(),
             in_flight: snapshot.in_flight,
         };
@@ -230,6 +363,10 @@ impl Timeline {
                 first.came += second.came;
                 first.let_in += second.let_in;
                 first.refused += second.refused;
+                first.waiting_pages += second.waiting_pages;
+                first.began += second.began;
+                first.ends = sum(first.ends, second.ends);
+                first.entries.merge(&second.entries);
                 first.left += second.left;
                 first.waits.merge(&second.waits);
                 first.gate = second.gate;
@@ -238,10 +375,19 @@ impl Timeline {
         }
     }
 
-    pub(super) fn came(&mut self, request: RequestId, route: RouteId) {
-        let route = self.route_of[route.index()];
+    pub(super) fn came(&mut self, now: Instant, request: RequestId, arrival: &Arrival) {
+        let route = self.route_of[arrival.route.index()];
         self.routes[route].came += 1;
-        self.inside.insert(request, Inside { route, started: None, left: false });
+        let newcomer = match arrival.session {
+            Some(Membership::Placed { kind, place, .. } | Membership::Entering { kind, place, .. }) => {
+                Some((now, Some((kind, place))))
+            }
+            Some(Membership::Newcomer(_) | Membership::Drawing { .. } | Membership::Passing(_)) => {
+                Some((now, None))
+            }
+            Some(Membership::Member { .. }) | None => None,
+        };
+        self.inside.insert(request, Inside { route, started: None, left: false, newcomer });
         self.bin().came += 1;
     }
 
@@ -279,6 +425,8 @@ impl Timeline {
                 if let Some(inside) = self.inside.get_mut(&start.request) {
                     inside.started = Some(now);
                     self.routes[inside.route].waits.record(start.waited);
+                    let newcomer = inside.newcomer;
+                    self.begins(now, newcomer);
                 }
                 let bin = self.bin();
                 bin.let_in += 1;
@@ -291,14 +439,44 @@ impl Timeline {
                 *self.refusals.entry(refusal.reason).or_insert(0) += 1;
                 self.bin().refused += 1;
             }
-            Output::Wait(wait) => {
-                if let Some(inside) = self.inside.remove(&wait.request) {
-                    self.routes[inside.route].refused += 1;
-                }
-                self.bin().refused += 1;
-            }
+            Output::Wait(wait) => self.waits(now, wait),
             Output::Resumed(_) => {}
             Output::Decided(record) => self.decided(record),
+        }
+    }
+
+    /// Takes note of an answer that shows a place, or says that its session has begun.
+    fn waits(&mut self, now: Instant, wait: &InLine) {
+        let inside = self.inside.remove(&wait.request);
+        if let Some(inside) = inside {
+            self.routes[inside.route].waiting_pages += 1;
+        }
+        self.visitors.waiting_pages += 1;
+        self.bin().waiting_pages += 1;
+        let since = inside.and_then(|inside| inside.newcomer).map_or(now, |(since, _)| since);
+        let Some(place) = wait.place.map(|place| (wait.kind, place)) else { return };
+        if wait.begun.is_some() {
+            self.begins(now, Some((since, Some(place))));
+        } else if self.places.len() < PLACES_MAX {
+            self.places.entry(place).or_insert(since);
+        }
+    }
+
+    /// Takes note that a waiting page asks how its place stands.
+    pub(super) fn polled(&mut self) {
+        self.visitors.polls += 1;
+    }
+
+    /// Takes note that the session of somebody begins who came as a newcomer. Whose place has begun one before waits for nothing.
+    fn begins(&mut self, now: Instant, newcomer: Option<(Instant, Option<(KindId, Place)>)>) {
+        let since = match newcomer {
+            Some((_, Some(place))) => self.places.remove(&place),
+            Some((since, None)) => Some(since),
+            None => None,
+        };
+        if let Some(since) = since {
+            self.visitors.waits.record(now.since(since));
+            self.bin().entries.record(now.since(since));
         }
     }
 
