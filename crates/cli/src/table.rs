@@ -30,6 +30,33 @@ pub(crate) fn columns(aligns: &[Align], rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Returns the rows as lines of so many columns at the most: what does not fit stands below, beside the first column again.
+pub(crate) fn folded(aligns: &[Align], rows: &[Vec<String>], width: usize) -> String {
+    let wide = |column: usize| {
+        2 + rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let mut blocks: Vec<Vec<usize>> = vec![vec![0]];
+    let mut used = wide(0);
+    for column in 1..aligns.len() {
+        let block = blocks.last_mut().expect("there is one from the beginning");
+        if used + wide(column) > width && block.len() > 1 {
+            blocks.push(vec![0, column]);
+            used = wide(0) + wide(column);
+        } else {
+            block.push(column);
+            used += wide(column);
+        }
+    }
+    let block = |kept: &Vec<usize>| {
+        let of_row = |row: &Vec<String>| kept.iter().filter_map(|at| row.get(*at).cloned()).collect();
+        columns(
+            &kept.iter().map(|at| aligns[*at]).collect::<Vec<_>>(),
+            &rows.iter().map(of_row).collect::<Vec<_>>(),
+        )
+    };
+    blocks.iter().map(block).collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -117,6 +117,23 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// Returns the text with each line that is longer than so many columns broken between words, the rest as far to the right as its beginning.
+pub(crate) fn paragraphs(text: &str, columns: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        let indent = line.chars().take_while(|letter| *letter == ' ').count();
+        if line.chars().count() <= columns || columns <= 2 * indent {
+            out.push_str(line);
+            out.push('\n');
+            continue;
+        }
+        for part in wrapped(line.trim_start(), columns - indent) {
+            out.push_str(&format!("{:indent$}{part}\n", ""));
+        }
+    }
+    out
+}
+
 /// A screen of our own on standard output; what was there before comes back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Screen(());
@@ -199,6 +216,7 @@ mod tests {
 
     #[test]
     fn a_sentence_is_broken_between_its_words() {
+        assert_eq!(paragraphs("  one two\nthree", 6), "  one\n  two\nthree\n");
         assert_eq!(wrapped("480 visitors wait, 4 min", 12), ["480 visitors", "wait, 4 min"]);
         assert_eq!(
             wrapped("http://a-very-long-address/ is down", 10),

@@ -56,8 +56,11 @@ pub struct Report {
     pub failures_by_step: BTreeMap<String, u64>,
     /// The same failures by kind.
     pub failures_by_kind: BTreeMap<String, u64>,
-    /// Refusals at the first step that said when to come again; no failures.
+    /// Refusals at the first step that said when to come again, and gave no place; no failures.
     pub refusals: u64,
+    /// Answers at the first step that showed a place in line; no failures, either.
+    #[serde(default)]
+    pub waiting_pages: u64,
     /// Good answers that lost their value, because their session failed later.
     pub wasted_requests: u64,
     /// Requests sent.
@@ -145,6 +148,9 @@ pub struct StepReport {
     pub failures: u64,
     /// Refusals, of which those behind the first step are failures as well.
     pub refusals: u64,
+    /// Answers that showed a place in line.
+    #[serde(default)]
+    pub waiting_pages: u64,
     /// Time to its good answers.
     pub time: Spread,
 }
@@ -169,6 +175,9 @@ pub struct SecondReport {
     pub first_step_failures: u32,
     /// Refusals at the first step.
     pub refusals: u32,
+    /// Waiting pages at the first step.
+    #[serde(default)]
+    pub waiting_pages: u32,
     /// Requests sent.
     pub requests: u32,
     /// Sessions under way at its end.
@@ -225,6 +234,7 @@ impl Report {
             failures_by_step: steps.iter().map(|step| (step_name(step), step.failures)).collect(),
             failures_by_kind: troubles.collect(),
             refusals: counts.refusals,
+            waiting_pages: counts.waiting_pages,
             wasted_requests: counts.wasted_requests,
             requests: counts.requests,
             requests_per_s: per_s(counts.requests),
@@ -293,6 +303,7 @@ fn steps(facts: &Facts<'_>) -> Vec<StepReport> {
                 step: step.name.clone(),
                 failures: tally.failures,
                 refusals: tally.refusals,
+                waiting_pages: tally.waiting_pages,
                 time: Spread::of(&tally.time),
             });
         }
@@ -310,6 +321,7 @@ fn series(facts: &Facts<'_>) -> Vec<SecondReport> {
         mid_session_failures: second.mid_session_failures,
         first_step_failures: second.first_step_failures,
         refusals: second.refusals,
+        waiting_pages: second.waiting_pages,
         requests: second.requests,
         under_way: second.under_way,
     };

@@ -62,8 +62,14 @@ pub struct Progress {
     pub mid_session_failures: u64,
     /// Failures at the first step.
     pub first_step_failures: u64,
-    /// Refusals at the first step that said when to come again.
+    /// Refusals at the first step that said when to come again, and gave no place.
     pub refusals: u64,
+    /// Answers that showed a place in line.
+    #[serde(default)]
+    pub waiting_pages: u64,
+    /// Visitors who wait in line now.
+    #[serde(default)]
+    pub in_line: u64,
     /// Requests sent.
     pub requests: u64,
     /// Requests in flight.
@@ -81,10 +87,12 @@ impl fmt::Display for Progress {
         let phase = if self.measuring { "" } else { " (warm-up)" };
         write!(
             f,
-            "{phase} | sessions {} done, {:.1}/s, {} under way | lost {} inside, {} at the start | {} refused | CPU {:.0} %",
+            "{phase} | {} done, {:.1}/s | {} inside, {} in line | lost {} inside, {} at the start | {} refused | CPU {:.0} %",
             self.sessions_completed,
             self.sessions_per_s,
-            self.sessions_under_way,
+            // Whoever waits in line is no session of the application's yet.
+            self.sessions_under_way.saturating_sub(self.in_line),
+            self.in_line,
             self.mid_session_failures,
             self.first_step_failures,
             self.refusals,
@@ -298,6 +306,8 @@ impl Watch {
             mid_session_failures: whole.mid_session_failures,
             first_step_failures: whole.first_step_failures,
             refusals: whole.refusals,
+            waiting_pages: whole.waiting_pages,
+            in_line: books.line.waiting(),
             requests: whole.requests,
             in_flight: books.tally.in_flight(),
             crowd_cpu_share: cpu.saturating_sub(self.cpu).as_secs_f64() / elapsed,

@@ -39,7 +39,7 @@ impl Trouble {
         match self {
             Trouble::TimedOut => Outcome::TimedOut,
             // Waited for already: it is time to ask again.
-            Trouble::InLine => Outcome::Refused { retry_after: Some(std::time::Duration::ZERO) },
+            Trouble::InLine => Outcome::InLine { again_after: std::time::Duration::ZERO },
             Trouble::Refused | Trouble::Status(503 | 429) => Outcome::Refused { retry_after },
             Trouble::NotConnected | Trouble::OutOfPorts | Trouble::ConnectionLost => Outcome::Disconnected,
             Trouble::Status(_)

@@ -40,6 +40,8 @@ fn everybody_waits_for_the_turn_and_what_they_saw_is_written_down() {
     let line = line(&report);
     assert_eq!((report.sessions_completed, line.visitors, line.entered, line.gave_up), (10, 10, 10, 0));
     assert_eq!((line.still_waiting, line.waits.len(), line.order.judged), (0, 10, 10));
+    assert_eq!(report.refusals, 0, "a waiting page is no refusal");
+    assert!(report.waiting_pages >= 10, "{}", report.waiting_pages);
     assert!(line.wait.min_s > 5.0 && line.wait.p95_s < 20.0, "{:?}", line.wait);
     let mut numbers: Vec<u64> = line.waits.iter().filter_map(|wait| wait.position).collect();
     numbers.sort_unstable();
@@ -49,7 +51,11 @@ fn everybody_waits_for_the_turn_and_what_they_saw_is_written_down() {
         assert!(wait.told[0].after_s <= wait.waited_s && wait.from_s <= 1.1, "{wait:?}");
     }
     let table = report.table();
-    for wanted in ["waiting room: 10 visitors, of whom 10 got in, 0 gave up, 0 still waited", "overtaken"] {
+    for wanted in [
+        "waiting room: 10 visitors, of whom 10 got in, 0 gave up, 0 still waited",
+        "overtaken",
+        "waiting pages",
+    ] {
         assert!(table.contains(wanted), "{wanted} in\n{table}");
     }
     assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");

@@ -55,7 +55,7 @@ metrics! {
     /// Time-outs and errors at the first page.
     FirstStepFailures = "first_step_failures": |s, _| s.first_step_failures as f64;
     /// Refusals at the first page.
-    Refusals = "refusals": |s, _| s.refusals as f64;
+    Refusals = "refusals": |s, _| (s.refusals + s.waiting_pages) as f64;
     /// 95th percentile of the time to the first good answer, seconds.
     WaitP95 = "wait_p95_s": |s, _| s.wait_p95_s;
     /// Work done per core-second in use.

@@ -110,8 +110,10 @@ pub struct Summary {
     pub mid_session_failure_share: f64,
     /// Time-outs and errors at the first page.
     pub first_step_failures: u64,
-    /// Refusals at the first page that said when to come again.
+    /// Refusals at the first page that said when to come again, and gave no place.
     pub refusals: u64,
+    /// Answers that showed a place in line, each time somebody asked.
+    pub waiting_pages: u64,
     /// Median and 95th percentile of the time from a visitor's first request to his first good answer, seconds.
     pub wait_p50_s: f64,
     /// The 95th percentile.
@@ -239,6 +241,7 @@ impl Outcome {
                 / (completed + sum(|second| second.left)).max(1) as f64,
             first_step_failures: sum(|second| second.first_step_failures),
             refusals: sum(|second| second.refusals),
+            waiting_pages: sum(|second| second.waiting_pages),
             efficiency,
             settled_after_s: self.settled_after(),
             limit_swing: limit_swing(&samples),

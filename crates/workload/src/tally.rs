@@ -6,7 +6,7 @@
 //!
 //! What must add up, at every moment ([`Tally::adds_up`]):
 //! - sessions begun = completed + left + gave up + under way
-//! - requests asked = passed + first-step failures + mid-session failures + refusals + in flight
+//! - requests asked = passed + first-step failures + mid-session failures + refusals + waiting pages + in flight
 
 use suimon_model::{Duration, Instant};
 
@@ -57,6 +57,8 @@ pub struct Counts {
     pub mid_session_failures: u64,
     /// Refusals at the first step that said when to come again.
     pub refusals: u64,
+    /// Answers at the first step that showed a place in line.
+    pub waiting_pages: u64,
     /// Refusals behind the first step (they are mid-session failures as well).
     pub refusals_inside: u64,
     /// Time-outs at any step.
@@ -71,9 +73,17 @@ impl Counts {
         self.passed += u64::from(turn.outcome == Outcome::Passed);
         self.first_step_failures += u64::from(failure && turn.step == 0);
         self.mid_session_failures += u64::from(failure && turn.step > 0);
-        if let Outcome::Refused { .. } = turn.outcome {
-            self.refusals += u64::from(!failure);
-            self.refusals_inside += u64::from(turn.step > 0);
+        match turn.outcome {
+            Outcome::Refused { .. } => {
+                self.refusals += u64::from(!failure);
+                self.refusals_inside += u64::from(turn.step > 0);
+            }
+            Outcome::InLine { .. } => self.waiting_pages += u64::from(!failure),
+            Outcome::Passed
+            | Outcome::LeftLine
+            | Outcome::Failed
+            | Outcome::TimedOut
+            | Outcome::Disconnected => {}
         }
         self.timeouts += u64::from(turn.outcome == Outcome::TimedOut);
         self.sessions_failed_inside += u64::from(turn.first_mid_failure);
@@ -93,6 +103,8 @@ pub struct StepTally {
     pub failures: u64,
     /// Refusals of both kinds.
     pub refusals: u64,
+    /// Answers that showed a place in line.
+    pub waiting_pages: u64,
 }
 
 /// What happened in one second of the run, warm-up included.
@@ -112,6 +124,8 @@ pub struct Second {
     pub mid_session_failures: u32,
     /// Honest refusals at the first step.
     pub refusals: u32,
+    /// Answers at the first step that showed a place in line.
+    pub waiting_pages: u32,
     /// Requests sent.
     pub requests: u32,
     /// Sessions under way at the end of the second.
@@ -182,6 +196,7 @@ impl Tally {
         second.first_step_failures += u32::from(counts.first_step_failures > 0);
         second.mid_session_failures += u32::from(counts.mid_session_failures > 0);
         second.refusals += u32::from(counts.refusals > 0);
+        second.waiting_pages += u32::from(counts.waiting_pages > 0);
         if !matches!(turn.next, Next::Ask { .. }) {
             second.under_way = second.under_way.saturating_sub(1);
         }
@@ -192,6 +207,7 @@ impl Tally {
         match turn.outcome {
             Outcome::Passed => step.time.record(turn.took),
             Outcome::Refused { .. } => step.refusals += 1,
+            Outcome::InLine { .. } => step.waiting_pages += 1,
             Outcome::LeftLine | Outcome::Failed | Outcome::TimedOut | Outcome::Disconnected => {}
         }
         step.failures += u64::from(turn.is_failure());
@@ -264,7 +280,8 @@ impl Tally {
     pub fn adds_up(&self) -> bool {
         let c = &self.whole;
         let ended = c.sessions_completed + c.sessions_left + c.sessions_gave_up;
-        let answered = c.passed + c.first_step_failures + c.mid_session_failures + c.refusals;
+        let answered =
+            c.passed + c.first_step_failures + c.mid_session_failures + c.refusals + c.waiting_pages;
         let by_step = |of: fn(&StepTally) -> u64| self.steps.iter().flatten().map(of).sum::<u64>();
         let m = &self.measured;
         ended <= c.sessions_begun

@@ -21,6 +21,11 @@ pub enum Outcome {
         /// How long it asks to wait, if it says.
         retry_after: Option<Duration>,
     },
+    /// A place in a line: the visitor waits there, and comes again.
+    InLine {
+        /// After so long.
+        again_after: Duration,
+    },
     /// The visitor has had enough of a waiting room.
     LeftLine,
     /// The visitor's patience ended first; he has dropped the request.
@@ -86,6 +91,8 @@ impl Turn {
         match self.outcome {
             Outcome::Passed | Outcome::LeftLine => false,
             Outcome::Refused { .. } => self.step > 0 || !self.outcome.is_honest_refusal(),
+            // Nobody who was let in is to wait in line again.
+            Outcome::InLine { .. } => self.step > 0,
             Outcome::Failed | Outcome::TimedOut | Outcome::Disconnected => true,
         }
     }
@@ -149,6 +156,7 @@ impl Visitor {
         let next = match outcome {
             Outcome::Passed => self.go_on(now, rng),
             Outcome::Refused { retry_after } => self.wait_out(now, retry_after),
+            Outcome::InLine { again_after } => self.wait_out(now, Some(again_after)),
             Outcome::LeftLine => Next::GaveUp,
             Outcome::TimedOut => self.try_again(now, true),
             Outcome::Failed | Outcome::Disconnected => self.try_again(now, false),

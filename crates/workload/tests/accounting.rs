@@ -90,9 +90,10 @@ fn dice(shape: &Shape, patience: Option<Duration>, rng: &mut Rng) -> (Outcome, D
         Outcome::Refused { retry_after: None },
         Outcome::Disconnected,
         Outcome::TimedOut,
+        Outcome::InLine { again_after: Duration::from_secs(3) },
     ];
     let drawn =
-        rng.weighted(&[passed, failed, told, untold, disconnected, 0.2]).expect("time-outs have odds");
+        rng.weighted(&[passed, failed, told, untold, disconnected, 0.2, 0.2]).expect("time-outs have odds");
     match (outcomes[drawn], patience) {
         (Outcome::TimedOut, Some(patience)) => (Outcome::TimedOut, patience),
         (outcome, _) => (outcome, seconds(rng.between(0.0, 4.0))),
@@ -221,6 +222,7 @@ proptest! {
         prop_assert_eq!(sum(|s| s.gave_up), whole.sessions_gave_up);
         prop_assert_eq!(sum(|s| s.requests), whole.requests);
         prop_assert_eq!(sum(|s| s.refusals), whole.refusals);
+        prop_assert_eq!(sum(|s| s.waiting_pages), whole.waiting_pages);
         prop_assert_eq!(sum(|s| s.mid_session_failures), whole.mid_session_failures);
         prop_assert_eq!(sum(|s| s.first_step_failures), whole.first_step_failures);
     }

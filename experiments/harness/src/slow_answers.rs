@@ -288,8 +288,11 @@ fn judge_cell(cell: &Cell, cells: &[Cell]) -> Vec<Claim> {
         return claims;
     }
     claims.push(Claim::new(
-        format!("{site}, {load} of the bound: nobody is refused ({})", report.refusals),
-        report.refusals == 0,
+        format!(
+            "{site}, {load} of the bound: nobody is refused ({})",
+            report.refusals + report.waiting_pages
+        ),
+        report.refusals + report.waiting_pages == 0,
     ));
     let same =
         |other: &&Cell| other.site == cell.site && other.load.total_cmp(&load).is_eq() && !other.is_suimon();

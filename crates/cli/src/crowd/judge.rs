@@ -36,7 +36,7 @@ fn value(band: &Band, report: &Report) -> Result<f64, &'static str> {
             left: report.sessions_left,
             mid_session_failures: report.mid_session_failures,
             first_step_failures: report.first_step_failures,
-            refusals: report.refusals,
+            refusals: report.refusals + report.waiting_pages,
         },
         Some((from, to)) => Seen::between(&report.series, from, to).ok_or("the run was shorter")?,
     };
@@ -76,7 +76,7 @@ impl Seen {
             left: sum(|second| second.left),
             mid_session_failures: sum(|second| second.mid_session_failures),
             first_step_failures: sum(|second| second.first_step_failures),
-            refusals: sum(|second| second.refusals),
+            refusals: sum(|second| second.refusals) + sum(|second| second.waiting_pages),
         })
     }
 }
@@ -95,6 +95,7 @@ mod tests {
             mid_session_failures: 0,
             first_step_failures: 0,
             refusals: 0,
+            waiting_pages: 0,
             requests: 0,
             under_way: 0,
         }

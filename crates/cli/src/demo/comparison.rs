@@ -35,7 +35,9 @@ pub(super) fn numbers(outcome: &Outcome) -> Vec<Row> {
         both("sessions finished", &|run| run.visitors.sessions_completed.to_string()),
         both("failures inside sessions", &|run| run.mid_session_failures.to_string()),
         both("failures at the first step", &|run| run.first_step_failures.to_string()),
-        both("told to wait in line, or to come again", &|run| run.visitors.refusals.to_string()),
+        both("told to wait in line, or to come again", &|run| {
+            (run.visitors.refusals + run.visitors.waiting_pages).to_string()
+        }),
         both("wasted requests", &|run| run.wasted_requests.to_string()),
         both("wait to get in, median", &|run| median(&run.visitors.first_step_wait)),
         both("a whole session, median", &|run| median(&run.visitors.session_time)),

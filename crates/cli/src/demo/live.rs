@@ -190,7 +190,7 @@ impl Act {
                 .plain(" lost inside  ")
                 .bold(&last.first_step_failures.to_string())
                 .plain(" lost at the door  ")
-                .bold(&last.refusals.to_string())
+                .bold(&told_to_wait(last).to_string())
                 .plain(" told to wait"),
         ];
         if let Some(sample) = &self.sample {
@@ -212,6 +212,11 @@ impl Act {
     }
 }
 
+/// Returns how often somebody was told to wait in line, or to come again.
+fn told_to_wait(progress: &Progress) -> u64 {
+    progress.refusals + progress.waiting_pages
+}
+
 fn plain(act: &Act, progress: &Progress) -> String {
     let mut line = format!(
         "{}: {:.0} s: {} sessions/s, {} finished, lost {} inside and {} at the door, {} told to wait",
@@ -221,7 +226,7 @@ fn plain(act: &Act, progress: &Progress) -> String {
         progress.sessions_completed,
         progress.mid_session_failures,
         progress.first_step_failures,
-        progress.refusals,
+        told_to_wait(progress),
     );
     if let Some(sample) = &act.sample {
         line.push_str(&format!("; {}; limits {}", queue(sample), limits(sample)));

@@ -4,7 +4,8 @@ use super::answer::{Answer, Played, Run, Spread};
 use super::question::{Contender, Question};
 use crate::numbers::{count, rate, share, time};
 use crate::summary;
-use crate::table::{Align, columns};
+use crate::table::{Align, folded};
+use crate::terminal;
 use suimon_settings::duration;
 use suimon_sim::Metric;
 
@@ -21,27 +22,34 @@ pub(super) const BESIDE_MAX: usize = 5;
 type Column = (&'static str, fn(&[&Played]) -> String);
 
 /// What is shown of every contender, here and in the report.
-pub(super) const COLUMNS: [Column; 8] = [
+pub(super) const COLUMNS: [Column; 9] = [
     ("goodput", |runs| mean(runs, share, |run| run.summary.goodput_share)),
     ("over seeds", |runs| range(runs, |run| run.summary.goodput_share)),
     ("sessions/s", |runs| mean(runs, rate, |run| run.summary.sessions_per_s)),
     ("lost inside", |runs| mean(runs, count, |run| run.summary.mid_session_failures as f64)),
     ("lost at the door", |runs| mean(runs, count, |run| run.summary.first_step_failures as f64)),
     ("refused", |runs| mean(runs, count, |run| run.summary.refusals as f64)),
+    ("waiting pages", |runs| mean(runs, count, |run| run.summary.waiting_pages as f64)),
     ("wait, 95 of 100", |runs| mean(runs, time, |run| run.summary.wait_p95_s)),
     ("settled after", settled),
 ];
 
 /// What the columns mean, for whoever reads them the first time.
 pub(super) const LEGEND: &str = "goodput: sessions finished, as a share of what could have been; lost: time-outs and errors, \
-     inside a session or at its first page; refused: told when to come again. Counts are means of a run.";
+     inside a session or at its first page; refused: told when to come again, without a place; waiting pages: shown a place in line. Counts are means of a run.";
 
 /// Returns everything, scenario by scenario, and the verdict.
 pub(super) fn tables(answers: &[Answer<'_>]) -> String {
-    let mut text: String = answers.iter().map(|answer| one(answer) + "\n").collect();
+    let columns = terminal::size_of(&std::io::stdout()).map_or(usize::MAX, |size| size.columns);
+    tables_in(answers, columns)
+}
+
+/// Returns it in lines of so many columns at the most, as far as can be: a table that is wider goes on below, and sentences are broken between words.
+fn tables_in(answers: &[Answer<'_>], columns: usize) -> String {
+    let mut text: String = answers.iter().map(|answer| one(answer, columns) + "\n").collect();
     text.push_str(&verdict(answers));
     text.push('\n');
-    text
+    terminal::paragraphs(&text, columns)
 }
 
 /// Returns what is to be said of all of it, in a sentence or two.
@@ -73,17 +81,17 @@ pub(super) fn verdict(answers: &[Answer<'_>]) -> String {
     }
 }
 
-fn one(answer: &Answer<'_>) -> String {
+fn one(answer: &Answer<'_>, columns: usize) -> String {
     let question = answer.question;
     let mut text = format!("{}: {}\n", question.scenario.name, question.scenario.question);
     for line in circumstances(answer) {
         text.push_str(&format!("  {line}\n"));
     }
     text.push('\n');
-    text.push_str(&contenders(answer));
+    text.push_str(&contenders(answer, columns));
     if !question.scenario.expect.is_empty() {
         text.push('\n');
-        text.push_str(&bands(answer));
+        text.push_str(&bands(answer, columns));
     }
     for line in violations(answer) {
         text.push_str(&format!("  {MISSED} {line}\n"));
@@ -135,13 +143,13 @@ fn seeds_in_words(seeds: &[u64]) -> String {
     }
 }
 
-fn contenders(answer: &Answer<'_>) -> String {
+fn contenders(answer: &Answer<'_>, columns: usize) -> String {
     let head = ["laws"].into_iter().chain(COLUMNS.map(|(name, _)| name)).map(str::to_owned).collect();
     let row = |(contender, runs): (&Contender, &[Run])| {
         let cells = cells(runs).into_iter();
         std::iter::once(contender.name.clone()).chain(cells).collect()
     };
-    numbers(&std::iter::once(head).chain(answer.contenders().map(row)).collect::<Vec<_>>())
+    numbers(&std::iter::once(head).chain(answer.contenders().map(row)).collect::<Vec<_>>(), columns)
 }
 
 /// Returns a contender's numbers, one a column.
@@ -152,7 +160,7 @@ pub(super) fn cells(runs: &[Run]) -> Vec<String> {
 
 /// The bands with their numbers, and under those that were missed the seeds that missed them. Of many laws only the
 /// scenario's own stand beside the bands: the others' numbers follow, a row a law.
-fn bands(answer: &Answer<'_>) -> String {
+fn bands(answer: &Answer<'_>, columns: usize) -> String {
     let names = || answer.question.contenders.iter().map(|contender| contender.name.clone());
     let beside = if names().count() <= BESIDE_MAX { names().count() } else { 1 };
     let lines = band_lines(answer);
@@ -161,7 +169,7 @@ fn bands(answer: &Answer<'_>) -> String {
         let first = format!("{} {}", line.mark(), line.band);
         std::iter::once(first).chain(line.values.iter().take(beside).cloned()).collect()
     };
-    let table = numbers(&std::iter::once(head).chain(lines.iter().map(row)).collect::<Vec<_>>());
+    let table = numbers(&std::iter::once(head).chain(lines.iter().map(row)).collect::<Vec<_>>(), usize::MAX);
     let mut text = String::new();
     let mut under = std::iter::once(&[] as &[String]).chain(lines.iter().map(|line| line.again.as_slice()));
     for line in table.lines() {
@@ -179,16 +187,16 @@ fn bands(answer: &Answer<'_>) -> String {
         };
         let rows = names().enumerate().skip(beside).map(row);
         text.push('\n');
-        text.push_str(&numbers(&std::iter::once(head).chain(rows).collect::<Vec<_>>()));
+        text.push_str(&numbers(&std::iter::once(head).chain(rows).collect::<Vec<_>>(), columns));
     }
     text
 }
 
 /// Returns the rows as lines: a name, then numbers.
-fn numbers(rows: &[Vec<String>]) -> String {
+fn numbers(rows: &[Vec<String>], width: usize) -> String {
     let mut aligns = vec![Align::Right; rows.first().map_or(0, Vec::len)];
     aligns[..1].fill(Align::Left);
-    columns(&aligns, rows)
+    folded(&aligns, rows, width)
 }
 
 /// What is to be said of one band.
@@ -302,6 +310,17 @@ mod tests {
         assert_eq!(seeds_in_words(&[3, 4]), "seeds 3, 4");
         assert_eq!(seeds_in_words(&[1, 2, 3]), "seeds 1 to 3");
         assert_eq!(seeds_in_words(&[1, 5, 3]), "seeds 1, 5, 3");
+    }
+
+    #[test]
+    fn a_wide_table_goes_on_below_and_no_word_is_broken() {
+        let head: Vec<String> =
+            ["laws"].into_iter().chain(COLUMNS.map(|(name, _)| name)).map(str::to_owned).collect();
+        let row: Vec<String> = head.iter().map(|name| "9".repeat(name.chars().count())).collect();
+        let text = numbers(&[head, row], 79);
+        assert!(text.lines().all(|line| line.chars().count() <= 79), "{text}");
+        assert_eq!(text.matches("laws").count(), 2, "{text}");
+        assert!(COLUMNS.iter().all(|(name, _)| text.contains(name)), "{text}");
     }
 
     #[test]

@@ -32,6 +32,11 @@ impl LineBooks {
         self.visitors += 1;
     }
 
+    /// Returns how many visitors wait in line now.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.visitors.saturating_sub(self.entered + self.gave_up)
+    }
+
     /// Takes note of a wait that is over.
     pub(crate) fn ended(&mut self, wait: LineWait) {
         match (wait.who, wait.entered) {

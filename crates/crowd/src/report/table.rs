@@ -40,7 +40,11 @@ impl Report {
             format!("in {} sessions", self.sessions_failed_inside),
         )?;
         row("first-step failures", self.first_step_failures, String::new())?;
-        row("refusals", self.refusals, "at the first step, with a time to come again".to_owned())?;
+        row("refused", self.refusals, "without a place, with a time to come again".to_owned())?;
+        if let Some(line) = &self.line {
+            let note = format!("shown to those in line, who polled {} times", line.polls);
+            row("waiting pages", self.waiting_pages, note)?;
+        }
         row("requests", self.requests, format!("{:.1} per s", self.requests_per_s))?;
         row("wasted requests", self.wasted_requests, "answered well, for a session that failed".to_owned())?;
         if self.users_not_started > 0 {

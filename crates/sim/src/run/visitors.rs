@@ -131,14 +131,14 @@ impl Run<'_> {
         }
         let owner = self.owners.remove(&wait.request).ok_or("nobody's request waits in line")?;
         self.users[owner].as_mut().expect("a request has its user until it ends").place = wait.place;
-        let retry_after = match wait.standing {
-            Standing::Called(_) => Some(CALLED_AGAIN),
+        let answer = match wait.standing {
+            Standing::Called(_) => Answer::InLine { again_after: CALLED_AGAIN },
             Standing::Waiting(left) | Standing::Opening(_, left) | Standing::Paused(left) => {
-                Some(left.poll_after)
+                Answer::InLine { again_after: left.poll_after }
             }
-            Standing::Closed => None,
+            Standing::Closed => Answer::Refused { retry_after: None },
         };
-        self.answered(now, owner, Answer::Refused { retry_after });
+        self.answered(now, owner, answer);
         Ok(())
     }
 
