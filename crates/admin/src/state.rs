@@ -765,6 +765,7 @@ pub(crate) mod tests {
                 routes: vec![],
                 kinds: vec![],
                 waiting: 0,
+                paused: 0,
                 in_flight: 3,
                 sessions: 43,
                 leased_sessions: 0,
