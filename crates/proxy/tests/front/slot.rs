@@ -352,6 +352,27 @@ async fn a_client_that_resets_all_it_asks_for_is_cut_off() {
     until("and the application at rest", || gateway.observer.upstream()[0].in_flight == 0).await;
 }
 
+#[tokio::test]
+async fn slow_readers_of_a_file_keep_no_page_of_a_cold_gateway_waiting() {
+    let app = app().await;
+    let mut params = params(app.address);
+    params.routes.declared.clear();
+    let gateway = gateway(params);
+    let mut readers = Vec::new();
+    for _ in 0..6 {
+        readers.push(takes_nothing(gateway.plain, "/big?20000000").await);
+    }
+    until("all have come", || gateway.view().requests == 6).await;
+    for page in 0..20 {
+        assert_eq!(gateway.get(&format!("/page-{page}")).await.status, 200);
+    }
+    until("all are begun, and none holds a slot", || {
+        app.state.begun.load(SeqCst) == 26 && gateway.in_flight() == 0
+    })
+    .await;
+    assert!(gateway.view().buffered_bytes > 0, "while they have still to take theirs");
+}
+
 /// Does one thing that a client may do, and comes to an end by itself.
 async fn whatever(address: SocketAddr, seed: u64) {
     let mut rng = Rng::stream(seed, 1);
