@@ -183,6 +183,7 @@ fn lines(out: &mut Exposition, view: &View) {
     each(names::LINE_DRAWN, |line| line.drawn as f64);
     each(names::LINE_CALLED, |line| line.called as f64);
     each(names::LINE_CLAIMED, |line| line.claimed as f64);
+    each(names::LINE_WAITING, |line| line.waiting as f64);
     each(names::LINE_PRESENT, |line| line.present as f64);
     each(names::LINE_PROVISIONAL, |line| line.provisional as f64);
     each(names::LINE_SHOWN_UP, |line| line.shown_up);

@@ -83,6 +83,7 @@ metrics! {
     LINE_DRAWN = Counter "suimon_line_drawn_places_total", "Places drawn.";
     LINE_CALLED = Counter "suimon_line_called_places_total", "Places called: their turn has come.";
     LINE_CLAIMED = Counter "suimon_line_claimed_places_total", "Places whose sessions have begun.";
+    LINE_WAITING = Gauge "suimon_line_waiting_visitors", "Visitors in line, as waiting pages tell those behind them: present, or have just drawn.";
     LINE_PRESENT = Gauge "suimon_line_present_visitors", "Visitors present in the line.";
     LINE_PROVISIONAL = Gauge "suimon_line_provisional_places", "Places drawn of late whose visitors were not heard of again yet: many of them for long are clients that never come back.";
     LINE_SHOWN_UP = Gauge "suimon_line_shown_up_ratio", "Of those called of late and expected, the share that came.";

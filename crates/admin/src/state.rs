@@ -515,7 +515,7 @@ fn kind_state(name: &str, kind: &KindView, line: &LineCounts) -> KindState {
         sessions_max: kind.sessions_max,
         interval_seconds: finite(kind.interval_seconds),
         held: kind.waiting,
-        in_line: kind.line.as_ref().map(|line| line.present.max(kind.waiting as u64)),
+        in_line: kind.line.as_ref().map(|line| line.waiting.max(kind.waiting as u64)),
         active: kind.active,
         remembered: kind.remembered,
         came: kind.came,
@@ -676,7 +676,7 @@ pub(crate) mod tests {
         pub(crate) fn waits(&mut self, people: u64, told: (f64, f64)) {
             let line = suimon_gate::line::Line::new(suimon_gate::line::Params::default(), Instant::ORIGIN);
             let kind = &mut self.view.kinds[0].1;
-            kind.line = Some(suimon_gate::line::View { present: people, ..line.view() });
+            kind.line = Some(suimon_gate::line::View { waiting: people, ..line.view() });
             (kind.door, kind.open, kind.told_newcomer) = (Door::Paced, false, Some(told));
         }
     }

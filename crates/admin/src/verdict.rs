@@ -88,10 +88,12 @@ fn flowing(totals: &Totals, kinds: &[KindState], inside: &str) -> (&'static str,
             _ => String::new(),
         };
         let why = match (kind.sessions_max, kind.gate.as_str()) {
-            (Some(most), "full") => format!("{} of {most} sessions are taken", kind.remembered),
-            _ => format!("{:.1} begin per second", kind.last_minute.admitted),
+            (Some(most), "full") => {
+                format!("{} of {most} sessions are taken, {} of them active", kind.remembered, kind.active)
+            }
+            _ => format!("{:.1} begin per second, {inside}", kind.last_minute.admitted),
         };
-        return ("busy", "line", format!("{}{told}; {why}, {inside}.", people(totals.in_line)));
+        return ("busy", "line", format!("{}{told}; {why}.", people(totals.in_line)));
     }
     if totals.held > 0 {
         let longest = kinds.iter().filter_map(|kind| kind.wait.held_seconds).fold(0.0, f64::max);

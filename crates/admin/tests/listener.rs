@@ -185,7 +185,7 @@ fn visit() -> KindView {
         waiting: 5,
         predicted_wait_seconds: 4.0,
         told_newcomer: Some((240.0, 300.0)),
-        line: Some(suimon_gate::line::View { present: 480, ..line }),
+        line: Some(suimon_gate::line::View { waiting: 480, ..line }),
         ends: SessionEnds { finished: 300, silent: 57, left: 3, failed: 2, resumed: 1 },
         patience_source: "learned",
         ..KindView::default()

@@ -132,6 +132,8 @@ pub struct View {
     pub claimed: u64,
     /// People present now, those called included.
     pub present: u64,
+    /// People who wait, as those behind them are told: whoever is present and has not begun, and whoever has just drawn.
+    pub waiting: u64,
     /// Numbers drawn of late that were not heard of again yet.
     pub provisional: u64,
     /// People called who are expected to come.
@@ -534,6 +536,7 @@ impl Line {
             called: sum(Numbers::people_called),
             claimed: self.claims,
             present: sum(|numbers| numbers.presence.present()),
+            waiting: self.waiting(),
             provisional: sum(Numbers::provisional),
             expected: self.lanes.iter().map(|numbers| numbers.expected(numbers.called)).sum::<f64>() as u64,
             shown_up: self.lanes[Lane::Normal.index()].show(),

@@ -332,7 +332,7 @@ impl Timeline {
         let there = |line: &line::View| line.present + line.provisional;
         visitors.still_waiting = snapshot.kinds.iter().filter_map(|kind| kind.line.as_ref()).map(there).sum();
         let in_line = |kind: &suimon_gate::KindView| {
-            kind.line.as_ref().map_or(0, |line| line.present).max(kind.waiting as u64)
+            kind.line.as_ref().map_or(0, |line| line.waiting).max(kind.waiting as u64)
         };
         let in_line = snapshot.kinds.iter().map(in_line).sum();
         visitors.in_line_max = visitors.in_line_max.max(in_line);
