@@ -1,5 +1,6 @@
 //! The machine: places are drawn, heard of, called and claimed.
 
+use crate::calibration::Calibration;
 use crate::estimate::Estimate;
 use crate::lane::{LANES, Lane, Place};
 use crate::lottery::Lottery;
@@ -221,6 +222,8 @@ pub struct Line {
     lots: Option<[u64; 2]>,
     lotteries: Vec<Lottery>,
     estimate: Estimate,
+    /// Errors of what was told in the normal lane.
+    calibration: Calibration,
     /// Sessions a second that the session law would let in.
     rate: f64,
     /// So many times as many are to be ready.
@@ -243,6 +246,7 @@ suimon_model::saved_struct!(
         lots,
         lotteries,
         estimate,
+        calibration,
         rate,
         ready,
         hold,
@@ -266,6 +270,7 @@ impl Line {
             lots: None,
             lotteries: Vec::new(),
             estimate: Estimate::default(),
+            calibration: Calibration::default(),
             rate: 0.0,
             ready: 1.0,
             hold: 0.0,
@@ -372,7 +377,8 @@ impl Line {
             State::Moving => {
                 let share = self.share(place.lane);
                 let there = self.estimate.still_there(ahead, self.unheard(now));
-                let (low, high) = self.estimate.wait(there, share);
+                let (foreseen, _) = self.estimate.wait(there, share);
+                let (low, high) = self.calibration.range(foreseen, there);
                 let soonest = self.estimate.soonest(there, share, self.rate);
                 let poll_after = seconds(poll_after(soonest, lead(self.hold), place.number));
                 Standing::Waiting(Wait { ahead, low: seconds(low), high: seconds(high), poll_after })
@@ -454,10 +460,32 @@ impl Line {
             self.turn_over();
         }
         self.call();
+        self.learn_errors(now);
+    }
+
+    /// Holds what was told against what came, and notes what is told now.
+    fn learn_errors(&mut self, now: Instant) {
+        if self.state != State::Moving || !self.estimate.is_known() {
+            return;
+        }
+        let share = self.share(Lane::Normal);
+        let numbers = &self.lanes[Lane::Normal.index()];
+        let (later, _) = self.estimate.wait(numbers.expected(numbers.called), share);
+        self.calibration.called(now, numbers.called, later);
+        let waiting = numbers.settled.saturating_sub(numbers.called);
+        if waiting > 0
+            && let Some(part) = self.calibration.is_due(now)
+        {
+            let number = numbers.called + ((waiting - 1) as f64 * part) as u64;
+            let there = self.estimate.still_there(numbers.expected_before(number), self.unheard(now));
+            let (foreseen, _) = self.estimate.wait(there, share);
+            self.calibration.note(now, number, foreseen);
+        }
     }
 
     /// Does what its operator says.
     pub fn command(&mut self, command: Command) {
+        self.calibration.interrupt();
         match command {
             Command::Pause => self.state = State::Paused,
             Command::Move => self.state = State::Moving,
@@ -475,6 +503,7 @@ impl Line {
         }
         let lottery = Lottery::new(seed, numbers.called, numbers.next);
         numbers.reorder(|number| lottery.rank(number));
+        self.calibration.interrupt();
         if self.lotteries.len() >= Saved::LOTTERIES_MAX {
             self.lotteries.remove(0);
         }

@@ -127,7 +127,7 @@ fn a_number_begins_one_session() {
 }
 
 #[test]
-fn what_is_told_is_between_people_going_on_to_give_up_and_nobody_giving_up() {
+fn what_is_told_holds_people_going_on_to_give_up_and_nobody_giving_up() {
     let mut line = line();
     let places = draw(&mut line, 2000);
     places.iter().for_each(|place| _ = line.contact(second(0.0), *place));
@@ -145,11 +145,14 @@ fn what_is_told_is_between_people_going_on_to_give_up_and_nobody_giving_up() {
         }
     }
     let wait = waiting(line.standing(second(300.0), places[1200]));
-    assert!(wait.low < wait.high && wait.low > wait.high / 2, "{wait:?}");
+    let there = line.estimate.still_there(wait.ahead, line.unheard(second(300.0)));
+    let (going_on, nobody) = line.estimate.wait(there, 1.0);
+    assert!(going_on < nobody && going_on > nobody / 2.0, "{going_on} {nobody}");
+    assert!(wait.low < seconds(going_on) && wait.high > seconds(nobody), "{going_on} {nobody} {wait:?}");
     let view = line.view();
     assert!((view.per_second - 2.0).abs() < 0.1, "{view:?}");
     // Some of those counted have gone since: between 45 and 120 seconds' worth, by where in the period it is.
-    let there = wait.high.as_secs_f64() * view.per_second / wait.ahead as f64;
+    let there = nobody * view.per_second / wait.ahead as f64;
     let gone = |seconds: f64| suimon_model::real::exp(-view.leaving_per_second * seconds);
     assert!((gone(120.0)..=gone(45.0)).contains(&there), "{there}: {wait:?}, {view:?}");
 }

@@ -1,5 +1,6 @@
 //! Rules for a line: ours, and what others do.
 
+use super::Pace;
 use std::collections::{BTreeMap, VecDeque};
 use suimon_line::{Lane, Line, Params, Place, Standing};
 use suimon_model::{Duration, Instant, seconds};
@@ -72,6 +73,7 @@ const HOLD: f64 = 5.0;
 pub(super) struct Rule {
     policy: Policy,
     per_second: f64,
+    pace: Pace,
     next: u64,
     ended: Vec<(u32, Answer)>,
     tokens: f64,
@@ -91,10 +93,11 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    pub(super) fn new(policy: Policy, per_second: f64) -> Self {
+    pub(super) fn new(policy: Policy, per_second: f64, pace: Pace) -> Self {
         Rule {
             policy,
             per_second,
+            pace,
             next: 0,
             ended: vec![],
             tokens: 0.0,
@@ -217,7 +220,7 @@ impl Rule {
                 }
             }
             Policy::Ours => {
-                self.line.tick(now, Some(self.per_second), HOLD);
+                self.line.tick(now, Some(self.pace.at(now) * self.per_second), HOLD);
                 let overdue: Vec<(u64, u32)> = self
                     .held
                     .iter()
@@ -250,7 +253,8 @@ impl Rule {
     fn serve(&mut self, now: Instant) {
         let passed = now.secs_since(self.tokens_at);
         self.tokens_at = now;
-        self.tokens = (self.tokens + passed * self.per_second).min(self.per_second.max(1.0));
+        self.tokens =
+            (self.tokens + passed * self.pace.at(now) * self.per_second).min(self.per_second.max(1.0));
         if matches!(self.policy, Policy::Counter | Policy::Compensated) {
             let raised = now.secs_since(self.served_at) * self.per_second / self.shown;
             self.served = (self.served + raised).min(self.next as f64);
