@@ -28,6 +28,10 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Adds a route. `fixed`: its limit is given and not to be learned.
     fn add_route(&mut self, now: Instant, fixed: Option<u32>);
 
+    /// Forgets all it knows of `route`, at which nobody is: another route has its number from now on. `fixed`: as in [`RouteLaw::add_route`].
+    /// `meter`: that of the number, which goes on.
+    fn renew_route(&mut self, now: Instant, route: RouteId, fixed: Option<u32>, meter: &Meter);
+
     /// Returns the limit in force, at least 1.
     fn limit(&self, route: RouteId) -> u32;
 

@@ -152,6 +152,13 @@ impl RouteLaw for Paired {
         self.last_tick.push(begin);
     }
 
+    fn renew_route(&mut self, now: Instant, route: RouteId, fixed: Option<u32>, meter: &Meter) {
+        self.trial.take_if(|trial| trial.route == route);
+        self.wanted.take_if(|wanted| *wanted == route);
+        let limit = fixed.unwrap_or(self.cores).max(1);
+        self.routes[route.index()] = Route::new(meter.read(now), limit, fixed.is_none());
+    }
+
     fn limit(&self, route: RouteId) -> u32 {
         self.routes[route.index()].limit
     }

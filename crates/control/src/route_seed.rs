@@ -52,6 +52,19 @@ impl SeedRoutes {
         SeedRoutes { params, routes: vec![] }
     }
 
+    fn unknown_route(&self, fixed: Option<u32>, begin: Reading) -> Route {
+        let limit = fixed.unwrap_or(self.params.initial).max(1);
+        Route {
+            learns: fixed.is_none(),
+            limit,
+            previous: limit,
+            up: true,
+            history: BTreeMap::new(),
+            service: Average::new(0.02),
+            begin,
+        }
+    }
+
     /// Returns whether it is for so many routes.
     pub(crate) fn fits(&self, routes: usize) -> bool {
         self.routes.len() == routes
@@ -65,16 +78,12 @@ impl RouteLaw for SeedRoutes {
     }
 
     fn add_route(&mut self, now: Instant, fixed: Option<u32>) {
-        let limit = fixed.unwrap_or(self.params.initial).max(1);
-        self.routes.push(Route {
-            learns: fixed.is_none(),
-            limit,
-            previous: limit,
-            up: true,
-            history: BTreeMap::new(),
-            service: Average::new(0.02),
-            begin: Meter::new(now).read(now),
-        });
+        let begin = Meter::new(now).read(now);
+        self.routes.push(self.unknown_route(fixed, begin));
+    }
+
+    fn renew_route(&mut self, now: Instant, route: RouteId, fixed: Option<u32>, meter: &Meter) {
+        self.routes[route.index()] = self.unknown_route(fixed, meter.read(now));
     }
 
     fn limit(&self, route: RouteId) -> u32 {

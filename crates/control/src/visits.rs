@@ -224,6 +224,31 @@ impl Visits {
         }
     }
 
+    /// Forgets what is known of visits to `route`, which is another one from now on. Sessions that stand there go on standing there.
+    pub fn renew_route(&mut self, route: RouteId) {
+        let index = route.index();
+        self.to_come[index] = 0.0;
+        self.offsets[index] = Average::new(WEIGHT_MIN);
+        self.visits[index] = Average::new(WEIGHT_MIN);
+        self.ranks[index] = Average::new(WEIGHT_MIN);
+        for kind in &mut self.kinds {
+            (kind.made[index], kind.to_come[index]) = (0.0, 0.0);
+            kind.usual.renew_route(index);
+            for row in &mut kind.rows {
+                // A row may be shorter: it was made before the route was known.
+                row.further
+                    .get_mut(index)
+                    .into_iter()
+                    .chain(row.next.get_mut(index))
+                    .for_each(|it| *it = 0.0);
+            }
+            let row = &mut kind.rows[index + 1];
+            let none = vec![0.0; self.routes];
+            *row =
+                Row { sessions_here: row.sessions_here, further: none.clone(), next: none, ..Row::default() };
+        }
+    }
+
     /// Adds a kind of session.
     pub fn add_kind(&mut self) {
         let none = vec![0.0; self.routes];

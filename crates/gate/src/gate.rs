@@ -112,6 +112,24 @@ impl Gate {
         id
     }
 
+    /// Returns whether nobody is at `route`, neither waiting nor in the application, nor held on the way there. Looks at every request: not for one.
+    pub fn is_deserted(&self, route: RouteId) -> bool {
+        self.requests.iter().all(|(_, request)| request.route != route)
+    }
+
+    /// Gives the number of `route` to another one, of which nothing is known, if [nobody is there](Gate::is_deserted); else nothing happens.
+    pub fn renew_route(&mut self, now: Instant, route: RouteId, mode: Mode) {
+        if !self.is_deserted(route) {
+            return;
+        }
+        let index = route.index();
+        self.routes[index] = Route::new(mode, &self.meters[index], now);
+        self.outlook[index] = RouteOutlook::default();
+        let fixed = if let Mode::Fixed(limit) = mode { Some(limit) } else { None };
+        self.law.renew_route(now, route, fixed, &self.meters[index]);
+        self.visits.renew_route(route);
+    }
+
     /// Declares a kind of session and returns its id; ids count up from 0. The caller bounds how many there are.
     pub fn declare_kind(&mut self, now: Instant, params: KindParams) -> KindId {
         let id = KindId(self.kinds.len() as u32);

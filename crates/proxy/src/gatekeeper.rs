@@ -220,6 +220,19 @@ impl Gatekeeper {
         inner.gate.declare_route(now, mode)
     }
 
+    /// Gives the number of `route` to another one, and returns whether that could be done: nobody is there.
+    pub(crate) fn renew_route(&self, route: RouteId, name: &str, mode: Mode) -> bool {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        if !inner.gate.is_deserted(route) {
+            return false;
+        }
+        name_cut(name).clone_into(&mut inner.names.routes[route.index()]);
+        inner.note(now, || Event::Renewed { route, mode, name: name.to_owned() });
+        inner.gate.renew_route(now, route, mode);
+        true
+    }
+
     /// Declares a kind of session.
     pub(crate) fn declare_kind(&self, name: &str, params: KindParams) -> KindId {
         let now = self.clock.now();

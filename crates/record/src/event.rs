@@ -9,7 +9,7 @@
 use suimon_gate::line::Command;
 use suimon_gate::{Arrival, KindParams, Membership, Mode, Place, Word};
 use suimon_model::state::{Broken, Reader, State, Writer};
-use suimon_model::{Duration, Ending, Failure, KindId, RequestId, SessionId};
+use suimon_model::{Duration, Ending, Failure, KindId, RequestId, RouteId, SessionId};
 
 /// A longer name of a route or a kind is cut.
 pub const NAME_BYTES_MAX: usize = 256;
@@ -22,6 +22,15 @@ pub enum Event {
         /// What the gate does there.
         mode: Mode,
         /// The path template, as metrics show it.
+        name: String,
+    },
+    /// `Gate::renew_route`.
+    Renewed {
+        /// The number that is another route's from now on.
+        route: RouteId,
+        /// What the gate does there.
+        mode: Mode,
+        /// The new route's path template.
         name: String,
     },
     /// `Gate::declare_kind`.
@@ -77,6 +86,7 @@ const WORD: u8 = 23;
 const ENTERING: u8 = 24;
 const PAUSE: u8 = 25;
 const RESUME: u8 = 26;
+const RENEWED: u8 = 27;
 
 /// By their number behind [`FAILED`].
 const FAILURES: [Failure; 4] =
@@ -138,6 +148,11 @@ impl Event {
                 }
             }
             Event::Route { mode, name } => {
+                mode.save(out);
+                save_name(name, out);
+            }
+            Event::Renewed { route, mode, name } => {
+                route.save(out);
                 mode.save(out);
                 save_name(name, out);
             }
@@ -205,6 +220,9 @@ impl Event {
                 Event::End(State::load(from)?, Ending::Failed(failure))
             }
             ROUTE => Event::Route { mode: State::load(from)?, name: load_name(from)? },
+            RENEWED => {
+                Event::Renewed { route: State::load(from)?, mode: State::load(from)?, name: load_name(from)? }
+            }
             KIND => Event::Kind { params: State::load(from)?, name: load_name(from)? },
             _ => return Err(from.broken("there is no such event")),
         };
@@ -242,6 +260,7 @@ impl Event {
                 MEMBER + if *leased { LEASED } else { 0 } + if *ends { ENDS } else { 0 }
             }
             Event::Route { .. } => ROUTE,
+            Event::Renewed { .. } => RENEWED,
             Event::Kind { .. } => KIND,
         }
     }

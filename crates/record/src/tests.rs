@@ -66,6 +66,11 @@ fn event() -> impl Strategy<Value = Event> {
         request().prop_map(Event::Departure),
         (request(), how).prop_map(|(request, how)| Event::End(request, how)),
         (mode.clone(), "[a-zé/{} ]{0,300}").prop_map(|(mode, name)| Event::Route { mode, name }),
+        (0u32..9, mode.clone(), "[a-zé/{} ]{0,300}").prop_map(|(route, mode, name)| Event::Renewed {
+            route: RouteId(route),
+            mode,
+            name
+        }),
         (kind(), place()).prop_map(|(kind, place)| Event::Contact(kind, place)),
         (kind(), command()).prop_map(|(kind, command)| Event::Command(kind, command)),
         (session(), word()).prop_map(|(session, word)| Event::Word(session, word)),
@@ -131,6 +136,9 @@ fn read(bytes: &[u8]) -> Result<Vec<(u64, Event)>, Damage> {
 fn shown(events: &[(u64, Event)]) -> Vec<String> {
     let cut = |event: &Event| match event.clone() {
         Event::Route { mode, name } => Event::Route { mode, name: name_cut(&name).to_string() },
+        Event::Renewed { route, mode, name } => {
+            Event::Renewed { route, mode, name: name_cut(&name).to_string() }
+        }
         other => other,
     };
     events.iter().map(|(at, event)| format!("{at} {:?}", cut(event))).collect()

@@ -344,6 +344,14 @@ impl Player {
                 }
                 counter.declare(now, &self.gate, name);
             }
+            Event::Renewed { route, mode, name } => {
+                self.gate.renew_route(now, route, mode);
+                self.services[route.index()] = None;
+                if let Some(timeline) = &mut counter.timeline {
+                    timeline.renew_route(route, name.clone());
+                }
+                counter.renew(now, &self.gate, route, name);
+            }
             Event::Kind { params, name } => {
                 self.gate.declare_kind(now, params);
                 self.kinds += 1;
@@ -515,6 +523,9 @@ fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), ReplayError> 
     let impossible = |why| Err(ReplayError::Impossible(why));
     match event {
         Event::Route { .. } if routes >= ROUTES_MAX => impossible("there are more routes than there can be"),
+        Event::Renewed { route, .. } if route.index() >= routes => {
+            impossible("a number that no route has is given to another")
+        }
         Event::Kind { .. } if kinds >= KINDS_MAX => impossible("there are more kinds than there can be"),
         Event::Arrival(arrival) if arrival.route.index() >= routes => {
             impossible("a request is for a route that was not declared")

@@ -47,6 +47,11 @@ impl Usual {
         self.routes.push(Classes { counts: vec![0; CLASSES.len()] });
     }
 
+    /// Forgets what is known of `route`.
+    pub(super) fn renew_route(&mut self, route: usize) {
+        self.routes[route].counts.fill(0);
+    }
+
     pub(super) fn routes(&self) -> usize {
         self.routes.len()
     }

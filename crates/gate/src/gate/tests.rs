@@ -14,6 +14,7 @@ mod leases;
 mod lines;
 mod patience;
 mod queues;
+mod renewed;
 mod words;
 
 const ROUTES: u32 = 3;
@@ -556,6 +557,7 @@ fn a_law_of_somebody_elses_says_that_it_cannot_be_saved() {
     #[derive(Debug)]
     struct Foreign;
     impl RouteLaw for Foreign {
+        fn renew_route(&mut self, _: Instant, _: RouteId, _: Option<u32>, _: &Meter) {}
         fn add_route(&mut self, _now: Instant, _fixed: Option<u32>) {}
         fn limit(&self, _route: RouteId) -> u32 {
             1

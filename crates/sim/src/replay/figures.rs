@@ -2,7 +2,7 @@
 
 use super::timeline::Timeline;
 use suimon_gate::{Gate, Output};
-use suimon_model::{Duration, Instant, Quantity, Subject};
+use suimon_model::{Duration, Instant, Quantity, RouteId, Subject};
 use suimon_record::Header;
 use suimon_workload::Histogram;
 
@@ -81,6 +81,13 @@ impl Counter {
         let limit = snapshot.routes.last().and_then(|route| route.limit);
         self.limits.truncate(snapshot.routes.len() - 1);
         self.limits.push(Limit::new(name, now, limit.map(f64::from)));
+    }
+
+    /// Takes in that the number of `route` is another one's.
+    pub(super) fn renew(&mut self, now: Instant, gate: &Gate, route: RouteId, name: String) {
+        if let Some(limit) = self.limits.get_mut(route.index()) {
+            *limit = Limit::new(name, now, gate.limit(route).map(f64::from));
+        }
     }
 
     pub(super) fn offered(&mut self) {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use suimon_control::SessionLawKind;
 use suimon_gate::line::{self, Command};
 use suimon_gate::{Arrival, KindParams, Lane, Membership, Mode, Params, Place, Word};
-use suimon_model::{KindId, seconds};
+use suimon_model::{KindId, RouteId, seconds};
 use suimon_record::{Encoder, Ending as SegmentEnding, NAME_BYTES_MAX};
 use world::{ROUTES, World, session_of};
 
@@ -291,6 +291,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => (request(), 0u64..9).prop_map(|(request, nanos)| Event::Pause(request, Duration::from_nanos(nanos))),
         1 => request().prop_map(Event::Resume),
         1 => "[a-z]{1,9}".prop_map(|name| Event::Route { mode: Mode::Fixed(1), name }),
+        1 => (0u32..2, "[a-z]{1,9}").prop_map(|(route, name)| Event::Renewed { route: RouteId(route), mode: Mode::Enforce, name }),
         1 => ("[a-z]{1,9}", line).prop_map(|(name, line)| Event::Kind {
             params: KindParams { line, ..KindParams::default() },
             name
@@ -356,6 +357,7 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
             Event::Word(session, word) => gate.handle_word(now, session, word),
             Event::Pause(request, client_time) => _ = gate.handle_pause(now, request, client_time),
             Event::Resume(request) => _ = gate.handle_resume(now, request),
+            Event::Renewed { route, mode, name: _ } => gate.renew_route(now, route, mode),
             Event::Route { .. } | Event::Kind { .. } | Event::Drain => {}
         }
         while let Some(output) = gate.poll_output() {

@@ -286,11 +286,20 @@ impl Timeline {
     }
 
     pub(super) fn add_route(&mut self, name: String) {
+        let line = self.line_of(name);
+        self.route_of.push(line);
+    }
+
+    pub(super) fn renew_route(&mut self, route: RouteId, name: String) {
+        self.route_of[route.index()] = self.line_of(name);
+    }
+
+    fn line_of(&mut self, name: String) -> usize {
         let known = self.routes.iter().position(|route| route.name == name);
-        self.route_of.push(known.unwrap_or(self.routes.len()));
-        if known.is_none() {
+        known.unwrap_or_else(|| {
             self.routes.push(RouteLine { name, ..RouteLine::default() });
-        }
+            self.routes.len() - 1
+        })
     }
 
     pub(super) fn add_kind(&mut self, name: String) {

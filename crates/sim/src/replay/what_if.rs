@@ -196,6 +196,11 @@ impl<'a> WhatIf<'a> {
                 other.routes += 1;
                 self.counter.declare(now, &other.gate, name);
             }
+            // Somebody may be there whom the recorded gate had let go.
+            Event::Renewed { route, mode, name } => {
+                other.gate.renew_route(now, route, mode);
+                self.counter.renew(now, &other.gate, route, name);
+            }
             Event::Kind { params, name: _ } => {
                 other.gate.declare_kind(now, params);
                 other.kinds += 1;

@@ -142,18 +142,26 @@ impl<L: SingleLimit> PerRoute<L> {
     pub(super) fn new(prototype: L) -> Self {
         PerRoute { prototype, routes: vec![] }
     }
+
+    fn unknown_route(&self, now: Instant, index: usize, fixed: Option<u32>) -> Route<L> {
+        let learned = || {
+            let mut law = self.prototype.clone();
+            law.begin(now, index as u64);
+            Rule::Learned(law)
+        };
+        let rule = fixed.map_or_else(learned, |limit| Rule::Fixed(limit.max(1)));
+        Route { rule, service: Average::new(SERVICE_WEIGHT), in_service: BTreeMap::new() }
+    }
 }
 
 impl<L: SingleLimit> RouteLaw for PerRoute<L> {
     fn add_route(&mut self, now: Instant, fixed: Option<u32>) {
-        let learned = || {
-            let mut law = self.prototype.clone();
-            law.begin(now, self.routes.len() as u64);
-            Rule::Learned(law)
-        };
-        let rule = fixed.map_or_else(learned, |limit| Rule::Fixed(limit.max(1)));
-        let service = Average::new(SERVICE_WEIGHT);
-        self.routes.push(Route { rule, service, in_service: BTreeMap::new() });
+        let route = self.unknown_route(now, self.routes.len(), fixed);
+        self.routes.push(route);
+    }
+
+    fn renew_route(&mut self, now: Instant, route: RouteId, fixed: Option<u32>, _meter: &Meter) {
+        self.routes[route.index()] = self.unknown_route(now, route.index(), fixed);
     }
 
     fn limit(&self, route: RouteId) -> u32 {
