@@ -45,6 +45,7 @@ mod telemetry;
 mod testing;
 mod ticket;
 mod tls;
+mod ungated;
 mod uploads;
 pub mod upstream;
 mod validate;

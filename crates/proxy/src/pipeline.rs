@@ -36,16 +36,17 @@ use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
 use crate::prefix::{BodyFault, Pace, RequestBody};
 use crate::rescue::{self, Asker};
 use crate::room::{self, Pages, Room};
-use crate::routes::{Class, Table};
+use crate::routes::{Class, Exempt, OTHER, Seat, Table};
 use crate::telemetry::Telemetry;
+use crate::ungated::{OpenLimit, OpenPass};
 use crate::uploads::Uploads;
 use crate::upstream::{Fault as Whose, Upstream, UpstreamError};
 use crate::validate::{Fault, validate};
 use crate::wall_clock::now_unix;
 use crate::watch::Watcher;
 use crate::words;
-use http::header::{CONNECTION, EXPECT, HeaderValue, UPGRADE};
-use http::{Method, Request, Response, StatusCode, Version, request};
+use http::header::{CONNECTION, CONTENT_TYPE, EXPECT, HeaderValue, UPGRADE};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
@@ -53,12 +54,51 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use std::{error, fmt};
 use suimon_gate::{Arrival, InLine, LeaseDue, Membership, Mode, Refusal};
-use suimon_model::{KindId, Reason, RouteId, SessionId};
+use suimon_model::{KindId, Reason, RequestId, RouteId, SessionId};
 use tokio::sync::Semaphore;
 
 /// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
 /// to be noticed, and long enough that short waits, the most frequent ones, cost no system call.
 const WATCH_WAITING_AFTER: Duration = Duration::from_millis(10);
+
+/// What may be in the application at once without a slot, before it is known how much of it ends within a second: static assets, ...
+const ASSETS_LEAST: usize = 64;
+/// ... what is listed, which may be long polls, and the page that gives passes, ...
+const LISTED_LEAST: usize = 1024;
+/// ... and what is sent to that page: log-ins, which take a core each.
+const PASS_FORMS_LEAST: usize = 4;
+/// How long a request waits at such a limit.
+const ASSET_PATIENCE: Duration = Duration::from_secs(2);
+const PASS_FORM_PATIENCE: Duration = Duration::from_secs(10);
+/// When it is worth coming back to one.
+const RETRY_UNGATED: Duration = Duration::from_secs(2);
+
+/// The limits of what passes without a slot.
+#[derive(Debug)]
+pub(crate) struct OpenLimits {
+    listed: Arc<OpenLimit>,
+    assets: Arc<OpenLimit>,
+    pass_forms: Arc<OpenLimit>,
+}
+
+impl OpenLimits {
+    /// Returns limits at which nobody is.
+    pub(crate) fn new() -> Self {
+        OpenLimits {
+            listed: OpenLimit::new(LISTED_LEAST, ASSET_PATIENCE),
+            assets: OpenLimit::new(ASSETS_LEAST, ASSET_PATIENCE),
+            pass_forms: OpenLimit::new(PASS_FORMS_LEAST, PASS_FORM_PATIENCE),
+        }
+    }
+
+    fn of(&self, exempt: Exempt) -> &Arc<OpenLimit> {
+        match exempt {
+            Exempt::Listed => &self.listed,
+            Exempt::Static => &self.assets,
+            Exempt::PassForm => &self.pass_forms,
+        }
+    }
+}
 
 /// What all requests share.
 #[derive(Debug)]
@@ -74,6 +114,7 @@ pub(crate) struct Core {
     pub(crate) tunnels: bool,
     pub(crate) discovered_mode: Mode,
     pub(crate) table: Table,
+    pub(crate) open: OpenLimits,
     pub(crate) identifier: Identifier,
     /// Where some kind of session has a line.
     pub(crate) room: Option<Room>,
@@ -252,6 +293,8 @@ struct Asked {
 /// A request that may go to the application: its slot and session, or neither if its route is ungated.
 struct Passed {
     admission: Option<Admission>,
+    /// Without a slot: the place it has instead until the application answers.
+    open: Option<OpenPass>,
     /// Its client, if no cookie of the request tells it from others, and whether it was found to be of a session all the same.
     unknown: Option<Unknown>,
     /// Whether this request, once answered, ends its session.
@@ -304,8 +347,9 @@ impl Core {
         body: &mut RequestBody,
         asked: &Asked,
     ) -> Result<Passed, NotAdmitted> {
-        let Some(index) = asked.class.route() else {
-            return Ok(Passed { admission: None, unknown: None, ends: false });
+        let index = match asked.class {
+            Class::Ungated(exempt) => return self.admit_ungated(connection, exempt, asked.arrived).await,
+            Class::Known(_) | Class::Unknown | Class::Other => asked.class.route().unwrap_or(OTHER),
         };
         let route = self.telemetry.route_id(index);
         let named = self.membership(&asked.visitor, parts, |_| true);
@@ -333,7 +377,32 @@ impl Core {
             self.identifier.learn_request(&asked.visitor, own);
         }
         let ends = matches!(session, Some(Membership::Member { ends: true, .. }));
-        Ok(Passed { admission: Some(admission), unknown, ends })
+        Ok(Passed { admission: Some(admission), open: None, unknown, ends })
+    }
+
+    /// Lets in a request that needs no slot, unless very many are there.
+    async fn admit_ungated(
+        &self,
+        connection: &Connection,
+        exempt: Exempt,
+        arrived: Instant,
+    ) -> Result<Passed, NotAdmitted> {
+        let entered = tokio::select! {
+            biased;
+            entered = self.open.of(exempt).enter() => entered,
+            () = connection.closed(self.timeouts.watch_after) => return Err(NotAdmitted::Gone),
+        };
+        let Some(pass) = entered else {
+            let refusal = Refusal {
+                request: RequestId(0),
+                reason: Reason::GatewayFull,
+                retry_after: RETRY_UNGATED,
+                predicted_wait: Duration::ZERO,
+                waiting: 0,
+            };
+            return Err(self.turned_away(TurnedAway::Refused(refusal), arrived.elapsed()));
+        };
+        Ok(Passed { admission: None, open: Some(pass), unknown: None, ends: false })
     }
 
     fn membership(
@@ -418,7 +487,7 @@ impl Core {
         switch: Option<OnUpgrade>,
         passed: Passed,
     ) -> Result<Response<AnswerBody>, Gone> {
-        let Passed { admission, unknown, ends } = passed;
+        let Passed { admission, open, unknown, ends } = passed;
         let (slot, session, lease, waited) = match admission {
             Some(Admission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
             None => (None, None, LeaseDue::No, Duration::ZERO),
@@ -442,6 +511,7 @@ impl Core {
         let room = self.room.as_ref();
         let passes = room.and_then(Room::passes).filter(|passes| passes.is_page(parts.uri.path()));
         let novel = (asked.class == Class::Unknown).then(|| parts.uri.path().to_owned());
+        let asset = self.table.asset_of(asked.class, &method, parts.uri.path());
 
         if asked.visitor.has_own_cookie {
             identify::strip_own_cookies(&mut parts.headers);
@@ -474,6 +544,11 @@ impl Core {
             Err(error) => return Ok(self.failed(asked, &error)),
         };
         let answered = sent.elapsed();
+        // What is still to come waits on the client.
+        drop(open);
+        if let Some(asset) = asset.filter(|_| head.status == StatusCode::OK) {
+            self.table.note_answer(asset, is_page(&head.headers));
+        }
         if asked.tunnel && head.status.is_success() {
             // It has answered the request, and did not switch. Its status would say that it did.
             return Ok(asked.asker.fault(Fault::Protocol, &self.pages));
@@ -488,7 +563,7 @@ impl Core {
             Ok(body) => body,
             Err(error) => return Ok(self.failed(asked, &error)),
         };
-        if let Some(path) = novel.filter(|_| is_good) {
+        if let Some(path) = novel.filter(|_| shows_a_route(&method, head.status)) {
             self.learn(&method, &path);
         }
         let switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
@@ -545,12 +620,47 @@ impl Core {
     }
 
     fn learn(&self, method: &Method, path: &str) {
-        self.table.learn(method, path, |_, name| {
-            let id = self.keeper.declare_route(name, self.discovered_mode);
-            self.telemetry.name_route(name, id);
-            tracing::info!(route = name, "a route was found");
+        let uses = |index| self.telemetry.route(Some(index)).good_answers();
+        self.table.learn(method, path, Instant::now(), uses, |seat, name| match seat {
+            Seat::New(_) => {
+                let id = self.keeper.declare_route(name, self.discovered_mode);
+                self.telemetry.name_route(name, id);
+                tracing::info!(route = name, "a route was found");
+                true
+            }
+            Seat::Of(index) => {
+                let id = self.telemetry.route_id(index);
+                let is_free = self.keeper.renew_route(id, name, self.discovered_mode);
+                if is_free {
+                    let before = self.telemetry.rename_route(index, name);
+                    tracing::info!(
+                        route = name,
+                        before,
+                        "a route was found, and has the place of one that nobody asks for"
+                    );
+                }
+                is_free
+            }
         });
     }
+}
+
+/// Returns whether an answer shows that there is something at a path: what redirects a reader may redirect everybody who mistypes, while a form that was
+/// taken is answered so.
+fn shows_a_route(method: &Method, status: StatusCode) -> bool {
+    let is_read = method == Method::GET || method == Method::HEAD;
+    status.is_success()
+        || status.is_informational()
+        || status == StatusCode::NOT_MODIFIED
+        || (status.is_redirection() && !is_read)
+}
+
+/// Returns whether an answer is a page for people.
+fn is_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    [&b"text/html"[..], b"application/xhtml+xml"]
+        .iter()
+        .any(|page| kind.len() >= page.len() && kind[..page.len()].eq_ignore_ascii_case(page))
 }
 
 /// Lets every other request that moved with the same look at the sockets get as far as this one.

@@ -126,11 +126,15 @@ impl Memory {
         now: u64,
     ) -> Remembered {
         let mut remembered = Remembered { written: now, ..Remembered::default() };
+        if self.asked.len() > ROUTES_MAX {
+            self.asked.retain(|name, _| routes.iter().any(|(known, _)| known == name));
+        }
         let mut renumbered = vec![None; knowledge.routes.len()];
         for (index, (name, id)) in routes.iter().enumerate() {
             let Some(known) = knowledge.routes.get(id.index()) else { continue };
             let asked = self.asked.entry(name.clone()).or_default();
-            if known.came > asked.came {
+            // Fewer: the route was forgotten meanwhile, and found again.
+            if known.came > asked.came || (known.came > 0 && known.came < asked.came) {
                 asked.last = now;
             }
             asked.came = known.came;

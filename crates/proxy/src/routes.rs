@@ -2,24 +2,31 @@
 //!
 //! A path becomes a template by replacing what looks like an identifier: numbers, UUIDs, dates, hashes, long tokens.
 //! A path joins the table only once the application has answered it well, so that a scanner's guesses cannot fill it.
-//! The table is bounded three ways: in routes, in depth, and in names side by side: a place with many
+//! The table is bounded three ways: in routes (`turnover.rs`), in depth, and in names side by side: a place with many
 //! names (`/shoes/red-sneaker`, `/shoes/blue-boot`, …) holds identifiers too, however they look.
 //!
 //! Of the declared routes the first that fits gives the path. Where several of that very path fit, the one that asks most of the query wins, and a
 //! value is more than any value: whoever declares `/` and `/?s` wants to tell them apart, in whatever order.
 
+mod pages;
 mod query;
 mod remembered;
+mod turnover;
 
 pub use self::query::QueryPattern;
 
+use self::pages::Pages;
 use self::query::Conditions;
+use self::turnover::Turnover;
 use crate::params::{self, DeclaredRoute, RoutePattern};
 use http::Method;
+use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::RwLock;
+use std::time::Instant;
 
 /// Index of a route in the table, which is also its index in telemetry.
 pub(crate) type RouteIndex = usize;
@@ -45,21 +52,32 @@ const PROGRAMS: [&str; 19] = [
 /// What a request is, as far as gating goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
-    /// Passes without a slot; only counted.
-    Ungated,
+    /// Passes without a slot; only counted. All of these together have a limit of their own.
+    Ungated(Exempt),
     /// Belongs to a known route.
     Known(RouteIndex),
-    /// Belongs to `other` now; if it is answered well, it is worth learning.
+    /// Belongs to `other` now; if it is answered well, it may be worth a route of its own.
     Unknown,
     /// Belongs to `other` and stays there.
     Other,
+}
+
+/// Why a request passes without a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Exempt {
+    /// It is listed, or reads the page that gives passes.
+    Listed,
+    /// It has the ending or the beginning of a static asset.
+    Static,
+    /// It sends something to the page that gives passes.
+    PassForm,
 }
 
 impl Class {
     /// Returns the index of the route whose gate the request passes, if it passes one.
     pub(crate) fn route(self) -> Option<RouteIndex> {
         match self {
-            Class::Ungated => None,
+            Class::Ungated(_) => None,
             Class::Known(index) => Some(index),
             Class::Unknown | Class::Other => Some(OTHER),
         }
@@ -74,8 +92,25 @@ pub(crate) struct Table {
     static_extensions: Vec<String>,
     static_prefixes: Vec<String>,
     ungated: Vec<String>,
+    pass_page: Option<String>,
     routes_max: usize,
     found: RwLock<Found>,
+    /// Paths that look like static assets, and are pages.
+    pages: Pages,
+    hasher: RandomState,
+}
+
+/// A path with the ending or the beginning of a static asset.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asset(u64);
+
+/// The place in the table that a route gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Seat {
+    /// The next free one.
+    New(RouteIndex),
+    /// That of a route which is asked for less.
+    Of(RouteIndex),
 }
 
 /// A declared route, ready to be compared.
@@ -94,8 +129,15 @@ struct Declared {
 #[derive(Debug)]
 struct Found {
     nodes: Vec<Node>,
+    /// All there are, those included that are not found.
     routes: usize,
+    /// Those that are found, in the order of their indices.
+    templates: Vec<(Method, Template)>,
+    turnover: Turnover,
 }
+
+/// Segments of a path; `None`: an identifier.
+type Template = Vec<Option<Box<str>>>;
 
 #[derive(Default, Debug)]
 struct Node {
@@ -139,9 +181,22 @@ impl Table {
             static_extensions: params.static_extensions.clone(),
             static_prefixes: params.static_prefixes.clone(),
             ungated: params.ungated.clone(),
+            pass_page: None,
             routes_max: routes + params.discovered_max,
-            found: RwLock::new(Found { nodes: vec![Node::default()], routes }),
+            found: RwLock::new(Found {
+                nodes: vec![Node::default()],
+                routes,
+                templates: vec![],
+                turnover: Turnover::new(),
+            }),
+            pages: Pages::new(),
+            hasher: RandomState::new(),
         }
+    }
+
+    /// Returns the table in which this page, that gives passes, is ungated: who is to get one there has nothing yet to be let in with.
+    pub(crate) fn with_pass_page(self, page: Option<String>) -> Self {
+        Table { pass_page: page, ..self }
     }
 
     /// Returns the most routes there will ever be.
@@ -149,51 +204,92 @@ impl Table {
         self.routes_max
     }
 
-    /// Returns what a request is.
+    /// Returns what a request is. However its path is spelled, it is for the route that the most lenient of servers takes it for.
     pub(crate) fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
         // Declared first: whoever declares a static file as a route wants it gated.
         if let Some(at) = self.declared_for(method, path, query) {
             return Class::Known(1 + at);
         }
-        if self.is_ungated(method, path) {
-            return Class::Ungated;
+        if let Some(exempt) = self.exempt(method, path) {
+            return Class::Ungated(exempt);
         }
+        if has_other_reading(path) {
+            return self.classify_respelled(method, path, query);
+        }
+        self.found_for(method, path)
+    }
+
+    #[cold]
+    fn classify_respelled(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
+        let lenient = as_read_leniently(path);
+        if let Some(at) = self.declared_for(method, &lenient, query) {
+            return Class::Known(1 + at);
+        }
+        if let Some(index) = self.read().find(method, &lenient) {
+            return Class::Known(index);
+        }
+        self.found_for(method, &plainly_spelled(path))
+    }
+
+    fn found_for(&self, method: &Method, path: &str) -> Class {
         let found = self.read();
         match found.find(method, path) {
             Some(index) => Class::Known(index),
-            None if found.routes < self.routes_max && segments(path).count() <= DEPTH_MAX => Class::Unknown,
+            None if segments(path).count() <= DEPTH_MAX => Class::Unknown,
             None => Class::Other,
         }
     }
 
-    /// Takes a request's path into the table, as the application has answered it well. `declare` is told index and name
-    /// of the new route, before anybody can be classified as being for it; not called where there is none.
-    pub(crate) fn learn(&self, method: &Method, path: &str, declare: impl FnOnce(RouteIndex, &str)) {
+    /// Takes a request's path into the table, as the application has answered it well, if there is a place for it. `uses` tells good answers to a route so
+    /// far. `take` is told place and name of the new route, before anybody can be classified as being for it, and whether it can be had now; not called where
+    /// there is none.
+    pub(crate) fn learn(
+        &self,
+        method: &Method,
+        path: &str,
+        now: Instant,
+        uses: impl Fn(RouteIndex) -> u64,
+        take: impl FnOnce(Seat, &str) -> bool,
+    ) {
+        let path = &*plainly_spelled(path);
         let mut found = self.found.write().expect("nobody panics while holding the table");
-        if found.routes >= self.routes_max || found.find(method, path).is_some() {
+        let first = 1 + self.declared.len();
+        if self.routes_max == first || found.find(method, path).is_some() {
             return;
         }
-        let method = folded(method);
-        let mut name = String::with_capacity(path.len() + method.as_str().len() + 1);
-        name.push_str(method.as_str());
-        name.push(' ');
-        let mut at = 0;
-        for segment in segments(path) {
-            name.push('/');
-            let (next, is_identifier) = found.step_or_grow(at, segment);
-            name.push_str(if is_identifier { "{id}" } else { segment });
-            at = next;
+        let (method, template) = (folded(method), found.template_of(path));
+        let routes = found.routes;
+        let seat = if routes < self.routes_max {
+            let is_plenty = (routes - first) * 2 < self.routes_max - first;
+            (is_plenty || found.turnover.may_find(now)).then_some(Seat::New(routes))
+        } else {
+            let hash = self.hasher.hash_one((&method, &template));
+            let place = found.turnover.place_for(hash, now, first..routes, uses);
+            place.filter(|_| found.turnover.may_find(now)).map(Seat::Of)
+        };
+        if let Some(seat) = seat.filter(|seat| take(*seat, &name_of(&method, &template))) {
+            found.seat(seat, first, method, template);
         }
-        if name.ends_with(' ') {
-            name.push('/');
+    }
+
+    /// Returns the path as one whose answers are to be looked at: it has the ending or the beginning of a static asset, and is one or was found to be a page.
+    pub(crate) fn asset_of(&self, class: Class, method: &Method, path: &str) -> Option<Asset> {
+        let is_one = match class {
+            Class::Ungated(exempt) => exempt == Exempt::Static,
+            Class::Known(_) | Class::Unknown | Class::Other => {
+                !self.pages.is_empty() && self.is_asset(method, path)
+            }
+        };
+        is_one.then(|| Asset(self.hasher.hash_one(path)))
+    }
+
+    /// Takes note of what the application answers there: as long as that is a page, the path is gated.
+    pub(crate) fn note_answer(&self, Asset(path): Asset, is_page: bool) {
+        if is_page {
+            self.pages.add(path);
+        } else if !self.pages.is_empty() {
+            self.pages.remove(path);
         }
-        if found.nodes[at].routes.iter().any(|(other, _)| *other == method) {
-            return;
-        }
-        let index = found.routes;
-        declare(index, &name);
-        found.nodes[at].routes.push((method, index));
-        found.routes += 1;
     }
 
     /// Returns which of the declared routes a request belongs to, if it does to any.
@@ -208,17 +304,30 @@ impl Table {
         Some(finer.copied().unwrap_or(first))
     }
 
-    fn is_ungated(&self, method: &Method, path: &str) -> bool {
-        self.is_exception(method, path) && !is_ambiguous(path)
+    fn exempt(&self, method: &Method, path: &str) -> Option<Exempt> {
+        let exempt = self.exception(method, path).filter(|_| !is_ambiguous(path))?;
+        let is_page = || {
+            exempt == Exempt::Static && !self.pages.is_empty() && self.pages.has(self.hasher.hash_one(path))
+        };
+        (!is_page()).then_some(exempt)
     }
 
     /// Returns whether the path is listed as an exception, or has an ending or a beginning that is.
-    fn is_exception(&self, method: &Method, path: &str) -> bool {
-        let below =
+    fn exception(&self, method: &Method, path: &str) -> Option<Exempt> {
+        let is_read = method == Method::GET || method == Method::HEAD;
+        let is_below =
             |entry: &String| path == entry || (entry.ends_with('/') && path.starts_with(entry.as_str()));
-        if self.ungated.iter().any(below) {
-            return true;
+        if self.pass_page.as_ref().is_some_and(is_below) {
+            return Some(if is_read { Exempt::Listed } else { Exempt::PassForm });
         }
+        if self.ungated.iter().any(is_below) {
+            return Some(Exempt::Listed);
+        }
+        self.is_asset(method, path).then_some(Exempt::Static)
+    }
+
+    /// Returns whether the path has the ending or the beginning of a static asset, and is to be read.
+    fn is_asset(&self, method: &Method, path: &str) -> bool {
         if method != Method::GET && method != Method::HEAD {
             return false;
         }
@@ -299,7 +408,53 @@ impl<'a> Readings<'a> {
 
 /// Returns whether [`as_read_leniently`] may read a path otherwise than [`segments`] does.
 fn has_other_reading(path: &str) -> bool {
-    path.contains(['%', '\\']) || segments(path).any(|segment| matches!(segment, "." | ".."))
+    memchr::memchr2(b'%', b'\\', path.as_bytes()).is_some() || has_dot_segment(path)
+}
+
+/// Returns whether a segment begins with a dot and may be a dot segment: most paths have none.
+fn has_dot_segment(path: &str) -> bool {
+    memchr::memmem::find(path.as_bytes(), b"/.").is_some()
+        && segments(path).any(|segment| matches!(segment, "." | ".."))
+}
+
+/// Returns a path with what need not be encoded decoded and dot segments resolved (RFC 3986, 6.2.2), as all servers read it. What is still encoded then is part
+/// of a segment to some, and more than one to others.
+fn plainly_spelled(path: &str) -> Cow<'_, str> {
+    if !has_other_reading(path) {
+        return Cow::Borrowed(path);
+    }
+    let mut text = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(at) = memchr::memchr(b'%', rest.as_bytes()) {
+        let (before, encoded) = rest.split_at(at);
+        text.push_str(before);
+        let byte = encoded_byte(encoded.as_bytes());
+        match byte.filter(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(byte)) {
+            Some(byte) => {
+                text.push(char::from(byte));
+                rest = &encoded[3..];
+            }
+            None => {
+                text.push('%');
+                rest = &encoded[1..];
+            }
+        }
+    }
+    text.push_str(rest);
+    Cow::Owned(without_dot_segments(&text))
+}
+
+/// Returns the path without empty segments and parameters, dot segments resolved.
+fn without_dot_segments(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in segments(path) {
+        match segment {
+            "." => {}
+            ".." => _ = kept.pop(),
+            segment => kept.push(segment),
+        }
+    }
+    format!("/{}", kept.join("/"))
 }
 
 /// Returns a path as the most lenient of servers reads it: decoded until nothing is left to decode, up to what would be a query then, back-slashes for
@@ -312,16 +467,7 @@ fn as_read_leniently(path: &str) -> String {
         }
         text = String::from_utf8_lossy(&decoded(&text).0).into_owned();
     }
-    let path = text.split(['?', '#', '\0']).next().unwrap_or_default().replace('\\', "/");
-    let mut kept: Vec<&str> = Vec::new();
-    for segment in segments(&path) {
-        match segment {
-            "." => {}
-            ".." => _ = kept.pop(),
-            segment => kept.push(segment),
-        }
-    }
-    format!("/{}", kept.join("/"))
+    without_dot_segments(&text.split(['?', '#', '\0']).next().unwrap_or_default().replace('\\', "/"))
 }
 
 impl Found {
@@ -345,23 +491,70 @@ impl Found {
         if is_identifier(segment) || node.literal.len() >= SIBLINGS_MAX { node.identifier } else { None }
     }
 
-    fn step_or_grow(&mut self, at: usize, segment: &str) -> (usize, bool) {
-        let as_identifier = is_identifier(segment)
-            || (self.nodes[at].literal.len() >= SIBLINGS_MAX
-                && !self.nodes[at].literal.contains_key(segment));
-        if let Some(next) = self.step(at, segment) {
-            return (next, as_identifier);
+    /// Returns what a path that has no route would be found as.
+    fn template_of(&self, path: &str) -> Template {
+        let mut at = Some(0);
+        let mut template = vec![];
+        for segment in segments(path) {
+            let is_name = !is_identifier(segment)
+                && at.is_none_or(|at| {
+                    let literal = &self.nodes[at].literal;
+                    literal.len() < SIBLINGS_MAX || literal.contains_key(segment)
+                });
+            at = at.and_then(|at| self.step(at, segment));
+            template.push(is_name.then(|| segment.into()));
         }
-        let next = self.nodes.len();
-        self.nodes.push(Node::default());
-        let node = &mut self.nodes[at];
-        if as_identifier {
-            node.identifier = Some(next);
-        } else {
-            node.literal.insert(segment.into(), next);
-        }
-        (next, as_identifier)
+        template
     }
+
+    /// Gives a route its place; `first` is the index of the first that is found.
+    fn seat(&mut self, seat: Seat, first: RouteIndex, method: Method, template: Template) {
+        match seat {
+            Seat::New(index) => {
+                self.plant(index, &method, &template);
+                self.templates.push((method, template));
+                self.routes += 1;
+            }
+            Seat::Of(index) => {
+                self.turnover.renewed(index);
+                self.templates[index - first] = (method, template);
+                self.nodes = vec![Node::default()];
+                for (at, (method, template)) in std::mem::take(&mut self.templates).into_iter().enumerate() {
+                    self.plant(first + at, &method, &template);
+                    self.templates.push((method, template));
+                }
+            }
+        }
+    }
+
+    fn plant(&mut self, index: RouteIndex, method: &Method, template: &Template) {
+        let mut at = 0;
+        for segment in template {
+            let next = self.nodes.len();
+            let node = &mut self.nodes[at];
+            at = match segment {
+                None => *node.identifier.get_or_insert(next),
+                Some(name) => *node.literal.entry(name.clone()).or_insert(next),
+            };
+            if at == next {
+                self.nodes.push(Node::default());
+            }
+        }
+        self.nodes[at].routes.push((method.clone(), index));
+    }
+}
+
+/// Returns how a route found from traffic is written and shown.
+fn name_of(method: &Method, template: &Template) -> String {
+    let mut name = format!("{method} ");
+    for segment in template {
+        name.push('/');
+        name.push_str(segment.as_deref().unwrap_or("{id}"));
+    }
+    if template.is_empty() {
+        name.push('/');
+    }
+    name
 }
 
 impl Pattern {
@@ -471,7 +664,7 @@ fn is_identifier(segment: &str) -> bool {
         || (is_hex && bytes.len() >= 12)
         || (bytes.len() >= 20 && (digits > 0 || has_capitals) && !bytes.contains(&b'.'))
         // Free text and addresses.
-        || bytes.contains(&b'%') || bytes.contains(&b'@') || bytes.contains(&b'+')
+        || bytes.iter().any(|byte| b"%@+".contains(byte) || !byte.is_ascii_graphic())
 }
 
 #[cfg(test)]

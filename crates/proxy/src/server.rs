@@ -14,7 +14,7 @@ use crate::keys::{self, Keys, KeysError};
 use crate::lease::Leases;
 use crate::listener::Acceptor;
 use crate::params::Params;
-use crate::pipeline::Core;
+use crate::pipeline::{Core, OpenLimits};
 use crate::recorder::RecordError;
 use crate::room::{Pages, Room, StoredError, read_template};
 use crate::routes::{OTHER, Table};
@@ -124,10 +124,8 @@ impl Server {
         let identifier = Identifier::new(&params.sessions, leases, params.limits.aliases, secret);
 
         let keeper = Gatekeeper::new(params.gate.clone());
-        let mut routes = params.routes.clone();
-        // Whoever is to get a pass there has nothing yet to be let in with.
-        routes.ungated.extend(params.waiting_room.pass.iter().map(|pass| pass.page.clone()));
-        let table = Table::new(&routes);
+        let pass_page = params.waiting_room.pass.as_ref().map(|pass| pass.page.clone());
+        let table = Table::new(&params.routes).with_pass_page(pass_page);
         let kinds = params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
         let telemetry = Arc::new(Telemetry::new(table.capacity(), kinds));
         for kind in &params.sessions.kinds {
@@ -196,6 +194,7 @@ impl Server {
                 .all(|node| node.protocol == crate::upstream::Protocol::Http1),
             discovered_mode: params.routes.discovered_mode,
             table,
+            open: OpenLimits::new(),
             identifier,
             room,
             pages,

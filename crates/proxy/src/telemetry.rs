@@ -201,6 +201,11 @@ impl Histogram {
         self.nanos.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
+    fn reset(&self) {
+        self.counts.iter().for_each(|count| count.store(0, Relaxed));
+        self.nanos.store(0, Relaxed);
+    }
+
     fn read(&self) -> Times {
         Times {
             counts: std::array::from_fn(|at| self.counts[at].load(Relaxed)),
@@ -266,6 +271,16 @@ impl RouteCounters {
         self.statuses[class].fetch_add(1, Relaxed);
     }
 
+    /// Returns how many responses say that all is well, or lead on.
+    pub(crate) fn good_answers(&self) -> u64 {
+        self.statuses[1].load(Relaxed) + self.statuses[2].load(Relaxed)
+    }
+
+    fn reset(&self) {
+        self.statuses.iter().for_each(|count| count.store(0, Relaxed));
+        [&self.waited, &self.upstream, &self.added].into_iter().for_each(Histogram::reset);
+    }
+
     /// Counts a time in the application.
     pub(crate) fn served(&self, upstream: Duration) {
         self.upstream.record(upstream);
@@ -318,6 +333,13 @@ impl Telemetry {
     /// Names the next route; routes are named in the order of their indices.
     pub(crate) fn name_route(&self, name: &str, id: RouteId) {
         self.names.write().expect("nobody panics while holding the names").push((name.to_owned(), id));
+    }
+
+    /// Gives another route the place of one, and returns the name of that: from here on it is counted anew.
+    pub(crate) fn rename_route(&self, index: RouteIndex, name: &str) -> String {
+        self.route(Some(index)).reset();
+        let mut names = self.names.write().expect("nobody panics while holding the names");
+        names.get_mut(index).map(|(own, _)| std::mem::replace(own, name.to_owned())).unwrap_or_default()
     }
 
     /// Takes note of what the gateway begins with.

@@ -1,6 +1,6 @@
 //! Routes that another run found.
 
-use super::{DEPTH_MAX, Node, RouteIndex, SEGMENT_MAX, SIBLINGS_MAX, Table, folded, is_identifier};
+use super::{DEPTH_MAX, RouteIndex, SEGMENT_MAX, SIBLINGS_MAX, Seat, Table, Template, folded, is_identifier};
 use http::Method;
 
 /// What stands for an identifier in a name.
@@ -18,34 +18,26 @@ impl Table {
         if (found.routes - declared) * 4 >= (self.routes_max - declared) * QUARTERS_MAX {
             return;
         }
-        let mut at = 0;
+        let mut at = Some(0);
+        let mut template: Template = vec![];
         for segment in segments {
-            let node = &found.nodes[at];
-            let next =
-                if segment == IDENTIFIER { node.identifier } else { node.literal.get(segment).copied() };
-            at = match next {
-                Some(next) => next,
-                None if segment != IDENTIFIER && node.literal.len() >= SIBLINGS_MAX => return,
-                None => {
-                    let next = found.nodes.len();
-                    found.nodes.push(Node::default());
-                    let node = &mut found.nodes[at];
-                    if segment == IDENTIFIER {
-                        node.identifier = Some(next);
-                    } else {
-                        node.literal.insert(segment.into(), next);
-                    }
-                    next
-                }
+            let is_name = segment != IDENTIFIER;
+            let Some(node) = at.map(|at| &found.nodes[at]) else {
+                template.push(is_name.then(|| segment.into()));
+                continue;
             };
+            at = if is_name { node.literal.get(segment).copied() } else { node.identifier };
+            if at.is_none() && is_name && node.literal.len() >= SIBLINGS_MAX {
+                return;
+            }
+            template.push(is_name.then(|| segment.into()));
         }
-        if found.nodes[at].routes.iter().any(|(other, _)| *other == method) {
+        if at.is_some_and(|at| found.nodes[at].routes.iter().any(|(other, _)| *other == method)) {
             return;
         }
         let index = found.routes;
         declare(index, name);
-        found.nodes[at].routes.push((method, index));
-        found.routes += 1;
+        found.seat(Seat::New(index), declared, method, template);
     }
 }
 
@@ -70,6 +62,7 @@ mod tests {
     use super::*;
     use crate::params;
     use crate::routes::Class;
+    use std::time::Instant;
 
     fn table() -> Table {
         Table::new(&params::Routes { discovered_max: 8, ..params::Routes::default() })
@@ -89,7 +82,16 @@ mod tests {
         let (before, after) = (table(), table());
         for path in ["/", "/items/17", "/items/17/reviews", "/cart"] {
             let mut name = String::new();
-            before.learn(&Method::GET, path, |_, new| name = new.to_owned());
+            before.learn(
+                &Method::GET,
+                path,
+                Instant::now(),
+                |_| 0,
+                |_, new| {
+                    name = new.to_owned();
+                    true
+                },
+            );
             assert!(remember(&after, &name), "{name}");
             assert!(!remember(&after, &name), "it is known now: {name}");
             assert_eq!(

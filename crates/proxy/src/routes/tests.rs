@@ -18,9 +18,18 @@ fn table(declared: &[RoutePattern], discovered_max: usize) -> Table {
 }
 
 fn learn(table: &Table, path: &str) -> Option<String> {
-    let mut name = None;
-    table.learn(&Method::GET, path, |_, new| name = Some(new.to_owned()));
-    name
+    learn_at(table, path, Instant::now(), &[]).map(|(_, name)| name)
+}
+
+/// Answers a path well, where the routes have been answered well so often, and returns the place and the name that it gets.
+fn learn_at(table: &Table, path: &str, now: Instant, uses: &[u64]) -> Option<(Seat, String)> {
+    let mut got = None;
+    let uses = |index: RouteIndex| uses.get(index).copied().unwrap_or(0);
+    table.learn(&Method::GET, path, now, uses, |seat, name| {
+        got = Some((seat, name.to_owned()));
+        true
+    });
+    got
 }
 
 fn get(table: &Table, path: &str) -> Class {
@@ -58,14 +67,86 @@ fn routes_differ_by_method_but_head_is_get() {
 }
 
 #[test]
-fn a_full_table_sends_the_rest_to_other() {
+fn where_all_places_are_taken_a_path_gets_that_of_a_route_asked_for_much_less() {
     let table = table(&[], 2);
     learn(&table, "/a");
-    learn(&table, "/b");
-    assert_eq!(learn(&table, "/c"), None);
-    assert_eq!(get(&table, "/c"), Class::Other);
-    assert_eq!(get(&table, "/c").route(), Some(OTHER));
-    assert_eq!(get(&table, "/b"), Class::Known(2));
+    learn(&table, "/b/7");
+    let now = Instant::now();
+    let uses = [0, 90, 2];
+    for _ in 0..7 {
+        assert_eq!(learn_at(&table, "/c", now, &uses), None);
+        assert_eq!(get(&table, "/c").route(), Some(OTHER));
+    }
+    assert_eq!(learn_at(&table, "/c", now, &uses), Some((Seat::Of(2), "GET /c".to_owned())));
+    assert_eq!((get(&table, "/a"), get(&table, "/c")), (Class::Known(1), Class::Known(2)));
+    assert_eq!(get(&table, "/b/8"), Class::Unknown, "its place is another's");
+}
+
+#[test]
+fn made_up_paths_push_out_no_route_that_is_asked_for() {
+    let table = table(&[], 200);
+    let now = Instant::now();
+    let path = |n: usize| {
+        format!("/{}/{}", char::from(b'a' + (n % 26) as u8), char::from(b'a' + (n / 26 % 26) as u8))
+    };
+    let found = (0..300).filter(|n| learn_at(&table, &path(*n), now, &[]).is_some()).count();
+    assert_eq!(found, 100 + 30, "half of the places at once, and then so many in a minute");
+    let later = now + std::time::Duration::from_secs(6000);
+    for n in 0..300 {
+        let at = later + std::time::Duration::from_secs(3 * n as u64);
+        learn_at(&table, &path(n), at, &[]);
+    }
+    let uses = [20; 201];
+    let end = later + std::time::Duration::from_secs(2000);
+    for n in 0..10_000 {
+        let path = format!("/{}/{}/{}", n % 25, path(n), char::from(b'a' + (n % 23) as u8));
+        assert_eq!(learn_at(&table, &path.replace(char::is_numeric, "x"), end, &uses), None, "{path}");
+    }
+}
+
+#[test]
+fn a_route_that_is_asked_for_gets_the_place_of_one_that_is_not_any_more() {
+    let table = table(&[], 1);
+    let now = Instant::now();
+    learn_at(&table, "/old", now, &[]);
+    let uses = [0, 5000];
+    let at = |minutes: u64| now + std::time::Duration::from_secs(60 * minutes);
+    for minute in [1, 11, 22] {
+        assert_eq!(learn_at(&table, "/new", at(minute), &uses), None);
+    }
+    let got: Vec<_> = (0..4).filter_map(|_| learn_at(&table, "/new", at(23), &uses)).collect();
+    assert_eq!(got, [(Seat::Of(1), "GET /new".to_owned())], "twice ten minutes without a good answer");
+}
+
+#[test]
+fn a_place_that_cannot_be_had_now_stays_as_it_is() {
+    let table = table(&[], 1);
+    learn(&table, "/old");
+    (0..9).for_each(|_| table.learn(&Method::GET, "/new", Instant::now(), |_| 0, |_, _| false));
+    assert_eq!((get(&table, "/old"), get(&table, "/new")), (Class::Known(1), Class::Unknown));
+    assert!(learn(&table, "/new").is_some());
+}
+
+#[test]
+fn an_asset_that_is_answered_with_a_page_is_gated_until_it_is_none() {
+    let table = table(&[], 10);
+    let note = |path: &str, is_page| {
+        let asset = table.asset_of(get(&table, path), &Method::GET, path).expect("it looks like one");
+        table.note_answer(asset, is_page);
+    };
+    note("/site.css", false);
+    note("/checkout.js", true);
+    assert_eq!(get(&table, "/site.css"), Class::Ungated(Exempt::Static));
+    assert_eq!(get(&table, "/checkout.js"), Class::Unknown);
+    note("/checkout.js", false);
+    assert_eq!(get(&table, "/checkout.js"), Class::Ungated(Exempt::Static));
+}
+
+#[test]
+fn what_is_sent_to_the_pass_page_is_told_from_what_reads_it() {
+    let table = table(&[], 10).with_pass_page(Some("/login".to_owned()));
+    assert_eq!(get(&table, "/login"), Class::Ungated(Exempt::Listed));
+    assert_eq!(table.classify(&Method::POST, "/login", None), Class::Ungated(Exempt::PassForm));
 }
 
 #[test]
@@ -104,6 +185,43 @@ fn declared_routes_come_first_and_in_order() {
     assert_eq!(get(&table, "/big.css"), Class::Known(4));
     assert_eq!(learn(&table, "/x").as_deref(), Some("GET /x"));
     assert_eq!(get(&table, "/x"), Class::Known(5));
+}
+
+#[test]
+fn another_spelling_of_a_path_is_the_same_route() {
+    let table = table(&[pattern(Some("GET"), "/slow")], 20);
+    learn(&table, "/search/all");
+    learn(&table, "/files/7/edit");
+    for path in [
+        "/slow",
+        "/%73low",
+        "/./slow",
+        "/x/../slow",
+        "//slow/",
+        "/%2573low",
+        "/slow%3Fx",
+        "/x%2F..%2Fslow",
+        "/slow;a",
+    ] {
+        assert_eq!(get(&table, path), Class::Known(1), "{path}");
+    }
+    for path in [
+        "/search/all",
+        "/se%61rch/all",
+        "/search/./%61ll",
+        "/search%2Fall",
+        "/search\\all",
+        "/x/%2e%2e/search/all",
+    ] {
+        assert_eq!(get(&table, path), Class::Known(2), "{path}");
+    }
+    assert_eq!(get(&table, "/files/group%2Fproject/edit"), Class::Known(3), "one name, to most servers");
+    assert_eq!(get(&table, "/Slow"), Class::Unknown, "to most servers this is another path");
+    assert_eq!(learn(&table, "/c%61fe").as_deref(), Some("GET /cafe"));
+    assert_eq!(learn(&table, "/y/../cafe"), None);
+    assert_eq!(get(&table, "/cafe"), Class::Known(4));
+    assert_eq!(learn(&table, "/find/caf%C3%A9").as_deref(), Some("GET /find/{id}"));
+    assert_eq!(get(&table, "/find/a%20b"), Class::Known(5));
 }
 
 /// A table of these routes, each `METHOD /path?query`.
@@ -172,14 +290,14 @@ fn what_no_declared_query_takes_is_found_from_traffic_by_its_path() {
     assert_eq!(learn(&table, "/").as_deref(), Some("GET /"));
     assert_eq!(table.classify(&Method::GET, "/", Some("p=1")), Class::Known(2));
     assert_eq!(table.classify(&Method::GET, "/", Some("p=1&s")), Class::Known(1));
-    assert_eq!(table.classify(&Method::GET, "/x.css", Some("s=1")), Class::Ungated);
+    assert_eq!(table.classify(&Method::GET, "/x.css", Some("s=1")), Class::Ungated(Exempt::Static));
 }
 
 #[test]
 fn assets_and_health_checks_pass_ungated() {
     let table = table(&[], 10);
     for path in ["/a/site.CSS", "/robots.txt", "/.well-known/acme/x", "/favicon.ico", "/healthz"] {
-        assert_eq!(get(&table, path), Class::Ungated, "{path}");
+        assert!(matches!(get(&table, path), Class::Ungated(_)), "{path}");
     }
     assert_eq!(table.classify(&Method::POST, "/a/site.css", None), Class::Unknown);
     assert_eq!(get(&table, "/healthz/more"), Class::Unknown);
@@ -234,12 +352,11 @@ fn a_path_that_some_servers_read_otherwise_is_never_an_exception() {
     ] {
         for method in [Method::GET, Method::HEAD, Method::POST] {
             let class = table.classify(&method, path, None);
-            assert_ne!(class, Class::Ungated, "{method} {path}");
             assert!(class.route().is_some(), "{method} {path}");
         }
     }
     for path in ["/pictures/%E5%86%99%E7%9C%9F%20(2).png", "/assets/a%2Bb", "/.well-known/a%20b"] {
-        assert_eq!(get(&table, path), Class::Ungated, "{path}");
+        assert!(matches!(get(&table, path), Class::Ungated(_)), "{path}");
     }
 }
 
@@ -324,10 +441,10 @@ proptest! {
     #[test]
     fn what_passes_as_an_exception_is_one_to_every_server(path in disguised(), habits in any::<[bool; 6]>()) {
         let table = with_exceptions();
-        if get(&table, &path) == Class::Ungated {
+        if matches!(get(&table, &path), Class::Ungated(_)) {
             let read = read_by(&habits, &path);
             prop_assert!(
-                table.is_exception(&Method::GET, &read) || table.is_exception(&Method::GET, &format!("{read}/")),
+                table.exception(&Method::GET, &read).is_some() || table.exception(&Method::GET, &format!("{read}/")).is_some(),
                 "{} is read as {}", path, read
             );
         }

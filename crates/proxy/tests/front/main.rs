@@ -8,6 +8,7 @@ mod connections;
 mod disconnects;
 mod error_pages;
 mod grpc;
+mod learn;
 mod learned;
 mod lifecycle;
 mod malformed;

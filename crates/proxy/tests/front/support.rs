@@ -110,7 +110,9 @@ type AppBody = UnsyncBoxBody<Bytes, Infallible>;
 /// Starts the application. Headers of a request that begin with `X-Say-` stand in its answer without that, and `X-Was-Told` says there what
 /// `Suimon-Waiting` said.
 ///
-/// - `/hold` answers when released; `/hold/fail` then with 500.
+/// `X-Status` is the status of its answer.
+///
+/// - `/hold`, and whatever begins so, answers when released; `/hold/fail` then with 500.
 /// - `/work` answers after as many milliseconds as its query says.
 /// - `/echo` answers with the length and BLAKE3 hash of the body; `/head` with the request's head as text.
 /// - `/big` sends as many bytes as its query says, without saying so before; `/sized` says so.
@@ -164,7 +166,9 @@ async fn answer(state: Arc<AppState>, request: Request<Incoming>) -> Result<Resp
             said.append("x-was-told", value.clone());
         }
     }
+    let status = request.headers().get("x-status").map(|status| status.to_str().unwrap().parse().unwrap());
     let mut response = answer_of(state, request).await?;
+    *response.status_mut() = status.unwrap_or(response.status());
     response.headers_mut().extend(said);
     Ok(response)
 }
@@ -178,7 +182,7 @@ async fn answer_of(
     let count = || request.uri().query().and_then(|query| query.parse().ok()).unwrap_or(0usize);
     let path = request.uri().path().to_owned();
     Ok(match path.as_str() {
-        "/hold" | "/hold/fail" => {
+        path if path.starts_with("/hold") => {
             let who = request.headers().get("x-who").map_or("", |who| who.to_str().unwrap());
             state.who.lock().unwrap().push(who.to_owned());
             state.held.fetch_add(1, SeqCst);

@@ -87,9 +87,9 @@ pub(super) const DISCOVERY: Section = Section {
     keys: &[
         key(
             "routes_max",
-            Count(1, 10_000),
+            Count(1, 1000),
             Is("200"),
-            "The most routes found from traffic; the rest share one, named other.",
+            "The most routes found from traffic; the rest share one, named other. Where all places are taken, a path that is asked for gets that of a route that is not any more. What sessions do is kept for each pair of routes and kind of session: with 1000 that is some 17 MB a kind, and a few milliseconds of each quarter of a second.",
         ),
         key(
             "mode",
@@ -103,7 +103,7 @@ pub(super) const DISCOVERY: Section = Section {
             Is(
                 "[\"css\", \"js\", \"mjs\", \"map\", \"png\", \"jpg\", \"jpeg\", \"gif\", \"svg\", \"webp\", \"avif\", \"ico\", \"woff\", \"woff2\", \"ttf\", \"otf\", \"eot\", \"mp4\", \"webm\", \"mp3\", \"wasm\"]",
             ),
-            "GET and HEAD of paths that end in a dot and one of these pass without a slot.",
+            "GET and HEAD of paths that end in a dot and one of these pass without a slot, at most 64 at once, or as many as are answered within a second; further ones wait for up to two seconds. One that is answered with a page (200 and text/html) is gated like any other path from then on.",
         ),
         key(
             "static_prefixes",
@@ -117,7 +117,7 @@ pub(super) const DISCOVERY: Section = Section {
             Is(
                 "[\"/robots.txt\", \"/favicon.ico\", \"/.well-known/\", \"/health\", \"/healthz\", \"/livez\", \"/readyz\", \"/actuator/health\"]",
             ),
-            "Paths that pass without a slot whatever the method; one that ends in / stands for everything below it.",
+            "Paths that pass without a slot whatever the method, at most 1024 at once, or as many as are answered within a second; one that ends in / stands for everything below it.",
         ),
     ],
 };

@@ -1,0 +1,116 @@
+//! Which routes found from traffic are worth their place, where there are more than the table holds.
+//!
+//! As long as less than half of the places are taken, every path that is answered well gets one at once; from then on [`FOUND_PER_MINUTE`] do. Where all are taken,
+//! a path gets the place of the route that is asked for least, once it is asked for [`TIMES`] as often. So whatever paths a stranger makes up, they push out no route
+//! that is asked for, and those that are asked for push out what the stranger made up.
+
+use super::RouteIndex;
+use std::time::{Duration, Instant};
+
+/// Routes found in a minute once half of the table is taken, and at once after a quiet time.
+const FOUND_PER_MINUTE: f64 = 30.0;
+/// Good answers that a path must have had in one or two of these times, and how many times as many as the route whose place it gets.
+const WINDOW: Duration = Duration::from_secs(600);
+const WORTH_MIN: u64 = 4;
+const TIMES: u64 = 4;
+/// Paths without a place that are counted at once. Where two share one count, the more frequent one prevails.
+const CANDIDATES: usize = 512;
+
+#[derive(Debug)]
+pub(super) struct Turnover {
+    pace: f64,
+    paced: Instant,
+    candidates: Vec<Candidate>,
+    begun: Instant,
+    /// By route: good answers when the window began, and the one before.
+    marks: [Vec<u64>; 2],
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Candidate {
+    path: u64,
+    count: u64,
+}
+
+impl Turnover {
+    pub(super) fn new() -> Self {
+        let now = Instant::now();
+        Turnover {
+            pace: FOUND_PER_MINUTE,
+            paced: now,
+            candidates: Vec::new(),
+            begun: now,
+            marks: Default::default(),
+        }
+    }
+
+    /// Returns whether one more may be found now, and counts it.
+    pub(super) fn may_find(&mut self, now: Instant) -> bool {
+        let gained = now.duration_since(self.paced).as_secs_f64() / 60.0 * FOUND_PER_MINUTE;
+        self.paced = now;
+        self.pace = (self.pace + gained).min(FOUND_PER_MINUTE);
+        let may = self.pace >= 1.0;
+        self.pace -= if may { 1.0 } else { 0.0 };
+        may
+    }
+
+    /// Takes note of a good answer to a path that has no place, and returns whose it gets, if any. `uses`: good answers so far, by route.
+    pub(super) fn place_for(
+        &mut self,
+        path: u64,
+        now: Instant,
+        found: impl Iterator<Item = RouteIndex> + Clone,
+        uses: impl Fn(RouteIndex) -> u64,
+    ) -> Option<RouteIndex> {
+        if now.duration_since(self.begun) >= WINDOW {
+            self.begin_window(now, found.clone(), &uses);
+        }
+        let count = self.count(path);
+        if count < WORTH_MIN {
+            return None;
+        }
+        let lately =
+            |index: RouteIndex| uses(index).saturating_sub(self.marks[1].get(index).copied().unwrap_or(0));
+        let (least, index) = found.map(|index| (lately(index), index)).min()?;
+        (count >= TIMES.saturating_mul(least)).then_some(index)
+    }
+
+    /// Takes note that another route has this place, of which nothing was counted yet.
+    pub(super) fn renewed(&mut self, index: RouteIndex) {
+        for marks in &mut self.marks {
+            if let Some(mark) = marks.get_mut(index) {
+                *mark = 0;
+            }
+        }
+    }
+
+    fn count(&mut self, path: u64) -> u64 {
+        self.candidates.resize(CANDIDATES, Candidate::default());
+        let candidate = &mut self.candidates[path as usize % CANDIDATES];
+        if candidate.path == path {
+            candidate.count += 1;
+        } else if candidate.count <= 1 {
+            *candidate = Candidate { path, count: 1 };
+        } else {
+            candidate.count -= 1;
+            return 0;
+        }
+        candidate.count
+    }
+
+    fn begin_window(
+        &mut self,
+        now: Instant,
+        found: impl Iterator<Item = RouteIndex>,
+        uses: impl Fn(RouteIndex) -> u64,
+    ) {
+        self.begun = now;
+        self.candidates.clear();
+        self.marks.swap(0, 1);
+        self.marks[0].clear();
+        for index in found {
+            self.marks[0].resize(index, 0);
+            self.marks[0].push(uses(index));
+        }
+    }
+}
