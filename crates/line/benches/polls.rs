@@ -5,7 +5,7 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use suimon_line::{Lane, Line, Params, Place, Standing};
+use suimon_line::{Command, Lane, Line, Params, Place, Standing};
 use suimon_model::{Duration, Instant, Rng};
 
 const PEOPLE: u64 = 1_000_000;
@@ -51,6 +51,19 @@ fn polls(criterion: &mut Criterion) {
     });
     group.bench_function("tick that ends a period, of a million", |bencher| {
         bencher.iter_batched(ticked(60), tick, BatchSize::LargeInput);
+    });
+    let opens = |mut line: Line| {
+        line.tick(now, Some(50.0), 5.0);
+        line
+    };
+    let closed = || {
+        let mut line = line.clone();
+        line.command(Command::OpenAt { at: now, lots: Some([1, 2]) });
+        line
+    };
+    group.throughput(Throughput::Elements(PEOPLE));
+    group.bench_function("lots for a million", |bencher| {
+        bencher.iter_batched(closed, opens, BatchSize::LargeInput);
     });
     group.finish();
 }
