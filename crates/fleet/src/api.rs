@@ -99,7 +99,7 @@ impl PickReason {
 pub enum Status {
     /// It gets requests.
     Up,
-    /// Checks say it is down.
+    /// Checks say it is down, or requests reach no node.
     Down,
     /// Requests failed on it, so it is left out for a while.
     Ejected,
@@ -130,6 +130,10 @@ pub enum Why {
     ChecksFailed,
     /// As many requests failed in a row as are allowed.
     RequestsFailed,
+    /// Some requests in a row did not reach it, nor any other node.
+    Unreached,
+    /// It was not reached, and has answered again.
+    Reached,
     /// Its time out is over; one more failure, and it is out again.
     EjectionOver,
     /// It was told to drain.
@@ -146,6 +150,8 @@ impl Why {
             Why::ChecksPassed => "checks_passed",
             Why::ChecksFailed => "checks_failed",
             Why::RequestsFailed => "requests_failed",
+            Why::Unreached => "unreached",
+            Why::Reached => "reached",
             Why::EjectionOver => "ejection_over",
             Why::Drain => "drain",
             Why::DrainOver => "drain_over",
@@ -159,6 +165,8 @@ impl Why {
             Why::ChecksPassed => "health checks passed",
             Why::ChecksFailed => "health checks failed in a row",
             Why::RequestsFailed => "requests in a row could not connect or got no answer",
+            Why::Unreached => "requests in a row did not reach it, nor any other node",
+            Why::Reached => "it has answered again",
             Why::EjectionOver => "its time out is over; one more failure, and it is out again",
             Why::Drain => "it finishes what it has and gets nothing new",
             Why::DrainOver => "it was told to take requests again",

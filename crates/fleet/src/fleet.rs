@@ -24,9 +24,16 @@ struct Node {
     draining: bool,
     health: Health,
     ejection: Ejection,
+    /// Requests in a row that did not reach it.
+    unreached: u32,
+    /// Whether so many did not reach it that it is taken for down, whatever checks say: nor do any reach another node.
+    lost: bool,
     why: Why,
     since: Instant,
 }
+
+/// So many requests in a row that do not reach a node, where none reach another: it is down, and with it the application.
+const LOST_AFTER: u32 = 3;
 
 impl Fleet {
     /// Returns a fleet without nodes.
@@ -50,6 +57,8 @@ impl Fleet {
             draining: false,
             health: Health::new(now, self.params.checks.as_ref(), &mut self.rng),
             ejection: Ejection::default(),
+            unreached: 0,
+            lost: false,
             why: Why::Initial,
             since: now,
         });
@@ -77,12 +86,24 @@ impl Fleet {
 
     /// Takes note that `node` answered a request; what it answered does not matter.
     pub fn handle_answer(&mut self, now: Instant, node: NodeId) {
-        if let Some(node) = self.nodes.get_mut(node.index()) {
-            node.ejection.answer(now);
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        state.ejection.answer(now);
+        state.unreached = 0;
+        if state.lost {
+            self.find(now, node);
         }
     }
 
-    /// Takes note that a request could not connect to `node` or got no answer from it.
+    /// Takes note that a request did not reach `node`: it could not connect, or a fresh connection broke before anything came.
+    pub fn handle_unreached(&mut self, now: Instant, node: NodeId) {
+        self.handle_failure(now, node);
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        state.unreached = state.unreached.saturating_add(1);
+        state.health.hurry(now);
+        self.lose(now);
+    }
+
+    /// Takes note that a request to `node` failed.
     pub fn handle_failure(&mut self, now: Instant, node: NodeId) {
         self.end_ejections(now);
         let ejected = self.nodes.iter().filter(|node| node.ejection.is_out()).count();
@@ -99,13 +120,34 @@ impl Fleet {
 
     /// Takes what came of a check that [`Output::Check`] asked for.
     pub fn handle_check(&mut self, now: Instant, node: NodeId, passed: bool) {
-        let Some(checks) = &self.params.checks else { return };
+        if passed && self.is_lost(node) {
+            self.find(now, node);
+        }
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
-        let from = state.status();
-        if state.health.finish(now, passed, checks, &mut self.rng) {
+        let (from, lost) = (state.status(), state.lost);
+        if state.health.finish(now, passed, self.params.checks.as_ref(), lost, &mut self.rng) {
             let why = if passed { Why::ChecksPassed } else { Why::ChecksFailed };
             self.changed(now, node, from, why, Duration::ZERO);
         }
+        // A check tells no less than a request.
+        if let Some(state) = self.nodes.get_mut(node.index())
+            && !passed
+            && (1..LOST_AFTER).contains(&state.unreached)
+        {
+            state.unreached += 1;
+            state.health.hurry(now);
+        }
+        self.lose(now);
+    }
+
+    /// Returns whether `node` is taken for down as requests did not reach it: a check of it then passes only if it answers a request.
+    pub fn is_lost(&self, node: NodeId) -> bool {
+        self.nodes.get(node.index()).is_some_and(|node| node.lost)
+    }
+
+    /// Returns whether any node is up.
+    pub fn is_up(&self) -> bool {
+        self.nodes.iter().any(|node| node.status() == Status::Up)
     }
 
     /// Gives `node` no more new requests, or does so again. What it has in flight goes on.
@@ -115,6 +157,7 @@ impl Fleet {
         if std::mem::replace(&mut state.draining, draining) != draining {
             let why = if draining { Why::Drain } else { Why::DrainOver };
             self.changed(now, node, from, why, Duration::ZERO);
+            self.lose(now);
         }
     }
 
@@ -195,11 +238,35 @@ impl Fleet {
         Some(Pick { node: NodeId(index as u32), reason })
     }
 
+    /// Where requests reach none of the nodes that are up, takes these for down.
+    fn lose(&mut self, now: Instant) {
+        let mut up = self.nodes.iter().filter(|node| node.status() == Status::Up);
+        if up.any(|node| node.unreached < LOST_AFTER) {
+            return;
+        }
+        for index in 0..self.nodes.len() {
+            let node = &mut self.nodes[index];
+            if node.status() == Status::Up {
+                node.lost = true;
+                self.changed(now, NodeId(index as u32), Status::Up, Why::Unreached, Duration::ZERO);
+            }
+        }
+    }
+
+    /// Takes note that a node that was lost has answered.
+    fn find(&mut self, now: Instant, node: NodeId) {
+        let state = &mut self.nodes[node.index()];
+        let from = state.status();
+        (state.lost, state.unreached) = (false, 0);
+        self.changed(now, node, from, Why::Reached, Duration::ZERO);
+    }
+
     fn end_ejections(&mut self, now: Instant) {
         for index in 0..self.nodes.len() {
             let from = self.nodes[index].status();
             if self.nodes[index].ejection.ends(now) {
                 self.changed(now, NodeId(index as u32), from, Why::EjectionOver, Duration::ZERO);
+                self.lose(now);
             }
         }
     }
@@ -214,6 +281,7 @@ impl Fleet {
         // Only for being up there is more than one reason.
         let why = match to {
             Status::Up => why,
+            Status::Down if why == Why::Unreached => why,
             Status::Down => Why::ChecksFailed,
             Status::Ejected => Why::RequestsFailed,
             Status::Draining => Why::Drain,
@@ -233,7 +301,7 @@ impl Node {
     fn status(&self) -> Status {
         if self.draining {
             Status::Draining
-        } else if !self.health.is_up() {
+        } else if self.lost || !self.health.is_up() {
             Status::Down
         } else if self.ejection.is_out() {
             Status::Ejected

@@ -5,6 +5,10 @@ use suimon_model::{Duration, Instant, Rng};
 
 /// How far an interval is stretched or shortened by chance, so that checks of many nodes and gateways do not fall together.
 const JITTER: f64 = 0.1;
+/// A node that is out of reach, or may be, is looked at this often at the least: those who wait for it begin again when it is back.
+const AWAY_EVERY: Duration = Duration::from_secs(1);
+/// One that has answered again, or that a request did not reach, is looked at so soon.
+const CONFIRM_AFTER: Duration = Duration::from_millis(250);
 
 /// One node's checks.
 #[derive(Clone, Debug)]
@@ -42,24 +46,42 @@ impl Health {
         begins
     }
 
-    /// Folds in one result and returns whether the node went up or down by it. One that was not asked for is ignored.
-    pub(crate) fn finish(&mut self, now: Instant, passed: bool, checks: &CheckParams, rng: &mut Rng) -> bool {
+    /// Looks at the node at once, about: a request did not reach it.
+    pub(crate) fn hurry(&mut self, now: Instant) {
+        self.due = self.due.min(now + CONFIRM_AFTER);
+    }
+
+    /// Folds in one result and returns whether the node went up or down by it. One that was not asked for is ignored. `lost`: requests do not reach it.
+    pub(crate) fn finish(
+        &mut self,
+        now: Instant,
+        passed: bool,
+        checks: Option<&CheckParams>,
+        lost: bool,
+        rng: &mut Rng,
+    ) -> bool {
         if !std::mem::take(&mut self.under_way) {
             return false;
         }
-        self.due = now + jittered(checks.interval, rng);
-        if passed == self.up {
-            self.against = 0;
+        let Some(checks) = checks else {
+            self.due = if lost { now + AWAY_EVERY } else { Instant::FAR_FUTURE };
             return false;
-        }
-        self.against += 1;
+        };
+        let changes = passed != self.up;
+        self.against = if changes { self.against + 1 } else { 0 };
         let needed = if self.up { checks.down_after } else { checks.up_after };
-        if self.against < needed.max(1) {
-            return false;
+        let changed = changes && self.against >= needed.max(1);
+        if changed {
+            self.up = passed;
+            self.against = 0;
         }
-        self.up = passed;
-        self.against = 0;
-        true
+        let pause = match (self.up, self.against) {
+            (true, 0) if !lost => jittered(checks.interval, rng),
+            (false, 1..) => CONFIRM_AFTER.min(checks.interval),
+            _ => AWAY_EVERY.min(checks.interval),
+        };
+        self.due = now + pause;
+        changed
     }
 }
 

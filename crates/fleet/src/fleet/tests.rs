@@ -75,6 +75,88 @@ fn next_checks(fleet: &mut Fleet, verdict: impl Fn(NodeId) -> bool) -> Instant {
     now
 }
 
+fn unreached(fleet: &mut Fleet, now: Instant, node: u32, times: u32) {
+    (0..times).for_each(|_| fleet.handle_unreached(now, NodeId(node)));
+}
+
+#[test]
+fn requests_that_reach_no_node_show_that_the_application_is_down_without_any_check() {
+    let mut fleet = fleet(1);
+    unreached(&mut fleet, at(2.0), 0, LOST_AFTER - 1);
+    fleet.handle_answer(at(2.0), NodeId(0));
+    unreached(&mut fleet, at(2.0), 0, LOST_AFTER - 1);
+    assert!(fleet.is_up(), "not in a row");
+    unreached(&mut fleet, at(2.0), 0, 1);
+    assert!(!fleet.is_up() && fleet.is_lost(NodeId(0)));
+    assert_eq!(changes(&mut fleet), [(0, Status::Up, Status::Down, Why::Unreached)]);
+    // It is looked at each second from now on, as long as it takes.
+    for second in 2..60 {
+        let due = at(f64::from(second) + 0.25);
+        assert_eq!(fleet.poll_timeout(), Some(due));
+        assert_eq!(next_checks(&mut fleet, |_| second == 59), due);
+    }
+    assert!(fleet.is_up() && !fleet.is_lost(NodeId(0)));
+    assert_eq!(changes(&mut fleet), [(0, Status::Down, Status::Up, Why::Reached)]);
+    assert_eq!(fleet.poll_timeout(), None, "no checks are asked for");
+}
+
+#[test]
+fn a_single_request_that_does_not_reach_it_has_the_application_looked_at_at_once() {
+    for mut fleet in [fleet(1), checked(1)] {
+        unreached(&mut fleet, at(0.0), 0, 1);
+        let mut now = at(0.0);
+        while fleet.is_up() {
+            now = next_checks(&mut fleet, |_| false);
+        }
+        assert!(now <= at(0.5), "{now:?}");
+        // Where it is only that request's connection that broke, nothing comes of it.
+        fleet.handle_answer(now, NodeId(0));
+        unreached(&mut fleet, now, 0, 1);
+        next_checks(&mut fleet, |_| true);
+        assert!(fleet.is_up());
+    }
+}
+
+#[test]
+fn of_several_nodes_all_must_be_out_of_reach_before_the_application_is_down() {
+    for nodes in 2..6 {
+        let mut fleet = fleet(nodes);
+        for node in 1..nodes {
+            unreached(&mut fleet, at(1.0), node, 20);
+        }
+        assert!(fleet.is_up(), "one answers as far as is known");
+        unreached(&mut fleet, at(1.0), 0, LOST_AFTER);
+        assert!(!fleet.is_up(), "{nodes}");
+        // Whoever was ejected comes back only to be looked for.
+        for _ in 0..200 {
+            next_checks(&mut fleet, |_| false);
+            assert!(!fleet.is_up(), "{nodes}");
+        }
+        next_checks(&mut fleet, |_| true);
+        assert!(fleet.is_up(), "{nodes}");
+    }
+}
+
+#[test]
+fn a_node_that_is_down_is_found_within_two_seconds_of_its_return() {
+    let checks = Some(CheckParams { interval: 10 * SECOND, down_after: 3, up_after: 2 });
+    let mut fleet = fleet_with(1, Params { checks, ..Params::default() });
+    let mut now = Instant::ORIGIN;
+    while fleet.is_up() {
+        now = next_checks(&mut fleet, |_| false);
+    }
+    for _ in 0..5 {
+        let next = next_checks(&mut fleet, |_| false);
+        assert!(next.since(now) <= SECOND, "looked at each second");
+        now = next;
+    }
+    let back = now;
+    while !fleet.is_up() {
+        now = next_checks(&mut fleet, |_| true);
+    }
+    assert!(now.since(back) < 2 * SECOND, "{:?}", now.since(back));
+}
+
 #[test]
 fn two_nodes_never_differ_by_more_than_one_request() {
     let mut fleet = fleet(2);
@@ -248,6 +330,7 @@ enum Event {
     Release,
     Answer(u32),
     Failure(u32),
+    Unreached(u32),
     Timeout,
     Check(bool),
     Drain(u32, bool),
@@ -260,6 +343,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => Just(Event::Release),
         1 => (0..6u32).prop_map(Event::Answer),
         8 => (0..6u32).prop_map(Event::Failure),
+        8 => (0..6u32).prop_map(Event::Unreached),
         3 => Just(Event::Timeout),
         3 => any::<bool>().prop_map(Event::Check),
         1 => (0..6u32, any::<bool>()).prop_map(|(node, draining)| Event::Drain(node, draining)),
@@ -308,6 +392,7 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
             }
             Event::Answer(node) => fleet.handle_answer(now, NodeId(node)),
             Event::Failure(node) => fleet.handle_failure(now, NodeId(node)),
+            Event::Unreached(node) => fleet.handle_unreached(now, NodeId(node)),
             Event::Timeout => {
                 fleet.handle_timeout(now);
                 assert!(

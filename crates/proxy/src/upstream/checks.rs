@@ -5,7 +5,7 @@ use super::request::RequestBody;
 use super::send::http2_request;
 use super::{Node, Pool, Shared, Upstream};
 use http::header::{CONNECTION, HeaderValue, USER_AGENT};
-use http::{Request, StatusCode};
+use http::{Method, Request, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_model::NodeId;
@@ -47,7 +47,9 @@ impl Upstream {
 async fn check(shared: Arc<Shared>, node: NodeId) {
     let mut verdict = Verdict { shared, node, passed: false };
     let shared = &verdict.shared;
-    let passes = passes(&shared.nodes[node.index()], shared);
+    // One that accepts connections and lets them break, as a port that is forwarded to nobody does, has to answer.
+    let must_answer = shared.fleet().is_lost(node);
+    let passes = passes(&shared.nodes[node.index()], shared, must_answer);
     verdict.passed = tokio::time::timeout(shared.params.health.timeout, passes).await.unwrap_or(false);
 }
 
@@ -66,10 +68,15 @@ impl Drop for Verdict {
     }
 }
 
-async fn passes(node: &Node, shared: &Shared) -> bool {
+async fn passes(node: &Node, shared: &Shared, must_answer: bool) -> bool {
     let Ok(stream) = node.connector.connect().await else { return false };
-    let Some(path) = &shared.params.health.path else { return true };
-    let Ok(request) = Request::get(path.as_str()).header(USER_AGENT, AGENT).body(RequestBody::empty()) else {
+    let (method, path) = match &shared.params.health.path {
+        Some(path) => (Method::GET, path.as_str()),
+        None if must_answer => (Method::HEAD, "/"),
+        None => return true,
+    };
+    let request = Request::builder().method(method).uri(path);
+    let Ok(request) = request.header(USER_AGENT, AGENT).body(RequestBody::empty()) else {
         return false;
     };
     let (mut head, body) = request.into_parts();
@@ -86,7 +93,9 @@ async fn passes(node: &Node, shared: &Shared) -> bool {
             lease.exchange(request, None, timeout).await.map(|response| response.into_parts().0)
         }
     };
-    answer.is_ok_and(|head| is_well(head.status))
+    // Where no page is named that tells how it is, any answer shows that it is there.
+    let any_is_well = shared.params.health.path.is_none();
+    answer.is_ok_and(|head| any_is_well || is_well(head.status))
 }
 
 fn is_well(status: StatusCode) -> bool {

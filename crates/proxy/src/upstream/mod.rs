@@ -47,8 +47,9 @@ use pool::IdlePool;
 use request::RequestBody;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use suimon_fleet::{Fleet, Output, Pick, Status};
+use suimon_fleet::{Fleet, Output, Pick};
 use suimon_model::{Instant, NodeId};
+use tokio::sync::watch;
 
 /// The application's nodes and the connections to them. Clones share everything.
 #[derive(Clone)]
@@ -62,6 +63,8 @@ struct Shared {
     params: UpstreamParams,
     fleet: Mutex<Fleet>,
     nodes: Vec<Node>,
+    /// Whether any node is up.
+    is_up: watch::Sender<bool>,
 }
 
 /// One node: how to reach it, and the connections to it.
@@ -99,7 +102,8 @@ impl Upstream {
             nodes.push(Node::new(node, &params)?);
         }
         let origin = std::time::Instant::now();
-        Ok(Upstream { shared: Arc::new(Shared { origin, params, fleet: Mutex::new(fleet), nodes }) })
+        let is_up = watch::Sender::new(true);
+        Ok(Upstream { shared: Arc::new(Shared { origin, params, fleet: Mutex::new(fleet), nodes, is_up }) })
     }
 
     /// Sends a request to a node, other than `avoid` if another is well, and returns the response with its body still to come.
@@ -133,7 +137,12 @@ impl Upstream {
 
     /// Returns whether any node is thought to be well.
     pub fn is_up(&self) -> bool {
-        self.shared.fleet().view().iter().any(|node| node.status == Status::Up)
+        self.shared.fleet().is_up()
+    }
+
+    /// Returns what says whether any node is thought to be well, and when that changes.
+    pub(crate) fn watch_up(&self) -> watch::Receiver<bool> {
+        self.shared.is_up.subscribe()
     }
 }
 
@@ -168,7 +177,14 @@ impl Shared {
     }
 
     fn note_answer(&self, node: NodeId) {
-        self.fleet().handle_answer(self.now(), node);
+        let changed = {
+            let mut fleet = self.fleet();
+            fleet.handle_answer(self.now(), node);
+            fleet.has_output()
+        };
+        if changed {
+            self.tell_changes();
+        }
     }
 
     fn note_failure(&self, node: NodeId) {
@@ -176,9 +192,19 @@ impl Shared {
         self.tell_changes();
     }
 
+    fn note_unreached(&self, node: NodeId) {
+        self.fleet().handle_unreached(self.now(), node);
+        self.tell_changes();
+    }
+
     /// Writes changes of nodes to the log and returns the nodes that are to be checked.
     fn tell_changes(&self) -> Vec<NodeId> {
         let mut checks = Vec::new();
+        // The lock of the one is held for the look at the other, so that the last to look is the last to tell.
+        self.is_up.send_if_modified(|was| {
+            let is_up = self.fleet().is_up();
+            std::mem::replace(was, is_up) != is_up
+        });
         loop {
             // Not while holding the lock: the log may be slow.
             let Some(output) = self.fleet().poll_output() else { return checks };

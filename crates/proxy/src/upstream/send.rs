@@ -63,7 +63,7 @@ pub(super) async fn send(
         let (link, used_before) = match open(node, &shared, last).await {
             Ok(link) => link,
             Err(ConnectError { kind, detail, cause }) => {
-                shared.note_failure(pick.node);
+                shared.note_unreached(pick.node);
                 let error = UpstreamError::new(kind, pick.node, detail);
                 let error = cause.into_iter().fold(error, UpstreamError::caused_by);
                 if shared.nodes.len() == 1 {
@@ -85,7 +85,7 @@ pub(super) async fn send(
         let tried = attempt(link, node, &head, unsent, sent, shared.params.first_byte_timeout).await;
         // A connection from the pool says nothing about the node; a new one that breaks does.
         if !used_before && matches!(tried, Err(Missed::Unsent(..) | Missed::Lost(_))) {
-            shared.note_failure(pick.node);
+            shared.note_unreached(pick.node);
             refused = Some(pick.node);
         }
         match tried {
