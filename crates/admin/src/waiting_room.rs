@@ -17,7 +17,7 @@ const OPENS_LATE: Duration = Duration::from_secs(60);
 pub struct LineState {
     /// The kind of session.
     pub kind: String,
-    /// `moving`, `opening`, `paused` or `closed`.
+    /// `moving`, `opening`, `paused` or `closed`, as its operator has said; or `application_down`: it moves again by itself once the application answers.
     pub state: String,
     /// When it opens, seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,6 +76,7 @@ impl LineState {
 fn state_name(view: &suimon_gate::line::View) -> &'static str {
     use suimon_gate::line::State;
     match view.state {
+        State::Moving if view.away => "application_down",
         State::Moving => "moving",
         State::Opening(_) => "opening",
         State::Paused => "paused",

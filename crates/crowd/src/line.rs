@@ -267,7 +267,7 @@ pub(crate) fn standing(answer: Option<&Answer>) -> Standing {
     let twin = serde_json::from_slice::<Twin>(&answer.body).ok();
     match twin.as_ref().map(|twin| twin.state.as_str()) {
         Some("next" | "your_turn") => Standing::Due,
-        Some("waiting" | "soon" | "opening" | "paused") => Standing::NotYet,
+        Some("waiting" | "soon" | "opening" | "paused" | "down") => Standing::NotYet,
         _ => Standing::Unknown,
     }
 }

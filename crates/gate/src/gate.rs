@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `session_gate` | whether a newcomer begins now, is held, waits in line or is refused |
 //! | `route_gate` | who starts at a route, and when |
+//! | `away` | an application that does not answer, and who waits for it |
 //! | `tick` | what the time alone brings about |
 //! | `line` | what pages and operators ask of the lines |
 //! | `learned` | what was learned, for whoever asks |
@@ -18,6 +19,7 @@ use crate::held::Newcomer;
 use crate::kinds::Kind;
 use crate::requests::{Request, Requests, Stage};
 use crate::sessions::{Session, Sessions, Trouble};
+use away::Away;
 use route_gate::Route;
 use session_gate::Claim;
 use std::collections::VecDeque;
@@ -32,6 +34,8 @@ use suimon_model::{
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 /// Leases are given for this long after the last sign of pressure, and to whom they are needed for, of its coming.
 const PRESSURE: Duration = Duration::from_secs(600);
+/// Whoever is turned away as the application does not answer is to come again after so many seconds, about.
+const AWAY_RETRY: f64 = 5.0;
 
 /// The gate. See the crate's documentation for how it is spoken to.
 #[derive(Debug)]
@@ -62,6 +66,7 @@ pub struct Gate {
     /// As long as the gate may close before long.
     close_until: Instant,
     draining: bool,
+    away: Away,
 }
 
 impl Gate {
@@ -95,6 +100,7 @@ impl Gate {
             pressed_until: Instant::ORIGIN,
             close_until: Instant::ORIGIN,
             draining: false,
+            away: Away::default(),
             params,
         }
     }
@@ -281,6 +287,7 @@ impl Gate {
                     }
                 }
             }
+            Stage::AwaitsApplication(_) => self.away.forget(request),
             Stage::AtRouteGate(key) => {
                 self.routes[entry.route.index()].queue.remove(key);
                 self.note_load(now, entry.route);
@@ -323,7 +330,7 @@ impl Gate {
                 self.waiting -= 1;
                 entry.spent.as_secs_f64()
             }
-            Stage::AtSessionGate(_) | Stage::AtRouteGate(_) => {
+            Stage::AtSessionGate(_) | Stage::AtRouteGate(_) | Stage::AwaitsApplication(_) => {
                 unreachable!("a token is given only to a request in the application")
             }
         };
@@ -549,6 +556,12 @@ impl Gate {
         self.routes[entry.route.index()].counts.refused += 1;
         let jitter = self.rng.between(0.75, 1.25);
         let (retry_after, predicted_wait, waiting) = match kind {
+            // Nobody knows when it comes back.
+            Some(kind) if reason == Reason::ApplicationDown => {
+                let state = &mut self.kinds[kind.index()];
+                state.refused += 1;
+                (seconds(AWAY_RETRY * jitter), Duration::ZERO, self.away.len())
+            }
             Some(kind) => {
                 let state = &mut self.kinds[kind.index()];
                 state.refused += 1;
@@ -608,6 +621,7 @@ fn trouble(ending: Ending, ghost: bool) -> Option<Trouble> {
     }
 }
 
+mod away;
 mod knowledge;
 mod learned;
 mod line;

@@ -6,6 +6,7 @@ use crate::knowledge::RecalledPatience;
 use crate::rush::Rush;
 use suimon_control::{Outlook, Pace, Patience, SessionLaw, SessionLawKind};
 use suimon_line::{Lane, Line, Place, Standing};
+use suimon_model::real::pow;
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Quantity, Reason, Record, Signals, Subject, seconds};
 
@@ -17,6 +18,10 @@ const HOLD_MAX: f64 = 10.0;
 const HOLD_MAX_IN_LINE: f64 = 5.0;
 /// The most sessions a second that a line is told of.
 const RATE_MAX: f64 = 1e6;
+/// When the application is back, people are let in at most at the pace at which sessions began before, no less than so many a second, doubled each so many
+/// seconds: all who came meanwhile are there at once, and it may have nothing warm.
+const BACK_PACE_MIN: f64 = 1.0;
+const BACK_DOUBLES: f64 = 5.0;
 /// Before so many sessions have begun the law knows little of what it may let in, and may know better from one moment to the next: so many times as many people are called.
 const COLD_SESSIONS: u64 = 40;
 const COLD_TIMES: f64 = 2.0;
@@ -62,6 +67,11 @@ pub(crate) struct Kind {
     /// ... and what was told last of a law that goes by the number of sessions: whether it is full, and how many were refused until then.
     told_full: bool,
     refused_then: u64,
+    /// Whether the application does not answer.
+    away: bool,
+    /// Sessions a second that began before that, and when it came back.
+    before: Option<f64>,
+    back: Option<Instant>,
 }
 
 impl Kind {
@@ -92,7 +102,49 @@ impl Kind {
             came_in_all: 0,
             told_full: false,
             refused_then: 0,
+            away: false,
+            before: None,
+            back: None,
         }
+    }
+
+    /// Takes note whether the application answers.
+    pub(crate) fn application(&mut self, now: Instant, is_up: bool) {
+        self.away = !is_up;
+        if is_up {
+            self.back = Some(now);
+            self.next = None;
+        } else {
+            // Away again before all of the old pace was reached: that pace is still what was measured.
+            let begun = self.begun.per_second().unwrap_or_default();
+            self.before = Some(self.before.unwrap_or_default().max(begun));
+            self.back = None;
+        }
+        if is_up {
+            self.move_line(now);
+        }
+        if let Some(line) = &mut self.line {
+            line.application(is_up);
+        }
+        self.look_at_line();
+    }
+
+    /// Returns how many wait for their turn, as far as is known.
+    pub(crate) fn waiting_for_turn(&self) -> u64 {
+        let held = self.held.len() as u64;
+        self.line.as_ref().map_or(held, |line| line.waiting().max(held))
+    }
+
+    /// Returns the sessions a second that the line is to be moved by, of those the law would let in.
+    fn pace(&mut self, now: Instant) -> Option<f64> {
+        let rate = self.law.rate().map(|rate| rate.min(RATE_MAX))?;
+        let Some(back) = self.back else { return Some(rate) };
+        let doublings = now.secs_since(back) / BACK_DOUBLES;
+        let most = self.before.unwrap_or_default().max(BACK_PACE_MIN) * pow(2.0, doublings);
+        if most >= rate {
+            (self.before, self.back) = (None, None);
+        }
+        Some(rate.min(most))
     }
 
     /// Appends everything about it.
@@ -117,6 +169,9 @@ impl Kind {
             came_in_all: _,
             told_full: _,
             refused_then: _,
+            away,
+            before,
+            back,
         } = self;
         id.save(out);
         params.save(out);
@@ -133,6 +188,9 @@ impl Kind {
         came.save(out);
         begun.save(out);
         rush.save(out);
+        away.save(out);
+        before.save(out);
+        back.save(out);
         law.save(out)
     }
 
@@ -158,6 +216,9 @@ impl Kind {
             came_in_all: 0,
             told_full: false,
             refused_then: 0,
+            away: State::load(from)?,
+            before: State::load(from)?,
+            back: State::load(from)?,
             law: law.load(id, routes, from)?,
         })
     }
@@ -180,7 +241,7 @@ impl Kind {
 
     /// Returns whether its line, if it has one, moves: whoever runs the site may have stopped it.
     pub(crate) fn lets_in(&self) -> bool {
-        self.line.as_ref().is_none_or(Line::is_moving)
+        !self.away && self.line.as_ref().is_none_or(Line::is_moving)
     }
 
     /// Returns whether nobody is in line, called or not, whom a newcomer could overtake.
@@ -267,7 +328,7 @@ impl Kind {
     /// Lets the line move by what the law would let in.
     pub(crate) fn move_line(&mut self, now: Instant) {
         let hold = self.hold();
-        let rate = self.law.rate().map(|rate| rate.min(RATE_MAX));
+        let rate = self.pace(now);
         let is_cold = rate.is_some() && self.admitted < COLD_SESSIONS;
         if let Some(line) = &mut self.line {
             line.be_ready_for(if is_cold { COLD_TIMES } else { 1.0 });
@@ -333,7 +394,7 @@ impl Kind {
             Standing::Waiting(wait) | Standing::Called(wait) => {
                 Some((wait.low.as_secs_f64(), wait.high.as_secs_f64()))
             }
-            Standing::Opening(..) | Standing::Paused(_) | Standing::Closed => None,
+            Standing::Opening(..) | Standing::Paused(_) | Standing::Away(_) | Standing::Closed => None,
         }
     }
 

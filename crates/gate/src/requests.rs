@@ -19,9 +19,11 @@ pub(crate) enum Stage {
     Paused,
     /// The same, and its client is waited for no longer: it is to have a slot again, and stands first in its route's queue, at this key.
     Returning((u32, u64)),
+    /// Belongs to a session that has begun, and waits until then for an application that does not answer.
+    AwaitsApplication(Instant),
 }
 
-suimon_model::saved_enum!(Stage { 0 = AtSessionGate(key), 1 = AtRouteGate(key), 2 = InApplication(since), 3 = Ghost(since), 4 = Paused, 5 = Returning(key) });
+suimon_model::saved_enum!(Stage { 0 = AtSessionGate(key), 1 = AtRouteGate(key), 2 = InApplication(since), 3 = Ghost(since), 4 = Paused, 5 = Returning(key), 6 = AwaitsApplication(until) });
 
 /// One request inside the gate.
 #[derive(Clone, Copy, Debug)]

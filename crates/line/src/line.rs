@@ -32,6 +32,9 @@ const POLL_JITTER: f64 = 0.1;
 const POLL_SPREAD: f64 = 10.0;
 /// Whoever waits for the opening, or while the line stands still, asks this often, seconds.
 const POLL_IDLE: f64 = 30.0;
+/// While the application does not answer, so many who come first ask as often as anybody may, so that there is somebody to let in once it does; the others do as in a line
+/// that stands still.
+const FIRST_MAX: f64 = 50.0;
 /// Whoever waits while nothing is known of the pace, seconds: before the first have begun where the session law foresees nothing.
 const POLL_UNKNOWN: f64 = 10.0;
 
@@ -96,6 +99,8 @@ pub enum Standing {
     Opening(Instant, Wait),
     /// Its operator has stopped the line; times are unknown.
     Paused(Wait),
+    /// The application does not answer, and nobody is let in until it does, called or not; times are unknown. Nobody is ahead of whoever is called.
+    Away(Wait),
     /// The line is closed: nobody will be called any more.
     Closed,
 }
@@ -125,6 +130,8 @@ pub struct Wait {
 pub struct View {
     /// Whether it moves.
     pub state: State,
+    /// Whether it stands still as the application does not answer, whatever its operator has said.
+    pub away: bool,
     /// Numbers drawn, called and claimed since the line began, all lanes.
     pub drawn: u64,
     /// See `drawn`.
@@ -217,6 +224,8 @@ impl Reached {
 pub struct Line {
     params: Params,
     state: State,
+    /// Whether the application does not answer.
+    away: bool,
     lanes: [Numbers; LANES],
     /// The seed of lots that are still to be drawn, and the lots that were.
     lots: Option<[u64; 2]>,
@@ -242,6 +251,7 @@ suimon_model::saved_struct!(
     Line {
         params,
         state,
+        away,
         lanes,
         lots,
         lotteries,
@@ -266,6 +276,7 @@ impl Line {
         Line {
             params,
             state: State::Moving,
+            away: false,
             lanes: Default::default(),
             lots: None,
             lotteries: Vec::new(),
@@ -359,7 +370,8 @@ impl Line {
         }
         let (_, rank) = self.rank(place);
         let numbers = &self.lanes[place.lane.index()];
-        if rank < numbers.called && self.state == State::Moving {
+        let is_called = rank < numbers.called;
+        if is_called && self.is_moving() {
             return Standing::Called(self.left_at_the_gate(place));
         }
         let ahead = numbers.expected_before(rank.min(numbers.next));
@@ -373,6 +385,12 @@ impl Line {
             }
             State::Paused => Standing::Paused(idle(POLL_IDLE)),
             State::Closed => Standing::Closed,
+            State::Moving if self.away => {
+                let ahead = if is_called { 0 } else { ahead };
+                let first = (lead(self.hold) * self.rate).clamp(AHEAD_MIN, FIRST_MAX);
+                let left = if (ahead as f64) < first { POLL_MIN } else { POLL_IDLE };
+                Standing::Away(Wait { ahead, ..idle(left) })
+            }
             State::Moving if !self.estimate.is_known() => Standing::Waiting(idle(POLL_UNKNOWN)),
             State::Moving => {
                 let share = self.share(place.lane);
@@ -438,7 +456,10 @@ impl Line {
         let waited = self.is_waited_in();
         let claims = self.claims - std::mem::replace(&mut self.claims_seen, self.claims);
         let passed = now.secs_since(self.ticked);
-        self.estimate.pace(claims, passed, waited && self.state == State::Moving, rate.unwrap_or_default());
+        // While the application is away nothing is learned of the pace, and what was known is not forgotten.
+        if !self.away {
+            self.estimate.pace(claims, passed, waited && self.is_moving(), rate.unwrap_or_default());
+        }
         // Where nobody knows, as many are called as have begun of late.
         self.rate = rate.unwrap_or_else(|| self.estimate.per_second());
         self.ticked = now;
@@ -494,6 +515,12 @@ impl Line {
         }
     }
 
+    /// Takes note whether the application answers. While it does not, nobody is called and nobody's turn is over.
+    pub fn application(&mut self, is_up: bool) {
+        self.away = !is_up;
+        self.call();
+    }
+
     /// Decides by lot in which order those come who have drawn a number in the normal lane and were not called.
     fn draw_lots(&mut self, seed: [u64; 2]) {
         let numbers = &mut self.lanes[Lane::Normal.index()];
@@ -532,7 +559,7 @@ impl Line {
 
     /// Returns whether it moves.
     pub fn is_moving(&self) -> bool {
-        self.state == State::Moving
+        self.state == State::Moving && !self.away
     }
 
     /// Returns how many of those called before `place` in its lane are at the gate or expected there.
@@ -561,6 +588,7 @@ impl Line {
         let sum = |of: fn(&Numbers) -> u64| self.lanes.iter().map(of).sum();
         View {
             state: self.state,
+            away: self.away,
             drawn: sum(Numbers::drawn),
             called: sum(Numbers::people_called),
             claimed: self.claims,
@@ -581,7 +609,7 @@ impl Line {
     /// present for another minute or two. Too many called do the application no harm: the gate lets in by the session law alone, and in the order of numbers. But no more
     /// are held there than begin meanwhile ([`Line::held_at_once`]), and whoever is sent away is overtaken.
     fn call(&mut self) {
-        if self.state != State::Moving {
+        if !self.is_moving() {
             return;
         }
         let has: [bool; LANES] = std::array::from_fn(|lane| self.lanes[lane].next > self.lanes[lane].called);

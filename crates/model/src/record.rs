@@ -21,6 +21,8 @@ pub enum Quantity {
     Limit,
     /// Seconds between two session starts of a kind; 0 = open.
     Interval,
+    /// Whether anybody of a kind is let in at all: 1, or 0 while the application does not answer.
+    Moving,
 }
 
 impl Quantity {
@@ -29,6 +31,7 @@ impl Quantity {
         match self {
             Quantity::Limit => "limit",
             Quantity::Interval => "interval",
+            Quantity::Moving => "moving",
         }
     }
 }
@@ -95,6 +98,10 @@ reasons! {
     GateOpen = "gate_open", "nobody waits and the work under way leaves room";
     /// Admitted sessions already hold as much coming work as can be served in time.
     WorkToCome = "work_to_come", "sessions already let in will need all there is for now";
+    /// No node of the application answers. Also refused: it did not come back while the request waited for it.
+    ApplicationDown = "application_down", "the application does not answer, so nobody is let in until it does";
+    /// A node of the application answers again.
+    ApplicationUp = "application_up", "the application answers again, so people are let in again, at the pace that was measured before";
     /// Refused: the wait would be longer than the visitor would stay.
     WaitTooLong = "wait_too_long", "the wait would be longer than most visitors stay";
     /// Refused: a bound of the gateway itself is reached.

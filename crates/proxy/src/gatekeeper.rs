@@ -394,6 +394,14 @@ impl Gatekeeper {
         self.lock().gate.line(kind).map(suimon_gate::line::Line::saved)
     }
 
+    /// Takes note whether any node of the application is up.
+    pub(crate) fn application(&self, is_up: bool) {
+        self.with_gate(|inner, now| {
+            inner.note(now, || Event::Application(is_up));
+            inner.gate.handle_application(now, is_up);
+        });
+    }
+
     /// Begins to refuse newcomers.
     pub(crate) fn drain(&self) {
         self.with_gate(|inner, now| {

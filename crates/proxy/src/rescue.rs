@@ -79,6 +79,10 @@ impl Asker {
                 "Back in a moment",
                 "This server is being restarted. Nothing you have done is lost; please come back in a moment.",
             ),
+            Reason::ApplicationDown => (
+                "The site is not answering",
+                "It does not answer at the moment. What you asked for did not reach it, and nothing was lost; please try again in a moment.",
+            ),
             Reason::WaitedTooLong => (
                 "Still too busy",
                 "More people are here than can be served well. We kept your place as long as was reasonable, but it was not enough.",
@@ -95,10 +99,10 @@ impl Asker {
         let mut response = self.answer(
             &Answer {
                 status: StatusCode::SERVICE_UNAVAILABLE,
-                trouble: if refusal.reason == Reason::ShuttingDown {
-                    Trouble::Restart
-                } else {
-                    Trouble::Busy
+                trouble: match refusal.reason {
+                    Reason::ShuttingDown => Trouble::Restart,
+                    Reason::ApplicationDown => Trouble::Away,
+                    _ => Trouble::Busy,
                 },
                 code: refusal.reason.code(),
                 title,

@@ -251,6 +251,16 @@ impl Server {
         if let Some(mut learned) = learned.clone() {
             background.spawn(async move { learned.keep().await });
         }
+        let (keeper, mut is_up) = (Arc::clone(&self.core.keeper), self.core.upstream.watch_up());
+        background.spawn(async move {
+            loop {
+                let now = *is_up.borrow_and_update();
+                keeper.application(now);
+                if is_up.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
         let upstream = self.core.upstream.clone();
         background.spawn(async move { upstream.run(std::future::pending()).await });
 

@@ -13,7 +13,7 @@ const site = owner.textContent.trim(), calm = icon.href, waited = bar.value, sho
 const clock = (time, style) => new Date(time).toLocaleTimeString(locale, style);
 
 let state = root.className, heard = began, misses = 0, asked = began, said = began, store = {};
-let now = words.now || { state }, turn, asks, pressed, fewest = 1 / 0, least = 1 / 0, slow = 0, first, crowd, told, tabs, others, gone, out, timer, going, sound;
+let now = words.now, turn, asks, pressed, fewest = 1 / 0, least = 1 / 0, slow = 0, first, crowd, told, tabs, others, gone, out, timer, going, sound;
 // The words of the state the page was written in are in the page.
 words[state] = [heading.textContent, lead.textContent];
 
@@ -28,9 +28,9 @@ function range(low, high) {
 
 // Takes in an answer.
 function take(answer) {
-  const high = answer.eta_high_s, ahead = answer.ahead_present, early = Date.now() - began < 3e4;
+  const high = answer.eta_high_s, ahead = answer.ahead_present, early = new Date - began < 3e4;
   // After ten minutes without an answer the best seen counts no more: the place may be another.
-  if (Date.now() - heard > 6e5) fewest = least = 1 / 0;
+  if (new Date - heard > 6e5) fewest = least = 1 / 0;
   heard = Date.now();
   misses = 0;
   now = answer;
@@ -48,18 +48,18 @@ function take(answer) {
 
 // Shows what is known, each second; also called when a wish has changed, or the connection.
 function show() {
-  const fresh = state !== now.state, high = now.eta_high_s, passed = (Date.now() - heard) / 1e3;
+  const fresh = state != now.state, high = now.eta_high_s, passed = (new Date - heard) / 1e3;
   // A page written without a place, or met by a state it has no words for, is written anew; with something posted in it, it stays as it is.
   if (fresh && !(words[now.state] && (self.give || self.post))) return self.post || enter();
   state = now.state;
   // Whoever wants to be asked may take their time once nobody is before them.
-  asks = state === "next" && !pressed && (self.post || ask.checked);
+  asks = state == "next" && !pressed && (self.post || ask.checked);
   const due = asks && now.expires_at, was = turn;
-  turn = state === "your_turn" || !!due;
+  turn = state == "your_turn" || !!due;
   root.className = turn ? "your_turn" : state;
   let [heading, lead] = words[root.className], big = "", sub = "", title = "";
   if (due) lead = words.held.replace("{t}", clock(due, short));
-  if (state === "opening") {
+  if (state == "opening") {
     // Counted on the server's clock.
     const opens = new Date(now.opens_at), left = Math.max(0, opens - new Date(now.updated_at) - passed * 1e3), s = Math.ceil(left / 1e3), far = left > 54e5;
     big = title = left > 6e5 ? clock(opens, short) : (s / 60 | 0) + ":" + `${s % 60}`.padStart(2, 0);
@@ -70,14 +70,14 @@ function show() {
   if (high >= 0 && !turn) [big, title] = range(Math.max(0, now.eta_low_s - passed), Math.max(0, high - passed));
   if (now.ahead_present >= 0 && !turn) sub = words.ahead.replace("{n}", fewest.toLocaleString(locale));
   const goes = high > 0 ? Math.max(0, 1 - passed / high) : 1, left = Math.min(first && high >= 0 ? high / first : 1, crowd ? fewest / crowd : 1);
-  bar.value = state === "next" ? Math.max(bar.value, 95) : Math.max(bar.value, 100 - (100 - waited) * left * goes);
+  bar.value = state == "next" ? Math.max(bar.value, 95) : Math.max(bar.value, 100 - (100 - waited) * left * goes);
   bar.ariaLabel = heading;
   const notes = [slow && words.slower, tabs && words.tabs, (misses || !navigator.onLine) && words.lost].filter(Boolean).join(" ");
   const shown = { heading, big, sub, notes, lead, message: now.message || "", go: turn ? words.enter : words.check, time: clock(now.updated_at || heard) };
   // What has not changed is not touched, so that a selection and a reader's place survive. Numbers stand out.
   for (const name in shown) {
     const part = self[name];
-    if (part && part.textContent !== shown[name]) {
+    if (part && part.textContent != shown[name]) {
       part.textContent = shown[name];
       part.innerHTML = part.innerHTML.replace(/\d[\d.,:]*/g, "<b>$&</b>");
     }
@@ -86,13 +86,13 @@ function show() {
   leaf.style.transform = `translateY(${turn ? -24 : bar.value * -.24}px)`;
 
   // Read out at once when the state changes, else once a minute if there is something new.
-  const news = [heading, state !== "opening" && big, sub, notes, now.message, fresh && lead].filter(Boolean).map(text => /[.!?。！？]$/.test(text) ? text : text + stop).join(" ");
-  if (fresh || turn !== was && was !== undefined || news !== told && Date.now() - said > 6e4) {
+  const news = [heading, state != "opening" && big, sub, notes, now.message, fresh && lead].filter(Boolean).map(text => /[.!?。！？]$/.test(text) ? text : text + stop).join(" ");
+  if (fresh || turn != was && was != null || news != told && Date.now() - said > 6e4) {
     said = Date.now();
     (turn ? alarm : say).textContent = told = news;
   }
   // Their session has begun; what was posted goes by its button alone.
-  if (state === "your_turn" && !going && !(self.post && !pressed)) going = setTimeout(enter, (now.enter_after_s || 0) * 1e3);
+  if (state == "your_turn" && !going && !(self.post && !pressed)) going = setTimeout(enter, now.enter_after_s * 1e3);
   if (turn && !was) {
     icon.href = calm.replace("2f8fb3", "e8590c");
     if (tell.checked) {
@@ -125,7 +125,7 @@ function enter() {
 // Its visitor wants to go in: whoever is next waits at the gate for it, and stays on the page meanwhile.
 function press() {
   pressed = true;
-  state === "next" ? poll() : enter();
+  state == "next" ? poll() : enter();
 }
 
 async function poll() {
@@ -133,22 +133,22 @@ async function poll() {
   later(60);
   if (gone || going) return;
   asked = Date.now();
-  const own = out = {}, enters = state === "next" && !asks;
+  const own = out = {}, enters = state == "next" && !asks;
   let rest = 0;
   try {
     // Whoever holds no place is answered by what the page says; whoever is next, when they are let in, or after some seconds.
     const reply = await fetch(location, { headers: { ...headers, "Suimon-Poll": enters ? "enter" : state }, cache: "no-store", redirect: "manual" }), answer = await reply.json().catch(() => 0) || 0;
-    if (own !== out) return;
+    if (own != out) return;
     rest = +reply.headers.get("Retry-After");
     if (answer.poll_after_s >= 0 || !reply.ok && answer.state) {
       take(answer);
       show();
-      rest = state === "next" && !asks && !enters ? .1 : answer.poll_after_s || rest || .1;
+      rest = state == "next" && !asks && !enters ? .1 : answer.poll_after_s || rest || .1;
     } else if (reply.status > 499) throw 0;
     // Whatever else is not ours is the application's: the gate is open.
-    else if (reply.status !== 429) return enter();
+    else if (reply.status != 429) return enter();
   } catch (e) {
-    if (own !== out) return;
+    if (own != out) return;
     misses++;
     show();
     rest = Math.max(rest, Math.min(60, 2 ** misses + 9 * Math.random()));
@@ -164,11 +164,11 @@ function later(seconds) {
 // Whoever comes back to the page sees how things stand, and whoever is cut off sees that.
 document.onvisibilitychange = ononline = onpageshow = () => document.hidden || Date.now() - asked < 2e3 || poll();
 onoffline = show;
-if (self.go && state !== "pass") go.onclick = () => {
+if (self.go && state != "pass") go.onclick = () => {
   (turn ? press : poll)();
   return false;
 };
-if (self.post) post.onsubmit = () => state !== "next" || (press(), false);
+if (self.post) post.onsubmit = () => state != "next" || (press(), false);
 
 // Wishes. That to be asked outlasts a reload, unless storage is forbidden.
 try { store = sessionStorage; } catch (e) {}
@@ -177,7 +177,7 @@ ask.onchange = () => {
   store.suimon = ask.checked || "";
   show();
   // Who is next and need not be asked any more goes to the gate.
-  if (state === "next") poll();
+  if (state == "next") poll();
 };
 tell.onchange = () => {
   if (tell.checked) {
@@ -195,7 +195,7 @@ take(now);
 show();
 setInterval(show, 1e3);
 // Soon, for a place counts as taken when it is heard of a second time; at once at the gate.
-later(state === "next" ? .1 : (state === "full" ? 10 : 2) + 2 * Math.random());
+later(state == "next" ? .1 : (state == "full" ? 10 : 2) + 2 * Math.random());
 
 // Tabs of one browser share one place. Each calls now and then, and whoever hears it answers.
 const channel = new BroadcastChannel("suimon");

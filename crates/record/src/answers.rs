@@ -27,7 +27,8 @@ impl Answers {
                 if let Standing::Called(left)
                 | Standing::Waiting(left)
                 | Standing::Opening(_, left)
-                | Standing::Paused(left) = wait.standing
+                | Standing::Paused(left)
+                | Standing::Away(left) = wait.standing
                 {
                     self.word(left.ahead);
                     self.word(left.poll_after.as_nanos() as u64);

@@ -60,6 +60,8 @@ pub enum Event {
     Pause(RequestId, Duration),
     /// `Gate::handle_resume`.
     Resume(RequestId),
+    /// `Gate::handle_application`.
+    Application(bool),
 }
 
 const TIMEOUT: u8 = 0;
@@ -87,6 +89,7 @@ const ENTERING: u8 = 24;
 const PAUSE: u8 = 25;
 const RESUME: u8 = 26;
 const RENEWED: u8 = 27;
+const APPLICATION: u8 = 28;
 
 /// By their number behind [`FAILED`].
 const FAILURES: [Failure; 4] =
@@ -104,6 +107,7 @@ impl Event {
         out.step(before, at);
         match self {
             Event::Timeout | Event::Drain => {}
+            Event::Application(is_up) => is_up.save(out),
             Event::Departure(request) | Event::End(request, _) | Event::Resume(request) => request.save(out),
             Event::Pause(request, client_time) => {
                 request.save(out);
@@ -210,6 +214,7 @@ impl Event {
             DEPARTURE => Event::Departure(State::load(from)?),
             CONTACT => Event::Contact(State::load(from)?, State::load(from)?),
             COMMAND => Event::Command(State::load(from)?, State::load(from)?),
+            APPLICATION => Event::Application(State::load(from)?),
             WORD => Event::Word(State::load(from)?, State::load(from)?),
             PAUSE => Event::Pause(State::load(from)?, State::load(from)?),
             RESUME => Event::Resume(State::load(from)?),
@@ -236,6 +241,7 @@ impl Event {
             Event::Contact(..) => CONTACT,
             Event::Command(..) => COMMAND,
             Event::Word(..) => WORD,
+            Event::Application(_) => APPLICATION,
             Event::Departure(_) => DEPARTURE,
             Event::Pause(..) => PAUSE,
             Event::Resume(_) => RESUME,

@@ -62,6 +62,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         Just(Event::Timeout),
         Just(Event::Drain),
+        any::<bool>().prop_map(Event::Application),
         (route, membership).prop_map(|(route, session)| Event::Arrival(Arrival { route, session })),
         request().prop_map(Event::Departure),
         (request(), how).prop_map(|(request, how)| Event::End(request, how)),

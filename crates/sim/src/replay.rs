@@ -394,6 +394,7 @@ impl Player {
             }
             Event::Timeout => self.gate.handle_timeout(now),
             Event::Drain => self.gate.drain(now),
+            Event::Application(is_up) => self.gate.handle_application(now, is_up),
             Event::Contact(kind, place) => {
                 self.gate.handle_contact(now, kind, place);
                 if let Some(timeline) = &mut counter.timeline {

@@ -358,6 +358,7 @@ fn item(timeline: &Timeline, change: &Change) -> String {
     let value = |value: f64| match record.quantity {
         _ if !value.is_finite() => "none".to_owned(),
         Quantity::Limit => count(value),
+        Quantity::Moving => if value == 0.0 { "stands still" } else { "moves" }.to_owned(),
         Quantity::Interval if value == 0.0 => "open".to_owned(),
         Quantity::Interval => time(value),
     };

@@ -35,7 +35,9 @@ impl Gate {
     pub fn resume_line(&mut self, now: Instant, kind: KindId, saved: &Saved, skipped: u64) {
         let kind = &mut self.kinds[kind.index()];
         if let Some(params) = kind.params.line {
-            kind.line = Some(Line::resume(params, now, saved, skipped));
+            let mut line = Line::resume(params, now, saved, skipped);
+            line.application(!self.away.is_on());
+            kind.line = Some(line);
             kind.look_at_line();
         }
     }

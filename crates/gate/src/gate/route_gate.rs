@@ -100,7 +100,7 @@ impl Gate {
         if has_to_wait && self.sessions.get(session).is_some_and(Session::is_full) {
             return self.refuse(now, id, Reason::GatewayFull, None);
         }
-        self.enter_route_gate(now, id);
+        self.enter_application(now, id);
     }
 
     /// Queues a request at its route, and starts it if it need not wait.

@@ -65,6 +65,7 @@ impl Gate {
         self.pressed_until.save(&mut out);
         self.close_until.save(&mut out);
         self.draining.save(&mut out);
+        self.away.save(&mut out);
         Ok(out.into_bytes())
     }
 
@@ -90,6 +91,7 @@ impl Gate {
             pressed_until: State::load(from)?,
             close_until: State::load(from)?,
             draining: State::load(from)?,
+            away: State::load(from)?,
             requests,
             sessions,
             routes,
@@ -196,6 +198,7 @@ impl Gate {
         let mut paused = vec![0; self.routes.len()];
         let mut queued = vec![0; self.routes.len()];
         let mut in_line = vec![0; self.kinds.len()];
+        let mut awaiting = 0;
         for (id, request) in self.requests.iter() {
             let kind = request.session.map(|(kind, _)| kind);
             let known = |kind: KindId| kind.index() < self.kinds.len();
@@ -217,6 +220,10 @@ impl Gate {
                     queued[route] += 1;
                     self.routes[route].queue.get(key) == Some(id)
                 }
+                (Stage::AwaitsApplication(_), _) => {
+                    awaiting += 1;
+                    request.session.is_some() && self.away.awaits(id)
+                }
                 (Stage::InApplication(_), _) => {
                     in_flight[route].0 += 1;
                     true
@@ -236,12 +243,13 @@ impl Gate {
             }
         }
         let flights = self.routes.iter().map(|route| (route.in_flight, route.ghosts));
-        let waiting: usize = queued.iter().chain(&in_line).sum();
+        let waiting: usize = queued.iter().chain(&in_line).sum::<usize>() + awaiting;
         flights.eq(in_flight.iter().copied())
             && self.routes.iter().map(|route| route.paused).eq(paused)
             && self.routes.iter().map(|route| route.queue.len()).eq(queued)
             && self.kinds.iter().map(|kind| kind.held.len()).eq(in_line)
             && self.waiting == waiting
+            && self.away.len() == awaiting
             && self.in_flight == in_flight.iter().map(|(running, _)| running).sum::<usize>()
     }
 }

@@ -40,6 +40,10 @@ impl Gate {
         let is_hopeless = self.route_hopeless(route);
         let kind = &self.kinds[kind_id.index()];
         let has_line = kind.line.is_some();
+        // Whoever keeps no place is told the truth; there is nothing to hold them for.
+        if self.away.is_on() && kind.holds() && (!has_line || claim == Claim::None) {
+            return self.refuse(now, id, Reason::ApplicationDown, Some(kind_id));
+        }
         if is_hopeless && !(has_line && kind.holds()) {
             return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
         }
@@ -133,6 +137,7 @@ impl Gate {
                         Standing::Called(_)
                         | Standing::Waiting(_)
                         | Standing::Opening(..)
+                        | Standing::Away(_)
                         | Standing::Paused(_) => self.refuse(now, id, Reason::GatewayFull, Some(kind_id)),
                     };
                 };
@@ -216,7 +221,7 @@ impl Gate {
         if enters {
             return self.has_begun(now, id, kind, session);
         }
-        self.enter_route_gate(now, id);
+        self.enter_application(now, id);
     }
 
     /// Lets in from the lines whoever may begin, the one waiting longest over all kinds first.

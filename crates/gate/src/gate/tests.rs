@@ -8,6 +8,7 @@ use suimon_control::{Outlook, RouteLawKind, SeedRouteParams, SeedSessionParams, 
 use suimon_line::{Command, Lane, Place, Standing};
 use suimon_model::Failure;
 
+mod away;
 mod budget;
 mod counts;
 mod leases;
@@ -35,6 +36,7 @@ enum Event {
     Entering { route: u32, pick: usize },
     Contact { pick: usize },
     Command(Command),
+    Application(bool),
     Word { pick: usize, word: Word },
     End { pick: usize, how: u8 },
     Pause { pick: usize, millis: u8 },
@@ -56,6 +58,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (route(), any::<usize>()).prop_map(|(route, pick)| Event::Entering { route, pick }),
         1 => any::<usize>().prop_map(|pick| Event::Contact { pick }),
         1 => command().prop_map(Event::Command),
+        1 => prop::bool::weighted(0.7).prop_map(Event::Application),
         1 => (any::<usize>(), word()).prop_map(|(pick, word)| Event::Word { pick, word }),
         6 => (any::<usize>(), 0u8..4).prop_map(|(pick, how)| Event::End { pick, how }),
         2 => (any::<usize>(), any::<u8>()).prop_map(|(pick, millis)| Event::Pause { pick, millis }),
@@ -209,6 +212,7 @@ impl Shell {
                 prop_assert!(self.gate.handle_command(self.now, LINED, command));
                 prop_assert!(!self.gate.handle_command(self.now, KindId(0), command), "it has no line");
             }
+            Event::Application(is_up) => self.gate.handle_application(self.now, is_up),
             Event::Word { pick, word } if !self.sessions.is_empty() => {
                 let (_, session) = self.sessions[pick % self.sessions.len()];
                 self.gate.handle_word(self.now, session, word);
@@ -311,8 +315,9 @@ impl Shell {
                     self.running.push((self.routes[&start.request], start.token));
                 }
                 Output::Refuse(refusal) => {
+                    let is_member = self.members.contains_key(&refusal.request);
                     prop_assert!(
-                        !self.members.contains_key(&refusal.request),
+                        !is_member || refusal.reason == Reason::ApplicationDown,
                         "a member was refused: {refusal:?}"
                     );
                     prop_assert!(refusal.retry_after >= seconds(1.0) && refusal.retry_after <= seconds(30.0));
@@ -375,11 +380,13 @@ impl Shell {
         // What waits at a route waits as a member: whoever was let in never stands in the session's line again.
         let at_routes: usize = snapshot.routes.iter().map(|route| route.waiting).sum();
         let in_lines: usize = snapshot.kinds.iter().map(|kind| kind.waiting).sum();
-        prop_assert_eq!(at_routes + in_lines, snapshot.waiting);
+        let awaiting = self.gate.away.len();
+        prop_assert!(awaiting == 0 || self.gate.is_application_away());
+        prop_assert_eq!(at_routes + in_lines + awaiting, snapshot.waiting);
         let held = snapshot.kinds[LINED.index()].waiting;
         prop_assert!(held <= self.gate.params.waiting_max, "{held} held");
         let members_waiting = self.waiting.iter().filter(|id| self.members.contains_key(id)).count();
-        prop_assert!(members_waiting <= at_routes, "a member stands in a session's line");
+        prop_assert!(members_waiting <= at_routes + awaiting, "a member stands in a session's line");
         Ok(())
     }
 
@@ -404,6 +411,13 @@ impl Shell {
         let stands = |state: State| matches!(state, State::Paused | State::Closed);
         if stands(before.state) && stands(line.state) {
             prop_assert_eq!(admitted, *admitted_before, "somebody began though the line stands still");
+        }
+        if before.away && line.away {
+            prop_assert_eq!(
+                (admitted, line.called),
+                (*admitted_before, before.called),
+                "somebody was called or begun though the application does not answer"
+            );
         }
         if (before.state, line.state) == (State::Closed, State::Closed) {
             prop_assert_eq!(line.drawn, before.drawn, "somebody drew though there is nothing to wait for");
@@ -449,6 +463,8 @@ proptest! {
             shell.check_sessions()?;
         }
         shell.gate.drain(shell.now);
+        shell.drain()?;
+        shell.gate.handle_application(shell.now, true);
         shell.drain()?;
         while let Some((_, token)) = shell.running.pop() {
             shell.gate.handle_end(shell.now, token, Ending::Completed);

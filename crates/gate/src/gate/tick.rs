@@ -46,7 +46,10 @@ impl Gate {
                 waiting: state.waiting(),
                 active: self.sessions.of_kind(state.id),
             };
-            state.law.on_tick(now, &outlook, &mut self.fresh);
+            // Of an application that does not answer a law could learn only what is not so.
+            if !self.away.is_on() {
+                state.law.on_tick(now, &outlook, &mut self.fresh);
+            }
             state.move_line(now);
         }
         if self.kinds.iter().any(Kind::is_close) {
@@ -54,6 +57,7 @@ impl Gate {
         }
         (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
         self.expire(now);
+        self.expire_awaiting(now);
         self.tell_of_full_kinds(now);
     }
 

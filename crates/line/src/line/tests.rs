@@ -324,7 +324,7 @@ fn once_everybody_has_gone_a_restart_leaves_nobody_in_line() {
         assert_eq!((line.view().present, line.waiting(), line.is_waited_in()), (0, 0, false));
         line.tick(second(200.25), Some(1.0), HOLD);
         let fresh = line.draw(Lane::Normal).expect("there is room");
-        assert!(matches!(line.contact(second(200.25), fresh), Standing::Called(_)));
+        assert!(line.contact(second(200.25), fresh).is_called());
         line.left(fresh);
     }
 }
@@ -344,12 +344,9 @@ fn whoever_does_not_come_back_after_a_restart_is_waited_for_no_longer_than_a_pag
     pass(&mut line, 12.0, 28.0, 0.1);
     assert_eq!(line.view().present, 201, "whose page asks within seconds is waited for no longer");
     pass(&mut line, 28.0, 12.0 + PERIOD.as_secs_f64() + 1.0, 0.1);
-    assert!(matches!(line.contact(second(90.0), fresh), Standing::Called(_)), "nobody else was heard of");
-    assert!(
-        matches!(line.contact(second(90.0), places[199]), Standing::Called(_)),
-        "no place is lost by that"
-    );
-    assert!(matches!(line.contact(second(90.0), drew[0]), Standing::Called(_)));
+    assert!(line.contact(second(90.0), fresh).is_called(), "nobody else was heard of");
+    assert!(line.contact(second(90.0), places[199]).is_called(), "no place is lost by that");
+    assert!(line.contact(second(90.0), drew[0]).is_called());
 }
 
 #[test]
@@ -366,6 +363,48 @@ fn however_many_gaps_there_are_what_is_written_of_them_is_bounded() {
     let resumed = Line::resume(Params::default(), second(0.0), &saved, 100_000);
     let present = resumed.view().present;
     assert!((13_000..=40_000).contains(&present), "{present}");
+}
+
+#[test]
+fn while_the_application_is_away_nobody_is_called_and_no_turn_is_lost() {
+    let mut line = line();
+    let places = draw(&mut line, 500);
+    pass(&mut line, 0.0, 4.0, 2.0);
+    all_ask(&mut line, &places, 4.0);
+    pass(&mut line, 4.0, 14.0, 2.0);
+    (0..10).for_each(|index| assert!(line.claimed(places[index])));
+    pass(&mut line, 14.0, 15.0, 2.0);
+    let (called, known) = (line.view().called, line.view().per_second);
+    let before = waiting(line.contact(second(15.0), places[300]));
+    line.application(false);
+    for at in 15..75 {
+        all_ask(&mut line, &places[10..], f64::from(at));
+        pass(&mut line, f64::from(at), f64::from(at) + 1.0, 2.0);
+        assert_eq!((line.view().called, line.view().per_second), (called, known), "{at}");
+        let Standing::Away(wait) = line.contact(second(f64::from(at)), places[300]) else { panic!("{at}") };
+        assert_eq!((wait.ahead, wait.low, wait.high), (before.ahead, Duration::ZERO, Duration::ZERO));
+        let Standing::Away(first) = line.contact(second(f64::from(at)), places[10]) else { panic!("{at}") };
+        assert_eq!((first.ahead, first.poll_after), (0, seconds(POLL_MIN)), "whoever is called asks often");
+    }
+    line.application(true);
+    assert!(line.contact(second(75.0), places[10]).is_called());
+    assert!(line.view().called <= called + 19, "no more are called than come at the pace");
+    let after = waiting(line.contact(second(75.0), places[300]));
+    assert!(after.ahead <= before.ahead && after.high >= before.high.mul_f64(0.9), "{after:?} {before:?}");
+}
+
+#[test]
+fn an_operators_word_is_told_while_the_application_is_away() {
+    let mut line = line();
+    let place = draw(&mut line, 1)[0];
+    line.application(false);
+    assert!(matches!(line.standing(second(1.0), place), Standing::Away(_)));
+    line.command(Command::Pause);
+    assert!(matches!(line.standing(second(1.0), place), Standing::Paused(_)));
+    line.command(Command::OpenAt { at: second(9.0), lots: None });
+    assert!(matches!(line.standing(second(1.0), place), Standing::Opening(..)));
+    line.command(Command::Close);
+    assert_eq!(line.standing(second(1.0), place), Standing::Closed);
 }
 
 #[test]

@@ -169,7 +169,9 @@ impl Pages {
         let Language { words, template, for_script, naming } =
             &self.languages[language.min(self.languages.len() - 1)];
         let state = told.state;
+        let site = if self.site.is_empty() { extras.host } else { &self.site };
         let (heading, mut lead) = words.state(state.name());
+        let heading = heading.replace(SITE, site);
         let full;
         let (mut big, mut brief, mut sub) = (String::new(), String::new(), String::new());
         match state {
@@ -188,7 +190,7 @@ impl Pages {
                 full = lead.replace("{n}", &extras.retry_after.max(2).to_string());
                 lead = &full;
             }
-            State::Waiting | State::Soon | State::Next | State::Paused => {
+            State::Waiting | State::Soon | State::Next | State::Paused | State::Away => {
                 if let Some((low, high)) = told.eta {
                     (big, brief) = words.wait(low, high);
                 }
@@ -198,7 +200,6 @@ impl Pages {
             }
             State::YourTurn | State::Closed | State::Pass => {}
         }
-        let site = if self.site.is_empty() { extras.host } else { &self.site };
         let title = match brief.as_str() {
             "" => format!("{heading} – {site}"),
             brief => format!("({brief}) {site}"),
@@ -214,9 +215,9 @@ impl Pages {
         let mut values = Values::from([
             ("site_name", Value::text(site)),
             ("state", Value::text(state.name())),
-            ("words", Value::raw(with_now(&for_script[index], told))),
+            ("words", Value::raw(with_now(&for_script[index], told, site))),
             ("title", Value::text(title)),
-            ("heading", Value::text(heading)),
+            ("heading", Value::text(heading.as_str())),
             ("lead", Value::text(lead)),
             ("big", Value::raw(marked(&big))),
             ("sub", Value::text(sub)),
@@ -281,8 +282,11 @@ fn for_script(words: &Words, state: &str) -> String {
     serde_json::Value::Object(others).to_string().replace('<', "\\u003c")
 }
 
-/// Returns the script's words with how things stand when the page is written, so that it need not ask first.
-fn with_now(words: &str, told: &Told) -> String {
+/// Returns the script's words, with the site's name in them, and how things stand when the page is written, so that it need not ask first.
+fn with_now(words: &str, told: &Told, site: &str) -> String {
+    let site = serde_json::Value::from(site).to_string().replace('<', "\\u003c");
+    // Within a text, whose quotes are there.
+    let words = words.replace(SITE, &site[1..site.len() - 1]);
     format!(
         "{{\"now\":{},{}",
         told.json().replace('<', "\\u003c"),
@@ -303,7 +307,7 @@ mod tests {
     const BYTES_MAX: usize = 14_000;
 
     fn told(state: State) -> Told {
-        let waits = matches!(state, State::Waiting | State::Soon | State::Next | State::Paused);
+        let waits = matches!(state, State::Waiting | State::Soon | State::Next | State::Paused | State::Away);
         Told {
             state,
             position: Some(1310),
@@ -336,6 +340,7 @@ mod tests {
                 let script = strip::js(JS);
                 assert!(!page.replace(&script, "").contains("{{"), "{page}");
                 let (heading, _) = pages.languages[index].words.state(state.name());
+                let heading = heading.replace(SITE, "Riverside Tickets");
                 assert!(page.contains(&format!("<h1 id=heading>{heading}</h1>")), "{tag} {state:?}: {page}");
             }
         }

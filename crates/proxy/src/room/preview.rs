@@ -82,6 +82,7 @@ fn examples(form: &Form) -> Vec<(&'static str, Told, Extras<'_>)> {
         ("next", Told { ahead: Some(2), eta: Some((20, 75)), ..told(State::Next) }, extras(95)),
         ("your_turn", told(State::YourTurn), extras(100)),
         ("paused", Told { ahead: Some(1204), ..told(State::Paused) }, extras(38)),
+        ("down", Told { ahead: Some(1204), ..told(State::Away) }, extras(38)),
         ("closed", told(State::Closed), extras(0)),
         (
             "opening",

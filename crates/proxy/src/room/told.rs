@@ -27,11 +27,12 @@ pub(crate) enum State {
     Opening,
     Full,
     Pass,
+    Away,
 }
 
 impl State {
     /// All of them.
-    pub(crate) const ALL: [State; 9] = [
+    pub(crate) const ALL: [State; 10] = [
         State::Waiting,
         State::Soon,
         State::Next,
@@ -41,6 +42,7 @@ impl State {
         State::Opening,
         State::Full,
         State::Pass,
+        State::Away,
     ];
 
     /// Returns its name, which never changes.
@@ -55,6 +57,7 @@ impl State {
             State::Opening => "opening",
             State::Full => "full",
             State::Pass => "pass",
+            State::Away => "down",
         }
     }
 }
@@ -134,6 +137,11 @@ impl Told {
             }
             Standing::Paused(wait) => {
                 told.state = State::Paused;
+                told.note_ahead(wait.ahead, &mut after);
+                told.poll_after = whole_seconds(wait.poll_after);
+            }
+            Standing::Away(wait) => {
+                told.state = State::Away;
                 told.note_ahead(wait.ahead, &mut after);
                 told.poll_after = whole_seconds(wait.poll_after);
             }

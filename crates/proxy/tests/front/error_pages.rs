@@ -11,7 +11,11 @@ const JAPANESE: (&str, &str) = ("accept-language", "ja,en;q=0.5");
 /// A site with a name, a picture and colours of its own, and nobody behind it.
 fn site(app: SocketAddr) -> Params {
     let mut params = params(app);
-    params.sessions.kinds = vec![suimon_proxy::params::SessionKind::default()];
+    // Held back by nobody, as whoever is inside; newcomers would get a place instead.
+    let mut kind = suimon_proxy::params::SessionKind::default();
+    kind.gate.mode = suimon_gate::Mode::Off;
+    kind.gate.patience = Some(std::time::Duration::from_millis(100));
+    params.sessions.kinds = vec![kind];
     params.waiting_room.name = "Riverside Tickets".to_owned();
     params.waiting_room.logo = Some("/logo.svg".to_owned());
     params.waiting_room.colours = Some(("#812040".to_owned(), "#f0a0c0".to_owned()));

@@ -283,6 +283,7 @@ fn any_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         3 => Just(Event::Timeout),
         1 => Just(Event::Drain),
+        1 => any::<bool>().prop_map(Event::Application),
         // Most are requests: an end of what was never let in ends the replay.
         9 => (0u32..3, session)
             .prop_map(|(route, session)| Event::Arrival(Arrival { route: RouteId(route), session })),
@@ -354,6 +355,7 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
             Event::Timeout => gate.handle_timeout(now),
             Event::Contact(kind, place) => _ = gate.handle_contact(now, kind, place),
             Event::Command(kind, command) => _ = gate.handle_command(now, kind, command),
+            Event::Application(is_up) => gate.handle_application(now, is_up),
             Event::Word(session, word) => gate.handle_word(now, session, word),
             Event::Pause(request, client_time) => _ = gate.handle_pause(now, request, client_time),
             Event::Resume(request) => _ = gate.handle_resume(now, request),

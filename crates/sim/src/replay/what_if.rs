@@ -210,6 +210,7 @@ impl<'a> WhatIf<'a> {
             Event::End(request, ending) => self.recorded_end(other, now, request, ending),
             Event::Timeout => other.gate.handle_timeout(now),
             Event::Drain => other.gate.drain(now),
+            Event::Application(is_up) => other.gate.handle_application(now, is_up),
             Event::Contact(kind, place) => _ = other.gate.handle_contact(now, kind, place),
             Event::Command(kind, command) => _ = other.gate.handle_command(now, kind, command),
             Event::Word(session, word) => other.gate.handle_word(now, session, word),

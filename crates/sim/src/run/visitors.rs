@@ -133,9 +133,10 @@ impl Run<'_> {
         self.users[owner].as_mut().expect("a request has its user until it ends").place = wait.place;
         let answer = match wait.standing {
             Standing::Called(_) => Answer::InLine { again_after: CALLED_AGAIN },
-            Standing::Waiting(left) | Standing::Opening(_, left) | Standing::Paused(left) => {
-                Answer::InLine { again_after: left.poll_after }
-            }
+            Standing::Waiting(left)
+            | Standing::Opening(_, left)
+            | Standing::Paused(left)
+            | Standing::Away(left) => Answer::InLine { again_after: left.poll_after },
             Standing::Closed => Answer::Refused { retry_after: None },
         };
         self.answered(now, owner, answer);

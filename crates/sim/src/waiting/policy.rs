@@ -162,7 +162,9 @@ impl Rule {
             Policy::Ours => match self.line.contact(now, place(number)) {
                 Standing::Called(_) => Answer::Enters,
                 Standing::Waiting(wait) => Answer::Again(wait.poll_after),
-                Standing::Opening(..) | Standing::Paused(_) | Standing::Closed => Answer::Nothing,
+                Standing::Opening(..) | Standing::Paused(_) | Standing::Away(_) | Standing::Closed => {
+                    Answer::Nothing
+                }
             },
         }
     }

@@ -1,0 +1,124 @@
+//! An application that does not answer: nobody is let into it, and what belongs to a session that has begun waits for it to come back.
+
+use super::Gate;
+use crate::requests::Stage;
+use std::collections::VecDeque;
+use suimon_model::{Instant, KindId, Quantity, Reason, Record, RequestId, Signals, Subject, seconds};
+
+/// The most requests that wait for the application to come back; whoever comes beyond that is told so at once.
+pub(super) const AWAITING_MAX: usize = 10_000;
+/// A request waits for it for at most so many seconds, ...
+pub(super) const AWAITED_MAX: f64 = 10.0;
+/// ... and for no more than this share of its visitor's patience.
+const AWAITED_SHARE: f64 = 0.7;
+
+/// Whether the application does not answer, and who waits for it.
+#[derive(Debug, Default)]
+pub(super) struct Away {
+    /// Since when it does not.
+    since: Option<Instant>,
+    /// In the order in which they came.
+    awaiting: VecDeque<RequestId>,
+}
+
+suimon_model::saved_struct!(Away { since, awaiting }, |it: &Away| {
+    it.awaiting.len() <= AWAITING_MAX && (it.since.is_some() || it.awaiting.is_empty())
+});
+
+impl Away {
+    pub(super) fn is_on(&self) -> bool {
+        self.since.is_some()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.awaiting.len()
+    }
+
+    pub(super) fn awaits(&self, request: RequestId) -> bool {
+        self.awaiting.contains(&request)
+    }
+
+    pub(super) fn forget(&mut self, request: RequestId) {
+        self.awaiting.retain(|other| *other != request);
+    }
+}
+
+impl Gate {
+    /// Takes note that the application answers, or that no node of it does. While none does, nobody is called or let in, whoever comes gets a place, and requests of
+    /// sessions that have begun wait for it, without a slot: at most [`AWAITING_MAX`], for at most [`AWAITED_MAX`] seconds.
+    pub fn handle_application(&mut self, now: Instant, is_up: bool) {
+        if is_up != self.away.is_on() {
+            return;
+        }
+        let since = std::mem::replace(&mut self.away.since, (!is_up).then_some(now));
+        for index in 0..self.kinds.len() {
+            let kind = &mut self.kinds[index];
+            kind.application(now, is_up);
+            if !kind.holds() {
+                continue;
+            }
+            let mut signals = Signals::none().with("waiting", kind.waiting_for_turn() as f64);
+            if let Some(since) = since {
+                signals = signals.with("away_seconds", now.secs_since(since));
+            }
+            self.fresh.push(Record {
+                at: now,
+                subject: Subject::Kind(KindId(index as u32)),
+                quantity: Quantity::Moving,
+                old: f64::from(u8::from(!is_up)),
+                new: f64::from(u8::from(is_up)),
+                reason: if is_up { Reason::ApplicationUp } else { Reason::ApplicationDown },
+                signals,
+            });
+        }
+        if is_up {
+            for request in std::mem::take(&mut self.away.awaiting) {
+                self.waiting -= 1;
+                self.enter_route_gate(now, request);
+            }
+        }
+        self.admit_from_lines(now);
+        self.publish();
+    }
+
+    /// Returns whether the application does not answer, as far as the gate was told.
+    pub fn is_application_away(&self) -> bool {
+        self.away.is_on()
+    }
+
+    /// Sends a request of a session that has begun on to its route, or has it wait for an application that does not answer.
+    pub(super) fn enter_application(&mut self, now: Instant, id: RequestId) {
+        if !self.away.is_on() {
+            return self.enter_route_gate(now, id);
+        }
+        let entry = self.requests.get_mut(id).expect("the request was inserted by the caller");
+        let kind = entry.kind();
+        if self.away.len() >= AWAITING_MAX {
+            return self.refuse(now, id, Reason::ApplicationDown, kind);
+        }
+        let patience = kind.map_or(f64::INFINITY, |kind| self.kinds[kind.index()].patience());
+        entry.stage = Stage::AwaitsApplication(now + seconds((AWAITED_SHARE * patience).min(AWAITED_MAX)));
+        self.waiting += 1;
+        self.away.awaiting.push_back(id);
+    }
+
+    /// Tells those the truth who have waited for the application for as long as is worth it.
+    pub(super) fn expire_awaiting(&mut self, now: Instant) {
+        let requests = &self.requests;
+        let is_over = |id: &RequestId| {
+            requests.get(*id).is_none_or(
+                |request| matches!(request.stage, Stage::AwaitsApplication(until) if until <= now),
+            )
+        };
+        let over: Vec<RequestId> = self.away.awaiting.iter().copied().filter(is_over).collect();
+        if over.is_empty() {
+            return;
+        }
+        self.away.awaiting.retain(|id| !is_over(id));
+        for id in over {
+            self.waiting -= 1;
+            let kind = self.requests.get(id).and_then(crate::requests::Request::kind);
+            self.refuse(now, id, Reason::ApplicationDown, kind);
+        }
+    }
+}

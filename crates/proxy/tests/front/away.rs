@@ -1,0 +1,189 @@
+//! A dead application: the line stands still by itself, nobody is sent into it, and what belongs to a session waits for its return.
+
+use crate::support::{
+    ASK_EVERY, App, Gateway, app, app_at, ask_over, asked_until, connect, gateway, get, params, request,
+    soon, until,
+};
+use std::net::SocketAddr;
+use std::time::Duration;
+use suimon_control::SessionLawKind;
+use suimon_gate::KindParams;
+use suimon_proxy::params::{Params, SessionKind};
+use tokio::net::TcpListener;
+
+const JSON: (&str, &str) = ("accept", "application/json");
+const POLL: (&str, &str) = ("suimon-poll", "waiting");
+
+/// A gateway that lets so many sessions be, and has a waiting room for the rest.
+fn room(app: SocketAddr, sessions: u32) -> Params {
+    let mut params = params(app);
+    params.sessions.kinds = vec![SessionKind {
+        gate: KindParams {
+            line: Some(suimon_gate::line::Params::default()),
+            hold: Some(Duration::from_millis(10)),
+            ..KindParams::default()
+        },
+        ..SessionKind::default()
+    }];
+    params.gate.session_law = SessionLawKind::Static { sessions };
+    params
+}
+
+impl Gateway {
+    fn is_away(&self) -> bool {
+        self.observer.lines()[0].view.away
+    }
+
+    fn begun(&self) -> u64 {
+        self.view().kinds[0].1.admitted
+    }
+
+    /// Begins a session and returns its cookie.
+    async fn inside(&self) -> String {
+        self.get("/login").await.cookie("JSESSIONID=").expect("there is room")
+    }
+}
+
+/// Ends the application, and returns once the gateway knows.
+async fn end(app: App, gateway: &Gateway) -> SocketAddr {
+    let address = app.address;
+    app.kill().await;
+    until("the gateway knows", || gateway.is_away()).await;
+    address
+}
+
+#[tokio::test]
+async fn the_line_stands_still_by_itself_and_goes_on_by_itself() {
+    let app = app().await;
+    let gateway = gateway(room(app.address, 2));
+    let inside = gateway.inside().await;
+    let address = end(app, &gateway).await;
+    assert!(!gateway.observer.is_ready());
+    let begun = gateway.begun();
+    let mut tickets = Vec::new();
+    for number in 1..=5 {
+        let browser = format!("browser {number}");
+        let told = gateway.ask(get("/page", &[JSON, ("user-agent", &browser)])).await;
+        let json: serde_json::Value = serde_json::from_slice(&told.body).unwrap();
+        assert_eq!((told.status, &json["state"], &json["position"]), (503, &"down".into(), &number.into()));
+        assert!(json.get("eta_high_s").is_none(), "{json}");
+        tickets.push(told.cookie("suimon-place-").unwrap());
+    }
+    let page = gateway
+        .ask(get("/page", &[("accept", "text/html"), ("cookie", &tickets[0]), ("accept-language", "de")]))
+        .await;
+    assert!(page.text().contains("shop.example antwortet im Moment nicht"), "{}", page.text());
+    assert_eq!(
+        (gateway.begun(), gateway.observer.lines()[0].view.called),
+        (begun, 0),
+        "nobody is sent into it"
+    );
+
+    let _app = app_at(address).await;
+    until("the gateway knows", || !gateway.is_away()).await;
+    asked_until("the first is in", Duration::from_millis(50), async || {
+        let told = gateway.ask(get("/page", &[POLL, ("cookie", &tickets[0])])).await;
+        if !told.text().contains("\"next\"") {
+            return None;
+        }
+        let inside = gateway.ask(get("/page", &[JSON, ("cookie", &tickets[0])])).await;
+        (inside.status == 200).then_some(())
+    })
+    .await;
+    assert_eq!(
+        gateway.ask(get("/page", &[("cookie", &inside)])).await.status,
+        200,
+        "whoever was inside still is"
+    );
+}
+
+#[tokio::test]
+async fn requests_of_a_session_wait_for_the_application_and_reach_it() {
+    let app = app().await;
+    let gateway = gateway(room(app.address, 2));
+    let inside = gateway.inside().await;
+    let address = end(app, &gateway).await;
+    let plain = gateway.plain;
+    let asks = |method: &'static str| {
+        let inside = inside.clone();
+        tokio::spawn(async move {
+            let request = request(method, "/echo", &[("cookie", inside.as_str())], "twelve bytes");
+            ask_over(connect(plain).await, request).await
+        })
+    };
+    let waiting = [asks("POST"), asks("PUT")];
+    until("they wait", || gateway.waiting() == 2).await;
+    assert_eq!(gateway.in_flight(), 0, "without a slot");
+    let _app = app_at(address).await;
+    for waiting in waiting {
+        let answer = soon(waiting).await.unwrap();
+        assert_eq!(answer.status, 200);
+        assert!(answer.text().starts_with("12 "), "with all of their body: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn a_session_whose_application_stays_away_is_told_so_and_lives_on() {
+    let app = app().await;
+    let mut params = room(app.address, 2);
+    params.sessions.kinds[0].gate.patience = Some(Duration::from_millis(500));
+    let gateway = gateway(params);
+    let inside = gateway.inside().await;
+    let address = end(app, &gateway).await;
+    let answer = gateway.ask(request("POST", "/echo", &[("cookie", &inside), JSON], "x")).await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.text().contains("application_down"), "{}", answer.text());
+    assert!(answer.header("retry-after").parse::<u32>().unwrap() >= 3);
+    let _app = app_at(address).await;
+    until("the gateway knows", || !gateway.is_away()).await;
+    assert_eq!(gateway.ask(get("/page", &[("cookie", &inside)])).await.status, 200);
+    assert_eq!(gateway.begun(), 1);
+}
+
+#[tokio::test]
+async fn without_any_check_requests_that_do_not_reach_it_stop_the_line_and_its_return_is_seen() {
+    let app = app().await;
+    let mut params = room(app.address, 2);
+    params.upstream.health.interval = Duration::ZERO;
+    let gateway = gateway(params);
+    let inside = gateway.inside().await;
+    let address = app.address;
+    app.kill().await;
+    assert_eq!(gateway.ask(get("/page", &[("cookie", &inside)])).await.status, 502);
+    until("one was enough to look", || gateway.is_away()).await;
+    let _app = app_at(address).await;
+    until("it is seen", || !gateway.is_away()).await;
+}
+
+#[tokio::test]
+async fn a_port_that_is_forwarded_to_nobody_is_no_application() {
+    let app = app().await;
+    let gateway = gateway(room(app.address, 2));
+    let inside = gateway.inside().await;
+    let address = app.address;
+    app.kill().await;
+    // It accepts, so that a plain check passes, and closes.
+    let listener = TcpListener::bind(address).await.unwrap();
+    let nobody = tokio::spawn(async move {
+        loop {
+            drop(listener.accept().await.unwrap());
+        }
+    });
+    asked_until("the gateway knows", ASK_EVERY, async || {
+        if !gateway.is_away() {
+            let asked = tokio::time::timeout(
+                Duration::from_secs(1),
+                gateway.ask(get("/page", &[("cookie", &inside)])),
+            );
+            let _ = asked.await;
+        }
+        gateway.is_away().then_some(())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(gateway.is_away(), "that it accepts is no sign of life");
+    nobody.abort();
+    let _ = nobody.await;
+    let _app = app_at(address).await;
+    until("it is seen", || !gateway.is_away()).await;
+}
