@@ -70,7 +70,7 @@ impl Crowd {
                 match self.waiters.get_mut(who) {
                     Some(waiter) => (waiter.is_at_gate, waiter.asks) = (false, asks),
                     None => {
-                        self.waiters.push(Waiter { place: waits.place.unwrap(), asks, is_at_gate: false })
+                        self.waiters.push(Waiter { place: waits.place.unwrap(), asks, is_at_gate: false });
                     }
                 }
             }
