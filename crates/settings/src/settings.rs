@@ -6,6 +6,7 @@ use crate::read::{self, Sections, Values, seen_time};
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
 use suimon_gate::{KindParams, Mode, Order};
 use suimon_proxy::params::{
@@ -225,6 +226,8 @@ fn networks(values: &Values, key: &str) -> Vec<Network> {
     values.networks(key).into_iter().map(|(address, prefix)| Network { address, prefix }).collect()
 }
 
+/// The longest that a health check takes unless it is told.
+const HEALTH_TIMEOUT_MAX: Duration = Duration::from_secs(2);
 /// What the waiting page's words stand on.
 const LIGHT_GROUND: &str = "#e6f0f3";
 const DARK_GROUND: &str = "#14252e";
@@ -504,7 +507,9 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
         let allowed = format!("at most upstream.ejection.max ({})", seen_time(ejection.max));
         faults.value("upstream.ejection.base", seen_time(ejection.base), allowed);
     }
-    let (interval, timeout) = (health.time("interval"), health.time("timeout"));
+    let interval = health.time("interval");
+    let longest = if interval.is_zero() { HEALTH_TIMEOUT_MAX } else { interval.min(HEALTH_TIMEOUT_MAX) };
+    let timeout = health.given_time("timeout").unwrap_or(longest);
     if !interval.is_zero() && timeout > interval {
         let allowed = format!("at most upstream.health.interval ({})", seen_time(interval));
         faults.value("upstream.health.timeout", seen_time(timeout), allowed);
@@ -521,8 +526,8 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
         max_head_bytes: values.size("head_bytes_max"),
         health: HealthParams {
             path: health.given_text("path").map(str::to_string),
-            interval: health.time("interval"),
-            timeout: health.time("timeout"),
+            interval,
+            timeout,
             down_after: health.small("down_after"),
             up_after: health.small("up_after"),
         },

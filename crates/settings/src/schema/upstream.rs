@@ -68,7 +68,12 @@ pub(super) const UPSTREAM_HEALTH: Section = Section {
             Is("\"2s\""),
             "From one check of a node to the next, give or take a tenth. \"0s\": no checks.",
         ),
-        key("timeout", Time(10, 5 * MINUTE), Is("\"2s\""), "The longest one check may take."),
+        key(
+            "timeout",
+            Time(10, 5 * MINUTE),
+            Unset { means: "as long as the interval, and 2s at most", example: "\"1s\"" },
+            "The longest one check may take.",
+        ),
         key("down_after", Count(1, 100), Is("3"), "Failed checks in a row after which a node is taken out."),
         key("up_after", Count(1, 100), Is("2"), "Passed checks in a row after which it is taken back in."),
     ],

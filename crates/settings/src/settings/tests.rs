@@ -168,6 +168,15 @@ fn faults_of_form_and_faults_between_settings_come_together() {
 }
 
 #[test]
+fn a_health_check_is_over_before_the_next_begins_unless_it_is_told_otherwise() {
+    let timeout = |text: &str| parse(text).proxy.upstream.health.timeout.as_millis();
+    assert_eq!(timeout("[upstream.health]\ninterval = \"10s\""), 2000);
+    assert_eq!(timeout("[upstream.health]\ninterval = \"500ms\""), 500);
+    assert_eq!(timeout("[upstream.health]\ninterval = \"0s\""), 2000);
+    assert_eq!(timeout("[upstream.health]\ninterval = \"10s\"\ntimeout = \"5s\""), 5000);
+}
+
+#[test]
 fn port_zero_is_never_taken() {
     parse("[listen]\nhttp = \"127.0.0.1:0\"\n[admin]\nlisten = \"127.0.0.1:0\"");
 }
