@@ -22,7 +22,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 use suimon_model::Failure;
 
-/// Answers that are all there and no longer than this count nowhere: they are on their way at once, and their heads weigh as much.
+/// Over HTTP/1.1 answers that are all there and no longer than this count nowhere: they are on their way at once, and their heads weigh as much.
 const UNCOUNTED_MAX: usize = 16 << 10;
 
 /// The body of an answer.
@@ -72,7 +72,8 @@ impl AnswerBody {
     /// Counts what it holds in `budget`, if that is much.
     pub(crate) fn counted(mut self, budget: &Arc<Budget>) -> Self {
         let bytes = usize::try_from(self.size_hint().lower()).unwrap_or(usize::MAX);
-        if bytes > UNCOUNTED_MAX {
+        // Over HTTP/2 a client may leave a hundred of them lying for as long as it likes.
+        if bytes > UNCOUNTED_MAX || Taking::current().is_some() {
             budget.hold(bytes);
             self.counted = Some(Counted { budget: Arc::clone(budget), bytes, given: 0 });
         }
