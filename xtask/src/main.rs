@@ -1,11 +1,13 @@
-//! Workspace chores: `cargo xtask walls`, `cargo xtask docs [--check]` and `cargo xtask figures [--live]`.
+//! Workspace chores: `cargo xtask walls`, `cargo xtask bounds`, `cargo xtask docs [--check]` and `cargo xtask figures [--live]`.
 //!
 //! - `walls`: who depends on whom, held against what is allowed; and each pure room's own `clippy.toml`.
+//! - `bounds`: every bound on what strangers send is in `docs/bounds.md`, with its value.
 //! - `docs`: writes the files that are generated from the settings' schema; `--check` only compares.
 //! - `figures`: simulates and draws anew every figure that needs no server; `--live` measures the others too.
 //!
 //! Exit codes: 0 it holds, 1 it does not, 2 wrong usage.
 
+mod bounds;
 mod docs;
 mod figures;
 mod walls;
@@ -14,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask walls          who depends on whom, against what is allowed
+       cargo xtask bounds         docs/bounds.md, against the bounds in the code
        cargo xtask docs           write suimon.example.toml and docs/settings.md
        cargo xtask docs --check   compare them with what would be written
        cargo xtask figures        simulate and draw anew the figures that need no server
@@ -24,6 +27,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let faults = match words.as_slice() {
         ["walls"] => walls::check(&root()),
+        ["bounds"] => bounds::check(&root()),
         ["docs"] => docs::write(&root()),
         ["docs", "--check"] => docs::compare(&root()),
         ["figures"] => figures::draw(&root(), false),
