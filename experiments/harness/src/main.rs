@@ -48,12 +48,15 @@ mod parallel;
 mod processes;
 mod proxy_cost;
 mod slow_answers;
+mod slow_clients;
+mod smuggling;
 mod sqs;
 mod statistics;
 mod table;
 mod ticket_forgery;
 mod tomcat_model;
 mod trouble;
+mod under_attack;
 mod under_capacity;
 mod waiting_cost;
 mod waiting_line;
@@ -116,6 +119,16 @@ enum Experiment {
     TomcatModel(tomcat_model::Options),
     #[command(name = "sqs-live")]
     SqsLive(sqs::LiveOptions),
+    #[command(name = "smuggling")]
+    Smuggling(smuggling::Options),
+    #[command(name = "slow-clients")]
+    SlowClients(slow_clients::Options),
+    #[command(name = "slow-clients-load", hide = true)]
+    SlowClientsLoad(slow_clients::LoadOptions),
+    #[command(name = "under-attack")]
+    UnderAttack(under_attack::Options),
+    #[command(name = "under-attack-attackers", hide = true)]
+    Attackers(under_attack::AttackOptions),
     #[command(name = "proxy-cost-backend", hide = true)]
     Backend(proxy_cost::BackendOptions),
     #[command(name = "proxy-cost-load", hide = true)]
@@ -141,6 +154,11 @@ fn main() -> ExitCode {
         Experiment::TicketForgery(options) => ticket_forgery::run(&options),
         Experiment::TomcatModel(options) => tomcat_model::run(&options),
         Experiment::SqsLive(options) => sqs::run_live(options),
+        Experiment::Smuggling(options) => smuggling::run(&options),
+        Experiment::SlowClients(options) => slow_clients::run(&options),
+        Experiment::SlowClientsLoad(options) => slow_clients::run_load(&options),
+        Experiment::UnderAttack(options) => under_attack::run(&options),
+        Experiment::Attackers(options) => under_attack::run_attackers(&options),
         Experiment::Sqs(command) => sqs::run(&command.name, &command.options),
     };
     match outcome {

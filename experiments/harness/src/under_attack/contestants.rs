@@ -1,0 +1,141 @@
+//! Who stands in front of the shop: Suimon as it comes, and nginx and HAProxy with the protections their handbooks advise.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::common::Common;
+use crate::gateways::{Gateway, find, start_haproxy, start_suimon};
+use crate::processes::{Program, free_address};
+use crate::trouble::{Result, While};
+
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// Connections and requests per second of one address, where there is a limit for them. The honest crowd comes from one address of its own, which
+/// is exempt: people have addresses of their own.
+const CONNECTIONS_EACH: u32 = 10;
+const REQUESTS_EACH_PER_S: u32 = 10;
+/// Requests at once at the shop: a good value for it, found by `sessions-under-overload`.
+const MAXCONN: u32 = 8;
+
+/// A gateway.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Contestant {
+    Suimon,
+    Nginx,
+    Haproxy,
+}
+
+impl Contestant {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Contestant::Suimon => "Suimon",
+            Contestant::Nginx => "nginx",
+            Contestant::Haproxy => "HAProxy",
+        }
+    }
+
+    /// Starts it in front of the application at `app`; `folder` takes its files.
+    pub(super) fn start(self, common: &Common, folder: &Path, app: SocketAddr) -> Result<Gateway> {
+        match self {
+            Contestant::Suimon => start_suimon(common, folder, app, None, common.load_core),
+            Contestant::Haproxy => start_haproxy(folder, common.load_core, |listen| haproxy(listen, app)),
+            Contestant::Nginx => start_nginx(common, folder, app),
+        }
+    }
+}
+
+fn start_nginx(common: &Common, folder: &Path, app: SocketAddr) -> Result<Gateway> {
+    let (program, listen) = (find("nginx")?, free_address()?);
+    let path = folder.join("nginx.conf");
+    fs::write(&path, nginx(listen, app)).trouble(path.display())?;
+    let mut process = Program::new("nginx", program, common.load_core)
+        .args(["-p".to_string(), folder.display().to_string()])
+        .args(["-c".to_string(), "nginx.conf".to_string(), "-e".to_string(), "stderr".to_string()])
+        .descriptors(20_000)
+        .start(folder)?;
+    process.wait_for_listener(listen, START_PATIENCE)?;
+    Ok(Gateway { process: Some(process), address: listen, admin: None })
+}
+
+/// Short time-outs, whole requests before the shop sees them, and limits for each address.
+fn nginx(listen: SocketAddr, app: SocketAddr) -> String {
+    format!(
+        "daemon off;
+master_process off;
+worker_processes 1;
+pid nginx.pid;
+error_log stderr;
+events {{ worker_connections 9000; }}
+http {{
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    geo $stranger {{ default $binary_remote_addr; 127.0.0.1 \"\"; }}
+    limit_conn_zone $stranger zone=connections:10m;
+    limit_req_zone $stranger zone=requests:10m rate={REQUESTS_EACH_PER_S}r/s;
+    client_header_timeout 10s;
+    client_body_timeout 10s;
+    send_timeout 10s;
+    keepalive_timeout 75s;
+    reset_timedout_connection on;
+    upstream shop {{ server {app} max_conns={MAXCONN}; keepalive 64; }}
+    server {{
+        listen {listen} backlog=4096;
+        limit_conn connections {CONNECTIONS_EACH};
+        limit_req zone=requests burst=20 nodelay;
+        location / {{
+            proxy_pass http://shop;
+            proxy_http_version 1.1;
+            proxy_set_header Connection \"\";
+            proxy_set_header Host $http_host;
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+        }}
+    }}
+}}
+"
+    )
+}
+
+/// The same in HAProxy's words, with its queue in front of the shop.
+fn haproxy(listen: SocketAddr, app: SocketAddr) -> String {
+    let requests_in_10_s = REQUESTS_EACH_PER_S * 10;
+    format!(
+        "global
+    maxconn 9000
+    nbthread 1
+
+defaults
+    mode http
+    timeout connect 3s
+    timeout client 30s
+    timeout server 60s
+    timeout queue 15s
+    timeout http-request 10s
+    timeout http-keep-alive 75s
+    option http-buffer-request
+    option abortonclose
+    option forwardfor
+
+frontend visitors
+    bind {listen}
+    stick-table type ip size 100k expire 60s store conn_cur,http_req_rate(10s)
+    acl honest src 127.0.0.1
+    tcp-request connection track-sc0 src unless honest
+    tcp-request connection reject if !honest {{ sc0_conn_cur gt {CONNECTIONS_EACH} }}
+    http-request deny deny_status 429 if !honest {{ sc0_http_req_rate gt {requests_in_10_s} }}
+    default_backend shop
+
+backend shop
+    http-reuse always
+    server shop {app} maxconn {MAXCONN}
+"
+    )
+}
