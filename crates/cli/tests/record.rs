@@ -109,8 +109,8 @@ fn a_gateway_does_not_start_over_a_file_that_is_something_else() {
     assert_eq!(fs::read_to_string(&letter).unwrap(), "Dear friend,\n");
 
     let ran = start(&["--record", "/no/such/folder/gate.rec"]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.err.contains("its folder must be there"), "{ran:?}");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.err.contains("must be in a folder that is there"), "{ran:?}");
     let ran = start(&["--record-bytes-max", "64MiB"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("needs a recording"), "{ran:?}");

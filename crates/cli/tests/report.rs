@@ -66,7 +66,10 @@ fn a_recorded_crowd_becomes_a_page_with_the_numbers_in_it() {
     assert!(bins.iter().any(|bin| bin["in_flight"].as_u64() > Some(0)), "the gate was looked at");
 
     for words in [
-        "What came, and what became of it",
+        "Sessions: what was got done",
+        "People in line",
+        "Wait to get in",
+        "Requests: what came, and what became of it",
         "GET /search",
         "POST /login",
         "Why it changed",

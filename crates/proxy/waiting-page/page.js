@@ -28,10 +28,10 @@ function range(low, high) {
 
 // Takes in an answer.
 function take(answer) {
-  const high = answer.eta_high_s, ahead = answer.ahead_present, early = new Date - began < 3e4;
+  const high = answer.eta_high_s, ahead = answer.ahead_present, at = Date.now(), early = at - began < 3e4;
   // After ten minutes without an answer the best seen counts no more: the place may be another.
-  if (new Date - heard > 6e5) fewest = least = 1 / 0;
-  heard = Date.now();
+  if (at - heard > 6e5) fewest = least = 1 / 0;
+  heard = at;
   misses = 0;
   now = answer;
   if (high >= 0) {
