@@ -7,6 +7,7 @@
 //!   `prefix` (with `uploads`), `gatekeeper` (with `watch`), `headers`, `exchange` (with `upstream`), `buffer`;
 //! - `recorder` writes what happens to the gate, for replay;
 //! - `room` (with `ticket`, `sealed`, `accept`) is the waiting room: what those are told who have a place in line;
+//! - `fuzzing` says what must hold of whatever reads bytes of strangers, for `fuzz/`;
 //! - `mint` makes and reads what visitors keep for us, for whoever tries to forge it;
 //! - `remembered` is what was learned, as it outlives the process;
 //! - `rescue` (with `page`) turns what went wrong into an answer; `telemetry` counts.
@@ -19,6 +20,8 @@ mod deadline;
 mod early;
 mod exchange;
 mod framing;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod gatekeeper;
 mod generations;
 mod headers;

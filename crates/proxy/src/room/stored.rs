@@ -74,7 +74,7 @@ impl Stored {
         Ok(Stored::default())
     }
 
-    fn parse(text: &[u8], now: (u32, Instant)) -> Result<Stored, &'static str> {
+    pub(crate) fn parse(text: &[u8], now: (u32, Instant)) -> Result<Stored, &'static str> {
         if text.len() as u64 > BYTES_MAX {
             return Err("it is too long");
         }

@@ -11,6 +11,9 @@
 mod decode;
 mod outgoing;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use decode::decoded;
+
 use super::connect::Stream;
 use super::error::{BoxError, UpstreamErrorKind};
 use super::request::{Progress, RequestBody};

@@ -27,6 +27,9 @@ mod timer;
 mod tls;
 mod view;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use http1::decoded;
+
 pub use body::{UpgradedIo, UpstreamBody};
 pub use error::{BoxError, Fault, UpstreamError, UpstreamErrorKind};
 pub use params::{

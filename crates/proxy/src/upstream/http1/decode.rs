@@ -282,6 +282,45 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
+/// A whole answer, for the fuzzer.
+#[cfg(any(test, fuzzing))]
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Decoded {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+    pub(crate) is_over: bool,
+}
+
+/// Decodes an answer that comes in pieces of `size`, until it is over or no more comes; `None`: not even its head is whole.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn decoded(bytes: &[u8], size: usize) -> Option<Result<Decoded, &'static str>> {
+    let mut pieces = bytes.chunks(size.max(1));
+    let (mut come, mut end) = (BytesMut::new(), HeadEnd::default());
+    let length = loop {
+        come.extend_from_slice(pieces.next()?);
+        if let Some(length) = end.find(&come) {
+            break length;
+        }
+    };
+    let mut head = match Head::parse(&come.split_to(length).freeze(), &Method::GET) {
+        Ok(head) => head,
+        Err(Malformed(what)) => return Some(Err(what)),
+    };
+    let status = head.parts.status.as_u16();
+    let mut body = Vec::new();
+    loop {
+        match head.framing.next(&mut come) {
+            Ok(Step::Frame(frame)) => body.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+            Ok(Step::Over) => return Some(Ok(Decoded { status, body, is_over: true })),
+            Ok(Step::More) => match pieces.next() {
+                Some(piece) => come.extend_from_slice(piece),
+                None => return Some(Ok(Decoded { status, body, is_over: false })),
+            },
+            Err(Malformed(what)) => return Some(Err(what)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
