@@ -257,6 +257,43 @@ pub(crate) fn start_haproxy(
     Ok(Gateway { process: Some(process), address: listen, admin: None })
 }
 
+/// Starts nginx on `core`, one process without a log of requests, which writes into `folder` alone. `inside` is what its `http` block says, made for the
+/// address it shall listen on.
+pub(crate) fn start_nginx(
+    folder: &Path,
+    core: usize,
+    inside: impl FnOnce(SocketAddr) -> String,
+) -> Result<Gateway> {
+    let (program, listen) = (find("nginx")?, free_address()?);
+    let settings = format!(
+        "daemon off;
+master_process off;
+worker_processes 1;
+pid nginx.pid;
+error_log stderr;
+events {{ worker_connections 9000; }}
+http {{
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+{}}}
+",
+        inside(listen)
+    );
+    let path = folder.join("nginx.conf");
+    fs::write(&path, settings).trouble(path.display())?;
+    let mut process = Program::new("nginx", program, core)
+        .args(["-p".to_string(), folder.display().to_string()])
+        .args(["-c".to_string(), "nginx.conf".to_string(), "-e".to_string(), "stderr".to_string()])
+        .descriptors(DESCRIPTORS)
+        .start(folder)?;
+    process.wait_for_listener(listen, START_PATIENCE)?;
+    Ok(Gateway { process: Some(process), address: listen, admin: None })
+}
+
 /// Returns where a program of the system is; the folders for administrators are looked at too.
 pub(crate) fn find(name: &str) -> Result<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

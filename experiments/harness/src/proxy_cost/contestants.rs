@@ -3,17 +3,12 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::process::Command;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::common::Common;
-use crate::gateways::{Gateway, find, start_haproxy, start_suimon};
-use crate::processes::{Program, free_address};
+use crate::gateways::{Gateway, find, start_haproxy, start_nginx, start_suimon};
 use crate::trouble::{Result, While};
-
-/// How long nginx may take to listen.
-const START_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A proxy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -49,18 +44,7 @@ impl Contestant {
             Contestant::Haproxy => start_haproxy(&folder, core, |listen| haproxy(listen, backend)),
             Contestant::Suimon => start_suimon(common, &folder, backend, None, core),
             Contestant::SuimonUngated => start_suimon(common, &folder, backend, Some(UNGATED), core),
-            Contestant::Nginx => {
-                let program = find("nginx")?;
-                let listen = free_address()?;
-                let path = folder.join("nginx.conf");
-                fs::write(&path, nginx(listen, backend)).trouble(path.display())?;
-                let mut process = Program::new("nginx", program, core)
-                    .args(["-p", &folder.to_string_lossy(), "-e", "stderr", "-c"])
-                    .arg(fs::canonicalize(&path).trouble(path.display())?.display())
-                    .start(&folder)?;
-                process.wait_for_listener(listen, START_PATIENCE)?;
-                Ok(Gateway { process: Some(process), address: listen, admin: None })
-            }
+            Contestant::Nginx => start_nginx(&folder, core, |listen| nginx(listen, backend)),
         }
     }
 }
@@ -107,23 +91,9 @@ backend shop
     )
 }
 
-/// Everything it might write goes into its folder; one process, no log of requests.
 fn nginx(listen: SocketAddr, backend: SocketAddr) -> String {
     format!(
-        "daemon off;
-master_process off;
-worker_processes 1;
-pid nginx.pid;
-error_log stderr;
-events {{ worker_connections 9000; }}
-http {{
-    access_log off;
-    client_body_temp_path body;
-    proxy_temp_path proxy;
-    fastcgi_temp_path fastcgi;
-    uwsgi_temp_path uwsgi;
-    scgi_temp_path scgi;
-    keepalive_requests 1000000;
+        "    keepalive_requests 1000000;
     upstream shop {{ server {backend}; keepalive 1024; keepalive_requests 1000000; }}
     server {{
         listen {listen};
@@ -137,7 +107,6 @@ http {{
             proxy_set_header X-Forwarded-Host $http_host;
         }}
     }}
-}}
 "
     )
 }

@@ -19,16 +19,13 @@ use serde::{Deserialize, Serialize};
 use crate::claims::{self, Claim};
 use crate::common::{Common, CommonOptions};
 use crate::data;
-use crate::gateways::{Gateway, find, start_haproxy, start_suimon};
+use crate::gateways::{Gateway, start_haproxy, start_nginx, start_suimon};
 use crate::machine::Machine;
-use crate::processes::{Program, free_address};
 use crate::table::table;
 use crate::trouble::{Result, While};
 use cases::HIDDEN;
 
 const NAME: &str = "smuggling";
-/// How long nginx may take to listen.
-const START_PATIENCE: Duration = Duration::from_secs(20);
 /// An answer that has not begun, or gone on, for so long does not come.
 const SILENCE: Duration = Duration::from_millis(300);
 /// Visitors who come after each message, and might get the answer to what was hidden in it.
@@ -170,22 +167,7 @@ impl Hop {
                 start_suimon(common, folder, to, Some(settings), common.load_core)
             }
             Hop::Haproxy => start_haproxy(folder, common.load_core, |listen| haproxy(listen, to)),
-            Hop::Nginx => {
-                let (program, listen) = (find("nginx")?, free_address()?);
-                let path = folder.join("nginx.conf");
-                fs::write(&path, nginx(listen, to)).trouble(path.display())?;
-                let mut process = Program::new("nginx", program, common.load_core)
-                    .args(["-p".to_string(), folder.display().to_string()])
-                    .args([
-                        "-c".to_string(),
-                        "nginx.conf".to_string(),
-                        "-e".to_string(),
-                        "stderr".to_string(),
-                    ])
-                    .start(folder)?;
-                process.wait_for_listener(listen, START_PATIENCE)?;
-                Ok(Gateway { process: Some(process), address: listen, admin: None })
-            }
+            Hop::Nginx => start_nginx(folder, common.load_core, |listen| nginx(listen, to)),
         }
     }
 }
@@ -193,20 +175,7 @@ impl Hop {
 /// Connections to what is behind are used again: that is where a smuggled request would lie in wait.
 fn nginx(listen: SocketAddr, to: SocketAddr) -> String {
     format!(
-        "daemon off;
-master_process off;
-worker_processes 1;
-pid nginx.pid;
-error_log stderr;
-events {{ worker_connections 1000; }}
-http {{
-    access_log off;
-    client_body_temp_path body;
-    proxy_temp_path proxy;
-    fastcgi_temp_path fastcgi;
-    uwsgi_temp_path uwsgi;
-    scgi_temp_path scgi;
-    ignore_invalid_headers off;
+        "    ignore_invalid_headers off;
     upstream next {{ server {to}; keepalive 16; }}
     server {{
         listen {listen};
@@ -218,7 +187,6 @@ http {{
             proxy_request_buffering off;
         }}
     }}
-}}
 "
     )
 }

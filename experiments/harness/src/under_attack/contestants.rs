@@ -1,19 +1,15 @@
 //! Who stands in front of the shop: Suimon as it comes, and nginx and HAProxy with the protections their handbooks advise.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::common::Common;
-use crate::gateways::{Gateway, find, start_haproxy, start_suimon};
-use crate::processes::{Program, free_address};
-use crate::trouble::{Result, While};
+use crate::gateways::{Gateway, start_haproxy, start_nginx, start_suimon};
+use crate::trouble::Result;
 
-const START_PATIENCE: Duration = Duration::from_secs(20);
 /// Connections and requests per second of one address, where there is a limit for them. The honest crowd comes from one address of its own, which
 /// is exempt: people have addresses of their own.
 const CONNECTIONS_EACH: u32 = 10;
@@ -44,41 +40,15 @@ impl Contestant {
         match self {
             Contestant::Suimon => start_suimon(common, folder, app, None, common.load_core),
             Contestant::Haproxy => start_haproxy(folder, common.load_core, |listen| haproxy(listen, app)),
-            Contestant::Nginx => start_nginx(common, folder, app),
+            Contestant::Nginx => start_nginx(folder, common.load_core, |listen| nginx(listen, app)),
         }
     }
-}
-
-fn start_nginx(common: &Common, folder: &Path, app: SocketAddr) -> Result<Gateway> {
-    let (program, listen) = (find("nginx")?, free_address()?);
-    let path = folder.join("nginx.conf");
-    fs::write(&path, nginx(listen, app)).trouble(path.display())?;
-    let mut process = Program::new("nginx", program, common.load_core)
-        .args(["-p".to_string(), folder.display().to_string()])
-        .args(["-c".to_string(), "nginx.conf".to_string(), "-e".to_string(), "stderr".to_string()])
-        .descriptors(20_000)
-        .start(folder)?;
-    process.wait_for_listener(listen, START_PATIENCE)?;
-    Ok(Gateway { process: Some(process), address: listen, admin: None })
 }
 
 /// Short time-outs, whole requests before the shop sees them, and limits for each address.
 fn nginx(listen: SocketAddr, app: SocketAddr) -> String {
     format!(
-        "daemon off;
-master_process off;
-worker_processes 1;
-pid nginx.pid;
-error_log stderr;
-events {{ worker_connections 9000; }}
-http {{
-    access_log off;
-    client_body_temp_path body;
-    proxy_temp_path proxy;
-    fastcgi_temp_path fastcgi;
-    uwsgi_temp_path uwsgi;
-    scgi_temp_path scgi;
-    geo $stranger {{ default $binary_remote_addr; 127.0.0.1 \"\"; }}
+        "    geo $stranger {{ default $binary_remote_addr; 127.0.0.1 \"\"; }}
     limit_conn_zone $stranger zone=connections:10m;
     limit_req_zone $stranger zone=requests:10m rate={REQUESTS_EACH_PER_S}r/s;
     client_header_timeout 10s;
@@ -99,7 +69,6 @@ http {{
             proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
         }}
     }}
-}}
 "
     )
 }
