@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The file of lines is written each second in which something of them has changed.
+const WRITES_WITHIN: Duration = Duration::from_millis(1500);
+
 /// A newcomer or the holder of a place, by a browser like no other.
 struct Visitor {
     browser: usize,
@@ -102,6 +105,15 @@ fn order(gateway: &Gateway, order: &str) {
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
+/// Waits until the gateway has written down how things stand; where nothing of it has changed, for as long as that would take.
+fn until_written(folder: &tempfile::TempDir) {
+    let written = || std::fs::read_to_string(folder.path().join("room.json")).unwrap_or_default();
+    let (before, since) = (written(), Instant::now());
+    while written() == before && since.elapsed() < WRITES_WITHIN {
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn ten_restarts_in_a_rush_keep_the_order_and_invent_nobody() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,15 +131,10 @@ fn ten_restarts_in_a_rush_keep_the_order_and_invent_nobody() {
     }
     // Whoever was heard of a second time is there.
     visitors.iter_mut().for_each(|visitor| _ = visitor.poll(gateway.clients));
-    let written = || std::fs::read_to_string(folder.path().join("room.json")).unwrap_or_default();
     for round in 0..10 {
         let is_crash = round % 2 == 1;
         // What was said is on the disk a second later; who comes after that is known to nobody when it crashes.
-        let before = written();
-        let since = Instant::now();
-        while written() == before && since.elapsed() < Duration::from_millis(1500) {
-            thread::sleep(Duration::from_millis(20));
-        }
+        until_written(&folder);
         let mut newcomer = Visitor::new();
         assert_eq!(newcomer.ask(gateway.clients).status, 503, "round {round}");
         end(gateway, if is_crash { libc::SIGKILL } else { libc::SIGTERM });
@@ -188,8 +195,7 @@ fn once_a_rush_is_over_no_restart_closes_the_site() {
         for _ in 0..4 {
             assert_eq!(Visitor::new().ask(gateway.clients).status, 200, "round {round}");
         }
-        // Long enough for it to have written down how things stand.
-        thread::sleep(Duration::from_millis(1200));
+        until_written(&folder);
         end(gateway, if round % 2 == 0 { libc::SIGKILL } else { libc::SIGTERM });
     }
 }
