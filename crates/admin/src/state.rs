@@ -616,8 +616,10 @@ fn decision_state(view: &View, id: u64, started_at: f64, record: &Record) -> Dec
     }
 }
 
+/// A number that none has is of a share of the first, `other`.
 fn route_name(view: &View, id: RouteId) -> String {
-    view.routes.iter().find(|route| route.id == Some(id)).map_or_else(String::new, |route| route.name.clone())
+    let named = view.routes.iter().find(|route| route.id == Some(id)).or(view.routes.first());
+    named.map_or_else(String::new, |route| route.name.clone())
 }
 
 fn percentiles(times: &Times) -> Percentiles {

@@ -147,7 +147,7 @@ fn forged(name: &str, true_mark: bool) -> Vec<u8> {
     let mut bytes = suimon_record::begin(&header, &gate.save().unwrap());
     let mut encoder = Encoder::default();
     let arrival = Arrival { route: RouteId(0), session: None };
-    encoder.push(at(1), &Event::Route { mode: Mode::Enforce, name: name.to_owned() });
+    encoder.push(at(1), &Event::Route { is_mixed: false, mode: Mode::Enforce, name: name.to_owned() });
     encoder.push(at(2), &Event::Arrival(arrival));
     encoder.push(at(4), &Event::End(RequestId(0), Ending::Completed));
     let mut trace = gate.trace();

@@ -32,6 +32,10 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// `meter`: that of the number, which goes on.
     fn renew_route(&mut self, now: Instant, route: RouteId, fixed: Option<u32>, meter: &Meter);
 
+    /// Takes note that `route` is shared by whatever has none of its own: those seen there say little of those who come next. Called right after
+    /// [`RouteLaw::add_route`].
+    fn mix(&mut self, _route: RouteId) {}
+
     /// Returns the limit in force, at least 1.
     fn limit(&self, route: RouteId) -> u32;
 

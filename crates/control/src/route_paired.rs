@@ -159,6 +159,10 @@ impl RouteLaw for Paired {
         self.routes[route.index()] = Route::new(meter.read(now), limit, fixed.is_none());
     }
 
+    fn mix(&mut self, route: RouteId) {
+        self.routes[route.index()].is_mixed = true;
+    }
+
     fn limit(&self, route: RouteId) -> u32 {
         self.routes[route.index()].limit
     }
@@ -415,6 +419,7 @@ impl Paired {
                 && now >= route.hold_until
                 && route.share >= SHARE_MIN
                 && !route.is_raised(trusted)
+                && !route.is_unlike(now)
         };
         let turn = |route: &Route| route.share * now.secs_since(route.probed);
         let mut candidates: Vec<usize> =

@@ -120,6 +120,11 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         None
     }
 
+    /// Returns whether its rate is a guess, as too little is known of what sessions do.
+    fn is_cold(&self) -> bool {
+        false
+    }
+
     /// Returns how many sessions it lets be at once, if it goes by their number.
     fn sessions_max(&self) -> Option<u32> {
         None

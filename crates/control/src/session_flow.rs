@@ -239,6 +239,10 @@ impl SessionLaw for Flow {
         Some(self.rate)
     }
 
+    fn is_cold(&self) -> bool {
+        self.is_cold
+    }
+
     fn predicted_wait(&self, now: Instant, ahead: usize) -> Duration {
         wait_behind(ahead, self.expected_rate(now))
     }

@@ -23,7 +23,9 @@ use away::Away;
 use route_gate::Route;
 use session_gate::Claim;
 use std::collections::VecDeque;
-use suimon_control::{KindOutlook, Meter, RequestEnd, RouteLaw, RouteOutlook, SessionLaw, Visits};
+use suimon_control::{
+    KindOutlook, Meter, RequestEnd, RouteKnowledge, RouteLaw, RouteOutlook, SessionLaw, Trust, Visits,
+};
 use suimon_line::Lane;
 use suimon_model::{
     Duration, Ending, Failure, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId,
@@ -116,6 +118,25 @@ impl Gate {
         self.law.add_route(now, fixed);
         self.visits.add_route();
         id
+    }
+
+    /// Declares a route shared by whatever has none of its own: what was seen there says little of who comes next. Else as [`Gate::declare_route`].
+    pub fn declare_mixed_route(&mut self, now: Instant, mode: Mode) -> RouteId {
+        let id = self.declare_route(now, mode);
+        self.law.mix(id);
+        id
+    }
+
+    /// Lets `route`, of which nothing is known, begin with the limit of `other`, at which its requests were until now.
+    pub fn begin_with_limit_of(&mut self, route: RouteId, other: RouteId) {
+        let known = RouteKnowledge {
+            limit: self.law.limit(other),
+            settled: false,
+            service: None,
+            service_least: None,
+            share: None,
+        };
+        self.law.recall(route, &known, Trust::after(Duration::ZERO));
     }
 
     /// Returns whether nobody is at `route`, neither waiting nor in the application, nor held on the way there. Looks at every request: not for one.
@@ -454,6 +475,7 @@ impl Gate {
             self.next_tick = now + TICK;
         }
         self.admit_from_lines(now);
+        self.look_again_at_held(now);
         self.publish();
     }
 

@@ -88,6 +88,11 @@ impl Held {
         self.at(self.by_arrival.first()?.1)
     }
 
+    /// Returns who came last.
+    pub(crate) fn last(&self) -> Option<Newcomer> {
+        self.at(self.by_arrival.last()?.1)
+    }
+
     /// Takes out whoever is next, because it begins.
     pub(crate) fn begins(&mut self, key: Key) {
         self.remove(key);

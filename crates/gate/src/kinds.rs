@@ -29,6 +29,10 @@ const COLD_TIMES: f64 = 2.0;
 pub(crate) const CLOSE_SHARE: f64 = 0.5;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
+/// Seconds from the first newcomer for which others are held whatever a law that knows nothing guesses of its pace; ...
+const BLIND_SECONDS: f64 = 6.0;
+/// ... and the most of them.
+const BLIND_MAX: usize = 512;
 /// Whoever comes back when told finds this share of the longest hold still before them.
 const RETURN_SHARE: f64 = 0.5;
 /// `Retry-After` stays within these, seconds.
@@ -62,6 +66,8 @@ pub(crate) struct Kind {
     pub(crate) begun: Pace,
     /// Whether newcomers have come fast just now.
     rush: Rush,
+    /// Whether somebody is held only as nothing was known when they came.
+    pub(crate) holds_blindly: bool,
     /// For show: newcomers in all, ...
     came_in_all: u64,
     /// ... and what was told last of a law that goes by the number of sessions: whether it is full, and how many were refused until then.
@@ -99,6 +105,7 @@ impl Kind {
             came: Pace::new(now),
             begun: Pace::new(now),
             rush: Rush::new(now),
+            holds_blindly: false,
             came_in_all: 0,
             told_full: false,
             refused_then: 0,
@@ -166,6 +173,7 @@ impl Kind {
             came,
             begun,
             rush,
+            holds_blindly,
             came_in_all: _,
             told_full: _,
             refused_then: _,
@@ -188,6 +196,7 @@ impl Kind {
         came.save(out);
         begun.save(out);
         rush.save(out);
+        holds_blindly.save(out);
         away.save(out);
         before.save(out);
         back.save(out);
@@ -213,6 +222,7 @@ impl Kind {
             came: State::load(from)?,
             begun: State::load(from)?,
             rush: State::load(from)?,
+            holds_blindly: State::load(from)?,
             came_in_all: 0,
             told_full: false,
             refused_then: 0,
@@ -281,6 +291,22 @@ impl Kind {
     pub(crate) fn rank(&mut self) -> u64 {
         self.arrivals += 1;
         self.arrivals - 1
+    }
+
+    /// Returns whether a newcomer is held whatever its turn, as little is known yet of how soon that is.
+    pub(crate) fn is_blind(&self, now: Instant) -> bool {
+        let is_young = self.rush.age(now).is_none_or(|age| age < BLIND_SECONDS);
+        is_young && self.lets_in() && self.law.is_cold() && self.held.len() < BLIND_MAX
+    }
+
+    /// Returns whether whoever is held last, at this `place` in line if there is one, is held for longer than it is worth.
+    pub(crate) fn is_last_held_in_vain(&self, now: Instant, place: Option<Place>) -> bool {
+        match (&self.line, place) {
+            (Some(line), Some(place)) => {
+                self.held.len() > line.held_at_once() || !line.standing(now, place).is_called()
+            }
+            _ => self.too_many_held(now),
+        }
     }
 
     /// Returns whether one more would be held for longer than it is worth.

@@ -51,6 +51,11 @@ impl Rush {
         self.level_at(now, rate) > full
     }
 
+    /// Returns seconds since the first newcomer, if there was one.
+    pub(crate) fn age(&self, now: Instant) -> Option<f64> {
+        self.first.map(|first| now.secs_since(first))
+    }
+
     fn level_at(&self, now: Instant, rate: Option<f64>) -> f64 {
         let drain = rate.map_or(FEW_PER_SECOND, |rate| CLOSE_SHARE * rate);
         (self.level - drain * now.secs_since(self.at)).max(0.0)

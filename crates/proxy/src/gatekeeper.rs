@@ -216,8 +216,17 @@ impl Gatekeeper {
         let now = self.clock.now();
         let mut inner = self.lock();
         inner.names.routes.push(name_cut(name).to_owned());
-        inner.note(now, || Event::Route { mode, name: name.to_owned() });
+        inner.note(now, || Event::Route { is_mixed: false, mode, name: name.to_owned() });
         inner.gate.declare_route(now, mode)
+    }
+
+    /// Declares a route shared by whatever has none of its own.
+    pub(crate) fn declare_other(&self, name: &str, mode: Mode) -> RouteId {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        inner.names.routes.push(name_cut(name).to_owned());
+        inner.note(now, || Event::Route { is_mixed: true, mode, name: name.to_owned() });
+        inner.gate.declare_mixed_route(now, mode)
     }
 
     /// Gives the number of `route` to another one, and returns whether that could be done: nobody is there.
@@ -231,6 +240,14 @@ impl Gatekeeper {
         inner.note(now, || Event::Renewed { route, mode, name: name.to_owned() });
         inner.gate.renew_route(now, route, mode);
         true
+    }
+
+    /// Lets a route that was just found begin with the limit of the share of `other` at which its requests were until now.
+    pub(crate) fn begin_with_limit_of(&self, route: RouteId, share: RouteId) {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        inner.note(now, || Event::LimitOf { route, other: share });
+        inner.gate.begin_with_limit_of(route, share);
     }
 
     /// Declares a kind of session.

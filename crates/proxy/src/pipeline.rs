@@ -36,7 +36,7 @@ use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
 use crate::prefix::{BodyFault, Pace, RequestBody};
 use crate::rescue::{self, Asker};
 use crate::room::{self, Pages, Room};
-use crate::routes::{Class, Exempt, OTHER, Seat, Table};
+use crate::routes::{Class, Exempt, Seat, Table};
 use crate::telemetry::Telemetry;
 use crate::ungated::{OpenLimit, OpenPass};
 use crate::uploads::Uploads;
@@ -60,6 +60,9 @@ use tokio::sync::Semaphore;
 /// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
 /// to be noticed, and long enough that short waits, the most frequent ones, cost no system call.
 const WATCH_WAITING_AFTER: Duration = Duration::from_millis(10);
+
+/// A page that takes at least this long begins with the limit that it had in `other`: to find one anew would take many times as long.
+const LONG: Duration = Duration::from_secs(1);
 
 /// What may be in the application at once without a slot, before it is known how much of it ends within a second: static assets, ...
 const ASSETS_LEAST: usize = 64;
@@ -347,11 +350,10 @@ impl Core {
         body: &mut RequestBody,
         asked: &Asked,
     ) -> Result<Passed, NotAdmitted> {
-        let index = match asked.class {
-            Class::Ungated(exempt) => return self.admit_ungated(connection, exempt, asked.arrived).await,
-            Class::Known(_) | Class::Unknown | Class::Other => asked.class.route().unwrap_or(OTHER),
+        let route = match self.telemetry.gate_route(asked.class) {
+            Ok(route) => route,
+            Err(exempt) => return self.admit_ungated(connection, exempt, asked.arrived).await,
         };
-        let route = self.telemetry.route_id(index);
         let named = self.membership(&asked.visitor, parts, |_| true);
         let mut come = self.arrive(connection, parts, &asked.visitor, (route, named), Named::First)?;
         // Only where the gate has not got the session that was named is it asked which it has.
@@ -510,7 +512,7 @@ impl Core {
         // Kept for the table only if the path is new to it.
         let room = self.room.as_ref();
         let passes = room.and_then(Room::passes).filter(|passes| passes.is_page(parts.uri.path()));
-        let novel = (asked.class == Class::Unknown).then(|| parts.uri.path().to_owned());
+        let novel = matches!(asked.class, Class::Unknown(_)).then(|| parts.uri.path().to_owned());
         let asset = self.table.asset_of(asked.class, &method, parts.uri.path());
 
         if asked.visitor.has_own_cookie {
@@ -564,7 +566,8 @@ impl Core {
             Err(error) => return Ok(self.failed(asked, &error)),
         };
         if let Some(path) = novel.filter(|_| shows_a_route(&method, head.status)) {
-            self.learn(&method, &path);
+            let was_long = sent.elapsed() >= LONG;
+            self.learn(&method, &path, self.telemetry.gate_route(asked.class).ok().filter(|_| was_long));
         }
         let switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
         let said = headers::prepare_response(&mut head.headers, switched);
@@ -619,11 +622,14 @@ impl Core {
         asked.asker.failed(error, &self.pages)
     }
 
-    fn learn(&self, method: &Method, path: &str) {
+    /// Finds a route. `limit_of`: the gate's route with whose limit it begins, where it would take long to find one.
+    fn learn(&self, method: &Method, path: &str, limit_of: Option<RouteId>) {
         let uses = |index| self.telemetry.route(Some(index)).good_answers();
+        let begin = |id| limit_of.map(|share| self.keeper.begin_with_limit_of(id, share));
         self.table.learn(method, path, Instant::now(), uses, |seat, name| match seat {
             Seat::New(_) => {
                 let id = self.keeper.declare_route(name, self.discovered_mode);
+                begin(id);
                 self.telemetry.name_route(name, id);
                 tracing::info!(route = name, "a route was found");
                 true
@@ -632,6 +638,7 @@ impl Core {
                 let id = self.telemetry.route_id(index);
                 let is_free = self.keeper.renew_route(id, name, self.discovered_mode);
                 if is_free {
+                    begin(id);
                     let before = self.telemetry.rename_route(index, name);
                     tracing::info!(
                         route = name,

@@ -28,7 +28,7 @@ use std::{error, fmt, io};
 use tokio::time::Instant;
 
 /// How long a client may be waited for while its request holds a slot, all of its body together.
-pub(crate) const CLIENT_TIME_MAX: Duration = Duration::from_millis(250);
+const CLIENT_TIME_MAX: Duration = Duration::from_millis(250);
 
 /// A request body as it is sent on.
 #[derive(Debug)]

@@ -24,15 +24,20 @@ use std::borrow::Cow;
 use std::cell::LazyCell;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::RwLock;
 use std::time::Instant;
 
 /// Index of a route in the table, which is also its index in telemetry.
 pub(crate) type RouteIndex = usize;
 
-/// The route of everything that has no other: index 0.
+/// The route of everything that has no other: index 0. To the gate it is [`SHARES`] routes.
 pub(crate) const OTHER: RouteIndex = 0;
+/// Shares of `other`, each with a limit of its own: whatever holds the slots of one path without a route, one in so many of the others waits for it.
+pub(crate) const SHARES: usize = 8;
+
+/// The share of `other` that a path has: 0 to [`SHARES`] − 1.
+pub(crate) type Share = usize;
 
 /// Path segments looked at; deeper paths are `other` unless declared.
 const DEPTH_MAX: usize = 12;
@@ -57,9 +62,9 @@ pub(crate) enum Class {
     /// Belongs to a known route.
     Known(RouteIndex),
     /// Belongs to `other` now; if it is answered well, it may be worth a route of its own.
-    Unknown,
+    Unknown(Share),
     /// Belongs to `other` and stays there.
-    Other,
+    Other(Share),
 }
 
 /// Why a request passes without a slot.
@@ -74,12 +79,12 @@ pub(crate) enum Exempt {
 }
 
 impl Class {
-    /// Returns the index of the route whose gate the request passes, if it passes one.
+    /// Returns the index of the route that the request is for, if it passes a gate.
     pub(crate) fn route(self) -> Option<RouteIndex> {
         match self {
             Class::Ungated(_) => None,
             Class::Known(index) => Some(index),
-            Class::Unknown | Class::Other => Some(OTHER),
+            Class::Unknown(_) | Class::Other(_) => Some(OTHER),
         }
     }
 }
@@ -235,9 +240,19 @@ impl Table {
         let found = self.read();
         match found.find(method, path) {
             Some(index) => Class::Known(index),
-            None if segments(path).count() <= DEPTH_MAX => Class::Unknown,
-            None => Class::Other,
+            None if segments(path).count() <= DEPTH_MAX => Class::Unknown(self.share_of(method, path)),
+            None => Class::Other(self.share_of(method, path)),
         }
+    }
+
+    /// Returns the share of a path without a route. Paths that would share a route share it; which others do, nobody outside can tell.
+    fn share_of(&self, method: &Method, path: &str) -> Share {
+        let mut hasher = self.hasher.build_hasher();
+        folded(method).hash(&mut hasher);
+        for segment in segments(path).take(DEPTH_MAX) {
+            Some(segment).filter(|segment| !is_identifier(segment)).hash(&mut hasher);
+        }
+        hasher.finish() as usize % SHARES
     }
 
     /// Takes a request's path into the table, as the application has answered it well, if there is a place for it. `uses` tells good answers to a route so
@@ -276,7 +291,7 @@ impl Table {
     pub(crate) fn asset_of(&self, class: Class, method: &Method, path: &str) -> Option<Asset> {
         let is_one = match class {
             Class::Ungated(exempt) => exempt == Exempt::Static,
-            Class::Known(_) | Class::Unknown | Class::Other => {
+            Class::Known(_) | Class::Unknown(_) | Class::Other(_) => {
                 !self.pages.is_empty() && self.is_asset(method, path)
             }
         };

@@ -155,7 +155,9 @@ impl Server {
             room
         });
         debug_assert_eq!(OTHER, 0, "the first route is the one for the rest");
-        telemetry.name_route("other", keeper.declare_route("other", params.routes.discovered_mode));
+        let others = std::array::from_fn(|_| keeper.declare_other("other", params.routes.discovered_mode));
+        telemetry.name_route("other", others[0]);
+        telemetry.share_other(others);
         for route in &params.routes.declared {
             let name = route.name();
             telemetry.name_route(&name, keeper.declare_route(&name, route.mode));

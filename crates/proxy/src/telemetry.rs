@@ -1,7 +1,9 @@
 //! What the proxy counts: plain atomics on the request path, gathered into a [`View`] when somebody looks.
 
+mod others;
+
 use crate::params::SessionKind;
-use crate::routes::{OTHER, RouteIndex};
+use crate::routes::{Class, Exempt, OTHER, RouteIndex, SHARES};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -47,6 +49,8 @@ pub(crate) struct Telemetry {
     routes: Vec<RouteCounters>,
     /// By route index: its name and the gate's number for it. Grows to the length of `routes`.
     names: RwLock<Vec<(String, RouteId)>>,
+    /// The gate's numbers for the shares of `other`.
+    others: OnceLock<[RouteId; SHARES]>,
     recalled: OnceLock<Recalled>,
     ungated: RouteCounters,
     kinds: Vec<String>,
@@ -135,7 +139,7 @@ pub struct View {
     /// What it began with; `None`: with nothing known.
     pub recalled: Option<Recalled>,
     /// The rest of what the gate shows: totals and last decisions. Its routes and kinds are in the two lists above; records
-    /// name routes by [`RouteReport::id`] and kinds by position.
+    /// name routes by [`RouteReport::id`] and kinds by position. A number that no report has is of a share of `other`.
     pub gate: Snapshot,
 }
 
@@ -313,6 +317,7 @@ impl Telemetry {
         Telemetry {
             routes: std::iter::repeat_with(RouteCounters::default).take(routes_max).collect(),
             names: RwLock::new(Vec::new()),
+            others: OnceLock::new(),
             recalled: OnceLock::new(),
             ungated: RouteCounters::default(),
             lines: kinds.iter().map(|_| LineCounters::new()).collect(),
@@ -333,6 +338,23 @@ impl Telemetry {
     /// Names the next route; routes are named in the order of their indices.
     pub(crate) fn name_route(&self, name: &str, id: RouteId) {
         self.names.write().expect("nobody panics while holding the names").push((name.to_owned(), id));
+    }
+
+    /// Takes note of the gate's numbers for the shares of `other`, of which the first stands for all of them.
+    pub(crate) fn share_other(&self, shares: [RouteId; SHARES]) {
+        // They are declared once.
+        let _ = self.others.set(shares);
+    }
+
+    /// Returns the gate's number of the route that a request is for, or why it passes none.
+    pub(crate) fn gate_route(&self, class: Class) -> Result<RouteId, Exempt> {
+        match class {
+            Class::Unknown(share) | Class::Other(share) => {
+                Ok(self.others.get().map_or_else(|| self.route_id(OTHER), |others| others[share]))
+            }
+            Class::Known(index) => Ok(self.route_id(index)),
+            Class::Ungated(exempt) => Err(exempt),
+        }
     }
 
     /// Gives another route the place of one, and returns the name of that: from here on it is counted anew.
@@ -447,6 +469,9 @@ impl Telemetry {
     }
 
     pub(crate) fn view(&self, uptime: Duration, buffered_bytes: usize, mut gate: Snapshot) -> View {
+        if let Some(others) = self.others.get() {
+            others::show_as_one(&mut gate.routes, others);
+        }
         let reports = self.route_names().into_iter().zip(&self.routes).map(|((name, id), counters)| {
             let view = gate.routes.get(id.index()).cloned().unwrap_or_default();
             counters.report(name, Some(id), view)

@@ -17,8 +17,10 @@ pub const NAME_BYTES_MAX: usize = 256;
 /// One call that changes a gate.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// `Gate::declare_route`.
+    /// `Gate::declare_route`, or `Gate::declare_mixed_route`.
     Route {
+        /// Whether it is shared by whatever has none of its own.
+        is_mixed: bool,
         /// What the gate does there.
         mode: Mode,
         /// The path template, as metrics show it.
@@ -32,6 +34,13 @@ pub enum Event {
         mode: Mode,
         /// The new route's path template.
         name: String,
+    },
+    /// `Gate::begin_with_limit_of`.
+    LimitOf {
+        /// The route that begins.
+        route: RouteId,
+        /// The one whose limit it begins with.
+        other: RouteId,
     },
     /// `Gate::declare_kind`.
     Kind {
@@ -90,6 +99,8 @@ const PAUSE: u8 = 25;
 const RESUME: u8 = 26;
 const RENEWED: u8 = 27;
 const APPLICATION: u8 = 28;
+const MIXED: u8 = 29;
+const LIMIT_OF: u8 = 30;
 
 /// By their number behind [`FAILED`].
 const FAILURES: [Failure; 4] =
@@ -151,7 +162,7 @@ impl Event {
                     }
                 }
             }
-            Event::Route { mode, name } => {
+            Event::Route { is_mixed: _, mode, name } => {
                 mode.save(out);
                 save_name(name, out);
             }
@@ -159,6 +170,10 @@ impl Event {
                 route.save(out);
                 mode.save(out);
                 save_name(name, out);
+            }
+            Event::LimitOf { route, other } => {
+                route.save(out);
+                other.save(out);
             }
             Event::Kind { params, name } => {
                 params.save(out);
@@ -224,10 +239,14 @@ impl Event {
                 let failure = FAILURES[usize::from(tag - FAILED)];
                 Event::End(State::load(from)?, Ending::Failed(failure))
             }
-            ROUTE => Event::Route { mode: State::load(from)?, name: load_name(from)? },
+            ROUTE | MIXED => {
+                let is_mixed = tag == MIXED;
+                Event::Route { is_mixed, mode: State::load(from)?, name: load_name(from)? }
+            }
             RENEWED => {
                 Event::Renewed { route: State::load(from)?, mode: State::load(from)?, name: load_name(from)? }
             }
+            LIMIT_OF => Event::LimitOf { route: State::load(from)?, other: State::load(from)? },
             KIND => Event::Kind { params: State::load(from)?, name: load_name(from)? },
             _ => return Err(from.broken("there is no such event")),
         };
@@ -265,8 +284,10 @@ impl Event {
             Event::Arrival(Arrival { session: Some(Membership::Member { leased, ends, .. }), .. }) => {
                 MEMBER + if *leased { LEASED } else { 0 } + if *ends { ENDS } else { 0 }
             }
-            Event::Route { .. } => ROUTE,
+            Event::Route { is_mixed: false, .. } => ROUTE,
+            Event::Route { is_mixed: true, .. } => MIXED,
             Event::Renewed { .. } => RENEWED,
+            Event::LimitOf { .. } => LIMIT_OF,
             Event::Kind { .. } => KIND,
         }
     }

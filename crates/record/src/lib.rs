@@ -20,7 +20,7 @@
 //! let mut file = suimon_record::begin(&header, &gate.save().unwrap());
 //!
 //! let mut encoder = Encoder::default();
-//! encoder.push(now, &Event::Route { mode: Mode::Enforce, name: "GET /".to_string() });
+//! encoder.push(now, &Event::Route { is_mixed: false, mode: Mode::Enforce, name: "GET /".to_string() });
 //! gate.declare_route(now, Mode::Enforce);
 //! file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
 //! file.extend(suimon_record::end(Ending::Closed));

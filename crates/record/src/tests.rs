@@ -66,12 +66,18 @@ fn event() -> impl Strategy<Value = Event> {
         (route, membership).prop_map(|(route, session)| Event::Arrival(Arrival { route, session })),
         request().prop_map(Event::Departure),
         (request(), how).prop_map(|(request, how)| Event::End(request, how)),
-        (mode.clone(), "[a-zé/{} ]{0,300}").prop_map(|(mode, name)| Event::Route { mode, name }),
+        (any::<bool>(), mode.clone(), "[a-zé/{} ]{0,300}").prop_map(|(is_mixed, mode, name)| Event::Route {
+            is_mixed,
+            mode,
+            name
+        }),
         (0u32..9, mode.clone(), "[a-zé/{} ]{0,300}").prop_map(|(route, mode, name)| Event::Renewed {
             route: RouteId(route),
             mode,
             name
         }),
+        (0u32..9, 0u32..9)
+            .prop_map(|(route, other)| Event::LimitOf { route: RouteId(route), other: RouteId(other) }),
         (kind(), place()).prop_map(|(kind, place)| Event::Contact(kind, place)),
         (kind(), command()).prop_map(|(kind, command)| Event::Command(kind, command)),
         (session(), word()).prop_map(|(session, word)| Event::Word(session, word)),
@@ -136,7 +142,9 @@ fn read(bytes: &[u8]) -> Result<Vec<(u64, Event)>, Damage> {
 
 fn shown(events: &[(u64, Event)]) -> Vec<String> {
     let cut = |event: &Event| match event.clone() {
-        Event::Route { mode, name } => Event::Route { mode, name: name_cut(&name).to_string() },
+        Event::Route { is_mixed, mode, name } => {
+            Event::Route { is_mixed, mode, name: name_cut(&name).to_string() }
+        }
         Event::Renewed { route, mode, name } => {
             Event::Renewed { route, mode, name: name_cut(&name).to_string() }
         }
@@ -210,7 +218,7 @@ fn what_is_wrong_is_said_in_a_sentence_with_its_place() {
     assert_eq!(told(b""), "at byte 0: it is not a recording of Suimon's");
     let mut newer = file.clone();
     newer[MAGIC.len()] = 9;
-    assert_eq!(told(&newer), "at byte 8: its format is version 9, and this program reads version 8");
+    assert_eq!(told(&newer), "at byte 8: its format is version 10, and this program reads version 9");
     let cut = told(&file[..file.len() - 1]);
     assert!(cut.starts_with(&format!("at byte {}: it stops before its end", file.len() - 1)), "{cut}");
     let mut longer = file.clone();

@@ -335,8 +335,12 @@ impl Player {
     ) -> Result<(), Refused> {
         check(&event, self.routes, self.kinds).map_err(Refused::Error)?;
         match event {
-            Event::Route { mode, name } => {
-                self.gate.declare_route(now, mode);
+            Event::Route { is_mixed, mode, name } => {
+                if is_mixed {
+                    self.gate.declare_mixed_route(now, mode);
+                } else {
+                    self.gate.declare_route(now, mode);
+                }
                 self.routes += 1;
                 self.services.push(None);
                 if let Some(timeline) = &mut counter.timeline {
@@ -352,6 +356,7 @@ impl Player {
                 }
                 counter.renew(now, &self.gate, route, name);
             }
+            Event::LimitOf { route, other } => self.gate.begin_with_limit_of(route, other),
             Event::Kind { params, name } => {
                 self.gate.declare_kind(now, params);
                 self.kinds += 1;
@@ -526,6 +531,9 @@ fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), ReplayError> 
         Event::Route { .. } if routes >= ROUTES_MAX => impossible("there are more routes than there can be"),
         Event::Renewed { route, .. } if route.index() >= routes => {
             impossible("a number that no route has is given to another")
+        }
+        Event::LimitOf { route, other } if route.index().max(other.index()) >= routes => {
+            impossible("a route that was not declared begins with a limit, or gives one")
         }
         Event::Kind { .. } if kinds >= KINDS_MAX => impossible("there are more kinds than there can be"),
         Event::Arrival(arrival) if arrival.route.index() >= routes => {

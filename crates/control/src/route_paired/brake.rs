@@ -32,11 +32,11 @@ impl Paired {
     ///
     /// A page that takes long by nature is not braked for being itself. Whether its own time is nature or thrash, the others tell: in a
     /// thrash they take longer too.
-    pub(super) fn stay_allowed(&self, id: RouteId) -> f64 {
+    pub(super) fn stay_allowed(&self, now: Instant, id: RouteId) -> f64 {
         let least = (BRAKE * self.patience).max(1.0);
         let route = &self.routes[id.index()];
         let thrashes = route.strained >= THRASHING_LOOKS && !route.times.is_founded(self.trusted_cores());
-        let own = match route.times.alone() {
+        let own = match route.times.alone().filter(|_| !route.is_unlike(now)) {
             _ if thrashes => 0.0,
             // Long by nature or not: what takes most of the patience is too much, unless it does so by itself.
             Some(alone) => {
@@ -53,7 +53,7 @@ impl Paired {
     /// Halves the limit where requests stay too long; a higher one under trial goes back to what it was.
     pub(super) fn brake(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
         let floor = self.cores.min(BRAKE_FLOOR);
-        let allowed = self.stay_allowed(id);
+        let allowed = self.stay_allowed(now, id);
         let route = &mut self.routes[id.index()];
         // With more there than the limit allows nobody starts: a lower limit would change nothing yet.
         let is_over = meter.in_flight() > route.limit as usize;

@@ -76,6 +76,7 @@ impl Paired {
         let growth = match route.fast {
             Some(_) if is_far || !is_told => RAISE_GROWTH_FAR,
             Some(_) => RAISE_GROWTH,
+            None if route.is_unlike(now) => RAISE_GROWTH,
             None => RETRY_GROWTH,
         };
         let limit = ((f64::from(route.limit) * growth).ceil() as u32).min(route.highest(now, LIMIT_MAX));
@@ -148,8 +149,9 @@ impl Route {
         let others = self.strain_elsewhere.is_some();
         // The others take no longer than in the least company they had: that more would not hurt is likely, and soon seen where it does.
         let others_likely = self.ease_elsewhere.is_some_and(|strain| strain < AT_EASE);
-        match self.times.alone() {
-            None if self.service.get().is_some() => false,
+        let is_unlike = self.is_unlike(now);
+        match self.times.alone().filter(|_| !is_unlike) {
+            None if self.service.get().is_some() && !is_unlike => false,
             None if others || around.is_only || around.is_roomy => seconds >= RAISE_SECONDS,
             None => others_likely && seconds >= RAISE_LOOKED,
             Some(alone) if alone < LONG => false,

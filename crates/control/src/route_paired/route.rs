@@ -43,6 +43,10 @@ const LOST_SECONDS: f64 = 60.0;
 const LOST_SERVICES: f64 = 20.0;
 /// ... or so many where no trial has shown that it was the limit, and the brake was pulled.
 const BRAKED_SERVICES: f64 = 3.0;
+/// Where requests of many sorts share a route, those inside are of another sort than those seen when nothing has ended for so many times what they took, ...
+const UNLIKE: f64 = 8.0;
+/// ... and so many seconds at the least.
+const UNLIKE_SECONDS: f64 = 0.5;
 /// Change of ln U that is more than noise.
 const DRIFT: f64 = 0.30;
 
@@ -51,6 +55,8 @@ const DRIFT: f64 = 0.30;
 pub(super) struct Route {
     /// Whether the law owns the limit; else it is only carried for its meter.
     pub(super) learns: bool,
+    /// Whether it is shared by whatever has no route of its own: those seen say little of those who come next.
+    pub(super) is_mixed: bool,
     /// The limit in force: the base, or the one under trial.
     pub(super) limit: u32,
     /// The limit believed best so far.
@@ -124,6 +130,7 @@ suimon_model::saved_struct!(Inside { since, company });
 
 suimon_model::saved_struct!(Route {
     learns,
+    is_mixed,
     limit,
     base,
     up,
@@ -201,6 +208,7 @@ impl Route {
     pub(super) fn new(begin: Reading, limit: u32, learns: bool) -> Self {
         Route {
             learns,
+            is_mixed: false,
             limit,
             base: limit,
             up: true,
@@ -242,6 +250,13 @@ impl Route {
             stay_in_flight: 0,
             in_service: BTreeMap::new(),
         }
+    }
+
+    /// Returns whether what was seen of it says nothing of those who are inside.
+    pub(super) fn is_unlike(&self, now: Instant) -> bool {
+        let took = self.service.get().unwrap_or(0.0);
+        let quiet = self.answered_at.map(|at| now.secs_since(at));
+        self.is_mixed && quiet.is_some_and(|quiet| quiet >= (UNLIKE * took).max(UNLIKE_SECONDS))
     }
 
     /// Returns c of (4): what uneven requests alone would make it, until same-arm differences have been seen.
@@ -413,7 +428,7 @@ impl Route {
         let alone = self.times.alone().filter(|alone| (1e-6..LONG).contains(alone))?;
         let founded = self.times.was_alone(cores.max(COMPANY_MIN));
         let witnesses = window.progressed as f64 + self.in_service.len() as f64;
-        if witnesses < WITNESSES.0 {
+        if witnesses < WITNESSES.0 || self.is_unlike(now) {
             return None;
         }
         // Where nothing ends any more, those who are still there tell.

@@ -87,8 +87,13 @@ impl Gate {
         }
         let kind = &mut self.kinds[kind_id.index()];
         if kind.too_many_held(now) {
-            return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
+            if !kind.is_blind(now) {
+                return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
+            }
+            kind.holds_blindly = true;
+            self.pressed_until = now + PRESSURE;
         }
+        let kind = &mut self.kinds[kind_id.index()];
         let key = (Lane::Normal, kind.rank());
         self.hold(id, kind_id, key);
     }
@@ -122,10 +127,11 @@ impl Gate {
     /// Holds a newcomer whose turn is soon, if it `may_be_held`, and shows its place to any other.
     fn take_place(&mut self, now: Instant, id: RequestId, kind_id: KindId, claim: Claim, may_be_held: bool) {
         let kind = &mut self.kinds[kind_id.index()];
+        let is_blind = may_be_held && kind.is_blind(now);
         let line = kind.line.as_mut().expect("the caller has seen that there is one");
         let place = match claim {
             Claim::Holds(place, _) => place,
-            Claim::None if kind.is_waited_in => {
+            Claim::None if kind.is_waited_in && !is_blind => {
                 return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
             }
             Claim::None | Claim::Draws(_) => {
@@ -155,8 +161,13 @@ impl Gate {
         // Nor does somebody who has just come overtake those called before who are on the way from their page.
         let is_from_page = matches!(claim, Claim::Holds(..));
         let overtakes = || !is_from_page && line.expected_before(place) > kind.held.before(key) as u64;
-        if standing.is_called() && may_be_held && has_room && !is_held && !overtakes() {
+        let is_turn = standing.is_called() && may_be_held && has_room && !overtakes();
+        if (is_blind || is_turn) && !is_held {
             line.knock(now, place);
+            if !is_turn {
+                kind.holds_blindly = true;
+                self.pressed_until = now + PRESSURE;
+            }
             self.hold(id, kind_id, key);
             return self.admit_from_lines(now);
         }
@@ -287,6 +298,26 @@ impl Gate {
             while let Some(Newcomer { key, request, arrived }) = self.kinds[index].held.longest()
                 && arrived < oldest
             {
+                self.kinds[index].held.remove(key);
+                self.waiting -= 1;
+                self.held_too_long(now, request, KindId(index as u32));
+            }
+        }
+    }
+
+    /// Answers those whose turn is far, of the newcomers that were held as long as nothing was known.
+    pub(super) fn look_again_at_held(&mut self, now: Instant) {
+        for index in 0..self.kinds.len() {
+            let kind = &mut self.kinds[index];
+            if !kind.holds_blindly || kind.is_blind(now) {
+                continue;
+            }
+            kind.holds_blindly = false;
+            while let Some(Newcomer { key, request, .. }) = self.kinds[index].held.last() {
+                let place = self.requests.get(request).and_then(|request| request.place);
+                if !self.kinds[index].is_last_held_in_vain(now, place) {
+                    break;
+                }
                 self.kinds[index].held.remove(key);
                 self.waiting -= 1;
                 self.held_too_long(now, request, KindId(index as u32));

@@ -5,13 +5,16 @@ use crate::buffer::{self, AnswerBody};
 use crate::connection::Connection;
 use crate::exchange::{Exchange, Gathered};
 use crate::headers;
-use crate::prefix::CLIENT_TIME_MAX;
 use crate::upstream::UpstreamError;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{StatusCode, response};
 use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
+use std::time::Duration;
 use suimon_model::Ending;
+
+/// How long a client may be waited for while its answer holds a slot, all waits together. Less than for a body that is sent: the slot is not asked for again.
+const CLIENT_TIME_MAX: Duration = Duration::from_millis(50);
 
 impl Core {
     /// Takes the body as far as need be, so that the slot ends when the application is done.

@@ -13,7 +13,7 @@ use http::{Method, Response, request};
 use std::time::Duration;
 use suimon_gate::line::Saved;
 use suimon_gate::{Arrival, InLine, Membership};
-use suimon_model::KindId;
+use suimon_model::{KindId, RouteId};
 
 /// What is read, and for how long, of something sent that is not kept.
 const LOST_BYTES_MAX: usize = 1 << 20;
@@ -136,7 +136,8 @@ impl Core {
         let waits = ticket.filter(|ticket| !is_inside(ticket.kind));
         if let Some(ticket) = waits
             && room::asks_to_begin(parts)
-            && let (Some(route), Ok(_held)) = (asked.class.route(), self.entering.try_acquire())
+            && let (Ok(route), Ok(_held)) =
+                (self.telemetry.gate_route(asked.class), self.entering.try_acquire())
         {
             return self.begin(room, connection, parts, body, asked, (ticket, route)).await;
         }
@@ -152,11 +153,11 @@ impl Core {
         parts: &request::Parts,
         body: &mut RequestBody,
         asked: &Asked,
-        (ticket, route): (Ticket, usize),
+        (ticket, route): (Ticket, RouteId),
     ) -> Result<Response<AnswerBody>, Gone> {
         let session = room.tickets().session(&ticket);
         let entering = Membership::Entering { kind: ticket.kind, place: ticket.place, session };
-        let arrival = Arrival { route: self.telemetry.route_id(route), session: Some(entering) };
+        let arrival = Arrival { route, session: Some(entering) };
         let arrived =
             self.keeper.arrive(arrival, None, Named::Last).expect("what was named last is taken in");
         let answer = match arrived {

@@ -101,7 +101,7 @@ mod tests {
             );
         }
         assert!(matches!(after.classify(&Method::GET, "/items/99", None), Class::Known(2)));
-        assert_eq!(after.classify(&Method::POST, "/cart", None), Class::Unknown);
+        assert!(matches!(after.classify(&Method::POST, "/cart", None), Class::Unknown(_)));
     }
 
     #[test]
@@ -136,6 +136,9 @@ mod tests {
         let table = table();
         let names: Vec<String> = (b'a'..=b'z').map(|letter| format!("GET /{}", char::from(letter))).collect();
         assert_eq!(names.iter().filter(|name| remember(&table, name)).count(), 6);
-        assert_eq!(table.classify(&Method::GET, "/new", None), Class::Unknown, "it can still be found");
+        assert!(
+            matches!(table.classify(&Method::GET, "/new", None), Class::Unknown(_)),
+            "it can still be found"
+        );
     }
 }

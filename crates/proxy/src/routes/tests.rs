@@ -36,6 +36,10 @@ fn get(table: &Table, path: &str) -> Class {
     table.classify(&Method::GET, path, None)
 }
 
+fn is_unknown(class: Class) -> bool {
+    matches!(class, Class::Unknown(_))
+}
+
 #[test]
 fn identifiers_become_one_segment() {
     for (path, template) in [
@@ -51,7 +55,7 @@ fn identifiers_become_one_segment() {
         ("/reset-your-password-now-please", "GET /reset-your-password-now-please"),
     ] {
         let table = table(&[], 10);
-        assert_eq!(get(&table, path), Class::Unknown);
+        assert!(is_unknown(get(&table, path)));
         assert_eq!(learn(&table, path).as_deref(), Some(template));
         assert_eq!(get(&table, path), Class::Known(1), "{path}");
         assert_eq!(learn(&table, path), None, "known already");
@@ -63,7 +67,7 @@ fn routes_differ_by_method_but_head_is_get() {
     let table = table(&[], 10);
     learn(&table, "/cart");
     assert_eq!(table.classify(&Method::HEAD, "/cart", None), Class::Known(1));
-    assert_eq!(table.classify(&Method::POST, "/cart", None), Class::Unknown);
+    assert!(is_unknown(table.classify(&Method::POST, "/cart", None)));
 }
 
 #[test]
@@ -79,7 +83,7 @@ fn where_all_places_are_taken_a_path_gets_that_of_a_route_asked_for_much_less() 
     }
     assert_eq!(learn_at(&table, "/c", now, &uses), Some((Seat::Of(2), "GET /c".to_owned())));
     assert_eq!((get(&table, "/a"), get(&table, "/c")), (Class::Known(1), Class::Known(2)));
-    assert_eq!(get(&table, "/b/8"), Class::Unknown, "its place is another's");
+    assert!(is_unknown(get(&table, "/b/8")), "its place is another's");
 }
 
 #[test]
@@ -123,7 +127,7 @@ fn a_place_that_cannot_be_had_now_stays_as_it_is() {
     let table = table(&[], 1);
     learn(&table, "/old");
     (0..9).for_each(|_| table.learn(&Method::GET, "/new", Instant::now(), |_| 0, |_, _| false));
-    assert_eq!((get(&table, "/old"), get(&table, "/new")), (Class::Known(1), Class::Unknown));
+    assert_eq!((get(&table, "/old"), is_unknown(get(&table, "/new"))), (Class::Known(1), true));
     assert!(learn(&table, "/new").is_some());
 }
 
@@ -137,7 +141,7 @@ fn an_asset_that_is_answered_with_a_page_is_gated_until_it_is_none() {
     note("/site.css", false);
     note("/checkout.js", true);
     assert_eq!(get(&table, "/site.css"), Class::Ungated(Exempt::Static));
-    assert_eq!(get(&table, "/checkout.js"), Class::Unknown);
+    assert!(is_unknown(get(&table, "/checkout.js")));
     note("/checkout.js", false);
     assert_eq!(get(&table, "/checkout.js"), Class::Ungated(Exempt::Static));
 }
@@ -179,7 +183,7 @@ fn declared_routes_come_first_and_in_order() {
     );
     assert_eq!(get(&table, "/items/new"), Class::Known(1));
     assert_eq!(get(&table, "/items/blue"), Class::Known(2));
-    assert_eq!(get(&table, "/items/blue/more"), Class::Unknown);
+    assert!(is_unknown(get(&table, "/items/blue/more")));
     assert_eq!(table.classify(&Method::PUT, "/admin", None), Class::Known(3));
     assert_eq!(table.classify(&Method::PUT, "/admin/a/b", None), Class::Known(3));
     assert_eq!(get(&table, "/big.css"), Class::Known(4));
@@ -216,7 +220,7 @@ fn another_spelling_of_a_path_is_the_same_route() {
         assert_eq!(get(&table, path), Class::Known(2), "{path}");
     }
     assert_eq!(get(&table, "/files/group%2Fproject/edit"), Class::Known(3), "one name, to most servers");
-    assert_eq!(get(&table, "/Slow"), Class::Unknown, "to most servers this is another path");
+    assert!(is_unknown(get(&table, "/Slow")), "to most servers this is another path");
     assert_eq!(learn(&table, "/c%61fe").as_deref(), Some("GET /cafe"));
     assert_eq!(learn(&table, "/y/../cafe"), None);
     assert_eq!(get(&table, "/cafe"), Class::Known(4));
@@ -264,7 +268,7 @@ fn the_route_that_asks_most_of_the_query_goes_first_whatever_the_order() {
             }
         }
         assert_eq!(get(&table, "/"), Class::Known(1 + at("GET /")), "no query at all");
-        assert_eq!(table.classify(&Method::POST, "/", Some("s=x")), Class::Unknown);
+        assert!(is_unknown(table.classify(&Method::POST, "/", Some("s=x"))));
     }
     let table = declared(&["GET /?a", "GET /?b"]);
     assert_eq!(table.classify(&Method::GET, "/", Some("b&a")), Class::Known(1), "as much: by order");
@@ -286,7 +290,7 @@ fn another_path_keeps_its_turn_however_much_is_asked_there() {
 #[test]
 fn what_no_declared_query_takes_is_found_from_traffic_by_its_path() {
     let table = declared(&["GET /?s"]);
-    assert_eq!(table.classify(&Method::GET, "/", Some("p=1")), Class::Unknown);
+    assert!(is_unknown(table.classify(&Method::GET, "/", Some("p=1"))));
     assert_eq!(learn(&table, "/").as_deref(), Some("GET /"));
     assert_eq!(table.classify(&Method::GET, "/", Some("p=1")), Class::Known(2));
     assert_eq!(table.classify(&Method::GET, "/", Some("p=1&s")), Class::Known(1));
@@ -299,10 +303,10 @@ fn assets_and_health_checks_pass_ungated() {
     for path in ["/a/site.CSS", "/robots.txt", "/.well-known/acme/x", "/favicon.ico", "/healthz"] {
         assert!(matches!(get(&table, path), Class::Ungated(_)), "{path}");
     }
-    assert_eq!(table.classify(&Method::POST, "/a/site.css", None), Class::Unknown);
-    assert_eq!(get(&table, "/healthz/more"), Class::Unknown);
-    assert_eq!(get(&table, "/css"), Class::Unknown);
-    assert_eq!(get(&table, &"/a".repeat(DEPTH_MAX + 1)), Class::Other);
+    assert!(is_unknown(table.classify(&Method::POST, "/a/site.css", None)));
+    assert!(is_unknown(get(&table, "/healthz/more")));
+    assert!(is_unknown(get(&table, "/css")));
+    assert!(matches!(get(&table, &"/a".repeat(DEPTH_MAX + 1)), Class::Other(_)));
 }
 
 /// A table with every kind of exception: paths, everything below one, endings and beginnings.

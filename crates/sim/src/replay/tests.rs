@@ -291,8 +291,9 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => (request(), ending).prop_map(|(request, ending)| Event::End(request, ending)),
         1 => (request(), 0u64..9).prop_map(|(request, nanos)| Event::Pause(request, Duration::from_nanos(nanos))),
         1 => request().prop_map(Event::Resume),
-        1 => "[a-z]{1,9}".prop_map(|name| Event::Route { mode: Mode::Fixed(1), name }),
+        1 => "[a-z]{1,9}".prop_map(|name| Event::Route { is_mixed: false, mode: Mode::Fixed(1), name }),
         1 => (0u32..2, "[a-z]{1,9}").prop_map(|(route, name)| Event::Renewed { route: RouteId(route), mode: Mode::Enforce, name }),
+        1 => (0u32..2, 0u32..2).prop_map(|(route, other)| Event::LimitOf { route: RouteId(route), other: RouteId(other) }),
         1 => ("[a-z]{1,9}", line).prop_map(|(name, line)| Event::Kind {
             params: KindParams { line, ..KindParams::default() },
             name
@@ -360,6 +361,7 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
             Event::Pause(request, client_time) => _ = gate.handle_pause(now, request, client_time),
             Event::Resume(request) => _ = gate.handle_resume(now, request),
             Event::Renewed { route, mode, name: _ } => gate.renew_route(now, route, mode),
+            Event::LimitOf { route, other } => gate.begin_with_limit_of(route, other),
             Event::Route { .. } | Event::Kind { .. } | Event::Drain => {}
         }
         while let Some(output) = gate.poll_output() {

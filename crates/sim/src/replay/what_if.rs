@@ -191,8 +191,12 @@ impl<'a> WhatIf<'a> {
         self.do_until(other, now);
         other.now = other.now.max(now);
         match event {
-            Event::Route { mode, name } => {
-                other.gate.declare_route(now, mode);
+            Event::Route { is_mixed, mode, name } => {
+                if is_mixed {
+                    other.gate.declare_mixed_route(now, mode);
+                } else {
+                    other.gate.declare_route(now, mode);
+                }
                 other.routes += 1;
                 self.counter.declare(now, &other.gate, name);
             }
@@ -201,6 +205,7 @@ impl<'a> WhatIf<'a> {
                 other.gate.renew_route(now, route, mode);
                 self.counter.renew(now, &other.gate, route, name);
             }
+            Event::LimitOf { route, other: from } => other.gate.begin_with_limit_of(route, from),
             Event::Kind { params, name: _ } => {
                 other.gate.declare_kind(now, params);
                 other.kinds += 1;

@@ -8,14 +8,20 @@ fn a_page_that_takes_most_of_the_patience_by_itself_is_not_braked_for_it() {
     let mut law = Paired::new(2);
     law.add_route(Instant::ORIGIN, Some(8));
     law.set_patience(15.0);
-    assert!((law.stay_allowed(ROUTE) - 7.5).abs() < 1e-9, "half of the patience where nothing is known");
+    assert!(
+        (law.stay_allowed(Instant::ORIGIN, ROUTE) - 7.5).abs() < 1e-9,
+        "half of the patience where nothing is known"
+    );
     answered_in(&mut law.routes[0], 8.0);
-    assert!((law.stay_allowed(ROUTE) - 12.0).abs() < 1e-9, "half as long again as it takes alone");
+    assert!(
+        (law.stay_allowed(Instant::ORIGIN, ROUTE) - 12.0).abs() < 1e-9,
+        "half as long again as it takes alone"
+    );
     let mut quick = Paired::new(2);
     quick.add_route(Instant::ORIGIN, Some(8));
     quick.set_patience(15.0);
     answered_in(&mut quick.routes[0], 0.1);
-    assert!((quick.stay_allowed(ROUTE) - 2.25).abs() < 1e-9, "0.15 of the patience");
+    assert!((quick.stay_allowed(Instant::ORIGIN, ROUTE) - 2.25).abs() < 1e-9, "0.15 of the patience");
 }
 
 #[test]

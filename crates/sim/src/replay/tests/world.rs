@@ -82,7 +82,7 @@ impl World {
         for route in 0..ROUTES {
             let name = format!("GET /{route}");
             world.header.routes.push(name.clone());
-            world.push(&Event::Route { mode: Mode::Enforce, name });
+            world.push(&Event::Route { is_mixed: false, mode: Mode::Enforce, name });
             world.gate.declare_route(now, Mode::Enforce);
         }
         world
