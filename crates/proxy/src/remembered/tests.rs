@@ -217,6 +217,13 @@ fn only_routes_that_are_asked_for_are_remembered() {
 }
 
 proptest! {
+    #[test]
+    fn any_number_is_read_again_to_the_last_bit(number in 0.0..1e7) {
+        let mut it = remembered();
+        it.kinds[0].known.patience = Some(number);
+        prop_assert_eq!(parse(&content(&it)).map_err(|_| ()), Ok(it));
+    }
+
     /// One changed byte anywhere: never a panic, never believed.
     #[test]
     fn a_changed_byte_is_noticed(at in any::<prop::sample::Index>(), change in 1_u8..) {
