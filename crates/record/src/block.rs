@@ -73,6 +73,21 @@ pub(crate) fn unframe(bytes: &[u8], at: usize) -> Result<(Kind, &[u8], usize), D
     Ok((kind, content, at + FRAME + length))
 }
 
+/// Puts this program's version and the right checksums wherever they belong, for the fuzzer.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn seal(bytes: &mut [u8]) {
+    let Some(version) = bytes.get_mut(MAGIC.len()..PREFIX) else { return };
+    version.copy_from_slice(&VERSION.to_le_bytes());
+    let mut rest = &mut bytes[PREFIX..];
+    while let Some((head, behind)) = rest.split_at_mut_checked(FRAME) {
+        let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        let Some((content, behind)) = behind.split_at_mut_checked(length) else { return };
+        let checksum = crc32(&[&head[..5], content]);
+        head[5..].copy_from_slice(&checksum.to_le_bytes());
+        rest = behind;
+    }
+}
+
 /// CRC-32 as in Ethernet and ZIP (polynomial 0xEDB88320 reflected), eight bits at a time.
 fn crc32(parts: &[&[u8]]) -> u32 {
     let mut crc = u32::MAX;

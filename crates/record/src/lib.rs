@@ -35,6 +35,8 @@ mod block;
 mod damage;
 mod encode;
 mod event;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod segment;
 
 pub use answers::Answers;

@@ -268,7 +268,7 @@ impl<'a> Iterator for Parts<'a> {
 }
 
 impl<'a> Block<'a> {
-    fn read(base: usize, content: &'a [u8]) -> Result<Self, Damage> {
+    pub(crate) fn read(base: usize, content: &'a [u8]) -> Result<Self, Damage> {
         let Some((events, mark)) = content.split_last_chunk::<MARK>() else {
             return Err(Damage { at: base, what: What::Content("a block has a mark") });
         };

@@ -1,0 +1,75 @@
+//! What must hold of whatever is read as a recording, for a fuzzer to break: `fuzz/` feeds it, and the test here replays what it has found.
+
+use crate::{BLOCK_BYTES_MAX, Block, Damage, Encoder, Ending, Event, Header, Part, Segment, block};
+use std::sync::LazyLock;
+use suimon_gate::{Gate, Params};
+use suimon_model::{Instant, TraceHash};
+
+/// Bytes are a recording or refused with the place at which they are not. So are they with this program's version and checksums that hold, which a
+/// fuzzer does not find out by itself, and as the events of one.
+pub fn recording(bytes: &[u8]) {
+    read(bytes);
+    read(&sealed(bytes));
+    if bytes.len() <= BLOCK_BYTES_MAX {
+        read(&[BEGINNING.as_slice(), &crate::events(bytes), &crate::end(Ending::Closed)].concat());
+    }
+}
+
+static BEGINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let gate = Gate::new(Params::default(), Instant::ORIGIN);
+    crate::begin(&Header::default(), &gate.save().expect("it holds nothing yet"))
+});
+
+fn sealed(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    block::seal(&mut bytes);
+    bytes
+}
+
+fn read(bytes: &[u8]) {
+    let is_inside = |damage: Damage| assert!(damage.at <= bytes.len(), "{damage:?}");
+    let segment = match Segment::read(bytes) {
+        Ok(segment) => segment,
+        Err(damage) => return is_inside(damage),
+    };
+    // What is refused here is said by whoever replays it.
+    let _ = Gate::restore(segment.header.params.clone(), &segment.snapshot);
+    for part in segment.parts() {
+        match part {
+            Ok(Part::Block(block)) => events(&block, bytes.len()).unwrap_or_else(is_inside),
+            Ok(Part::End(_)) => {}
+            Err(damage) => is_inside(damage),
+        }
+    }
+}
+
+/// Events are no more than there are bytes, and those that are read are written as ones that say the same.
+fn events(block: &Block<'_>, bytes: usize) -> Result<(), Damage> {
+    // What is wrong is said once, and comes last.
+    let all: Vec<_> = block.events().take(bytes + 2).collect();
+    assert!(all.len() <= bytes + 1, "{} events", all.len());
+    let all: Vec<(Instant, Event)> = all.into_iter().collect::<Result<_, _>>()?;
+    let mut encoder = Encoder::default();
+    all.iter().for_each(|(at, event)| encoder.push(*at, event));
+    let content = encoder.seal(TraceHash::default(), Vec::new());
+    let again: Vec<_> = Block::read(0, &content)?.events().collect::<Result<_, _>>()?;
+    assert_eq!(format!("{again:?}"), format!("{all:?}"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn what_a_fuzzer_has_found_still_holds() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/recording");
+        let paths = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let corpus: Vec<Vec<u8>> = paths.map(|path| fs::read(path).unwrap()).collect();
+        corpus.iter().for_each(|bytes| recording(bytes));
+        let is_read = |bytes: &Vec<u8>| Segment::read(&sealed(bytes)).is_ok();
+        assert!(corpus.iter().any(is_read), "it has none to begin with; `suimon serve --record` makes one");
+    }
+}
