@@ -8,6 +8,7 @@ use crate::keys::Keys;
 use crate::lease::Leases;
 use crate::mint::{Kept, Mint};
 use crate::params::Sessions;
+use crate::proxy_protocol::{HEADER_MAX, Read, read};
 use crate::remembered::Remembered;
 use crate::room::{Form, Stored};
 use crate::upstream::decoded;
@@ -32,6 +33,28 @@ pub fn framing(bytes: &[u8]) {
     }
     let changed: Vec<_> = bytes.iter().zip(&whole.2).filter(|(before, after)| before != after).collect();
     assert!(changed.is_empty() || changed == [(&b':', &0)], "{changed:?}");
+}
+
+/// However the bytes of a PROXY header come, it says the same, and has an end. Whoever it names is named again by a line that names them.
+pub fn proxy_header(bytes: &[u8]) {
+    let whole = read(bytes);
+    for end in 0..bytes.len() {
+        match read(&bytes[..end]) {
+            Ok(Read::More) => assert!(end < HEADER_MAX, "{end} bytes, and still more"),
+            said => assert_eq!(said, whole, "{end} bytes"),
+        }
+    }
+    let Ok(Read::Header { length, client }) = whole else { return };
+    assert!(length <= bytes.len() && length <= HEADER_MAX);
+    assert_eq!(read(&bytes[..length]), whole, "without what follows");
+    let Some(client) = client else { return };
+    let family = if client.is_ipv4() { 4 } else { 6 };
+    let line = format!("PROXY TCP{family} {client} {client} 65535 0\r\n");
+    assert_eq!(
+        read(line.as_bytes()),
+        Ok(Read::Header { length: line.len(), client: Some(client) }),
+        "{line}"
+    );
 }
 
 /// However the bytes of an answer are cut, it says the same, and no more than there is.
@@ -122,8 +145,9 @@ mod tests {
     #[test]
     fn what_a_fuzzer_has_found_still_holds() {
         type Check = fn(&[u8]);
-        let targets: [(&str, Check); 7] = [
+        let targets: [(&str, Check); 8] = [
             ("framing", framing),
+            ("proxy_header", proxy_header),
             ("answer", answer),
             ("cookies", cookies),
             ("forged", forged),
