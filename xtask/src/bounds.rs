@@ -13,7 +13,9 @@ const TABLE: &str = "docs/bounds.md";
 /// Rooms that hold what strangers send, or what comes of it.
 const ROOMS: [&str; 6] = ["admin", "fleet", "gate", "line", "proxy", "record"];
 /// Sections of the settings that are bounds, all of them.
-const SECTIONS: [&str; 2] = ["limits", "timeouts"];
+const SECTIONS: [&str; 3] = ["limits", "spool", "timeouts"];
+/// A setting there that counts nothing.
+const NOT_COUNTED: [&str; 1] = ["spool.directory"];
 /// The value of a setting that is not set unless somebody sets it.
 const NOT_SET: &str = "not set";
 /// Types of bounds that count something.
@@ -103,7 +105,10 @@ fn settings(example: &str) -> BTreeMap<String, String> {
             && !key.starts_with(' ')
         {
             let value = if is_set { value.trim_matches('"') } else { NOT_SET };
-            found.insert(format!("{section}.{key}"), value.to_string());
+            let name = format!("{section}.{key}");
+            if !NOT_COUNTED.contains(&name.as_str()) {
+                found.insert(name, value.to_string());
+            }
         }
     }
     found

@@ -45,6 +45,7 @@ fn whole(out: &mut Exposition, view: &View) {
     out.single(names::GONE_WAITING, view.gone_while_waiting as f64);
     out.single(names::GHOSTS, view.ghosts as f64);
     out.single(names::BUFFERED, view.buffered_bytes as f64);
+    out.single(names::SPOOLED, view.spooled_bytes as f64);
     out.single(names::HELD, state::held(view) as f64);
     out.single(names::QUEUED, state::queued(view) as f64);
     out.single(names::IN_FLIGHT, view.gate.in_flight as f64);

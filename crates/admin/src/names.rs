@@ -43,6 +43,7 @@ metrics! {
     GONE_WAITING = Counter "suimon_clients_gone_while_waiting_total", "Clients that left while they were held or queued.";
     GHOSTS = Counter "suimon_ghosts_total", "Clients that left while the application worked for them.";
     BUFFERED = Gauge "suimon_buffered_bytes", "Answers held for slow clients.";
+    SPOOLED = Gauge "suimon_spooled_bytes", "Bodies of slow clients in files.";
     HELD = Gauge "suimon_held_requests", "Newcomers held at the session gate, all kinds together.";
     QUEUED = Gauge "suimon_queued_requests", "Requests queued for a slot, all routes together.";
     IN_FLIGHT = Gauge "suimon_in_flight_requests", "Requests in the application, all routes together.";

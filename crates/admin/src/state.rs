@@ -753,6 +753,7 @@ pub(crate) mod tests {
             gone_while_waiting: 0,
             ghosts: 0,
             buffered_bytes: 0,
+            spooled_bytes: 0,
             refusals: vec![],
             routes: vec![RouteReport {
                 name: "other".into(),

@@ -90,6 +90,7 @@ impl Source for Fixed {
             gone_while_waiting: 4,
             ghosts: 1,
             buffered_bytes: 0,
+            spooled_bytes: 0,
             refusals: vec![(Reason::WaitTooLong, 3)],
             routes: vec![
                 RouteReport { name: "other".into(), id: Some(RouteId(0)), ..RouteReport::default() },

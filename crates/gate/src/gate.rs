@@ -525,6 +525,11 @@ impl Gate {
         (state.queue.len(), state.in_flight)
     }
 
+    /// Returns how many requests are in the application, of all routes.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
     /// Returns whether `request` is a newcomer's that is held until its session may begin.
     pub fn is_held(&self, request: RequestId) -> bool {
         self.requests.get(request).is_some_and(|entry| matches!(entry.stage, Stage::AtSessionGate(_)))

@@ -10,7 +10,7 @@ use crate::params::Recording;
 use crate::recorder::{Names, RecordError, Recorder};
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -39,6 +39,10 @@ pub(crate) struct Gatekeeper {
     waiting: AtomicU64,
     /// What the gate says of leases, as of its last event.
     lease_due: AtomicU8,
+    /// The most requests that were ever seen in the application at a tick, apart from those whose bodies are still coming.
+    in_flight_max: AtomicUsize,
+    /// Requests with a slot whose bodies are still coming.
+    sending: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -185,6 +189,8 @@ impl Gatekeeper {
             earlier: Notify::new(),
             armed: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
+            in_flight_max: AtomicUsize::new(0),
+            sending: AtomicUsize::new(0),
             lease_due: AtomicU8::new(LeaseDue::No as u8),
         })
     }
@@ -330,6 +336,12 @@ impl Gatekeeper {
         self.waiting.load(Relaxed)
     }
 
+    /// Returns the most requests that were ever seen in the application at once, apart from those whose bodies are still coming: a client must not
+    /// raise the bound on slow bodies by sending many of them.
+    pub(crate) fn in_flight_max(&self) -> usize {
+        self.in_flight_max.load(Relaxed)
+    }
+
     /// Returns everything that can be seen of the gate.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let now = self.clock.now();
@@ -438,6 +450,8 @@ impl Gatekeeper {
                 inner.gate.handle_timeout(now);
                 inner.settle(now, None);
                 self.waiting.store(inner.gate.visitors_waiting(), Relaxed);
+                let worked_at = inner.gate.in_flight().saturating_sub(self.sending.load(Relaxed));
+                self.in_flight_max.fetch_max(worked_at, Relaxed);
                 self.lease_due.store(inner.gate.lease_due(now) as u8, Relaxed);
                 inner.gate.poll_timeout().map_or(latest, |due| due.min(latest))
             };
@@ -633,6 +647,7 @@ impl Slot {
     /// Returns the slot as the request's body sees it.
     pub(crate) fn turn(&self) -> Option<Turn> {
         let request = self.token.as_ref()?.request();
+        self.keeper.sending.fetch_add(1, Relaxed);
         Some(Turn { keeper: Arc::clone(&self.keeper), request, held: Held::Yes })
     }
 
@@ -652,6 +667,11 @@ impl Slot {
 }
 
 impl Turn {
+    /// Returns the most requests that were ever seen in the application at once.
+    pub(crate) fn in_flight_max(&self) -> usize {
+        self.keeper.in_flight_max()
+    }
+
     /// Returns whether the slot is given back for now.
     pub(crate) fn is_paused(&self) -> bool {
         !matches!(self.held, Held::Yes)
@@ -661,7 +681,7 @@ impl Turn {
     pub(crate) fn pause(&mut self, client_time: Duration) -> bool {
         let mut was_held = false;
         self.keeper.with_gate(|inner, now| was_held = inner.pause(now, self.request, client_time));
-        self.held = if was_held { Held::No } else { Held::Yes };
+        self.hold(if was_held { Held::No } else { Held::Yes });
         was_held
     }
 
@@ -678,7 +698,7 @@ impl Turn {
         if let Held::Again(verdict) = &mut self.held {
             // Where the slot is given back for good meanwhile, there is none to wait for.
             let _ = ready!(Pin::new(verdict).poll(cx));
-            self.held = Held::Yes;
+            self.hold(Held::Yes);
         }
         Poll::Ready(())
     }
@@ -688,7 +708,7 @@ impl Turn {
         let mut inner = self.keeper.lock();
         inner.note(now, || Event::Resume(self.request));
         let is_resumed = inner.gate.handle_resume(now, self.request);
-        self.held = match inner.settle(now, Some(self.request)) {
+        let held = match inner.settle(now, Some(self.request)) {
             None if is_resumed => {
                 let (sender, verdict) = oneshot::channel();
                 inner.waiters.insert(self.request, sender);
@@ -697,11 +717,24 @@ impl Turn {
             _ => Held::Yes,
         };
         self.keeper.rearm(inner);
+        self.hold(held);
+    }
+
+    fn hold(&mut self, held: Held) {
+        let was_held = matches!(std::mem::replace(&mut self.held, held), Held::Yes);
+        match (was_held, matches!(self.held, Held::Yes)) {
+            (true, false) => _ = self.keeper.sending.fetch_sub(1, Relaxed),
+            (false, true) => _ = self.keeper.sending.fetch_add(1, Relaxed),
+            _ => {}
+        }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        if matches!(self.held, Held::Yes) {
+            self.keeper.sending.fetch_sub(1, Relaxed);
+        }
         if matches!(self.held, Held::Again(_)) {
             self.keeper.lock().waiters.remove(&self.request);
         }

@@ -42,6 +42,7 @@ mod room;
 mod routes;
 mod sealed;
 mod server;
+mod spool;
 mod streams;
 mod telemetry;
 #[cfg(test)]

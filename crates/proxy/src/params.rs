@@ -20,6 +20,8 @@ pub struct Params {
     pub timeouts: Timeouts,
     /// How much of everything is accepted.
     pub limits: Limits,
+    /// Where bodies of slow clients are kept.
+    pub spool: SpoolParams,
     /// Which requests share a limit, and which pass ungated.
     pub routes: Routes,
     /// The kinds of session, at least one; the first whose `begins` matches a request is the request's kind.
@@ -157,7 +159,8 @@ pub struct Limits {
     pub body_bytes: Option<u64>,
     /// Bytes a second that a client must send of a body, once it has been waited for as long as a pause may be. 0: no least rate.
     pub body_rate: u64,
-    /// Requests in the application, of all routes, whose clients are waited for in the middle of their bodies; beyond it the slowest is broken off.
+    /// The most requests in the application, of all routes, whose clients are waited for in the middle of their bodies, and as many gRPC calls; beyond it the slowest is broken off.
+    /// There are never more than half of what the application was seen to work at.
     pub slow_uploads: usize,
     /// Bytes of a request's body read before it is let in.
     pub prefix_bytes: usize,
@@ -187,6 +190,23 @@ impl Default for Limits {
             h2_streams: 128,
             aliases: 200_000,
         }
+    }
+}
+
+/// Where bodies of slow clients are kept: in files without a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SpoolParams {
+    /// Where the files are made. `None`: the system's directory for temporary files.
+    pub directory: Option<PathBuf>,
+    /// Bytes of all of them. 0: none are made. Nor do they ever take more than half of what is free there.
+    pub bytes_max: u64,
+    /// Bytes of one body.
+    pub each_max: u64,
+}
+
+impl Default for SpoolParams {
+    fn default() -> Self {
+        SpoolParams { directory: None, bytes_max: 4 << 30, each_max: 256 << 20 }
     }
 }
 

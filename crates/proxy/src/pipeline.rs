@@ -8,6 +8,7 @@
 //! | classify | path, and query where a route names one → route, gated or not | decides whether there is a gate to pass |
 //! | read ahead | the body, up to a bound | a slot is the application's time: no client sends while it holds one |
 //! | gate | a slot now, a wait, or a refusal | before the application is touched at all |
+//! | keep | what a slow client has still to send, with the slot given back | no client sends while it holds a worker of the application either |
 //! | prepare | hop-by-hop headers out, forwarding headers in | last, so that a waiting request costs as little as it can |
 //! | forward | node, exchange, response head | holds the slot |
 //! | gather | the body, as far as it takes no waiting on the client | the slot ends when the application is done |
@@ -37,9 +38,10 @@ use crate::prefix::{BodyFault, Pace, RequestBody};
 use crate::rescue::{self, Asker};
 use crate::room::{self, Pages, Room};
 use crate::routes::{Class, Exempt, Seat, Table};
+use crate::spool::Spools;
 use crate::telemetry::Telemetry;
 use crate::ungated::{OpenLimit, OpenPass};
-use crate::uploads::Uploads;
+use crate::uploads::{Origin, Uploads};
 use crate::upstream::{Fault as Whose, Upstream, UpstreamError};
 use crate::validate::{Fault, validate};
 use crate::wall_clock::now_unix;
@@ -130,7 +132,12 @@ pub(crate) struct Core {
     pub(crate) keeper: Arc<Gatekeeper>,
     pub(crate) upstream: Upstream,
     pub(crate) budget: Arc<Budget>,
+    /// Requests in the application whose clients are waited for in the middle of their bodies, and calls, whose sides speak by turns.
     pub(crate) uploads: Arc<Uploads>,
+    pub(crate) calls: Arc<Uploads>,
+    pub(crate) spools: Arc<Spools>,
+    /// Requests before the application whose bodies are kept in files until they are whole.
+    pub(crate) kept: Arc<Uploads>,
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) telemetry: Arc<Telemetry>,
 }
@@ -336,6 +343,10 @@ impl Core {
     ) -> Result<(), BodyFault> {
         if reads_ahead {
             body.read_ahead(self.limits.prefix_bytes).await?;
+            if body.is_unfinished() && self.telemetry.gate_route(asked.class).is_err() {
+                // There will be no slot to give back.
+                Box::pin(body.keep(&self.spools, &self.kept, false)).await?;
+            }
             // What the client took to send is no wait of ours.
             asked.arrived = Instant::now();
         }
@@ -490,12 +501,14 @@ impl Core {
         passed: Passed,
     ) -> Result<Response<AnswerBody>, Gone> {
         let Passed { admission, open, unknown, ends } = passed;
+        let is_call = self.is_call(&parts);
         let (slot, session, lease, waited) = match admission {
             Some(Admission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
             None => (None, None, LeaseDue::No, Duration::ZERO),
         };
         if let Some(turn) = slot.as_ref().filter(|_| body.is_unfinished()).and_then(Slot::turn) {
-            body.charge(turn, &self.uploads);
+            let uploads = if is_call { &self.calls } else { &self.uploads };
+            body.charge(turn, uploads, Origin::of(connection.peer().client(&parts.headers)));
             if parts.headers.contains_key(EXPECT) {
                 let asked_for = tokio::select! {
                     biased;
@@ -503,6 +516,18 @@ impl Core {
                     () = connection.closed(self.timeouts.watch_after) => return Err(Gone),
                 };
                 if let Err(fault) = asked_for {
+                    return self.broken_off(asked, fault);
+                }
+            }
+            if !is_call {
+                // On the heap: short bodies are there by now.
+                let kept = Box::pin(body.keep(&self.spools, &self.kept, !waited.is_zero()));
+                let kept = tokio::select! {
+                    biased;
+                    kept = kept => kept,
+                    () = connection.closed(self.timeouts.watch_after) => return Err(Gone),
+                };
+                if let Err(fault) = kept {
                     return self.broken_off(asked, fault);
                 }
             }

@@ -4,13 +4,18 @@
 //! and only then a slot is asked for. Not where the client expects `100 Continue`: reading would ask for a body that
 //! may not be wanted.
 //!
+//! Nor is a worker of the application the client's: once let in, a body of a declared length that its client would be waited for is kept, with the slot given
+//! back meanwhile, until it is whole or no more of it may be kept, and only then the application is asked. One without, which may be a stream, is sent on
+//! as it comes.
+//!
 //! However it is read, its client must keep a pace: no long pause, a least rate, and an end.
 
 use crate::buffer::Budget;
 use crate::deadline::Deadline;
 use crate::gatekeeper::Turn;
 use crate::headers;
-use crate::uploads::{Upload, Uploads};
+use crate::spool::{PIECE_BYTES, Reading, Spool, Spools};
+use crate::uploads::{Origin, Upload, Uploads};
 use crate::validate::Fault;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -30,6 +35,9 @@ use tokio::time::Instant;
 /// How long a client may be waited for while its request holds a slot, all of its body together.
 const CLIENT_TIME_MAX: Duration = Duration::from_millis(250);
 
+/// What of a body tells how fast its client sends.
+const TELLING_BYTES: usize = 256 << 10;
+
 /// A request body as it is sent on.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
@@ -41,7 +49,9 @@ pub(crate) struct RequestBody {
 struct Inner {
     early: VecDeque<Bytes>,
     early_bytes: usize,
-    /// What `early` counts in.
+    /// What follows it, as far as that is kept.
+    kept: Option<Box<Kept>>,
+    /// What both count in, apart from what is in a file.
     budget: Arc<Budget>,
     /// What came behind the body, to be sent on behind it.
     trailers: Option<HeaderMap>,
@@ -60,6 +70,17 @@ struct Inner {
     charge: Option<Box<Charge>>,
 }
 
+/// What is kept of a body of a slow client: first what is in a file, then what is not there yet.
+#[derive(Default)]
+struct Kept {
+    spool: Option<Arc<Spool>>,
+    written: u64,
+    read: u64,
+    reading: Option<Reading>,
+    tail: VecDeque<Bytes>,
+    tail_bytes: usize,
+}
+
 /// A slot that is the application's time and not the client's.
 #[derive(Debug)]
 struct Charge {
@@ -70,6 +91,7 @@ struct Charge {
     waits_since: Option<Instant>,
     /// How long the client had been waited for when the slot was taken.
     before: Duration,
+    origin: Origin,
     uploads: Arc<Uploads>,
     /// This body among those that are waited for without a slot.
     upload: Option<Upload>,
@@ -119,6 +141,7 @@ impl RequestBody {
             inner: Some(Box::new(Inner {
                 early: VecDeque::new(),
                 early_bytes: 0,
+                kept: None,
                 budget: Arc::clone(budget),
                 trailers: None,
                 declared: rest.size_hint().exact(),
@@ -150,13 +173,14 @@ impl RequestBody {
     }
 
     /// Sees to it that the client does not hold the slot of the request from now on, but the application alone.
-    pub(crate) fn charge(&mut self, turn: Turn, uploads: &Arc<Uploads>) {
+    pub(crate) fn charge(&mut self, turn: Turn, uploads: &Arc<Uploads>, origin: Origin) {
         let Some(inner) = &mut self.inner else { return };
         inner.charge = Some(Box::new(Charge {
             turn,
             due: Deadline::default(),
             waits_since: None,
             before: inner.progress.waited,
+            origin,
             uploads: Arc::clone(uploads),
             upload: None,
             end: None,
@@ -170,6 +194,34 @@ impl RequestBody {
             charge.turn.pause(Duration::ZERO);
         }
         poll_fn(|cx| inner.poll_ahead(cx, bytes_max)).await?;
+        if let Some(charge) = &mut inner.charge {
+            poll_fn(|cx| charge.turn.poll_resumed(cx)).await;
+            charge.before = inner.progress.waited;
+        }
+        Ok(())
+    }
+
+    /// Keeps a body of a declared length whose client is slow, until it is whole or no more of it may be kept: the slot is given back meanwhile, and taken
+    /// again. `has_queued`: the request was held, so that what has come since tells nothing about its client.
+    pub(crate) async fn keep(
+        &mut self,
+        spools: &Arc<Spools>,
+        among: &Arc<Uploads>,
+        has_queued: bool,
+    ) -> Result<(), BodyFault> {
+        let Some(inner) = &mut self.inner else { return Ok(()) };
+        if inner.rest_ended || inner.declared.is_none() || !spools.is_on() {
+            return Ok(());
+        }
+        let before = inner.progress.waited_by_now();
+        if inner.is_quick(has_queued).await? {
+            return Ok(());
+        }
+        let client_time = inner.progress.waited_by_now().saturating_sub(before);
+        if let Some(charge) = &mut inner.charge {
+            charge.turn.pause(client_time);
+        }
+        inner.keep(spools, among).await?;
         if let Some(charge) = &mut inner.charge {
             poll_fn(|cx| charge.turn.poll_resumed(cx)).await;
             charge.before = inner.progress.waited;
@@ -229,11 +281,95 @@ impl Inner {
         Poll::Ready(Ok(()))
     }
 
-    fn take_early(&mut self) -> Option<Bytes> {
-        let piece = self.early.pop_front()?;
-        self.early_bytes -= piece.len();
+    /// Reads on for a moment, and returns whether the client need not be waited for: the body is whole, or will be within [`CLIENT_TIME_MAX`] in all if the
+    /// rest comes as fast as what has come.
+    async fn is_quick(&mut self, has_queued: bool) -> Result<bool, BodyFault> {
+        let read = poll_fn(|cx| self.poll_ahead(cx, TELLING_BYTES));
+        let Ok(read) = tokio::time::timeout(CLIENT_TIME_MAX, read).await else { return Ok(false) };
+        read?;
+        let Progress { bytes, waited, .. } = self.progress;
+        let whole = bytes + self.declared.unwrap_or(0);
+        let in_all = waited.as_secs_f64() * whole as f64 / bytes.max(1) as f64;
+        Ok(self.rest_ended || !has_queued && in_all <= CLIENT_TIME_MAX.as_secs_f64())
+    }
+
+    /// Reads on until the body is whole, or no more of it may be kept. Broken off where too many are kept and this one is the slowest.
+    async fn keep(&mut self, spools: &Arc<Spools>, among: &Arc<Uploads>) -> Result<(), BodyFault> {
+        let mut upload = None;
+        loop {
+            poll_fn(|cx| self.poll_tail(cx, upload.as_ref())).await?;
+            let kept = self.kept.get_or_insert_default();
+            if self.rest_ended {
+                return Ok(());
+            }
+            if kept.spool.is_none() {
+                let Progress { bytes, waited, .. } = self.progress;
+                upload = among.begin(Origin::ANYBODY, bytes, waited, 0);
+                if upload.is_none() {
+                    return Err(BodyFault(Fault::BodyTimeout));
+                }
+                let Some(begun) = spools.begin().await else { return Ok(()) };
+                kept.spool = Some(begun);
+            }
+            let Some(spool) = &kept.spool else { return Ok(()) };
+            if !spool.write(kept.written, kept.tail.iter().cloned().collect()).await {
+                return Ok(());
+            }
+            kept.tail.clear();
+            let written = std::mem::take(&mut kept.tail_bytes);
+            kept.written += written as u64;
+            self.budget.release(written);
+        }
+    }
+
+    /// Reads until the body is whole or a piece is there to be written.
+    fn poll_tail(&mut self, cx: &mut Context<'_>, upload: Option<&Upload>) -> Poll<Result<(), BodyFault>> {
+        loop {
+            let kept = self.kept.get_or_insert_default();
+            let is_due = kept.tail_bytes >= PIECE_BYTES || kept.tail_bytes > 0 && self.budget.is_used_up();
+            if self.rest_ended || is_due {
+                return Poll::Ready(Ok(()));
+            }
+            let Poll::Ready(piece) = self.poll_rest(cx) else {
+                let Some(upload) = upload else { return Poll::Pending };
+                ready!(upload.poll_broken_off(cx));
+                return Poll::Ready(Err(BodyFault(Fault::BodyTimeout)));
+            };
+            let Some(piece) = piece.transpose()? else { continue };
+            if let Some(upload) = upload {
+                upload.note(self.progress.bytes);
+            }
+            let kept = self.kept.get_or_insert_default();
+            kept.tail_bytes += piece.len();
+            self.budget.hold(piece.len());
+            kept.tail.push_back(piece);
+        }
+    }
+
+    /// Takes what is sent on next of what has come before the application was asked.
+    fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
+        if let Some(piece) = self.early.pop_front() {
+            self.early_bytes -= piece.len();
+            self.budget.release(piece.len());
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        let Some(kept) = &mut self.kept else { return Poll::Ready(None) };
+        if let Some(spool) = kept.spool.as_ref().filter(|_| kept.read < kept.written) {
+            let reading = kept.reading.get_or_insert_with(|| spool.read(kept.read, kept.written));
+            let read = ready!(reading.as_mut().poll(cx));
+            kept.reading = None;
+            let Ok(piece) = read else { return Poll::Ready(Some(Err(BodyFault(Fault::BrokenBody)))) };
+            kept.read += piece.len() as u64;
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        kept.spool = None;
+        let Some(piece) = kept.tail.pop_front() else {
+            self.kept = None;
+            return Poll::Ready(None);
+        };
+        kept.tail_bytes -= piece.len();
         self.budget.release(piece.len());
-        Some(piece)
+        Poll::Ready(Some(Ok(piece)))
     }
 
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
@@ -316,8 +452,9 @@ impl Inner {
                 self.charge = None;
                 return Poll::Pending;
             }
-            let waited = waited + waits_since.map_or(Duration::ZERO, |since| since.elapsed());
-            charge.upload = charge.uploads.begin(bytes, waited);
+            let held_max = charge.turn.in_flight_max();
+            charge.upload =
+                charge.uploads.begin(charge.origin, bytes, self.progress.waited_by_now(), held_max);
         }
         if let Some(upload) = &charge.upload {
             ready!(upload.poll_broken_off(cx));
@@ -345,6 +482,26 @@ impl Inner {
     }
 }
 
+impl Progress {
+    /// Returns how long the client was waited for, a wait that goes on included.
+    fn waited_by_now(&self) -> Duration {
+        self.waited + self.waits_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+impl Kept {
+    /// Returns how many bytes are still to be sent on.
+    fn left(&self) -> u64 {
+        self.written - self.read + self.tail_bytes as u64
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kept({} of {} written, {} not)", self.written - self.read, self.written, self.tail_bytes)
+    }
+}
+
 /// Returns the trailers that may be sent on, if any are left.
 fn fit(mut trailers: HeaderMap) -> Option<HeaderMap> {
     headers::prepare_trailers(&mut trailers);
@@ -353,7 +510,7 @@ fn fit(mut trailers: HeaderMap) -> Option<HeaderMap> {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.budget.release(self.early_bytes);
+        self.budget.release(self.early_bytes + self.kept.as_ref().map_or(0, |kept| kept.tail_bytes));
     }
 }
 
@@ -383,8 +540,8 @@ impl Body for RequestBody {
         let Some(inner) = &mut self.inner else {
             return Poll::Ready(None);
         };
-        if let Some(piece) = inner.take_early() {
-            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        if let Some(piece) = ready!(inner.poll_held(cx)) {
+            return Poll::Ready(Some(piece.map(Frame::data)));
         }
         let is_kept = inner.charge.as_ref().is_some_and(|charge| charge.end.is_some());
         if (!inner.rest_ended || is_kept)
@@ -398,6 +555,7 @@ impl Body for RequestBody {
     fn is_end_stream(&self) -> bool {
         self.inner.as_ref().is_none_or(|inner| {
             inner.early.is_empty()
+                && inner.kept.as_ref().is_none_or(|kept| kept.left() == 0)
                 && inner.charge.as_ref().is_none_or(|charge| charge.end.is_none())
                 && inner.trailers.is_none()
                 && (inner.rest_ended || inner.rest.is_end_stream())
@@ -411,6 +569,7 @@ impl Body for RequestBody {
         let early =
             inner.early.iter().chain(inner.charge.iter().filter_map(|charge| charge.end.as_ref()?.as_ref()));
         let early: u64 = early.map(|piece| piece.len() as u64).sum();
+        let early = early + inner.kept.as_ref().map_or(0, |kept| kept.left());
         let rest = if inner.rest_ended { SizeHint::with_exact(0) } else { inner.rest.size_hint() };
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower() + early);

@@ -18,9 +18,10 @@ use crate::pipeline::{Core, OpenLimits};
 use crate::recorder::RecordError;
 use crate::room::{Pages, Room, StoredError, read_template};
 use crate::routes::{OTHER, Table};
+use crate::spool::Spools;
 use crate::telemetry::{LearnedView, Telemetry, View};
 use crate::tls::Certificate;
-use crate::uploads::Uploads;
+use crate::uploads::{KEPT_MAX, Uploads};
 use crate::upstream::{Upstream, UpstreamNodeView};
 use crate::watch::Watcher;
 use kept::{LinesKept, resume_lines};
@@ -205,7 +206,10 @@ impl Server {
             keeper,
             upstream,
             budget: Budget::new(params.limits.responses_bytes),
-            uploads: Uploads::new(params.limits.slow_uploads),
+            uploads: Uploads::in_application(params.limits.slow_uploads),
+            calls: Uploads::new(params.limits.slow_uploads),
+            spools: Spools::new(&params.spool),
+            kept: Uploads::new(KEPT_MAX),
             watcher: Arc::new(watcher),
             telemetry,
         });
@@ -316,7 +320,8 @@ impl Observer {
     /// Returns everything that can be seen of the proxy now.
     pub fn view(&self) -> View {
         let uptime = self.core.keeper.clock().elapsed();
-        self.core.telemetry.view(uptime, self.core.budget.held(), self.core.keeper.snapshot())
+        let view = self.core.telemetry.view(uptime, self.core.budget.held(), self.core.keeper.snapshot());
+        View { spooled_bytes: self.core.spools.bytes(), ..view }
     }
 
     /// Returns what was learned of the application and its visitors.

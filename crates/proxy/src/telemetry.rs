@@ -126,6 +126,8 @@ pub struct View {
     pub ghosts: u64,
     /// Bytes of responses held for slow clients now.
     pub buffered_bytes: usize,
+    /// Bytes of bodies of slow clients in files.
+    pub spooled_bytes: u64,
     /// How many were refused, and why; reasons never used are left out.
     pub refusals: Vec<(Reason, u64)>,
     /// Every gated route; the first is `other`.
@@ -493,6 +495,7 @@ impl Telemetry {
             gone_while_waiting: self.gone_while_waiting.load(Relaxed),
             ghosts: self.ghosts.load(Relaxed),
             buffered_bytes,
+            spooled_bytes: 0,
             refusals: refusals.filter(|(_, count)| *count > 0).collect(),
             routes,
             ungated: self.ungated.report("ungated".to_owned(), None, RouteView::default()),

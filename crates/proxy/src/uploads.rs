@@ -1,17 +1,36 @@
-//! Requests in the application whose clients are waited for in the middle of their bodies. They hold no slot, so how many there may be is bounded
-//! here: beyond, the slowest of them is broken off.
+//! Requests whose clients are waited for in the middle of their bodies. They hold no slot, so how many there may be is bounded here: beyond, the slowest of
+//! them is broken off.
+//!
+//! Those in the application hold a worker there, though no slot. So what bounds them is what the application was seen to hold: with at most half of that waiting
+//! for clients the other half goes on serving. One that kept its slot instead would hold its worker all the same, and the slots of its route beside, for as
+//! long as its client likes; the slowest is the one that would hold it longest. Of one client's address there is a share of them, so that one alone cannot break off everybody else's.
 
+use crate::headers::is_private;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// All that there are.
+/// Requests whose bodies are kept in files before the application is asked.
+pub(crate) const KEPT_MAX: usize = 512;
+/// Those in the application, however little it was seen to hold.
+const IN_APPLICATION_LEAST: usize = 4;
+/// One address has one in so many of those, and at least one.
+const SHARES: usize = 4;
+
+/// All that there are of a sort.
 #[derive(Debug)]
 pub(crate) struct Uploads {
     under_way: Mutex<Vec<Arc<Pace>>>,
     max: usize,
+    /// Whether they hold workers of the application.
+    in_application: bool,
 }
+
+/// Whose they are, as far as can be told: an address, unless it may be that of a balancer nobody has named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Origin(Option<u128>);
 
 /// One of them. Dropped, it is none of them any more.
 #[derive(Debug)]
@@ -22,6 +41,7 @@ pub(crate) struct Upload {
 
 #[derive(Debug)]
 struct Pace {
+    origin: Origin,
     /// What has come of its body, and since when its client is waited for, waits before that put together.
     bytes: AtomicU64,
     since: Instant,
@@ -29,26 +49,58 @@ struct Pace {
     waker: Mutex<Option<Waker>>,
 }
 
+impl Origin {
+    /// Of whom nothing is known.
+    pub(crate) const ANYBODY: Origin = Origin(None);
+
+    /// Returns that of a client at this address: for IPv6, what one subscriber has.
+    pub(crate) fn of(address: IpAddr) -> Self {
+        if is_private(address) {
+            return Origin(None);
+        }
+        Origin(Some(match address.to_canonical() {
+            IpAddr::V4(v4) => u128::from(u32::from(v4)),
+            IpAddr::V6(v6) => u128::from(v6) >> 64 | 1 << 127,
+        }))
+    }
+}
+
 impl Uploads {
     /// Returns the place for at most `max` of them.
     pub(crate) fn new(max: usize) -> Arc<Self> {
-        Arc::new(Uploads { under_way: Mutex::default(), max })
+        Arc::new(Uploads { under_way: Mutex::default(), max, in_application: false })
+    }
+
+    /// Returns the place for at most `max` of them that hold workers of the application.
+    pub(crate) fn in_application(max: usize) -> Arc<Self> {
+        Arc::new(Uploads { under_way: Mutex::default(), max, in_application: true })
     }
 
     /// Adds a request of whose body so many bytes have come after waits of so long. Where there are as many as may be the slowest has to go; `None`: it is
-    /// this one.
-    pub(crate) fn begin(self: &Arc<Self>, bytes: u64, waited: Duration) -> Option<Upload> {
+    /// this one. `held_max`: the most that the application was seen to hold.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        origin: Origin,
+        bytes: u64,
+        waited: Duration,
+        held_max: usize,
+    ) -> Option<Upload> {
         let now = Instant::now();
         let pace = Arc::new(Pace {
+            origin,
             bytes: AtomicU64::new(bytes),
             since: now.checked_sub(waited).unwrap_or(now),
             is_broken_off: AtomicBool::new(false),
             waker: Mutex::default(),
         });
         let mut under_way = self.lock();
-        if under_way.len() >= self.max {
-            let rates = under_way.iter().map(|pace| pace.rate(now));
-            let (slowest, least) = rates.enumerate().min_by(|one, other| one.1.total_cmp(&other.1))?;
+        let (max, share) = self.bounds(held_max);
+        let is_own = |other: &Arc<Pace>| origin.0.is_some() && other.origin == origin;
+        let own = under_way.iter().filter(|other| is_own(other)).count();
+        if own >= share || under_way.len() >= max {
+            let rivals = under_way.iter().enumerate().filter(|(_, other)| own < share || is_own(other));
+            let rates = rivals.map(|(index, other)| (index, other.rate(now)));
+            let (slowest, least) = rates.min_by(|one, other| one.1.total_cmp(&other.1))?;
             if least > pace.rate(now) {
                 return None;
             }
@@ -57,6 +109,15 @@ impl Uploads {
         under_way.push(Arc::clone(&pace));
         drop(under_way);
         Some(Upload { all: Arc::clone(self), pace })
+    }
+
+    /// Returns how many there may be, and how many of one origin.
+    fn bounds(&self, held_max: usize) -> (usize, usize) {
+        if !self.in_application {
+            return (self.max, usize::MAX);
+        }
+        let max = (held_max / 2).max(IN_APPLICATION_LEAST).min(self.max);
+        (max, (max / SHARES).max(1))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Pace>>> {
@@ -105,22 +166,44 @@ impl Pace {
 mod tests {
     use super::*;
 
+    const ANYBODY: Origin = Origin::ANYBODY;
+    const SECOND: Duration = Duration::from_secs(1);
+
     #[test]
     fn of_too_many_the_slowest_has_to_go() {
         let all = Uploads::new(2);
         let mut cx = Context::from_waker(Waker::noop());
-        let second = Duration::from_secs(1);
-        let slow = all.begin(10, second).unwrap();
-        let quick = all.begin(1000, second).unwrap();
-        assert!(all.begin(5, second).is_none(), "slower than all others");
-        let other = all.begin(500, second).unwrap();
+        let begin = |bytes| all.begin(ANYBODY, bytes, SECOND, 0);
+        let slow = begin(10).unwrap();
+        let quick = begin(1000).unwrap();
+        assert!(begin(5).is_none(), "slower than all others");
+        let other = begin(500).unwrap();
         assert!(slow.poll_broken_off(&mut cx).is_ready());
         assert!(quick.poll_broken_off(&mut cx).is_pending() && other.poll_broken_off(&mut cx).is_pending());
         other.note(100_000);
-        drop(all.begin(5000, second).unwrap());
+        drop(begin(5000).unwrap());
         assert!(quick.poll_broken_off(&mut cx).is_ready(), "it has become the slowest");
         assert!(other.poll_broken_off(&mut cx).is_pending());
         drop((slow, quick, other));
         assert_eq!(all.lock().len(), 0);
+    }
+
+    #[test]
+    fn those_in_the_application_are_half_of_what_it_holds_and_a_share_of_them_is_one_address_s() {
+        let all = Uploads::in_application(100);
+        let mut cx = Context::from_waker(Waker::noop());
+        let from = |host: u8| Origin::of(IpAddr::from([192, 0, 2, host]));
+        let mut kept = Vec::new();
+        for count in [4, 20, 100] {
+            kept.clear();
+            kept.extend((0..200).filter_map(|n| all.begin(ANYBODY, n, SECOND, 2 * count)));
+            assert_eq!(all.lock().len(), count);
+        }
+        assert_eq!(Uploads::in_application(100).bounds(0), (IN_APPLICATION_LEAST, 1));
+        kept.clear();
+        let honest = all.begin(from(1), 10, SECOND, 40).unwrap();
+        kept.extend((0..200).filter_map(|n| all.begin(from(2), 1000 + n, SECOND, 40)));
+        assert_eq!(all.lock().len(), 6, "a quarter of twenty, and the other");
+        assert!(honest.poll_broken_off(&mut cx).is_pending(), "though it is the slowest");
     }
 }

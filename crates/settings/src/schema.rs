@@ -87,6 +87,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     operation::LEARNED,
     bounds::TIMEOUTS,
     bounds::LIMITS,
+    bounds::SPOOL,
     operation::ADMIN,
     operation::RECORD,
     operation::LOG,

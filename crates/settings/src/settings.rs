@@ -11,7 +11,7 @@ use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLa
 use suimon_gate::{KindParams, Mode, Order};
 use suimon_proxy::params::{
     DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, PassPage, QueryPattern, Recording,
-    RoutePattern, Routes, SessionKind, Sessions, Timeouts, WaitingRoom, WaitingStatus,
+    RoutePattern, Routes, SessionKind, Sessions, SpoolParams, Timeouts, WaitingRoom, WaitingStatus,
 };
 use suimon_proxy::upstream::{
     EjectionParams, HealthParams, NodeAddress, Protocol, TlsParams, UpstreamParams,
@@ -136,6 +136,7 @@ fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_
         trusted_proxies: networks(listen, "trusted_proxies"),
         timeouts: timeouts(sections.once("timeouts")),
         limits: limits(sections.once("limits"), faults),
+        spool: spool(sections.once("spool")),
         routes: routes(sections, faults),
         sessions: sessions(sections, faults),
         lease: Lease {
@@ -311,6 +312,14 @@ fn limits(values: &Values, faults: &mut Faults) -> Limits {
         faults.value("limits.response_bytes", limits.response_bytes, allowed);
     }
     limits
+}
+
+fn spool(values: &Values) -> SpoolParams {
+    SpoolParams {
+        directory: values.given_path("directory"),
+        bytes_max: values.count("bytes_max"),
+        each_max: values.count("each_max"),
+    }
 }
 
 fn routes(sections: &Sections, faults: &mut Faults) -> Routes {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod away;
+mod bodies;
 mod budget;
 mod cold;
 mod connections;

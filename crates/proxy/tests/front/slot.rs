@@ -174,6 +174,7 @@ async fn of_too_many_slow_uploads_the_slowest_is_broken_off() {
     let app = app().await;
     let mut params = with_slots(&app, 1, &["/echo"]);
     params.limits.slow_uploads = 1;
+    params.spool.bytes_max = 0;
     let gateway = gateway(params);
     let mut slow = upload(gateway.plain, "/echo").await;
     until("it holds no slot", || gateway.view().gate.paused == 1).await;

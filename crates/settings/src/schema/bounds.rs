@@ -2,7 +2,7 @@
 
 use super::LeftOut::{Is, Unset};
 use super::{DAY, Form, GIB, HOUR, KIB, MIB, MINUTE, SECOND, Section, key};
-use crate::shape::Shape::{Count, Size, Time};
+use crate::shape::Shape::{Count, Path, Size, Time};
 
 pub(super) const TIMEOUTS: Section = Section {
     path: "timeouts",
@@ -115,7 +115,7 @@ pub(super) const LIMITS: Section = Section {
             "slow_uploads",
             Count(1, 1_000_000),
             Is("512"),
-            "Requests in the application, of all routes, whose clients are waited for in the middle of their bodies: they hold no slot meanwhile. Beyond it the slowest is answered with 408.",
+            "The most requests in the application, of all routes, whose clients are waited for in the middle of their bodies: they hold no slot meanwhile. There are never more than half of what the application was seen to work at, or 4, and a quarter of that from one public address. Beyond it the slowest is answered with 408. gRPC calls count apart, up to this number.",
         ),
         key(
             "prefix_bytes",
@@ -146,6 +146,32 @@ pub(super) const LIMITS: Section = Section {
             Count(100, 10_000_000),
             Is("200000"),
             "Application cookies remembered as belonging to a session that was let in, as many more by which somebody came back, and as many sessions that have ended, whose cookies and leases open nothing.",
+        ),
+    ],
+};
+
+pub(super) const SPOOL: Section = Section {
+    path: "spool",
+    form: Form::Table,
+    doc: "Bodies that their clients send or take slowly, so that the application has them at once or is done with them at once: what does not fit into memory is kept in files without a name.",
+    keys: &[
+        key(
+            "directory",
+            Path,
+            Unset { means: "the system's directory for temporary files", example: "\"/var/tmp\"" },
+            "Where these files are. Where none can be made, slow clients keep the application waiting, and a warning says so at the start.",
+        ),
+        key(
+            "bytes_max",
+            Size(0, 1024 * GIB),
+            Is("\"4GiB\""),
+            "Of all of them, and never more than half of what is free there. 0: none are made.",
+        ),
+        key(
+            "each_max",
+            Size(MIB, 64 * GIB),
+            Is("\"256MiB\""),
+            "Of one body; the rest travels at its client's pace.",
         ),
     ],
 };

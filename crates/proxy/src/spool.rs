@@ -1,0 +1,234 @@
+//! Bodies that their clients send or take slowly, as far as they do not fit into memory: in files without a name, which are gone with their last reader.
+//!
+//! A spool is written at its end and read from its beginning, both outside the reactor. How much all of them hold is bounded, by a setting and by what
+//! is free on the file system, of which half stays free. Where a spool cannot be had, or is full, bodies travel as they would without.
+
+use crate::params::SpoolParams;
+use bytes::Bytes;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+
+/// Files at once.
+pub(crate) const FILES_MAX: usize = 1024;
+/// Bytes that are written or read at once.
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
+/// Writes and reads at once; further ones wait for these.
+const DISK_MAX: usize = 16;
+/// How often the log tells that files cannot be written.
+const WARN_EVERY: Duration = Duration::from_secs(60);
+
+/// All spools.
+#[derive(Debug)]
+pub(crate) struct Spools {
+    directory: PathBuf,
+    each_max: u64,
+    bytes_max: u64,
+    is_on: bool,
+    bytes: AtomicU64,
+    /// What `bytes` may come to, as of when the last spool began.
+    room: AtomicU64,
+    files: AtomicUsize,
+    disk: Arc<Semaphore>,
+    warned: Mutex<Option<Instant>>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    file: File,
+    place: Place,
+}
+
+/// What a spool takes of the bounds.
+#[derive(Debug)]
+struct Place {
+    all: Arc<Spools>,
+    bytes: AtomicU64,
+}
+
+/// A piece on its way from the file.
+pub(crate) type Reading = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
+
+impl Spools {
+    /// Returns what makes spools. Where none can be made that is said here, and never again.
+    pub(crate) fn new(params: &SpoolParams) -> Arc<Self> {
+        let directory = params.directory.clone().unwrap_or_else(std::env::temp_dir);
+        let is_on = params.bytes_max > 0
+            && make(&directory)
+                .inspect_err(|error| {
+                    tracing::warn!(
+                        directory = %directory.display(),
+                        "no file can be made there, so that slow clients keep the application waiting: {error}"
+                    );
+                })
+                .is_ok();
+        Arc::new(Spools {
+            directory,
+            each_max: params.each_max,
+            bytes_max: params.bytes_max,
+            is_on,
+            bytes: AtomicU64::new(0),
+            room: AtomicU64::new(0),
+            files: AtomicUsize::new(0),
+            disk: Arc::new(Semaphore::new(DISK_MAX)),
+            warned: Mutex::default(),
+        })
+    }
+
+    /// Returns whether there are any.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// Returns the bytes in all of them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    /// Makes a spool, if there is room for one.
+    pub(crate) async fn begin(self: &Arc<Self>) -> Option<Arc<Spool>> {
+        if !self.is_on {
+            return None;
+        }
+        let is_free = self.files.fetch_add(1, Relaxed) < FILES_MAX;
+        let place = Place { all: Arc::clone(self), bytes: AtomicU64::new(0) };
+        if !is_free {
+            return None;
+        }
+        let _permit = self.disk.acquire().await.expect("it is never closed");
+        let directory = self.directory.clone();
+        let made = tokio::task::spawn_blocking(move || make(&directory)).await.ok()?;
+        match made {
+            Ok((file, free)) => {
+                self.room.store(self.bytes_max.min(free.saturating_add(self.bytes()) / 2), Relaxed);
+                Some(Arc::new(Spool { file, place }))
+            }
+            Err(error) => {
+                self.warn(&error);
+                None
+            }
+        }
+    }
+
+    fn warn(&self, error: &io::Error) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
+            *warned = Some(Instant::now());
+            tracing::warn!(directory = %self.directory.display(), "a slow body cannot be kept: {error}");
+        }
+    }
+}
+
+impl Spool {
+    /// Writes `pieces` behind what is there, which is `at` bytes. Returns whether there was room and it is done.
+    pub(crate) async fn write(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> bool {
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        if !self.place.take(bytes) {
+            return false;
+        }
+        let all = &self.place.all;
+        let _permit = all.disk.acquire().await.expect("it is never closed");
+        let spool = Arc::clone(self);
+        let written = tokio::task::spawn_blocking(move || {
+            let mut at = at;
+            pieces.iter().try_for_each(|piece| {
+                let written = spool.file.write_all_at(piece, at);
+                at += piece.len() as u64;
+                written
+            })
+        });
+        match written.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            Ok(()) => true,
+            Err(error) => {
+                all.warn(&error);
+                false
+            }
+        }
+    }
+
+    /// Reads a piece that begins at `at`, of what is there up to `end`.
+    pub(crate) fn read(self: &Arc<Self>, at: u64, end: u64) -> Reading {
+        let spool = Arc::clone(self);
+        let bytes = usize::try_from(end - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+        Box::pin(async move {
+            let all = Arc::clone(&spool.place.all);
+            let _permit = all.disk.acquire().await.expect("it is never closed");
+            let read = tokio::task::spawn_blocking(move || {
+                let mut piece = vec![0; bytes];
+                spool.file.read_exact_at(&mut piece, at).map(|()| Bytes::from(piece))
+            });
+            let read = read.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+            read.inspect_err(|error| all.warn(error))
+        })
+    }
+}
+
+impl Place {
+    /// Takes room for so many bytes, if there is.
+    fn take(&self, bytes: u64) -> bool {
+        let own = self.bytes.fetch_add(bytes, Relaxed) + bytes;
+        let all = self.all.bytes.fetch_add(bytes, Relaxed) + bytes;
+        let fits = own <= self.all.each_max && all <= self.all.room.load(Relaxed);
+        if !fits {
+            self.bytes.fetch_sub(bytes, Relaxed);
+            self.all.bytes.fetch_sub(bytes, Relaxed);
+        }
+        fits
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.all.bytes.fetch_sub(*self.bytes.get_mut(), Relaxed);
+        self.all.files.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Makes a file without a name, and returns how much is free where it is.
+fn make(directory: &Path) -> io::Result<(File, u64)> {
+    let file = tempfile::tempfile_in(directory)?;
+    let stat = rustix::fs::fstatvfs(&file)?;
+    Ok((file, stat.f_bavail.saturating_mul(stat.f_frsize)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spools(bytes_max: u64, each_max: u64) -> Arc<Spools> {
+        Spools::new(&SpoolParams { directory: None, bytes_max, each_max })
+    }
+
+    #[tokio::test]
+    async fn what_is_written_is_read_and_no_more_is_taken_than_may_be() {
+        let all = spools(100_000, 80_000);
+        let spool = all.begin().await.unwrap();
+        let piece = |byte: u8, bytes: usize| Bytes::from(vec![byte; bytes]);
+        assert!(spool.write(0, vec![piece(1, 10), piece(2, 69_990)]).await);
+        assert!(!spool.write(70_000, vec![piece(3, 10_001)]).await, "more than one may have");
+        let other = all.begin().await.unwrap();
+        assert!(!other.write(0, vec![piece(3, 30_001)]).await, "more than all may have");
+        assert_eq!(all.bytes(), 70_000);
+        let first = spool.read(0, 70_000).await.unwrap();
+        let second = spool.read(first.len() as u64, 70_000).await.unwrap();
+        assert_eq!((first.len(), second.len()), (PIECE_BYTES, 70_000 - PIECE_BYTES));
+        assert_eq!((first[9], first[10], second[0]), (1, 2, 2));
+        drop((spool, other));
+        assert_eq!((all.bytes(), all.files.load(Relaxed)), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn where_no_file_can_be_made_there_are_no_spools() {
+        let directory = Some(PathBuf::from("/there/is/no/such/place"));
+        let all = Spools::new(&SpoolParams { directory, bytes_max: 1 << 20, each_max: 1 << 20 });
+        assert!(!all.is_on() && all.begin().await.is_none());
+        assert!(!spools(0, 0).is_on(), "nor where none are wanted");
+    }
+}

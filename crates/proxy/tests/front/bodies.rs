@@ -1,0 +1,246 @@
+//! An application with a few workers that block, as threads do: a client that is slow to send or to take holds none of them.
+
+use crate::support::{Gateway, Pieces, connect, gateway, params, read_until, until};
+use bytes::Bytes;
+use http::Request;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener as Listener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+use suimon_gate::Mode;
+use suimon_proxy::params::Params;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+/// Time between two pieces of a body that drips.
+const DRIP_EVERY: Duration = Duration::from_millis(20);
+
+/// An application whose workers each serve one connection at a time, from the first byte of a request to the last of its answer.
+struct Pool {
+    address: SocketAddr,
+    busy: Arc<AtomicUsize>,
+}
+
+impl Pool {
+    fn new(workers: usize) -> Pool {
+        let listener = Arc::new(Listener::bind("127.0.0.1:0").unwrap());
+        let address = listener.local_addr().unwrap();
+        let busy = Arc::new(AtomicUsize::new(0));
+        for _ in 0..workers {
+            let (listener, busy) = (Arc::clone(&listener), Arc::clone(&busy));
+            // It ends with the process.
+            std::thread::spawn(move || {
+                loop {
+                    let (stream, _) = listener.accept().unwrap();
+                    busy.fetch_add(1, SeqCst);
+                    let _ = serve(stream);
+                    busy.fetch_sub(1, SeqCst);
+                }
+            });
+        }
+        Pool { address, busy }
+    }
+
+    fn busy(&self) -> usize {
+        self.busy.load(SeqCst)
+    }
+
+    /// Returns parameters for a gateway in front of it, with more slots than it has workers.
+    fn params(&self) -> Params {
+        let mut params = params(self.address);
+        params.routes.declared.clear();
+        params.routes.discovered_mode = Mode::Fixed(50);
+        params
+    }
+}
+
+/// Answers one request: with the length and hash of its body, or with as many bytes as its query says.
+fn serve(stream: std::net::TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut line, mut length, mut chunked, mut answer) = (String::new(), 0, false, None);
+    while reader.read_line(&mut line)? > 0 && line != "\r\n" {
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        chunked |= lower.starts_with("transfer-encoding:");
+        if let Some((_, rest)) = lower.split_once('?') {
+            answer = answer.or(rest.split_whitespace().next().and_then(|count| count.parse().ok()));
+        }
+        line.clear();
+    }
+    let (mut bytes, mut hash) = (0, blake3::Hasher::new());
+    loop {
+        if chunked {
+            line.clear();
+            reader.read_line(&mut line)?;
+            length = usize::from_str_radix(line.trim(), 16).map_err(std::io::Error::other)?;
+        }
+        let mut piece = vec![0; 64 << 10];
+        while length > 0 {
+            let read = reader.read(&mut piece[..length.min(64 << 10)])?;
+            if read == 0 {
+                return Ok(());
+            }
+            hash.update(&piece[..read]);
+            (bytes, length) = (bytes + read, length - read);
+        }
+        if !chunked {
+            break;
+        }
+        reader.read_line(&mut line)?;
+        if line.starts_with('0') {
+            break;
+        }
+    }
+    let answer = match answer {
+        Some(count) => pattern(count),
+        None => format!("{bytes} {}", hash.finalize()).into_bytes(),
+    };
+    let mut stream = stream;
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", answer.len())?;
+    stream.write_all(&answer)
+}
+
+/// Returns so many bytes of which each piece is unlike the others.
+fn pattern(count: usize) -> Vec<u8> {
+    (0..count).map(|index| (index / 7 * 31 + index % 251) as u8).collect()
+}
+
+/// Sends `begin`, and then a little now and then for as long as it is taken.
+async fn drip(mut stream: TcpStream, begin: Vec<u8>, piece: &'static [u8]) {
+    let mut sent = stream.write_all(&begin).await;
+    while sent.is_ok() {
+        tokio::time::sleep(DRIP_EVERY).await;
+        sent = stream.write_all(piece).await;
+    }
+}
+
+async fn serves(gateway: &Gateway) {
+    for _ in 0..3 {
+        assert_eq!(gateway.get("/page").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn uploads_that_drip_hold_no_worker_of_the_application() {
+    let head = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\n";
+    // Too little for a file, and enough for one.
+    for (piece, is_spooled) in [(&[b'x'; 1][..], false), (&[b'x'; 8000][..], true)] {
+        let app = Pool::new(4);
+        let gateway = gateway(app.params());
+        let mut drips = JoinSet::new();
+        // Just more than is read before the gate is asked.
+        let begin = [head.as_bytes(), &[b'x'; 70_000]].concat();
+        for _ in 0..8 {
+            drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
+        }
+        until("all have begun, without a slot", || gateway.view().gate.paused == 8).await;
+        until("some of it is in a file", || !is_spooled || gateway.view().spooled_bytes > 0).await;
+        assert_eq!(app.busy(), 0, "the application knows of none");
+        serves(&gateway).await;
+        drop(drips);
+        until("nothing is left", || gateway.view().connections_open == 0).await;
+        until("nor held", || gateway.view().buffered_bytes == 0 && gateway.view().spooled_bytes == 0).await;
+        until("nor counted", || (gateway.in_flight(), gateway.view().gate.paused) == (0, 0)).await;
+    }
+}
+
+#[tokio::test]
+async fn streams_of_uploads_that_drip_over_http2_hold_no_worker_of_the_application() {
+    let app = Pool::new(4);
+    let gateway = gateway(app.params());
+    let stream = hyper_util::rt::TokioIo::new(connect(gateway.plain).await);
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(executor, stream).await.unwrap();
+    let mut all = JoinSet::new();
+    all.spawn(async move { _ = connection.await });
+    for _ in 0..24 {
+        let (pieces, body) = mpsc::channel(1);
+        let request = Request::post("http://a/upload").header("content-length", "2000000");
+        let answer = sender.send_request(request.body(Pieces(body)).unwrap());
+        all.spawn(async move { _ = answer.await });
+        all.spawn(async move {
+            let mut piece = Bytes::from(vec![b'x'; 70_000]);
+            while pieces.send(piece).await.is_ok() {
+                tokio::time::sleep(DRIP_EVERY).await;
+                piece = Bytes::from_static(b"x");
+            }
+        });
+    }
+    until("all have begun, without a slot", || gateway.view().gate.paused == 24).await;
+    assert_eq!(app.busy(), 0, "the application knows of none");
+    serves(&gateway).await;
+}
+
+/// Sends a body in pieces, a while after each of the first ones.
+async fn send_slowly(gateway: &Gateway, head: &str, body: &[u8], pieces: usize) -> TcpStream {
+    let mut stream = connect(gateway.plain).await;
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for piece in body.chunks(body.len().div_ceil(pieces)) {
+        stream.write_all(piece).await.unwrap();
+        tokio::time::sleep(DRIP_EVERY).await;
+    }
+    stream
+}
+
+#[tokio::test]
+async fn a_slow_upload_arrives_as_it_was_sent() {
+    let app = Pool::new(1);
+    let body = pattern(3_000_000);
+    let hash = blake3::hash(&body);
+    let mut params = app.params();
+    // Of the second a part is kept, and the rest sent on as it comes.
+    for each_max in [256 << 20, 1 << 20] {
+        params.spool.each_max = each_max;
+        for expects in ["", "Expect: 100-continue\r\n"] {
+            let gateway = gateway(params.clone());
+            let head = format!(
+                "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n{expects}\r\n",
+                body.len()
+            );
+            let mut stream = send_slowly(&gateway, &head, &body, 30).await;
+            let answer = read_until(&mut stream, &hash.to_string()).await;
+            assert!(answer.contains("3000000 "), "{answer}");
+            drop(stream);
+            until("nothing is held", || {
+                gateway.view().buffered_bytes == 0 && gateway.view().spooled_bytes == 0
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn uploads_that_cannot_be_kept_hold_a_few_workers_at_most() {
+    let chunked = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let declared = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n";
+    for (head, kept) in [(chunked, true), (declared, false)] {
+        let app = Pool::new(8);
+        let mut params = app.params();
+        if !kept {
+            params.spool.bytes_max = 0;
+        }
+        let gateway = gateway(params);
+        let body =
+            if kept { [b"11170\r\n", &vec![b'x'; 70_000][..], b"\r\n"].concat() } else { vec![b'x'; 70_000] };
+        let piece: &[u8] = if kept { b"1\r\nx\r\n" } else { b"x" };
+        let mut drips = JoinSet::new();
+        for _ in 0..20 {
+            drips.spawn(drip(connect(gateway.plain).await, [head.as_bytes(), &body].concat(), piece));
+        }
+        until("most are broken off", || gateway.view().requests == 20 && drips_left(&mut drips) == 4).await;
+        until("and hold no slot", || gateway.view().gate.paused == 4 && gateway.in_flight() == 0).await;
+        until("and half of the workers are free", || app.busy() == 4).await;
+        serves(&gateway).await;
+    }
+}
+
+/// Returns how many go on.
+fn drips_left(drips: &mut JoinSet<()>) -> usize {
+    while drips.try_join_next().is_some() {}
+    drips.len()
+}
