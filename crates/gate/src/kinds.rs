@@ -29,10 +29,10 @@ const COLD_TIMES: f64 = 2.0;
 pub(crate) const CLOSE_SHARE: f64 = 0.5;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
-/// Seconds from the first newcomer for which others are held whatever a law that knows nothing guesses of its pace; ...
+/// Seconds from the first newcomer for which others are held and not shown a place, whatever a law that knows nothing guesses of its pace; ...
 const BLIND_SECONDS: f64 = 6.0;
 /// ... and the most of them.
-const BLIND_MAX: usize = 512;
+pub(crate) const BLIND_MAX: usize = 512;
 /// Whoever comes back when told finds this share of the longest hold still before them.
 const RETURN_SHARE: f64 = 0.5;
 /// `Retry-After` stays within these, seconds.
@@ -299,14 +299,11 @@ impl Kind {
         is_young && self.lets_in() && self.law.is_cold() && self.held.len() < BLIND_MAX
     }
 
-    /// Returns whether whoever is held last, at this `place` in line if there is one, is held for longer than it is worth.
-    pub(crate) fn is_last_held_in_vain(&self, now: Instant, place: Option<Place>) -> bool {
-        match (&self.line, place) {
-            (Some(line), Some(place)) => {
-                self.held.len() > line.held_at_once() || !line.standing(now, place).is_called()
-            }
-            _ => self.too_many_held(now),
-        }
+    /// Returns whether whoever is held last, at this `place` in line, is held for longer than it is worth.
+    pub(crate) fn is_last_held_in_vain(&self, now: Instant, place: Place) -> bool {
+        let in_vain =
+            |line: &Line| self.held.len() > line.held_at_once() || !line.standing(now, place).is_called();
+        self.line.as_ref().is_some_and(in_vain)
     }
 
     /// Returns whether one more would be held for longer than it is worth.

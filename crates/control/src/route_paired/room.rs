@@ -24,6 +24,8 @@ const RETRY_MAX: f64 = 600.0;
 const ITSELF: f64 = 1.3;
 /// A limit above this many times the largest company in which the page was seen to take no longer is not raised for that: what a higher one does is told one service time late.
 const FAR_SEEN: u32 = 3;
+/// After so many seconds without an answer, and with nobody inside, nobody is at a route who could suffer.
+const QUIET_SECONDS: f64 = 1.0;
 /// Growth of the limit of a full route that is given more room by the time.
 const RAISE_GROWTH: f64 = 2.0;
 /// The same once its search is over: it is near what is best, and too much takes minutes to be seen and to be over.
@@ -32,7 +34,7 @@ const RETRY_GROWTH: f64 = 1.25;
 /// What is around a route that asks for room.
 #[derive(Clone, Copy, Debug)]
 struct Around {
-    /// Nothing has ended at any other route.
+    /// Nothing has ended at any other route; or lately, where those who were seen there tell nothing of those who come next.
     is_only: bool,
     /// Everybody in the application has a core, others by the share that they can ask for.
     is_roomy: bool,
@@ -52,9 +54,14 @@ impl Paired {
         binding: bool,
         out: &mut Vec<Record>,
     ) {
-        let is_only = (0u32..)
-            .zip(&self.routes)
-            .all(|(other, route)| RouteId(other) == id || route.service.get().is_none());
+        let is_mixed = self.routes[id.index()].is_mixed;
+        let is_nobody_there = |route: &Route| {
+            let is_quiet = |at| now.secs_since(at) >= QUIET_SECONDS;
+            route.service.get().is_none()
+                || is_mixed && route.in_service.is_empty() && route.answered_at.is_none_or(is_quiet)
+        };
+        let mut others = (0u32..).zip(&self.routes).filter(|(other, _)| RouteId(*other) != id);
+        let is_only = others.all(|(_, route)| is_nobody_there(route));
         let cores = self.trusted_cores();
         let around = Around { is_only, is_roomy: self.company(id) <= f64::from(cores), cores };
         let is_probed = self.probing() == Some(id);

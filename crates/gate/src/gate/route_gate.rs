@@ -15,8 +15,6 @@ use suimon_model::{Instant, Reason, RequestId, RouteId, SessionId};
 const POSITION: u32 = 1;
 /// Times the mean time in the application that a visitor must still be ready to wait to be answered in time: most take no longer.
 const IN_TIME: f64 = 1.5;
-/// A view that has begun is taken for as many seconds at the least.
-const VIEW_SECONDS_MIN: f64 = 0.5;
 /// The least weight of the newest time in the application, in what is told of them.
 const TOOK_WEIGHT: f64 = 0.01;
 
@@ -52,14 +50,12 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// Returns completions a second, as far as is known: where there were none just now, those of the view that has begun, or no more than one since the last.
-    pub(super) fn rate(&self, now: Instant, meter: &Meter) -> f64 {
+    /// Returns completions a second, as far as is known: where there were none just now, no more than one since the last.
+    pub(super) fn rate(&self, now: Instant) -> f64 {
         if self.view_rate > 0.0 {
             return self.view_rate;
         }
-        let view = meter.since(&self.view_begin, now);
-        let begun = view.progressed as f64 / view.seconds.max(VIEW_SECONDS_MIN);
-        self.ended_at.map_or(0.0, |at| 1.0 / now.secs_since(at).max(VIEW_SECONDS)).max(begun)
+        self.ended_at.map_or(0.0, |at| 1.0 / now.secs_since(at).max(VIEW_SECONDS))
     }
 
     /// Returns a route nobody has asked for, as `meter` has just begun to measure it.

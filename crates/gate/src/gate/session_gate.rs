@@ -87,13 +87,8 @@ impl Gate {
         }
         let kind = &mut self.kinds[kind_id.index()];
         if kind.too_many_held(now) {
-            if !kind.is_blind(now) {
-                return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
-            }
-            kind.holds_blindly = true;
-            self.pressed_until = now + PRESSURE;
+            return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
         }
-        let kind = &mut self.kinds[kind_id.index()];
         let key = (Lane::Normal, kind.rank());
         self.hold(id, kind_id, key);
     }
@@ -315,7 +310,7 @@ impl Gate {
             kind.holds_blindly = false;
             while let Some(Newcomer { key, request, .. }) = self.kinds[index].held.last() {
                 let place = self.requests.get(request).and_then(|request| request.place);
-                if !self.kinds[index].is_last_held_in_vain(now, place) {
+                if !place.is_some_and(|place| self.kinds[index].is_last_held_in_vain(now, place)) {
                     break;
                 }
                 self.kinds[index].held.remove(key);

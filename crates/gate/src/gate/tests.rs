@@ -10,6 +10,7 @@ use suimon_model::Failure;
 
 mod away;
 mod budget;
+mod cold;
 mod counts;
 mod leases;
 mod lines;

@@ -109,7 +109,7 @@ impl Gate {
                 work: self.law.work(id),
                 waiting: route.queue.ahead(),
                 idle: route.waited_at.map_or(f64::INFINITY, |at| now.secs_since(at)),
-                rate: route.rate(now, meter),
+                rate: route.rate(now),
                 bias: route.forecast.bias(),
             };
             let window = meter.since(&route.view_begin, now);

@@ -142,3 +142,32 @@ async fn what_is_sent_to_the_pass_page_is_held_to_a_limit_and_reading_it_is_not(
     assert!(soon(asking.join_all()).await.into_iter().all(|status| status == 200));
     soon(reading.join_all()).await;
 }
+
+#[tokio::test]
+async fn polls_of_a_path_without_a_route_hold_up_neither_each_other_nor_other_paths() {
+    const POLLS: usize = 30;
+    let app = app().await;
+    let gateway = gateway(undeclared(&app, 200));
+    let not_there = |n: usize| get(&format!("/missing/{}", "a".repeat(n + 1)), &[("x-status", "404")]);
+    for n in 0..40 {
+        assert_eq!(gateway.ask(not_there(n)).await.status, 404);
+    }
+    let mut polls = JoinSet::new();
+    for _ in 0..POLLS {
+        let address = gateway.plain;
+        polls.spawn(async move {
+            ask_over(TcpStream::connect(address).await.unwrap(), get("/hold", &[])).await.status
+        });
+    }
+    until("all polls are there", || app.state.held.load(SeqCst) == POLLS).await;
+    for n in 0..40 {
+        assert_eq!(gateway.ask(not_there(n)).await.status, 404);
+    }
+    let other = &gateway.view().routes[0];
+    assert_eq!((other.name.as_str(), other.gate.in_flight), ("other", POLLS));
+    app.state.release(POLLS);
+    while let Some(status) = polls.join_next().await {
+        assert_eq!(status.unwrap(), 200);
+    }
+    assert_eq!(names(&gateway), ["other", "GET /hold"]);
+}

@@ -228,3 +228,43 @@ fn who_was_never_alone_says_too_little_of_strain_and_never_too_much() {
     );
     assert!(!is_raised_in_its_search(64, [Some(9.0), Some(1.2)]));
 }
+
+/// Returns the limit after four seconds with every slot in use and nothing ending, at a route where ten requests of 2 ms were seen.
+fn limit_after_a_change_of_requests(is_mixed: bool) -> u32 {
+    let mut law = Paired::new(2);
+    law.add_route(Instant::ORIGIN, None);
+    if is_mixed {
+        law.mix(ROUTE);
+    }
+    law.set_patience(60.0);
+    answered_in(&mut law.routes[0], 0.002);
+    law.routes[0].answered_at = Some(Instant::ORIGIN);
+    stay_full(&mut law, &mut Meter::new(Instant::ORIGIN), 0.0, 4.0);
+    law.limit(ROUTE)
+}
+
+#[test]
+fn who_comes_to_a_shared_route_is_given_room_whatever_others_took_there() {
+    let limit = limit_after_a_change_of_requests(true);
+    assert!((16..=256).contains(&limit), "as if nothing had been seen: {limit}");
+    assert_eq!(limit_after_a_change_of_requests(false), 2, "quick requests that hang are given none");
+}
+
+#[test]
+fn those_who_stay_long_in_a_shared_route_do_not_tell_that_the_application_is_strained() {
+    let strain = |is_mixed: bool| {
+        let mut law = Paired::new(2);
+        law.add_route(Instant::ORIGIN, None);
+        law.routes[0].is_mixed = is_mixed;
+        answered_in(&mut law.routes[0], 0.002);
+        law.routes[0].answered_at = Some(Instant::ORIGIN);
+        let meter = Meter::new(Instant::ORIGIN);
+        (0..4).for_each(|id| {
+            law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
+        });
+        let now = Instant::ORIGIN + seconds(3.0);
+        law.routes[0].strain(now, &meter.since(&law.routes[0].strain_begin, now), 2).is_some()
+    };
+    assert!(!strain(true), "they are others than those seen");
+    assert!(strain(false), "these take longer than they did");
+}
