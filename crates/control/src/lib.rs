@@ -36,7 +36,9 @@ pub use route::{RequestEnd, RouteLaw};
 pub use route_paired::Paired;
 pub use route_seed::SeedRoutes;
 pub use service_times::ServiceTimes;
-pub use session::{Admission, KindOutlook, OpenGate, Outlook, RouteOutlook, SessionLaw, StaticSessions};
+pub use session::{
+    Admission, KindOutlook, OpenGate, Outlook, RouteOutlook, SessionLaw, StaticSessions, is_token_spare,
+};
 pub use session_flow::Flow;
 pub use session_seed::SeedSessions;
 pub use statistics::{Average, Moments, Pace, Spread};

@@ -9,6 +9,11 @@ use crate::visits::Visits;
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
+/// Tokens closer to one than this are one: the clock has a grain.
+pub(crate) const TOKEN_GRAIN: f64 = 1e-6;
+/// Those who are on their way from a page come one after another, over so many seconds at the least: no page asks sooner than that after the last time.
+const COMING: f64 = 2.0;
+
 /// What a session law may look at.
 #[derive(Clone, Copy, Debug)]
 pub struct Outlook<'a> {
@@ -97,6 +102,11 @@ pub enum Admission {
 pub trait SessionLaw: std::fmt::Debug + Send {
     /// Returns whether one more session may begin at `now`.
     fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission;
+
+    /// Returns whether so many `others`, who are to begin within the next seconds, lose nothing by it if one more begins now. Asked only where that one may.
+    fn has_enough_for(&self, _outlook: &Outlook<'_>, others: u64) -> bool {
+        others == 0
+    }
 
     /// Takes note that a session began.
     fn admitted(&mut self, _now: Instant) {}
@@ -205,6 +215,10 @@ impl SessionLaw for StaticSessions {
         if outlook.active < self.sessions as usize { Admission::Now } else { Admission::Refuse }
     }
 
+    fn has_enough_for(&self, outlook: &Outlook<'_>, others: u64) -> bool {
+        outlook.active as u64 + others < u64::from(self.sessions)
+    }
+
     fn sessions_max(&self) -> Option<u32> {
         Some(self.sessions)
     }
@@ -228,6 +242,10 @@ impl SessionLaw for OpenGate {
         Admission::Now
     }
 
+    fn has_enough_for(&self, _outlook: &Outlook<'_>, _others: u64) -> bool {
+        true
+    }
+
     fn rate(&self) -> Option<f64> {
         Some(f64::INFINITY)
     }
@@ -245,6 +263,14 @@ impl SessionLaw for OpenGate {
 /// Returns the wait of a newcomer with `ahead` others before it, where `per_second` begin.
 pub(crate) fn wait_behind(ahead: usize, per_second: f64) -> Duration {
     seconds((ahead + 1) as f64 / per_second.max(1e-6))
+}
+
+/// Returns whether a token can be taken, of so many `tokens` in a bucket of this `depth` that fills at `per_second`, so that `others` on their way from a page lose
+/// nothing by it: the rest is enough for all of them, or for those of them who are there before the bucket is full again, from when on it would have run over.
+pub fn is_token_spare(tokens: f64, depth: f64, per_second: f64, others: u64) -> bool {
+    let rest = tokens - 1.0 + TOKEN_GRAIN;
+    let full_again = (depth - tokens + 1.0) / per_second;
+    rest >= others as f64 * (full_again / COMING).min(1.0)
 }
 
 /// Returns the record of an interval decided for `kind`.

@@ -26,15 +26,15 @@
 //! [`CROWDED`] times what the route does while people wait there for longer than W*.
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
 
-use crate::session::{Admission, Outlook, SessionLaw, interval_record, wait_behind};
+use crate::session::{
+    Admission, Outlook, SessionLaw, TOKEN_GRAIN, interval_record, is_token_spare, wait_behind,
+};
 use std::collections::VecDeque;
 use suimon_model::real::{exp, pow};
 use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
-/// Tokens closer to one than this are one, and nobody is told to come again sooner than this, seconds: the clock has a grain, and
-/// waiting for less than it never ends.
-const TOKEN_GRAIN: f64 = 1e-6;
+/// Nobody is told to come again sooner than this, seconds: the clock has a grain, and waiting for less than it never ends.
 const WAIT_GRAIN: f64 = 1e-6;
 /// How much faster than the rate tokens come: (3) smooths, (2) limits.
 const PACE: f64 = 1.3;
@@ -193,6 +193,13 @@ impl SessionLaw for Flow {
             return Admission::NotBefore(self.tokens_at + seconds(wait.max(WAIT_GRAIN)));
         }
         Admission::Now
+    }
+
+    fn has_enough_for(&self, outlook: &Outlook<'_>, others: u64) -> bool {
+        // Where nobody is held for a token, it was let in without one.
+        let has_tokens = self.tokens < 1.0 - TOKEN_GRAIN
+            || is_token_spare(self.tokens, self.depth, PACE * self.rate, others);
+        has_tokens && others < room(self.kind, outlook) as u64
     }
 
     /// Tokens are owed for what was let in as one.
@@ -418,6 +425,23 @@ fn exceeded(outlook: &Outlook<'_>) -> Option<RouteId> {
         (excess > 0.0).then_some((excess, route))
     });
     excess.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, route)| route)
+}
+
+/// Returns how many more of `kind` may begin before (2) is exceeded somewhere, where it is not: each brings the visits to come that a session has in the mean.
+fn room(kind: KindId, outlook: &Outlook<'_>) -> f64 {
+    let rooms = outlook.visits.routes().filter_map(|route| {
+        let there = &outlook.routes[route.index()];
+        let each = outlook.visits.per_session(kind, route);
+        if there.capacity_age > STALE || is_idle(outlook, route) || each <= VISITS_MIN {
+            return None;
+        }
+        let allowed = outlook.visits.rank(route) * wait_allowed(outlook, route) + there.bias;
+        let excess = outlook.foreseen(route)? - allowed;
+        let until_exceeded = -excess * there.capacity?;
+        let until_it_counts = REMAINING_MIN - outlook.visits.remaining(route);
+        Some(until_exceeded.max(until_it_counts) / each)
+    });
+    rooms.fold(f64::INFINITY, f64::min).max(0.0)
 }
 
 /// Returns whether nobody has waited at `route` for as long as it takes to come there and through it: those whom a forecast held back meanwhile would have

@@ -61,6 +61,10 @@ impl SessionLaw for SeedSessions {
         self.last = Some(now);
     }
 
+    fn has_enough_for(&self, _outlook: &Outlook<'_>, others: u64) -> bool {
+        self.interval == 0.0 || others == 0
+    }
+
     fn on_tick(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
         if now.since(self.decided) < self.params.period {
             return;

@@ -568,6 +568,13 @@ impl Line {
         self.lanes[lane.index()].expected(rank).round() as u64
     }
 
+    /// Returns how many of those called are at the gate or expected there, but for those behind `place` in its lane.
+    pub fn expected_beside(&self, place: Place) -> u64 {
+        let others = Lane::ALL.into_iter().filter(|lane| *lane != place.lane);
+        let expected = |lane: Lane| self.lanes[lane.index()].expected(u64::MAX).ceil() as u64;
+        others.map(expected).sum::<u64>() + self.expected_before(place)
+    }
+
     /// Returns how many of those called may be held at the gate at once: as many as begin while one is held.
     pub fn held_at_once(&self) -> usize {
         (self.ready * self.rate * self.hold).max(AHEAD_MIN).ceil() as usize

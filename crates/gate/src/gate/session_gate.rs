@@ -153,10 +153,14 @@ impl Gate {
         let has_room = kind.held.len() < line.held_at_once() || kind.held.is_passed_by(key);
         // In another tab of the same browser it is held already.
         let is_held = kind.held.at(key).is_some();
-        // Nor does somebody who has just come overtake those called before who are on the way from their page.
+        // Nor does somebody who has just come overtake those called before who are on the way from their page, ...
         let is_from_page = matches!(claim, Claim::Holds(..));
-        let overtakes = || !is_from_page && line.expected_before(place) > kind.held.before(key) as u64;
-        let is_turn = standing.is_called() && may_be_held && has_room && !overtakes();
+        let overtakes = !is_from_page && line.expected_before(place) > kind.held.before(key) as u64;
+        let is_turn = standing.is_called() && may_be_held && has_room;
+        // ... unless it takes nothing from them: else each newcomer would be on the way for the next one, and the line would never end.
+        let is_turn = is_turn && (!overtakes || self.takes_nothing(now, kind_id, place));
+        let kind = &mut self.kinds[kind_id.index()];
+        let line = kind.line.as_mut().expect("the caller has seen that there is one");
         if (is_blind || is_turn) && !is_held {
             line.knock(now, place);
             if !is_turn {
@@ -172,6 +176,22 @@ impl Gate {
             return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
         }
         self.wait_in_line(now, id, kind_id, Some(place), standing);
+    }
+
+    /// Returns whether nobody waits for longer if the holder of `place`, which is called, begins before those who are on the way from their page: nobody is held, or
+    /// waits to be called, and the law has enough for all.
+    fn takes_nothing(&mut self, now: Instant, kind_id: KindId, place: Place) -> bool {
+        let kind = &self.kinds[kind_id.index()];
+        let Some(line) = &kind.line else { return false };
+        if !kind.held.is_empty() || line.is_waited_in() {
+            return false;
+        }
+        let others = line.expected_beside(place);
+        if self.may_admit(now, kind_id) != Admission::Now {
+            return false;
+        }
+        let kind = &self.kinds[kind_id.index()];
+        kind.law.has_enough_for(&self.outlook_of(kind_id), others)
     }
 
     fn hold(&mut self, id: RequestId, kind: KindId, key: Key) {

@@ -13,6 +13,7 @@ mod budget;
 mod cold;
 mod counts;
 mod leases;
+mod line_ends;
 mod lines;
 mod patience;
 mod queues;

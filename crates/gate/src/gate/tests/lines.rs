@@ -1,7 +1,7 @@
 //! A kind that has a line: who begins, who is told what, and who is told nothing.
 
 use super::*;
-use suimon_control::Admission;
+use suimon_control::{Admission, is_token_spare};
 
 /// Lets in by tokens, and sees to it that nobody begins without one.
 #[derive(Debug)]
@@ -33,6 +33,10 @@ impl SessionLaw for Metered {
             return Admission::Now;
         }
         Admission::NotBefore(now + seconds(missing / self.per_second))
+    }
+
+    fn has_enough_for(&self, _outlook: &Outlook<'_>, others: u64) -> bool {
+        is_token_spare(self.tokens, self.depth, self.per_second, others)
     }
 
     fn admitted(&mut self, now: Instant) {

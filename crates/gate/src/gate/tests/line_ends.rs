@@ -1,0 +1,172 @@
+//! A line ends once nobody waits for a reason, however many keep coming.
+
+use super::lines::{Metered, at, lined, pass, placed, told_at_once};
+use super::*;
+
+/// Time from one look to the next, seconds.
+const STEP: f64 = 1.0 / 16.0;
+/// A page asks so long after it was shown, and its visitor stays for so long, seconds.
+const PAGE: f64 = 3.0;
+const VISIT: f64 = 1.0;
+
+/// A site to which people come at an even pace.
+struct Site {
+    gate: Gate,
+    route: RouteId,
+    kind: KindId,
+    now: f64,
+    next: f64,
+    newcomer: Option<RequestId>,
+    /// When each newcomer came, and whether it was let in at once.
+    came: Vec<(f64, bool)>,
+    pages: Vec<(f64, Place)>,
+    placed: BTreeMap<RequestId, Place>,
+    inside: Vec<(f64, Start)>,
+}
+
+impl Site {
+    fn new((gate, route, kind): (Gate, RouteId, KindId)) -> Site {
+        Site {
+            gate,
+            route,
+            kind,
+            now: 0.0,
+            next: 0.0,
+            newcomer: None,
+            came: vec![],
+            pages: vec![],
+            placed: BTreeMap::new(),
+            inside: vec![],
+        }
+    }
+
+    /// Has so many come a second until then.
+    fn come(&mut self, per_second: f64, until: f64) {
+        self.next = self.next.max(self.now);
+        while self.now < until {
+            self.now += STEP;
+            let outputs = pass(&mut self.gate, at(self.now));
+            outputs.into_iter().for_each(|output| self.take(output));
+            self.leave();
+            self.ask();
+            while self.next <= self.now {
+                self.next += 1.0 / per_second;
+                let session = Some(Membership::Newcomer(self.kind));
+                let arrival = Arrival { route: self.route, session };
+                self.came.push((self.now, false));
+                self.newcomer = Some(self.gate.handle_arrival(at(self.now), arrival));
+                self.hear();
+                self.newcomer = None;
+            }
+        }
+    }
+
+    fn hear(&mut self) {
+        while let Some(output) = self.gate.poll_output() {
+            self.take(output);
+        }
+    }
+
+    fn take(&mut self, output: Output) {
+        match output {
+            Output::Start(start) => {
+                if self.newcomer == Some(start.request) {
+                    self.came.last_mut().expect("the newcomer is noted").1 = true;
+                }
+                self.placed.remove(&start.request);
+                self.inside.push((self.now + VISIT, start));
+            }
+            Output::Wait(told) => {
+                self.placed.remove(&told.request);
+                self.pages.push((self.now + PAGE, told.place.expect("there are places")));
+            }
+            Output::Refuse(refusal) => panic!("{refusal:?}"),
+            Output::Decided(_) | Output::Resumed(_) => {}
+        }
+    }
+
+    fn leave(&mut self) {
+        let (over, inside) =
+            std::mem::take(&mut self.inside).into_iter().partition(|(end, _)| *end <= self.now);
+        self.inside = inside;
+        for (_, start) in over as Vec<(f64, Start)> {
+            let (_, session) = start.session.expect("it has a session");
+            self.gate.handle_end(at(self.now), start.token, Ending::Completed);
+            self.gate.handle_word(at(self.now), session, Word::Ends);
+            self.hear();
+        }
+    }
+
+    fn ask(&mut self) {
+        let (due, pages) =
+            std::mem::take(&mut self.pages).into_iter().partition(|(asks, _)| *asks <= self.now);
+        self.pages = pages;
+        for (_, place) in due as Vec<(f64, Place)> {
+            let standing = self.gate.handle_contact(at(self.now), self.kind, place).expect("there is a line");
+            if standing.is_called() {
+                let arrival = Arrival { route: self.route, session: Some(placed(self.kind, place)) };
+                let request = self.gate.handle_arrival(at(self.now), arrival);
+                self.placed.insert(request, place);
+                self.hear();
+            } else {
+                self.pages.push((self.now + PAGE, place));
+            }
+        }
+    }
+
+    /// Returns how many came after `from`, and how many of them were let in at once.
+    fn after(&self, from: f64) -> (usize, usize) {
+        let after = || self.came.iter().filter(|(came, _)| *came > from);
+        (after().count(), after().filter(|(_, at_once)| *at_once).count())
+    }
+}
+
+#[test]
+fn a_line_that_a_short_closure_began_ends_though_people_keep_coming() {
+    let now = at(0.0);
+    let mut gate = Gate::new(Params::default(), now);
+    let route = gate.declare_route(now, Mode::Off);
+    let line = Some(suimon_line::Params::default());
+    let kind = gate.declare_kind(now, KindParams { line, ..KindParams::default() });
+    let mut site = Site::new((gate, route, kind));
+    site.come(5.0, 30.0);
+    site.gate.handle_application(at(site.now), false);
+    site.come(5.0, 32.0);
+    site.gate.handle_application(at(site.now), true);
+    site.hear();
+    site.come(5.0, 90.0);
+    let (came, at_once) = site.after(42.0);
+    assert!(came > 200, "{came}");
+    assert_eq!(at_once, came, "the law lets in everybody");
+}
+
+#[test]
+fn a_line_ends_after_a_rush_though_half_of_what_is_possible_keeps_coming() {
+    // One token for each tenth of a second, and a second's worth of them.
+    let mut site = Site::new(lined(Metered::new(10, 10.0)));
+    site.come(5.0, 10.0);
+    site.come(30.0, 20.0);
+    site.come(5.0, 140.0);
+    assert!(site.after(10.0).1 < site.after(10.0).0 - 100, "there was a line");
+    // Two hundred too many came, and five a second of them are made up for.
+    let (came, at_once) = site.after(80.0);
+    assert_eq!(at_once, came);
+}
+
+#[test]
+fn somebody_who_has_just_come_begins_before_those_on_the_way_only_if_there_are_tokens_for_all() {
+    for (on_the_way, at_once) in [(1, true), (2, true), (3, false)] {
+        let (mut gate, route, kind) = lined(Metered::new(3, 0.5));
+        let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+        gate.handle_command(at(0.0), kind, Command::Pause);
+        for _ in 0..on_the_way {
+            gate.handle_arrival(at(0.0), newcomer);
+            told_at_once(&mut gate);
+        }
+        gate.handle_command(at(0.0), kind, Command::Move);
+        pass(&mut gate, at(0.3));
+        gate.handle_arrival(at(0.3), newcomer);
+        let started = std::iter::from_fn(|| gate.poll_output()).any(|it| matches!(it, Output::Start(_)));
+        assert_eq!(started, at_once, "{on_the_way} are on the way, and three can begin");
+    }
+}
