@@ -162,7 +162,7 @@ pub enum Membership {
         session: SessionId,
         /// Whether it carries proof of that, our lease; else it only names the session, by the application's own cookie or by a lease of long ago.
         leased: bool,
-        /// Whether this request, once completed, ends the session.
+        /// Whether this request, once completed, ends the session. One that the application declines does not.
         ends: bool,
     },
 }

@@ -357,8 +357,8 @@ impl Gate {
         };
         route.ghosts -= usize::from(ghost);
         let counted = match ending {
-            Ending::Completed if ghost => &mut route.counts.abandoned,
-            Ending::Completed => &mut route.counts.completed,
+            Ending::Completed | Ending::Declined if ghost => &mut route.counts.abandoned,
+            Ending::Completed | Ending::Declined => &mut route.counts.completed,
             Ending::Failed(_) => &mut route.counts.failed,
             Ending::Abandoned => &mut route.counts.abandoned,
         };
@@ -644,7 +644,7 @@ fn trouble(ending: Ending, ghost: bool) -> Option<Trouble> {
         Ending::Failed(Failure::BadRequest) => None,
         Ending::Failed(_) => Some(Trouble::Failed),
         Ending::Abandoned => Some(Trouble::Left),
-        Ending::Completed => ghost.then_some(Trouble::Left),
+        Ending::Completed | Ending::Declined => ghost.then_some(Trouble::Left),
     }
 }
 

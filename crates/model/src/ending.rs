@@ -1,10 +1,12 @@
-//! How a slot is given back: in exactly one of three ways.
+//! How a slot is given back: in exactly one of four ways.
 
 /// How the work behind a slot ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// The application answered, not with an error of its own, and the client was there to receive it.
     Completed,
+    /// It answered that it does not do what was asked (a status of 4xx): as much work, of which nothing follows for the session.
+    Declined,
     /// The application did not answer, or answered with an error.
     Failed(Failure),
     /// The client had gone before the answer was ready; the work was done for nobody.

@@ -5,7 +5,7 @@
 //!
 //! - [`Instant`] and [`Duration`]: time since an origin that a shell chose.
 //! - [`RouteId`], [`KindId`], [`SessionId`], [`RequestId`], [`NodeId`]: what a number means.
-//! - [`Ending`]: the three ways a slot is given back.
+//! - [`Ending`]: the four ways a slot is given back.
 //! - [`Record`]: one decision, with its reason and the signals it rests on.
 //! - [`Rng`]: random numbers that are the same again for the same seed.
 //! - [`real`]: logarithms and the like, the same on every machine.

@@ -388,7 +388,7 @@ impl State for RequestId {
 }
 
 saved_enum!(Failure { 0 = Connection, 1 = Timeout, 2 = ServerError, 3 = BadRequest });
-saved_enum!(Ending { 0 = Completed, 1 = Failed(failure), 2 = Abandoned });
+saved_enum!(Ending { 0 = Completed, 1 = Failed(failure), 2 = Abandoned, 3 = Declined });
 
 impl<T: State> State for Option<T> {
     fn save(&self, out: &mut Writer) {
@@ -487,7 +487,12 @@ mod tests {
         brought_back(&BTreeSet::from([(Instant::ORIGIN, SessionId(u64::MAX))]));
         brought_back(&VecDeque::from([true, false]));
         brought_back(&"GET /items/{id}".to_string());
-        brought_back(&vec![Ending::Completed, Ending::Failed(Failure::ServerError), Ending::Abandoned]);
+        brought_back(&vec![
+            Ending::Completed,
+            Ending::Declined,
+            Ending::Failed(Failure::ServerError),
+            Ending::Abandoned,
+        ]);
     }
 
     #[test]

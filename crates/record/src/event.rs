@@ -84,6 +84,7 @@ const ENDS: u8 = 2;
 const DEPARTURE: u8 = 8;
 const COMPLETED: u8 = 9;
 const ABANDONED: u8 = 10;
+const DECLINED: u8 = 11;
 /// Plus the failure's number.
 const FAILED: u8 = 12;
 const DRAIN: u8 = 16;
@@ -234,6 +235,7 @@ impl Event {
             PAUSE => Event::Pause(State::load(from)?, State::load(from)?),
             RESUME => Event::Resume(State::load(from)?),
             COMPLETED => Event::End(State::load(from)?, Ending::Completed),
+            DECLINED => Event::End(State::load(from)?, Ending::Declined),
             ABANDONED => Event::End(State::load(from)?, Ending::Abandoned),
             FAILED..DRAIN => {
                 let failure = FAILURES[usize::from(tag - FAILED)];
@@ -265,6 +267,7 @@ impl Event {
             Event::Pause(..) => PAUSE,
             Event::Resume(_) => RESUME,
             Event::End(_, Ending::Completed) => COMPLETED,
+            Event::End(_, Ending::Declined) => DECLINED,
             Event::End(_, Ending::Abandoned) => ABANDONED,
             Event::End(_, Ending::Failed(failure)) => {
                 FAILED

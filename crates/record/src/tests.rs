@@ -51,6 +51,7 @@ fn event() -> impl Strategy<Value = Event> {
     ];
     let how = prop_oneof![
         Just(How::Completed),
+        Just(How::Declined),
         Just(How::Abandoned),
         Just(How::Failed(Failure::Connection)),
         Just(How::Failed(Failure::Timeout)),

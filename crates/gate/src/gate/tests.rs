@@ -222,7 +222,8 @@ impl Shell {
             Event::End { pick, how } if !self.running.is_empty() => {
                 let (_, token) = self.running.swap_remove(pick % self.running.len());
                 let ending = match how {
-                    0 | 1 => Ending::Completed,
+                    0 => Ending::Completed,
+                    1 => Ending::Declined,
                     2 => Ending::Failed(Failure::ServerError),
                     _ => Ending::Abandoned,
                 };

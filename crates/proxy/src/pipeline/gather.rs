@@ -78,6 +78,8 @@ fn is_stream(headers: &HeaderMap) -> bool {
 fn ending_of(status: StatusCode) -> Ending {
     if status.is_server_error() {
         Ending::Failed(suimon_model::Failure::ServerError)
+    } else if status.is_client_error() {
+        Ending::Declined
     } else {
         Ending::Completed
     }

@@ -279,7 +279,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         })),
     ];
     let request = || (0u64..6, 0u64..3).prop_map(|(index, generation)| RequestId(generation << 32 | index));
-    let ending = prop_oneof![Just(Ending::Completed), Just(Ending::Abandoned)];
+    let ending = prop_oneof![Just(Ending::Completed), Just(Ending::Declined), Just(Ending::Abandoned)];
     prop_oneof![
         3 => Just(Event::Timeout),
         1 => Just(Event::Drain),

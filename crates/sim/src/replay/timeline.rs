@@ -419,7 +419,7 @@ impl Timeline {
         }
         match ending {
             _ if inside.left => {}
-            Ending::Completed => route.completed += 1,
+            Ending::Completed | Ending::Declined => route.completed += 1,
             Ending::Failed(_) => route.failed += 1,
             Ending::Abandoned => {
                 route.left += 1;

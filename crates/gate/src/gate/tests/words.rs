@@ -33,6 +33,26 @@ fn a_session_that_has_ended_makes_room_for_the_next() {
 }
 
 #[test]
+fn a_request_that_would_end_its_session_ends_it_only_if_it_is_done() {
+    let params = Params { session_law: SessionLawKind::Static { sessions: 1 }, ..Params::default() };
+    let mut gate = Gate::new(params, Instant::ORIGIN);
+    let route = gate.declare_route(Instant::ORIGIN, Mode::Off);
+    let kind = gate.declare_kind(Instant::ORIGIN, KindParams::default());
+    let session = SessionId(7);
+    let leaves = Membership::Member { kind, session, leased: true, ends: true };
+    let failed = Ending::Failed(Failure::ServerError);
+    for (ending, sessions) in
+        [(Ending::Declined, 1), (failed, 1), (Ending::Abandoned, 1), (Ending::Completed, 0)]
+    {
+        let start = begins(&mut gate, at(0.0), route, leaves);
+        gate.handle_end(at(0.0), start.token, ending);
+        assert_eq!(gate.snapshot(at(0.0)).sessions, sessions, "{ending:?}");
+    }
+    let counts = gate.snapshot(at(0.0)).routes[0].counts;
+    assert_eq!((counts.completed, counts.failed, counts.abandoned), (2, 1, 1));
+}
+
+#[test]
 fn whoever_is_held_begins_at_the_moment_another_session_ends() {
     let (mut gate, route, kind) = {
         let params = Params { session_law: SessionLawKind::Static { sessions: 1 }, ..Params::default() };
