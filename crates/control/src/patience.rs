@@ -23,7 +23,8 @@
 //!
 //! *Memory*. Each age class forgets by the observations that reach it: nothing before it has [`MEMORY_COUNT`], then e-fold after as many more or
 //! [`MEMORY_SECONDS`], whichever takes longer. Ten thousand quick answers per second displace nothing that is known about slow ones. The time keeps a rush
-//! together, whose leavers end before those who are answered.
+//! together, whose leavers end before those who are answered. Where nobody has left for [`FADES_AFTER`], everything halves each [`FADES_BY_HALF`], until too little
+//! is left to conclude from: on a quick site nobody waits for long enough to correct what was learned once.
 //!
 //! *Regimes*. Nobody waits long: no class has enough at risk, nothing is learned, and the assumed value stands. Fewer than [`RISK_MIN`] at risk in a class: S is
 //! not known from there on, as its standard error near 0.9 would be 0.05. Fewer than [`LEAVERS_MIN`] leavers up to (3): nothing is learned; half as many keep what
@@ -77,6 +78,9 @@ const MEMORY_SECONDS: f64 = 60.0;
 const MEMORY_LEAVERS: f64 = 64.0;
 /// Visitors that left last, who count once.
 const VISITORS_MAX: usize = 64;
+/// After so many seconds in which nobody left what is known fades, and halves each so many seconds: nobody may be there any more whom it was learned from.
+const FADES_AFTER: f64 = 600.0;
+const FADES_BY_HALF: f64 = 600.0;
 /// Time between two conclusions, seconds.
 const PERIOD: f64 = 1.0;
 
@@ -109,11 +113,24 @@ pub struct Patience {
     visitors: Vec<u64>,
     next: usize,
     concluded: Instant,
+    /// When somebody left last, as of a conclusion.
+    left_at: Instant,
     learned: Option<PatienceEstimate>,
 }
 
 suimon_model::saved_struct!(
-    Patience { classes, is_unread, just_left, leavers, leavers_squared, visitors, next, concluded, learned },
+    Patience {
+        classes,
+        is_unread,
+        just_left,
+        leavers,
+        leavers_squared,
+        visitors,
+        next,
+        concluded,
+        left_at,
+        learned
+    },
     |it: &Patience| {
         it.classes.len() == CLASSES && it.visitors.len() <= VISITORS_MAX && it.next < VISITORS_MAX
     }
@@ -145,6 +162,7 @@ impl Default for Patience {
             visitors: vec![],
             next: 0,
             concluded: Instant::ORIGIN,
+            left_at: Instant::ORIGIN,
             learned: None,
         }
     }
@@ -196,15 +214,21 @@ impl Patience {
         }
     }
 
-    /// Works the newest observations into the estimate, if a second has passed and there are any. Takes some microseconds: for
-    /// the tick, not for a request.
+    /// Works the newest observations into the estimate, if a second has passed and there are any, or something is known that may fade. Takes some microseconds:
+    /// for the tick, not for a request.
     pub fn refresh(&mut self, now: Instant) {
         if !self.is_due(now) {
             return;
         }
-        self.remember(now.secs_since(self.concluded));
+        let passed = now.secs_since(self.concluded);
+        let learned_at = if self.is_unread { now } else { self.learned.map_or(now, |learned| learned.at) };
+        self.fade(passed, now.secs_since(self.left_at));
+        if self.just_left > 0 {
+            self.left_at = now;
+        }
+        self.remember(passed);
         self.concluded = now;
-        match self.estimate(now) {
+        match self.estimate(learned_at) {
             // One moment is no evidence, neither for a patience nor against the one that was learned.
             Some(_) if !self.are_moments_enough() => {}
             estimate => self.learned = estimate,
@@ -223,11 +247,27 @@ impl Patience {
     }
 
     fn is_due(&self, now: Instant) -> bool {
-        self.is_unread && now.secs_since(self.concluded) >= PERIOD
+        (self.is_unread || self.learned.is_some()) && now.secs_since(self.concluded) >= PERIOD
     }
 
     fn are_moments_enough(&self) -> bool {
         self.leavers * self.leavers >= MOMENTS_MIN * self.leavers_squared
+    }
+
+    /// Lets what is known weigh less where nobody has left for so many seconds, by what is due for the last `passed` of them.
+    fn fade(&mut self, passed: f64, nobody_left: f64) {
+        let due = passed.min(nobody_left - FADES_AFTER);
+        if due <= 0.0 {
+            return;
+        }
+        let kept = exp(-std::f64::consts::LN_2 * due / FADES_BY_HALF);
+        for class in &mut self.classes {
+            class.left *= kept;
+            class.left_squared *= kept * kept;
+            class.risk *= kept;
+        }
+        self.leavers *= kept;
+        self.leavers_squared *= kept * kept;
     }
 
     /// Moves the observations of the last `passed` seconds into the memory.

@@ -27,6 +27,8 @@ const COLD_SESSIONS: u64 = 40;
 const COLD_TIMES: f64 = 2.0;
 /// Newcomers at this share of the pace at which they could be let in are near the point where some have to wait.
 pub(crate) const CLOSE_SHARE: f64 = 0.5;
+/// Nobody gives up on a page sooner than after so many seconds: whoever goes before has clicked on, or is no visitor. No shorter patience is used unless it was declared.
+pub(crate) const PATIENCE_MIN: f64 = 3.0;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
 /// Seconds from the first newcomer for which others are held and not shown a place, whatever a law that knows nothing guesses of its pace; ...
@@ -269,7 +271,8 @@ impl Kind {
     pub(crate) fn patience(&self) -> f64 {
         let declared = self.params.patience.map(|patience| patience.as_secs_f64());
         let recalled = self.recalled.map(|recalled| recalled.seconds);
-        declared.or(self.learner.learned()).or(recalled).unwrap_or(self.assumed)
+        let learned = self.learner.learned().or(recalled).map(|seconds| seconds.max(PATIENCE_MIN));
+        declared.or(learned).unwrap_or(self.assumed)
     }
 
     pub(crate) fn patience_source(&self) -> &'static str {

@@ -403,7 +403,7 @@ fn it_tells_its_error_and_when_it_was_learned() {
     let it = patience.estimate_learned().unwrap();
     assert!((it.seconds - 15.0).abs() < 0.75 && it.error_seconds < 0.75, "{it:?}");
     assert!(it.leavers > 50.0 && it.leavers <= 60.0 && it.at == Instant::ORIGIN + seconds(74.0), "{it:?}");
-    patience.refresh(Instant::ORIGIN + seconds(1000.0));
+    patience.refresh(Instant::ORIGIN + seconds(600.0));
     assert_eq!(patience.estimate_learned(), Some(it), "nothing new was seen");
 }
 
@@ -433,3 +433,34 @@ fn what_is_saved_goes_on_the_same() {
     play(&mut back, &more, |_, _| {});
     assert_eq!(back.estimate_learned(), patience.estimate_learned());
 }
+
+#[test]
+fn what_was_learned_stays_for_a_while_and_fades_where_nobody_leaves_any_more() {
+    let mut patience = Patience::default();
+    let mut rng = Rng::stream(11, 0);
+    let requests = poisson(&mut rng, (0.0, 5.0, 3000), censoring, |_| 3.0);
+    play(&mut patience, &requests, |_, _| {});
+    let learned = patience.estimate_learned().expect("enough have left");
+    let end = requests.last().unwrap().at + NEARLY_ALL;
+    let mut gone = None;
+    for second in 0..4 * 3600 {
+        patience.refresh(Instant::ORIGIN + seconds(end + f64::from(second)));
+        match patience.estimate_learned() {
+            Some(now) => {
+                assert!((now.seconds / learned.seconds - 1.0).abs() < 0.05, "{now:?} at {second}");
+                assert!(now.at.as_secs_f64() <= end, "nothing new was learned: {now:?}");
+                assert!(gone.is_none(), "known again at {second}");
+            }
+            None => gone = gone.or(Some(second)),
+        }
+    }
+    let gone = gone.expect("it fades");
+    assert!((900..3 * 3600).contains(&gone), "{gone} s");
+    let much_later = end + 24.0 * 3600.0;
+    (0..5).for_each(|visitor| patience.fold_of(Some(visitor), 3.0, true));
+    patience.refresh(Instant::ORIGIN + seconds(much_later));
+    assert_eq!(patience.learned(), None, "a few do not bring it back");
+}
+
+/// Seconds after which the last of those played have been answered.
+const NEARLY_ALL: f64 = 10.0;

@@ -1,6 +1,7 @@
 //! Whose leaving teaches patience.
 
 use super::*;
+use crate::kinds::PATIENCE_MIN;
 
 fn at(seconds: u32) -> Instant {
     Instant::ORIGIN + Duration::from_secs(u64::from(seconds))
@@ -49,6 +50,27 @@ fn who_leaves_again_and_again_counts_once() {
         gate.snapshot(at(200)).kinds[0].patience_source
     };
     assert_eq!((leave(true), leave(false)), ("assumed", "learned"));
+}
+
+#[test]
+fn whoever_aborts_at_once_makes_nobody_look_less_patient_than_people_are() {
+    let (mut gate, route, kind) = fixed(100);
+    let ms = |ms: u64| Instant::ORIGIN + Duration::from_millis(ms);
+    // Each as a new visitor, of a page that takes some seconds.
+    for number in 0..120_u64 {
+        let came = ms(1000 * number);
+        let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+        let request = gate.handle_arrival(came, newcomer);
+        let token = started(&mut gate).pop().expect("there is room").token;
+        gate.handle_departure(came + Duration::from_millis(600), request);
+        gate.handle_end(came + Duration::from_millis(900), token, Ending::Completed);
+        pass(&mut gate, came + Duration::from_millis(999));
+    }
+    let view = &gate.snapshot(ms(120_000)).kinds[0];
+    assert_eq!((view.patience_source, view.patience_seconds), ("learned", PATIENCE_MIN));
+    pass(&mut gate, at(3720));
+    let view = &gate.snapshot(at(3720)).kinds[0];
+    assert_eq!((view.patience_source, view.patience_seconds), ("assumed", 60.0), "nobody has left any more");
 }
 
 #[test]
