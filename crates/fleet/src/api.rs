@@ -130,7 +130,7 @@ pub enum Why {
     ChecksFailed,
     /// As many requests failed in a row as are allowed.
     RequestsFailed,
-    /// Some requests in a row did not reach it, nor any other node.
+    /// Some requests and checks in a row did not reach it, nor any other node.
     Unreached,
     /// It was not reached, and has answered again.
     Reached,
@@ -165,12 +165,34 @@ impl Why {
             Why::ChecksPassed => "health checks passed",
             Why::ChecksFailed => "health checks failed in a row",
             Why::RequestsFailed => "requests in a row could not connect or got no answer",
-            Why::Unreached => "requests in a row did not reach it, nor any other node",
+            Why::Unreached => "requests or checks in a row did not reach it, nor any other node",
             Why::Reached => "it has answered again",
             Why::EjectionOver => "its time out is over; one more failure, and it is out again",
             Why::Drain => "it finishes what it has and gets nothing new",
             Why::DrainOver => "it was told to take requests again",
         }
+    }
+}
+
+/// What came of a check.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Checked {
+    /// It answered as a node that is well does.
+    Answered,
+    /// It accepted a connection; nothing more was asked of it, or no answer came in time where none tells how it is.
+    Accepted,
+    /// Its answer does not tell that it is well, or did not come in time.
+    Failed,
+    /// It closed the connection instead of an answer.
+    Closed,
+    /// It could not be connected to.
+    Unreached,
+}
+
+impl Checked {
+    /// Returns whether it speaks for the node.
+    pub const fn passed(self) -> bool {
+        matches!(self, Checked::Answered | Checked::Accepted)
     }
 }
 

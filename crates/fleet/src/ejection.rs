@@ -43,12 +43,12 @@ impl Ejection {
         }
     }
 
-    /// Folds in a failure and returns whether it is one too many. What comes while the node is out changes nothing.
-    pub(crate) fn failure(&mut self, params: &EjectionParams) -> bool {
+    /// Folds in so many failures, at least one, and returns whether they are too many. What comes while the node is out changes nothing.
+    pub(crate) fn failed(&mut self, times: u32, params: &EjectionParams) -> bool {
         if self.is_out() || params.after == 0 {
             return false;
         }
-        self.failures = self.failures.saturating_add(1);
+        self.failures = self.failures.saturating_add(times);
         self.probation || self.failures >= params.after
     }
 

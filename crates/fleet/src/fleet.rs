@@ -1,7 +1,8 @@
 //! The machine: a table of nodes, and who of them gets the next request.
 
 use crate::api::{
-    Change, FleetFull, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick, PickReason, Status, Why,
+    Change, Checked, FleetFull, NODES_MAX, NodeView, OUTPUTS_MAX, Output, Params, Pick, PickReason, Status,
+    Why,
 };
 use crate::ejection::Ejection;
 use crate::health::Health;
@@ -24,15 +25,17 @@ struct Node {
     draining: bool,
     health: Health,
     ejection: Ejection,
-    /// Requests in a row that did not reach it.
+    /// Requests, and checks in doubt, in a row that did not reach it.
     unreached: u32,
+    /// Requests since its last answer that it took and let break, and that no check has borne out yet.
+    losses: u32,
     /// Whether so many did not reach it that it is taken for down, whatever checks say: nor do any reach another node.
     lost: bool,
     why: Why,
     since: Instant,
 }
 
-/// So many requests in a row that do not reach a node, where none reach another: it is down, and with it the application.
+/// So many requests, and checks in doubt, in a row that do not reach a node, where none reach another: it is down, and with it the application.
 const LOST_AFTER: u32 = 3;
 
 impl Fleet {
@@ -58,6 +61,7 @@ impl Fleet {
             health: Health::new(now, self.params.checks.as_ref(), &mut self.rng),
             ejection: Ejection::default(),
             unreached: 0,
+            losses: 0,
             lost: false,
             why: Why::Initial,
             since: now,
@@ -88,29 +92,79 @@ impl Fleet {
     pub fn handle_answer(&mut self, now: Instant, node: NodeId) {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         state.ejection.answer(now);
-        state.unreached = 0;
+        (state.unreached, state.losses) = (0, 0);
         if state.lost {
             self.find(now, node);
         }
     }
 
-    /// Takes note that a request did not reach `node`: it could not connect, or a fresh connection broke before anything came.
+    /// Takes note that a request did not reach `node`: it could not connect, or a fresh connection broke before anything of it was written.
     pub fn handle_unreached(&mut self, now: Instant, node: NodeId) {
-        self.handle_failure(now, node);
+        self.fail(now, node, 1);
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         state.unreached = state.unreached.saturating_add(1);
         state.health.hurry(now);
         self.lose(now);
     }
 
+    /// Takes note that `node` took a request over a fresh connection, and let it break without an answer. That may be the fault of what was asked for: only a
+    /// check that fares no better makes it count.
+    pub fn handle_lost(&mut self, now: Instant, node: NodeId) {
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        state.losses = state.losses.saturating_add(1);
+        state.health.look(now);
+    }
+
     /// Takes note that a request to `node` failed.
     pub fn handle_failure(&mut self, now: Instant, node: NodeId) {
+        self.fail(now, node, 1);
+    }
+
+    /// Takes what came of a check that [`Output::Check`] asked for.
+    pub fn handle_check(&mut self, now: Instant, node: NodeId, checked: Checked) {
+        if checked == Checked::Answered
+            && let Some(state) = self.nodes.get_mut(node.index())
+        {
+            (state.unreached, state.losses) = (0, 0);
+            if state.lost {
+                self.find(now, node);
+            }
+        }
+        let passed = checked.passed();
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        let (from, lost) = (state.status(), state.lost);
+        if state.health.finish(now, passed, self.params.checks.as_ref(), lost, &mut self.rng) {
+            let why = if passed { Why::ChecksPassed } else { Why::ChecksFailed };
+            self.changed(now, node, from, why, Duration::ZERO);
+        }
+        if matches!(checked, Checked::Closed | Checked::Unreached) {
+            self.bear_out(now, node);
+        }
+        self.lose(now);
+    }
+
+    /// Counts a check of `node` that fared no better than the requests before it, and those that were lost: in doubt it tells no less than a request.
+    fn bear_out(&mut self, now: Instant, node: NodeId) {
+        let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        if !state.is_doubted() || state.lost {
+            return;
+        }
+        state.unreached = state.unreached.saturating_add(1);
+        if state.unreached <= LOST_AFTER {
+            state.health.hurry(now);
+        }
+        let losses = std::mem::take(&mut state.losses);
+        self.fail(now, node, losses.saturating_add(1));
+    }
+
+    /// Folds in so many failures of `node`.
+    fn fail(&mut self, now: Instant, node: NodeId, times: u32) {
         self.end_ejections(now);
         let ejected = self.nodes.iter().filter(|node| node.ejection.is_out()).count();
         let may_eject = ejected < self.nodes.len() / 2;
         let params = &self.params.ejection;
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
-        if !state.ejection.failure(params) || !may_eject {
+        if !state.ejection.failed(times, params) || !may_eject {
             return;
         }
         let from = state.status();
@@ -118,31 +172,9 @@ impl Fleet {
         self.changed(now, node, from, Why::RequestsFailed, lasts);
     }
 
-    /// Takes what came of a check that [`Output::Check`] asked for.
-    pub fn handle_check(&mut self, now: Instant, node: NodeId, passed: bool) {
-        if passed && self.is_lost(node) {
-            self.find(now, node);
-        }
-        let Some(state) = self.nodes.get_mut(node.index()) else { return };
-        let (from, lost) = (state.status(), state.lost);
-        if state.health.finish(now, passed, self.params.checks.as_ref(), lost, &mut self.rng) {
-            let why = if passed { Why::ChecksPassed } else { Why::ChecksFailed };
-            self.changed(now, node, from, why, Duration::ZERO);
-        }
-        // A check tells no less than a request.
-        if let Some(state) = self.nodes.get_mut(node.index())
-            && !passed
-            && (1..LOST_AFTER).contains(&state.unreached)
-        {
-            state.unreached += 1;
-            state.health.hurry(now);
-        }
-        self.lose(now);
-    }
-
-    /// Returns whether `node` is taken for down as requests did not reach it: a check of it then passes only if it answers a request.
-    pub fn is_lost(&self, node: NodeId) -> bool {
-        self.nodes.get(node.index()).is_some_and(|node| node.lost)
+    /// Returns whether it is in doubt that requests reach `node`, or known that they do not: a check of it then passes only if it answers a request.
+    pub fn is_doubted(&self, node: NodeId) -> bool {
+        self.nodes.get(node.index()).is_some_and(Node::is_doubted)
     }
 
     /// Returns whether any node is up.
@@ -257,7 +289,8 @@ impl Fleet {
     fn find(&mut self, now: Instant, node: NodeId) {
         let state = &mut self.nodes[node.index()];
         let from = state.status();
-        (state.lost, state.unreached) = (false, 0);
+        state.lost = false;
+        (state.unreached, state.losses) = (0, 0);
         self.changed(now, node, from, Why::Reached, Duration::ZERO);
     }
 
@@ -308,6 +341,10 @@ impl Node {
         } else {
             Status::Up
         }
+    }
+
+    fn is_doubted(&self) -> bool {
+        self.lost || self.unreached > 0 || self.losses > 0
     }
 
     fn view(&self, node: NodeId) -> NodeView {

@@ -18,6 +18,8 @@ pub(crate) struct Health {
     against: u32,
     due: Instant,
     under_way: bool,
+    /// When the last one ended.
+    looked: Instant,
 }
 
 impl Health {
@@ -27,7 +29,7 @@ impl Health {
             Some(checks) => now + checks.interval.mul_f64(rng.uniform()),
             None => Instant::FAR_FUTURE,
         };
-        Health { up: true, against: 0, due, under_way: false }
+        Health { up: true, against: 0, due, under_way: false, looked: Instant::ORIGIN }
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -46,9 +48,15 @@ impl Health {
         begins
     }
 
-    /// Looks at the node at once, about: a request did not reach it.
+    /// Looks at the node again soon: a request or a check did not reach it.
     pub(crate) fn hurry(&mut self, now: Instant) {
         self.due = self.due.min(now + CONFIRM_AFTER);
+    }
+
+    /// Looks at the node at once, unless that was done just now: a request was lost on it. Each costs the node a request, and whoever knows
+    /// how to have one lost can have as many lost as he likes.
+    pub(crate) fn look(&mut self, now: Instant) {
+        self.due = self.due.min(now.max(self.looked + AWAY_EVERY));
     }
 
     /// Folds in one result and returns whether the node went up or down by it. One that was not asked for is ignored. `lost`: requests do not reach it.
@@ -63,6 +71,7 @@ impl Health {
         if !std::mem::take(&mut self.under_way) {
             return false;
         }
+        self.looked = now;
         let Some(checks) = checks else {
             self.due = if lost { now + AWAY_EVERY } else { Instant::FAR_FUTURE };
             return false;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{CheckParams, EjectionParams};
+use crate::{CheckParams, Checked, EjectionParams};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -58,6 +58,10 @@ fn changes(fleet: &mut Fleet) -> Vec<(u32, Status, Status, Why)> {
 
 /// Lets time pass until the next check of any node and answers it, and all due with it, by `verdict`.
 fn next_checks(fleet: &mut Fleet, verdict: impl Fn(NodeId) -> bool) -> Instant {
+    next_looks(fleet, |node| if verdict(node) { Checked::Answered } else { Checked::Unreached })
+}
+
+fn next_looks(fleet: &mut Fleet, verdict: impl Fn(NodeId) -> Checked) -> Instant {
     let now = fleet.poll_timeout().expect("checks are on");
     fleet.handle_timeout(now);
     let mut due = Vec::new();
@@ -87,7 +91,7 @@ fn requests_that_reach_no_node_show_that_the_application_is_down_without_any_che
     unreached(&mut fleet, at(2.0), 0, LOST_AFTER - 1);
     assert!(fleet.is_up(), "not in a row");
     unreached(&mut fleet, at(2.0), 0, 1);
-    assert!(!fleet.is_up() && fleet.is_lost(NodeId(0)));
+    assert!(!fleet.is_up() && fleet.is_doubted(NodeId(0)));
     assert_eq!(changes(&mut fleet), [(0, Status::Up, Status::Down, Why::Unreached)]);
     // It is looked at each second from now on, as long as it takes.
     for second in 2..60 {
@@ -95,7 +99,7 @@ fn requests_that_reach_no_node_show_that_the_application_is_down_without_any_che
         assert_eq!(fleet.poll_timeout(), Some(due));
         assert_eq!(next_checks(&mut fleet, |_| second == 59), due);
     }
-    assert!(fleet.is_up() && !fleet.is_lost(NodeId(0)));
+    assert!(fleet.is_up() && !fleet.is_doubted(NodeId(0)));
     assert_eq!(changes(&mut fleet), [(0, Status::Down, Status::Up, Why::Reached)]);
     assert_eq!(fleet.poll_timeout(), None, "no checks are asked for");
 }
@@ -135,6 +139,89 @@ fn of_several_nodes_all_must_be_out_of_reach_before_the_application_is_down() {
         next_checks(&mut fleet, |_| true);
         assert!(fleet.is_up(), "{nodes}");
     }
+}
+
+fn lost(fleet: &mut Fleet, now: Instant, node: u32, times: u32) {
+    (0..times).for_each(|_| fleet.handle_lost(now, NodeId(node)));
+}
+
+#[test]
+fn lost_requests_alone_take_no_node_out() {
+    for mut fleet in [fleet(1), fleet(2), checked(1), checked(2)] {
+        // Nobody else asks for anything: no answer of another request speaks for the node.
+        for second in 0..60 {
+            lost(&mut fleet, at(f64::from(second)), 0, 20);
+            while fleet.poll_timeout().is_some_and(|due| due < at(f64::from(second + 1))) {
+                // One with work for many seconds, which takes a request and does not come to it, is there as well.
+                next_looks(
+                    &mut fleet,
+                    |_| if second % 9 < 5 { Checked::Accepted } else { Checked::Answered },
+                );
+            }
+            assert_eq!(status(&fleet, 0), Status::Up, "second {second}");
+        }
+        assert_eq!(changes(&mut fleet), []);
+    }
+}
+
+#[test]
+fn lost_requests_have_the_node_looked_at_at_once_and_at_most_once_a_second() {
+    let mut fleet = fleet(1);
+    let mut looks = 0;
+    for tenth in 0..100 {
+        let now = at(10.0 + f64::from(tenth) / 10.0);
+        lost(&mut fleet, now, 0, 5);
+        assert!(fleet.is_doubted(NodeId(0)), "a check is to ask for an answer");
+        while fleet.poll_timeout().is_some_and(|due| due <= now) {
+            assert_eq!(next_looks(&mut fleet, |_| Checked::Answered), now);
+            looks += 1;
+        }
+        assert!(looks > 0, "at once");
+    }
+    assert!((9..=11).contains(&looks), "{looks} in ten seconds");
+}
+
+#[test]
+fn an_application_that_closes_everything_is_down_within_a_second_of_the_first_lost_request() {
+    for mut fleet in [fleet(1), checked(1)] {
+        lost(&mut fleet, at(10.0), 0, 1);
+        let mut now = at(10.0);
+        while fleet.is_up() {
+            now = next_looks(&mut fleet, |_| Checked::Closed);
+        }
+        assert!(now <= at(11.0), "{now:?}");
+        // That it accepts is no sign of life; an answer is.
+        now = next_looks(&mut fleet, |_| Checked::Accepted);
+        assert!(!fleet.is_up(), "{now:?}");
+        next_looks(&mut fleet, |_| Checked::Answered);
+        assert!(fleet.is_up());
+    }
+}
+
+#[test]
+fn an_answer_to_anybody_speaks_for_a_node_that_closes_what_checks_ask_for() {
+    let mut fleet = fleet(1);
+    for second in 10..60 {
+        lost(&mut fleet, at(f64::from(second)), 0, 5);
+        for _ in 0..LOST_AFTER - 1 {
+            next_looks(&mut fleet, |_| Checked::Closed);
+        }
+        fleet.handle_answer(at(f64::from(second) + 0.9), NodeId(0));
+        assert!(fleet.is_up(), "second {second}");
+    }
+}
+
+#[test]
+fn a_node_of_two_that_closes_everything_is_ejected_once_a_check_bears_it_out() {
+    let mut fleet = fleet(2);
+    lost(&mut fleet, at(10.0), 0, 4);
+    assert_eq!(status(&fleet, 0), Status::Up);
+    next_looks(&mut fleet, |_| Checked::Closed);
+    assert_eq!(status(&fleet, 0), Status::Ejected);
+    // On probation, a request that is lost is no failure of the node either.
+    fleet.handle_timeout(at(15.0));
+    lost(&mut fleet, at(15.0), 0, 4);
+    assert_eq!(status(&fleet, 0), Status::Up);
 }
 
 #[test]
@@ -279,7 +366,7 @@ fn checks_are_spread_and_keep_their_interval() {
         let now = fleet.poll_timeout().unwrap();
         fleet.handle_timeout(now);
         while let Some(Output::Check(node)) = fleet.poll_output() {
-            fleet.handle_check(now, node, true);
+            fleet.handle_check(now, node, Checked::Accepted);
             if let Some(before) = last[node.index()].replace(now) {
                 let apart = now.secs_since(before);
                 assert!((1.8..=2.2).contains(&apart), "{apart}");
@@ -296,7 +383,7 @@ fn an_unanswered_check_is_not_asked_for_twice() {
     fleet.handle_timeout(at(100.0));
     assert_eq!(fleet.poll_output(), None);
     assert_eq!(fleet.poll_timeout(), None);
-    fleet.handle_check(at(100.0), NodeId(0), true);
+    fleet.handle_check(at(100.0), NodeId(0), Checked::Accepted);
     assert!(fleet.poll_timeout().is_some());
 }
 
@@ -331,10 +418,16 @@ enum Event {
     Answer(u32),
     Failure(u32),
     Unreached(u32),
+    Lost(u32),
     Timeout,
-    Check(bool),
+    Check(Checked),
     Drain(u32, bool),
     Wait(u32),
+}
+
+fn checked_as() -> impl Strategy<Value = Checked> {
+    let all = [Checked::Answered, Checked::Accepted, Checked::Failed, Checked::Closed, Checked::Unreached];
+    proptest::sample::select(all.to_vec())
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -344,8 +437,9 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0..6u32).prop_map(Event::Answer),
         8 => (0..6u32).prop_map(Event::Failure),
         8 => (0..6u32).prop_map(Event::Unreached),
+        4 => (0..6u32).prop_map(Event::Lost),
         3 => Just(Event::Timeout),
-        3 => any::<bool>().prop_map(Event::Check),
+        4 => checked_as().prop_map(Event::Check),
         1 => (0..6u32, any::<bool>()).prop_map(|(node, draining)| Event::Drain(node, draining)),
         3 => (0..5_000u32).prop_map(Event::Wait),
     ]
@@ -393,6 +487,7 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
             Event::Answer(node) => fleet.handle_answer(now, NodeId(node)),
             Event::Failure(node) => fleet.handle_failure(now, NodeId(node)),
             Event::Unreached(node) => fleet.handle_unreached(now, NodeId(node)),
+            Event::Lost(node) => fleet.handle_lost(now, NodeId(node)),
             Event::Timeout => {
                 fleet.handle_timeout(now);
                 assert!(
@@ -400,9 +495,9 @@ fn play(nodes: u32, seed: u64, events: &[Event]) -> Vec<String> {
                     "asked for a moment that is over"
                 );
             }
-            Event::Check(passed) => {
+            Event::Check(checked) => {
                 if let Some(node) = to_check.pop_front() {
-                    fleet.handle_check(now, node, passed);
+                    fleet.handle_check(now, node, checked);
                 }
             }
             Event::Drain(node, draining) => fleet.drain(now, NodeId(node), draining),

@@ -50,9 +50,9 @@ use pool::IdlePool;
 use request::RequestBody;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use suimon_fleet::{Fleet, Output, Pick};
+use suimon_fleet::{Change, Fleet, Output, Pick};
 use suimon_model::{Instant, NodeId};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// The application's nodes and the connections to them. Clones share everything.
 #[derive(Clone)]
@@ -68,6 +68,8 @@ struct Shared {
     nodes: Vec<Node>,
     /// Whether any node is up.
     is_up: watch::Sender<bool>,
+    /// Wakes [`Upstream::run`] where a node is to be looked at sooner than it was.
+    hurry: Notify,
 }
 
 /// One node: how to reach it, and the connections to it.
@@ -106,7 +108,16 @@ impl Upstream {
         }
         let origin = std::time::Instant::now();
         let is_up = watch::Sender::new(true);
-        Ok(Upstream { shared: Arc::new(Shared { origin, params, fleet: Mutex::new(fleet), nodes, is_up }) })
+        Ok(Upstream {
+            shared: Arc::new(Shared {
+                origin,
+                params,
+                fleet: Mutex::new(fleet),
+                nodes,
+                is_up,
+                hurry: Notify::new(),
+            }),
+        })
     }
 
     /// Sends a request to a node, other than `avoid` if another is well, and returns the response with its body still to come.
@@ -197,34 +208,66 @@ impl Shared {
 
     fn note_unreached(&self, node: NodeId) {
         self.fleet().handle_unreached(self.now(), node);
+        self.hurry.notify_one();
         self.tell_changes();
     }
 
-    /// Writes changes of nodes to the log and returns the nodes that are to be checked.
-    fn tell_changes(&self) -> Vec<NodeId> {
-        let mut checks = Vec::new();
+    fn note_lost(&self, node: NodeId) {
+        self.fleet().handle_lost(self.now(), node);
+        self.hurry.notify_one();
+    }
+
+    /// Has the fleet do what is due, and returns the nodes that are to be checked.
+    fn handle_timeout(&self) -> Vec<NodeId> {
+        let outputs: Vec<Output> = {
+            let mut fleet = self.fleet();
+            fleet.handle_timeout(self.now());
+            // Under the same lock: whoever else takes outputs has no use for a check, and each is owed a result.
+            std::iter::from_fn(|| fleet.poll_output()).collect()
+        };
+        self.tell_up();
+        let checks = outputs.into_iter().filter_map(|output| match output {
+            Output::Check(node) => Some(node),
+            Output::Changed(change) => {
+                self.tell(&change);
+                None
+            }
+        });
+        checks.collect()
+    }
+
+    /// Writes changes of nodes to the log, and tells whether any is up.
+    fn tell_changes(&self) {
+        self.tell_up();
+        loop {
+            // Not while holding the lock: the log may be slow.
+            let Some(output) = self.fleet().poll_output() else { return };
+            // Checks are asked for only where the timeout is handled, and taken there.
+            if let Output::Changed(change) = output {
+                self.tell(&change);
+            }
+        }
+    }
+
+    fn tell_up(&self) {
         // The lock of the one is held for the look at the other, so that the last to look is the last to tell.
         self.is_up.send_if_modified(|was| {
             let is_up = self.fleet().is_up();
             std::mem::replace(was, is_up) != is_up
         });
-        loop {
-            // Not while holding the lock: the log may be slow.
-            let Some(output) = self.fleet().poll_output() else { return checks };
-            match output {
-                Output::Check(node) => checks.push(node),
-                Output::Changed(change) => tracing::warn!(
-                    node = %self.nodes[change.node.index()].params,
-                    from = change.from.code(),
-                    to = change.to.code(),
-                    reason = change.why.code(),
-                    lasts_s = change.lasts.as_secs_f64(),
-                    "a node is now {}: {}",
-                    change.to.code(),
-                    change.why.explain(),
-                ),
-            }
-        }
+    }
+
+    fn tell(&self, change: &Change) {
+        tracing::warn!(
+            node = %self.nodes[change.node.index()].params,
+            from = change.from.code(),
+            to = change.to.code(),
+            reason = change.why.code(),
+            lasts_s = change.lasts.as_secs_f64(),
+            "a node is now {}: {}",
+            change.to.code(),
+            change.why.explain(),
+        );
     }
 }
 

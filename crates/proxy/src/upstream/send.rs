@@ -83,9 +83,12 @@ pub(super) async fn send(
         };
         let unsent = std::mem::take(&mut body);
         let tried = attempt(link, node, &head, unsent, sent, shared.params.first_byte_timeout).await;
-        // A connection from the pool says nothing about the node; a new one that breaks does.
-        if !used_before && matches!(tried, Err(Missed::Unsent(..) | Missed::Lost(_))) {
-            shared.note_unreached(pick.node);
+        // A connection from the pool says nothing about the node; a new one that breaks does, or about what was asked for.
+        if !used_before && let Err(Missed::Unsent(..) | Missed::Lost(_)) = tried {
+            match tried {
+                Err(Missed::Unsent(..)) => shared.note_unreached(pick.node),
+                _ => shared.note_lost(pick.node),
+            }
             refused = Some(pick.node);
         }
         match tried {

@@ -14,6 +14,7 @@ mod grpc;
 mod learn;
 mod learned;
 mod lifecycle;
+mod lost;
 mod malformed;
 mod passage;
 mod sessions;
