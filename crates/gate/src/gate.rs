@@ -308,7 +308,9 @@ impl Gate {
                     }
                 }
             }
-            Stage::AwaitsApplication(_) => self.away.forget(request),
+            Stage::AwaitsApplication(_) => {
+                self.away.forget(request, entry.session.map(|(_, session)| session));
+            }
             Stage::AtRouteGate(key) => {
                 self.routes[entry.route.index()].queue.remove(key);
                 self.note_load(now, entry.route);

@@ -1,12 +1,16 @@
 //! An application that does not answer: nobody is let into it, and what belongs to a session that has begun waits for it to come back.
 
 use super::Gate;
-use crate::requests::Stage;
-use std::collections::VecDeque;
-use suimon_model::{Instant, KindId, Quantity, Reason, Record, RequestId, Signals, Subject, seconds};
+use crate::requests::{Request, Requests, Stage};
+use std::collections::{BTreeMap, VecDeque};
+use suimon_model::{
+    Instant, KindId, Quantity, Reason, Record, RequestId, SessionId, Signals, Subject, seconds,
+};
 
 /// The most requests that wait for the application to come back; whoever comes beyond that is told so at once.
 pub(super) const AWAITING_MAX: usize = 10_000;
+/// The most of one session among them: more than a browser opens connections, and few enough that nobody takes the room of all.
+pub(super) const AWAITING_OF_SESSION_MAX: u32 = 8;
 /// A request waits for it for at most so many seconds, ...
 pub(super) const AWAITED_MAX: f64 = 10.0;
 /// ... and for no more than this share of its visitor's patience.
@@ -19,9 +23,11 @@ pub(super) struct Away {
     since: Option<Instant>,
     /// In the order in which they came.
     awaiting: VecDeque<RequestId>,
+    /// How many of them are of each session: see [`Away::count_again`].
+    of: BTreeMap<SessionId, u32>,
 }
 
-suimon_model::saved_struct!(Away { since, awaiting }, |it: &Away| {
+suimon_model::saved_struct!(Away { since, awaiting } without { of }, |it: &Away| {
     it.awaiting.len() <= AWAITING_MAX && (it.since.is_some() || it.awaiting.is_empty())
 });
 
@@ -38,14 +44,50 @@ impl Away {
         self.awaiting.contains(&request)
     }
 
-    pub(super) fn forget(&mut self, request: RequestId) {
+    pub(super) fn forget(&mut self, request: RequestId, session: Option<SessionId>) {
         self.awaiting.retain(|other| *other != request);
+        self.is_over(session);
+    }
+
+    /// Counts those of each session, which are not saved.
+    pub(super) fn count_again(&mut self, requests: &Requests) {
+        self.of.clear();
+        for request in self.awaiting.iter().filter_map(|id| requests.get(*id)) {
+            if let Some((_, session)) = request.session {
+                *self.of.entry(session).or_default() += 1;
+            }
+        }
+    }
+
+    /// Returns whether there is room for one more of `session`.
+    fn has_room(&self, session: Option<SessionId>) -> bool {
+        let of = session.and_then(|session| self.of.get(&session)).copied().unwrap_or(0);
+        self.awaiting.len() < AWAITING_MAX && of < AWAITING_OF_SESSION_MAX
+    }
+
+    fn wait(&mut self, request: RequestId, session: Option<SessionId>) {
+        self.awaiting.push_back(request);
+        if let Some(session) = session {
+            *self.of.entry(session).or_default() += 1;
+        }
+    }
+
+    /// Takes note that one of `session` waits no longer.
+    fn is_over(&mut self, session: Option<SessionId>) {
+        let Some(session) = session else { return };
+        if let Some(of) = self.of.get_mut(&session) {
+            *of -= 1;
+            if *of == 0 {
+                self.of.remove(&session);
+            }
+        }
     }
 }
 
 impl Gate {
     /// Takes note that the application answers, or that no node of it does. While none does, nobody is called or let in, whoever comes gets a place, and requests of
-    /// sessions that have begun wait for it, without a slot: at most [`AWAITING_MAX`], for at most [`AWAITED_MAX`] seconds.
+    /// sessions that have begun wait for it, without a slot: at most [`AWAITING_MAX`], and of one session [`AWAITING_OF_SESSION_MAX`], for at most [`AWAITED_MAX`]
+    /// seconds.
     pub fn handle_application(&mut self, now: Instant, is_up: bool) {
         if is_up != self.away.is_on() {
             return;
@@ -72,6 +114,7 @@ impl Gate {
             });
         }
         if is_up {
+            self.away.of.clear();
             for request in std::mem::take(&mut self.away.awaiting) {
                 self.waiting -= 1;
                 self.enter_route_gate(now, request);
@@ -92,14 +135,14 @@ impl Gate {
             return self.enter_route_gate(now, id);
         }
         let entry = self.requests.get_mut(id).expect("the request was inserted by the caller");
-        let kind = entry.kind();
-        if self.away.len() >= AWAITING_MAX {
+        let (kind, session) = (entry.kind(), entry.session.map(|(_, session)| session));
+        if !self.away.has_room(session) {
             return self.refuse(now, id, Reason::ApplicationDown, kind);
         }
         let patience = kind.map_or(f64::INFINITY, |kind| self.kinds[kind.index()].patience());
         entry.stage = Stage::AwaitsApplication(now + seconds((AWAITED_SHARE * patience).min(AWAITED_MAX)));
         self.waiting += 1;
-        self.away.awaiting.push_back(id);
+        self.away.wait(id, session);
     }
 
     /// Tells those the truth who have waited for the application for as long as is worth it.
@@ -117,7 +160,9 @@ impl Gate {
         self.away.awaiting.retain(|id| !is_over(id));
         for id in over {
             self.waiting -= 1;
-            let kind = self.requests.get(id).and_then(crate::requests::Request::kind);
+            let request = self.requests.get(id);
+            let kind = request.and_then(Request::kind);
+            self.away.is_over(request.and_then(|request| request.session).map(|(_, session)| session));
             self.refuse(now, id, Reason::ApplicationDown, kind);
         }
     }

@@ -81,7 +81,7 @@ impl Gate {
         let (requests, visits, sessions) = (State::load(from)?, State::load(from)?, State::load(from)?);
         let law = params.route_law.load(routes.len(), from)?;
         let kinds = (0..from.length()?).map(|_| Kind::load(params.session_law, routes.len(), from));
-        let gate = Gate {
+        let mut gate = Gate {
             kinds: kinds.collect::<Result<_, _>>()?,
             rng: State::load(from)?,
             trace: State::load(from)?,
@@ -107,6 +107,7 @@ impl Gate {
             params,
         };
         from.finish()?;
+        gate.away.count_again(&gate.requests);
         if let Some(why) = gate.contradiction() {
             return Err(from.broken(why));
         }

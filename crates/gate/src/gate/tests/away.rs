@@ -2,7 +2,7 @@
 
 use super::lines::{Metered, at, lined, pass, placed, told_at_once};
 use super::*;
-use crate::gate::away::{AWAITED_MAX, AWAITING_MAX};
+use crate::gate::away::{AWAITED_MAX, AWAITING_MAX, AWAITING_OF_SESSION_MAX};
 
 /// Somebody with a place, whose page asks when it was told to and goes to the gate when it is called.
 struct Waiter {
@@ -231,6 +231,49 @@ fn no_more_wait_for_an_application_than_may() {
     let refused =
         std::iter::from_fn(|| gate.poll_output()).filter(|it| matches!(it, Output::Refuse(_))).count();
     assert_eq!((gate.snapshot(at(1.0)).waiting, refused), (AWAITING_MAX, 5));
+}
+
+#[test]
+fn no_session_takes_the_room_of_the_others_who_wait_for_an_application() {
+    let mut gate = Gate::new(Params::default(), at(0.0));
+    let route = gate.declare_route(at(0.0), Mode::Off);
+    let kind = gate.declare_kind(at(0.0), KindParams::default());
+    gate.handle_application(at(1.0), false);
+    while gate.poll_output().is_some() {}
+    let member =
+        |session| Membership::Member { kind, session: SessionId(session), leased: true, ends: false };
+    let come = |gate: &mut Gate, session| {
+        let request = gate.handle_arrival(at(1.0), Arrival { route, session: Some(member(session)) });
+        let refused = std::iter::from_fn(|| gate.poll_output()).find_map(|output| match output {
+            Output::Refuse(refusal) => Some(refusal.reason),
+            _ => None,
+        });
+        (request, refused)
+    };
+    let greedy: Vec<_> = (0..AWAITING_OF_SESSION_MAX + 3).map(|_| come(&mut gate, 7)).collect();
+    let waits = AWAITING_OF_SESSION_MAX as usize;
+    assert!(greedy[..waits].iter().all(|(_, refused)| refused.is_none()), "{greedy:?}");
+    assert!(greedy[waits..].iter().all(|(_, refused)| *refused == Some(Reason::ApplicationDown)));
+    assert_eq!(come(&mut gate, 8).1, None, "another one's waits");
+
+    // Also in a gate that was put away meanwhile, and whoever leaves makes room for one.
+    let bytes = gate.save().unwrap();
+    let (mut gate, _) = Gate::restore(gate.params().clone(), &bytes).unwrap();
+    assert!(come(&mut gate, 7).1.is_some());
+    gate.handle_departure(at(1.0), greedy[0].0);
+    assert_eq!((come(&mut gate, 7).1, come(&mut gate, 7).1), (None, Some(Reason::ApplicationDown)));
+
+    // Nobody is counted any more once it is back, nor once they were told that it is not.
+    for is_back in [true, false] {
+        if is_back {
+            gate.handle_application(at(1.0), true);
+            gate.handle_application(at(1.0), false);
+        } else {
+            pass(&mut gate, at(1.0 + AWAITED_MAX + 1.0));
+        }
+        while gate.poll_output().is_some() {}
+        assert!((0..waits).all(|_| come(&mut gate, 7).1.is_none()), "back: {is_back}");
+    }
 }
 
 #[test]
