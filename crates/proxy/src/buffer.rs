@@ -2,13 +2,15 @@
 //!
 //! A response that is small, or there at once, is taken whole before its head goes out: no task, no second wake-up,
 //! and the slot is free. A longer one is read by a task of its own, as fast as the application gives it, into a
-//! bounded queue that the client's connection empties at its own pace; past the bound the application has to wait,
-//! and soon holds no slot for it.
+//! bounded queue that the client's connection empties at its own pace; past the bound, once the client has been waited for a moment, what follows
+//! goes through a file (see [`crate::spool`]), so that the application is done as soon as it has said all. Where that is full or cannot be had the
+//! application has to wait, and soon holds no slot for it.
 //! A stream that never ends (server-sent events, a switched protocol) is passed through and held by nobody.
 
 use crate::deadline::Deadline;
 use crate::exchange;
 use crate::headers;
+use crate::spool::{PIECE_BYTES, Reading, Spool};
 use crate::streams::Taking;
 use crate::upstream::{BoxError, UpstreamBody};
 use bytes::Bytes;
@@ -238,20 +240,24 @@ pub(crate) struct Writer {
     /// How long the client may take nothing while the queue is full.
     stall_max: Duration,
     stalled: Deadline,
-    /// What was in the queue then.
-    stalled_bytes: usize,
+    /// What was in the queue then, and read of the file.
+    stalled_at: (usize, u64),
     /// How long the client may be waited for in all before that is told, which it is once.
     client_time_max: Duration,
     client_time: Duration,
     waits_since: Option<Instant>,
     due: Deadline,
     is_told: bool,
+    /// Where what the client does not take goes, until that is full.
+    spool: Option<Arc<Spool>>,
+    written: u64,
 }
 
 /// The end of a queue that the client's connection empties.
-#[derive(Debug)]
 pub(crate) struct Reader {
     queue: Arc<Queue>,
+    /// A piece on its way from the file.
+    reading: Option<Reading>,
     /// Bytes of the piece given last, which the client's connection keeps until it asks for more.
     given: usize,
 }
@@ -266,6 +272,15 @@ struct Queue {
 #[derive(Default, Debug)]
 struct State {
     frames: VecDeque<Frame<Bytes>>,
+    /// What follows them: the file, from what is read of it to what is written, and what is being written to it ...
+    spool: Option<Arc<Spool>>,
+    read: u64,
+    written: u64,
+    is_writing: bool,
+    /// ... and what comes behind that.
+    behind: VecDeque<Frame<Bytes>>,
+    behind_bytes: usize,
+    /// Bytes of both in memory.
     bytes: usize,
     end: Option<Result<(), BoxError>>,
     reader_gone: bool,
@@ -280,6 +295,8 @@ pub(crate) enum Next {
     Moved,
     /// Go on; by now the client has been waited for so long in all that the application's slot is not to be held for it.
     ClientSlow,
+    /// Call [`Writer::spill`].
+    Spill,
     /// The application is done, or failed in this way.
     Done(Option<Failure>),
     /// The client has gone, or has taken nothing for too long.
@@ -299,14 +316,16 @@ pub(crate) fn queue(
         queue: Arc::clone(&queue),
         stall_max,
         stalled: Deadline::default(),
-        stalled_bytes: 0,
+        stalled_at: (0, 0),
         client_time_max,
         client_time: Duration::ZERO,
         waits_since: None,
         due: Deadline::default(),
         is_told: false,
+        spool: None,
+        written: 0,
     };
-    (writer, Reader { queue, given: 0 })
+    (writer, Reader { queue, reading: None, given: 0 })
 }
 
 impl Queue {
@@ -326,7 +345,14 @@ impl Writer {
             }
             state.bytes += bytes;
             self.queue.budget.hold(bytes);
-            state.frames.push_back(frame);
+            let is_full = state.bytes > self.queue.bytes_max || self.queue.budget.is_used_up();
+            let is_full = is_full && self.spool.is_some();
+            if state.is_spooled() || is_full {
+                state.behind_bytes += bytes;
+                state.behind.push_back(frame);
+            } else {
+                state.frames.push_back(frame);
+            }
             state.reader.take()
         };
         if let Some(reader) = reader {
@@ -346,15 +372,21 @@ impl Writer {
                 Some(waker) => waker.clone_from(cx.waker()),
                 none => *none = Some(cx.waker().clone()),
             }
-            let over = state.bytes >= self.queue.bytes_max || self.queue.budget.is_used_up();
+            if self.spool.is_some() && state.behind_bytes > 0 {
+                if state.behind_bytes >= PIECE_BYTES || self.queue.budget.is_used_up() {
+                    return Poll::Ready(Next::Spill);
+                }
+            }
+            let is_full = state.bytes >= self.queue.bytes_max || self.queue.budget.is_used_up();
+            let over = is_full && self.spool.is_none();
             // Something of its own is always in there when a response waits, so its own reader will wake it.
             if over && state.bytes > 0 {
-                let bytes = state.bytes;
+                let at = (state.bytes, state.read);
                 drop(state);
                 if self.poll_client_slow(cx).is_ready() {
                     return Poll::Ready(Next::ClientSlow);
                 }
-                return self.poll_stalled(cx, bytes).map(|()| Next::ReaderGone);
+                return self.poll_stalled(cx, at).map(|()| Next::ReaderGone);
             }
         }
         self.stalled.set(None);
@@ -373,6 +405,46 @@ impl Writer {
         let failure = end.as_ref().err().map(exchange::failure);
         self.end(end.map_err(Into::into));
         Poll::Ready(Next::Done(failure))
+    }
+
+    /// Lets what comes from now on go through a file, where the client does not take it at once.
+    pub(crate) fn spool(&mut self, spool: Arc<Spool>) {
+        self.queue.lock().spool = Some(Arc::clone(&spool));
+        self.spool = Some(spool);
+    }
+
+    /// Puts into the file what has come behind it. Where it is full, what follows waits for the client.
+    pub(crate) async fn spill(&mut self) {
+        let Some(spool) = &self.spool else { return };
+        let frames = {
+            let mut state = self.queue.lock();
+            state.is_writing = true;
+            std::mem::take(&mut state.behind)
+        };
+        let pieces: Vec<Bytes> = frames.iter().filter_map(Frame::data_ref).cloned().collect();
+        let bytes = pieces.iter().map(Bytes::len).sum::<usize>();
+        let is_written = spool.write(self.written, pieces).await;
+        let reader = {
+            let mut state = self.queue.lock();
+            state.is_writing = false;
+            // What its reader held when it left is let go of there.
+            if is_written && !state.reader_gone {
+                self.written += bytes as u64;
+                state.written = self.written;
+                // Trailers are no part of a file.
+                state.behind = frames.into_iter().filter(|frame| !frame.is_data()).collect();
+                state.bytes -= bytes;
+                state.behind_bytes -= bytes;
+                self.queue.budget.release(bytes);
+            } else {
+                state.behind = frames;
+                self.spool = None;
+            }
+            state.reader.take()
+        };
+        if let Some(reader) = reader {
+            reader.wake();
+        }
     }
 
     /// Returns how long the client has been waited for, all waits together.
@@ -395,10 +467,10 @@ impl Writer {
     }
 
     /// Is ready when the client has taken nothing for too long; the answer is broken off then.
-    fn poll_stalled(&mut self, cx: &mut Context<'_>, bytes: usize) -> Poll<()> {
-        if !self.stalled.is_set() || self.stalled_bytes != bytes {
+    fn poll_stalled(&mut self, cx: &mut Context<'_>, at: (usize, u64)) -> Poll<()> {
+        if !self.stalled.is_set() || self.stalled_at != at {
             self.stalled.set(Some(self.stall_max));
-            self.stalled_bytes = bytes;
+            self.stalled_at = at;
         }
         ready!(self.stalled.poll(cx));
         self.end(Err(io::Error::from(io::ErrorKind::TimedOut).into()));
@@ -421,6 +493,19 @@ impl Reader {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         self.queue.budget.release(std::mem::take(&mut self.given));
         let mut state = self.queue.lock();
+        if state.frames.is_empty() && state.is_spooled() {
+            if let Some(spool) = state.spool.clone().filter(|_| state.read < state.written) {
+                let (read, written) = (state.read, state.written);
+                drop(state);
+                return self.poll_spool(cx, &spool, read, written);
+            }
+            if state.is_writing {
+                state.reader = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            state.frames = std::mem::take(&mut state.behind);
+            state.behind_bytes = 0;
+        }
         if let Some(frame) = state.frames.pop_front() {
             self.given = frame.data_ref().map_or(0, Bytes::len);
             state.bytes -= self.given;
@@ -445,14 +530,42 @@ impl Reader {
     }
 }
 
+impl Reader {
+    fn poll_spool(
+        &mut self,
+        cx: &mut Context<'_>,
+        spool: &Arc<Spool>,
+        read: u64,
+        written: u64,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let reading = self.reading.get_or_insert_with(|| spool.read(read, written));
+        let piece = ready!(reading.as_mut().poll(cx));
+        self.reading = None;
+        Poll::Ready(Some(piece.map_err(Into::into).map(|piece| {
+            self.given = piece.len();
+            self.queue.budget.hold(self.given);
+            self.queue.lock().read += piece.len() as u64;
+            Frame::data(piece)
+        })))
+    }
+}
+
+impl State {
+    /// Returns whether something that has come later than what `frames` hold is still to be taken.
+    fn is_spooled(&self) -> bool {
+        self.read < self.written || self.is_writing || !self.behind.is_empty()
+    }
+}
+
 impl Drop for Reader {
     fn drop(&mut self) {
         let writer = {
             let mut state = self.queue.lock();
             state.reader_gone = true;
             self.queue.budget.release(state.bytes + self.given);
-            state.bytes = 0;
+            (state.bytes, state.behind_bytes) = (0, 0);
             state.frames.clear();
+            state.behind.clear();
             state.writer.take()
         };
         if let Some(writer) = writer {

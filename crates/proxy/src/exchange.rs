@@ -73,6 +73,12 @@ impl Exchange {
         self.slot.is_none()
     }
 
+    /// Returns whether the body is known to be so long that its client may be slow to take it.
+    pub(crate) fn is_long(&self) -> bool {
+        let Phase::Reading(body) = &self.phase else { return false };
+        body.size_hint().exact().is_some_and(|bytes| bytes > WHOLE_MAX)
+    }
+
     /// Waits for the head of the response. On an error the exchange is over and its slot given back.
     pub(crate) async fn head(&mut self) -> Result<response::Parts, UpstreamError> {
         let answered = match &mut self.phase {
@@ -136,9 +142,13 @@ impl Exchange {
             };
             match next {
                 Next::Moved => {}
+                Next::Spill => writer.spill().await,
                 Next::ClientSlow => {
                     if let Some(slot) = self.slot.take() {
                         slot.end_without(ending, writer.client_time());
+                    }
+                    if let Some(spool) = self.core.spools.begin().await {
+                        writer.spool(spool);
                     }
                 }
                 Next::Done(failure) => return self.settle(failure.map_or(ending, Ending::Failed)),

@@ -164,7 +164,7 @@ pub struct Limits {
     pub slow_uploads: usize,
     /// Bytes of a request's body read before it is let in.
     pub prefix_bytes: usize,
-    /// Bytes of one response held for a slow client before the application has to wait for it.
+    /// Bytes of one response held in memory for a slow client; what follows goes through a file, or the application has to wait.
     pub response_bytes: usize,
     /// Bytes of all such responses together, and of all request bodies that are read before their requests are let in.
     pub responses_bytes: usize,

@@ -1,6 +1,6 @@
 //! An application with a few workers that block, as threads do: a client that is slow to send or to take holds none of them.
 
-use crate::support::{Gateway, Pieces, connect, gateway, params, read_until, until};
+use crate::support::{Gateway, Pieces, connect, gateway, params, read_until, soon, until};
 use bytes::Bytes;
 use http::Request;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use suimon_gate::Mode;
 use suimon_proxy::params::Params;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -243,4 +243,72 @@ async fn uploads_that_cannot_be_kept_hold_a_few_workers_at_most() {
 fn drips_left(drips: &mut JoinSet<()>) -> usize {
     while drips.try_join_next().is_some() {}
     drips.len()
+}
+
+/// Asks for so many bytes, with room for next to none of them on the way.
+async fn asks_for(address: SocketAddr, count: usize) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(address).await.unwrap();
+    stream.write_all(format!("GET /big?{count} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
+    stream
+}
+
+/// Reads an answer to its end, and returns its body.
+async fn read_all(stream: &mut TcpStream, count: usize) -> Vec<u8> {
+    let (mut answer, mut piece) = (Vec::new(), vec![0; 256 << 10]);
+    loop {
+        let head = answer.windows(4).take(1000).position(|four| four == b"\r\n\r\n").map(|at| at + 4);
+        if head.is_some_and(|head| answer.len() >= head + count) {
+            return answer.split_off(head.unwrap());
+        }
+        let read = soon(stream.read(&mut piece)).await.unwrap();
+        assert!(read > 0, "closed after {} bytes", answer.len());
+        answer.extend_from_slice(&piece[..read]);
+    }
+}
+
+#[tokio::test]
+async fn whoever_takes_nothing_of_a_long_answer_holds_no_worker_of_the_application() {
+    const LENGTH: usize = 20_000_000;
+    let app = Pool::new(4);
+    for ungated in [vec![], vec!["/big".to_owned()]] {
+        let mut params = app.params();
+        params.routes.ungated = ungated;
+        let gateway = gateway(params);
+        let mut readers = Vec::new();
+        for _ in 0..8 {
+            readers.push(asks_for(gateway.plain, LENGTH).await);
+        }
+        until("all are answered, and every worker is free", || {
+            gateway.view().spooled_bytes > 8 * (LENGTH as u64 - (8 << 20)) && app.busy() == 0
+        })
+        .await;
+        serves(&gateway).await;
+        let wanted = pattern(LENGTH);
+        for reader in readers.iter_mut().take(2) {
+            assert!(read_all(reader, LENGTH).await == wanted, "and what is read is what was written");
+        }
+        drop(readers);
+        until("nothing is held", || gateway.view().buffered_bytes == 0 && gateway.view().spooled_bytes == 0)
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_a_file_cannot_hold_is_whole() {
+    const LENGTH: usize = 20_000_000;
+    let app = Pool::new(1);
+    let wanted = pattern(LENGTH);
+    for (bytes_max, each_max) in [(4 << 30, 2 << 20), (1 << 20, 256 << 20), (0, 256 << 20)] {
+        let mut params = app.params();
+        (params.spool.bytes_max, params.spool.each_max) = (bytes_max, each_max);
+        let gateway = gateway(params);
+        let mut reader = asks_for(gateway.plain, LENGTH).await;
+        until("its client is waited for", || app.busy() == 1 && gateway.in_flight() == 0).await;
+        assert!(read_all(&mut reader, LENGTH).await == wanted);
+        drop(reader);
+        until("nothing is held", || gateway.view().buffered_bytes == 0 && gateway.view().spooled_bytes == 0)
+            .await;
+    }
 }

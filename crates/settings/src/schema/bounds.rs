@@ -127,7 +127,7 @@ pub(super) const LIMITS: Section = Section {
             "response_bytes",
             Size(0, GIB),
             Is("\"1MiB\""),
-            "Of one answer, held for a slow client before the application has to wait for it.",
+            "Of one answer, held in memory for a slow client; what follows goes through a file (see [spool]), or the application has to wait.",
         ),
         key(
             "responses_bytes",
