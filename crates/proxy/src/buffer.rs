@@ -372,10 +372,9 @@ impl Writer {
                 Some(waker) => waker.clone_from(cx.waker()),
                 none => *none = Some(cx.waker().clone()),
             }
-            if self.spool.is_some() && state.behind_bytes > 0 {
-                if state.behind_bytes >= PIECE_BYTES || self.queue.budget.is_used_up() {
-                    return Poll::Ready(Next::Spill);
-                }
+            let is_due = state.behind_bytes >= PIECE_BYTES || self.queue.budget.is_used_up();
+            if self.spool.is_some() && state.behind_bytes > 0 && is_due {
+                return Poll::Ready(Next::Spill);
             }
             let is_full = state.bytes >= self.queue.bytes_max || self.queue.budget.is_used_up();
             let over = is_full && self.spool.is_none();

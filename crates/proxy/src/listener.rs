@@ -215,8 +215,12 @@ impl Acceptor {
         let connection =
             Connection::new(peer, watched, Arc::clone(&core.telemetry), Arc::clone(&core.pages), entry);
         let timeouts = &core.timeouts;
-        let patience =
-            Patience { head: timeouts.header_read, idle: timeouts.keep_alive, write: timeouts.body_write };
+        let patience = Patience {
+            head: timeouts.header_read,
+            idle: timeouts.keep_alive,
+            write: timeouts.body_write,
+            rate_min: core.limits.body_rate,
+        };
         if is_h2 {
             let wire = Wire::http2(stream, Arc::clone(&connection), patience);
             Box::pin(http2(core, connection, wire)).await?;

@@ -157,7 +157,7 @@ pub struct Limits {
     pub url_bytes: usize,
     /// Bytes of a request body; more is answered with 413. `None`: the application decides.
     pub body_bytes: Option<u64>,
-    /// Bytes a second that a client must send of a body, once it has been waited for as long as a pause may be. 0: no least rate.
+    /// Bytes a second that a client must send of a body, and take of an answer, once it has been waited for as long as a pause may be. 0: no least rate.
     pub body_rate: u64,
     /// The most requests in the application, of all routes, whose clients are waited for in the middle of their bodies, and as many gRPC calls; beyond it the slowest is broken off.
     /// There are never more than half of what the application was seen to work at.

@@ -16,7 +16,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Answers up to this many bytes, head included, are written in one piece.
@@ -31,6 +31,8 @@ pub(crate) struct Patience {
     pub(crate) head: Duration,
     pub(crate) idle: Duration,
     pub(crate) write: Duration,
+    /// The least rate at which it must take what is written, bytes a second: beyond `write`, it may be waited for no longer than that takes. 0: none.
+    pub(crate) rate_min: u64,
 }
 
 /// A connection's bytes.
@@ -46,6 +48,10 @@ pub(crate) struct Wire<S> {
     awaited: Awaited,
     reading: Deadline,
     writing: Deadline,
+    /// Since when a write waits for the client.
+    writes_since: Option<Instant>,
+    /// How long writes have waited, less what the bytes that were taken may take at the least rate.
+    slowness: Duration,
     is_fresh: bool,
     /// The client sends no more, and is still being answered.
     is_half_closed: bool,
@@ -87,6 +93,8 @@ impl<S> Wire<S> {
             awaited: Awaited::Anything,
             reading: Deadline::default(),
             writing: Deadline::default(),
+            writes_since: None,
+            slowness: Duration::ZERO,
             is_fresh: true,
             is_half_closed: false,
             last_words: None,
@@ -198,13 +206,31 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
         let polled = poll(Pin::new(&mut self.stream), cx);
         if polled.is_ready() {
             self.writing.set(None);
+            if let Some(since) = self.writes_since.take().filter(|_| self.patience.rate_min > 0) {
+                self.slowness += since.elapsed();
+            }
             return polled;
         }
         if !self.writing.is_set() {
-            self.writing.set(Some(self.patience.write));
+            self.writing.set(Some(self.patience.write.saturating_sub(self.slowness)));
+            self.writes_since = Some(Instant::now());
         }
         ready!(self.writing.poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    /// Writes, and takes note of how much the client has taken.
+    fn poll_taken(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let bytes = ready!(self.poll_writing(cx, poll))?;
+        if !self.slowness.is_zero() {
+            let millis = (bytes as u64 * 1000).checked_div(self.patience.rate_min);
+            self.slowness = self.slowness.saturating_sub(Duration::from_millis(millis.unwrap_or(u64::MAX)));
+        }
+        Poll::Ready(Ok(bytes))
     }
 }
 
@@ -216,10 +242,10 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
             self.last_words = Some(rescue::unreadable(fault, self.speaks.take(), self.connection.pages()));
         }
         let Some(mut words) = self.last_words.clone() else {
-            return self.poll_writing(cx, |stream, cx| stream.poll_write(cx, bytes));
+            return self.poll_taken(cx, |stream, cx| stream.poll_write(cx, bytes));
         };
         while !words.is_empty() {
-            let written = ready!(self.poll_writing(cx, |stream, cx| stream.poll_write(cx, &words)))?;
+            let written = ready!(self.poll_taken(cx, |stream, cx| stream.poll_write(cx, &words)))?;
             if written == 0 {
                 return Poll::Ready(Ok(0));
             }
@@ -276,9 +302,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
                     joined[end..end + buf.len()].copy_from_slice(buf);
                     end += buf.len();
                 }
-                self.poll_writing(cx, |stream, cx| stream.poll_write(cx, &joined[..end]))
+                self.poll_taken(cx, |stream, cx| stream.poll_write(cx, &joined[..end]))
             }
-            _ => self.poll_writing(cx, |stream, cx| stream.poll_write_vectored(cx, bufs)),
+            _ => self.poll_taken(cx, |stream, cx| stream.poll_write_vectored(cx, bufs)),
         }
     }
 

@@ -312,3 +312,24 @@ async fn an_answer_that_a_file_cannot_hold_is_whole() {
             .await;
     }
 }
+
+#[tokio::test]
+async fn an_answer_must_be_taken_at_a_pace() {
+    const LENGTH: usize = 60_000_000;
+    let app = Pool::new(1);
+    let mut params = app.params();
+    params.timeouts.body_write = Duration::from_secs(3);
+    params.limits.body_rate = 100_000_000;
+    let gateway = gateway(params);
+    let mut stream = asks_for(gateway.plain, LENGTH).await;
+    let (mut taken, mut piece) = (0, vec![0; 64 << 10]);
+    // It never pauses for long, and takes too little.
+    while let Ok(read @ 1..) = soon(stream.read(&mut piece)).await {
+        taken += read;
+        assert!(taken < LENGTH, "it could go on for as long as it liked");
+        tokio::time::sleep(DRIP_EVERY).await;
+    }
+    until("nothing is held", || gateway.view().buffered_bytes == 0 && gateway.view().spooled_bytes == 0)
+        .await;
+    assert!(read_all(&mut asks_for(gateway.plain, 3_000_000).await, 3_000_000).await == pattern(3_000_000));
+}

@@ -109,7 +109,7 @@ pub(super) const LIMITS: Section = Section {
             "body_rate",
             Size(0, GIB),
             Is("500"),
-            "Bytes a second that a client must send of a body in the mean, once it has been waited for longer than `timeouts.body_read`; less is answered with 408. 0: no least rate.",
+            "Bytes a second that a client must send of a body in the mean, once it has been waited for longer than `timeouts.body_read`; less is answered with 408. And of an answer that it must take, once it has been waited for longer than `timeouts.body_write`; less closes its connection. 0: no least rate.",
         ),
         key(
             "slow_uploads",
