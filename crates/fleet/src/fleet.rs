@@ -132,6 +132,10 @@ impl Fleet {
         }
         let passed = checked.passed();
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
+        if checked == Checked::Accepted && !state.lost {
+            // It is there, and may have more to do than it can.
+            state.unreached = 0;
+        }
         let (from, lost) = (state.status(), state.lost);
         if state.health.finish(now, passed, self.params.checks.as_ref(), lost, &mut self.rng) {
             let why = if passed { Why::ChecksPassed } else { Why::ChecksFailed };
@@ -175,6 +179,11 @@ impl Fleet {
     /// Returns whether it is in doubt that requests reach `node`, or known that they do not: a check of it then passes only if it answers a request.
     pub fn is_doubted(&self, node: NodeId) -> bool {
         self.nodes.get(node.index()).is_some_and(Node::is_doubted)
+    }
+
+    /// Returns whether any node is up, and the last connection to it could be opened as far as is known.
+    pub fn is_reached(&self) -> bool {
+        self.nodes.iter().any(|node| node.status() == Status::Up && node.unreached == 0)
     }
 
     /// Returns whether any node is up.

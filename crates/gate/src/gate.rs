@@ -391,8 +391,8 @@ impl Gate {
         self.publish();
     }
 
-    /// Takes note that the application waits for the client of `request`, who was waited for `client_time` of its stay so far: from
-    /// now on it holds no slot, and time passes for it no more. Its token stays, and may end it. Ignored of any other request than one
+    /// Takes note that the application waits for the client of `request`, who was waited for `client_time` of its stay so far, or that the request could not be
+    /// sent to it and waits for its return: from now on it holds no slot, and time passes for it no more. Its token stays, and may end it. Ignored of any other request than one
     /// in the application. Returns whether it was not.
     pub fn handle_pause(&mut self, now: Instant, request: RequestId, client_time: Duration) -> bool {
         let Some(entry) = self.requests.get_mut(request) else { return false };

@@ -8,8 +8,9 @@ use crate::buffer::{Next, Writer};
 use crate::gatekeeper::Slot;
 use crate::params::OnAbandon;
 use crate::pipeline::Core;
+use crate::returns::Whose;
 use crate::routes::RouteIndex;
-use crate::upstream::{Fault, Sending, UpstreamBody, UpstreamError};
+use crate::upstream::{Fault, Sending, Unsent, UpstreamBody, UpstreamError};
 use bytes::Bytes;
 use http::response;
 use http_body::{Body, Frame};
@@ -19,7 +20,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
-use suimon_model::{Ending, Failure};
+use suimon_model::{Ending, Failure, KindId};
 use tokio::runtime::Handle;
 
 /// A body of a declared length up to this many bytes is taken whole before its head goes out.
@@ -36,6 +37,8 @@ pub(crate) struct Exchange {
     /// `None`: ungated.
     slot: Option<Slot>,
     tally: Tally,
+    /// Whose request it is that waits for the application's return where no node can be connected to, and of which kind; `None`: it does not.
+    awaits: Option<(Whose, Option<KindId>)>,
 }
 
 /// What is needed to count an exchange, and to end it.
@@ -64,8 +67,14 @@ pub(crate) enum Gathered {
 
 impl Exchange {
     /// Returns the exchange that begins with `sending` and holds `slot` while the application works.
-    pub(crate) fn new(core: Arc<Core>, sending: Sending, slot: Option<Slot>, tally: Tally) -> Self {
-        Exchange { core, phase: Phase::Sending(sending), slot, tally }
+    pub(crate) fn new(
+        core: Arc<Core>,
+        sending: Sending,
+        slot: Option<Slot>,
+        tally: Tally,
+        awaits: Option<(Whose, Option<KindId>)>,
+    ) -> Self {
+        Exchange { core, phase: Phase::Sending(sending), slot, tally, awaits }
     }
 
     /// Returns whether there is no slot to give back.
@@ -80,21 +89,38 @@ impl Exchange {
     }
 
     /// Waits for the head of the response. On an error the exchange is over and its slot given back.
+    ///
+    /// Where no node can be connected to, a session's request waits for the application's return before that: without its slot, and as long as those do who
+    /// come once it is known to be down.
     pub(crate) async fn head(&mut self) -> Result<response::Parts, UpstreamError> {
-        let answered = match &mut self.phase {
-            Phase::Sending(sending) => sending.await,
-            Phase::Reading(_) | Phase::Over => unreachable!("the head is asked for once, at the beginning"),
-        };
-        match answered {
-            Ok(response) => {
-                let (head, body) = response.into_parts();
-                self.phase = Phase::Reading(body);
-                Ok(head)
-            }
-            Err(error) => {
+        let mut return_by = None;
+        loop {
+            let answered = match &mut self.phase {
+                Phase::Sending(sending) => sending.await,
+                Phase::Reading(_) | Phase::Over => {
+                    unreachable!("the head is asked for once, at the beginning")
+                }
+            };
+            let mut error = match answered {
+                Ok(response) => {
+                    let (head, body) = response.into_parts();
+                    self.phase = Phase::Reading(body);
+                    return Ok(head);
+                }
+                Err(error) => error,
+            };
+            // Nothing is under way any more that would have to be read to its end.
+            self.phase = Phase::Over;
+            // On the heap: what hardly any request needs is nothing that all should carry.
+            let again =
+                Box::pin(return_of(&self.core, self.slot.as_ref(), self.awaits, &mut error, &mut return_by))
+                    .await;
+            let Some(again) = again else {
                 self.settle(Ending::Failed(failure(&error)));
-                Err(error)
-            }
+                return Err(error);
+            };
+            self.tally.sent = Instant::now();
+            self.phase = Phase::Sending(self.core.upstream.send_again(*again));
         }
     }
 
@@ -194,6 +220,25 @@ impl Drop for Exchange {
             }
         }
     }
+}
+
+/// Waits, by `return_by`, for a node that can be connected to, and returns the request that could not be sent, its slot held again.
+async fn return_of(
+    core: &Core,
+    slot: Option<&Slot>,
+    awaits: Option<(Whose, Option<KindId>)>,
+    error: &mut UpstreamError,
+    return_by: &mut Option<Instant>,
+) -> Option<Box<Unsent>> {
+    let (Some(slot), Some((whose, kind))) = (slot, awaits) else { return None };
+    let unsent = error.take_unsent()?;
+    let _place = core.returns.enter(whose)?;
+    let by = *return_by.get_or_insert_with(|| Instant::now() + core.keeper.awaits_application(kind));
+    let mut turn = slot.turn()?;
+    turn.pause(Duration::ZERO);
+    tokio::time::timeout_at(by.into(), core.upstream.reached()).await.ok()?;
+    poll_fn(|cx| turn.poll_resumed(cx)).await;
+    Some(unsent)
 }
 
 /// Reads an exchange to its end for nobody.

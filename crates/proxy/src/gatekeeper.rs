@@ -431,6 +431,11 @@ impl Gatekeeper {
         });
     }
 
+    /// Returns how long a request of `kind` waits for an application that does not answer.
+    pub(crate) fn awaits_application(&self, kind: Option<KindId>) -> Duration {
+        self.lock().gate.awaits_application(kind)
+    }
+
     /// Begins to refuse newcomers.
     pub(crate) fn drain(&self) {
         self.with_gate(|inner, now| {

@@ -38,6 +38,7 @@ pub mod proxy_protocol;
 mod recorder;
 mod remembered;
 mod rescue;
+mod returns;
 mod room;
 mod routes;
 mod sealed;

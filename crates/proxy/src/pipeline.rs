@@ -36,6 +36,7 @@ use crate::identify::{self, Identifier, Visitor};
 use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
 use crate::prefix::{BodyFault, Pace, RequestBody};
 use crate::rescue::{self, Asker};
+use crate::returns::{self, Returns};
 use crate::room::{self, Pages, Room};
 use crate::routes::{Class, Exempt, Seat, Table};
 use crate::spool::Spools;
@@ -131,6 +132,8 @@ pub(crate) struct Core {
     pub(crate) kinds: Vec<SessionKind>,
     pub(crate) keeper: Arc<Gatekeeper>,
     pub(crate) upstream: Upstream,
+    /// Requests that no node was reached for, and that wait for the application's return.
+    pub(crate) returns: Arc<Returns>,
     pub(crate) budget: Arc<Budget>,
     /// Requests in the application whose clients are waited for in the middle of their bodies, and calls, whose sides speak by turns.
     pub(crate) uploads: Arc<Uploads>,
@@ -309,6 +312,8 @@ struct Passed {
     unknown: Option<Unknown>,
     /// Whether this request, once answered, ends its session.
     ends: bool,
+    /// Whether it came with nothing that shows it to be of a session.
+    is_new: bool,
 }
 
 /// A request that was taken to the gate.
@@ -390,7 +395,8 @@ impl Core {
             self.identifier.learn_request(&asked.visitor, own);
         }
         let ends = matches!(session, Some(Membership::Member { ends: true, .. }));
-        Ok(Passed { admission: Some(admission), open: None, unknown, ends })
+        let is_new = !matches!(session, Some(Membership::Member { .. } | Membership::Placed { .. }));
+        Ok(Passed { admission: Some(admission), open: None, unknown, ends, is_new })
     }
 
     /// Lets in a request that needs no slot, unless very many are there.
@@ -415,7 +421,7 @@ impl Core {
             };
             return Err(self.turned_away(TurnedAway::Refused(refusal), arrived.elapsed()));
         };
-        Ok(Passed { admission: None, open: Some(pass), unknown: None, ends: false })
+        Ok(Passed { admission: None, open: Some(pass), unknown: None, ends: false, is_new: true })
     }
 
     fn membership(
@@ -500,7 +506,7 @@ impl Core {
         switch: Option<OnUpgrade>,
         passed: Passed,
     ) -> Result<Response<AnswerBody>, Gone> {
-        let Passed { admission, open, unknown, ends } = passed;
+        let Passed { admission, open, unknown, ends, is_new } = passed;
         let is_call = self.is_call(&parts);
         let (slot, session, lease, waited) = match admission {
             Some(Admission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
@@ -543,6 +549,11 @@ impl Core {
         if asked.visitor.has_own_cookie {
             identify::strip_own_cookies(&mut parts.headers);
         }
+        // Only what is of a session waits, as where the application is known to be down.
+        let awaits = session.map(|(kind, session)| {
+            let address = || returns::Whose::Address(connection.peer().client(&parts.headers));
+            (if is_new { address() } else { returns::Whose::Session(session) }, Some(kind))
+        });
         headers::prepare_request(&mut parts, connection.peer(), switch.is_some(), self.via);
         let waiting_for_all = self.keeper.waiting();
         if waiting_for_all > 0 {
@@ -560,7 +571,7 @@ impl Core {
         let tally = Tally { sent, route: asked.class.route(), on_abandon };
         let unhurried = body.unhurried().filter(|_| asked.asker.is_grpc);
         let sending = self.upstream.send(parts, body, None);
-        let mut exchange = Exchange::new(Arc::clone(self), sending, slot, tally);
+        let mut exchange = Exchange::new(Arc::clone(self), sending, slot, tally, awaits);
         let head = tokio::select! {
             biased;
             head = exchange.head() => head,

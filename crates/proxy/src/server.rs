@@ -206,6 +206,7 @@ impl Server {
             keeper,
             upstream,
             budget: Budget::new(params.limits.responses_bytes),
+            returns: Arc::default(),
             uploads: Uploads::in_application(params.limits.slow_uploads),
             calls: Uploads::new(params.limits.slow_uploads),
             spools: Spools::new(&params.spool),

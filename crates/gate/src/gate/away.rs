@@ -4,7 +4,7 @@ use super::Gate;
 use crate::requests::{Request, Requests, Stage};
 use std::collections::{BTreeMap, VecDeque};
 use suimon_model::{
-    Instant, KindId, Quantity, Reason, Record, RequestId, SessionId, Signals, Subject, seconds,
+    Duration, Instant, KindId, Quantity, Reason, Record, RequestId, SessionId, Signals, Subject, seconds,
 };
 
 /// The most requests that wait for the application to come back; whoever comes beyond that is told so at once.
@@ -129,18 +129,25 @@ impl Gate {
         self.away.is_on()
     }
 
+    /// Returns how long a request of `kind` waits for an application that does not answer.
+    pub fn awaits_application(&self, kind: Option<KindId>) -> Duration {
+        let patience = kind.map_or(f64::INFINITY, |kind| self.kinds[kind.index()].patience());
+        seconds((AWAITED_SHARE * patience).min(AWAITED_MAX))
+    }
+
     /// Sends a request of a session that has begun on to its route, or has it wait for an application that does not answer.
     pub(super) fn enter_application(&mut self, now: Instant, id: RequestId) {
         if !self.away.is_on() {
             return self.enter_route_gate(now, id);
         }
-        let entry = self.requests.get_mut(id).expect("the request was inserted by the caller");
+        let entry = self.requests.get(id).expect("the request was inserted by the caller");
         let (kind, session) = (entry.kind(), entry.session.map(|(_, session)| session));
         if !self.away.has_room(session) {
             return self.refuse(now, id, Reason::ApplicationDown, kind);
         }
-        let patience = kind.map_or(f64::INFINITY, |kind| self.kinds[kind.index()].patience());
-        entry.stage = Stage::AwaitsApplication(now + seconds((AWAITED_SHARE * patience).min(AWAITED_MAX)));
+        let until = now + self.awaits_application(kind);
+        let entry = self.requests.get_mut(id).expect("the request was inserted by the caller");
+        entry.stage = Stage::AwaitsApplication(until);
         self.waiting += 1;
         self.away.wait(id, session);
     }

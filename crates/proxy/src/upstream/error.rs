@@ -1,7 +1,10 @@
 //! Why a request got no (whole) response: what happened, on which node, whose fault it was, and whether trying again may help.
 
+use super::request::{Progress, RequestBody};
+use http::request::Parts;
 use std::error::Error;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use suimon_model::NodeId;
 
 /// An error of unknown type, as bodies and libraries hand it over.
@@ -14,6 +17,15 @@ pub struct UpstreamError {
     node: Option<NodeId>,
     detail: &'static str,
     cause: Option<BoxError>,
+    /// Behind a lock as a body is no part of a shared error.
+    unsent: Mutex<Option<Box<Unsent>>>,
+}
+
+/// A request that no node was reached for, as it was handed in: to be sent again.
+pub(crate) struct Unsent {
+    pub(super) head: Box<Parts>,
+    pub(super) body: RequestBody,
+    pub(super) progress: Option<Arc<Progress>>,
 }
 
 /// What happened.
@@ -148,18 +160,44 @@ impl UpstreamError {
     }
 
     pub(super) fn new(kind: UpstreamErrorKind, node: NodeId, detail: &'static str) -> Self {
-        UpstreamError { kind, node: Some(node), detail, cause: None }
+        UpstreamError { kind, node: Some(node), detail, cause: None, unsent: Mutex::default() }
     }
 
     pub(super) fn no_node() -> Self {
         let detail = "no node takes requests: all are being drained";
-        UpstreamError { kind: UpstreamErrorKind::NoNode, node: None, detail, cause: None }
+        UpstreamError {
+            kind: UpstreamErrorKind::NoNode,
+            node: None,
+            detail,
+            cause: None,
+            unsent: Mutex::default(),
+        }
+    }
+
+    /// Returns the request if no connection could be opened for it, once: it is certain not to have been worked on since.
+    pub(crate) fn take_unsent(&mut self) -> Option<Box<Unsent>> {
+        self.unsent.get_mut().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Hands back the request itself where no connection could be opened for it.
+    #[must_use]
+    pub(super) fn with_unsent(mut self, unsent: Unsent) -> Self {
+        if matches!(self.kind, UpstreamErrorKind::Connect | UpstreamErrorKind::ConnectTimeout) {
+            self.unsent = Mutex::new(Some(Box::new(unsent)));
+        }
+        self
     }
 
     #[must_use]
     pub(super) fn caused_by(mut self, cause: impl Into<BoxError>) -> Self {
         self.cause = Some(cause.into());
         self
+    }
+}
+
+impl fmt::Debug for Unsent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unsent").field("head", &self.head).finish_non_exhaustive()
     }
 }
 

@@ -31,6 +31,7 @@ mod view;
 pub(crate) use http1::decoded;
 
 pub use body::{UpgradedIo, UpstreamBody};
+pub(crate) use error::Unsent;
 pub use error::{BoxError, Fault, UpstreamError, UpstreamErrorKind};
 pub use params::{
     EjectionParams, HealthParams, NODES_MAX, NodeAddress, NodeParams, Protocol, Scheme, TlsParams,
@@ -68,6 +69,8 @@ struct Shared {
     nodes: Vec<Node>,
     /// Whether any node is up.
     is_up: watch::Sender<bool>,
+    /// Whether any is up and could be connected to when that was tried last.
+    is_reached: watch::Sender<bool>,
     /// Wakes [`Upstream::run`] where a node is to be looked at sooner than it was.
     hurry: Notify,
 }
@@ -107,17 +110,16 @@ impl Upstream {
             nodes.push(Node::new(node, &params)?);
         }
         let origin = std::time::Instant::now();
-        let is_up = watch::Sender::new(true);
-        Ok(Upstream {
-            shared: Arc::new(Shared {
-                origin,
-                params,
-                fleet: Mutex::new(fleet),
-                nodes,
-                is_up,
-                hurry: Notify::new(),
-            }),
-        })
+        let shared = Shared {
+            origin,
+            params,
+            fleet: Mutex::new(fleet),
+            nodes,
+            is_up: watch::Sender::new(true),
+            is_reached: watch::Sender::new(true),
+            hurry: Notify::new(),
+        };
+        Ok(Upstream { shared: Arc::new(shared) })
     }
 
     /// Sends a request to a node, other than `avoid` if another is well, and returns the response with its body still to come.
@@ -135,6 +137,18 @@ impl Upstream {
     {
         let (body, progress) = RequestBody::new(body);
         Box::pin(send::send(Arc::clone(&self.shared), head.into(), body, progress, avoid))
+    }
+
+    /// Sends a request again that no node was reached for.
+    pub(crate) fn send_again(&self, unsent: Unsent) -> Sending {
+        let Unsent { head, body, progress } = unsent;
+        Box::pin(send::send(Arc::clone(&self.shared), head, body, progress, None))
+    }
+
+    /// Waits until some node is up and can be connected to, as far as is known.
+    pub(crate) async fn reached(&self) {
+        // The sender is ours, so it is not gone.
+        let _ = self.shared.is_reached.subscribe().wait_for(|is_reached| *is_reached).await;
     }
 
     /// Gives a node no more new requests, or does so again. What it has in flight goes on.
@@ -193,8 +207,9 @@ impl Shared {
     fn note_answer(&self, node: NodeId) {
         let changed = {
             let mut fleet = self.fleet();
+            let was_doubted = fleet.is_doubted(node);
             fleet.handle_answer(self.now(), node);
-            fleet.has_output()
+            was_doubted || fleet.has_output()
         };
         if changed {
             self.tell_changes();
@@ -254,6 +269,10 @@ impl Shared {
         self.is_up.send_if_modified(|was| {
             let is_up = self.fleet().is_up();
             std::mem::replace(was, is_up) != is_up
+        });
+        self.is_reached.send_if_modified(|was| {
+            let is_reached = self.fleet().is_reached();
+            std::mem::replace(was, is_reached) != is_reached
         });
     }
 

@@ -2,7 +2,7 @@
 
 use super::body::{Sent, UpstreamBody};
 use super::connect::ConnectError;
-use super::error::{UpstreamError, UpstreamErrorKind};
+use super::error::{Unsent, UpstreamError, UpstreamErrorKind};
 use super::http1::{Failed, Http1};
 use super::http2::Lease;
 use super::request::{Progress, RequestBody, is_safe};
@@ -56,7 +56,7 @@ pub(super) async fn send(
         if let Some(error) = last_error.take()
             && refused == Some(pick.node)
         {
-            return Err(error);
+            return Err(error.with_unsent(Unsent { head, body, progress }));
         }
         let node = &shared.nodes[pick.node.index()];
         let last = tries == TRIES_MAX;
@@ -67,7 +67,7 @@ pub(super) async fn send(
                 let error = UpstreamError::new(kind, pick.node, detail);
                 let error = cause.into_iter().fold(error, UpstreamError::caused_by);
                 if shared.nodes.len() == 1 {
-                    return Err(error);
+                    return Err(error.with_unsent(Unsent { head, body, progress }));
                 }
                 last_error = Some(error);
                 refused = Some(pick.node);
@@ -114,7 +114,8 @@ pub(super) async fn send(
             }
         }
     }
-    Err(last_error.expect("a try that does not return leaves its error"))
+    let error = last_error.expect("a try that does not return leaves its error");
+    Err(error.with_unsent(Unsent { head, body, progress }))
 }
 
 /// Returns a connection to `node` and whether it was used before. `fresh` asks for a new one.

@@ -149,10 +149,67 @@ async fn without_any_check_requests_that_do_not_reach_it_stop_the_line_and_its_r
     let inside = gateway.inside().await;
     let address = app.address;
     app.kill().await;
-    assert_eq!(gateway.ask(get("/page", &[("cookie", &inside)])).await.status, 502);
+    let plain = gateway.plain;
+    let asked =
+        tokio::spawn(
+            async move { ask_over(connect(plain).await, get("/page", &[("cookie", &inside)])).await },
+        );
     until("one was enough to look", || gateway.is_away()).await;
     let _app = app_at(address).await;
     until("it is seen", || !gateway.is_away()).await;
+    assert_eq!(soon(asked).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn requests_that_could_not_be_connected_for_wait_for_the_application_and_reach_it() {
+    let app = app().await;
+    let mut params = room(app.address, 10);
+    params.upstream.health.interval = Duration::ZERO;
+    let gateway = gateway(params);
+    let inside = gateway.inside().await;
+    let (plain, address) = (gateway.plain, app.address);
+    app.kill().await;
+    assert!(!gateway.is_away(), "nobody has noticed");
+    let asks = |method: &'static str, name: &'static str, value: String| {
+        tokio::spawn(async move {
+            let request = request(method, "/echo", &[(name, value.as_str())], "twelve bytes");
+            ask_over(connect(plain).await, request).await
+        })
+    };
+    let newcomer = asks("POST", "user-agent", "a newcomer".to_owned());
+    until("it waits", || gateway.view().gate.paused == 1).await;
+    let insider = asks("PUT", "cookie", inside);
+    until("it waits", || gateway.view().gate.paused + gateway.waiting() == 2).await;
+    assert_eq!(gateway.in_flight(), 0, "without a slot");
+    let _app = app_at(address).await;
+    for asked in [newcomer, insider] {
+        let answer = soon(asked).await.unwrap();
+        assert_eq!(answer.status, 200);
+        assert!(answer.text().starts_with("12 "), "with all of their body: {}", answer.text());
+    }
+    assert_eq!((gateway.view().gate.paused, gateway.in_flight()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_request_that_could_not_be_connected_for_is_told_so_once_it_has_waited_and_holds_nothing() {
+    let app = app().await;
+    let mut params = room(app.address, 2);
+    params.upstream.health.interval = Duration::ZERO;
+    params.sessions.kinds[0].gate.patience = Some(Duration::from_millis(500));
+    let gateway = gateway(params);
+    let inside = gateway.inside().await;
+    app.kill().await;
+    let began = std::time::Instant::now();
+    assert_eq!(gateway.ask(get("/page", &[("cookie", &inside)])).await.status, 502);
+    assert!(began.elapsed() >= Duration::from_millis(350), "{:?}", began.elapsed());
+    until("it holds nothing", || gateway.view().gate.paused + gateway.in_flight() == 0).await;
+    // Whoever leaves meanwhile holds nothing either.
+    let mut left = connect(gateway.plain).await;
+    let sent = format!("GET /page HTTP/1.1\r\nhost: shop.example\r\ncookie: {inside}\r\n\r\n");
+    tokio::io::AsyncWriteExt::write_all(&mut left, sent.as_bytes()).await.unwrap();
+    drop(left);
+    until("it holds nothing", || gateway.view().gate.paused + gateway.in_flight() + gateway.waiting() == 0)
+        .await;
 }
 
 #[tokio::test]

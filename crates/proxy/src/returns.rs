@@ -1,0 +1,102 @@
+//! Requests that have a slot and could not be connected for: they wait for the application's return like those that come once it is known to be down,
+//! without a slot. Nothing of them was sent.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use suimon_model::SessionId;
+
+/// The most of them; whoever comes beyond that is told so at once.
+const UNREACHED_MAX: usize = 10_000;
+/// The most of one session, as the gate has it for those who come later, ...
+const UNREACHED_OF_SESSION_MAX: u32 = 8;
+/// ... and of all newcomers from one address, which may be that of many.
+const UNREACHED_OF_ADDRESS_MAX: u32 = 64;
+
+/// Whose request it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Whose {
+    Session(SessionId),
+    /// A newcomer's, whose session is not worth more than its address before it is answered.
+    Address(IpAddr),
+}
+
+/// Who waits.
+#[derive(Debug, Default)]
+pub(crate) struct Returns {
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    all: usize,
+    of: HashMap<Whose, u32>,
+}
+
+/// The right to wait; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    returns: Arc<Returns>,
+    whose: Whose,
+}
+
+impl Returns {
+    /// Returns a place for one more, if there is one.
+    pub(crate) fn enter(self: &Arc<Self>, whose: Whose) -> Option<Place> {
+        let most = match whose {
+            Whose::Session(_) => UNREACHED_OF_SESSION_MAX,
+            Whose::Address(_) => UNREACHED_OF_ADDRESS_MAX,
+        };
+        let mut waiting = self.lock();
+        if waiting.all >= UNREACHED_MAX || waiting.of.get(&whose).is_some_and(|of| *of >= most) {
+            return None;
+        }
+        waiting.all += 1;
+        *waiting.of.entry(whose).or_default() += 1;
+        Some(Place { returns: Arc::clone(self), whose })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        // A panic while it was held leaves counts that are at worst off by one.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut waiting = self.returns.lock();
+        waiting.all -= 1;
+        if let Entry::Occupied(mut of) = waiting.of.entry(self.whose) {
+            *of.get_mut() -= 1;
+            if *of.get() == 0 {
+                of.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_a_session_nor_an_address_takes_the_room_of_the_others() {
+        let returns = Arc::new(Returns::default());
+        let address = |number: u32| Whose::Address(IpAddr::from(number.to_be_bytes()));
+        let session = |number| Whose::Session(SessionId(number));
+        for (whose, another, most) in [
+            (session(1), session(2), UNREACHED_OF_SESSION_MAX),
+            (address(1), address(2), UNREACHED_OF_ADDRESS_MAX),
+        ] {
+            let mut places: Vec<_> = (0..most).map(|_| returns.enter(whose).unwrap()).collect();
+            assert!(returns.enter(whose).is_none() && returns.enter(another).is_some());
+            places.pop();
+            assert!(returns.enter(whose).is_some(), "whoever leaves makes room");
+        }
+        let all: Vec<_> = (0..UNREACHED_MAX as u64).map(|it| returns.enter(session(it)).unwrap()).collect();
+        assert!(returns.enter(address(1)).is_none());
+        drop(all);
+        assert!(returns.lock().of.is_empty(), "nobody is remembered");
+    }
+}
