@@ -18,7 +18,7 @@ use suimon_proxy::params::{Network, Params, RoutePattern, SessionKind};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
-const VISITORS: usize = 300;
+const VISITORS: usize = 900;
 const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
 /// What the application does about cookies.
