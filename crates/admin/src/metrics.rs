@@ -41,6 +41,7 @@ fn whole(out: &mut Exposition, view: &View) {
     }
     out.single(names::CONNECTIONS_OPEN, view.connections_open as f64);
     out.single(names::CONNECTIONS, view.connections as f64);
+    out.single(names::CONNECTIONS_DISPLACED, view.connections_displaced as f64);
     out.single(names::TUNNELS, view.tunnels as f64);
     out.single(names::GONE_WAITING, view.gone_while_waiting as f64);
     out.single(names::GHOSTS, view.ghosts as f64);
@@ -49,6 +50,7 @@ fn whole(out: &mut Exposition, view: &View) {
     out.single(names::HELD, state::held(view) as f64);
     out.single(names::QUEUED, state::queued(view) as f64);
     out.single(names::IN_FLIGHT, view.gate.in_flight as f64);
+    out.single(names::PAUSED, view.gate.paused as f64);
     out.single(names::SESSIONS, view.gate.sessions as f64);
     out.single(names::LEASED_SESSIONS, view.gate.leased_sessions as f64);
 }
@@ -65,6 +67,7 @@ fn routes(out: &mut Exposition, view: &View) {
     gated(names::ROUTE_LIMIT, |route| route.gate.limit.map(f64::from));
     gated(names::ROUTE_IN_FLIGHT, |route| Some(route.gate.in_flight as f64));
     gated(names::ROUTE_GHOSTS, |route| Some(route.gate.ghosts as f64));
+    gated(names::ROUTE_PAUSED, |route| Some(route.gate.paused as f64));
     gated(names::ROUTE_QUEUED, |route| Some(route.gate.waiting as f64));
     gated(names::ROUTE_OFFERED, |route| Some(route.gate.counts.offered as f64));
 

@@ -39,6 +39,7 @@ metrics! {
     POLLS = Counter "suimon_polls_total", "Polls: questions of waiting pages how their place stands. Not in suimon_responses_total.";
     CONNECTIONS_OPEN = Gauge "suimon_client_connections", "Client connections open now.";
     CONNECTIONS = Counter "suimon_client_connections_total", "Client connections ever accepted.";
+    CONNECTIONS_DISPLACED = Counter "suimon_client_connections_displaced_total", "Of these, those closed to make room for others: limits.connections was reached.";
     TUNNELS = Gauge "suimon_tunnels", "Client connections open now that have switched to another protocol, such as WebSockets.";
     GONE_WAITING = Counter "suimon_clients_gone_while_waiting_total", "Clients that left while they were held or queued.";
     GHOSTS = Counter "suimon_ghosts_total", "Clients that left while the application worked for them.";
@@ -47,6 +48,7 @@ metrics! {
     HELD = Gauge "suimon_held_requests", "Newcomers held at the session gate, all kinds together.";
     QUEUED = Gauge "suimon_queued_requests", "Requests queued for a slot, all routes together.";
     IN_FLIGHT = Gauge "suimon_in_flight_requests", "Requests in the application, all routes together.";
+    PAUSED = Gauge "suimon_paused_requests", "Requests paused: they wait for their clients in the middle of a body, and have no slot. Not in suimon_in_flight_requests.";
     SESSIONS = Gauge "suimon_sessions", "Sessions remembered.";
     LEASED_SESSIONS = Gauge "suimon_leased_sessions", "Of these, those whose visitors carry a lease.";
 
@@ -55,6 +57,7 @@ metrics! {
     ROUTE_LIMIT = Gauge "suimon_route_limit_requests", "How many requests of the route may be in the application at once; absent where none is held.";
     ROUTE_IN_FLIGHT = Gauge "suimon_route_in_flight_requests", "Requests of the route in the application.";
     ROUTE_GHOSTS = Gauge "suimon_route_ghost_requests", "Of these, requests whose client has gone.";
+    ROUTE_PAUSED = Gauge "suimon_route_paused_requests", "Requests of the route that wait for their clients in the middle of a body, and have no slot.";
     ROUTE_QUEUED = Gauge "suimon_route_queued_requests", "Requests in the route's queue.";
     ROUTE_OFFERED = Counter "suimon_route_offered_requests_total", "Requests that came; once ended, each is in suimon_route_ended_requests_total.";
     ROUTE_ENDED = Counter "suimon_route_ended_requests_total", "What came of them: completed, failed, abandoned, refused, or waiting_page: shown a place in line.";

@@ -80,6 +80,9 @@ pub struct Totals {
     pub connections_open: usize,
     /// Client connections ever accepted.
     pub connections: u64,
+    /// Of these, those that were closed to make room for others.
+    #[serde(default)]
+    pub connections_displaced: u64,
     /// Visitors in line, the held ones included.
     pub in_line: u64,
     /// Newcomers held at the gate.
@@ -88,6 +91,9 @@ pub struct Totals {
     pub queued: usize,
     /// Requests in the application.
     pub in_flight: usize,
+    /// Beside these, requests that wait for their clients in the middle of a body, and have no slot.
+    #[serde(default)]
+    pub paused: usize,
     /// Sessions under way.
     pub sessions_active: usize,
     /// Sessions let in and not known to have ended, the silent ones included.
@@ -241,6 +247,9 @@ pub struct RouteState {
     pub in_flight: usize,
     /// Of these, requests whose client has gone.
     pub ghosts: usize,
+    /// Beside these, requests that wait for their clients in the middle of a body, and have no slot.
+    #[serde(default)]
+    pub paused: usize,
     /// Requests queued for a slot.
     pub queued: usize,
     /// Completions a second, lately.
@@ -489,10 +498,12 @@ fn totals(view: &View, kinds: &[KindState]) -> Totals {
         upstream_errors: view.upstream_errors,
         connections_open: view.connections_open,
         connections: view.connections,
+        connections_displaced: view.connections_displaced,
         in_line: kinds.iter().map(|kind| kind.in_line.unwrap_or(kind.held as u64)).sum(),
         held: held(view),
         queued: queued(view),
         in_flight: view.gate.in_flight,
+        paused: view.gate.paused,
         sessions_active: kinds.iter().map(|kind| kind.active).sum(),
         sessions_remembered: view.gate.sessions,
         refused: view.refusals.iter().map(|(_, count)| count).sum(),
@@ -552,6 +563,7 @@ fn route_state(route: &RouteReport, times: &RouteTimes) -> RouteState {
         limit: route.gate.limit,
         in_flight: route.gate.in_flight,
         ghosts: route.gate.ghosts,
+        paused: route.gate.paused,
         queued: route.gate.waiting,
         rate: finite(route.gate.rate).unwrap_or(0.0),
         service_seconds: finite(route.gate.service_seconds).unwrap_or(0.0),
@@ -746,6 +758,7 @@ pub(crate) mod tests {
             uptime: Duration::from_secs(60),
             connections_open: 8,
             connections: 40,
+            connections_displaced: 0,
             tunnels: 0,
             requests: 120,
             faults: 0,

@@ -7,6 +7,7 @@
 //! application has to wait, and soon holds no slot for it.
 //! A stream that never ends (server-sent events, a switched protocol) is passed through and held by nobody.
 
+use crate::connections::ClientWait;
 use crate::deadline::Deadline;
 use crate::exchange;
 use crate::headers;
@@ -34,6 +35,8 @@ pub(crate) struct AnswerBody {
     counted: Option<Counted>,
     /// How the client takes it, where its connection does not tell.
     taking: Option<Arc<Taking>>,
+    /// Whether the client is waited for, where its connection does not tell: over HTTP/2, and by a stream that says nothing.
+    client: Option<ClientWait>,
     /// Let go of when the answer is complete or given up.
     _until_done: Option<crate::connection::Busy>,
 }
@@ -68,7 +71,7 @@ impl AnswerBody {
     }
 
     fn of(source: Source) -> Self {
-        AnswerBody { source, counted: None, taking: None, _until_done: None }
+        AnswerBody { source, counted: None, taking: None, client: None, _until_done: None }
     }
 
     /// Counts what it holds in `budget`, if that is much.
@@ -104,12 +107,22 @@ impl AnswerBody {
 
     /// Keeps `busy` until the body is complete or given up.
     pub(crate) fn keeping(mut self, busy: crate::connection::Busy) -> Self {
-        self._until_done = Some(busy);
         self.taking = Taking::current();
+        if (self.taking.is_some() || self.is_passing()) && !self.is_end_stream() {
+            // Over HTTP/2 the first piece is not asked for before there is room for it.
+            let mut client = busy.client_wait();
+            client.begin();
+            self.client = Some(client);
+        }
+        self._until_done = Some(busy);
         if let Some(taking) = self.taking.as_ref().filter(|_| self.is_end_stream()) {
             taking.gave_all();
         }
         self
+    }
+
+    fn is_passing(&self) -> bool {
+        matches!(self.source, Source::Passing(_))
     }
 
     /// Takes note of what the client is given, or waits for.
@@ -119,6 +132,18 @@ impl AnswerBody {
             counted.budget.release(std::mem::take(&mut counted.given));
             if let Poll::Ready(Some(Ok(frame))) = polled {
                 counted.given = frame.data_ref().map_or(0, Bytes::len);
+            }
+        }
+        let is_passing = self.is_passing();
+        if let Some(client) = &mut self.client {
+            match polled {
+                // It is for the application to go on, but no slot is held: like a tunnel, it is the client who keeps it open.
+                Poll::Pending if is_passing => client.begin(),
+                Poll::Pending => client.end(),
+                Poll::Ready(_) => {
+                    client.end();
+                    client.begin();
+                }
             }
         }
         let Some(taking) = &self.taking else { return };
@@ -143,7 +168,7 @@ impl Body for AnswerBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let polled = self.source.poll_frame(cx);
-        if self.counted.is_some() || self.taking.is_some() {
+        if self.counted.is_some() || self.taking.is_some() || self.client.is_some() {
             self.note(&polled);
         }
         let mut frame = ready!(polled);

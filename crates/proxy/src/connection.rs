@@ -1,6 +1,6 @@
 //! What all requests of one client connection share.
 
-use crate::connections::{Entry, Standing};
+use crate::connections::{ClientWait, Entry, Standing};
 use crate::deadline::Deadline;
 use crate::headers::Peer;
 use crate::memory::Client;
@@ -106,7 +106,7 @@ impl Connection {
     }
 
     /// Returns what is known of it among all connections.
-    pub(crate) fn standing(&self) -> &Standing {
+    pub(crate) fn standing(&self) -> &Arc<Standing> {
         self.entry.standing()
     }
 
@@ -162,6 +162,13 @@ impl Connection {
         if let Some(socket) = &self.socket {
             socket.close();
         }
+    }
+}
+
+impl Busy {
+    /// Returns what tells whether the request waits for its client.
+    pub(crate) fn client_wait(&self) -> ClientWait {
+        ClientWait::new(self.0.standing())
     }
 }
 

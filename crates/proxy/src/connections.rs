@@ -7,14 +7,20 @@
 //! |---|---|
 //! | [`Worth::Silent`] | nothing was ever asked by it, for a second and more |
 //! | [`Worth::Stranger`] | idle, and nobody was ever admitted by it: those who wait in line, static files alone |
-//! | [`Worth::Fresh`] | nothing was asked by it yet, within its first second |
+//! | [`Worth::Fresh`] | nothing was asked by it yet, within its first second, while there are many such |
+//! | [`Worth::Tunnel`] | a tunnel, while tunnels hold more than their part of all |
 //! | [`Worth::Idle`] | idle, and somebody admitted came by it: their client opens another, and displaces in its turn |
+//! | [`Worth::Held`] | all that is under way waits for its client: a tunnel, a body that does not come, an answer that is not taken, an open stream |
+//! | [`Worth::Arriving`] | nothing was asked by it yet, within its first second: else newcomers would displace each other in their handshakes |
 //! | [`Worth::Asking`] | a request is under way, and nobody was ever admitted by it |
-//! | [`Worth::Greedy`] | somebody admitted is being answered, at an address that holds more than its share |
+//! | [`Worth::Greedy`] | somebody admitted is being answered, at an address that holds more than most do |
 //!
-//! and of those first the ones of an address that holds more than its share, and then the one that has been so the longest. A newcomer of such an address displaces
-//! only idle connections of strangers and of such addresses, or is turned away. With nothing to displace a newcomer waits, as all behind it in the kernel's queue do.
-//! Below the limit nothing is displaced, and no address has a share.
+//! and of those first the ones of the address that holds most, and then the one by which nothing moved the longest. Addresses are compared with one another: as many as
+//! somebody likes to use, those who hold all connections hold more than the others. But thousands may share an address, so what the application works on for somebody
+//! admitted is displaced only where nothing else is left, and only for an address that holds less.
+//!
+//! A newcomer of an address that holds a large part of all displaces only idle connections of strangers and of addresses that hold more than most, and what waits for
+//! its client, or is turned away. With nothing to displace a newcomer waits, as all behind it in the kernel's queue do. Below the limit nothing is displaced.
 //!
 //! A request pays nothing for that but marks on its own connection: who is displaced is looked up when somebody has to be.
 
@@ -24,7 +30,7 @@ use std::collections::HashMap;
 use std::collections::hash_map;
 use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -41,9 +47,16 @@ const FOUND_PART: usize = 64;
 /// ... which are thought to be worth least for so long.
 const FOUND_FOR: Duration = Duration::from_millis(100);
 
-/// What one address may hold of the limit when all are taken: a part, and a number below which nobody is greedy. Behind one address there may be thousands of people.
+/// What one address may hold of the limit before its newcomers no longer displace whom they like: a part.
 const SHARE_PART: usize = 4;
+/// A number that no address is greedy below. Behind one address there may be thousands of people.
 const SHARE_MIN: usize = 8;
+
+/// The part of the limit up to which connections by which nothing was asked yet are worth more than those that wait for their clients.
+const FRESH_PART: usize = 8;
+
+/// The part of the limit that tunnels may hold together when all are taken.
+const TUNNELS_PART: usize = 2;
 
 /// Bits of a network's address that stand for one client: for all of IPv4, and for what one subscriber gets of IPv6.
 const V6_NETWORK_BITS: u32 = 64;
@@ -54,6 +67,7 @@ pub(crate) struct Connections {
     max: usize,
     permits: Arc<Semaphore>,
     since: Instant,
+    displaced: Arc<AtomicU64>,
     state: Mutex<State>,
 }
 
@@ -63,9 +77,23 @@ struct State {
     free: Vec<usize>,
     /// How many each address has that counts, which is fewer than there are entries.
     held: HashMap<Origin, usize>,
-    /// What the last look found, worth least last.
-    found: Vec<(Worth, Arc<Standing>)>,
-    found_at: Option<Instant>,
+    /// What the last look found for a newcomer, and for one whose address holds its share.
+    found: [Found; 2],
+}
+
+#[derive(Default, Debug)]
+struct Found {
+    /// Worth least last.
+    list: Vec<(Worth, Arc<Standing>)>,
+    at: Option<Instant>,
+    many: Many,
+}
+
+/// Of what there is more than its part of all.
+#[derive(Clone, Copy, Default, Debug)]
+struct Many {
+    tunnels: bool,
+    fresh: bool,
 }
 
 /// An address, or network, whose connections are counted together.
@@ -78,7 +106,10 @@ enum Worth {
     Silent,
     Stranger,
     Fresh,
+    Tunnel,
     Idle,
+    Held,
+    Arriving,
     Asking,
     Greedy,
 }
@@ -99,10 +130,23 @@ pub(crate) struct Standing {
     done: AtomicU32,
     /// When something was last asked by it, or it was opened: milliseconds since the start. Wraps.
     asked_at: AtomicU32,
+    /// What is under way and waits for its client, and since when the latest of it does; tunnels among it.
+    held: AtomicU32,
+    held_since: AtomicU32,
+    tunnels: AtomicU32,
+    since: Instant,
     is_admitted: AtomicBool,
     origin: Mutex<Option<Origin>>,
     told: AtomicU8,
     heard: Notify,
+}
+
+/// Something under way by a connection that waits for its client now and then. Dropped, it waits no more.
+#[derive(Debug)]
+pub(crate) struct ClientWait {
+    standing: Arc<Standing>,
+    waits: bool,
+    is_tunnel: bool,
 }
 
 /// What a connection is told.
@@ -132,10 +176,10 @@ impl Origin {
 }
 
 impl Connections {
-    /// Returns room for `max` connections.
-    pub(crate) fn new(max: usize) -> Arc<Self> {
+    /// Returns room for `max` connections. Those that are displaced are counted in `displaced`.
+    pub(crate) fn new(max: usize, displaced: Arc<AtomicU64>) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(max));
-        Arc::new(Connections { max, permits, since: Instant::now(), state: Mutex::default() })
+        Arc::new(Connections { max, permits, since: Instant::now(), displaced, state: Mutex::default() })
     }
 
     /// Enters a connection, once there is room for it. `None`: it is to be turned away.
@@ -148,6 +192,10 @@ impl Connections {
             begun: AtomicU32::new(0),
             done: AtomicU32::new(0),
             asked_at: AtomicU32::new(self.millis(Instant::now())),
+            held: AtomicU32::new(0),
+            held_since: AtomicU32::new(0),
+            tunnels: AtomicU32::new(0),
+            since: self.since,
             is_admitted: AtomicBool::new(is_admitted),
             origin: Mutex::new(origin),
             told: AtomicU8::new(Told::Nothing as u8),
@@ -159,7 +207,7 @@ impl Connections {
 
     async fn make_room(&self, origin: Option<Origin>) -> Option<OwnedSemaphorePermit> {
         loop {
-            let is_turned_away = !self.displace(origin);
+            let is_turned_away = !self.displace(origin, None);
             if is_turned_away {
                 return None;
             }
@@ -170,38 +218,42 @@ impl Connections {
         }
     }
 
-    /// Displaces the connection worth least for one of `origin`, if there is one, and returns whether that one may stay, or wait.
-    fn displace(&self, origin: Option<Origin>) -> bool {
+    /// Displaces the connection worth least for one of `origin`, if there is one, and returns whether that one may stay, or wait. `newcomer`: that one, if it has
+    /// been entered.
+    ///
+    fn displace(&self, origin: Option<Origin>, newcomer: Option<&Arc<Standing>>) -> bool {
         let now = Instant::now();
-        let share = self.share();
         let mut state = self.lock();
-        let is_greedy = origin.is_some_and(|origin| state.held(origin) >= share);
-        if state.found_at.is_none_or(|at| now - at > FOUND_FOR) {
-            state.found.clear();
+        let held = origin.map_or(0, |origin| state.held(origin));
+        let is_limited = held >= self.share();
+        let which = usize::from(is_limited);
+        if state.found[which].at.is_none_or(|at| now - at > FOUND_FOR) {
+            state.found[which].list.clear();
         }
         // What was found before may be of no use by now.
         for is_new in [false, true] {
             if is_new {
-                state.look(self.millis(now), share);
-                state.found_at = Some(now);
+                state.found[which] = state.look(now, self.max, is_limited, newcomer);
             }
-            while let Some((worth, standing)) = state.found.pop() {
-                let is_of_greedy = state.is_greedy(&standing, share);
-                let is_still = standing.worth(self.millis(now), || is_of_greedy);
-                if is_still.is_none_or(|is| is > worth) || standing.told() == Told::Close {
+            while let Some((worth, standing)) = state.found[which].list.pop() {
+                let many = state.found[which].many;
+                let is_greedy = state.is_greedy(&standing, self.max);
+                let is_still = standing.worth(self.millis(now), many, is_greedy);
+                let is_newcomer = newcomer.is_some_and(|newcomer| Arc::ptr_eq(newcomer, &standing));
+                if is_still.is_none_or(|is| is > worth) || standing.told() == Told::Close || is_newcomer {
                     continue;
                 }
-                // Else the greedy would displace those who are inside, and each other's work.
-                let may = worth < Worth::Idle || worth == Worth::Idle && is_of_greedy;
-                if is_greedy && !may {
-                    state.found.push((worth, standing));
-                    return false;
+                // Else those who hold as much would cut off each other's work.
+                if worth == Worth::Greedy && state.held_with(&standing) <= held {
+                    state.found[which].list.push((worth, standing));
+                    return true;
                 }
                 standing.tell(Told::Close);
+                self.displaced.fetch_add(1, Ordering::Relaxed);
                 return true;
             }
         }
-        !is_greedy
+        !is_limited
     }
 
     /// Returns whether so many connections are taken that those who only wait should hold none.
@@ -227,12 +279,17 @@ impl Connections {
     }
 
     fn millis(&self, now: Instant) -> u32 {
-        (now - self.since).as_millis() as u32
+        millis(self.since, now)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the milliseconds from `since` to `now`. Wraps.
+fn millis(since: Instant, now: Instant) -> u32 {
+    (now - since).as_millis() as u32
 }
 
 impl State {
@@ -272,18 +329,39 @@ impl State {
         self.held.get(&origin).copied().unwrap_or(0)
     }
 
-    fn is_greedy(&self, standing: &Standing, share: usize) -> bool {
-        standing.origin().is_some_and(|origin| self.held(origin) > share)
+    /// Returns how many the address of a connection has.
+    fn held_with(&self, standing: &Standing) -> usize {
+        standing.origin().map_or(0, |origin| self.held(origin))
     }
 
-    /// Finds those worth least.
-    fn look(&mut self, now: u32, share: usize) {
-        let mut all: Vec<_> = (self.entries.iter().flatten())
-            .filter(|standing| standing.told() < Told::Close)
+    /// Returns whether the address of a connection has more than each would have if all had as many, and a newcomer too.
+    fn is_greedy(&self, standing: &Standing, max: usize) -> bool {
+        self.held_with(standing) > (max / (self.held.len() + 1)).max(SHARE_MIN)
+    }
+
+    /// Finds those worth least, of those that a newcomer may displace.
+    fn look(&self, at: Instant, max: usize, is_limited: bool, newcomer: Option<&Arc<Standing>>) -> Found {
+        let is_newcomer = |standing: &_| newcomer.is_some_and(|newcomer| Arc::ptr_eq(newcomer, standing));
+        let there = || {
+            let all = self.entries.iter().flatten();
+            all.filter(|standing| standing.told() < Told::Close && !is_newcomer(standing))
+        };
+        let many = Many {
+            tunnels: there().filter(|standing| standing.is_tunnel()).count() > max / TUNNELS_PART,
+            fresh: there().filter(|standing| standing.is_fresh(millis(standing.since, at))).count()
+                > max / FRESH_PART,
+        };
+        let mut all: Vec<_> = there()
             .filter_map(|standing| {
-                let is_greedy = self.is_greedy(standing, share);
-                let worth = standing.worth(now, || is_greedy)?;
-                Some(((worth, !is_greedy, Reverse(standing.age(now))), standing))
+                let now = millis(standing.since, at);
+                let is_greedy = self.is_greedy(standing, max);
+                let worth = standing.worth(now, many, is_greedy)?;
+                // Else one address would displace others who are inside.
+                let may = worth < Worth::Idle || worth == Worth::Held || worth == Worth::Idle && is_greedy;
+                let waits = worth == Worth::Held || worth == Worth::Tunnel;
+                let age = if waits { standing.held_for(now) } else { standing.age(now) };
+                let order = (worth, Reverse(self.held_with(standing)), Reverse(age));
+                (may || !is_limited).then_some((order, standing))
             })
             .collect();
         let wanted = FOUND_MIN.max(all.len() / FOUND_PART);
@@ -292,13 +370,14 @@ impl State {
             all.truncate(wanted);
         }
         all.sort_by_key(|(order, _)| Reverse(*order));
-        self.found = all.into_iter().map(|((worth, ..), standing)| (worth, Arc::clone(standing))).collect();
+        let list = all.into_iter().map(|((worth, ..), standing)| (worth, Arc::clone(standing))).collect();
+        Found { list, at: Some(at), many }
     }
 }
 
 impl Entry {
     /// Returns what there is to know of the connection.
-    pub(crate) fn standing(&self) -> &Standing {
+    pub(crate) fn standing(&self) -> &Arc<Standing> {
         &self.standing
     }
 
@@ -306,7 +385,7 @@ impl Entry {
     pub(crate) fn note_origin(&self, origin: Option<Origin>) -> bool {
         let Some(known) = origin else { return true };
         if self.all.permits.available_permits() == 0 && self.all.lock().held(known) >= self.all.share() {
-            return self.all.displace(origin) && self.count_under(known);
+            return self.all.displace(origin, Some(&self.standing)) && self.count_under(known);
         }
         self.count_under(known)
     }
@@ -372,16 +451,39 @@ impl Standing {
         now.wrapping_sub(self.asked_at.load(Ordering::Relaxed))
     }
 
+    /// Returns the time since anything that waits for its client moved, milliseconds.
+    fn held_for(&self, now: u32) -> u32 {
+        now.wrapping_sub(self.held_since.load(Ordering::Relaxed))
+    }
+
+    /// Returns whether all that is under way waits for the client.
+    fn is_held(&self) -> bool {
+        let under_way = self.begun().wrapping_sub(self.done());
+        under_way > 0 && self.held.load(Ordering::Relaxed) >= under_way
+    }
+
+    /// Returns whether nothing was asked by it yet, and it was opened just now.
+    fn is_fresh(&self, now: u32) -> bool {
+        self.begun() == 0 && !self.is_admitted() && u128::from(self.age(now)) < FRESH.as_millis()
+    }
+
+    fn is_tunnel(&self) -> bool {
+        self.tunnels.load(Ordering::Relaxed) > 0 && self.is_held()
+    }
+
     /// Returns what it is worth; `None`: it is never displaced.
-    fn worth(&self, now: u32, is_greedy: impl FnOnce() -> bool) -> Option<Worth> {
+    fn worth(&self, now: u32, many: Many, is_greedy: bool) -> Option<Worth> {
         let (begun, done) = (self.begun(), self.done());
         match (begun == done, self.is_admitted()) {
+            (false, _) if many.tunnels && self.is_tunnel() => Some(Worth::Tunnel),
+            (false, _) if self.is_held() => Some(Worth::Held),
             (true, true) => Some(Worth::Idle),
             (true, false) if begun > 0 => Some(Worth::Stranger),
-            (true, false) if u128::from(self.age(now)) < FRESH.as_millis() => Some(Worth::Fresh),
+            (true, false) if self.is_fresh(now) && many.fresh => Some(Worth::Fresh),
+            (true, false) if self.is_fresh(now) => Some(Worth::Arriving),
             (true, false) => Some(Worth::Silent),
             (false, false) => Some(Worth::Asking),
-            (false, true) => is_greedy().then_some(Worth::Greedy),
+            (false, true) => is_greedy.then_some(Worth::Greedy),
         }
     }
 
@@ -410,6 +512,52 @@ impl Standing {
                 return told;
             }
             heard.await;
+        }
+    }
+}
+
+impl ClientWait {
+    /// Returns something under way by a connection, which does not wait yet.
+    pub(crate) fn new(standing: &Arc<Standing>) -> Self {
+        ClientWait { standing: Arc::clone(standing), waits: false, is_tunnel: false }
+    }
+
+    /// Returns a tunnel, which waits from now on.
+    pub(crate) fn tunnel(standing: &Arc<Standing>) -> Self {
+        standing.tunnels.fetch_add(1, Ordering::Relaxed);
+        let mut wait = ClientWait { standing: Arc::clone(standing), waits: false, is_tunnel: true };
+        wait.begin();
+        wait
+    }
+
+    /// Takes note that the client is waited for, since now if it was not before.
+    pub(crate) fn begin(&mut self) {
+        if !self.waits {
+            self.waits = true;
+            self.note_moved();
+            self.standing.held.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes note that the client is waited for no longer.
+    pub(crate) fn end(&mut self) {
+        if std::mem::take(&mut self.waits) {
+            self.standing.held.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes note that something came or went: the wait begins anew.
+    pub(crate) fn note_moved(&self) {
+        let now = millis(self.standing.since, Instant::now());
+        self.standing.held_since.store(now, Ordering::Relaxed);
+    }
+}
+
+impl Drop for ClientWait {
+    fn drop(&mut self) {
+        self.end();
+        if self.is_tunnel {
+            self.standing.tunnels.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
@@ -448,7 +596,7 @@ mod tests {
 
     #[test]
     fn what_is_worth_least_goes_first_and_whoever_is_being_answered_stays() {
-        let all = Connections::new(5);
+        let all = Connections::new(5, Arc::default());
         let [busy, idle, asking, stranger, fresh] = std::array::from_fn(|_| enter(&all, None).unwrap());
         for entry in [&busy, &idle] {
             answered(entry);
@@ -459,14 +607,14 @@ mod tests {
         answered(&stranger);
         let entries = [&busy, &idle, &asking, &stranger, &fresh];
         for gone in [&[3][..], &[3, 4], &[1, 3, 4], &[1, 2, 3, 4], &[1, 2, 3, 4]] {
-            assert!(all.displace(None), "it may wait");
+            assert!(all.displace(None, None), "it may wait");
             assert_eq!(displaced(&entries), gone);
         }
     }
 
     #[test]
     fn an_address_with_more_than_its_share_goes_first_and_displaces_nobody_inside() {
-        let all = Connections::new(40);
+        let all = Connections::new(40, Arc::default());
         let greedy: Vec<_> = (0..11).map(|_| enter(&all, origin(1)).unwrap()).collect();
         let others: Vec<_> = (2..31).map(|last| enter(&all, origin(last)).unwrap()).collect();
         for entry in greedy.iter().chain(&others) {
@@ -474,14 +622,112 @@ mod tests {
             entry.standing().note_admitted();
         }
         let among = |entries: &[Entry]| displaced(&entries.iter().collect::<Vec<_>>());
-        assert!(all.displace(origin(200)));
+        assert!(all.displace(origin(200), None));
         assert_eq!((among(&greedy).len(), among(&others).len()), (1, 0));
         greedy.iter().for_each(asks);
-        assert!(!all.displace(origin(1)), "all of its own are busy, and others are inside");
+        assert!(!all.displace(origin(1), None), "all of its own are busy, and others are inside");
         assert_eq!((among(&greedy).len(), among(&others).len()), (1, 0));
         others.iter().for_each(asks);
-        assert!(all.displace(origin(200)));
+        assert!(all.displace(origin(200), None));
         assert_eq!((among(&greedy).len(), among(&others).len()), (2, 0), "what it has beyond its share");
+    }
+
+    /// Waits for its client, with one request, since now.
+    fn held(entry: &Entry) -> ClientWait {
+        entry.standing().note_admitted();
+        asks(entry);
+        let mut wait = ClientWait::new(entry.standing());
+        wait.begin();
+        wait
+    }
+
+    #[test]
+    fn what_waits_for_its_client_goes_before_what_is_asked_and_first_at_the_address_that_holds_most() {
+        let all = Connections::new(20, Arc::default());
+        let honest: Vec<_> = (0..10).map(|_| enter(&all, origin(1)).unwrap()).collect();
+        honest.iter().for_each(|entry| {
+            asks(entry);
+            entry.standing().note_admitted();
+        });
+        let holders: Vec<_> =
+            [2, 2, 2, 3, 3, 3, 3, 4, 4].map(|last| enter(&all, origin(last)).unwrap()).into();
+        let mut waits: Vec<_> = holders.iter().map(held).collect();
+        let idle = enter(&all, None).unwrap();
+        answered(&idle);
+        idle.standing().note_admitted();
+        assert!(all.displace(origin(5), None));
+        assert_eq!(displaced(&[&idle]), [0], "somebody opens another at no cost");
+        let among = || displaced(&holders.iter().collect::<Vec<_>>());
+        assert!(all.displace(origin(5), None));
+        assert!(among().len() == 1 && (3..7).contains(&among()[0]), "{:?}", among());
+        waits[7].end();
+        for _ in 0..7 {
+            assert!(all.displace(origin(5), None));
+        }
+        assert!(among().len() == 8 && !among().contains(&7), "{:?}", among());
+        assert_eq!(displaced(&honest.iter().collect::<Vec<_>>()).len(), 0);
+        assert_eq!(all.displaced.load(Ordering::Relaxed), 9);
+    }
+
+    #[test]
+    fn tunnels_beyond_their_part_go_before_those_who_are_idle_inside() {
+        let all = Connections::new(6, Arc::default());
+        let tunnels: Vec<_> = (0..4).map(|_| enter(&all, None).unwrap()).collect();
+        let _open: Vec<_> = tunnels
+            .iter()
+            .map(|entry| {
+                asks(entry);
+                ClientWait::tunnel(entry.standing())
+            })
+            .collect();
+        let idle: Vec<_> = (0..2).map(|_| enter(&all, None).unwrap()).collect();
+        for entry in &idle {
+            answered(entry);
+            entry.standing().note_admitted();
+        }
+        assert!(all.displace(None, None));
+        assert_eq!(displaced(&tunnels.iter().collect::<Vec<_>>()).len(), 1);
+        all.lock().found = Default::default();
+        assert!(all.displace(None, None));
+        assert_eq!(displaced(&tunnels.iter().collect::<Vec<_>>()).len(), 1, "half are theirs");
+        assert_eq!(displaced(&idle.iter().collect::<Vec<_>>()).len(), 1);
+    }
+
+    #[test]
+    fn of_many_addresses_those_that_hold_all_are_displaced_and_a_newcomer_is_never_kept_out() {
+        let all = Connections::new(40, Arc::default());
+        let busy: Vec<_> = (0..40).map(|number| enter(&all, origin(number / 10)).unwrap()).collect();
+        for entry in &busy {
+            asks(entry);
+            entry.standing().note_admitted();
+        }
+        assert!(all.displace(origin(200), None));
+        assert_eq!(displaced(&busy.iter().collect::<Vec<_>>()).len(), 1, "all have exactly a quarter");
+    }
+
+    #[test]
+    fn newcomers_do_not_displace_each_other_in_their_handshakes_unless_very_many_come_at_once() {
+        let all = Connections::new(40, Arc::default());
+        let holders: Vec<_> = (0..35).map(|_| enter(&all, None).unwrap()).collect();
+        let _waits: Vec<_> = holders.iter().map(held).collect();
+        let fresh: Vec<_> = (0..5).map(|_| enter(&all, None).unwrap()).collect();
+        assert!(all.displace(None, None));
+        assert_eq!(displaced(&holders.iter().collect::<Vec<_>>()).len(), 1);
+        drop(holders);
+        let more: Vec<_> = (0..1).map(|_| enter(&all, None).unwrap()).collect();
+        all.lock().found = Default::default();
+        assert!(all.displace(None, None));
+        assert_eq!(displaced(&fresh.iter().chain(&more).collect::<Vec<_>>()).len(), 1);
+    }
+
+    #[test]
+    fn whoever_comes_by_a_balancer_is_not_displaced_for_itself() {
+        let all = Connections::new(20, Arc::default());
+        let entries: Vec<_> = (0..19).map(|_| enter(&all, origin(1)).unwrap()).collect();
+        let _waits: Vec<_> = entries.iter().map(held).collect();
+        let newcomer = enter(&all, None).unwrap();
+        assert!(newcomer.note_origin(origin(1)));
+        assert!(newcomer.standing().told() < Told::Close);
     }
 
     #[test]
@@ -495,7 +741,7 @@ mod tests {
 
     #[test]
     fn addresses_that_have_gone_leave_nothing_behind() {
-        let all = Connections::new(4);
+        let all = Connections::new(4, Arc::default());
         let entry = enter(&all, None).unwrap();
         assert!(entry.note_origin(origin(1)));
         assert_eq!(all.lock().held.len(), 1);

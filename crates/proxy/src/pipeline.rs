@@ -199,7 +199,10 @@ pub(crate) async fn serve(
     let visitor = core.identifier.read(&parts.headers, core.room.as_ref(), now_unix);
     let class = core.table.classify(&parts.method, parts.uri.path(), parts.uri.query());
     let is_call = core.is_call(&parts);
-    let mut body = RequestBody::new(incoming, core.limits.body_bytes, core.pace(is_call), &core.budget);
+    let mut body =
+        RequestBody::new(incoming, core.limits.body_bytes, core.pace(is_call), &core.budget, || {
+            busy.client_wait()
+        });
     let mut asked = Asked { arrived, asker, visitor, class, tunnel };
     if let Some(room) = core.room.as_ref().filter(|_| room::is_for_it(&parts)) {
         // On the heap: see below.

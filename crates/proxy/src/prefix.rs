@@ -11,6 +11,7 @@
 //! However it is read, its client must keep a pace: no long pause, a least rate, and an end.
 
 use crate::buffer::Budget;
+use crate::connections::ClientWait;
 use crate::deadline::Deadline;
 use crate::gatekeeper::Turn;
 use crate::headers;
@@ -63,6 +64,7 @@ struct Inner {
     left: u64,
     pace: Pace,
     progress: Progress,
+    client: ClientWait,
     /// Whether the client may be silent for as long as it likes.
     unhurried: Arc<AtomicBool>,
     patience: Deadline,
@@ -133,7 +135,14 @@ impl Pace {
 
 impl RequestBody {
     /// Returns the body that comes in over `rest` at this pace: at most `bytes_max`. What of it is read ahead counts in `budget`.
-    pub(crate) fn new(rest: Incoming, bytes_max: Option<u64>, pace: Pace, budget: &Arc<Budget>) -> Self {
+    /// `client`: whether it waits.
+    pub(crate) fn new(
+        rest: Incoming,
+        bytes_max: Option<u64>,
+        pace: Pace,
+        budget: &Arc<Budget>,
+        client: impl FnOnce() -> ClientWait,
+    ) -> Self {
         if rest.is_end_stream() {
             return RequestBody { inner: None };
         }
@@ -150,6 +159,7 @@ impl RequestBody {
                 left: bytes_max.unwrap_or(u64::MAX),
                 pace,
                 progress: Progress::default(),
+                client: client(),
                 unhurried: Arc::default(),
                 patience: Deadline::default(),
                 charge: None,
@@ -375,9 +385,11 @@ impl Inner {
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
         loop {
             let Poll::Ready(frame) = Pin::new(&mut self.rest).poll_frame(cx) else {
+                self.client.begin();
                 ready!(self.poll_patience(cx));
                 return Poll::Ready(Some(Err(BodyFault(Fault::BodyTimeout))));
             };
+            self.client.end();
             if let Some(since) = self.progress.waits_since.take() {
                 self.progress.waited += since.elapsed();
             }

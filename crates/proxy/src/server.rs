@@ -214,7 +214,8 @@ impl Server {
             watcher: Arc::new(watcher),
             telemetry,
         });
-        let connections = Connections::new(params.limits.connections);
+        let displaced = core.telemetry.connections_displaced();
+        let connections = Connections::new(params.limits.connections, displaced);
         Ok(Server { core, params, plain, tls, connections, begun })
     }
 

@@ -61,6 +61,7 @@ pub(crate) struct Telemetry {
     faults: AtomicU64,
     upstream_errors: AtomicU64,
     connections_open: AtomicUsize,
+    connections_displaced: Arc<AtomicU64>,
     connections: AtomicU64,
     tunnels: AtomicUsize,
     warned_of_balancer: Mutex<Option<Instant>>,
@@ -110,6 +111,8 @@ pub struct View {
     pub uptime: Duration,
     /// Connections of clients open now.
     pub connections_open: usize,
+    /// Connections that were closed to make room for others.
+    pub connections_displaced: u64,
     /// Connections of clients ever accepted.
     pub connections: u64,
     /// Of those open, the ones that have switched to another protocol, as a WebSocket does.
@@ -328,6 +331,7 @@ impl Telemetry {
             faults: AtomicU64::new(0),
             upstream_errors: AtomicU64::new(0),
             connections_open: AtomicUsize::new(0),
+            connections_displaced: Arc::default(),
             connections: AtomicU64::new(0),
             tunnels: AtomicUsize::new(0),
             warned_of_balancer: Mutex::default(),
@@ -437,6 +441,11 @@ impl Telemetry {
         }
     }
 
+    /// Returns where displaced connections are counted.
+    pub(crate) fn connections_displaced(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.connections_displaced)
+    }
+
     pub(crate) fn note_gone_while_waiting(&self) {
         self.gone_while_waiting.fetch_add(1, Relaxed);
     }
@@ -487,6 +496,7 @@ impl Telemetry {
             uptime,
             recalled: self.recalled.get().cloned(),
             connections_open: self.connections_open.load(Relaxed),
+            connections_displaced: self.connections_displaced.load(Relaxed),
             connections: self.connections.load(Relaxed),
             tunnels: self.tunnels.load(Relaxed),
             requests: self.requests.load(Relaxed),

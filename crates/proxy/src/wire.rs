@@ -5,6 +5,7 @@
 //! a busy connection costs none.
 
 use crate::connection::{Connection, HALF_CLOSED_MAX};
+use crate::connections::ClientWait;
 use crate::deadline::Deadline;
 use crate::early::Opening;
 use crate::framing::{Framing, Phase};
@@ -52,6 +53,8 @@ pub(crate) struct Wire<S> {
     writes_since: Option<Instant>,
     /// How long writes have waited, less what the bytes that were taken may take at the least rate.
     slowness: Duration,
+    /// Whether the client takes what it is sent; `None`: HTTP/2, whose answers tell for themselves.
+    taking: Option<ClientWait>,
     is_fresh: bool,
     /// The client sends no more, and is still being answered.
     is_half_closed: bool,
@@ -86,6 +89,7 @@ impl<S> Wire<S> {
     fn new(stream: S, connection: Arc<Connection>, framing: Option<Framing>, patience: Patience) -> Self {
         Wire {
             stream,
+            taking: framing.is_some().then(|| ClientWait::new(connection.standing())),
             connection,
             opening: framing.is_none().then(Opening::default),
             framing,
@@ -209,7 +213,13 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
             if let Some(since) = self.writes_since.take().filter(|_| self.patience.rate_min > 0) {
                 self.slowness += since.elapsed();
             }
+            if let Some(taking) = &mut self.taking {
+                taking.end();
+            }
             return polled;
+        }
+        if let Some(taking) = &mut self.taking {
+            taking.begin();
         }
         if !self.writing.is_set() {
             self.writing.set(Some(self.patience.write.saturating_sub(self.slowness)));

@@ -132,6 +132,16 @@ fn head(state: &State, columns: usize) -> Vec<Line> {
             lines.push(Line::default().plain(&format!("  {}: {what}", counted(count, "request"))));
         }
     }
+    if totals.connections_displaced > 0 {
+        let displaced = counted(totals.connections_displaced, "connection");
+        let text = format!("  {displaced} closed to make room for others: limits.connections was reached");
+        lines.push(Line::default().plain(&text));
+    }
+    if totals.paused > 0 {
+        let paused = counted(totals.paused as u64, "request");
+        let text = format!("  {paused} paused: without a slot until the client sends on");
+        lines.push(Line::default().plain(&text));
+    }
     for (count, what) in [
         (totals.gone_while_waiting, "left while they were held or queued"),
         (totals.ghosts, "left while the application worked for them"),

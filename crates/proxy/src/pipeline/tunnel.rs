@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::connection::Connection;
-use crate::connections::Told;
+use crate::connections::{ClientWait, Told};
 use crate::upstream::UpstreamBody;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -22,13 +22,14 @@ impl Core {
         let busy = connection.begin(Instant::now());
         let counted = self.telemetry.tunnel();
         let idle = self.timeouts.tunnel_idle;
+        let wait = ClientWait::tunnel(connection.standing());
         let connection = Arc::clone(connection);
         tokio::spawn(async move {
             let _held = (busy, counted);
             let Some(mut application) = body.into_upgraded() else { return };
             let Ok(client) = switch.await else { return };
             let carried = AtomicU64::new(0);
-            let mut client = Counted { stream: TokioIo::new(client), carried: &carried };
+            let mut client = Counted { stream: TokioIo::new(client), carried: &carried, wait: &wait };
             // Both sides are closed with what carries.
             tokio::select! {
                 // Broken off is how most of them end.
@@ -57,6 +58,14 @@ async fn silence(carried: &AtomicU64, limit: Duration) {
 struct Counted<'a, S> {
     stream: S,
     carried: &'a AtomicU64,
+    wait: &'a ClientWait,
+}
+
+impl<S> Counted<'_, S> {
+    fn note(&self) {
+        self.carried.fetch_add(1, Relaxed);
+        self.wait.note_moved();
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Counted<'_, S> {
@@ -66,7 +75,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<'_, S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        self.carried.fetch_add(1, Relaxed);
+        self.note();
         Poll::Ready(Ok(()))
     }
 }
@@ -74,7 +83,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Counted<'_, S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<'_, S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let count = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
-        self.carried.fetch_add(1, Relaxed);
+        self.note();
         Poll::Ready(Ok(count))
     }
 

@@ -13,9 +13,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// How every HTTP/2 client begins.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// An empty frame of settings.
-const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+pub(crate) const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 
 /// Returns once the other side has closed.
 async fn closed(stream: &mut (impl tokio::io::AsyncRead + Unpin)) {
@@ -154,14 +154,14 @@ async fn an_offer_to_switch_that_is_not_taken_up_ends_the_connection_on_every_pa
 }
 
 /// Opens a connection that sends `bytes` and holds on.
-async fn holding(address: SocketAddr, bytes: &[u8]) -> TcpStream {
+pub(crate) async fn holding(address: SocketAddr, bytes: &[u8]) -> TcpStream {
     let mut stream = connect(address).await;
     stream.write_all(bytes).await.unwrap();
     stream
 }
 
 /// A room of which nothing but want of connections closes one.
-fn patient(app: SocketAddr, connections: usize) -> Params {
+pub(crate) fn patient(app: SocketAddr, connections: usize) -> Params {
     let mut params = room(app);
     let hour = Duration::from_secs(3600);
     params.timeouts.header_read = hour;
@@ -333,7 +333,7 @@ async fn a_client_that_has_left_is_not_answered_for_long() {
 const FROM_V4: &[u8] = b"PROXY TCP4 203.0.113.7 192.0.2.1 40000 443\r\n";
 
 /// Returns networks that contain this machine.
-fn this_machine() -> Vec<Network> {
+pub(crate) fn this_machine() -> Vec<Network> {
     vec![Network { address: "127.0.0.0".parse().unwrap(), prefix: 8 }]
 }
 

@@ -11,6 +11,7 @@ mod disconnects;
 mod endings;
 mod error_pages;
 mod grpc;
+mod holders;
 mod learn;
 mod learned;
 mod lifecycle;
