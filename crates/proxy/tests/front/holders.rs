@@ -1,6 +1,7 @@
 //! Clients that were let in once and then hold all connections, each waiting for its client: who gets through meanwhile, and who is left alone.
 
 use crate::connections::{holding, patient, this_machine};
+use crate::passage::{certificate, tls_client};
 use crate::support::{App, Gateway, Pieces, app, gateway, read_until, soon, until};
 use bytes::Bytes;
 use http::{Method, Request};
@@ -11,7 +12,8 @@ use hyper::ext::Protocol;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::any::Any;
 use std::convert::Infallible;
-use tokio::io::AsyncWriteExt;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const CONNECTIONS: usize = 40;
@@ -26,6 +28,7 @@ const COOKIE: &str = "JSESSIONID=s1-0123456789";
 enum Holder {
     WebSocket,
     Body,
+    BodyAskedFor,
     Answer,
     Events,
     TunnelOverHttp2,
@@ -65,6 +68,9 @@ impl Holder {
                 (head("GET", "/ws", "Connection: Upgrade\r\nUpgrade: websocket\r\n"), "welcome")
             }
             Holder::Body => (head("POST", "/page", "Content-Length: 60000\r\n"), ""),
+            Holder::BodyAskedFor => {
+                (head("POST", "/page", "Content-Length: 9\r\nExpect: 100-continue\r\n"), "100 Continue")
+            }
             Holder::Answer => (head("GET", "/big?100000000", ""), "200"),
             _ => (head("GET", "/events", ""), "hello"),
         };
@@ -186,10 +192,38 @@ macro_rules! others_get_through {
 others_get_through! {
     idle_websockets_shut_nobody_out: WebSocket,
     bodies_that_do_not_come_shut_nobody_out: Body,
+    bodies_that_are_asked_for_and_do_not_come_shut_nobody_out: BodyAskedFor,
     answers_that_are_not_taken_shut_nobody_out: Answer,
     silent_streams_of_events_shut_nobody_out: Events,
     idle_tunnels_over_http2_shut_nobody_out: TunnelOverHttp2,
     bodies_that_do_not_come_over_http2_shut_nobody_out: BodyOverHttp2,
     answers_that_are_not_taken_over_http2_shut_nobody_out: AnswerOverHttp2,
     silent_streams_of_events_over_http2_shut_nobody_out: EventsOverHttp2,
+}
+
+#[tokio::test]
+async fn handshakes_that_are_never_finished_shut_nobody_out_and_end() {
+    let app = app().await;
+    let files = certificate("a");
+    let mut params = patient(app.address, CONNECTIONS);
+    params.listen.tls = Some(files.listen());
+    let gateway_of_patience = gateway(params.clone());
+    let cookie = gateway_of_patience.taken().await;
+    let tls = gateway_of_patience.tls.unwrap();
+    let mut held = Vec::new();
+    for _ in 0..CONNECTIONS + 5 {
+        held.push(holding(tls, b"\x16\x03\x01\x02\x00\x01").await);
+    }
+    for _ in 0..3 {
+        let mut insider = tls_client(tls, &files, &[b"http/1.1"]).await;
+        let text = format!("GET /head HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n");
+        insider.write_all(text.as_bytes()).await.unwrap();
+        read_until(&mut insider, "host: a").await;
+        held.push(holding(tls, b"\x16").await);
+    }
+    assert!(gateway_of_patience.view().connections_open <= CONNECTIONS);
+    params.timeouts.handshake = Duration::from_millis(200);
+    let gateway = gateway(params);
+    let mut half = holding(gateway.tls.unwrap(), b"\x16\x03").await;
+    soon(half.read_to_end(&mut Vec::new())).await.unwrap();
 }
