@@ -204,6 +204,10 @@ impl<'a> Segment<'a> {
             Err(_) if after_header == bytes.len() => {
                 return Err(Damage { at: after_header, what: What::CutOff });
             }
+            // Something else stands where it should begin.
+            Err(_) if after_header == PREFIX => {
+                return Err(Damage { at: PREFIX, what: What::Misplaced });
+            }
             Err(broken) => return Err(Damage::inside(base, broken)),
         };
         let (snapshot, begin) = gather(bytes, after_header, Kind::Snapshot, snapshot_bytes)?;
