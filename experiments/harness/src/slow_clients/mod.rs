@@ -19,7 +19,7 @@ use crate::common::{Common, CommonOptions, experiments};
 use crate::cpu::{CoreTimes, CoreUse};
 use crate::data;
 use crate::figures::{self, Panel};
-use crate::gateways::{Control, find};
+use crate::gateways::{Control, find, start_suimon};
 use crate::machine::Machine;
 use crate::memory::memory;
 use crate::processes::{Program, listening_address};
@@ -119,7 +119,11 @@ fn cell(common: &Common, options: &Options, control: Control, round: u32) -> Res
     let mut app = Program::new("app", find("node")?, common.app_core).arg(script.display()).start(&folder)?;
     let address =
         app.wait_for("line with its address", START_PATIENCE, |app| listening_address(&app.said()))?;
-    let gateway = control.start(common, &folder, address, 60.0, 1.0)?;
+    let gateway = match control {
+        // Told nothing at all, as somebody would begin.
+        Control::Suimon => start_suimon(common, &folder, address, None, common.load_core)?,
+        _ => control.start(common, &folder, address, 60.0, 1.0)?,
+    };
     let seconds = if common.quick { 6 } else { options.seconds };
     let (app_core, load_core) = (CoreTimes::now(common.app_core)?, CoreTimes::now(common.load_core)?);
     let own = env::current_exe().trouble("this program cannot find itself")?;
