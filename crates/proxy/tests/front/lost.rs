@@ -87,6 +87,21 @@ impl Gateway {
     }
 }
 
+/// Starts an application that takes every request and closes, as one whose workers all crash does, and returns its address.
+async fn mute() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let _ = stream.read(&mut [0; 4096]).await;
+            });
+        }
+    });
+    address
+}
+
 #[tokio::test]
 async fn requests_that_crash_a_worker_stop_no_line() {
     for interval in [Duration::ZERO, Duration::from_secs(2)] {
@@ -112,17 +127,7 @@ async fn requests_that_crash_workers_eject_no_node() {
 
 #[tokio::test]
 async fn a_node_that_drops_everything_is_left_out_and_the_other_serves() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mute = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            tokio::spawn(async move {
-                // It takes the request, as a worker that crashes does.
-                let _ = stream.read(&mut [0; 4096]).await;
-            });
-        }
-    });
+    let mute = mute().await;
     let well = app().await;
     let mut params = room(&[mute, well.address]);
     params.upstream.health.interval = Duration::ZERO;
@@ -138,16 +143,7 @@ async fn a_node_that_drops_everything_is_left_out_and_the_other_serves() {
 
 #[tokio::test]
 async fn one_request_that_is_lost_is_enough_to_find_that_everything_is_dropped() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mute = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            tokio::spawn(async move {
-                let _ = stream.read(&mut [0; 4096]).await;
-            });
-        }
-    });
+    let mute = mute().await;
     let gateway = gateway(room(&[mute]));
     let asked = gateway.ask(get("/page", &[("user-agent", "somebody")])).await;
     assert_eq!(asked.status, 502);
