@@ -76,9 +76,9 @@ impl Measured {
 }
 
 impl Capacity {
-    /// Returns what is known at `now`: nothing.
-    pub fn new(now: Instant) -> Self {
-        let begin = Reading { at: now, ..Reading::default() };
+    /// Returns what is known where `meter` stands at `now`: nothing.
+    pub fn new(now: Instant, meter: &Meter) -> Self {
+        let begin = meter.read(now);
         Capacity {
             measured: None,
             completed: 0,

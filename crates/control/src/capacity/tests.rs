@@ -30,7 +30,7 @@ impl Queue {
     fn new(seed: u64, places: usize, per_second: f64, phases: u32) -> Self {
         let service = places as f64 / per_second;
         let meter = Meter::new(at(0.0));
-        let (rng, capacity) = (Rng::stream(seed, 7), Capacity::new(at(0.0)));
+        let (rng, capacity) = (Rng::stream(seed, 7), Capacity::new(at(0.0), &Meter::new(at(0.0))));
         let (ends, waiting) = (vec![], VecDeque::new());
         Queue { rng, now: 0.0, meter, capacity, places, service, phases, ends, waiting, arrival: 0.0 }
     }
@@ -101,7 +101,7 @@ fn before_anybody_waited_throughout_a_window_x_is_unknown() {
 
 #[test]
 fn x_is_told_once_it_rests_on_eight_completions() {
-    let (mut capacity, mut meter) = (Capacity::new(at(0.0)), Meter::new(at(0.0)));
+    let (mut capacity, mut meter) = (Capacity::new(at(0.0), &Meter::new(at(0.0))), Meter::new(at(0.0)));
     meter.load(at(0.0), 1, 5);
     for second in 1..=9 {
         meter.end(1.0, true);
@@ -139,7 +139,7 @@ fn where_demand_is_what_the_route_can_do_x_is_hardly_biased_after_20_s() {
 
 #[test]
 fn windows_at_a_limit_under_trial_never_count() {
-    let (mut capacity, mut meter) = (Capacity::new(at(0.0)), Meter::new(at(0.0)));
+    let (mut capacity, mut meter) = (Capacity::new(at(0.0), &Meter::new(at(0.0))), Meter::new(at(0.0)));
     meter.load(at(0.0), 1, 5);
     let mut play = |capacity: &mut Capacity, from: u32, per_second: u32, unsettled: bool| {
         for second in from + 1..=from + 10 {
@@ -197,7 +197,7 @@ fn x_lies_within_its_standard_error_in_two_thirds_of_the_cases() {
 
 #[test]
 fn the_age_of_x_is_the_time_since_the_last_saturated_window_ended() {
-    let (mut capacity, mut meter) = (Capacity::new(at(0.0)), Meter::new(at(0.0)));
+    let (mut capacity, mut meter) = (Capacity::new(at(0.0), &Meter::new(at(0.0))), Meter::new(at(0.0)));
     meter.load(at(0.0), 1, 5);
     for second in 1..=30 {
         (0..8).for_each(|_| meter.end(0.1, true));
@@ -207,4 +207,15 @@ fn the_age_of_x_is_the_time_since_the_last_saturated_window_ended() {
         capacity.tick(at(f64::from(second)), &meter, false);
     }
     assert_eq!(capacity.measured().unwrap().at, at(20.0));
+}
+
+#[test]
+fn what_a_meter_has_seen_before_is_nothing_that_a_route_can_do() {
+    let mut meter = Meter::new(at(0.0));
+    meter.load(at(0.0), 1, 1);
+    (0..10_000).for_each(|_| meter.end(0.001, true));
+    let mut capacity = Capacity::new(at(100.0), &meter);
+    meter.load(at(101.0), 1, 1);
+    capacity.tick(at(101.0), &meter, false);
+    assert_eq!(capacity.measured(), None, "nothing has ended since");
 }

@@ -66,7 +66,7 @@ impl Route {
             in_flight: 0,
             ghosts: 0,
             paused: 0,
-            capacity: Capacity::new(now),
+            capacity: Capacity::new(now, meter),
             forecast: Forecast::default(),
             tick_begin: meter.read(now),
             waited_at: None,

@@ -171,7 +171,7 @@ impl Gate {
         route.tick_begin = route.view_begin;
         route.forecast = Forecast::default();
         route.recalled = route.known_capacity().and_then(|known| RecalledCapacity::new(known, trust, now));
-        route.capacity = Capacity::new(now);
+        route.capacity = Capacity::new(now, &self.meters[index]);
         self.meters[index].load(now, route.in_flight, route.queue.len());
     }
 
