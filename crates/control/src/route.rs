@@ -36,6 +36,11 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// [`RouteLaw::add_route`].
     fn mix(&mut self, _route: RouteId) {}
 
+    /// Returns whether `route` is so shared, as far as the law cares.
+    fn is_mixed(&self, _route: RouteId) -> bool {
+        false
+    }
+
     /// Returns the limit in force, at least 1.
     fn limit(&self, route: RouteId) -> u32;
 

@@ -163,6 +163,10 @@ impl RouteLaw for Paired {
         self.routes[route.index()].is_mixed = true;
     }
 
+    fn is_mixed(&self, route: RouteId) -> bool {
+        self.routes[route.index()].is_mixed
+    }
+
     fn limit(&self, route: RouteId) -> u32 {
         self.routes[route.index()].limit
     }

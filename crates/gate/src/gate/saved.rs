@@ -163,6 +163,9 @@ impl Gate {
         let fixed = if let Mode::Fixed(limit) = route.mode { Some(limit) } else { None };
         let (id, trust) = (RouteId(index as u32), Trust::after(Duration::ZERO));
         self.law.add_route(now, fixed);
+        if before.is_mixed(id) {
+            self.law.mix(id);
+        }
         if let Some(known) = before.knowledge(id) {
             self.law.recall(id, &known, trust);
         }

@@ -88,3 +88,12 @@ fn a_route_begins_with_the_limit_of_another_where_its_requests_were() {
     gate.begin_with_limit_of(found, shared);
     assert_eq!(limit(&gate, found), limit(&gate, shared));
 }
+
+#[test]
+fn a_route_is_shared_under_another_law_too() {
+    let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
+    let shared = gate.declare_mixed_route(Instant::ORIGIN, Mode::Enforce);
+    let found = gate.declare_route(Instant::ORIGIN, Mode::Enforce);
+    gate.adopt(Params { cores: 8, ..Params::default() }, at(1.0));
+    assert!(gate.law.is_mixed(shared) && !gate.law.is_mixed(found));
+}
