@@ -55,11 +55,8 @@ impl Paired {
         out: &mut Vec<Record>,
     ) {
         let is_mixed = self.routes[id.index()].is_mixed;
-        let is_nobody_there = |route: &Route| {
-            let is_quiet = |at| now.secs_since(at) >= QUIET_SECONDS;
-            route.service.get().is_none()
-                || is_mixed && route.in_service.is_empty() && route.answered_at.is_none_or(is_quiet)
-        };
+        let is_nobody_there =
+            |route: &Route| route.service.get().is_none() || is_mixed && route.is_deserted(now);
         let mut others = (0u32..).zip(&self.routes).filter(|(other, _)| RouteId(*other) != id);
         let is_only = others.all(|(_, route)| is_nobody_there(route));
         let cores = self.trusted_cores();
@@ -133,6 +130,12 @@ impl Route {
             && self.times.is_founded(cores)
             && self.is_itself()
             && self.strain_of_others().is_none_or(|strain| strain < AT_EASE)
+    }
+
+    /// Returns whether nobody is inside, and has not been for a while.
+    pub(super) fn is_deserted(&self, now: Instant) -> bool {
+        let is_quiet = |at| now.secs_since(at) >= QUIET_SECONDS;
+        self.in_service.is_empty() && self.answered_at.is_none_or(is_quiet)
     }
 
     /// Takes note that its search upward begins once more. If nobody asked for it in a long time, what ended the last one is long ago.

@@ -33,8 +33,10 @@ impl Paired {
         let strain = |(route, meter): (&mut Route, &Meter)| {
             let window = meter.since(&route.strain_begin, now);
             let seen = route.strain(now, &window, cores);
+            // Of those who share a route the last may be of another sort than the next: what they told is over with them.
+            let is_over = route.is_mixed && (route.is_deserted(now) || route.is_unlike(now));
             // Where few come, what was seen last holds until enough have come again.
-            if seen.is_some() || window.seconds > WITNESSED_SECONDS {
+            if seen.is_some() || is_over || window.seconds > WITNESSED_SECONDS {
                 route.strain_begin = meter.read(now);
                 route.strain_own = seen;
             }

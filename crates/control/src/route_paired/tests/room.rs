@@ -268,3 +268,24 @@ fn those_who_stay_long_in_a_shared_route_do_not_tell_that_the_application_is_str
     assert!(!strain(true), "they are others than those seen");
     assert!(strain(false), "these take longer than they did");
 }
+
+#[test]
+fn a_burst_at_a_shared_route_that_is_over_keeps_no_other_from_room() {
+    let strain_after = |is_mixed: bool, seconds_after: f64| {
+        let mut law = Paired::new(2);
+        (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
+        law.routes[1].is_mixed = is_mixed;
+        answered_in(&mut law.routes[1], 0.002);
+        let mut meters = [0, 1].map(|_| Meter::new(Instant::ORIGIN));
+        // It ended with twenty that took ten times as long.
+        (0..20).for_each(|_| meters[1].end(0.02, true));
+        let end = Instant::ORIGIN + seconds(2.0);
+        law.routes[1].answered_at = Some(end);
+        law.measure_strain(end, &meters);
+        assert!(law.routes[0].ease_elsewhere.is_some_and(|strain| strain > 5.0));
+        law.measure_strain(end + seconds(seconds_after), &meters);
+        law.routes[0].ease_elsewhere.is_some()
+    };
+    assert!(!strain_after(true, 3.0), "nobody has been there for three seconds");
+    assert!(strain_after(false, 3.0), "of a page where few come it holds for longer");
+}
