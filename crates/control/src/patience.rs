@@ -23,8 +23,8 @@
 //!
 //! *Memory*. Each age class forgets by the observations that reach it: nothing before it has [`MEMORY_COUNT`], then e-fold after as many more or
 //! [`MEMORY_SECONDS`], whichever takes longer. Ten thousand quick answers per second displace nothing that is known about slow ones. The time keeps a rush
-//! together, whose leavers end before those who are answered. Where nobody has left for [`FADES_AFTER`], everything halves each [`FADES_BY_HALF`], until too little
-//! is left to conclude from: on a quick site nobody waits for long enough to correct what was learned once.
+//! together, whose leavers end before those who are answered. Where hardly anybody leaves any more, fewer than [`FADES_BELOW`] in some ten minutes, everything
+//! halves each [`FADES_BY_HALF`], until too little is left to conclude from: on a quick site nobody waits for long enough to correct what was learned once.
 //!
 //! *Regimes*. Nobody waits long: no class has enough at risk, nothing is learned, and the assumed value stands. Fewer than [`RISK_MIN`] at risk in a class: S is
 //! not known from there on, as its standard error near 0.9 would be 0.05. Fewer than [`LEAVERS_MIN`] leavers up to (3): nothing is learned; half as many keep what
@@ -78,8 +78,10 @@ const MEMORY_SECONDS: f64 = 60.0;
 const MEMORY_LEAVERS: f64 = 64.0;
 /// Visitors that left last, who count once.
 const VISITORS_MAX: usize = 64;
-/// After so many seconds in which nobody left what is known fades, and halves each so many seconds: nobody may be there any more whom it was learned from.
+/// Where fewer have left than this, each counting e times less after so many seconds, what is known halves ...
+const FADES_BELOW: f64 = 4.0;
 const FADES_AFTER: f64 = 600.0;
+/// ... each so many seconds: nobody may be there any more whom it was learned from.
 const FADES_BY_HALF: f64 = 600.0;
 /// Time between two conclusions, seconds.
 const PERIOD: f64 = 1.0;
@@ -113,8 +115,8 @@ pub struct Patience {
     visitors: Vec<u64>,
     next: usize,
     concluded: Instant,
-    /// When somebody left last, as of a conclusion.
-    left_at: Instant,
+    /// Those who have left in the last [`FADES_AFTER`], or about.
+    lately: f64,
     learned: Option<PatienceEstimate>,
 }
 
@@ -128,7 +130,7 @@ suimon_model::saved_struct!(
         visitors,
         next,
         concluded,
-        left_at,
+        lately,
         learned
     },
     |it: &Patience| {
@@ -162,7 +164,7 @@ impl Default for Patience {
             visitors: vec![],
             next: 0,
             concluded: Instant::ORIGIN,
-            left_at: Instant::ORIGIN,
+            lately: 0.0,
             learned: None,
         }
     }
@@ -222,10 +224,7 @@ impl Patience {
         }
         let passed = now.secs_since(self.concluded);
         let learned_at = if self.is_unread { now } else { self.learned.map_or(now, |learned| learned.at) };
-        self.fade(passed, now.secs_since(self.left_at));
-        if self.just_left > 0 {
-            self.left_at = now;
-        }
+        self.fade(passed);
         self.remember(passed);
         self.concluded = now;
         match self.estimate(learned_at) {
@@ -254,13 +253,14 @@ impl Patience {
         self.leavers * self.leavers >= MOMENTS_MIN * self.leavers_squared
     }
 
-    /// Lets what is known weigh less where nobody has left for so many seconds, by what is due for the last `passed` of them.
-    fn fade(&mut self, passed: f64, nobody_left: f64) {
-        let due = passed.min(nobody_left - FADES_AFTER);
-        if due <= 0.0 {
+    /// Lets what is known weigh less by the last `passed` seconds, where hardly anybody has left lately.
+    fn fade(&mut self, passed: f64) {
+        let lately = self.lately * exp(-passed / FADES_AFTER);
+        self.lately = lately + f64::from(self.just_left);
+        if lately >= FADES_BELOW {
             return;
         }
-        let kept = exp(-std::f64::consts::LN_2 * due / FADES_BY_HALF);
+        let kept = exp(-std::f64::consts::LN_2 * passed / FADES_BY_HALF);
         for class in &mut self.classes {
             class.left *= kept;
             class.left_squared *= kept * kept;

@@ -462,5 +462,23 @@ fn what_was_learned_stays_for_a_while_and_fades_where_nobody_leaves_any_more() {
     assert_eq!(patience.learned(), None, "a few do not bring it back");
 }
 
+#[test]
+fn what_was_learned_fades_although_somebody_leaves_now_and_then() {
+    let mut patience = Patience::default();
+    let mut rng = Rng::stream(11, 0);
+    let requests = poisson(&mut rng, (0.0, 5.0, 3000), censoring, |_| 3.0);
+    play(&mut patience, &requests, |_, _| {});
+    let learned = patience.learned().expect("enough have left");
+    let end = requests.last().unwrap().at + NEARLY_ALL;
+    // One of the same visitors each five minutes would else keep it for ever.
+    for second in 0..2 * 3600 {
+        if second % 300 == 0 {
+            patience.fold(learned, true);
+        }
+        patience.refresh(Instant::ORIGIN + seconds(end + f64::from(second)));
+    }
+    assert_eq!(patience.learned(), None);
+}
+
 /// Seconds after which the last of those played have been answered.
 const NEARLY_ALL: f64 = 10.0;
