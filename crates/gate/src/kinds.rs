@@ -296,10 +296,15 @@ impl Kind {
         self.arrivals - 1
     }
 
-    /// Returns whether a newcomer is held whatever its turn, as little is known yet of how soon that is.
+    /// Returns whether newcomers are held whatever their turn, as little is known yet of how soon that is.
     pub(crate) fn is_blind(&self, now: Instant) -> bool {
         let is_young = self.rush.age(now).is_none_or(|age| age < BLIND_SECONDS);
-        is_young && self.lets_in() && self.law.is_cold() && self.held.len() < BLIND_MAX
+        is_young && self.lets_in() && self.law.is_cold()
+    }
+
+    /// Returns whether one more may be held for that.
+    pub(crate) fn may_hold_blindly(&self, now: Instant) -> bool {
+        self.is_blind(now) && self.held.len() < BLIND_MAX
     }
 
     /// Returns whether whoever is held last, at this `place` in line, is held for longer than it is worth.

@@ -122,7 +122,7 @@ impl Gate {
     /// Holds a newcomer whose turn is soon, if it `may_be_held`, and shows its place to any other.
     fn take_place(&mut self, now: Instant, id: RequestId, kind_id: KindId, claim: Claim, may_be_held: bool) {
         let kind = &mut self.kinds[kind_id.index()];
-        let is_blind = may_be_held && kind.is_blind(now);
+        let is_blind = may_be_held && kind.may_hold_blindly(now);
         let line = kind.line.as_mut().expect("the caller has seen that there is one");
         let place = match claim {
             Claim::Holds(place, _) => place,

@@ -71,6 +71,8 @@ fn no_more_are_held_for_that_than_a_bound() {
         gate.handle_arrival(at(0.0), Arrival { route, session: Some(Membership::Newcomer(kind)) });
     }
     assert_eq!(gate.waiting, crate::kinds::BLIND_MAX);
+    pass(&mut gate, at(2.0));
+    assert_eq!(gate.waiting, crate::kinds::BLIND_MAX, "that there is no room for more sends nobody away");
 }
 
 #[test]
