@@ -300,9 +300,10 @@ impl Sessions {
         self.by_id.get_mut(&id).is_some_and(|session| !std::mem::replace(&mut session.weighed, true))
     }
 
-    /// Takes note that `id` asks for `route`, and returns whether that is within what one visitor asks for. Unknown ids are ignored.
+    /// Takes note that `id` asks for `route`, and returns whether that is within what one visitor asks for: of unknown ids nothing is.
     pub(crate) fn asks(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) -> bool {
-        let Some(session) = self.by_id.get_mut(&id) else { return true };
+        // It has ended since: nothing of it is counted.
+        let Some(session) = self.by_id.get_mut(&id) else { return false };
         let resumed = (!session.active).then_some(session.kind);
         self.idle[session.list()].remove(&(session.heard, id));
         let was_quiet = self.quiet[session.stage].remove(&(session.heard, id));
@@ -513,6 +514,15 @@ mod tests {
         sessions.begin(at(0), id, shop, &mut visits);
         // Two tenths and seven, summed, are more than nine.
         sessions.waited(at(200), id, at(0));
+    #[test]
+    fn of_a_session_that_has_ended_nothing_is_counted() {
+        let mut visits = Visits::default();
+        visits.add_route();
+        visits.add_kind();
+        let mut sessions = Sessions::new(10);
+        assert!(!sessions.asks(Instant::ORIGIN, SessionId(7), RouteId(0), &mut visits));
+    }
+
         sessions.waited(at(900), id, at(200));
         sessions.asks(at(900), id, search, &mut visits);
         sessions.end(id, &mut visits);
