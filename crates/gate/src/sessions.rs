@@ -119,11 +119,13 @@ pub(crate) struct Sessions {
     /// Those whose visitors carry a lease.
     leased: usize,
     sessions_max: usize,
+    /// When the application was back last: silence before that was not the visitors'.
+    back_at: Instant,
     /// By kind: how they ended. For show.
     ends: Vec<SessionEnds>,
 }
 
-suimon_model::saved_struct!(Sessions { by_id, idle, quiet, by_kind, leased, sessions_max } without { ends });
+suimon_model::saved_struct!(Sessions { by_id, idle, quiet, by_kind, leased, sessions_max, back_at } without { ends });
 
 impl Sessions {
     pub(crate) fn new(sessions_max: usize) -> Self {
@@ -134,6 +136,7 @@ impl Sessions {
             by_kind: vec![],
             leased: 0,
             sessions_max,
+            back_at: Instant::ORIGIN,
             ends: vec![],
         }
     }
@@ -318,11 +321,11 @@ impl Sessions {
         let is_usual = within_budget && visits.is_usual(session.kind, route, &session.path);
         if session.active {
             visits.leave(session.kind, session.place, session.stage);
-            if was_quiet && session.requests > 0 && is_usual {
+            if was_quiet && session.requests > 0 && is_usual && session.heard >= self.back_at {
                 visits.silence_over(session.kind, session.place, session.stage, true);
             }
         }
-        if session.pending == 0 && session.requests > 0 && is_usual {
+        if session.pending == 0 && session.requests > 0 && is_usual && session.heard >= self.back_at {
             visits.thought(now.secs_since(session.heard));
         }
         session.active = true;
@@ -387,13 +390,18 @@ impl Sessions {
         self.forget(id, visits);
     }
 
+    /// Takes note that the application is back: whoever was inside is as good as heard of now.
+    pub(crate) fn application_is_back(&mut self, now: Instant) {
+        self.back_at = now;
+    }
+
     /// Moves the silent on to their next stage, takes out of the count whoever has been silent for all of them, and forgets whoever
     /// has been idle since `idle_since`.
     pub(crate) fn sweep(&mut self, now: Instant, idle_since: Instant, visits: &mut Visits) {
         for stage in (0..STAGES).rev() {
             let since = now - seconds(visits.silence_after(stage));
             while let Some((heard, id)) =
-                self.quiet[stage].first().copied().filter(|(heard, _)| *heard < since)
+                self.quiet[stage].first().copied().filter(|(heard, _)| *heard.max(&self.back_at) < since)
             {
                 self.quiet[stage].remove(&(heard, id));
                 if stage + 1 == STAGES {
@@ -425,7 +433,10 @@ impl Sessions {
         if silent && session.requests > 0 {
             visits.silence_over(session.kind, session.place, session.stage, false);
         }
-        visits.teach(session.kind, &session.path);
+        // Whoever could not begin for want of an application says nothing of how much visitors ask for.
+        if session.requests > 0 || session.admitted >= self.back_at {
+            visits.teach(session.kind, &session.path);
+        }
         // Most sessions that rest never come back; their paths need no memory meanwhile.
         session.path = Vec::new();
         self.note_end(kind, trouble, silent);
@@ -504,6 +515,15 @@ mod tests {
     }
 
     #[test]
+    fn of_a_session_that_has_ended_nothing_is_counted() {
+        let mut visits = Visits::default();
+        visits.add_route();
+        visits.add_kind();
+        let mut sessions = Sessions::new(10);
+        assert!(!sessions.asks(Instant::ORIGIN, SessionId(7), RouteId(0), &mut visits));
+    }
+
+    #[test]
     fn a_session_that_has_only_waited_is_not_ahead_of_its_admission() {
         let (shop, search, id) = (KindId(0), RouteId(0), SessionId(7));
         let mut visits = Visits::default();
@@ -514,15 +534,6 @@ mod tests {
         sessions.begin(at(0), id, shop, &mut visits);
         // Two tenths and seven, summed, are more than nine.
         sessions.waited(at(200), id, at(0));
-    #[test]
-    fn of_a_session_that_has_ended_nothing_is_counted() {
-        let mut visits = Visits::default();
-        visits.add_route();
-        visits.add_kind();
-        let mut sessions = Sessions::new(10);
-        assert!(!sessions.asks(Instant::ORIGIN, SessionId(7), RouteId(0), &mut visits));
-    }
-
         sessions.waited(at(900), id, at(200));
         sessions.asks(at(900), id, search, &mut visits);
         sessions.end(id, &mut visits);

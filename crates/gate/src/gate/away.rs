@@ -114,6 +114,7 @@ impl Gate {
             });
         }
         if is_up {
+            self.sessions.application_is_back(now);
             self.away.of.clear();
             for request in std::mem::take(&mut self.away.awaiting) {
                 self.waiting -= 1;

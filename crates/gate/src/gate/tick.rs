@@ -20,7 +20,10 @@ const CAME_LEAST: f64 = 0.01;
 impl Gate {
     /// Learns, lets the laws decide anew, moves the lines, and serves whoever may go on by it.
     pub(super) fn tick(&mut self, now: Instant) {
-        self.sessions.sweep(now, now - self.params.session_idle, &mut self.visits);
+        // While nothing is answered silence says nothing.
+        if !self.away.is_on() {
+            self.sessions.sweep(now, now - self.params.session_idle, &mut self.visits);
+        }
         self.visits.refresh();
         self.tell_who_waits(now);
         for kind in &mut self.kinds {

@@ -300,3 +300,37 @@ fn a_newcomer_without_a_line_is_told_the_truth_and_begins_nothing() {
     );
     assert_eq!(gate.snapshot(now).kinds[0].admitted, 0);
 }
+
+#[test]
+fn whoever_is_silent_while_there_is_no_application_has_not_left() {
+    let (mut gate, route, kind) = lined(Metered::new(100, 100.0));
+    let member =
+        |session| Membership::Member { kind, session: SessionId(session), leased: true, ends: false };
+    let asks = |gate: &mut Gate, now: f64, session: u64| {
+        gate.handle_arrival(at(now), Arrival { route, session: Some(member(session)) });
+        for start in started(gate) {
+            gate.handle_end(at(now), start.token, Ending::Completed);
+        }
+    };
+    for round in 0..20 {
+        (0..50).for_each(|session| asks(&mut gate, f64::from(round), session));
+        pass(&mut gate, at(f64::from(round) + 0.9));
+    }
+    gate.handle_application(at(20.0), false);
+    // Somebody who comes from another gateway, and is told that there is no application, has not shown what visitors ask for.
+    gate.handle_arrival(at(21.0), Arrival { route, session: Some(member(77)) });
+    pass(&mut gate, at(620.0));
+    let ends = |gate: &Gate| gate.snapshot(at(620.0)).kinds[0].ends;
+    assert_eq!(ends(&gate).silent + ends(&gate).failed, 0, "{:?}", ends(&gate));
+    let before = gate.visits.ended(kind);
+    gate.handle_application(at(620.0), true);
+    pass(&mut gate, at(620.5));
+    assert_eq!(
+        (gate.visits.ended(kind), gate.visits.under_way(kind)),
+        (before, 51),
+        "they have just been heard of"
+    );
+    // Whoever is silent from now on has left.
+    pass(&mut gate, at(1800.0));
+    assert_eq!((gate.visits.ended(kind), gate.visits.under_way(kind)), (before + 50, 0));
+}
