@@ -447,7 +447,7 @@ impl Writer {
         };
         let pieces: Vec<Bytes> = frames.iter().filter_map(Frame::data_ref).cloned().collect();
         let bytes = pieces.iter().map(Bytes::len).sum::<usize>();
-        let is_written = spool.write(self.written, pieces).await;
+        let is_written = spool.fill(self.written, pieces).await;
         let reader = {
             let mut state = self.queue.lock();
             state.is_writing = false;

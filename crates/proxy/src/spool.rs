@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// Files at once.
 pub(crate) const FILES_MAX: usize = 1024;
@@ -21,6 +22,8 @@ pub(crate) const FILES_MAX: usize = 1024;
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// Writes and reads at once; further ones wait for these.
 const DISK_MAX: usize = 16;
+/// Bytes a second that are taken from applications into files, all answers together: what nobody waits for is not to slow those who wait.
+const FILL_PER_S_MAX: u64 = 64 << 20;
 /// How often the log tells that files cannot be written.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
@@ -36,6 +39,8 @@ pub(crate) struct Spools {
     room: AtomicU64,
     files: AtomicUsize,
     disk: Arc<Semaphore>,
+    /// When the next piece of an answer may be written.
+    fill_at: Mutex<Instant>,
     warned: Mutex<Option<Instant>>,
 }
 
@@ -78,6 +83,7 @@ impl Spools {
             room: AtomicU64::new(0),
             files: AtomicUsize::new(0),
             disk: Arc::new(Semaphore::new(DISK_MAX)),
+            fill_at: Mutex::new(Instant::now()),
             warned: Mutex::default(),
         })
     }
@@ -117,6 +123,17 @@ impl Spools {
         }
     }
 
+    /// Waits until so many bytes of an answer may be written.
+    async fn until_filled(&self, bytes: u64) {
+        let at = {
+            let mut fill_at = self.fill_at.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = (*fill_at).max(Instant::now());
+            *fill_at = at + Duration::from_secs_f64(bytes as f64 / FILL_PER_S_MAX as f64);
+            at
+        };
+        tokio::time::sleep_until(at).await;
+    }
+
     fn warn(&self, error: &io::Error) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
@@ -127,6 +144,13 @@ impl Spools {
 }
 
 impl Spool {
+    /// Writes as [`Spool::write`] does, once it is the turn of so many bytes of an answer.
+    pub(crate) async fn fill(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> bool {
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        self.place.all.until_filled(bytes).await;
+        self.write(at, pieces).await
+    }
+
     /// Writes `pieces` behind what is there, which is `at` bytes. Returns whether there was room and it is done.
     pub(crate) async fn write(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> bool {
         let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
@@ -222,6 +246,25 @@ mod tests {
         assert_eq!((first[9], first[10], second[0]), (1, 2, 2));
         drop((spool, other));
         assert_eq!((all.bytes(), all.files.load(Relaxed)), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_together_fill_files_at_a_pace() {
+        let all = spools(FILL_PER_S_MAX, FILL_PER_S_MAX);
+        let spool = all.begin().await.unwrap();
+        let start = Instant::now();
+        let turns = async |pieces: u64| {
+            for _ in 0..pieces {
+                all.until_filled(PIECE_BYTES as u64).await;
+            }
+        };
+        tokio::join!(turns(512), turns(512));
+        let took = start.elapsed();
+        assert!(took.abs_diff(Duration::from_secs(1)) < Duration::from_millis(20), "64 MiB took {took:?}");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let start = Instant::now();
+        assert!(spool.fill(0, vec![Bytes::from_static(b"x")]).await);
+        assert!(start.elapsed() < Duration::from_millis(20), "nobody waits where nobody fills");
     }
 
     #[tokio::test]
