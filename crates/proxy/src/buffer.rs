@@ -3,27 +3,29 @@
 //! A response that is small, or there at once, is taken whole before its head goes out: no task, no second wake-up,
 //! and the slot is free. A longer one is read by a task of its own, as fast as the application gives it, into a
 //! bounded queue that the client's connection empties at its own pace; past the bound, once the client has been waited for a moment, what follows
-//! goes through a file (see [`crate::spool`]), so that the application is done as soon as it has said all. Where that is full or cannot be had the
-//! application has to wait, and soon holds no slot for it.
+//! goes through a file (see [`crate::spool`]), so that the application is done as soon as it has said all. It holds its slot until then, as long as it is
+//! mostly the application that is waited for: where the file cannot be had, is full, or is filled more slowly than the application would, it has to wait,
+//! and soon holds no slot for it.
 //! A stream that never ends (server-sent events, a switched protocol) is passed through and held by nobody.
 
 use crate::connections::ClientWait;
 use crate::deadline::Deadline;
 use crate::exchange;
 use crate::headers;
-use crate::spool::{PIECE_BYTES, Reading, Spool};
+use crate::spool::{Filling, PIECE_BYTES, Reading, Spool};
 use crate::streams::Taking;
 use crate::upstream::{BoxError, UpstreamBody};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::collections::VecDeque;
-use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use std::{fmt, io};
 use suimon_model::Failure;
+use tokio::time::Instant;
 
 /// Over HTTP/1.1 answers that are all there and no longer than this count nowhere: they are on their way at once, and their heads weigh as much.
 const UNCOUNTED_MAX: usize = 16 << 10;
@@ -267,15 +269,29 @@ pub(crate) struct Writer {
     stalled: Deadline,
     /// What was in the queue then, and read of the file.
     stalled_at: (usize, u64),
-    /// How long the client may be waited for in all before that is told, which it is once.
+    /// How long the application may be kept waiting before that is told: once before there is a file, and once with it.
     client_time_max: Duration,
+    /// How long it was, for the client or the file, less what it was waited for itself afterwards: what it says meanwhile makes up for that.
     client_time: Duration,
+    /// What that was when the file began.
+    before_spool: Duration,
     waits_since: Option<Instant>,
+    /// Since when the application is waited for.
+    asks_since: Option<Instant>,
     due: Deadline,
     is_told: bool,
     /// Where what the client does not take goes, until that is full.
     spool: Option<Arc<Spool>>,
     written: u64,
+    /// What is on its way there.
+    spilling: Option<Spilling>,
+}
+
+/// Frames on their way to a file.
+struct Spilling {
+    frames: VecDeque<Frame<Bytes>>,
+    bytes: usize,
+    is_written: Filling,
 }
 
 /// The end of a queue that the client's connection empties.
@@ -318,10 +334,8 @@ struct State {
 pub(crate) enum Next {
     /// Go on; a frame was taken over.
     Moved,
-    /// Go on; by now the client has been waited for so long in all that the application's slot is not to be held for it.
+    /// Go on; by now the client has been waited for so long that the application is not to be kept waiting for it, nor its slot to be held.
     ClientSlow,
-    /// Call [`Writer::spill`].
-    Spill,
     /// The application is done, or failed in this way.
     Done(Option<Failure>),
     /// The client has gone, or has taken nothing for too long.
@@ -329,7 +343,7 @@ pub(crate) enum Next {
 }
 
 /// Returns the two ends of a queue of at most `bytes_max` bytes, whose client may take nothing for at most `stall_max` while
-/// it is full. After `client_time_max` of waits for it in all, that is told. One frame is always taken, however long.
+/// it is full. After `client_time_max` of waits for it, that is told. One frame is always taken, however long.
 pub(crate) fn queue(
     budget: Arc<Budget>,
     bytes_max: usize,
@@ -344,11 +358,14 @@ pub(crate) fn queue(
         stalled_at: (0, 0),
         client_time_max,
         client_time: Duration::ZERO,
+        before_spool: Duration::ZERO,
         waits_since: None,
+        asks_since: None,
         due: Deadline::default(),
         is_told: false,
         spool: None,
         written: 0,
+        spilling: None,
     };
     (writer, Reader { queue, reading: None, given: 0 })
 }
@@ -398,8 +415,11 @@ impl Writer {
                 none => *none = Some(cx.waker().clone()),
             }
             let is_due = state.behind_bytes >= PIECE_BYTES || self.queue.budget.is_used_up();
-            if self.spool.is_some() && state.behind_bytes > 0 && is_due {
-                return Poll::Ready(Next::Spill);
+            if let Some(spool) = self.spool.as_ref().filter(|_| self.spilling.is_none())
+                && state.behind_bytes > 0
+                && is_due
+            {
+                self.spilling = Some(state.spill(spool, self.written));
             }
             let is_full = state.bytes >= self.queue.bytes_max || self.queue.budget.is_used_up();
             let over = is_full && self.spool.is_none();
@@ -413,41 +433,45 @@ impl Writer {
                 return self.poll_stalled(cx, at).map(|()| Next::ReaderGone);
             }
         }
-        self.stalled.set(None);
-        if let Some(since) = self.waits_since.take() {
-            self.client_time += since.elapsed();
+        if let Some(spilling) = &mut self.spilling {
+            let Poll::Ready(is_written) = spilling.is_written.as_mut().poll(cx) else {
+                return self.poll_client_slow(cx).map(|()| Next::ClientSlow);
+            };
+            self.spilled(is_written);
+            return Poll::Ready(Next::Moved);
         }
-        let end = match Pin::new(body).poll_frame(cx) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Some(Ok(frame))) => {
+        self.stalled.set(None);
+        self.end_wait();
+        let polled = Pin::new(body).poll_frame(cx);
+        match polled {
+            Poll::Pending => _ = self.asks_since.get_or_insert_with(Instant::now),
+            Poll::Ready(_) => self.end_asking(),
+        }
+        let end = match ready!(polled) {
+            Some(Ok(frame)) => {
                 self.push(frame);
                 return Poll::Ready(Next::Moved);
             }
-            Poll::Ready(Some(Err(error))) => Err(error),
-            Poll::Ready(None) => Ok(()),
+            Some(Err(error)) => Err(error),
+            None => Ok(()),
         };
         let failure = end.as_ref().err().map(exchange::failure);
         self.end(end.map_err(Into::into));
         Poll::Ready(Next::Done(failure))
     }
 
-    /// Lets what comes from now on go through a file, where the client does not take it at once.
+    /// Lets what comes from now on go through a file, where the client does not take it at once. The application waits for that from now on.
     pub(crate) fn spool(&mut self, spool: Arc<Spool>) {
         self.queue.lock().spool = Some(Arc::clone(&spool));
         self.spool = Some(spool);
+        self.end_wait();
+        self.before_spool = std::mem::take(&mut self.client_time);
+        self.is_told = false;
     }
 
-    /// Puts into the file what has come behind it. Where it is full, what follows waits for the client.
-    pub(crate) async fn spill(&mut self) {
-        let Some(spool) = &self.spool else { return };
-        let frames = {
-            let mut state = self.queue.lock();
-            state.is_writing = true;
-            std::mem::take(&mut state.behind)
-        };
-        let pieces: Vec<Bytes> = frames.iter().filter_map(Frame::data_ref).cloned().collect();
-        let bytes = pieces.iter().map(Bytes::len).sum::<usize>();
-        let is_written = spool.fill(self.written, pieces).await;
+    /// Takes note that what was on its way to the file is there. Where the file is full, what follows waits for the client.
+    fn spilled(&mut self, is_written: bool) {
+        let Some(Spilling { frames, bytes, .. }) = self.spilling.take() else { return };
         let reader = {
             let mut state = self.queue.lock();
             state.is_writing = false;
@@ -471,14 +495,21 @@ impl Writer {
         }
     }
 
-    /// Returns how long the client has been waited for, all waits together.
+    /// Returns how long the application was kept waiting.
     pub(crate) fn client_time(&self) -> Duration {
-        self.client_time + self.waits_since.map_or(Duration::ZERO, |since| since.elapsed())
+        let now = self.waits_since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.before_spool + self.client_time + now
     }
 
-    /// Is ready, once, when the client has been waited for so long in all that it is to be told.
+    /// Returns how long it may be.
+    pub(crate) fn client_time_max(&self) -> Duration {
+        self.client_time_max
+    }
+
+    /// Is ready, once, when the application has been kept waiting for so long that it is to be told.
     fn poll_client_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.waits_since.is_none() {
+            self.end_asking();
             self.waits_since = Some(Instant::now());
             self.due.set(Some(self.client_time_max.saturating_sub(self.client_time)));
         }
@@ -488,6 +519,20 @@ impl Writer {
         ready!(self.due.poll(cx));
         self.is_told = true;
         Poll::Ready(())
+    }
+
+    /// The application is kept waiting no longer.
+    fn end_wait(&mut self) {
+        if let Some(since) = self.waits_since.take() {
+            self.client_time += since.elapsed();
+        }
+    }
+
+    /// The application is waited for no longer.
+    fn end_asking(&mut self) {
+        if let Some(since) = self.asks_since.take() {
+            self.client_time = self.client_time.saturating_sub(since.elapsed());
+        }
     }
 
     /// Is ready when the client has taken nothing for too long; the answer is broken off then.
@@ -579,6 +624,21 @@ impl State {
     fn is_spooled(&self) -> bool {
         self.read < self.written || self.is_writing || !self.behind.is_empty()
     }
+
+    /// Sends on to the file, which holds `written` bytes, what has come behind it.
+    fn spill(&mut self, spool: &Arc<Spool>, written: u64) -> Spilling {
+        self.is_writing = true;
+        let frames = std::mem::take(&mut self.behind);
+        let pieces: Vec<Bytes> = frames.iter().filter_map(Frame::data_ref).cloned().collect();
+        let bytes = pieces.iter().map(Bytes::len).sum();
+        Spilling { frames, bytes, is_written: spool.fill(written, pieces) }
+    }
+}
+
+impl fmt::Debug for Spilling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Spilling({} bytes)", self.bytes)
+    }
 }
 
 impl Drop for Reader {
@@ -623,5 +683,34 @@ mod tests {
         assert_eq!(budget.held(), 0);
         writer.push(frame(9));
         assert_eq!(budget.held(), 0, "nothing is held for a client that has gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_application_is_kept_waiting_only_if_it_is_not_mostly_waited_for() {
+        const MS: Duration = Duration::from_millis(1);
+        let (mut writer, _reader) = queue(Budget::new(100), 50, Duration::from_secs(1), 50 * MS);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut waits_of = async |waits: Duration, says: Duration| {
+            for count in 0..1000 {
+                if writer.poll_client_slow(&mut cx).is_ready() {
+                    return count;
+                }
+                tokio::time::advance(waits).await;
+                if writer.poll_client_slow(&mut cx).is_ready() {
+                    return count;
+                }
+                writer.end_wait();
+                writer.asks_since = Some(Instant::now());
+                tokio::time::advance(says).await;
+                writer.end_asking();
+            }
+            1000
+        };
+        assert_eq!(
+            waits_of(3 * MS, 5 * MS).await,
+            1000,
+            "a file that takes less time than what is written to it"
+        );
+        assert_eq!(waits_of(10 * MS, MS).await, 5, "one that takes more");
     }
 }

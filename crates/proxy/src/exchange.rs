@@ -10,6 +10,7 @@ use crate::params::OnAbandon;
 use crate::pipeline::Core;
 use crate::returns::Whose;
 use crate::routes::RouteIndex;
+use crate::spool::Spool;
 use crate::upstream::{Fault, Sending, Unsent, UpstreamBody, UpstreamError};
 use bytes::Bytes;
 use http::response;
@@ -149,10 +150,12 @@ impl Exchange {
         }
     }
 
-    /// Reads the rest of the body into `writer`, as fast as the application gives it and the queue takes it. It holds its slot no longer once
-    /// it is the client who is waited for; nor where it is not over by a certain time, which is a stream.
+    /// Reads the rest of the body into `writer`, as fast as the application gives it and the queue takes it. Where the client takes it too slowly it goes
+    /// through a file. The exchange holds its slot no longer once it is the application that is kept waiting, for the file or without one; nor where it is
+    /// not over by a certain time, which is a stream.
     pub(crate) async fn pump(mut self, mut writer: Writer, ending: Ending) {
         let mut becomes_stream = pin!(tokio::time::sleep(STREAM_AFTER));
+        let mut may_spool = true;
         loop {
             let next = {
                 let holds_slot = self.slot.is_some();
@@ -168,20 +171,33 @@ impl Exchange {
             };
             match next {
                 Next::Moved => {}
-                Next::Spill => writer.spill().await,
-                Next::ClientSlow => {
-                    if let Some(slot) = self.slot.take() {
-                        slot.end_without(ending, writer.client_time());
-                    }
-                    if let Some(spool) = self.core.spools.begin().await {
-                        writer.spool(spool);
+                Next::ClientSlow if std::mem::take(&mut may_spool) => {
+                    match self.begin_spool(&mut writer, ending).await {
+                        Some(spool) => writer.spool(spool),
+                        None => self.end_slot_without(ending, writer.client_time()),
                     }
                 }
-                Next::Done(failure) => return self.settle(failure.map_or(ending, Ending::Failed)),
+                Next::ClientSlow => self.end_slot_without(ending, writer.client_time()),
+                Next::Done(failure) => {
+                    let ending = failure.map_or(ending, Ending::Failed);
+                    self.end_slot_without(ending, writer.client_time());
+                    return self.settle(ending);
+                }
                 // Dropping the exchange does what is to be done about it.
                 Next::ReaderGone => return,
             }
         }
+    }
+
+    /// Makes the file for what the client does not take, if there is room for one. Where that takes long, the slot is given back before.
+    async fn begin_spool(&mut self, writer: &mut Writer, ending: Ending) -> Option<Arc<Spool>> {
+        let core = Arc::clone(&self.core);
+        let mut begin = pin!(core.spools.begin());
+        if let Ok(begun) = tokio::time::timeout(writer.client_time_max(), begin.as_mut()).await {
+            return begun;
+        }
+        self.end_slot_without(ending, writer.client_time());
+        begin.await
     }
 
     fn settle(&mut self, ending: Ending) {
@@ -193,6 +209,15 @@ impl Exchange {
     fn end_slot(&mut self, ending: Ending) {
         if let Some(slot) = self.slot.take() {
             slot.end(ending);
+        }
+    }
+
+    /// Gives the slot back, if it is held, of an application that was kept waiting for `client_time`.
+    fn end_slot_without(&mut self, ending: Ending, client_time: Duration) {
+        match self.slot.take() {
+            Some(slot) if client_time.is_zero() => slot.end(ending),
+            Some(slot) => slot.end_without(ending, client_time),
+            None => {}
         }
     }
 }

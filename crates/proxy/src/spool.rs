@@ -61,6 +61,9 @@ struct Place {
 /// A piece on its way from the file.
 pub(crate) type Reading = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
 
+/// Pieces on their way to the file; whether they are there.
+pub(crate) type Filling = Pin<Box<dyn Future<Output = bool> + Send>>;
+
 impl Spools {
     /// Returns what makes spools. Where none can be made that is said here, and never again.
     pub(crate) fn new(params: &SpoolParams) -> Arc<Self> {
@@ -145,10 +148,13 @@ impl Spools {
 
 impl Spool {
     /// Writes as [`Spool::write`] does, once it is the turn of so many bytes of an answer.
-    pub(crate) async fn fill(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> bool {
-        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
-        self.place.all.until_filled(bytes).await;
-        self.write(at, pieces).await
+    pub(crate) fn fill(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> Filling {
+        let spool = Arc::clone(self);
+        Box::pin(async move {
+            let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+            spool.place.all.until_filled(bytes).await;
+            spool.write(at, pieces).await
+        })
     }
 
     /// Writes `pieces` behind what is there, which is `at` bytes. Returns whether there was room and it is done.

@@ -22,26 +22,35 @@ const DRIP_EVERY: Duration = Duration::from_millis(20);
 struct Pool {
     address: SocketAddr,
     busy: Arc<AtomicUsize>,
+    exports: Arc<Exports>,
+}
+
+/// Answers to `/export` that have more to come: those that have begun, those that go on now, and the most that did at once.
+#[derive(Default)]
+struct Exports {
+    begun: AtomicUsize,
+    now: AtomicUsize,
+    most: AtomicUsize,
 }
 
 impl Pool {
     fn new(workers: usize) -> Pool {
         let listener = Arc::new(Listener::bind("127.0.0.1:0").unwrap());
         let address = listener.local_addr().unwrap();
-        let busy = Arc::new(AtomicUsize::new(0));
+        let (busy, exports) = (Arc::new(AtomicUsize::new(0)), Arc::<Exports>::default());
         for _ in 0..workers {
-            let (listener, busy) = (Arc::clone(&listener), Arc::clone(&busy));
+            let (listener, busy, exports) = (Arc::clone(&listener), Arc::clone(&busy), Arc::clone(&exports));
             // It ends with the process.
             std::thread::spawn(move || {
                 loop {
                     let (stream, _) = listener.accept().unwrap();
                     busy.fetch_add(1, SeqCst);
-                    let _ = serve(stream);
+                    let _ = serve(stream, &exports);
                     busy.fetch_sub(1, SeqCst);
                 }
             });
         }
-        Pool { address, busy }
+        Pool { address, busy, exports }
     }
 
     fn busy(&self) -> usize {
@@ -57,15 +66,18 @@ impl Pool {
     }
 }
 
-/// Answers one request: with the length and hash of its body, or with as many bytes as its query says.
-fn serve(stream: std::net::TcpStream) -> std::io::Result<()> {
+/// Answers one request: with the length and hash of its body, or with as many bytes as its query says; of `/export` a little each millisecond.
+fn serve(stream: std::net::TcpStream, exports: &Exports) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut line, mut length, mut chunked, mut answer) = (String::new(), 0, false, None);
+    let (mut is_export, mut is_quick) = (false, false);
     while reader.read_line(&mut line)? > 0 && line != "\r\n" {
         let lower = line.to_ascii_lowercase();
         if let Some(value) = lower.strip_prefix("content-length:") {
             length = value.trim().parse().unwrap();
         }
+        is_export |= lower.starts_with("get /export");
+        is_quick |= lower.starts_with("get /file");
         chunked |= lower.starts_with("transfer-encoding:");
         if let Some((_, rest)) = lower.split_once('?') {
             answer = answer.or(rest.split_whitespace().next().and_then(|count| count.parse().ok()));
@@ -97,12 +109,25 @@ fn serve(stream: std::net::TcpStream) -> std::io::Result<()> {
         }
     }
     let answer = match answer {
+        Some(count) if is_export || is_quick => vec![b'x'; count],
         Some(count) => pattern(count),
         None => format!("{bytes} {}", hash.finalize()).into_bytes(),
     };
     let mut stream = stream;
     write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", answer.len())?;
-    stream.write_all(&answer)
+    if !is_export {
+        return stream.write_all(&answer);
+    }
+    exports.begun.fetch_add(1, SeqCst);
+    exports.most.fetch_max(exports.now.fetch_add(1, SeqCst) + 1, SeqCst);
+    let (first, last) = answer.split_at(answer.len() - 1);
+    let written = first.chunks(16 << 10).try_for_each(|piece| {
+        std::thread::sleep(Duration::from_millis(1));
+        stream.write_all(piece)
+    });
+    exports.now.fetch_sub(1, SeqCst);
+    written?;
+    stream.write_all(last)
 }
 
 /// Returns so many bytes of which each piece is unlike the others.
@@ -247,10 +272,14 @@ fn drips_left(drips: &mut JoinSet<()>) -> usize {
 
 /// Asks for so many bytes, with room for next to none of them on the way.
 async fn asks_for(address: SocketAddr, count: usize) -> TcpStream {
+    asks_at(address, "/big", count).await
+}
+
+async fn asks_at(address: SocketAddr, path: &str, count: usize) -> TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(address).await.unwrap();
-    stream.write_all(format!("GET /big?{count} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
+    stream.write_all(format!("GET {path}?{count} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).await.unwrap();
     stream
 }
 
@@ -293,6 +322,46 @@ async fn whoever_takes_nothing_of_a_long_answer_holds_no_worker_of_the_applicati
         until("nothing is held", || gateway.view().buffered_bytes == 0 && gateway.view().spooled_bytes == 0)
             .await;
     }
+}
+
+#[tokio::test]
+async fn an_application_that_goes_on_for_a_slow_client_keeps_its_slot_until_it_is_done() {
+    const LENGTH: usize = 5_000_000;
+    let app = Pool::new(6);
+    let mut params = app.params();
+    params.routes.discovered_mode = Mode::Fixed(1);
+    let gateway = gateway(params);
+    let mut readers = Vec::new();
+    for _ in 0..6 {
+        readers.push(asks_at(gateway.plain, "/export", LENGTH).await);
+    }
+    until("all are answered", || {
+        app.exports.begun.load(SeqCst) == 6 && (app.busy(), gateway.in_flight()) == (0, 0)
+    })
+    .await;
+    assert!(
+        gateway.view().spooled_bytes > 6 * (LENGTH as u64 - (4 << 20)),
+        "though nobody has taken any of it"
+    );
+    // On a machine that stands still for a moment the file is what was waited for.
+    let most = app.exports.most.load(SeqCst);
+    assert!(most <= 2, "{most} at once, of one that may be");
+}
+
+#[tokio::test]
+async fn an_application_that_waits_for_files_to_be_filled_holds_no_slot_for_it() {
+    const LENGTH: usize = 40_000_000;
+    let app = Pool::new(8);
+    let mut params = app.params();
+    params.routes.discovered_mode = Mode::Fixed(1);
+    let gateway = gateway(params);
+    let mut readers = Vec::new();
+    for _ in 0..8 {
+        readers.push(asks_at(gateway.plain, "/file", LENGTH).await);
+    }
+    until("all have begun", || (app.busy(), gateway.in_flight()) == (8, 0)).await;
+    let spooled = gateway.view().spooled_bytes;
+    assert!(spooled < 4 * LENGTH as u64, "while most is still to come: {spooled}");
 }
 
 #[tokio::test]
