@@ -282,25 +282,39 @@ impl RequestBody {
 impl Inner {
     fn poll_ahead(&mut self, cx: &mut Context<'_>, bytes_max: usize) -> Poll<Result<(), BodyFault>> {
         while !self.rest_ended && self.early_bytes < bytes_max && !self.budget.is_used_up() {
-            if let Some(piece) = ready!(self.poll_rest(cx)).transpose()? {
-                self.early_bytes += piece.len();
-                self.budget.hold(piece.len());
-                self.early.push_back(piece);
-            }
+            ready!(self.poll_early(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_early(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BodyFault>> {
+        if let Some(piece) = ready!(self.poll_rest(cx)).transpose()? {
+            self.early_bytes += piece.len();
+            self.budget.hold(piece.len());
+            self.early.push_back(piece);
         }
         Poll::Ready(Ok(()))
     }
 
     /// Reads on for a moment, and returns whether the client need not be waited for: the body is whole, or will be within [`CLIENT_TIME_MAX`] in all if the
-    /// rest comes as fast as what has come.
+    /// rest comes as fast as what has come. Where the budget leaves too little to tell it need.
     async fn is_quick(&mut self, has_queued: bool) -> Result<bool, BodyFault> {
-        let read = poll_fn(|cx| self.poll_ahead(cx, TELLING_BYTES));
+        let read = poll_fn(|cx| {
+            // One piece is read whatever is held: most bodies are no longer.
+            if self.early.is_empty() {
+                ready!(self.poll_early(cx))?;
+            }
+            self.poll_ahead(cx, TELLING_BYTES)
+        });
         let Ok(read) = tokio::time::timeout(CLIENT_TIME_MAX, read).await else { return Ok(false) };
         read?;
         let Progress { bytes, waited, .. } = self.progress;
-        let whole = bytes + self.declared.unwrap_or(0);
-        let in_all = waited.as_secs_f64() * whole as f64 / bytes.max(1) as f64;
-        Ok(self.rest_ended || !has_queued && in_all <= CLIENT_TIME_MAX.as_secs_f64())
+        let left = self.declared.unwrap_or(0);
+        if self.rest_ended || left == 0 {
+            return Ok(true);
+        }
+        let in_all = waited.as_secs_f64() * (bytes + left) as f64 / bytes.max(1) as f64;
+        Ok(!has_queued && bytes >= TELLING_BYTES as u64 && in_all <= CLIENT_TIME_MAX.as_secs_f64())
     }
 
     /// Reads on until the body is whole, or no more of it may be kept. Broken off where too many are kept and this one is the slowest.

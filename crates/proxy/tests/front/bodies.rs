@@ -153,10 +153,15 @@ async fn serves(gateway: &Gateway) {
 #[tokio::test]
 async fn uploads_that_drip_hold_no_worker_of_the_application() {
     let head = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\n";
-    // Too little for a file, and enough for one.
-    for (piece, is_spooled) in [(&[b'x'; 1][..], false), (&[b'x'; 8000][..], true)] {
+    let memory = Params::default().limits.responses_bytes;
+    // Too little for a file, and enough for one; and anything is where no memory is left.
+    let sorts =
+        [(&[b'x'; 1][..], memory, false), (&[b'x'; 8000][..], memory, true), (&[b'x'; 1][..], 0, true)];
+    for (piece, responses_bytes, is_spooled) in sorts {
         let app = Pool::new(4);
-        let gateway = gateway(app.params());
+        let mut params = app.params();
+        params.limits.responses_bytes = responses_bytes;
+        let gateway = gateway(params);
         let mut drips = JoinSet::new();
         // Just more than is read before the gate is asked.
         let begin = [head.as_bytes(), &[b'x'; 70_000]].concat();
