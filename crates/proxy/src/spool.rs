@@ -111,13 +111,12 @@ impl Spools {
         if !is_free {
             return None;
         }
-        let _permit = self.disk.acquire().await.expect("it is never closed");
         let directory = self.directory.clone();
-        let made = tokio::task::spawn_blocking(move || make(&directory)).await.ok()?;
-        match made {
-            Ok((file, free)) => {
+        let made = self.on_disk(move || make(&directory).map(|(file, free)| (Spool { file, place }, free)));
+        match made.await {
+            Ok((spool, free)) => {
                 self.room.store(self.bytes_max.min(free.saturating_add(self.bytes()) / 2), Relaxed);
-                Some(Arc::new(Spool { file, place }))
+                Some(Arc::new(spool))
             }
             Err(error) => {
                 self.warn(&error);
@@ -135,6 +134,19 @@ impl Spools {
             at
         };
         tokio::time::sleep_until(at).await;
+    }
+
+    /// Does what may wait for the disk, once it is its turn. Where nobody waits for it any more it counts until it is done all the same.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let permit = Arc::clone(&self.disk).acquire_owned().await.expect("it is never closed");
+        let done = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work()
+        });
+        done.await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
     fn warn(&self, error: &io::Error) {
@@ -164,9 +176,8 @@ impl Spool {
             return false;
         }
         let all = &self.place.all;
-        let _permit = all.disk.acquire().await.expect("it is never closed");
         let spool = Arc::clone(self);
-        let written = tokio::task::spawn_blocking(move || {
+        let written = all.on_disk(move || {
             let mut at = at;
             pieces.iter().try_for_each(|piece| {
                 let written = spool.file.write_all_at(piece, at);
@@ -174,7 +185,7 @@ impl Spool {
                 written
             })
         });
-        match written.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        match written.await {
             Ok(()) => true,
             Err(error) => {
                 all.warn(&error);
@@ -189,13 +200,11 @@ impl Spool {
         let bytes = usize::try_from(end - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
         Box::pin(async move {
             let all = Arc::clone(&spool.place.all);
-            let _permit = all.disk.acquire().await.expect("it is never closed");
-            let read = tokio::task::spawn_blocking(move || {
+            let read = all.on_disk(move || {
                 let mut piece = vec![0; bytes];
                 spool.file.read_exact_at(&mut piece, at).map(|()| Bytes::from(piece))
             });
-            let read = read.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-            read.inspect_err(|error| all.warn(error))
+            read.await.inspect_err(|error| all.warn(error))
         })
     }
 }
@@ -231,6 +240,7 @@ fn make(directory: &Path) -> io::Result<(File, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::pin::pin;
 
     fn spools(bytes_max: u64, each_max: u64) -> Arc<Spools> {
         Spools::new(&SpoolParams { directory: None, bytes_max, each_max })
@@ -271,6 +281,36 @@ mod tests {
         let start = Instant::now();
         assert!(spool.fill(0, vec![Bytes::from_static(b"x")]).await);
         assert!(start.elapsed() < Duration::from_millis(20), "nobody waits where nobody fills");
+    }
+
+    #[test]
+    fn what_is_broken_off_counts_until_the_disk_is_done_with_it() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let all = spools(100_000, 80_000);
+            let spool = all.begin().await.unwrap();
+            // The disk stands still.
+            let (go_on, waits) = std::sync::mpsc::channel::<()>();
+            let disk = tokio::task::spawn_blocking(move || waits.recv());
+            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+            let write = || spool.write(0, vec![Bytes::from_static(b"x")]);
+            for _ in 0..2 {
+                assert!(pin!(write()).poll(&mut cx).is_pending());
+                assert!(pin!(all.begin()).poll(&mut cx).is_pending());
+                assert!(spool.read(0, 1).as_mut().poll(&mut cx).is_pending());
+            }
+            assert_eq!(all.disk.available_permits(), DISK_MAX - 6);
+            assert_eq!(all.files.load(Relaxed), 3);
+            drop(spool);
+            assert_eq!(all.files.load(Relaxed), 3);
+            go_on.send(()).unwrap();
+            disk.await.unwrap().unwrap();
+            let _all = all.disk.acquire_many(DISK_MAX as u32).await.unwrap();
+            // What the last of them made is let go of right behind its permit.
+            tokio::task::spawn_blocking(|| ()).await.unwrap();
+            assert_eq!((all.bytes(), all.files.load(Relaxed)), (0, 0));
+        });
     }
 
     #[tokio::test]
