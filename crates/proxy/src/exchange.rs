@@ -10,7 +10,8 @@ use crate::params::OnAbandon;
 use crate::pipeline::Core;
 use crate::returns::Whose;
 use crate::routes::RouteIndex;
-use crate::spool::Spool;
+use crate::spool::{Of, Spool};
+use crate::uploads::Origin;
 use crate::upstream::{Fault, Sending, Unsent, UpstreamBody, UpstreamError};
 use bytes::Bytes;
 use http::response;
@@ -49,6 +50,8 @@ pub(crate) struct Tally {
     pub(crate) route: Option<RouteIndex>,
     /// What is done when the client leaves.
     pub(crate) on_abandon: OnAbandon,
+    /// Whose it is.
+    pub(crate) origin: Origin,
 }
 
 enum Phase {
@@ -192,7 +195,7 @@ impl Exchange {
     /// Makes the file for what the client does not take, if there is room for one. Where that takes long, the slot is given back before.
     async fn begin_spool(&mut self, writer: &mut Writer, ending: Ending) -> Option<Arc<Spool>> {
         let core = Arc::clone(&self.core);
-        let mut begin = pin!(core.spools.begin());
+        let mut begin = pin!(core.spools.begin(Of::Answer, self.tally.origin));
         if let Ok(begun) = tokio::time::timeout(writer.client_time_max(), begin.as_mut()).await {
             return begun;
         }

@@ -150,10 +150,9 @@ impl Peer {
     /// the same, and no proxy of ours.
     pub(crate) fn client(&self, headers: &HeaderMap) -> IpAddr {
         let Some(trusted) = &self.trusted else { return self.ip };
-        let mut named: Vec<&[u8]> = items(headers, &X_FORWARDED_FOR).collect();
-        named.extend(forwarded_alone(headers).map(|element| parameter(element, b"for").unwrap_or_default()));
+        let alone = forwarded_alone(headers).map(|element| parameter(element, b"for").unwrap_or_default());
         let mut client = self.ip;
-        for name in named.iter().rev() {
+        for name in items(headers, &X_FORWARDED_FOR).chain(alone).rev() {
             let Some(address) = address_of(name) else { return UNREADABLE };
             client = address.to_canonical();
             if !is_in(client, trusted) {
@@ -216,7 +215,7 @@ fn address_of(text: &[u8]) -> Option<IpAddr> {
 }
 
 /// Returns the elements of `Forwarded`, where nothing else says who the client is.
-fn forwarded_alone(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+fn forwarded_alone(headers: &HeaderMap) -> impl DoubleEndedIterator<Item = &[u8]> {
     let is_alone =
         [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST].iter().all(|name| !headers.contains_key(name));
     items(headers, &FORWARDED).filter(move |_| is_alone)
@@ -347,7 +346,10 @@ pub(crate) fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterat
 }
 
 /// Returns the items of a comma-separated header, all of its lines together, whatever bytes they are of.
-fn items<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+fn items<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a> {
     let lines = headers.get_all(name).into_iter().map(HeaderValue::as_bytes);
     let items = lines.flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     items.filter(|item| !item.is_empty())

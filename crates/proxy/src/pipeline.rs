@@ -216,7 +216,7 @@ pub(crate) async fn serve(
 
     let version = parts.version;
     let reads_ahead = body.is_some() && !is_call && !tunnel && !parts.headers.contains_key(EXPECT);
-    let passed = match core.read_ahead(&mut body, &mut asked, reads_ahead).await {
+    let passed = match core.read_ahead(&connection, &parts, &mut body, &mut asked, reads_ahead).await {
         Ok(()) => core.admit(&connection, &parts, &mut body, &asked).await,
         Err(fault) => Err(fault.into()),
     };
@@ -345,6 +345,8 @@ impl Core {
     /// Reads a request's body before the gate is asked, unless reading would ask the client for it, or it may never come.
     async fn read_ahead(
         &self,
+        connection: &Connection,
+        parts: &request::Parts,
         body: &mut RequestBody,
         asked: &mut Asked,
         reads_ahead: bool,
@@ -353,7 +355,8 @@ impl Core {
             body.read_ahead(self.limits.prefix_bytes).await?;
             if body.is_unfinished() && self.telemetry.gate_route(asked.class).is_err() {
                 // There will be no slot to give back.
-                Box::pin(body.keep(&self.spools, &self.kept, false)).await?;
+                let origin = Origin::of(connection.peer().client(&parts.headers));
+                Box::pin(body.keep(&self.spools, &self.kept, origin, false)).await?;
             }
             // What the client took to send is no wait of ours.
             asked.arrived = Instant::now();
@@ -515,9 +518,10 @@ impl Core {
             Some(Admission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
             None => (None, None, LeaseDue::No, Duration::ZERO),
         };
+        let origin = Origin::of(connection.peer().client(&parts.headers));
         if let Some(turn) = slot.as_ref().filter(|_| body.is_unfinished()).and_then(Slot::turn) {
             let uploads = if is_call { &self.calls } else { &self.uploads };
-            body.charge(turn, uploads, Origin::of(connection.peer().client(&parts.headers)));
+            body.charge(turn, uploads, origin);
             if parts.headers.contains_key(EXPECT) {
                 let asked_for = tokio::select! {
                     biased;
@@ -530,7 +534,7 @@ impl Core {
             }
             if !is_call {
                 // On the heap: short bodies are there by now.
-                let kept = Box::pin(body.keep(&self.spools, &self.kept, !waited.is_zero()));
+                let kept = Box::pin(body.keep(&self.spools, &self.kept, origin, !waited.is_zero()));
                 let kept = tokio::select! {
                     biased;
                     kept = kept => kept,
@@ -571,7 +575,7 @@ impl Core {
         let sent = Instant::now();
         // To cancel a call is part of gRPC: its servers stop.
         let on_abandon = if asked.asker.is_grpc { OnAbandon::Cancel } else { self.on_abandon };
-        let tally = Tally { sent, route: asked.class.route(), on_abandon };
+        let tally = Tally { sent, route: asked.class.route(), on_abandon, origin };
         let unhurried = body.unhurried().filter(|_| asked.asker.is_grpc);
         let sending = self.upstream.send(parts, body, None);
         let mut exchange = Exchange::new(Arc::clone(self), sending, slot, tally, awaits);

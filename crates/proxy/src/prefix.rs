@@ -15,7 +15,7 @@ use crate::connections::ClientWait;
 use crate::deadline::Deadline;
 use crate::gatekeeper::Turn;
 use crate::headers;
-use crate::spool::{PIECE_BYTES, Reading, Spool, Spools};
+use crate::spool::{Of, PIECE_BYTES, Reading, Spool, Spools};
 use crate::uploads::{Origin, Upload, Uploads};
 use crate::validate::Fault;
 use bytes::Bytes;
@@ -217,6 +217,7 @@ impl RequestBody {
         &mut self,
         spools: &Arc<Spools>,
         among: &Arc<Uploads>,
+        origin: Origin,
         has_queued: bool,
     ) -> Result<(), BodyFault> {
         let Some(inner) = &mut self.inner else { return Ok(()) };
@@ -231,7 +232,7 @@ impl RequestBody {
         if let Some(charge) = &mut inner.charge {
             charge.turn.pause(client_time);
         }
-        inner.keep(spools, among).await?;
+        inner.keep(spools, among, origin).await?;
         if let Some(charge) = &mut inner.charge {
             poll_fn(|cx| charge.turn.poll_resumed(cx)).await;
             charge.before = inner.progress.waited;
@@ -318,7 +319,12 @@ impl Inner {
     }
 
     /// Reads on until the body is whole, or no more of it may be kept. Broken off where too many are kept and this one is the slowest.
-    async fn keep(&mut self, spools: &Arc<Spools>, among: &Arc<Uploads>) -> Result<(), BodyFault> {
+    async fn keep(
+        &mut self,
+        spools: &Arc<Spools>,
+        among: &Arc<Uploads>,
+        origin: Origin,
+    ) -> Result<(), BodyFault> {
         let mut upload = None;
         loop {
             poll_fn(|cx| self.poll_tail(cx, upload.as_ref())).await?;
@@ -328,11 +334,11 @@ impl Inner {
             }
             if kept.spool.is_none() {
                 let Progress { bytes, waited, .. } = self.progress;
-                upload = among.begin(Origin::ANYBODY, bytes, waited, 0);
+                upload = among.begin(origin, bytes, waited, 0);
                 if upload.is_none() {
                     return Err(BodyFault(Fault::BodyTimeout));
                 }
-                let Some(begun) = spools.begin().await else { return Ok(()) };
+                let Some(begun) = spools.begin(Of::Request, origin).await else { return Ok(()) };
                 kept.spool = Some(begun);
             }
             let Some(spool) = &kept.spool else { return Ok(()) };

@@ -210,7 +210,7 @@ impl Server {
             uploads: Uploads::in_application(params.limits.slow_uploads),
             calls: Uploads::new(params.limits.slow_uploads),
             spools: Spools::new(&params.spool),
-            kept: Uploads::new(KEPT_MAX),
+            kept: Uploads::kept(KEPT_MAX),
             watcher: Arc::new(watcher),
             telemetry,
         });

@@ -1,17 +1,20 @@
 //! Bodies that their clients send or take slowly, as far as they do not fit into memory: in files without a name, which are gone with their last reader.
 //!
 //! A spool is written at its end and read from its beginning, both outside the reactor. How much all of them hold is bounded, by a setting and by what
-//! is free on the file system, of which half stays free. Where a spool cannot be had, or is full, bodies travel as they would without.
+//! is free on the file system, of which half stays free. Of that, answers have half at most, which cannot keep bodies of requests out, and one address has
+//! a share. Where a spool cannot be had, or is full, bodies travel as they would without.
 
 use crate::params::SpoolParams;
+use crate::uploads::{Origin, SHARES};
 use bytes::Bytes;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -34,10 +37,7 @@ pub(crate) struct Spools {
     each_max: u64,
     bytes_max: u64,
     is_on: bool,
-    bytes: AtomicU64,
-    /// What `bytes` may come to, as of when the last spool began.
-    room: AtomicU64,
-    files: AtomicUsize,
+    taken: Mutex<Taken>,
     disk: Arc<Semaphore>,
     /// When the next piece of an answer may be written.
     fill_at: Mutex<Instant>,
@@ -55,7 +55,33 @@ pub(crate) struct Spool {
 #[derive(Debug)]
 struct Place {
     all: Arc<Spools>,
+    body: Of,
+    origin: Origin,
     bytes: AtomicU64,
+}
+
+/// Whose bodies there are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Of {
+    Request,
+    Answer,
+}
+
+/// What is taken of the bounds.
+#[derive(Default, Debug)]
+struct Taken {
+    /// What all may have, in bytes, as of when the last spool began.
+    room: u64,
+    in_all: Part,
+    answers: Part,
+    /// Of each address that has any.
+    by_origin: HashMap<(Of, Origin), Part>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct Part {
+    files: usize,
+    bytes: u64,
 }
 
 /// A piece on its way from the file.
@@ -82,9 +108,7 @@ impl Spools {
             each_max: params.each_max,
             bytes_max: params.bytes_max,
             is_on,
-            bytes: AtomicU64::new(0),
-            room: AtomicU64::new(0),
-            files: AtomicUsize::new(0),
+            taken: Mutex::default(),
             disk: Arc::new(Semaphore::new(DISK_MAX)),
             fill_at: Mutex::new(Instant::now()),
             warned: Mutex::default(),
@@ -98,24 +122,21 @@ impl Spools {
 
     /// Returns the bytes in all of them.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes.load(Relaxed)
+        self.taken().in_all.bytes
     }
 
-    /// Makes a spool, if there is room for one.
-    pub(crate) async fn begin(self: &Arc<Self>) -> Option<Arc<Spool>> {
-        if !self.is_on {
+    /// Makes a spool for a body of this sort, from a client or for it, if there is room for one.
+    pub(crate) async fn begin(self: &Arc<Self>, body: Of, origin: Origin) -> Option<Arc<Spool>> {
+        if !self.is_on || !self.taken().take(body, origin, Part { files: 1, bytes: 0 }) {
             return None;
         }
-        let is_free = self.files.fetch_add(1, Relaxed) < FILES_MAX;
-        let place = Place { all: Arc::clone(self), bytes: AtomicU64::new(0) };
-        if !is_free {
-            return None;
-        }
+        let place = Place { all: Arc::clone(self), body, origin, bytes: AtomicU64::new(0) };
         let directory = self.directory.clone();
         let made = self.on_disk(move || make(&directory).map(|(file, free)| (Spool { file, place }, free)));
         match made.await {
             Ok((spool, free)) => {
-                self.room.store(self.bytes_max.min(free.saturating_add(self.bytes()) / 2), Relaxed);
+                let mut taken = self.taken();
+                taken.room = self.bytes_max.min(free.saturating_add(taken.in_all.bytes) / 2);
                 Some(Arc::new(spool))
             }
             Err(error) => {
@@ -147,6 +168,10 @@ impl Spools {
             work()
         });
         done.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn warn(&self, error: &io::Error) {
@@ -212,12 +237,11 @@ impl Spool {
 impl Place {
     /// Takes room for so many bytes, if there is.
     fn take(&self, bytes: u64) -> bool {
-        let own = self.bytes.fetch_add(bytes, Relaxed) + bytes;
-        let all = self.all.bytes.fetch_add(bytes, Relaxed) + bytes;
-        let fits = own <= self.all.each_max && all <= self.all.room.load(Relaxed);
-        if !fits {
-            self.bytes.fetch_sub(bytes, Relaxed);
-            self.all.bytes.fetch_sub(bytes, Relaxed);
+        let own = self.bytes.load(Relaxed) + bytes;
+        let more = Part { files: 0, bytes };
+        let fits = own <= self.all.each_max && self.all.taken().take(self.body, self.origin, more);
+        if fits {
+            self.bytes.store(own, Relaxed);
         }
         fits
     }
@@ -225,8 +249,62 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.all.bytes.fetch_sub(*self.bytes.get_mut(), Relaxed);
-        self.all.files.fetch_sub(1, Relaxed);
+        let own = Part { files: 1, bytes: *self.bytes.get_mut() };
+        self.all.taken().give_back(self.body, self.origin, own);
+    }
+}
+
+impl Taken {
+    /// Takes so much more, if there is room for it.
+    fn take(&mut self, body: Of, origin: Origin, more: Part) -> bool {
+        let in_all = Part { files: FILES_MAX, bytes: self.room };
+        let of_sort = match body {
+            Of::Request => in_all,
+            Of::Answer => in_all.one_in(2),
+        };
+        let own = self.by_origin.get(&(body, origin)).copied().unwrap_or_default();
+        let fits = self.in_all.has_room(more, in_all)
+            && (body == Of::Request || self.answers.has_room(more, of_sort))
+            && (origin == Origin::ANYBODY || own.has_room(more, of_sort.one_in(SHARES)));
+        if fits {
+            self.parts(body, origin).into_iter().flatten().for_each(|part| part.add(more));
+        }
+        fits
+    }
+
+    fn give_back(&mut self, body: Of, origin: Origin, less: Part) {
+        self.parts(body, origin).into_iter().flatten().for_each(|part| part.remove(less));
+        if self.by_origin.get(&(body, origin)) == Some(&Part::default()) {
+            self.by_origin.remove(&(body, origin));
+        }
+    }
+
+    /// Returns all that a body counts in.
+    fn parts(&mut self, body: Of, origin: Origin) -> [Option<&mut Part>; 3] {
+        let answers = (body == Of::Answer).then_some(&mut self.answers);
+        let own = (origin != Origin::ANYBODY).then(|| self.by_origin.entry((body, origin)).or_default());
+        [Some(&mut self.in_all), answers, own]
+    }
+}
+
+impl Part {
+    fn one_in(self, count: usize) -> Part {
+        Part { files: self.files / count, bytes: self.bytes / count as u64 }
+    }
+
+    fn has_room(self, more: Part, max: Part) -> bool {
+        (more.files == 0 || self.files + more.files <= max.files)
+            && (more.bytes == 0 || self.bytes + more.bytes <= max.bytes)
+    }
+
+    fn add(&mut self, more: Part) {
+        self.files += more.files;
+        self.bytes += more.bytes;
+    }
+
+    fn remove(&mut self, less: Part) {
+        self.files -= less.files;
+        self.bytes -= less.bytes;
     }
 }
 
@@ -240,6 +318,7 @@ fn make(directory: &Path) -> io::Result<(File, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::IpAddr;
     use std::pin::pin;
 
     fn spools(bytes_max: u64, each_max: u64) -> Arc<Spools> {
@@ -249,11 +328,11 @@ mod tests {
     #[tokio::test]
     async fn what_is_written_is_read_and_no_more_is_taken_than_may_be() {
         let all = spools(100_000, 80_000);
-        let spool = all.begin().await.unwrap();
+        let spool = all.begin(Of::Request, Origin::ANYBODY).await.unwrap();
         let piece = |byte: u8, bytes: usize| Bytes::from(vec![byte; bytes]);
         assert!(spool.write(0, vec![piece(1, 10), piece(2, 69_990)]).await);
         assert!(!spool.write(70_000, vec![piece(3, 10_001)]).await, "more than one may have");
-        let other = all.begin().await.unwrap();
+        let other = all.begin(Of::Request, Origin::ANYBODY).await.unwrap();
         assert!(!other.write(0, vec![piece(3, 30_001)]).await, "more than all may have");
         assert_eq!(all.bytes(), 70_000);
         let first = spool.read(0, 70_000).await.unwrap();
@@ -261,13 +340,13 @@ mod tests {
         assert_eq!((first.len(), second.len()), (PIECE_BYTES, 70_000 - PIECE_BYTES));
         assert_eq!((first[9], first[10], second[0]), (1, 2, 2));
         drop((spool, other));
-        assert_eq!((all.bytes(), all.files.load(Relaxed)), (0, 0));
+        assert_eq!((all.bytes(), all.taken().in_all.files), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]
     async fn answers_together_fill_files_at_a_pace() {
         let all = spools(FILL_PER_S_MAX, FILL_PER_S_MAX);
-        let spool = all.begin().await.unwrap();
+        let spool = all.begin(Of::Request, Origin::ANYBODY).await.unwrap();
         let start = Instant::now();
         let turns = async |pieces: u64| {
             for _ in 0..pieces {
@@ -283,13 +362,46 @@ mod tests {
         assert!(start.elapsed() < Duration::from_millis(20), "nobody waits where nobody fills");
     }
 
+    #[tokio::test]
+    async fn answers_have_half_and_one_address_a_quarter_of_what_its_sort_may_have() {
+        let all = spools(800, 800);
+        let from = |host| Origin::of(IpAddr::from([192, 0, 2, host]));
+        let write = async |body, origin, bytes| {
+            let spool = all.begin(body, origin).await.expect("a file");
+            spool.write(0, vec![Bytes::from(vec![0; bytes])]).await.then_some(spool)
+        };
+        let mut kept = Vec::new();
+        for host in 1..=4 {
+            kept.push(write(Of::Answer, from(host), 100).await.expect("a share"));
+            assert!(write(Of::Answer, from(host), 1).await.is_none(), "and no more");
+        }
+        for origin in [from(5), Origin::ANYBODY] {
+            assert!(write(Of::Answer, origin, 1).await.is_none(), "half of all is taken");
+        }
+        kept.push(write(Of::Request, from(1), 200).await.expect("a share of its own"));
+        assert!(write(Of::Request, from(1), 1).await.is_none());
+        kept.push(write(Of::Request, Origin::ANYBODY, 200).await.expect("all that is left"));
+        assert!(write(Of::Request, from(2), 1).await.is_none());
+        kept.clear();
+        for (body, max) in [(Of::Answer, FILES_MAX / 2 / SHARES), (Of::Request, FILES_MAX / SHARES)] {
+            while let Some(spool) = all.begin(body, from(1)).await {
+                kept.push(spool);
+            }
+            assert_eq!(kept.len(), max);
+            kept.push(all.begin(body, from(2)).await.expect("another's share"));
+            kept.clear();
+        }
+        assert_eq!(all.taken().in_all, Part::default());
+        assert!(all.taken().by_origin.is_empty());
+    }
+
     #[test]
     fn what_is_broken_off_counts_until_the_disk_is_done_with_it() {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().max_blocking_threads(1).build().unwrap();
         runtime.block_on(async {
             let all = spools(100_000, 80_000);
-            let spool = all.begin().await.unwrap();
+            let spool = all.begin(Of::Request, Origin::ANYBODY).await.unwrap();
             // The disk stands still.
             let (go_on, waits) = std::sync::mpsc::channel::<()>();
             let disk = tokio::task::spawn_blocking(move || waits.recv());
@@ -297,19 +409,19 @@ mod tests {
             let write = || spool.write(0, vec![Bytes::from_static(b"x")]);
             for _ in 0..2 {
                 assert!(pin!(write()).poll(&mut cx).is_pending());
-                assert!(pin!(all.begin()).poll(&mut cx).is_pending());
+                assert!(pin!(all.begin(Of::Request, Origin::ANYBODY)).poll(&mut cx).is_pending());
                 assert!(spool.read(0, 1).as_mut().poll(&mut cx).is_pending());
             }
             assert_eq!(all.disk.available_permits(), DISK_MAX - 6);
-            assert_eq!(all.files.load(Relaxed), 3);
+            assert_eq!(all.taken().in_all.files, 3);
             drop(spool);
-            assert_eq!(all.files.load(Relaxed), 3);
+            assert_eq!(all.taken().in_all.files, 3);
             go_on.send(()).unwrap();
             disk.await.unwrap().unwrap();
             let _all = all.disk.acquire_many(DISK_MAX as u32).await.unwrap();
             // What the last of them made is let go of right behind its permit.
             tokio::task::spawn_blocking(|| ()).await.unwrap();
-            assert_eq!((all.bytes(), all.files.load(Relaxed)), (0, 0));
+            assert_eq!((all.bytes(), all.taken().in_all.files), (0, 0));
         });
     }
 
@@ -317,7 +429,7 @@ mod tests {
     async fn where_no_file_can_be_made_there_are_no_spools() {
         let directory = Some(PathBuf::from("/there/is/no/such/place"));
         let all = Spools::new(&SpoolParams { directory, bytes_max: 1 << 20, each_max: 1 << 20 });
-        assert!(!all.is_on() && all.begin().await.is_none());
+        assert!(!all.is_on() && all.begin(Of::Request, Origin::ANYBODY).await.is_none());
         assert!(!spools(0, 0).is_on(), "nor where none are wanted");
     }
 }

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 pub(crate) const KEPT_MAX: usize = 512;
 /// Those in the application, however little it was seen to hold.
 const IN_APPLICATION_LEAST: usize = 4;
-/// One address has one in so many of those, and at least one.
-const SHARES: usize = 4;
+/// One address has one in so many of what has shares, and at least one.
+pub(crate) const SHARES: usize = 4;
 
 /// All that there are of a sort.
 #[derive(Debug)]
@@ -26,10 +26,12 @@ pub(crate) struct Uploads {
     max: usize,
     /// Whether they hold workers of the application.
     in_application: bool,
+    /// Whether one address has a share of them.
+    has_shares: bool,
 }
 
 /// Whose they are, as far as can be told: an address, unless it may be that of a balancer nobody has named.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Origin(Option<u128>);
 
 /// One of them. Dropped, it is none of them any more.
@@ -68,12 +70,17 @@ impl Origin {
 impl Uploads {
     /// Returns the place for at most `max` of them.
     pub(crate) fn new(max: usize) -> Arc<Self> {
-        Arc::new(Uploads { under_way: Mutex::default(), max, in_application: false })
+        Arc::new(Uploads { under_way: Mutex::default(), max, in_application: false, has_shares: false })
+    }
+
+    /// Returns the place for at most `max` of them whose bodies are kept in files.
+    pub(crate) fn kept(max: usize) -> Arc<Self> {
+        Arc::new(Uploads { under_way: Mutex::default(), max, in_application: false, has_shares: true })
     }
 
     /// Returns the place for at most `max` of them that hold workers of the application.
     pub(crate) fn in_application(max: usize) -> Arc<Self> {
-        Arc::new(Uploads { under_way: Mutex::default(), max, in_application: true })
+        Arc::new(Uploads { under_way: Mutex::default(), max, in_application: true, has_shares: true })
     }
 
     /// Adds a request of whose body so many bytes have come after waits of so long. Where there are as many as may be the slowest has to go; `None`: it is
@@ -113,11 +120,12 @@ impl Uploads {
 
     /// Returns how many there may be, and how many of one origin.
     fn bounds(&self, held_max: usize) -> (usize, usize) {
-        if !self.in_application {
-            return (self.max, usize::MAX);
-        }
-        let max = (held_max / 2).max(IN_APPLICATION_LEAST).min(self.max);
-        (max, (max / SHARES).max(1))
+        let max = if self.in_application {
+            (held_max / 2).max(IN_APPLICATION_LEAST).min(self.max)
+        } else {
+            self.max
+        };
+        (max, if self.has_shares { (max / SHARES).max(1) } else { usize::MAX })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Pace>>> {
@@ -190,6 +198,8 @@ mod tests {
 
     #[test]
     fn those_in_the_application_are_half_of_what_it_holds_and_a_share_of_them_is_one_address_s() {
+        assert_eq!(Uploads::kept(100).bounds(0), (100, 25));
+        assert_eq!(Uploads::new(100).bounds(0), (100, usize::MAX));
         let all = Uploads::in_application(100);
         let mut cx = Context::from_waker(Waker::noop());
         let from = |host: u8| Origin::of(IpAddr::from([192, 0, 2, host]));

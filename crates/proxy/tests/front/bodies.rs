@@ -245,6 +245,22 @@ async fn a_slow_upload_arrives_as_it_was_sent() {
 }
 
 #[tokio::test]
+async fn answers_that_nobody_takes_leave_slow_uploads_their_half_of_the_files() {
+    const LENGTH: usize = 600_000;
+    let app = Pool::new(4);
+    let mut params = app.params();
+    params.spool.bytes_max = 8 << 20;
+    let gateway = gateway(params);
+    let _reader = asks_at(gateway.plain, "/file", 40_000_000).await;
+    until("there are as many of it as may be", || gateway.view().spooled_bytes > 3 << 20).await;
+    let head = format!("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: {LENGTH}\r\n\r\n");
+    let mut upload = send_slowly(&gateway, &head, &[b'x'; LENGTH - 1], 50).await;
+    assert_eq!(app.busy(), 1, "it is kept");
+    upload.write_all(b"x").await.unwrap();
+    read_until(&mut upload, "600000 ").await;
+}
+
+#[tokio::test]
 async fn uploads_that_cannot_be_kept_hold_a_few_workers_at_most() {
     let chunked = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let declared = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n";

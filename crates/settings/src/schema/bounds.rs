@@ -165,7 +165,7 @@ pub(super) const SPOOL: Section = Section {
             "bytes_max",
             Size(0, 1024 * GIB),
             Is("\"4GiB\""),
-            "Of all of them, and never more than half of what is free there. 0: none are made.",
+            "Of all of them, and never more than half of what is free there; at most half of it answers, and of one public address a quarter of what requests or answers may have. 0: none are made.",
         ),
         key(
             "each_max",
