@@ -573,10 +573,10 @@ impl Core {
 
         let_others_catch_up().await;
         let sent = Instant::now();
-        // To cancel a call is part of gRPC: its servers stop.
-        let on_abandon = if asked.asker.is_grpc { OnAbandon::Cancel } else { self.on_abandon };
+        // To cancel a call is part of gRPC: its servers stop. What only says it is one may go on being worked on.
+        let on_abandon = if is_call { OnAbandon::Cancel } else { self.on_abandon };
         let tally = Tally { sent, route: asked.class.route(), on_abandon, origin };
-        let unhurried = body.unhurried().filter(|_| asked.asker.is_grpc);
+        let unhurried = body.unhurried().filter(|_| is_call);
         let sending = self.upstream.send(parts, body, None);
         let mut exchange = Exchange::new(Arc::clone(self), sending, slot, tally, awaits);
         let head = tokio::select! {

@@ -58,6 +58,7 @@ const BODY: &str = "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n
 const HALF: &str = "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n0123456789";
 const CHUNKED: &str = "POST /hold HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n";
 const EXPECT: &str = "POST /hold HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n";
+const SAYS_GRPC: &str = "GET /hold HTTP/1.1\r\nHost: a\r\nContent-Type: application/grpc\r\n\r\n";
 
 async fn occupied() -> (App, Gateway) {
     let app = app().await;
@@ -197,7 +198,7 @@ async fn a_client_that_expects_100_gets_it_only_once_let_in() {
 
 #[tokio::test]
 async fn work_for_a_client_that_left_keeps_its_slot_until_done() {
-    for bytes in [GET, PIPELINED] {
+    for bytes in [GET, PIPELINED, SAYS_GRPC] {
         let app = app().await;
         let gateway = gateway(params(app.address));
         let stream = send(&gateway, bytes.as_bytes()).await;
@@ -211,6 +212,22 @@ async fn work_for_a_client_that_left_keeps_its_slot_until_done() {
         assert_eq!(gateway.view().routes[1].gate.counts.abandoned, 1);
         assert_eq!(app.state.cancelled.load(SeqCst), 0);
     }
+}
+
+#[tokio::test]
+async fn what_is_called_grpc_and_cannot_be_is_worked_on_to_its_end() {
+    let app = app().await;
+    let gateway = gateway(params(app.address));
+    let (mut sender, _driver) = h2_over(connect(gateway.plain).await).await;
+    let mut held = get("http://a/hold", &[("content-type", "application/grpc")]);
+    held.headers_mut().remove("host");
+    let asked = tokio::spawn(sender.send_request(held));
+    until("the application has it", || app.state.held.load(SeqCst) == 1).await;
+    asked.abort();
+    until("a ghost", || gateway.view().ghosts == 1).await;
+    assert_eq!((gateway.in_flight(), app.state.cancelled.load(SeqCst)), (1, 0));
+    app.state.release(1);
+    until("the slot is free", || gateway.in_flight() == 0).await;
 }
 
 #[tokio::test]
