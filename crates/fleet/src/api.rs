@@ -187,6 +187,8 @@ pub enum Checked {
     Closed,
     /// It could not be connected to.
     Unreached,
+    /// Whoever was to check it could not: nothing was found out.
+    NotMade,
 }
 
 impl Checked {

@@ -122,6 +122,10 @@ impl Fleet {
 
     /// Takes what came of a check that [`Output::Check`] asked for.
     pub fn handle_check(&mut self, now: Instant, node: NodeId, checked: Checked) {
+        if checked == Checked::NotMade {
+            let Some(state) = self.nodes.get_mut(node.index()) else { return };
+            return state.health.put_off(now, self.params.checks.as_ref());
+        }
         if checked == Checked::Answered
             && let Some(state) = self.nodes.get_mut(node.index())
         {

@@ -59,6 +59,13 @@ impl Health {
         self.due = self.due.min(now.max(self.looked + AWAY_EVERY));
     }
 
+    /// Makes the check that is under way again soon: nothing was found out by it.
+    pub(crate) fn put_off(&mut self, now: Instant, checks: Option<&CheckParams>) {
+        if std::mem::take(&mut self.under_way) {
+            self.due = now + checks.map_or(AWAY_EVERY, |checks| AWAY_EVERY.min(checks.interval));
+        }
+    }
+
     /// Folds in one result and returns whether the node went up or down by it. One that was not asked for is ignored. `lost`: requests do not reach it.
     pub(crate) fn finish(
         &mut self,

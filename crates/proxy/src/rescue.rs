@@ -154,7 +154,7 @@ impl Asker {
     pub(crate) fn failed(&self, error: &UpstreamError, pages: &Pages) -> Response<AnswerBody> {
         let kind = error.kind();
         let status = match kind {
-            UpstreamErrorKind::NoNode => StatusCode::SERVICE_UNAVAILABLE,
+            UpstreamErrorKind::NoNode | UpstreamErrorKind::GatewayFull => StatusCode::SERVICE_UNAVAILABLE,
             _ if kind.is_timeout() => StatusCode::GATEWAY_TIMEOUT,
             _ => StatusCode::BAD_GATEWAY,
         };
@@ -163,6 +163,11 @@ impl Asker {
                 "The application is not available",
                 "No server of the application takes requests at the moment. Please try again shortly.",
                 "destination_unavailable",
+            ),
+            UpstreamErrorKind::GatewayFull => (
+                "Too many people at once",
+                "More people are here than can be served at the moment. Your request did not reach the application; please try again shortly.",
+                "connection_limit_reached",
             ),
             UpstreamErrorKind::Connect => (
                 "The application cannot be reached",
@@ -197,17 +202,18 @@ impl Asker {
                 "connection_terminated",
             ),
         };
-        let was_reached = !matches!(
-            kind,
+        let trouble = match kind {
+            UpstreamErrorKind::GatewayFull => Trouble::Busy,
             UpstreamErrorKind::NoNode
-                | UpstreamErrorKind::Connect
-                | UpstreamErrorKind::TlsHandshake
-                | UpstreamErrorKind::ConnectTimeout
-        );
+            | UpstreamErrorKind::Connect
+            | UpstreamErrorKind::TlsHandshake
+            | UpstreamErrorKind::ConnectTimeout => Trouble::Away,
+            _ => Trouble::Unsure,
+        };
         self.answer(
             &Answer {
                 status,
-                trouble: if was_reached { Trouble::Unsure } else { Trouble::Away },
+                trouble,
                 code: kind.code(),
                 title,
                 detail,

@@ -388,6 +388,20 @@ fn an_unanswered_check_is_not_asked_for_twice() {
 }
 
 #[test]
+fn a_check_that_was_not_made_says_nothing_and_is_made_again_soon() {
+    for mut fleet in [fleet(1), checked(1)] {
+        unreached(&mut fleet, at(0.5), 0, LOST_AFTER - 1);
+        for _ in 0..10 {
+            let now = next_looks(&mut fleet, |_| Checked::NotMade);
+            assert!(fleet.poll_timeout().is_some_and(|next| next > now && next.secs_since(now) <= 1.0));
+        }
+        assert_eq!((fleet.view()[0].status, fleet.is_doubted(NodeId(0))), (Status::Up, true));
+        next_looks(&mut fleet, |_| Checked::Answered);
+        assert!(!fleet.is_doubted(NodeId(0)));
+    }
+}
+
+#[test]
 fn with_none_well_any_is_picked_but_never_one_that_drains() {
     let mut fleet = checked(3);
     while fleet.view().iter().any(|node| node.status == Status::Up) {
@@ -426,8 +440,14 @@ enum Event {
 }
 
 fn checked_as() -> impl Strategy<Value = Checked> {
-    let all = [Checked::Answered, Checked::Accepted, Checked::Failed, Checked::Closed, Checked::Unreached];
-    proptest::sample::select(all.to_vec())
+    proptest::sample::select(vec![
+        Checked::Answered,
+        Checked::Accepted,
+        Checked::Failed,
+        Checked::Closed,
+        Checked::Unreached,
+        Checked::NotMade,
+    ])
 }
 
 fn event() -> impl Strategy<Value = Event> {

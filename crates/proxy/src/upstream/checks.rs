@@ -1,6 +1,6 @@
 //! What goes on beside requests: health checks as the fleet asks for them, and closing connections nobody uses.
 
-use super::connect::Stream;
+use super::connect::{ConnectError, Stream};
 use super::error::UpstreamErrorKind;
 use super::http1::Http1;
 use super::request::RequestBody;
@@ -75,7 +75,14 @@ impl Drop for Verdict {
 async fn look(node: &Node, shared: &Shared, must_answer: bool) -> Checked {
     let timeout = shared.params.health.timeout;
     let until = Instant::now() + timeout;
-    let Ok(Ok(stream)) = timeout_at(until, node.connector.connect()).await else { return Checked::Unreached };
+    let stream = match timeout_at(until, node.connector.connect()).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(ConnectError { kind: UpstreamErrorKind::GatewayFull, detail, .. })) => {
+            tracing::warn!(node = %node.params, "a node could not be checked: {detail}");
+            return Checked::NotMade;
+        }
+        _ => return Checked::Unreached,
+    };
     // Where no page is named that tells how it is, any answer shows that it is there, and so does one that takes its time.
     let any_is_well = shared.params.health.path.is_none();
     let otherwise = if any_is_well { Checked::Accepted } else { Checked::Failed };

@@ -3,6 +3,7 @@
 use super::error::{BoxError, UpstreamErrorKind};
 use super::params::{NodeAddress, NodeParams, Protocol, Scheme, TlsParams};
 use super::tls;
+use rustix::io::Errno;
 use rustls_pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
@@ -11,7 +12,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -76,10 +77,13 @@ impl Connector {
     }
 
     async fn open(&self) -> Result<Stream, ConnectError> {
-        let refused = |error: io::Error| ConnectError {
-            kind: UpstreamErrorKind::Connect,
-            detail: "the node cannot be connected to",
-            cause: Some(error.into()),
+        let refused = |error: io::Error| {
+            let (kind, detail) = if lacks_descriptors(&error) {
+                (UpstreamErrorKind::GatewayFull, "the gateway has no descriptor left for a connection")
+            } else {
+                (UpstreamErrorKind::Connect, "the node cannot be connected to")
+            };
+            ConnectError { kind, detail, cause: Some(error.into()) }
         };
         let stream = match &self.address {
             NodeAddress::Tcp { host, port } => {
@@ -104,6 +108,17 @@ impl Connector {
         }
         Ok(Stream::Tls(Box::new(stream)))
     }
+}
+
+/// Returns whether it was for want of descriptors that a connection could not be opened.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    let is_lack = |error: &io::Error| {
+        let lacks = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+        error.raw_os_error().is_some_and(|code| lacks.contains(&code))
+    };
+    // To look up a name takes one, too, and the resolver does not tell that there was none.
+    is_lack(error)
+        || error.raw_os_error().is_none() && TcpSocket::new_v4().is_err_and(|error| is_lack(&error))
 }
 
 impl AsyncRead for Stream {

@@ -33,6 +33,8 @@ pub(crate) struct Unsent {
 pub enum UpstreamErrorKind {
     /// No node may be given a request: all are being drained.
     NoNode,
+    /// The gateway has no descriptor left for a connection, which says nothing about the node.
+    GatewayFull,
     /// The connection was refused, or the node's name is not known.
     Connect,
     /// The TLS handshake failed, or the node does not speak the protocol it was declared with.
@@ -60,7 +62,7 @@ pub enum Fault {
     Client,
     /// The application or the way to it.
     Upstream,
-    /// The gateway has nothing to send the request to.
+    /// The gateway has nothing to send the request to, or no descriptor left to do so.
     Gateway,
 }
 
@@ -68,6 +70,7 @@ impl UpstreamErrorKind {
     /// Every kind there is.
     pub const ALL: &[UpstreamErrorKind] = &[
         UpstreamErrorKind::NoNode,
+        UpstreamErrorKind::GatewayFull,
         UpstreamErrorKind::Connect,
         UpstreamErrorKind::TlsHandshake,
         UpstreamErrorKind::ConnectTimeout,
@@ -83,6 +86,7 @@ impl UpstreamErrorKind {
     pub const fn code(self) -> &'static str {
         match self {
             UpstreamErrorKind::NoNode => "no_node",
+            UpstreamErrorKind::GatewayFull => "gateway_full",
             UpstreamErrorKind::Connect => "connect",
             UpstreamErrorKind::TlsHandshake => "tls_handshake",
             UpstreamErrorKind::ConnectTimeout => "connect_timeout",
@@ -98,7 +102,7 @@ impl UpstreamErrorKind {
     /// Returns whose fault it is.
     pub const fn fault(self) -> Fault {
         match self {
-            UpstreamErrorKind::NoNode => Fault::Gateway,
+            UpstreamErrorKind::NoNode | UpstreamErrorKind::GatewayFull => Fault::Gateway,
             UpstreamErrorKind::RequestBody => Fault::Client,
             _ => Fault::Upstream,
         }
@@ -119,6 +123,7 @@ impl UpstreamErrorKind {
         matches!(
             self,
             UpstreamErrorKind::NoNode
+                | UpstreamErrorKind::GatewayFull
                 | UpstreamErrorKind::Connect
                 | UpstreamErrorKind::TlsHandshake
                 | UpstreamErrorKind::ConnectTimeout

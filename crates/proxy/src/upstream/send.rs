@@ -63,7 +63,9 @@ pub(super) async fn send(
         let (link, used_before) = match open(node, &shared, last).await {
             Ok(link) => link,
             Err(ConnectError { kind, detail, cause }) => {
-                shared.note_unreached(pick.node);
+                if kind != UpstreamErrorKind::GatewayFull {
+                    shared.note_unreached(pick.node);
+                }
                 let error = UpstreamError::new(kind, pick.node, detail);
                 let error = cause.into_iter().fold(error, UpstreamError::caused_by);
                 if shared.nodes.len() == 1 {
