@@ -81,17 +81,6 @@ impl Exchange {
         Exchange { core, phase: Phase::Sending(sending), slot, tally, awaits }
     }
 
-    /// Returns whether there is no slot to give back.
-    pub(crate) fn is_ungated(&self) -> bool {
-        self.slot.is_none()
-    }
-
-    /// Returns whether the body is known to be so long that its client may be slow to take it.
-    pub(crate) fn is_long(&self) -> bool {
-        let Phase::Reading(body) = &self.phase else { return false };
-        body.size_hint().exact().is_some_and(|bytes| bytes > WHOLE_MAX)
-    }
-
     /// Waits for the head of the response. On an error the exchange is over and its slot given back.
     ///
     /// Where no node can be connected to, a session's request waits for the application's return before that: without its slot, and as long as those do who

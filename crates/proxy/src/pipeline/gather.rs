@@ -32,7 +32,7 @@ impl Core {
             }
             return Ok(Ok(AnswerBody::empty()));
         }
-        if is_stream(&head.headers) || exchange.is_ungated() && !exchange.is_long() {
+        if is_stream(&head.headers) {
             let body = exchange.release(ending);
             return Ok(Ok(body.map_or_else(AnswerBody::empty, AnswerBody::passing)));
         }

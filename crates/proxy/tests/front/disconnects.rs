@@ -4,6 +4,9 @@ use crate::passage::{certificate, tls_client};
 use crate::support::{
     App, Gateway, app, connect, gateway, get, h2_over, params, read_until, request, soon, until,
 };
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 use suimon_proxy::params::OnAbandon;
@@ -322,6 +325,35 @@ async fn an_http2_client_that_takes_nothing_is_given_up() {
     until("the application has it", || app.state.begun.load(SeqCst) == 1).await;
     until("and is at it no longer", || gateway.observer.upstream()[0].in_flight == 0).await;
     assert_eq!(gateway.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn an_ungated_answer_that_is_not_taken_holds_no_connection_to_the_application() {
+    let app = app().await;
+    let mut params = params(app.address);
+    params.routes.declared.clear();
+    params.routes.ungated = vec!["/sized".to_owned(), "/big".to_owned()];
+    let gateway = gateway(params);
+    let stream = TokioIo::new(connect(gateway.plain).await);
+    // No piece of an answer may be sent before the client asks for it.
+    let (mut sender, driver) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(0)
+        .handshake::<_, Full<Bytes>>(stream)
+        .await
+        .unwrap();
+    tokio::spawn(driver);
+    let mut answers = Vec::new();
+    // A length is declared or not, and there is room in memory or not.
+    for (begun, path) in ["/sized?60000", "/big?60000", "/big?5000000"].into_iter().enumerate() {
+        let mut asked = get(&format!("http://a{path}"), &[]);
+        asked.headers_mut().remove("host");
+        answers.push(soon(sender.send_request(asked)).await.unwrap());
+        assert_eq!(app.state.begun.load(SeqCst), begun + 1);
+        until("the application is done", || gateway.observer.upstream()[0].in_flight == 0).await;
+    }
+    drop(answers);
+    until("nothing is held", || gateway.view().buffered_bytes == 0 && gateway.view().spooled_bytes == 0)
+        .await;
 }
 
 #[tokio::test]
