@@ -198,7 +198,7 @@ pub(crate) async fn serve(
 
     let visitor = core.identifier.read(&parts.headers, core.room.as_ref(), now_unix);
     let class = core.table.classify(&parts.method, parts.uri.path(), parts.uri.query());
-    let is_call = core.is_call(&parts);
+    let is_call = core.is_call(&parts, class);
     let mut body =
         RequestBody::new(incoming, core.limits.body_bytes, core.pace(is_call), &core.budget, || {
             busy.client_wait()
@@ -215,7 +215,9 @@ pub(crate) async fn serve(
     }
 
     let version = parts.version;
-    let reads_ahead = body.is_some() && !is_call && !tunnel && !parts.headers.contains_key(EXPECT);
+    // What needs no slot is asked for at once: a place is for what the application has to do.
+    let waits_to_ask = parts.headers.contains_key(EXPECT) && !matches!(class, Class::Ungated(_));
+    let reads_ahead = body.is_some() && !is_call && !tunnel && !waits_to_ask;
     let passed = match core.read_ahead(&connection, &parts, &mut body, &mut asked, reads_ahead).await {
         Ok(()) => core.admit(&connection, &parts, &mut body, &asked).await,
         Err(fault) => Err(fault.into()),
@@ -330,9 +332,12 @@ struct Come {
 }
 
 impl Core {
-    /// Returns whether a request is a call whose sides may speak by turns, so that its body may be waiting for the answer.
-    fn is_call(&self, parts: &request::Parts) -> bool {
-        parts.version == Version::HTTP_2 && headers::is_grpc(&parts.headers) && self.upstream.speaks_http2()
+    /// Returns whether a request is a call whose sides may speak by turns, so that its body may be waiting for the answer. A log-in is none.
+    fn is_call(&self, parts: &request::Parts, class: Class) -> bool {
+        parts.version == Version::HTTP_2
+            && headers::is_grpc(&parts.headers)
+            && self.upstream.speaks_http2()
+            && class != Class::Ungated(Exempt::PassForm)
     }
 
     /// Returns how fast clients must send.
@@ -353,10 +358,12 @@ impl Core {
     ) -> Result<(), BodyFault> {
         if reads_ahead {
             body.read_ahead(self.limits.prefix_bytes).await?;
-            if body.is_unfinished() && self.telemetry.gate_route(asked.class).is_err() {
-                // There will be no slot to give back.
+            if body.is_unfinished()
+                && let Class::Ungated(exempt) = asked.class
+            {
+                // There will be no slot to give back. Log-ins have so few places that none is taken before all is there.
                 let origin = Origin::of(connection.peer().client(&parts.headers));
-                Box::pin(body.keep(&self.spools, &self.kept, origin, false)).await?;
+                Box::pin(body.keep(&self.spools, &self.kept, origin, exempt == Exempt::PassForm)).await?;
             }
             // What the client took to send is no wait of ours.
             asked.arrived = Instant::now();
@@ -513,16 +520,18 @@ impl Core {
         passed: Passed,
     ) -> Result<Response<AnswerBody>, Gone> {
         let Passed { admission, open, unknown, ends, is_new } = passed;
-        let is_call = self.is_call(&parts);
+        let is_call = self.is_call(&parts, asked.class);
         let (slot, session, lease, waited) = match admission {
             Some(Admission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
             None => (None, None, LeaseDue::No, Duration::ZERO),
         };
         let origin = Origin::of(connection.peer().client(&parts.headers));
-        if let Some(turn) = slot.as_ref().filter(|_| body.is_unfinished()).and_then(Slot::turn) {
+        if body.is_unfinished() {
+            let turn = slot.as_ref().and_then(Slot::turn);
+            let has_slot = turn.is_some();
             let uploads = if is_call { &self.calls } else { &self.uploads };
-            body.charge(turn, uploads, origin);
-            if parts.headers.contains_key(EXPECT) {
+            body.charge(turn, self.keeper.in_flight_max(), uploads, origin);
+            if has_slot && parts.headers.contains_key(EXPECT) {
                 let asked_for = tokio::select! {
                     biased;
                     asked_for = body.ask_for(self.limits.prefix_bytes) => asked_for,
@@ -532,7 +541,7 @@ impl Core {
                     return self.broken_off(asked, fault);
                 }
             }
-            if !is_call {
+            if has_slot && !is_call && body.is_declared() {
                 // On the heap: short bodies are there by now.
                 let kept = Box::pin(body.keep(&self.spools, &self.kept, origin, !waited.is_zero()));
                 let kept = tokio::select! {

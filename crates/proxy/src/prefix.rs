@@ -1,12 +1,12 @@
 //! A request's body on its way to the application, and the part of it that is read before the gate is asked.
 //!
 //! A slot is the application's time, not the client's: so up to a bound of the body is read ahead and replayed later,
-//! and only then a slot is asked for. Not where the client expects `100 Continue`: reading would ask for a body that
+//! and only then a slot is asked for. Not where the client expects `100 Continue` and may have to wait: reading would ask for a body that
 //! may not be wanted.
 //!
 //! Nor is a worker of the application the client's: once let in, a body of a declared length that its client would be waited for is kept, with the slot given
 //! back meanwhile, until it is whole or no more of it may be kept, and only then the application is asked. One without, which may be a stream, is sent on
-//! as it comes.
+//! as it comes. What needs no slot is kept whatever it declares, before it takes one of the places it has instead.
 //!
 //! However it is read, its client must keep a pace: no long pause, a least rate, and an end.
 
@@ -83,10 +83,12 @@ struct Kept {
     tail_bytes: usize,
 }
 
-/// A slot that is the application's time and not the client's.
+/// A slot that is the application's time and not the client's; or, without one, a worker of the application that is.
 #[derive(Debug)]
 struct Charge {
-    turn: Turn,
+    turn: Option<Turn>,
+    /// Without one: the most that the application was seen to hold.
+    held_max: usize,
     /// When so much of the client's time has been the slot's that it is given back.
     due: Deadline,
     /// The wait that `due` was set in.
@@ -182,11 +184,24 @@ impl RequestBody {
         self.inner.as_ref().is_some_and(|inner| !inner.rest_ended && !inner.rest.is_end_stream())
     }
 
-    /// Sees to it that the client does not hold the slot of the request from now on, but the application alone.
-    pub(crate) fn charge(&mut self, turn: Turn, uploads: &Arc<Uploads>, origin: Origin) {
+    /// Returns whether its length was said beforehand: one without may be a stream.
+    pub(crate) fn is_declared(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.declared.is_some())
+    }
+
+    /// Sees to it that the client does not hold the slot of the request from now on, but the application alone. Without a slot it is only among `uploads`
+    /// while it is waited for.
+    pub(crate) fn charge(
+        &mut self,
+        turn: Option<Turn>,
+        held_max: usize,
+        uploads: &Arc<Uploads>,
+        origin: Origin,
+    ) {
         let Some(inner) = &mut self.inner else { return };
         inner.charge = Some(Box::new(Charge {
             turn,
+            held_max,
             due: Deadline::default(),
             waits_since: None,
             before: inner.progress.waited,
@@ -201,40 +216,40 @@ impl RequestBody {
     pub(crate) async fn ask_for(&mut self, bytes_max: usize) -> Result<(), BodyFault> {
         let Some(inner) = &mut self.inner else { return Ok(()) };
         if let Some(charge) = &mut inner.charge {
-            charge.turn.pause(Duration::ZERO);
+            charge.pause(Duration::ZERO);
         }
         poll_fn(|cx| inner.poll_ahead(cx, bytes_max)).await?;
         if let Some(charge) = &mut inner.charge {
-            poll_fn(|cx| charge.turn.poll_resumed(cx)).await;
+            poll_fn(|cx| charge.poll_resumed(cx)).await;
             charge.before = inner.progress.waited;
         }
         Ok(())
     }
 
-    /// Keeps a body of a declared length whose client is slow, until it is whole or no more of it may be kept: the slot is given back meanwhile, and taken
-    /// again. `has_queued`: the request was held, so that what has come since tells nothing about its client.
+    /// Keeps a body whose client is slow, until it is whole or no more of it may be kept: the slot is given back meanwhile, and taken again.
+    /// `tells_nothing`: how fast it has come so far says nothing about its client, as where the request was held.
     pub(crate) async fn keep(
         &mut self,
         spools: &Arc<Spools>,
         among: &Arc<Uploads>,
         origin: Origin,
-        has_queued: bool,
+        tells_nothing: bool,
     ) -> Result<(), BodyFault> {
         let Some(inner) = &mut self.inner else { return Ok(()) };
-        if inner.rest_ended || inner.declared.is_none() || !spools.is_on() {
+        if inner.rest_ended || !spools.is_on() {
             return Ok(());
         }
         let before = inner.progress.waited_by_now();
-        if inner.is_quick(has_queued).await? {
+        if inner.is_quick(tells_nothing).await? {
             return Ok(());
         }
         let client_time = inner.progress.waited_by_now().saturating_sub(before);
         if let Some(charge) = &mut inner.charge {
-            charge.turn.pause(client_time);
+            charge.pause(client_time);
         }
         inner.keep(spools, among, origin).await?;
         if let Some(charge) = &mut inner.charge {
-            poll_fn(|cx| charge.turn.poll_resumed(cx)).await;
+            poll_fn(|cx| charge.poll_resumed(cx)).await;
             charge.before = inner.progress.waited;
         }
         Ok(())
@@ -299,7 +314,7 @@ impl Inner {
 
     /// Reads on for a moment, and returns whether the client need not be waited for: the body is whole, or will be within [`CLIENT_TIME_MAX`] in all if the
     /// rest comes as fast as what has come. Where the budget leaves too little to tell it need.
-    async fn is_quick(&mut self, has_queued: bool) -> Result<bool, BodyFault> {
+    async fn is_quick(&mut self, tells_nothing: bool) -> Result<bool, BodyFault> {
         let read = poll_fn(|cx| {
             // One piece is read whatever is held: most bodies are no longer.
             if self.early.is_empty() {
@@ -309,13 +324,13 @@ impl Inner {
         });
         let Ok(read) = tokio::time::timeout(CLIENT_TIME_MAX, read).await else { return Ok(false) };
         read?;
-        let Progress { bytes, waited, .. } = self.progress;
-        let left = self.declared.unwrap_or(0);
-        if self.rest_ended || left == 0 {
+        if self.rest_ended || self.declared == Some(0) {
             return Ok(true);
         }
-        let in_all = waited.as_secs_f64() * (bytes + left) as f64 / bytes.max(1) as f64;
-        Ok(!has_queued && bytes >= TELLING_BYTES as u64 && in_all <= CLIENT_TIME_MAX.as_secs_f64())
+        let Progress { bytes, waited, .. } = self.progress;
+        let whole = bytes + self.declared.unwrap_or(0);
+        let in_all = waited.as_secs_f64() * whole as f64 / bytes.max(1) as f64;
+        Ok(!tells_nothing && bytes >= TELLING_BYTES as u64 && in_all <= CLIENT_TIME_MAX.as_secs_f64())
     }
 
     /// Reads on until the body is whole, or no more of it may be kept. Broken off where too many are kept and this one is the slowest.
@@ -445,7 +460,7 @@ impl Inner {
             if let Some(charge) = &mut self.charge
                 && charge.end.is_some()
             {
-                ready!(charge.turn.poll_resumed(cx));
+                ready!(charge.poll_resumed(cx));
                 charge.upload = None;
                 return Poll::Ready(charge.end.take().flatten().map(Ok));
             }
@@ -456,7 +471,7 @@ impl Inner {
             let piece = piece.transpose()?;
             let is_end = piece.is_none() || self.declared == Some(0) || self.rest.is_end_stream();
             match &mut self.charge {
-                Some(charge) if charge.turn.is_paused() => {
+                Some(charge) if charge.is_paused() => {
                     if let Some(upload) = &charge.upload {
                         upload.note(self.progress.bytes);
                     }
@@ -474,17 +489,22 @@ impl Inner {
     fn poll_charge(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(charge) = &mut self.charge else { return Poll::Pending };
         let Progress { bytes, waited, waits_since } = self.progress;
-        if !charge.turn.is_paused() {
+        // A conversation that has begun without a slot holds nothing that could be missed.
+        if charge.turn.is_none() && self.unhurried.load(Relaxed) {
+            self.charge = None;
+            return Poll::Pending;
+        }
+        if !charge.is_paused() {
             if charge.waits_since != waits_since {
                 charge.waits_since = waits_since;
                 charge.due.set(Some((charge.before + CLIENT_TIME_MAX).saturating_sub(waited)));
             }
             ready!(charge.due.poll(cx));
-            if !charge.turn.pause(CLIENT_TIME_MAX) {
+            if !charge.pause(CLIENT_TIME_MAX) {
                 self.charge = None;
                 return Poll::Pending;
             }
-            let held_max = charge.turn.in_flight_max();
+            let held_max = charge.turn.as_ref().map_or(charge.held_max, Turn::in_flight_max);
             charge.upload =
                 charge.uploads.begin(charge.origin, bytes, self.progress.waited_by_now(), held_max);
         }
@@ -492,7 +512,7 @@ impl Inner {
             ready!(upload.poll_broken_off(cx));
         }
         // What is answered already holds no slot that could be missed.
-        if charge.turn.is_over() {
+        if charge.turn.as_ref().is_some_and(Turn::is_over) {
             self.charge = None;
             return Poll::Pending;
         }
@@ -511,6 +531,22 @@ impl Inner {
         ready!(self.patience.poll(cx));
         // Set since then, perhaps.
         if self.unhurried.load(Relaxed) { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+impl Charge {
+    /// Gives the slot back, if there is one. Returns false where there was and is none any more.
+    fn pause(&mut self, client_time: Duration) -> bool {
+        self.turn.as_mut().is_none_or(|turn| turn.pause(client_time))
+    }
+
+    fn poll_resumed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.turn.as_mut().map_or(Poll::Ready(()), |turn| turn.poll_resumed(cx))
+    }
+
+    /// Returns whether the client is waited for by nobody who could serve others meanwhile.
+    fn is_paused(&self) -> bool {
+        self.turn.as_ref().map_or(self.upload.is_some(), Turn::is_paused)
     }
 }
 

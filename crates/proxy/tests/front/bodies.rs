@@ -180,6 +180,72 @@ async fn uploads_that_drip_hold_no_worker_of_the_application() {
 }
 
 #[tokio::test]
+async fn ungated_uploads_that_drip_hold_no_worker_of_the_application() {
+    let declared = "Content-Length: 20000000\r\n\r\n".to_owned();
+    let asked_for = format!("Expect: 100-continue\r\n{declared}");
+    let chunked = "Transfer-Encoding: chunked\r\n\r\n".to_owned();
+    for (head, is_chunked) in [(declared, false), (asked_for, false), (chunked, true)] {
+        let app = Pool::new(4);
+        let mut params = app.params();
+        params.routes.ungated = vec!["/upload".to_owned()];
+        let gateway = gateway(params);
+        let mut begin = format!("POST /upload HTTP/1.1\r\nHost: a\r\n{head}").into_bytes();
+        if is_chunked {
+            begin.extend_from_slice(b"11170\r\n");
+        }
+        begin.extend_from_slice(&[b'x'; 70_000]);
+        if is_chunked {
+            begin.extend_from_slice(b"\r\n");
+        }
+        let piece: &[u8] = if is_chunked { b"1\r\nx\r\n" } else { b"x" };
+        let mut drips = JoinSet::new();
+        for _ in 0..8 {
+            drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
+        }
+        until("all have begun", || {
+            gateway.view().requests == 8 && (app.busy() > 0 || gateway.view().buffered_bytes >= 8 * 70_000)
+        })
+        .await;
+        assert_eq!(app.busy(), 0, "the application knows of none");
+        serves(&gateway).await;
+        drop(drips);
+        until("nothing is left", || gateway.view().connections_open == 0).await;
+        until("nor held", || gateway.view().buffered_bytes == 0 && gateway.view().spooled_bytes == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn an_ungated_upload_without_a_length_arrives_as_it_was_sent() {
+    let app = Pool::new(1);
+    let body = pattern(1_000_000);
+    let hash = blake3::hash(&body);
+    let mut params = app.params();
+    params.routes.ungated = vec!["/upload".to_owned()];
+    // Of the second a part is kept, and the rest sent on as it comes; of the third nothing.
+    for (each_max, bytes_max) in [(256 << 20, 4 << 30), (300 << 10, 4 << 30), (1 << 20, 0)] {
+        (params.spool.each_max, params.spool.bytes_max) = (each_max, bytes_max);
+        let gateway = gateway(params.clone());
+        let mut stream = connect(gateway.plain).await;
+        stream
+            .write_all(b"POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+            .await
+            .unwrap();
+        for piece in body.chunks(body.len() / 20) {
+            stream.write_all(format!("{:x}\r\n", piece.len()).as_bytes()).await.unwrap();
+            stream.write_all(piece).await.unwrap();
+            stream.write_all(b"\r\n").await.unwrap();
+            tokio::time::sleep(DRIP_EVERY).await;
+        }
+        stream.write_all(b"0\r\n\r\n").await.unwrap();
+        let answer = read_until(&mut stream, &hash.to_string()).await;
+        assert!(answer.contains("1000000 "), "{answer}");
+        drop(stream);
+        until("nothing is held", || gateway.view().buffered_bytes == 0 && gateway.view().spooled_bytes == 0)
+            .await;
+    }
+}
+
+#[tokio::test]
 async fn streams_of_uploads_that_drip_over_http2_hold_no_worker_of_the_application() {
     let app = Pool::new(4);
     let gateway = gateway(app.params());
@@ -264,22 +330,30 @@ async fn answers_that_nobody_takes_leave_slow_uploads_their_half_of_the_files() 
 async fn uploads_that_cannot_be_kept_hold_a_few_workers_at_most() {
     let chunked = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let declared = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n";
-    for (head, kept) in [(chunked, true), (declared, false)] {
+    for (head, kept, ungated) in
+        [(chunked, true, false), (declared, false, false), (chunked, false, true), (declared, false, true)]
+    {
         let app = Pool::new(8);
         let mut params = app.params();
         if !kept {
             params.spool.bytes_max = 0;
         }
+        params.routes.ungated = ungated.then(|| "/upload".to_owned()).into_iter().collect();
         let gateway = gateway(params);
-        let body =
-            if kept { [b"11170\r\n", &vec![b'x'; 70_000][..], b"\r\n"].concat() } else { vec![b'x'; 70_000] };
-        let piece: &[u8] = if kept { b"1\r\nx\r\n" } else { b"x" };
+        let is_chunked = head == chunked;
+        let body = if is_chunked {
+            [b"11170\r\n", &vec![b'x'; 70_000][..], b"\r\n"].concat()
+        } else {
+            vec![b'x'; 70_000]
+        };
+        let piece: &[u8] = if is_chunked { b"1\r\nx\r\n" } else { b"x" };
+        let paused = if ungated { 0 } else { 4 };
         let mut drips = JoinSet::new();
         for _ in 0..20 {
             drips.spawn(drip(connect(gateway.plain).await, [head.as_bytes(), &body].concat(), piece));
         }
         until("most are broken off", || gateway.view().requests == 20 && drips_left(&mut drips) == 4).await;
-        until("and hold no slot", || gateway.view().gate.paused == 4 && gateway.in_flight() == 0).await;
+        until("and hold no slot", || gateway.view().gate.paused == paused && gateway.in_flight() == 0).await;
         until("and half of the workers are free", || app.busy() == 4).await;
         serves(&gateway).await;
     }

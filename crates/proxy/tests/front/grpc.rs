@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use suimon_gate::Mode;
-use suimon_proxy::params::{DeclaredRoute, OnAbandon, Params, RoutePattern};
+use suimon_proxy::params::{DeclaredRoute, OnAbandon, Params, PassPage, RoutePattern};
 use suimon_proxy::upstream::Protocol;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
@@ -382,6 +382,73 @@ async fn a_cancelled_call_is_cancelled_at_the_application() {
     assert_eq!(soon(body.frame()).await.unwrap().unwrap().into_data().unwrap(), "one");
     drop((body, sender));
     until("the application is told", || node.calls.cancelled.load(SeqCst) == 2).await;
+}
+
+#[tokio::test]
+async fn log_ins_that_say_they_are_calls_keep_nobody_from_logging_in() {
+    let node = node().await;
+    let mut params = before(&node);
+    params.waiting_room.pass = Some(PassPage { page: "/call".to_owned(), for_everybody: true });
+    let gateway = gateway(params);
+    let client = client(gateway.plain).await;
+    let mut open = Vec::new();
+    let mut asked = JoinSet::new();
+    for _ in 0..6 {
+        let (sender, request) = call("/call");
+        open.push(sender);
+        let mut client = client.clone();
+        asked.spawn(async move { client.send_request(request).await.map(drop) });
+    }
+    until("all have come", || gateway.view().requests == 6).await;
+    let answer = gateway.ask(request("POST", "/call", &[], "hello")).await;
+    assert_eq!((answer.status, &answer.body[..]), (200, &b"hello"[..]));
+    assert_eq!(node.calls.begun.load(SeqCst), 1, "the application knows of none of the others");
+}
+
+#[tokio::test]
+async fn a_call_that_needs_no_slot_may_be_silent_once_answered() {
+    let node = node().await;
+    let mut params = before(&node);
+    params.routes.ungated = vec!["/echo".to_owned()];
+    params.limits.slow_uploads = 4;
+    let gateway = gateway(params);
+    let mut client = client(gateway.plain).await;
+    let mut calls = Vec::new();
+    for _ in 0..12 {
+        let (sender, request) = call("/echo");
+        let body = soon(client.send_request(request)).await.unwrap().into_body();
+        calls.push((sender, body));
+    }
+    // Longer than a client is waited for before it is counted among those that are.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    for (sender, body) in &mut calls {
+        sender.send(data("one")).unwrap();
+        assert_eq!(soon(body.frame()).await.unwrap().unwrap().into_data().unwrap(), "one");
+    }
+}
+
+#[tokio::test]
+async fn of_calls_without_a_slot_that_say_nothing_a_few_are_waited_for() {
+    let node = node().await;
+    let mut params = before(&node);
+    params.routes.declared.clear();
+    params.routes.ungated = vec!["/hold".to_owned()];
+    params.limits.slow_uploads = 4;
+    let gateway = gateway(params);
+    let client = client(gateway.plain).await;
+    let mut open = Vec::new();
+    let mut asked = JoinSet::new();
+    for _ in 0..12 {
+        let (sender, request) = call("/hold");
+        open.push(sender);
+        let mut client = client.clone();
+        asked.spawn(async move { client.send_request(request).await.map(drop) });
+    }
+    for _ in 0..8 {
+        soon(asked.join_next()).await.unwrap().unwrap().unwrap();
+    }
+    until("the application is told", || node.calls.cancelled.load(SeqCst) == 8).await;
+    assert_eq!((node.calls.begun.load(SeqCst), asked.len()), (12, 4));
 }
 
 #[tokio::test]

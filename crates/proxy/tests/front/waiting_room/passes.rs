@@ -1,7 +1,9 @@
 //! Passes: the application says who may draw a number.
 
 use super::*;
+use crate::support::read_until;
 use suimon_proxy::params::{Network, PassPage};
+use tokio::io::AsyncWriteExt;
 
 /// A gateway whose visitors are to show a pass, where one waits already.
 async fn asking(for_everybody: bool, app: SocketAddr) -> Gateway {
@@ -91,4 +93,38 @@ async fn only_those_of_a_network_that_has_drawn_many_are_asked_and_only_the_page
         let answer = gateway.ask(get(path, &[("x-say-suimon-pass", word)])).await;
         assert_eq!((answer.cookies().len(), answer.header("suimon-pass")), (0, ""), "{path} {word}");
     }
+}
+
+#[tokio::test]
+async fn log_ins_that_are_still_being_sent_keep_nobody_from_logging_in() {
+    let app = app().await;
+    let mut params = room(app.address);
+    params.waiting_room.pass = Some(PassPage { page: "/echo".to_owned(), for_everybody: true });
+    let gateway = gateway(params);
+    let mut slow = Vec::new();
+    let asked_for = "Content-Length: 1000000\r\nExpect: 100-continue\r\n\r\n";
+    let chunked = format!("Transfer-Encoding: chunked\r\n\r\n11170\r\n{}\r\n", "x".repeat(70_000));
+    // More than are read to tell how fast the client is.
+    let declared = format!("Content-Length: 300000\r\n\r\n{}", "x".repeat(290_000));
+    for begin in [asked_for, &chunked, &declared] {
+        let before = gateway.view().requests;
+        for _ in 0..6 {
+            let mut stream = connect(gateway.plain).await;
+            stream.write_all(b"POST /echo HTTP/1.1\r\nHost: a\r\n").await.unwrap();
+            stream.write_all(begin.as_bytes()).await.unwrap();
+            if begin == asked_for {
+                read_until(&mut stream, "100 Continue").await;
+            }
+            slow.push(stream);
+        }
+        until("all have come", || gateway.view().requests == before + 6).await;
+        for _ in 0..2 {
+            let answer = gateway.ask(request("POST", "/echo", &[], "hello")).await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        }
+        slow.clear();
+        until("nothing is left", || gateway.view().connections_open == 0).await;
+        until("and nothing is held", || gateway.view().buffered_bytes == 0).await;
+    }
+    assert_eq!(app.state.begun.load(SeqCst), 6, "the application knows of none of the others");
 }
