@@ -567,8 +567,8 @@ impl Core {
         }
         // Only what is of a session waits, as where the application is known to be down.
         let awaits = session.map(|(kind, session)| {
-            let address = || returns::Whose::Address(connection.peer().client(&parts.headers));
-            (if is_new { address() } else { returns::Whose::Session(session) }, Some(kind))
+            let newcomer = || returns::Whose::of(connection.peer().client(&parts.headers));
+            (if is_new { newcomer() } else { returns::Whose::Session(session) }, Some(kind))
         });
         headers::prepare_request(&mut parts, connection.peer(), switch.is_some(), self.via);
         let waiting_for_all = self.keeper.waiting();
