@@ -13,9 +13,9 @@ use crate::deadline::Deadline;
 use crate::exchange;
 use crate::headers;
 use crate::spool::{Filling, PIECE_BYTES, Reading, Spool};
-use crate::streams::Taking;
+use crate::streams::{Given, Taking};
 use crate::upstream::{BoxError, UpstreamBody};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -52,17 +52,58 @@ enum Source {
     Passing(Box<UpstreamBody>),
 }
 
+/// A piece of an answer in the hands of the client's connection, which keeps it until it is written: over HTTP/2 until its client has opened a window for all of it,
+/// whether or not the rest of the answer has been asked for meanwhile.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    bytes: Bytes,
+    counted: Option<Counted>,
+    _given: Option<Given>,
+}
+
 /// Bytes of an answer in the budget.
+#[derive(Debug)]
 struct Counted {
     budget: Arc<Budget>,
     bytes: usize,
-    /// Of these, those given to the client's connection, which keeps them until it asks for more.
-    given: usize,
+}
+
+impl Counted {
+    fn new(budget: &Arc<Budget>, bytes: usize) -> Self {
+        budget.hold(bytes);
+        Counted { budget: Arc::clone(budget), bytes }
+    }
+
+    /// Returns so many of the bytes, counted by themselves from now on.
+    fn split(&mut self, bytes: usize) -> Counted {
+        self.bytes -= bytes;
+        Counted { budget: Arc::clone(&self.budget), bytes }
+    }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         self.budget.release(self.bytes);
+    }
+}
+
+impl From<Bytes> for Piece {
+    fn from(bytes: Bytes) -> Self {
+        Piece { bytes, counted: None, _given: None }
+    }
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
     }
 }
 
@@ -81,8 +122,7 @@ impl AnswerBody {
         let bytes = usize::try_from(self.size_hint().lower()).unwrap_or(usize::MAX);
         // Over HTTP/2 a client may leave a hundred of them lying for as long as it likes.
         if bytes > UNCOUNTED_MAX || Taking::current().is_some() {
-            budget.hold(bytes);
-            self.counted = Some(Counted { budget: Arc::clone(budget), bytes, given: 0 });
+            self.counted = Some(Counted::new(budget, bytes));
         }
         self
     }
@@ -127,15 +167,21 @@ impl AnswerBody {
         matches!(self.source, Source::Passing(_))
     }
 
-    /// Takes note of what the client is given, or waits for.
-    fn note(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, BoxError>>>) {
-        if let Some(counted) = &mut self.counted {
-            counted.bytes -= counted.given;
-            counted.budget.release(std::mem::take(&mut counted.given));
-            if let Poll::Ready(Some(Ok(frame))) = polled {
-                counted.given = frame.data_ref().map_or(0, Bytes::len);
-            }
+    /// Counts a piece for as long as the client's connection keeps it: all of them over HTTP/2, and those counted before.
+    fn count(&mut self, piece: &mut Piece) {
+        let bytes = piece.bytes.len();
+        if piece.counted.is_none() {
+            piece.counted = match (&mut self.counted, &self.taking) {
+                (Some(all), _) => Some(all.split(bytes)),
+                (None, Some(taking)) => Some(Counted::new(taking.budget(), bytes)),
+                (None, None) => None,
+            };
         }
+        piece._given = self.taking.as_ref().map(Taking::give);
+    }
+
+    /// Takes note of what the client is given, or waits for.
+    fn note(&mut self, polled: &Poll<Option<Result<Frame<Piece>, BoxError>>>) {
         let is_passing = self.is_passing();
         if let Some(client) = &mut self.client {
             match polled {
@@ -162,22 +208,24 @@ impl AnswerBody {
 }
 
 impl Body for AnswerBody {
-    type Data = Bytes;
+    type Data = Piece;
     type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    ) -> Poll<Option<Result<Frame<Piece>, BoxError>>> {
         let polled = self.source.poll_frame(cx);
-        if self.counted.is_some() || self.taking.is_some() || self.client.is_some() {
+        if self.taking.is_some() || self.client.is_some() {
             self.note(&polled);
         }
         let mut frame = ready!(polled);
-        if let Some(Ok(frame)) = &mut frame
-            && let Some(trailers) = frame.trailers_mut()
-        {
-            headers::prepare_trailers(trailers);
+        if let Some(Ok(frame)) = &mut frame {
+            if let Some(piece) = frame.data_mut() {
+                self.count(piece);
+            } else if let Some(trailers) = frame.trailers_mut() {
+                headers::prepare_trailers(trailers);
+            }
         }
         Poll::Ready(frame)
     }
@@ -212,17 +260,17 @@ impl Body for AnswerBody {
 }
 
 impl Source {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        match self {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Piece>, BoxError>>> {
+        let frame = match self {
             Source::Whole { first, rest } => {
-                let frame = first.take().map(Frame::data).or_else(|| rest.pop_front());
-                Poll::Ready(frame.map(Ok))
+                first.take().map(Frame::data).or_else(|| rest.pop_front()).map(Ok)
             }
-            Source::Queued(reader) => reader.poll_frame(cx),
-            Source::Passing(body) => Pin::new(body.as_mut())
-                .poll_frame(cx)
-                .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
-        }
+            Source::Queued(reader) => return reader.poll_frame(cx),
+            Source::Passing(body) => {
+                ready!(Pin::new(body.as_mut()).poll_frame(cx)).map(|frame| frame.map_err(Into::into))
+            }
+        };
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(Piece::from))))
     }
 }
 
@@ -299,8 +347,6 @@ pub(crate) struct Reader {
     queue: Arc<Queue>,
     /// A piece on its way from the file.
     reading: Option<Reading>,
-    /// Bytes of the piece given last, which the client's connection keeps until it asks for more.
-    given: usize,
 }
 
 #[derive(Debug)]
@@ -367,7 +413,7 @@ pub(crate) fn queue(
         written: 0,
         spilling: None,
     };
-    (writer, Reader { queue, reading: None, given: 0 })
+    (writer, Reader { queue, reading: None })
 }
 
 impl Queue {
@@ -559,8 +605,7 @@ impl Writer {
 }
 
 impl Reader {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.queue.budget.release(std::mem::take(&mut self.given));
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Piece>, BoxError>>> {
         let mut state = self.queue.lock();
         if state.frames.is_empty() && state.is_spooled() {
             if let Some(spool) = state.spool.clone().filter(|_| state.read < state.written) {
@@ -576,14 +621,13 @@ impl Reader {
             state.behind_bytes = 0;
         }
         if let Some(frame) = state.frames.pop_front() {
-            self.given = frame.data_ref().map_or(0, Bytes::len);
-            state.bytes -= self.given;
+            state.bytes -= frame.data_ref().map_or(0, Bytes::len);
             let writer = state.writer.take();
             drop(state);
             if let Some(writer) = writer {
                 writer.wake();
             }
-            return Poll::Ready(Some(Ok(frame)));
+            return Poll::Ready(Some(Ok(frame.map_data(|bytes| self.piece(bytes)))));
         }
         match state.end.take() {
             Some(Ok(())) => {
@@ -606,16 +650,21 @@ impl Reader {
         spool: &Arc<Spool>,
         read: u64,
         written: u64,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    ) -> Poll<Option<Result<Frame<Piece>, BoxError>>> {
         let reading = self.reading.get_or_insert_with(|| spool.read(read, written));
         let piece = ready!(reading.as_mut().poll(cx));
         self.reading = None;
         Poll::Ready(Some(piece.map_err(Into::into).map(|piece| {
-            self.given = piece.len();
-            self.queue.budget.hold(self.given);
+            self.queue.budget.hold(piece.len());
             self.queue.lock().read += piece.len() as u64;
-            Frame::data(piece)
+            Frame::data(self.piece(piece))
         })))
+    }
+
+    /// Returns a piece that is in the budget already.
+    fn piece(&self, bytes: Bytes) -> Piece {
+        let counted = Counted { budget: Arc::clone(&self.queue.budget), bytes: bytes.len() };
+        Piece { counted: Some(counted), ..Piece::from(bytes) }
     }
 }
 
@@ -646,7 +695,7 @@ impl Drop for Reader {
         let writer = {
             let mut state = self.queue.lock();
             state.reader_gone = true;
-            self.queue.budget.release(state.bytes + self.given);
+            self.queue.budget.release(state.bytes);
             (state.bytes, state.behind_bytes) = (0, 0);
             state.frames.clear();
             state.behind.clear();
@@ -675,11 +724,15 @@ mod tests {
         writer.push(frame(20));
         assert_eq!(budget.held(), 50);
         let mut cx = Context::from_waker(Waker::noop());
-        assert!(matches!(reader.poll_frame(&mut cx), Poll::Ready(Some(Ok(_)))));
-        assert_eq!(budget.held(), 50, "the connection has it until it asks for more");
-        assert!(matches!(reader.poll_frame(&mut cx), Poll::Ready(Some(Ok(_)))));
-        assert_eq!(budget.held(), 20);
+        let first = reader.poll_frame(&mut cx);
+        let second = reader.poll_frame(&mut cx);
+        assert!(matches!(&second, Poll::Ready(Some(Ok(_)))));
+        assert_eq!(budget.held(), 50, "the connection has both");
+        drop(first);
+        assert_eq!(budget.held(), 20, "until each is written");
         drop(reader);
+        assert_eq!(budget.held(), 20);
+        drop(second);
         assert_eq!(budget.held(), 0);
         writer.push(frame(9));
         assert_eq!(budget.held(), 0, "nothing is held for a client that has gone");

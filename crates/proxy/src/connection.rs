@@ -8,6 +8,7 @@ use crate::room::Pages;
 use crate::telemetry::Telemetry;
 use crate::watch::Socket;
 use std::future::{pending, poll_fn};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use suimon_model::{KindId, SessionId};
@@ -26,6 +27,8 @@ pub(crate) struct Connection {
     patience: Mutex<Deadline>,
     /// Who comes by it, of those whom nothing else tells from others.
     known: Mutex<Known>,
+    /// Whether what is written waits for the client.
+    writes_wait: AtomicBool,
     telemetry: Arc<Telemetry>,
     pages: Arc<Pages>,
     entry: Entry,
@@ -56,7 +59,8 @@ impl Connection {
         telemetry.note_connection_opened();
         let patience = Mutex::default();
         let known = Mutex::default();
-        Arc::new(Connection { peer, socket, patience, known, telemetry, pages, entry })
+        let writes_wait = AtomicBool::new(false);
+        Arc::new(Connection { peer, socket, patience, known, writes_wait, telemetry, pages, entry })
     }
 
     /// Returns who is at the other end.
@@ -113,6 +117,16 @@ impl Connection {
     /// Returns whether it should not be kept for whoever only waits: nobody admitted comes by it, connections are few, and it is no balancer's.
     pub(crate) fn is_to_spare(&self) -> bool {
         !self.peer.is_trusted() && self.entry.is_to_spare()
+    }
+
+    /// Takes note whether what is written waits for the client.
+    pub(crate) fn note_writes_wait(&self, waits: bool) {
+        self.writes_wait.store(waits, Relaxed);
+    }
+
+    /// Returns whether all that the client lets us write is written.
+    pub(crate) fn is_written(&self) -> bool {
+        !self.writes_wait.load(Relaxed)
     }
 
     /// Takes note of a request that could not be read.

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::future::pending;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
@@ -285,11 +286,20 @@ where
     let service =
         service_fn(move |request| pipeline::serve(Arc::clone(&core), Arc::clone(&connection), request));
     let mut served = pin!(builder.serve_connection(TokioIo::new(wire), service));
+    // A proxy in front of us takes, or does not, for all of its clients.
+    let left_lying = async || {
+        if asked.peer().is_trusted() {
+            return pending().await;
+        }
+        streams.left_lying(|| asked.is_written()).await;
+        tracing::debug!("a client leaves what it has asked for lying");
+    };
     let told = tokio::select! {
         biased;
         ended = served.as_mut() => return ended,
         told = asked.standing().hears(Told::End) => told,
         () = idle(&asked, keep_alive) => Told::End,
+        () = left_lying() => Told::End,
         // A proxy in front of us resets for all of its clients.
         () = streams.too_many_resets(), if !asked.peer().is_trusted() => {
             tracing::debug!("a client resets more requests than it lets end");
@@ -307,6 +317,7 @@ where
         ended = served.as_mut() => ended,
         // It is for the client to answer the goodbye, and one that has fallen silent does not.
         () = idle(&asked, FAREWELL) => Ok(()),
+        () = left_lying() => Ok(()),
         _ = asked.standing().hears(Told::Close) => Ok(()),
     }
 }

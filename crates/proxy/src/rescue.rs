@@ -497,6 +497,7 @@ fn describe(fault: Fault) -> (StatusCode, &'static str, &'static str, &'static s
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Buf;
     use http::header::ACCEPT;
     use http_body::Body;
     use std::pin::Pin;
@@ -509,7 +510,7 @@ mod tests {
         let Poll::Ready(Some(Ok(frame))) = Pin::new(&mut body).poll_frame(&mut cx) else {
             panic!("a body of one piece");
         };
-        String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
+        String::from_utf8(frame.into_data().unwrap().chunk().to_vec()).unwrap()
     }
 
     fn pages() -> Pages {

@@ -3,13 +3,16 @@
 //!
 //! The library gives each request a task. Here each is watched: whoever takes nothing of an answer for too long has its stream reset, and with it go the
 //! answer and the connection to the application; and a client that resets far more than it lets end has its connection closed.
+//!
+//! The task ends when the library has the last piece of an answer, whatever the window: a single byte of it is enough. What is not taken then can no longer be
+//! reset, but it is counted, and a client that leaves it lying for too long is told goodbye and has its connection closed.
 
 use crate::buffer::Budget;
 use crate::deadline::Deadline;
 use hyper::rt::Executor;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -38,15 +41,33 @@ struct Shared {
     budget: Arc<Budget>,
     resets: Mutex<Resets>,
     too_many: Notify,
+    untaken: Untaken,
 }
+
+/// Answers whose requests have ended before all of them was written, by the period in which they did.
+#[derive(Default, Debug)]
+struct Untaken {
+    period: AtomicUsize,
+    /// Of even periods and of odd ones: there are never more than two.
+    answers: [AtomicUsize; 2],
+}
+
+/// A piece of an answer that is not written yet.
+#[derive(Debug)]
+pub(crate) struct Given(Arc<Taking>);
 
 /// How a client takes one answer.
 #[derive(Debug)]
 pub(crate) struct Taking {
+    shared: Arc<Shared>,
     begin: Instant,
     /// When it was given a piece that it must take before the next, in nanoseconds since `begin`. 0: it is not waited for.
     since: AtomicU64,
     has_all: AtomicBool,
+    /// Pieces that are not written yet, and one more until the request has ended, ...
+    unwritten: AtomicUsize,
+    /// ... which it has in this period.
+    ended_in: AtomicUsize,
 }
 
 /// How many requests a client has reset of late.
@@ -60,7 +81,19 @@ impl Streams {
     /// Returns what runs the requests of one connection whose client may take nothing for `stall_max`.
     pub(crate) fn new(stall_max: Duration, budget: Arc<Budget>) -> Self {
         let resets = Mutex::new(Resets { level: 0.0, at: Instant::now() });
-        Streams(Arc::new(Shared { stall_max, budget, resets, too_many: Notify::new() }))
+        let (too_many, untaken) = (Notify::new(), Untaken::default());
+        Streams(Arc::new(Shared { stall_max, budget, resets, too_many, untaken }))
+    }
+
+    /// Returns once the client has left the end of an answer lying for longer than it may, which it has after at most twice that. What lies while writes wait for
+    /// the client, as `is_written` says, is not held against it: that has bounds of its own.
+    pub(crate) async fn left_lying(&self, is_written: impl Fn() -> bool) {
+        loop {
+            tokio::time::sleep(self.0.stall_max).await;
+            if is_written() && self.0.untaken.is_old() {
+                return;
+            }
+        }
     }
 
     /// Returns once the client has reset more than it may.
@@ -77,12 +110,16 @@ where
         let shared = Arc::clone(&self.0);
         tokio::spawn(async move {
             let taking = Arc::new(Taking {
+                shared: Arc::clone(&shared),
                 begin: Instant::now(),
                 since: AtomicU64::new(0),
                 has_all: AtomicBool::new(false),
+                unwritten: AtomicUsize::new(1),
+                ended_in: AtomicUsize::new(0),
             });
             shared.run(&taking, TAKING.scope(Arc::clone(&taking), future)).await;
             shared.note_end(Instant::now(), taking.has_all.load(Relaxed));
+            taking.end();
         });
     }
 }
@@ -121,6 +158,35 @@ impl Shared {
     }
 }
 
+impl Untaken {
+    /// Enters an answer, and returns in which period.
+    fn enter(&self) -> usize {
+        let period = self.period.load(Relaxed);
+        self.answers[period % 2].fetch_add(1, Relaxed);
+        period
+    }
+
+    fn leave(&self, period: usize) {
+        self.answers[period % 2].fetch_sub(1, Relaxed);
+    }
+
+    /// Begins a period, unless there are still answers of the one before the last. Returns whether there are.
+    fn is_old(&self) -> bool {
+        let next = self.period.load(Relaxed).wrapping_add(1);
+        if self.answers[next % 2].load(Relaxed) > 0 {
+            return true;
+        }
+        self.period.store(next, Relaxed);
+        false
+    }
+}
+
+impl Drop for Given {
+    fn drop(&mut self) {
+        self.0.note_written();
+    }
+}
+
 impl Resets {
     /// Takes note of the end of a request, and returns whether that is one reset too many.
     fn note(&mut self, now: Instant, has_all: bool) -> bool {
@@ -137,6 +203,29 @@ impl Taking {
     /// Returns that of the request that is under way, if it came over HTTP/2.
     pub(crate) fn current() -> Option<Arc<Taking>> {
         TAKING.try_with(Arc::clone).ok()
+    }
+
+    /// Returns what the pieces of the answer count in.
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.shared.budget
+    }
+
+    /// Returns what to keep with a piece of the answer until it is written.
+    pub(crate) fn give(self: &Arc<Self>) -> Given {
+        self.unwritten.fetch_add(1, Relaxed);
+        Given(Arc::clone(self))
+    }
+
+    /// Takes note that the request has ended: nothing but what is written of its answer is known from now on.
+    fn end(&self) {
+        self.ended_in.store(self.shared.untaken.enter(), Relaxed);
+        self.note_written();
+    }
+
+    fn note_written(&self) {
+        if self.unwritten.fetch_sub(1, AcqRel) == 1 {
+            self.shared.untaken.leave(self.ended_in.load(Relaxed));
+        }
     }
 
     /// Takes note that the client was given a piece of the answer.
@@ -159,6 +248,22 @@ impl Taking {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_client_leaves_lying_is_found_after_a_period_and_before_the_end_of_the_next() {
+        let untaken = Untaken::default();
+        for _ in 0..5 {
+            let (slow, quick) = (untaken.enter(), untaken.enter());
+            untaken.leave(quick);
+            assert!(!untaken.is_old(), "it has just begun");
+            let other = untaken.enter();
+            untaken.leave(slow);
+            assert!(!untaken.is_old(), "it was taken within a period");
+            assert!(untaken.is_old(), "the other was not");
+            assert!(untaken.is_old());
+            untaken.leave(other);
+        }
+    }
 
     #[test]
     fn resets_are_bounded_and_what_ends_makes_up_for_them() {

@@ -210,8 +210,11 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
         let polled = poll(Pin::new(&mut self.stream), cx);
         if polled.is_ready() {
             self.writing.set(None);
-            if let Some(since) = self.writes_since.take().filter(|_| self.patience.rate_min > 0) {
-                self.slowness += since.elapsed();
+            if let Some(since) = self.writes_since.take() {
+                self.connection.note_writes_wait(false);
+                if self.patience.rate_min > 0 {
+                    self.slowness += since.elapsed();
+                }
             }
             if let Some(taking) = &mut self.taking {
                 taking.end();
@@ -224,6 +227,7 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
         if !self.writing.is_set() {
             self.writing.set(Some(self.patience.write.saturating_sub(self.slowness)));
             self.writes_since = Some(Instant::now());
+            self.connection.note_writes_wait(true);
         }
         ready!(self.writing.poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))

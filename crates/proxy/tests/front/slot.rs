@@ -1,7 +1,8 @@
 //! A slot is the application's time, never the client's: whoever is slow to send or to take holds none.
 
 use crate::support::{
-    App, Gateway, Pieces, app, connect, gateway, get, h2_over, params, read_until, request, soon, until,
+    App, Gateway, Pieces, app, asked_until, connect, gateway, get, h2_over, params, read_until, request,
+    soon, until,
 };
 use bytes::Bytes;
 use http::Request;
@@ -260,9 +261,14 @@ async fn a_long_download_that_flows_slowly_is_whole() {
 
 /// Opens an HTTP/2 connection whose client takes heads and nothing of any body.
 async fn shut_windows(gateway: &Gateway) -> SendRequest<Full<Bytes>> {
+    windows_of(gateway, 0).await
+}
+
+/// Opens an HTTP/2 connection whose client takes so many bytes of each body before it asks for more.
+async fn windows_of(gateway: &Gateway, bytes: u32) -> SendRequest<Full<Bytes>> {
     let stream = TokioIo::new(connect(gateway.plain).await);
     let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
-    let (sender, connection) = builder.initial_stream_window_size(0).handshake(stream).await.unwrap();
+    let (sender, connection) = builder.initial_stream_window_size(bytes).handshake(stream).await.unwrap();
     tokio::spawn(connection);
     sender
 }
@@ -309,6 +315,43 @@ async fn shut_windows_hold_no_connection_to_the_application_for_long() {
     for answer in answers {
         soon(answer.into_body().collect()).await.expect_err("reset in time");
     }
+}
+
+/// Leaves the ends of many answers for `path` lying, and asks on all the while.
+async fn leaves_ends_lying(app: &App, path: &str, ungated: bool) {
+    const STREAMS: usize = 20;
+    // One piece.
+    const LENGTH: usize = 4000;
+    let mut params = with_slots(app, 2, &[path]);
+    params.timeouts.body_write = Duration::from_secs(1);
+    if ungated {
+        params.routes.ungated.push(path.to_owned());
+    }
+    let gateway = gateway(params);
+    // One byte of window, and the library takes over a piece of any length.
+    let mut sender = windows_of(&gateway, 1).await;
+    let mut answers = Vec::new();
+    for _ in 0..STREAMS {
+        answers.push(soon(sender.send_request(over_http2(&format!("{path}?{LENGTH}")))).await.unwrap());
+    }
+    until("all is held and counted", || gateway.view().buffered_bytes >= STREAMS * LENGTH).await;
+    asked_until("the connection is closed", DRIP_EVERY, async || {
+        let asked = soon(sender.send_request(over_http2("/head"))).await;
+        asked.is_err().then_some(())
+    })
+    .await;
+    until("it is gone", || gateway.view().connections_open == 0).await;
+    until("and nothing is held", || gateway.view().buffered_bytes == 0).await;
+}
+
+#[tokio::test]
+async fn the_ends_of_answers_that_are_not_taken_count_and_their_connection_is_closed() {
+    let app = app().await;
+    tokio::join!(
+        leaves_ends_lying(&app, "/sized", false),
+        leaves_ends_lying(&app, "/big", false),
+        leaves_ends_lying(&app, "/sized", true),
+    );
 }
 
 #[tokio::test]
