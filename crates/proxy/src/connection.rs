@@ -5,6 +5,7 @@ use crate::deadline::Deadline;
 use crate::headers::Peer;
 use crate::memory::Client;
 use crate::room::Pages;
+use crate::streams::Taking;
 use crate::telemetry::Telemetry;
 use crate::watch::Socket;
 use std::future::{pending, poll_fn};
@@ -182,7 +183,7 @@ impl Connection {
 impl Busy {
     /// Returns what tells whether the request waits for its client.
     pub(crate) fn client_wait(&self) -> ClientWait {
-        ClientWait::new(self.0.standing())
+        ClientWait::of(self.0.standing(), Taking::current())
     }
 }
 

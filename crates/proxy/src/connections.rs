@@ -25,6 +25,7 @@
 //! A request pays nothing for that but marks on its own connection: who is displaced is looked up when somebody has to be.
 
 use crate::headers;
+use crate::streams::Taking;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map;
@@ -145,6 +146,8 @@ pub(crate) struct Standing {
 #[derive(Debug)]
 pub(crate) struct ClientWait {
     standing: Arc<Standing>,
+    /// The request it is one side of, where others may be under way beside it: both sides together are one that waits.
+    request: Option<Arc<Taking>>,
     waits: bool,
     is_tunnel: bool,
 }
@@ -519,13 +522,19 @@ impl Standing {
 impl ClientWait {
     /// Returns something under way by a connection, which does not wait yet.
     pub(crate) fn new(standing: &Arc<Standing>) -> Self {
-        ClientWait { standing: Arc::clone(standing), waits: false, is_tunnel: false }
+        ClientWait::of(standing, None)
+    }
+
+    /// Returns one side of a request, which does not wait yet.
+    pub(crate) fn of(standing: &Arc<Standing>, request: Option<Arc<Taking>>) -> Self {
+        ClientWait { standing: Arc::clone(standing), request, waits: false, is_tunnel: false }
     }
 
     /// Returns a tunnel, which waits from now on.
     pub(crate) fn tunnel(standing: &Arc<Standing>) -> Self {
         standing.tunnels.fetch_add(1, Ordering::Relaxed);
-        let mut wait = ClientWait { standing: Arc::clone(standing), waits: false, is_tunnel: true };
+        let mut wait = ClientWait::new(standing);
+        wait.is_tunnel = true;
         wait.begin();
         wait
     }
@@ -535,13 +544,15 @@ impl ClientWait {
         if !self.waits {
             self.waits = true;
             self.note_moved();
-            self.standing.held.fetch_add(1, Ordering::Relaxed);
+            if self.request.as_ref().is_none_or(|request| request.begin_wait()) {
+                self.standing.held.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 
     /// Takes note that the client is waited for no longer.
     pub(crate) fn end(&mut self) {
-        if std::mem::take(&mut self.waits) {
+        if std::mem::take(&mut self.waits) && self.request.as_ref().is_none_or(|request| request.end_wait()) {
             self.standing.held.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -565,6 +576,8 @@ impl Drop for ClientWait {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::Budget;
+    use crate::streams::Streams;
     use std::net::Ipv4Addr;
 
     fn origin(last: u8) -> Option<Origin> {
@@ -718,6 +731,28 @@ mod tests {
         all.lock().found = Default::default();
         assert!(all.displace(None, None));
         assert_eq!(displaced(&fresh.iter().chain(&more).collect::<Vec<_>>()).len(), 1);
+    }
+
+    #[test]
+    fn a_request_that_waits_for_its_client_both_ways_is_one() {
+        let all = Connections::new(1, Arc::default());
+        let entry = enter(&all, None).unwrap();
+        entry.standing().note_admitted();
+        let call = Streams::new(Duration::ZERO, Budget::new(0)).taking();
+        let [mut body, mut answer] =
+            std::array::from_fn(|_| ClientWait::of(entry.standing(), Some(Arc::clone(&call))));
+        asks(&entry);
+        asks(&entry);
+        body.begin();
+        answer.begin();
+        assert!(all.displace(None, None));
+        assert_eq!(displaced(&[&entry]), [] as [usize; 0], "the application works on the other");
+        entry.standing().end();
+        assert!(entry.standing().is_held());
+        body.end();
+        assert!(entry.standing().is_held(), "one side is enough");
+        drop(answer);
+        assert!(!entry.standing().is_held());
     }
 
     #[test]

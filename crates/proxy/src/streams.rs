@@ -12,7 +12,7 @@ use crate::deadline::Deadline;
 use hyper::rt::Executor;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -68,6 +68,8 @@ pub(crate) struct Taking {
     unwritten: AtomicUsize,
     /// ... which it has in this period.
     ended_in: AtomicUsize,
+    /// Sides of the request that wait for the client: its body, its answer.
+    waits: AtomicU32,
 }
 
 /// How many requests a client has reset of late.
@@ -96,6 +98,19 @@ impl Streams {
         }
     }
 
+    /// Returns how the client takes an answer that is still to come.
+    pub(crate) fn taking(&self) -> Arc<Taking> {
+        Arc::new(Taking {
+            shared: Arc::clone(&self.0),
+            begin: Instant::now(),
+            since: AtomicU64::new(0),
+            has_all: AtomicBool::new(false),
+            unwritten: AtomicUsize::new(1),
+            ended_in: AtomicUsize::new(0),
+            waits: AtomicU32::new(0),
+        })
+    }
+
     /// Returns once the client has reset more than it may.
     pub(crate) async fn too_many_resets(&self) {
         self.0.too_many.notified().await;
@@ -107,16 +122,8 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, future: F) {
-        let shared = Arc::clone(&self.0);
+        let (shared, taking) = (Arc::clone(&self.0), self.taking());
         tokio::spawn(async move {
-            let taking = Arc::new(Taking {
-                shared: Arc::clone(&shared),
-                begin: Instant::now(),
-                since: AtomicU64::new(0),
-                has_all: AtomicBool::new(false),
-                unwritten: AtomicUsize::new(1),
-                ended_in: AtomicUsize::new(0),
-            });
             shared.run(&taking, TAKING.scope(Arc::clone(&taking), future)).await;
             shared.note_end(Instant::now(), taking.has_all.load(Relaxed));
             taking.end();
@@ -203,6 +210,16 @@ impl Taking {
     /// Returns that of the request that is under way, if it came over HTTP/2.
     pub(crate) fn current() -> Option<Arc<Taking>> {
         TAKING.try_with(Arc::clone).ok()
+    }
+
+    /// Takes note that one side of the request waits for the client. Returns whether it is the first.
+    pub(crate) fn begin_wait(&self) -> bool {
+        self.waits.fetch_add(1, Relaxed) == 0
+    }
+
+    /// Takes note that one side of the request no longer waits for the client. Returns whether it was the last.
+    pub(crate) fn end_wait(&self) -> bool {
+        self.waits.fetch_sub(1, Relaxed) == 1
     }
 
     /// Returns what the pieces of the answer count in.
