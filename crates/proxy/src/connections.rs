@@ -86,6 +86,8 @@ struct State {
 struct Found {
     /// Worth least last.
     list: Vec<(Worth, Arc<Standing>)>,
+    /// Whether there was none.
+    is_none: bool,
     at: Option<Instant>,
     many: Many,
 }
@@ -231,11 +233,14 @@ impl Connections {
         let is_limited = held >= self.share();
         let which = usize::from(is_limited);
         if state.found[which].at.is_none_or(|at| now - at > FOUND_FOR) {
-            state.found[which].list.clear();
+            state.found[which] = Found::default();
         }
-        // What was found before may be of no use by now.
+        // What was found before may be of no use by now. That there was nothing is taken for true: else each of many newcomers would look through all.
         for is_new in [false, true] {
             if is_new {
+                if state.found[which].is_none {
+                    break;
+                }
                 state.found[which] = state.look(now, self.max, is_limited, newcomer);
             }
             while let Some((worth, standing)) = state.found[which].list.pop() {
@@ -373,8 +378,9 @@ impl State {
             all.truncate(wanted);
         }
         all.sort_by_key(|(order, _)| Reverse(*order));
-        let list = all.into_iter().map(|((worth, ..), standing)| (worth, Arc::clone(standing))).collect();
-        Found { list, at: Some(at), many }
+        let list: Vec<_> =
+            all.into_iter().map(|((worth, ..), standing)| (worth, Arc::clone(standing))).collect();
+        Found { is_none: list.is_empty(), list, at: Some(at), many }
     }
 }
 
@@ -753,6 +759,24 @@ mod tests {
         assert!(entry.standing().is_held(), "one side is enough");
         drop(answer);
         assert!(!entry.standing().is_held());
+    }
+
+    #[test]
+    fn where_nothing_can_be_displaced_newcomers_do_not_look_again_and_again() {
+        let all = Connections::new(40, Arc::default());
+        let entries: Vec<_> = (0..40).map(|_| enter(&all, origin(1)).unwrap()).collect();
+        entries.iter().for_each(|entry| {
+            entry.standing().note_admitted();
+            asks(entry);
+        });
+        assert!(!all.displace(origin(1), None), "turned away");
+        entries[7].standing().end();
+        assert!(!all.displace(origin(1), None), "what was found a moment ago still counts");
+        for found in &mut all.lock().found {
+            found.at = found.at.and_then(|at| at.checked_sub(2 * FOUND_FOR));
+        }
+        assert!(all.displace(origin(1), None));
+        assert_eq!(displaced(&entries.iter().collect::<Vec<_>>()), [7]);
     }
 
     #[test]
