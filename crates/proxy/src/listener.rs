@@ -37,9 +37,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// How long the goodbye to a client that is cut off may take to be written.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
-/// HTTP/2 flow-control windows: of a stream, of a connection. What a client may send before we have read it.
-const STREAM_WINDOW: u32 = 256 << 10;
-const CONNECTION_WINDOW: u32 = 1 << 20;
+/// HTTP/2 flow-control windows: of a stream, of a connection. What a client may send before we have read it, which counts nowhere. One upload flows at no more than the
+/// first in each round trip; the second is filled by eight that wait unread at a gate, and all others of the connection stand still then, too.
+const STREAM_WINDOW_MAX: u32 = 64 << 10;
+const CONNECTION_WINDOW_MAX: u32 = 512 << 10;
 
 /// The smallest read buffer the HTTP library works with.
 const BUFFER_MIN: usize = 16 << 10;
@@ -276,8 +277,8 @@ where
         .keep_alive_timeout(core.timeouts.h2_ping)
         .max_concurrent_streams(core.limits.h2_streams)
         .max_header_list_size(u32::try_from(core.limits.head_bytes).unwrap_or(u32::MAX))
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW);
+        .initial_stream_window_size(STREAM_WINDOW_MAX)
+        .initial_connection_window_size(CONNECTION_WINDOW_MAX);
     if core.tunnels {
         builder.enable_connect_protocol();
     }

@@ -105,6 +105,32 @@ async fn clients_that_say_nothing_do_not_hold_up_a_shutdown() {
 }
 
 #[tokio::test]
+async fn what_a_client_of_http2_may_send_unread_is_little() {
+    const WINDOW_SIZE: [u8; 2] = [0, 4];
+    let app = app().await;
+    let gateway = gateway(params(app.address));
+    let mut stream = connect(gateway.plain).await;
+    stream.write_all(&[PREFACE, SETTINGS].concat()).await.unwrap();
+    let (mut of_stream, mut of_connection) = (None, None);
+    while of_stream.is_none() || of_connection.is_none() {
+        let mut head = [0; 9];
+        soon(stream.read_exact(&mut head)).await.unwrap();
+        let mut frame = vec![0; usize::from(head[2])];
+        soon(stream.read_exact(&mut frame)).await.unwrap();
+        let number = |at: usize| u32::from_be_bytes(frame[at..at + 4].try_into().unwrap());
+        match head[3] {
+            4 if head[4] == 0 => {
+                let at = frame.chunks(6).position(|setting| setting[..2] == WINDOW_SIZE).unwrap();
+                of_stream = Some(number(6 * at + 2));
+            }
+            8 => of_connection = Some(65_535 + number(0)),
+            _ => {}
+        }
+    }
+    assert_eq!((of_stream, of_connection), (Some(64 << 10), Some(512 << 10)));
+}
+
+#[tokio::test]
 async fn a_preface_in_pieces_is_one_all_the_same() {
     let app = app().await;
     let gateway = gateway(params(app.address));

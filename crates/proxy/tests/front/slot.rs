@@ -137,6 +137,27 @@ async fn bodies_that_drip_behind_a_long_beginning_hold_no_slot_for_long() {
     }
 }
 
+#[tokio::test]
+async fn a_dozen_uploads_over_one_http2_connection_all_come_to_the_gate() {
+    const UPLOADS: usize = 12;
+    let app = app().await;
+    let gateway = gateway(with_slots(&app, 1, &["/hold"]));
+    let first = gateway.occupy(&app).await;
+    let (mut sender, _driver) = h2_over(connect(gateway.plain).await).await;
+    let mut answers = JoinSet::new();
+    for waiting in 1..=UPLOADS {
+        // More than is read before the gate is asked: the rest lies unread.
+        let body = Full::new(Bytes::from(vec![b'x'; 100 << 10]));
+        answers.spawn(sender.send_request(Request::post("http://a/hold").body(body).unwrap()));
+        until("it waits, too", || gateway.waiting() == waiting).await;
+    }
+    app.state.release(1 + UPLOADS);
+    while let Some(answer) = soon(answers.join_next()).await {
+        assert_eq!(answer.unwrap().unwrap().status(), 200);
+    }
+    assert_eq!(first.await.unwrap().status, 200);
+}
+
 /// Begins an upload of 200,000 bytes to `path`, whose last one is still to come.
 async fn upload(address: SocketAddr, path: &str) -> TcpStream {
     let mut stream = connect(address).await;
