@@ -235,6 +235,7 @@ async fn the_state_reads_back_as_it_was() {
     assert_eq!(state.version, "9.9.9");
     assert!(state.ready);
     assert_eq!(state.probing.as_deref(), Some("GET /search/\"x\""));
+    assert_eq!((state.totals.connections_displaced, state.totals.paused), (5, 6));
     let search = &state.routes[1];
     assert_eq!((search.limit, search.in_flight, search.queued, search.offered), (Some(3), 3, 7, 110));
     assert_eq!(search.statuses.get("2xx"), Some(&90));
@@ -348,6 +349,8 @@ async fn metrics_are_in_the_form_prometheus_reads() {
         r#"suimon_kind_ended_sessions_total{kind="visit",how="failed"} 2"#,
         r#"http_client_request_duration_seconds_count{http_request_method="GET",http_route="/search/\"x\""} 92"#,
         r#"suimon_node_up{node="http://127.0.0.1:8080"} 1"#,
+        "suimon_client_connections_displaced_total 5",
+        "suimon_paused_requests 6",
         "suimon_ready 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

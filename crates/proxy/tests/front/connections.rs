@@ -233,6 +233,22 @@ async fn whatever_strangers_hold_somebody_inside_gets_a_connection() {
 }
 
 #[tokio::test]
+async fn a_thousand_idle_connections_at_the_defaults_keep_nobody_out() {
+    const IDLE: usize = 1000;
+    let app = app().await;
+    let gateway = gateway(room(app.address));
+    let cookie = gateway.taken().await;
+    let mut kept = Vec::new();
+    for number in 0..IDLE {
+        let bytes = if number % 2 == 0 { WAITS } else { b"GET /a.css HTTP/1.1\r\nHost: a\r\n\r\n" };
+        kept.push(holding(gateway.plain, bytes).await);
+    }
+    until("all are open", || gateway.view().connections_open >= IDLE).await;
+    assert_eq!(gateway.ask(get("/head", &[("cookie", &cookie)])).await.status, 200);
+    assert_eq!(gateway.view().connections_displaced, 0);
+}
+
+#[tokio::test]
 async fn somebody_inside_who_is_being_answered_is_never_displaced() {
     let app = app().await;
     let gateway = gateway(patient(app.address, 3));

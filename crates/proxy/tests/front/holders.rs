@@ -227,3 +227,22 @@ async fn handshakes_that_are_never_finished_shut_nobody_out_and_end() {
     let mut half = holding(gateway.tls.unwrap(), b"\x16\x03").await;
     soon(half.read_to_end(&mut Vec::new())).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_handshake_that_drips_ends_in_time() {
+    let app = app().await;
+    let files = certificate("a");
+    let mut params = patient(app.address, CONNECTIONS);
+    params.listen.tls = Some(files.listen());
+    params.timeouts.handshake = Duration::from_millis(200);
+    let gateway = gateway(params);
+    // A record of which a byte comes now and then, for an hour and more.
+    let mut stream = holding(gateway.tls.unwrap(), b"\x16\x03\x01\x40\x00\x01\x00\x3f\xfc").await;
+    let dripping = async {
+        while stream.write_all(b"\x03").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    soon(dripping).await;
+    until("it is closed", || gateway.view().connections_open == 0).await;
+}

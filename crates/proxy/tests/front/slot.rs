@@ -547,6 +547,37 @@ async fn a_body_must_keep_a_pace_and_come_to_an_end() {
 }
 
 #[tokio::test]
+async fn a_body_over_http2_whose_end_never_comes_ends_in_time() {
+    let app = app().await;
+    let mut params = with_slots(&app, 2, &["/echo"]);
+    params.timeouts.body_read = Duration::from_millis(300);
+    let gateway = gateway(params);
+    let stream = TokioIo::new(connect(gateway.plain).await);
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    tokio::spawn(connection);
+    for (length, declared) in [(9, true), (9, false), (100_000, true), (100_000, false)] {
+        let (pieces, body) = mpsc::channel(1);
+        let mut request = Request::post("http://a/echo").header("trailer", "x-sum");
+        if declared {
+            request = request.header("content-length", length.to_string());
+        }
+        pieces.send(Bytes::from(vec![b'x'; length])).await.unwrap();
+        // All of it is there but the trailers.
+        let answer = soon(sender.send_request(request.body(Pieces(body)).unwrap())).await.unwrap();
+        assert_eq!(answer.status(), 408, "{length}, declared: {declared}");
+        let _ = soon(answer.into_body().collect()).await;
+        until("nothing is inside", || {
+            let gate = gateway.view().gate;
+            (gate.in_flight, gate.waiting, gate.paused) == (0, 0, 0)
+        })
+        .await;
+        until("and nothing is held", || gateway.view().buffered_bytes == 0).await;
+        soon(pieces.closed()).await;
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_with_half_a_body_sent_was_never_in_the_line() {
     let app = app().await;
     let gateway = gateway(with_slots(&app, 1, &["/echo"]));

@@ -177,6 +177,18 @@ fn the_picture_says_what_is_so_and_why() {
 }
 
 #[test]
+fn connections_displaced_and_requests_paused_are_named_where_there_are_any() {
+    let mut state = state();
+    let (displaced, paused) = ("closed to make room for others", "paused: without a slot");
+    let text = draw(&state, 0);
+    assert!(!text.contains(displaced) && !text.contains(paused), "{text}");
+    (state.totals.connections_displaced, state.totals.paused) = (5, 1);
+    let text = draw(&state, 0);
+    assert!(text.contains(&format!("5 connections {displaced}")), "{text}");
+    assert!(text.contains(&format!("1 request {paused}")), "{text}");
+}
+
+#[test]
 fn a_gateway_that_is_not_ready_says_so_first() {
     let mut state = state();
     state.not_ready_because = Some("the gateway is shutting down".to_string());
