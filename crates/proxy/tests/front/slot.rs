@@ -375,6 +375,47 @@ async fn the_ends_of_answers_that_are_not_taken_count_and_their_connection_is_cl
     );
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_a_slow_line_takes_in_its_time_are_whole() {
+    const STREAMS: usize = 120;
+    const LENGTH: usize = 130_000;
+    let app = app().await;
+    let mut params = with_slots(&app, STREAMS as u32, &["/sized"]);
+    params.timeouts.body_write = Duration::from_millis(1200);
+    let gateway = gateway(params);
+    let mut line = connect(gateway.plain).await;
+    let (near, mut far) = tokio::io::duplex(16 << 10);
+    // Some seconds for all of them.
+    tokio::spawn(async move {
+        let (mut from, mut to) = line.split();
+        let (mut near_from, mut near_to) = tokio::io::split(&mut far);
+        let slowly = async {
+            let mut piece = vec![0; 32 << 10];
+            while let Ok(count @ 1..) = from.read(&mut piece).await {
+                near_to.write_all(&piece[..count]).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            () = slowly => {}
+            _ = tokio::io::copy(&mut near_from, &mut to) => {}
+        }
+    });
+    // Every answer is the library's at once: it is the line that is slow, and no window.
+    let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(1 << 20).initial_connection_window_size(64 << 20);
+    let (mut sender, connection) = builder.handshake(TokioIo::new(near)).await.unwrap();
+    tokio::spawn(connection);
+    let mut answers = JoinSet::new();
+    for _ in 0..STREAMS {
+        let answer = sender.send_request(over_http2(&format!("/sized?{LENGTH}")));
+        answers.spawn(async move { answer.await.unwrap().into_body().collect().await });
+    }
+    while let Some(answer) = soon(answers.join_next()).await {
+        assert_eq!(answer.unwrap().expect("whole").to_bytes().len(), LENGTH);
+    }
+}
+
 #[tokio::test]
 async fn no_more_is_held_for_shut_windows_than_may_be() {
     const LENGTH: usize = 900_000;
