@@ -42,10 +42,12 @@ const ENTERING_SHARE: usize = 4;
 /// The most kinds of session.
 pub const KINDS_MAX: usize = 64;
 
-/// How long a vanished peer, that sends neither data nor a close, stays unnoticed: probes begin after, and end after.
+/// How long a vanished peer, that sends neither data nor a close, stays unnoticed where nothing is on its way to it: probes begin after so long, come each so
+/// often, and so many are not answered. What is on its way has its own time: see [`crate::wire`]. (The kernel's for what is not acknowledged would end every
+/// answer to a slow line after a minute: it goes on while the window is smaller than the next piece, however much the client takes.)
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
-const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(60);
+const PROBES: u32 = 3;
 
 /// A proxy that holds its listening sockets but accepts nobody yet.
 #[derive(Debug)]
@@ -378,8 +380,9 @@ fn listen(address: SocketAddr, backlog: u32) -> Result<TcpListener, StartError> 
         socket.set_reuse_address(true)?;
         // Connections inherit these from their listener, which saves four system calls for each.
         socket.set_tcp_nodelay(true)?;
-        socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_EVERY))?;
-        socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
+        let probes =
+            TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_EVERY).with_retries(PROBES);
+        socket.set_tcp_keepalive(&probes)?;
         socket.set_nonblocking(true)?;
         socket.bind(&address.into())?;
         socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
@@ -425,5 +428,22 @@ impl error::Error for StartError {
             StartError::WaitingRoom(error) => Some(error),
             StartError::Params(_) | StartError::Tls(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use socket2::SockRef;
+
+    #[tokio::test]
+    async fn a_client_that_takes_little_at_a_time_is_not_cut_off_by_the_kernel() {
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)), 8).unwrap();
+        let connecting = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        let socket = SockRef::from(&accepted);
+        assert_eq!(socket.tcp_user_timeout().unwrap(), None);
+        assert!(socket.keepalive().unwrap(), "one that has vanished is found out all the same");
+        drop(connecting);
     }
 }
