@@ -317,8 +317,8 @@ pub(crate) fn open_tunnel(head: &mut response::Parts) {
 
 /// Returns whether a request of HTTP/2 asks for a tunnel that WebSocket is spoken through (RFC 8441).
 pub(crate) fn asks_for_tunnel<B>(request: &Request<B>) -> bool {
-    let protocol = request.extensions().get::<Protocol>();
-    request.method() == Method::CONNECT && protocol.is_some_and(|protocol| protocol.as_str() == "websocket")
+    let is_websocket = |protocol: &Protocol| protocol.as_str() == "websocket";
+    request.method() == Method::CONNECT && request.extensions().get::<Protocol>().is_some_and(is_websocket)
 }
 
 fn websocket_key() -> HeaderValue {

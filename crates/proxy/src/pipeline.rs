@@ -216,8 +216,8 @@ pub(crate) async fn serve(
 
     let version = parts.version;
     // What needs no slot is asked for at once: a place is for what the application has to do.
-    let waits_to_ask = parts.headers.contains_key(EXPECT) && !matches!(class, Class::Ungated(_));
-    let reads_ahead = body.is_some() && !is_call && !tunnel && !waits_to_ask;
+    let waits_to_ask = || parts.headers.contains_key(EXPECT) && !matches!(class, Class::Ungated(_));
+    let reads_ahead = body.is_some() && !is_call && !tunnel && !waits_to_ask();
     let passed = match core.read_ahead(&connection, &parts, &mut body, &mut asked, reads_ahead).await {
         Ok(()) => core.admit(&connection, &parts, &mut body, &asked).await,
         Err(fault) => Err(fault.into()),
