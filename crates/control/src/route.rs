@@ -41,6 +41,11 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         false
     }
 
+    /// Returns whether what was seen at `route` says nothing of those who are inside.
+    fn is_unlike(&self, _now: Instant, _route: RouteId) -> bool {
+        false
+    }
+
     /// Returns the limit in force, at least 1.
     fn limit(&self, route: RouteId) -> u32;
 

@@ -167,6 +167,10 @@ impl RouteLaw for Paired {
         self.routes[route.index()].is_mixed
     }
 
+    fn is_unlike(&self, now: Instant, route: RouteId) -> bool {
+        self.routes[route.index()].is_unlike(now)
+    }
+
     fn limit(&self, route: RouteId) -> u32 {
         self.routes[route.index()].limit
     }

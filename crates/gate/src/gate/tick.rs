@@ -112,7 +112,8 @@ impl Gate {
                 work: self.law.work(id),
                 waiting: route.queue.ahead(),
                 idle: route.waited_at.map_or(f64::INFINITY, |at| now.secs_since(at)),
-                rate: route.rate(now),
+                // How fast it goes on is not known where others than those seen are inside.
+                rate: if self.law.is_unlike(now, id) { 0.0 } else { route.rate(now) },
                 bias: route.forecast.bias(),
             };
             let window = meter.since(&route.view_begin, now);

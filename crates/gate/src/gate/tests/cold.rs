@@ -99,3 +99,28 @@ fn a_route_is_shared_under_another_law_too() {
     gate.adopt(Params { cores: 8, ..Params::default() }, at(1.0));
     assert!(gate.law.is_mixed(shared) && !gate.law.is_mixed(found));
 }
+
+/// Returns how fast the gate takes a route to go on at which ten quick answers were seen, and now forty who are not answered wait for one another.
+fn rate_seen_beside_polls(is_mixed: bool) -> f64 {
+    let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
+    let declare = if is_mixed { Gate::declare_mixed_route } else { Gate::declare_route };
+    let route = declare(&mut gate, Instant::ORIGIN, Mode::Enforce);
+    let arrival = Arrival { route, session: None };
+    for tenth in 0..10 {
+        let now = at(f64::from(tenth) / 10.0);
+        gate.handle_arrival(now, arrival);
+        started(&mut gate).into_iter().for_each(|start| gate.handle_end(now, start.token, Ending::Completed));
+    }
+    (0..40).for_each(|_| _ = gate.handle_arrival(at(1.0), arrival));
+    let _tokens = started(&mut gate);
+    pass(&mut gate, at(2.5));
+    assert!(gate.snapshot(at(2.5)).routes[0].waiting > 2);
+    gate.outlook[route.index()].rate
+}
+
+#[test]
+fn whoever_waits_at_a_shared_route_for_somebody_of_another_sort_holds_no_newcomer_back() {
+    // At a rate that says nothing of them it would take many seconds until all have begun, and until then nobody else would be let in.
+    assert!(rate_seen_beside_polls(true) == 0.0);
+    assert!(rate_seen_beside_polls(false) > 0.0);
+}
