@@ -503,7 +503,7 @@ impl Standing {
         }
     }
 
-    fn told(&self) -> Told {
+    pub(crate) fn told(&self) -> Told {
         match self.told.load(Ordering::Acquire) {
             0 => Told::Nothing,
             1 => Told::End,

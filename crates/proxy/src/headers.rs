@@ -262,7 +262,6 @@ pub(crate) fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: 
         // The one word of it that HTTP/2 allows (RFC 9113, section 8.2.2), and that gRPC demands. It holds for our connection, too: we pass them on.
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
-    take_own(headers);
     drop_claims(headers, peer.is_trusted());
     // What is there of the body is sent at once.
     headers.remove(EXPECT);
@@ -407,11 +406,15 @@ fn is_own(name: &str) -> bool {
     name.strip_prefix(OWN_PREFIX.trim_end_matches('-')).is_some_and(|rest| rest.starts_with(['-', '_']))
 }
 
-/// Takes out what only a proxy of ours may say of the client, where none did, and whatever a CGI program would take for such a word, or for the message's frame.
+/// Takes out what only we may say; what only a proxy of ours may say of the client, where none did; and whatever a CGI program would take for such a word, or for
+/// the message's frame.
 fn drop_claims(headers: &mut HeaderMap, is_trusted: bool) {
     let is_dropped = |name: &&HeaderName| {
         let name = name.as_str();
-        if memchr::memchr(b'_', name.as_bytes()).is_some() {
+        if is_own(name) {
+            return true;
+        }
+        if name.as_bytes().contains(&b'_') {
             let folded = name.replace('_', "-");
             return is_claim(&folded) || FRAMING.contains(&folded.as_str());
         }
@@ -425,9 +428,12 @@ fn drop_claims(headers: &mut HeaderMap, is_trusted: bool) {
 }
 
 fn is_claim(name: &str) -> bool {
-    match name.as_bytes().first() {
-        Some(b'x') => name.starts_with(CLAIMS_PREFIX) || CLAIMS.binary_search(&name).is_ok(),
-        Some(b'c' | b'f' | b'p' | b't' | b'w') => CLAIMS.binary_search(&name).is_ok(),
+    // Of the names in most heads none begins like one of these.
+    match name.as_bytes() {
+        [b'x', ..] => name.starts_with(CLAIMS_PREFIX) || CLAIMS.binary_search(&name).is_ok(),
+        [b'c', b'f' | b'l', ..] | [b'f', ..] | [b'p', b'r', ..] | [b't', b'r', ..] | [b'w', b'l', ..] => {
+            CLAIMS.binary_search(&name).is_ok()
+        }
         _ => false,
     }
 }

@@ -17,12 +17,13 @@ use bytes::Bytes;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -249,12 +250,23 @@ where
     let service =
         service_fn(move |request| pipeline::serve(Arc::clone(&core), Arc::clone(&connection), request));
     let mut served = pin!(builder.serve_connection(TokioIo::new(wire), service).with_upgrades());
-    let told = tokio::select! {
-        biased;
-        ended = served.as_mut() => return ended,
-        told = asked.standing().hears(Told::End) => told,
-    };
-    if told == Told::Close {
+    let mut hears = pin!(asked.standing().hears(Told::End));
+    let mut listens = false;
+    let ended = poll_fn(|cx| {
+        if let Poll::Ready(ended) = served.as_mut().poll(cx) {
+            return Poll::Ready(Some(ended));
+        }
+        // Once it has heard of this task it need not be asked again each time: what was told is seen without it.
+        if listens && asked.standing().told() < Told::End {
+            return Poll::Pending;
+        }
+        listens = true;
+        hears.as_mut().poll(cx).map(|_| None)
+    });
+    if let Some(ended) = ended.await {
+        return ended;
+    }
+    if asked.standing().told() == Told::Close {
         return Ok(());
     }
     served.as_mut().graceful_shutdown();
