@@ -400,7 +400,7 @@ impl Inner {
         }
         let Some(kept) = &mut self.kept else { return Poll::Ready(None) };
         if let Some(spool) = kept.spool.as_ref().filter(|_| kept.read < kept.written) {
-            let reading = kept.reading.get_or_insert_with(|| spool.read(kept.read, kept.written));
+            let reading = kept.reading.get_or_insert_with(|| spool.send(kept.read, kept.written));
             let read = ready!(reading.as_mut().poll(cx));
             kept.reading = None;
             let Ok(piece) = read else { return Poll::Ready(Some(Err(BodyFault(Fault::BrokenBody)))) };

@@ -25,8 +25,9 @@ pub(crate) const FILES_MAX: usize = 1024;
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// Writes and reads at once; further ones wait for these.
 const DISK_MAX: usize = 16;
-/// Bytes a second that are taken from applications into files, all answers together: what nobody waits for is not to slow those who wait.
-const FILL_PER_S_MAX: u64 = 64 << 20;
+/// Bytes a second that go from applications into files, all answers together, and as many from files to applications, all uploads together: what nobody waits
+/// for is not to slow those who wait.
+const PER_S_MAX: u64 = 64 << 20;
 /// How often the log tells that files cannot be written.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
@@ -40,9 +41,14 @@ pub(crate) struct Spools {
     taken: Mutex<Taken>,
     disk: Arc<Semaphore>,
     /// When the next piece of an answer may be written.
-    fill_at: Mutex<Instant>,
+    fills: Pace,
+    sends: Pace,
     warned: Mutex<Option<Instant>>,
 }
+
+/// When the next piece may be moved.
+#[derive(Debug)]
+struct Pace(Mutex<Instant>);
 
 /// One of them.
 #[derive(Debug)]
@@ -110,7 +116,8 @@ impl Spools {
             is_on,
             taken: Mutex::default(),
             disk: Arc::new(Semaphore::new(DISK_MAX)),
-            fill_at: Mutex::new(Instant::now()),
+            fills: Pace::new(),
+            sends: Pace::new(),
             warned: Mutex::default(),
         })
     }
@@ -146,17 +153,6 @@ impl Spools {
         }
     }
 
-    /// Waits until so many bytes of an answer may be written.
-    async fn until_filled(&self, bytes: u64) {
-        let at = {
-            let mut fill_at = self.fill_at.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = (*fill_at).max(Instant::now());
-            *fill_at = at + Duration::from_secs_f64(bytes as f64 / FILL_PER_S_MAX as f64);
-            at
-        };
-        tokio::time::sleep_until(at).await;
-    }
-
     /// Does what may wait for the disk, once it is its turn. Where nobody waits for it any more it counts until it is done all the same.
     async fn on_disk<T: Send + 'static>(
         &self,
@@ -183,13 +179,30 @@ impl Spools {
     }
 }
 
+impl Pace {
+    fn new() -> Self {
+        Pace(Mutex::new(Instant::now()))
+    }
+
+    /// Waits until it is the turn of so many bytes, and takes their time.
+    async fn turn(&self, bytes: u64) {
+        let at = {
+            let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let at = (*next).max(Instant::now());
+            *next = at + Duration::from_secs_f64(bytes as f64 / PER_S_MAX as f64);
+            at
+        };
+        tokio::time::sleep_until(at).await;
+    }
+}
+
 impl Spool {
     /// Writes as [`Spool::write`] does, once it is the turn of so many bytes of an answer.
     pub(crate) fn fill(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> Filling {
         let spool = Arc::clone(self);
         Box::pin(async move {
             let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
-            spool.place.all.until_filled(bytes).await;
+            spool.place.all.fills.turn(bytes).await;
             spool.write(at, pieces).await
         })
     }
@@ -217,6 +230,15 @@ impl Spool {
                 false
             }
         }
+    }
+
+    /// Reads as [`Spool::read`] does, once it is the turn of so many bytes of an upload.
+    pub(crate) fn send(self: &Arc<Self>, at: u64, end: u64) -> Reading {
+        let spool = Arc::clone(self);
+        Box::pin(async move {
+            spool.place.all.sends.turn((end - at).min(PIECE_BYTES as u64)).await;
+            spool.read(at, end).await
+        })
     }
 
     /// Reads a piece that begins at `at`, of what is there up to `end`.
@@ -344,16 +366,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_together_fill_files_at_a_pace() {
-        let all = spools(FILL_PER_S_MAX, FILL_PER_S_MAX);
+    async fn answers_together_fill_files_and_uploads_leave_them_at_a_pace() {
+        let all = spools(PER_S_MAX, PER_S_MAX);
         let spool = all.begin(Of::Request, Origin::ANYBODY).await.unwrap();
         let start = Instant::now();
-        let turns = async |pieces: u64| {
+        let turns = async |pace: &Pace, pieces: u64| {
             for _ in 0..pieces {
-                all.until_filled(PIECE_BYTES as u64).await;
+                pace.turn(PIECE_BYTES as u64).await;
             }
         };
-        tokio::join!(turns(512), turns(512));
+        tokio::join!(turns(&all.fills, 512), turns(&all.fills, 512), turns(&all.sends, 1024));
         let took = start.elapsed();
         assert!(took.abs_diff(Duration::from_secs(1)) < Duration::from_millis(20), "64 MiB took {took:?}");
         tokio::time::sleep(Duration::from_secs(5)).await;
