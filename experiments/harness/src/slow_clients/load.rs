@@ -82,6 +82,10 @@ pub(crate) struct Slow {
 
 type Came = Rc<RefCell<Load>>;
 
+/// The cookies of one browser.
+#[derive(Default)]
+struct Jar(BTreeMap<String, String>);
+
 /// Plays them, and prints what came of it as one line of JSON.
 pub(crate) fn run(options: &LoadOptions) -> Result<bool> {
     let runtime =
@@ -94,9 +98,10 @@ pub(crate) fn run(options: &LoadOptions) -> Result<bool> {
             for number in 0..count {
                 let came = Rc::clone(&came);
                 tokio::task::spawn_local(async move {
+                    let mut jar = Jar::default();
                     loop {
                         note(&came, client, |slow| slow.begun += 1);
-                        if play(client, to, number, &came).await.is_none() {
+                        if play(client, to, number, &mut jar, &came).await.is_none() {
                             note(&came, client, |slow| slow.failed += 1);
                             sleep(Duration::from_secs(1)).await;
                         }
@@ -119,12 +124,12 @@ fn note(came: &Came, client: Client, what: impl FnOnce(&mut Slow)) {
 async fn visit(to: SocketAddr, came: Came) {
     let mut ticks = interval(PAGE_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-    let mut cookie = String::new();
+    let mut jar = Jar::default();
     let mut stream = None;
     loop {
         ticks.tick().await;
         let asked = Instant::now();
-        let page = timeout(PAGE_PATIENCE, page(to, &mut stream, &mut cookie)).await;
+        let page = timeout(PAGE_PATIENCE, page(to, &mut stream, &mut jar)).await;
         let mut came = came.borrow_mut();
         if let Ok(Some(())) = page {
             came.pages_ms.push(asked.elapsed().as_secs_f64() * 1000.0);
@@ -135,18 +140,15 @@ async fn visit(to: SocketAddr, came: Came) {
     }
 }
 
-async fn page(to: SocketAddr, stream: &mut Option<TcpStream>, cookie: &mut String) -> Option<()> {
+async fn page(to: SocketAddr, stream: &mut Option<TcpStream>, jar: &mut Jar) -> Option<()> {
     if stream.is_none() {
         *stream = Some(TcpStream::connect(to).await.ok()?);
     }
     let connection = stream.as_mut()?;
-    let head = format!("GET /page HTTP/1.1\r\nHost: site.example\r\nAccept: text/html\r\n{cookie}\r\n");
+    let head = format!("GET /page HTTP/1.1\r\nHost: site.example\r\nAccept: text/html\r\n{}\r\n", jar.line());
     connection.write_all(head.as_bytes()).await.ok()?;
     let (head, mut body) = head_of(connection).await?;
-    if let Some(set) = head.split("\r\n").find(|line| line.to_ascii_lowercase().starts_with("set-cookie:")) {
-        let pair = set.split_once(':')?.1.split(';').next()?.trim();
-        *cookie = format!("Cookie: {pair}\r\n");
-    }
+    jar.keep(&head);
     // The page is of no declared length, so its last chunk says that it is over.
     let is_over = |body: &[u8]| body.ends_with(b"0\r\n\r\n");
     let length = head
@@ -160,6 +162,23 @@ async fn page(to: SocketAddr, stream: &mut Option<TcpStream>, cookie: &mut Strin
         body.extend_from_slice(&bytes[..count]);
     }
     head.starts_with("HTTP/1.1 200").then_some(())
+}
+
+impl Jar {
+    /// Keeps the cookies of a head.
+    fn keep(&mut self, head: &str) {
+        let lines = head.split("\r\n").filter_map(|line| line.split_once(':'));
+        let set = lines.filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+        for (name, value) in set.filter_map(|(_, cookie)| cookie.split(';').next()?.trim().split_once('=')) {
+            self.0.insert(name.to_string(), value.to_string());
+        }
+    }
+
+    /// Returns the line of a head that brings them back.
+    fn line(&self) -> String {
+        let pairs: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        if pairs.is_empty() { String::new() } else { format!("Cookie: {}\r\n", pairs.join("; ")) }
+    }
 }
 
 /// Reads a head, and what came with it of the body.
@@ -177,7 +196,7 @@ async fn head_of(stream: &mut TcpStream) -> Option<(String, Vec<u8>)> {
 }
 
 /// Plays one slow client once; `None`: it did not get what it came for.
-async fn play(client: Client, to: SocketAddr, number: u32, came: &Came) -> Option<()> {
+async fn play(client: Client, to: SocketAddr, number: u32, jar: &mut Jar, came: &Came) -> Option<()> {
     let socket = TcpSocket::new_v4().ok()?;
     socket.set_recv_buffer_size(SMALL_BUFFER).ok()?;
     let mut stream = socket.connect(to).await.ok()?;
@@ -189,8 +208,10 @@ async fn play(client: Client, to: SocketAddr, number: u32, came: &Came) -> Optio
         Client::Upload => format!("POST /upload HTTP/1.1\r\nContent-Length: {UPLOAD_BYTES}\r\n"),
     };
     // A browser each.
-    let own =
-        format!("Host: site.example\r\nUser-Agent: client {client:?} {number}\r\nConnection: close\r\n\r\n");
+    let own = format!(
+        "Host: site.example\r\nUser-Agent: client {client:?} {number}\r\n{}Connection: close\r\n\r\n",
+        jar.line()
+    );
     stream.write_all((request + &own).as_bytes()).await.ok()?;
     if client == Client::Upload {
         let piece = vec![b'x'; UP_PER_S * STEP.as_millis() as usize / 1000];
@@ -205,6 +226,7 @@ async fn play(client: Client, to: SocketAddr, number: u32, came: &Came) -> Optio
         }
     }
     let (head, body) = head_of(&mut stream).await?;
+    jar.keep(&head);
     if !head.starts_with("HTTP/1.1 200") {
         return None;
     }

@@ -43,12 +43,12 @@ const TELL_PATIENCE: Duration = Duration::from_secs(20);
 /// the 99th percentile of the pages is within 10 ms of that without Suimon, and nobody is refused or cut off.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  ./experiments/run slow-clients                 about 5 minutes")]
+  ./experiments/run slow-clients                 about 7 minutes")]
 pub(crate) struct Options {
     #[command(flatten)]
     common: CommonOptions,
     /// Length of a round, seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 70, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..))]
     seconds: u64,
     /// Rounds without Suimon and as many with it, in turn.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
