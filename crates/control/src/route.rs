@@ -41,7 +41,7 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         false
     }
 
-    /// Returns whether what was seen at `route` says nothing of those who are inside.
+    /// Returns whether what was seen at `route` says nothing of those who are inside, and no other route says that the application is strained.
     fn is_unlike(&self, _now: Instant, _route: RouteId) -> bool {
         false
     }

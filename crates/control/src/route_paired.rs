@@ -168,7 +168,8 @@ impl RouteLaw for Paired {
     }
 
     fn is_unlike(&self, now: Instant, route: RouteId) -> bool {
-        self.routes[route.index()].is_unlike(now)
+        let route = &self.routes[route.index()];
+        route.is_unlike(now) && route.are_others_at_ease()
     }
 
     fn limit(&self, route: RouteId) -> u32 {

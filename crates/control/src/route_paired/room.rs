@@ -129,7 +129,7 @@ impl Route {
         self.times.alone().is_some_and(|alone| alone >= VERY_LONG)
             && self.times.is_founded(cores)
             && self.is_itself()
-            && self.strain_of_others().is_none_or(|strain| strain < AT_EASE)
+            && self.are_others_at_ease()
     }
 
     /// Returns whether nobody is inside, and has not been for a while.
@@ -188,6 +188,11 @@ impl Route {
     fn is_itself(&self) -> bool {
         let (alone, recent) = (self.times.alone(), self.times.recent());
         alone.zip(recent).is_some_and(|(alone, recent)| recent <= ITSELF * alone)
+    }
+
+    /// Returns whether no other says that the application is strained.
+    pub(super) fn are_others_at_ease(&self) -> bool {
+        self.strain_of_others().is_none_or(|strain| strain < AT_EASE)
     }
 
     /// Returns the most that the others say of the application. Those who were never alone take too much for what they take by themselves, and so too little for strain.

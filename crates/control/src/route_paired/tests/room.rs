@@ -289,3 +289,18 @@ fn a_burst_at_a_shared_route_that_is_over_keeps_no_other_from_room() {
     assert!(!strain_after(true, 3.0), "nobody has been there for three seconds");
     assert!(strain_after(false, 3.0), "of a page where few come it holds for longer");
 }
+
+#[test]
+fn where_others_suffer_those_who_stay_long_at_a_shared_route_are_no_polls() {
+    let is_unlike_beside = |strain: Option<f64>| {
+        let mut law = Paired::new(2);
+        law.add_route(Instant::ORIGIN, None);
+        law.mix(ROUTE);
+        answered_in(&mut law.routes[0], 0.002);
+        law.routes[0].answered_at = Some(Instant::ORIGIN);
+        law.routes[0].strain_elsewhere = strain;
+        law.is_unlike(Instant::ORIGIN + seconds(3.0), ROUTE)
+    };
+    assert!(is_unlike_beside(None) && is_unlike_beside(Some(1.1)));
+    assert!(!is_unlike_beside(Some(3.0)), "they may be what is too much");
+}
