@@ -109,8 +109,6 @@ pub struct Flow {
     depth: f64,
     /// The most tokens there was room for so far, while cold.
     deepest: f64,
-    /// The most sessions under way with which no route was short.
-    stood: usize,
     bottleneck: Option<RouteId>,
     held_by_pace: bool,
     /// The route for whose sake newcomers are held back.
@@ -135,7 +133,6 @@ suimon_model::saved_struct!(Flow {
     rate,
     depth,
     deepest,
-    stood,
     bottleneck,
     held_by_pace,
     holds_for,
@@ -162,7 +159,6 @@ impl Flow {
             rate: cores / COLD_COST.1,
             depth: 0.0,
             deepest: 0.0,
-            stood: 0,
             bottleneck: None,
             held_by_pace: false,
             holds_for: None,
@@ -191,8 +187,7 @@ impl SessionLaw for Flow {
         if exceeded(outlook).is_some() {
             return Admission::Held(Reason::WorkToCome);
         }
-        let needs_none = self.has_stood(outlook) || self.is_harmless(now, outlook);
-        if self.tokens < 1.0 - TOKEN_GRAIN && !needs_none {
+        if self.tokens < 1.0 - TOKEN_GRAIN && !self.is_harmless(now, outlook) {
             self.held_by_pace = true;
             let wait = (1.0 - self.tokens) / (PACE * self.rate);
             return Admission::NotBefore(self.tokens_at + seconds(wait.max(WAIT_GRAIN)));
@@ -228,9 +223,6 @@ impl SessionLaw for Flow {
         let held_by_pace = std::mem::take(&mut self.held_by_pace) && outlook.waiting > 0;
         let passed = now.secs_since(self.ticked).min(1.0);
         self.ticked = now;
-        if is_calm(outlook) {
-            self.stood = self.stood.max(outlook.active);
-        }
         if self.is_cold && held_by_pace {
             let growth = if is_calm(outlook) { COLD_GROWTH_CALM } else { COLD_GROWTH };
             self.cold_growth *= pow(growth, passed);
@@ -340,11 +332,6 @@ impl Flow {
             let delay = outlook.visits.delay(route).max(DOUBLING_MIN);
             self.probe = (self.probe * exp(std::f64::consts::LN_2 * passed / delay)).min(PROBE_MAX);
         }
-    }
-
-    /// Returns whether a cold start holds nobody back: no more sessions are under way than were before without any route being short.
-    fn has_stood(&self, outlook: &Outlook<'_>) -> bool {
-        self.is_cold && outlook.active < self.stood
     }
 
     /// Returns whether a cold start needs no care: people come for one page, and no route is short.

@@ -289,24 +289,3 @@ fn an_old_lull_does_not_make_the_line_look_slow() {
     flow.on_tick(second(1200.0), &outlook(&visits, &routes, 10), &mut out);
     assert!((flow.expected_rate(second(1200.0)) - 4.0).abs() < 1e-9);
 }
-
-#[test]
-fn a_cold_start_holds_nobody_back_who_takes_the_place_of_somebody_it_stood() {
-    let mut visits = Visits::default();
-    visits.add_route();
-    visits.add_kind();
-    // All come back, so that nobody is taken to come for one page, and all stay.
-    (0..200).for_each(|_| visits.begin(SHOP));
-    let after_a_rush_of_two_hundred = |idle: f64| {
-        let mut flow = Flow::new(SHOP, 1, second(0.0));
-        let routes = [RouteOutlook { idle, rate: 20.0, work: Some(30.0), ..RouteOutlook::default() }];
-        let with = |active: usize| Outlook { active, ..outlook(&visits, &routes, 1) };
-        flow.on_tick(second(5.0), &with(200), &mut vec![]);
-        while flow.may_admit(second(5.0), &with(200)) == Admission::Now {
-            flow.admitted(second(5.0));
-        }
-        [150, 200].map(|active| flow.may_admit(second(5.0), &with(active)) == Admission::Now)
-    };
-    assert_eq!(after_a_rush_of_two_hundred(10.0), [true, false]);
-    assert_eq!(after_a_rush_of_two_hundred(0.0), [false, false], "a route was short of slots with them");
-}
