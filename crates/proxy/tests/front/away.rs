@@ -5,6 +5,8 @@ use crate::support::{
     soon, until,
 };
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use suimon_control::SessionLawKind;
 use suimon_gate::KindParams;
@@ -221,9 +223,12 @@ async fn a_port_that_is_forwarded_to_nobody_is_no_application() {
     app.kill().await;
     // It accepts, so that a plain check passes, and closes.
     let listener = TcpListener::bind(address).await.unwrap();
+    let accepted = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&accepted);
     let nobody = tokio::spawn(async move {
         loop {
             drop(listener.accept().await.unwrap());
+            counted.fetch_add(1, Relaxed);
         }
     });
     asked_until("the gateway knows", ASK_EVERY, async || {
@@ -237,7 +242,9 @@ async fn a_port_that_is_forwarded_to_nobody_is_no_application() {
         gateway.is_away().then_some(())
     })
     .await;
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let before = accepted.load(Relaxed);
+    // The first of them may have been on its way already; when the third comes the one before it has been judged.
+    until("it is looked at again", || accepted.load(Relaxed) >= before + 3).await;
     assert!(gateway.is_away(), "that it accepts is no sign of life");
     nobody.abort();
     let _ = nobody.await;
