@@ -439,8 +439,8 @@ fn kinds(source: &dyn Source, view: &View, windows: &Windows) -> Vec<KindState> 
             (state.last_10s, state.last_minute) = (rates(SHORT_S), rates(LONG_S));
             state.wait.waited_count = waited.count();
             state.wait.waited_of_seconds = of_seconds;
-            state.wait.waited_p50_seconds = quantile(&waited, &WAIT_BUCKETS, 0.5);
-            state.wait.waited_p95_seconds = quantile(&waited, &WAIT_BUCKETS, 0.95);
+            state.wait.waited_p50_seconds = waited.quantile(&WAIT_BUCKETS, 0.5);
+            state.wait.waited_p95_seconds = waited.quantile(&WAIT_BUCKETS, 0.95);
             state.line = kind.line.as_ref().and_then(|_| reports.remove(name));
             state
         })
@@ -635,29 +635,8 @@ fn route_name(view: &View, id: RouteId) -> String {
 }
 
 fn percentiles(times: &Times) -> Percentiles {
-    let quantile = |share| quantile(times, &BUCKETS, share);
+    let quantile = |share| times.quantile(&BUCKETS, share);
     Percentiles { count: times.count(), p50: quantile(0.5), p99: quantile(0.99) }
-}
-
-/// Returns the time below which `share` of all were: within its bucket they are taken to lie evenly, and beyond the last
-/// bound at the bound.
-fn quantile(times: &Times, bounds: &[f64], share: f64) -> Option<f64> {
-    let count = times.count();
-    if count == 0 {
-        return None;
-    }
-    let rank = share * count as f64;
-    let mut below = 0.0;
-    for (index, in_bucket) in times.counts.iter().enumerate() {
-        let in_bucket = *in_bucket as f64;
-        if below + in_bucket >= rank && in_bucket > 0.0 {
-            let from = if index == 0 { 0.0 } else { bounds[index - 1] };
-            let to = bounds.get(index).copied().unwrap_or(from);
-            return Some(from + (to - from) * ((rank - below) / in_bucket).clamp(0.0, 1.0));
-        }
-        below += in_bucket;
-    }
-    bounds.last().copied()
 }
 
 /// Returns the number if it is one: JSON has no others.
@@ -851,30 +830,6 @@ pub(crate) mod tests {
         let state = state(still.view);
         assert_eq!(state.decisions[0].for_route.as_deref(), Some("other"));
         assert!((state.decisions[0].at - state.started_at).abs() < 1e-3);
-    }
-
-    fn times(entries: &[(usize, u64)]) -> Times {
-        let mut times = Times::default();
-        for (bucket, count) in entries {
-            times.counts[*bucket] = *count;
-        }
-        times
-    }
-
-    #[test]
-    fn quantiles_lie_in_the_bucket_that_holds_them() {
-        // 90 between 5 and 10 ms, 10 between 0.1 and 0.25 s.
-        let times = times(&[(7, 90), (11, 10)]);
-        let p50 = quantile(&times, &BUCKETS, 0.5).unwrap();
-        let p99 = quantile(&times, &BUCKETS, 0.99).unwrap();
-        assert!((0.005..=0.01).contains(&p50), "{p50}");
-        assert!((0.1..=0.25).contains(&p99), "{p99}");
-    }
-
-    #[test]
-    fn nothing_counted_has_no_quantile_and_what_is_too_long_is_at_least_the_last_bound() {
-        assert_eq!(quantile(&Times::default(), &BUCKETS, 0.5), None);
-        assert_eq!(quantile(&times(&[(BUCKETS.len(), 3)]), &BUCKETS, 0.5), Some(60.0));
     }
 
     #[test]

@@ -672,11 +672,6 @@ impl Slot {
 }
 
 impl Turn {
-    /// Returns the most requests that were ever seen in the application at once.
-    pub(crate) fn in_flight_max(&self) -> usize {
-        self.keeper.in_flight_max()
-    }
-
     /// Returns whether the slot is given back for now.
     pub(crate) fn is_paused(&self) -> bool {
         !matches!(self.held, Held::Yes)

@@ -4,7 +4,7 @@
 //!
 //! - `listener` accepts; `wire`, `framing`, `deadline`, `tls` and `connection` are about one client's connection;
 //! - `pipeline` takes a request through its phases, in order: `validate`, `identify` (with `lease`, `keys`, `generations`, `memory`), `routes`,
-//!   `prefix` (with `uploads`), `gatekeeper` (with `watch`), `headers`, `exchange` (with `upstream`), `buffer`;
+//!   `prefix` (with `uploads`, `stall`), `gatekeeper` (with `watch`), `headers`, `exchange` (with `upstream`), `buffer`;
 //! - `recorder` writes what happens to the gate, for replay;
 //! - `room` (with `ticket`, `sealed`, `accept`) is the waiting room: what those are told who have a place in line;
 //! - `fuzzing` says what must hold of whatever reads bytes of strangers, for `fuzz/`;
@@ -44,6 +44,7 @@ mod routes;
 mod sealed;
 mod server;
 mod spool;
+mod stall;
 mod streams;
 mod telemetry;
 #[cfg(test)]

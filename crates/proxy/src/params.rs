@@ -160,7 +160,6 @@ pub struct Limits {
     /// Bytes a second that a client must send of a body, and take of an answer, once it has been waited for as long as a pause may be. 0: no least rate.
     pub body_rate: u64,
     /// The most requests in the application, of all routes, whose clients are waited for in the middle of their bodies, and as many gRPC calls; beyond it the slowest is broken off.
-    /// There are never more than half of what the application was seen to work at.
     pub slow_uploads: usize,
     /// Bytes of a request's body read before it is let in.
     pub prefix_bytes: usize,

@@ -40,9 +40,10 @@ use crate::returns::{self, Returns};
 use crate::room::{self, Pages, Room};
 use crate::routes::{Class, Exempt, Seat, Table};
 use crate::spool::Spools;
+use crate::stall::Silence;
 use crate::telemetry::Telemetry;
 use crate::ungated::{OpenLimit, OpenPass};
-use crate::uploads::{Origin, Uploads};
+use crate::uploads::{Origin, Sender, Uploads};
 use crate::upstream::{Fault as Whose, Upstream, UpstreamError};
 use crate::validate::{Fault, validate};
 use crate::wall_clock::now_unix;
@@ -138,6 +139,7 @@ pub(crate) struct Core {
     /// Requests in the application whose clients are waited for in the middle of their bodies, and calls, whose sides speak by turns.
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) calls: Arc<Uploads>,
+    pub(crate) silence: Silence,
     pub(crate) spools: Arc<Spools>,
     /// Requests before the application whose bodies are kept in files until they are whole.
     pub(crate) kept: Arc<Uploads>,
@@ -363,7 +365,8 @@ impl Core {
             {
                 // There will be no slot to give back. Log-ins have so few places that none is taken before all is there.
                 let origin = Origin::of(connection.peer().client(&parts.headers));
-                Box::pin(body.keep(&self.spools, &self.kept, origin, exempt == Exempt::PassForm)).await?;
+                let sender = Sender { origin, is_inside: false };
+                Box::pin(body.keep(&self.spools, &self.kept, sender, exempt == Exempt::PassForm)).await?;
             }
             // What the client took to send is no wait of ours.
             asked.arrived = Instant::now();
@@ -391,7 +394,8 @@ impl Core {
             come = self.arrive(connection, parts, &asked.visitor, (route, stands), Named::Last)?;
         }
         let Come { arrived, session, unknown } = come;
-        if self.kinds.is_empty() || matches!(session, Some(Membership::Member { .. })) {
+        let is_inside = self.kinds.is_empty() || matches!(session, Some(Membership::Member { .. }));
+        if is_inside {
             connection.standing().note_admitted();
         }
         let admission = match arrived.expect("what was named last is taken in") {
@@ -399,7 +403,7 @@ impl Core {
             Arrived::TurnedAway(away) => return Err(self.turned_away(away, Duration::ZERO)),
             Arrived::Waiting(waiting) => {
                 let expects = parts.headers.contains_key(EXPECT);
-                self.wait(connection, waiting, body, expects, asked.arrived).await?
+                self.wait(connection, waiting, body, expects, is_inside, asked.arrived).await?
             }
         };
         if let Some(own) = admission.session
@@ -493,6 +497,7 @@ impl Core {
         mut waiting: Waiting,
         body: &mut RequestBody,
         expects_continue: bool,
+        is_inside: bool,
         arrived: Instant,
     ) -> Result<Admission, NotAdmitted> {
         // Reading the body of a client that expects `100 Continue` would ask for it.
@@ -503,6 +508,7 @@ impl Core {
             biased;
             verdict = waiting.verdict() => verdict.map_err(|away| self.turned_away(away, arrived.elapsed())),
             () = connection.closed(watch_after) => Err(NotAdmitted::Gone),
+            never = self.make_room_before_gate(connection), if is_inside => match never {},
             fault = body.fill(prefix_bytes) => Err(fault.into()),
         };
         guard.telemetry = None;
@@ -526,11 +532,15 @@ impl Core {
             None => (None, None, LeaseDue::No, Duration::ZERO),
         };
         let origin = Origin::of(connection.peer().client(&parts.headers));
+        let sender = Sender { origin, is_inside: !is_new };
+        // What waits for its own client says nothing about others.
+        let may_be_stuck = slot.is_some() && !is_call && !body.is_unfinished();
         if body.is_unfinished() {
             let turn = slot.as_ref().and_then(Slot::turn);
             let has_slot = turn.is_some();
             let uploads = if is_call { &self.calls } else { &self.uploads };
-            body.charge(turn, self.keeper.in_flight_max(), uploads, origin);
+            body.charge(turn, uploads, sender);
+            let is_wary = !is_call && self.uploads.is_wary(Instant::now());
             if has_slot && parts.headers.contains_key(EXPECT) {
                 let asked_for = tokio::select! {
                     biased;
@@ -541,9 +551,10 @@ impl Core {
                     return self.broken_off(asked, fault);
                 }
             }
-            if has_slot && !is_call && body.is_declared() {
+            if has_slot && !is_call && (body.is_declared() || is_wary) {
                 // On the heap: short bodies are there by now.
-                let kept = Box::pin(body.keep(&self.spools, &self.kept, origin, !waited.is_zero()));
+                let tells_nothing = is_wary || !waited.is_zero();
+                let kept = Box::pin(body.keep(&self.spools, &self.kept, sender, tells_nothing));
                 let kept = tokio::select! {
                     biased;
                     kept = kept => kept,
@@ -592,12 +603,15 @@ impl Core {
             biased;
             head = exchange.head() => head,
             () = connection.left(self.timeouts.watch_after) => return Err(Gone),
+            never = self.make_room_in_application(connection, asked.class.route(), sent), if may_be_stuck => match never {},
         };
         let mut head = match head {
             Ok(head) => head,
             Err(error) => return Ok(self.failed(asked, &error)),
         };
-        let answered = sent.elapsed();
+        let now = Instant::now();
+        self.silence.broken(now);
+        let answered = now.saturating_duration_since(sent);
         // What is still to come waits on the client.
         drop(open);
         if let Some(asset) = asset.filter(|_| head.status == StatusCode::OK) {

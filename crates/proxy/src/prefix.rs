@@ -6,7 +6,7 @@
 //!
 //! Nor is a worker of the application the client's: once let in, a body of a declared length that its client would be waited for is kept, with the slot given
 //! back meanwhile, until it is whole or no more of it may be kept, and only then the application is asked. One without, which may be a stream, is sent on
-//! as it comes. What needs no slot is kept whatever it declares, before it takes one of the places it has instead.
+//! as it comes, as long as nobody waited for the application because of such bodies (see [`crate::uploads`]). What needs no slot is kept whatever it declares, before it takes one of the places it has instead.
 //!
 //! However it is read, its client must keep a pace: no long pause, a least rate, and an end.
 
@@ -16,7 +16,7 @@ use crate::deadline::Deadline;
 use crate::gatekeeper::Turn;
 use crate::headers;
 use crate::spool::{Of, PIECE_BYTES, Reading, Spool, Spools};
-use crate::uploads::{Origin, Upload, Uploads};
+use crate::uploads::{Sender, Upload, Uploads};
 use crate::validate::Fault;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -87,15 +87,13 @@ struct Kept {
 #[derive(Debug)]
 struct Charge {
     turn: Option<Turn>,
-    /// Without one: the most that the application was seen to hold.
-    held_max: usize,
     /// When so much of the client's time has been the slot's that it is given back.
     due: Deadline,
     /// The wait that `due` was set in.
     waits_since: Option<Instant>,
     /// How long the client had been waited for when the slot was taken.
     before: Duration,
-    origin: Origin,
+    sender: Sender,
     uploads: Arc<Uploads>,
     /// This body among those that are waited for without a slot.
     upload: Option<Upload>,
@@ -191,21 +189,14 @@ impl RequestBody {
 
     /// Sees to it that the client does not hold the slot of the request from now on, but the application alone. Without a slot it is only among `uploads`
     /// while it is waited for.
-    pub(crate) fn charge(
-        &mut self,
-        turn: Option<Turn>,
-        held_max: usize,
-        uploads: &Arc<Uploads>,
-        origin: Origin,
-    ) {
+    pub(crate) fn charge(&mut self, turn: Option<Turn>, uploads: &Arc<Uploads>, sender: Sender) {
         let Some(inner) = &mut self.inner else { return };
         inner.charge = Some(Box::new(Charge {
             turn,
-            held_max,
             due: Deadline::default(),
             waits_since: None,
             before: inner.progress.waited,
-            origin,
+            sender,
             uploads: Arc::clone(uploads),
             upload: None,
             end: None,
@@ -232,7 +223,7 @@ impl RequestBody {
         &mut self,
         spools: &Arc<Spools>,
         among: &Arc<Uploads>,
-        origin: Origin,
+        sender: Sender,
         tells_nothing: bool,
     ) -> Result<(), BodyFault> {
         let Some(inner) = &mut self.inner else { return Ok(()) };
@@ -247,7 +238,7 @@ impl RequestBody {
         if let Some(charge) = &mut inner.charge {
             charge.pause(client_time);
         }
-        inner.keep(spools, among, origin).await?;
+        inner.keep(spools, among, sender).await?;
         if let Some(charge) = &mut inner.charge {
             poll_fn(|cx| charge.poll_resumed(cx)).await;
             charge.before = inner.progress.waited;
@@ -338,7 +329,7 @@ impl Inner {
         &mut self,
         spools: &Arc<Spools>,
         among: &Arc<Uploads>,
-        origin: Origin,
+        sender: Sender,
     ) -> Result<(), BodyFault> {
         let mut upload = None;
         loop {
@@ -349,11 +340,11 @@ impl Inner {
             }
             if kept.spool.is_none() {
                 let Progress { bytes, waited, .. } = self.progress;
-                upload = among.begin(origin, bytes, waited, 0);
+                upload = among.begin(sender, bytes, waited);
                 if upload.is_none() {
                     return Err(BodyFault(Fault::BodyTimeout));
                 }
-                let Some(begun) = spools.begin(Of::Request, origin).await else { return Ok(()) };
+                let Some(begun) = spools.begin(Of::Request, sender.origin).await else { return Ok(()) };
                 kept.spool = Some(begun);
             }
             let Some(spool) = &kept.spool else { return Ok(()) };
@@ -504,9 +495,7 @@ impl Inner {
                 self.charge = None;
                 return Poll::Pending;
             }
-            let held_max = charge.turn.as_ref().map_or(charge.held_max, Turn::in_flight_max);
-            charge.upload =
-                charge.uploads.begin(charge.origin, bytes, self.progress.waited_by_now(), held_max);
+            charge.upload = charge.uploads.begin(charge.sender, bytes, self.progress.waited_by_now());
         }
         if let Some(upload) = &charge.upload {
             ready!(upload.poll_broken_off(cx));

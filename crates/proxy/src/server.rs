@@ -19,6 +19,7 @@ use crate::recorder::RecordError;
 use crate::room::{Pages, Room, StoredError, read_template};
 use crate::routes::{OTHER, Table};
 use crate::spool::Spools;
+use crate::stall::Silence;
 use crate::telemetry::{LearnedView, Telemetry, View};
 use crate::tls::Certificate;
 use crate::uploads::{KEPT_MAX, Uploads};
@@ -209,10 +210,11 @@ impl Server {
             upstream,
             budget: Budget::new(params.limits.responses_bytes),
             returns: Arc::default(),
-            uploads: Uploads::in_application(params.limits.slow_uploads),
+            uploads: Uploads::shared(params.limits.slow_uploads),
             calls: Uploads::new(params.limits.slow_uploads),
+            silence: Silence::new(),
             spools: Spools::new(&params.spool),
-            kept: Uploads::kept(KEPT_MAX),
+            kept: Uploads::shared(KEPT_MAX),
             watcher: Arc::new(watcher),
             telemetry,
         });

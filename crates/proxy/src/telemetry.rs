@@ -215,7 +215,7 @@ impl Histogram {
         self.nanos.store(0, Relaxed);
     }
 
-    fn read(&self) -> Times {
+    pub(crate) fn read(&self) -> Times {
         Times {
             counts: std::array::from_fn(|at| self.counts[at].load(Relaxed)),
             sum_seconds: self.nanos.load(Relaxed) as f64 * 1e-9,
@@ -271,6 +271,27 @@ impl Times {
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
+
+    /// Returns the time below which `share` of all were: within its bucket they are taken to lie evenly, and beyond the last
+    /// bound at the bound.
+    pub fn quantile(&self, bounds: &[f64], share: f64) -> Option<f64> {
+        let count = self.count();
+        if count == 0 {
+            return None;
+        }
+        let rank = share * count as f64;
+        let mut below = 0.0;
+        for (index, in_bucket) in self.counts.iter().enumerate() {
+            let in_bucket = *in_bucket as f64;
+            if below + in_bucket >= rank && in_bucket > 0.0 {
+                let from = if index == 0 { 0.0 } else { bounds[index - 1] };
+                let to = bounds.get(index).copied().unwrap_or(from);
+                return Some(from + (to - from) * ((rank - below) / in_bucket).clamp(0.0, 1.0));
+            }
+            below += in_bucket;
+        }
+        bounds.last().copied()
+    }
 }
 
 impl RouteCounters {
@@ -293,6 +314,11 @@ impl RouteCounters {
     /// Counts a time in the application.
     pub(crate) fn served(&self, upstream: Duration) {
         self.upstream.record(upstream);
+    }
+
+    /// Returns the times in the application.
+    pub(crate) fn served_in(&self) -> Times {
+        self.upstream.read()
     }
 
     /// Counts a time held waiting, if there was any, and the time added otherwise.
@@ -540,5 +566,29 @@ mod tests {
         assert_eq!((times.counts[0], times.counts[1], times.counts[13], times.counts[20]), (2, 1, 1, 1));
         assert_eq!(times.count(), 5);
         assert!((times.sum_seconds - 101.000_101).abs() < 1e-9);
+    }
+
+    fn times(entries: &[(usize, u64)]) -> Times {
+        let mut times = Times::NONE;
+        for (bucket, count) in entries {
+            times.counts[*bucket] = *count;
+        }
+        times
+    }
+
+    #[test]
+    fn quantiles_lie_in_the_bucket_that_holds_them() {
+        // 90 between 5 and 10 ms, 10 between 0.1 and 0.25 s.
+        let times = times(&[(7, 90), (11, 10)]);
+        let p50 = times.quantile(&BUCKETS, 0.5).unwrap();
+        let p99 = times.quantile(&BUCKETS, 0.99).unwrap();
+        assert!((0.005..=0.01).contains(&p50), "{p50}");
+        assert!((0.1..=0.25).contains(&p99), "{p99}");
+    }
+
+    #[test]
+    fn nothing_counted_has_no_quantile_and_what_is_too_long_is_at_least_the_last_bound() {
+        assert_eq!(Times::NONE.quantile(&BUCKETS, 0.5), None);
+        assert_eq!(times(&[(BUCKETS.len(), 3)]).quantile(&BUCKETS, 0.5), Some(60.0));
     }
 }

@@ -326,12 +326,23 @@ async fn answers_that_nobody_takes_leave_slow_uploads_their_half_of_the_files() 
     read_until(&mut upload, "600000 ").await;
 }
 
+const CHUNKED: &str = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+const DECLARED: &str = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n";
+
+/// Returns what an upload with this head begins with, and what it drips.
+fn drops(head: &str, count: usize) -> (Vec<u8>, &'static [u8]) {
+    let begin = vec![b'x'; count];
+    if head == CHUNKED {
+        let size = format!("{count:x}\r\n");
+        return ([head.as_bytes(), size.as_bytes(), &begin, b"\r\n"].concat(), b"1\r\nx\r\n");
+    }
+    ([head.as_bytes(), &begin].concat(), b"x")
+}
+
 #[tokio::test]
-async fn uploads_that_cannot_be_kept_hold_a_few_workers_at_most() {
-    let chunked = "POST /upload HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let declared = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n";
+async fn uploads_that_cannot_be_kept_go_once_others_wait_for_the_application() {
     for (head, kept, ungated) in
-        [(chunked, true, false), (declared, false, false), (chunked, false, true), (declared, false, true)]
+        [(CHUNKED, true, false), (DECLARED, false, false), (CHUNKED, false, true), (DECLARED, false, true)]
     {
         let app = Pool::new(8);
         let mut params = app.params();
@@ -340,22 +351,69 @@ async fn uploads_that_cannot_be_kept_hold_a_few_workers_at_most() {
         }
         params.routes.ungated = ungated.then(|| "/upload".to_owned()).into_iter().collect();
         let gateway = gateway(params);
-        let is_chunked = head == chunked;
-        let body = if is_chunked {
-            [b"11170\r\n", &vec![b'x'; 70_000][..], b"\r\n"].concat()
-        } else {
-            vec![b'x'; 70_000]
-        };
-        let piece: &[u8] = if is_chunked { b"1\r\nx\r\n" } else { b"x" };
-        let paused = if ungated { 0 } else { 4 };
+        serves_often(&gateway).await;
+        let (begin, piece) = drops(head, 70_000);
         let mut drips = JoinSet::new();
         for _ in 0..20 {
-            drips.spawn(drip(connect(gateway.plain).await, [head.as_bytes(), &body].concat(), piece));
+            drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
         }
-        until("most are broken off", || gateway.view().requests == 20 && drips_left(&mut drips) == 4).await;
-        until("and hold no slot", || gateway.view().gate.paused == paused && gateway.in_flight() == 0).await;
-        until("and half of the workers are free", || app.busy() == 4).await;
+        until("all workers wait for clients", || app.busy() == 8).await;
+        until("none holds a slot", || gateway.in_flight() == 0).await;
+        assert_eq!(drips_left(&mut drips), 20, "nobody misses the workers");
+        // Whose connections were in the queue before it is seen once those workers are free.
         serves(&gateway).await;
+        until("some were broken off for them", || drips_left(&mut drips) < 20).await;
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_came_quickly_and_then_drips_holds_no_worker_that_is_missed_and_not_twice() {
+    for head in [CHUNKED, DECLARED] {
+        let app = Pool::new(4);
+        let gateway = gateway(app.params());
+        serves_often(&gateway).await;
+        let (begin, piece) = drops(head, 320 << 10);
+        let mut drips = JoinSet::new();
+        for _ in 0..4 {
+            drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
+        }
+        until("all workers wait for clients", || app.busy() == 4).await;
+        serves(&gateway).await;
+        until("it was broken off for them", || drips_left(&mut drips) < 4).await;
+        drips.shutdown().await;
+        until("nothing is left", || gateway.view().connections_open == 0 && app.busy() == 0).await;
+        for _ in 0..4 {
+            drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
+        }
+        until("they are kept", || gateway.view().gate.paused == 4).await;
+        assert_eq!(app.busy(), 0, "the application knows of none");
+        serves(&gateway).await;
+        assert_eq!(drips_left(&mut drips), 4);
+    }
+}
+
+#[tokio::test]
+async fn strangers_uploads_break_off_nobody_where_nobody_waits() {
+    let app = Pool::new(20);
+    let gateway = gateway(app.params());
+    let (begin, piece) = drops(CHUNKED, 70_000);
+    let mut slow = connect(gateway.plain).await;
+    slow.write_all(&begin).await.unwrap();
+    let mut drips = JoinSet::new();
+    for _ in 0..12 {
+        drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
+    }
+    until("all are there", || gateway.view().gate.paused == 13).await;
+    serves(&gateway).await;
+    slow.write_all(b"0\r\n\r\n").await.unwrap();
+    read_until(&mut slow, "70000 ").await;
+    assert_eq!(drips_left(&mut drips), 12);
+}
+
+/// Lets the gateway know how long a page takes.
+async fn serves_often(gateway: &Gateway) {
+    for _ in 0..4 {
+        serves(gateway).await;
     }
 }
 
