@@ -1,7 +1,7 @@
 //! One kind of session at the gate: its line, its law, its visitors' patience.
 
 use crate::api::{Door, KindParams, KindView, Mode, SessionEnds};
-use crate::held::Held;
+use crate::held::{Held, Key};
 use crate::knowledge::RecalledPatience;
 use crate::rush::Rush;
 use suimon_control::{Outlook, Pace, Patience, SessionLaw, SessionLawKind};
@@ -259,6 +259,16 @@ impl Kind {
     /// Returns whether nobody is in line, called or not, whom a newcomer could overtake.
     pub(crate) fn nobody_in_line(&self) -> bool {
         self.line.as_ref().is_none_or(|line| line.waiting() == 0)
+    }
+
+    /// Returns whether the holder of `place` lets others go first who are not back yet after a restart.
+    pub(crate) fn gathers(&self, now: Instant, place: Place) -> bool {
+        self.line.as_ref().is_some_and(|line| line.gathers(now, line.rank(place)).is_some())
+    }
+
+    /// Returns until when whoever is held there does so at the latest, if they do.
+    pub(crate) fn gathers_until(&self, now: Instant, key: Key) -> Option<Instant> {
+        self.line.as_ref()?.gathers(now, key)
     }
 
     /// Takes note of a request of `visitor`, if it is known, that was `age` seconds old when it ended; `left`: its client went away.

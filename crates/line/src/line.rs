@@ -16,6 +16,8 @@ const KNOCKS: Duration = Duration::from_secs(20);
 const AHEAD_MIN: f64 = 3.0;
 /// The page lets its visitor in so long after it has said that it is their turn: time to hear it, and to say "not yet".
 pub const ENTERING: Duration = Duration::from_secs(5);
+/// After a restart whoever comes first lets those before them come, for so long: they were at the gate or on the way, and are cut off for a moment.
+const GATHERS: Duration = Duration::from_secs(5);
 /// Those called are to be held at the gate for this share of the longest time, in the mean: were it more, some would be sent away and overtaken before they are back.
 const HELD_SHARE: f64 = 0.5;
 /// A visitor is told to come again after this share of the time that is left, within these, seconds. The least is for those whose turn is next.
@@ -245,6 +247,8 @@ pub struct Line {
     ticked: Instant,
     period_ends: Instant,
     knocks_end: Instant,
+    /// Until when those who are back after a restart let those before them come.
+    gathers_until: Instant,
 }
 
 suimon_model::saved_struct!(
@@ -266,6 +270,7 @@ suimon_model::saved_struct!(
         ticked,
         period_ends,
         knocks_end,
+        gathers_until,
     },
     |it: &Line| it.claims_seen <= it.claims
 );
@@ -291,6 +296,7 @@ impl Line {
             ticked: now,
             period_ends: now + PERIOD,
             knocks_end: now + KNOCKS,
+            gathers_until: now,
         }
     }
 
@@ -301,6 +307,7 @@ impl Line {
     pub fn resume(params: Params, now: Instant, saved: &Saved, skipped: u64) -> Self {
         let mut line = Line::new(params, now);
         line.state = saved.state;
+        line.gathers_until = now + GATHERS;
         (line.lots, line.lotteries) = (saved.lots, saved.lotteries.clone());
         line.estimate = Estimate::with_leaving(saved.leaving_per_second);
         for (lane, saved) in line.lanes.iter_mut().zip(&saved.lanes) {
@@ -560,6 +567,17 @@ impl Line {
     /// Returns whether it moves.
     pub fn is_moving(&self) -> bool {
         self.state == State::Moving && !self.away
+    }
+
+    /// Returns until when whoever stands there in their lane lets others go first who stand before them and are not back yet after a restart. `None`: no longer, or
+    /// there are none.
+    pub fn gathers(&self, now: Instant, (lane, rank): (Lane, u64)) -> Option<Instant> {
+        if now >= self.gathers_until {
+            return None;
+        }
+        let numbers = &self.lanes[lane.index()];
+        let back = numbers.presence.knocking(numbers.presence.first(), rank);
+        (numbers.expected_before(rank) > back).then_some(self.gathers_until)
     }
 
     /// Returns how many of those called before `place` in its lane are at the gate or expected there.

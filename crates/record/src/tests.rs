@@ -218,8 +218,12 @@ fn what_is_wrong_is_said_in_a_sentence_with_its_place() {
     assert_eq!(told(b"GET / HTTP/1.1\r\n"), "at byte 0: it is not a recording of Suimon's");
     assert_eq!(told(b""), "at byte 0: it is not a recording of Suimon's");
     let mut newer = file.clone();
-    newer[MAGIC.len()] = 11;
-    assert_eq!(told(&newer), "at byte 8: its format is version 11, and this program reads version 10");
+    let next = VERSION + 1;
+    newer[MAGIC.len()..][..2].copy_from_slice(&next.to_le_bytes());
+    assert_eq!(
+        told(&newer),
+        format!("at byte 8: its format is version {next}, and this program reads version {VERSION}")
+    );
     let cut = told(&file[..file.len() - 1]);
     assert!(cut.starts_with(&format!("at byte {}: it stops before its end", file.len() - 1)), "{cut}");
     let mut longer = file.clone();

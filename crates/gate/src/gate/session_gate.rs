@@ -70,7 +70,8 @@ impl Gate {
         let is_first = kind.held.is_empty()
             && !is_hopeless
             && kind.lets_in()
-            && (kind.nobody_in_line() || matches!(claim, Claim::Holds(..)));
+            && (kind.nobody_in_line()
+                || matches!(claim, Claim::Holds(place, _) if !kind.gathers(now, place)));
         let admission = if is_first { Some(self.may_admit(now, kind_id)) } else { None };
         if admission == Some(Admission::Now) {
             return self.let_in(now, id, kind_id);
@@ -260,7 +261,13 @@ impl Gate {
             else {
                 return;
             };
-            self.kinds[kind.index()].next = None;
+            // Their order is by number only once those before them had time to come back.
+            let gathers = self.kinds[kind.index()].gathers_until(now, key);
+            self.kinds[kind.index()].next = gathers;
+            if gathers.is_some() {
+                blocked.push(kind);
+                continue;
+            }
             match self.may_admit(now, kind) {
                 Admission::Now => {
                     self.kinds[kind.index()].held.begins(key);

@@ -317,6 +317,57 @@ fn whoever_has_just_come_is_not_held_before_those_who_are_on_the_way_from_their_
     assert!(gate.poll_output().is_none(), "all who came before are at the gate, and so is whoever comes now");
 }
 
+/// Returns a line where another gate's ended that had told these places of their turns, and those places.
+fn resumed(law: Box<Metered>, called: usize) -> (Gate, RouteId, KindId, Vec<Place>) {
+    let (mut gate, route, kind) = lined(Metered::new(1, 1.0));
+    gate.handle_command(at(0.0), kind, Command::Pause);
+    let places = Vec::from_iter((0..called).map(|_| {
+        let session = Some(Membership::Newcomer(kind));
+        gate.handle_arrival(at(0.0), Arrival { route, session });
+        told_at_once(&mut gate).place.unwrap()
+    }));
+    gate.handle_command(at(0.0), kind, Command::Move);
+    pass(&mut gate, at(0.5));
+    for place in &places {
+        assert!(gate.handle_contact(at(0.5), kind, *place).unwrap().is_called());
+    }
+    let saved = gate.line(kind).unwrap().saved();
+    let (mut gate, route, kind) = lined(law);
+    gate.resume_line(at(0.0), kind, &saved, 0);
+    (gate, route, kind, places)
+}
+
+#[test]
+fn after_a_restart_whoever_is_back_first_does_not_begin_before_those_who_stand_before_them() {
+    let (mut gate, route, kind, places) = resumed(Metered::new(10, 1.0), 6);
+    let mut comes = BTreeMap::new();
+    let mut began = vec![];
+    // They come back the other way round, the fourth not at all; two are sent back to their pages, and come once more.
+    let comers = [(0.5, 5), (0.6, 4), (0.8, 2), (0.9, 1), (1.0, 0), (4.2, 5), (4.3, 4)];
+    let hear =
+        |outputs: Vec<Output>, comes: &BTreeMap<RequestId, usize>, began: &mut Vec<(f64, usize)>, now| {
+            for output in outputs {
+                match output {
+                    Output::Start(start) => began.push((now, comes[&start.request])),
+                    Output::Wait(told) => assert!(told.standing.is_called() && comes[&told.request] > 3),
+                    Output::Refuse(refusal) => panic!("{refusal:?}"),
+                    Output::Decided(_) | Output::Resumed(_) => {}
+                }
+            }
+        };
+    for (now, index) in comers {
+        hear(pass(&mut gate, at(now)), &comes, &mut began, now);
+        let session = Some(placed(kind, places[index]));
+        comes.insert(gate.handle_arrival(at(now), Arrival { route, session }), index);
+        hear(std::iter::from_fn(|| gate.poll_output()).collect(), &comes, &mut began, now);
+    }
+    assert_eq!(began, [(1.0, 0), (1.0, 1), (1.0, 2)], "once all of the first three are back");
+    hear(pass(&mut gate, at(4.9)), &comes, &mut began, 4.9);
+    assert_eq!(began.len(), 3);
+    hear(pass(&mut gate, at(5.1)), &comes, &mut began, 5.1);
+    assert_eq!(began[3..], [(5.1, 4), (5.1, 5)], "nobody is waited for longer than some seconds");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
