@@ -10,8 +10,8 @@
 //! nanoseconds.
 //!
 //! A request is sent again only if nothing of it was written; or if it is GET, HEAD or OPTIONS without a body, was sent on a
-//! connection used before (or there is another node to go to), and the connection broke before any of the response came. At
-//! most [`TRIES_MAX`] times in all, the last on a new connection.
+//! connection used before (or there is another node to go to), and the connection broke before any of the response came: once,
+//! and on a new connection, as it may be the request that breaks the application. At most [`TRIES_MAX`] times in all, the last on a new connection.
 
 mod body;
 mod checks;

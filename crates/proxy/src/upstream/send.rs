@@ -48,6 +48,7 @@ pub(super) async fn send(
     let replayable = progress.is_none() && is_safe(&head.method);
     let mut last_error: Option<UpstreamError> = None;
     let mut refused: Option<NodeId> = None;
+    let mut was_lost = false;
     for tries in 1..=TRIES_MAX {
         let Some((pick, guard)) = shared.pick(refused.or(avoid)) else {
             return Err(last_error.unwrap_or_else(UpstreamError::no_node));
@@ -59,8 +60,8 @@ pub(super) async fn send(
             return Err(error.with_unsent(Unsent { head, body, progress }));
         }
         let node = &shared.nodes[pick.node.index()];
-        let last = tries == TRIES_MAX;
-        let (link, used_before) = match open(node, &shared, last).await {
+        let fresh = was_lost || tries == TRIES_MAX;
+        let (link, used_before) = match open(node, &shared, fresh).await {
             Ok(link) => link,
             Err(ConnectError { kind, detail, cause }) => {
                 if kind != UpstreamErrorKind::GatewayFull {
@@ -103,9 +104,11 @@ pub(super) async fn send(
                 last_error = Some(error);
             }
             Err(Missed::Lost(error)) => {
-                if !replayable {
+                // What is lost twice is what breaks the application, and not a connection that had gone.
+                if !replayable || was_lost {
                     return Err(error);
                 }
+                was_lost = true;
                 last_error = Some(error);
             }
             Err(Missed::Failed(error)) => {

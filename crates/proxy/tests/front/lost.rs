@@ -2,6 +2,8 @@
 
 use crate::support::{ASK_EVERY, Gateway, app, asked_until, gateway, get, params, request, until};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use suimon_control::SessionLawKind;
 use suimon_gate::KindParams;
@@ -29,18 +31,23 @@ fn room(nodes: &[SocketAddr]) -> Params {
 
 /// An application whose workers crash over `/crash`: the connection closes without an answer. All else it answers.
 async fn fragile() -> SocketAddr {
+    counting(Arc::default()).await
+}
+
+/// Starts such an application that counts its crashes, and returns its address.
+async fn counting(crashes: Arc<AtomicUsize>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            tokio::spawn(work(stream));
+            tokio::spawn(work(stream, Arc::clone(&crashes)));
         }
     });
     address
 }
 
-async fn work(stream: TcpStream) {
+async fn work(stream: TcpStream, crashes: Arc<AtomicUsize>) {
     let mut stream = BufReader::new(stream);
     loop {
         let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
@@ -53,7 +60,11 @@ async fn work(stream: TcpStream) {
             line.clear();
         }
         let mut body = vec![0; length];
-        if stream.read_exact(&mut body).await.is_err() || first.is_empty() || first.contains("/crash") {
+        if stream.read_exact(&mut body).await.is_err() || first.is_empty() {
+            return;
+        }
+        if first.contains("/crash") {
+            crashes.fetch_add(1, SeqCst);
             return;
         }
         let answer = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
@@ -100,6 +111,26 @@ async fn mute() -> SocketAddr {
         }
     });
     address
+}
+
+#[tokio::test]
+async fn a_request_that_crashes_a_worker_crashes_two_at_most() {
+    for nodes in 1..=3 {
+        let crashes = Arc::<AtomicUsize>::default();
+        let mut addresses = vec![];
+        for _ in 0..nodes {
+            addresses.push(counting(Arc::clone(&crashes)).await);
+        }
+        let gateway = gateway(room(&addresses));
+        // Some with connections that were used before, and some without.
+        for round in 1..=4 {
+            assert_eq!(gateway.ask(get("/crash", &[])).await.status, 502);
+            assert!(crashes.swap(0, SeqCst) <= 2, "{nodes} nodes, round {round}");
+            for _ in 0..2 * round {
+                assert_eq!(gateway.get("/").await.status, 200);
+            }
+        }
+    }
 }
 
 #[tokio::test]
