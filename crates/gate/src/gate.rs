@@ -429,11 +429,6 @@ impl Gate {
         true
     }
 
-    /// Returns whether `request` is in the gate: it waits, or its token has not ended.
-    pub fn is_inside(&self, request: RequestId) -> bool {
-        self.requests.get(request).is_some()
-    }
-
     /// Takes note of what the application says of a session. Sessions that are not known are ignored.
     pub fn handle_word(&mut self, now: Instant, session: SessionId, word: Word) {
         let Some(kind) = self.sessions.get(session).map(|session| session.kind()) else { return };
@@ -498,7 +493,7 @@ impl Gate {
     pub fn drain(&mut self, now: Instant) {
         self.draining = true;
         for index in 0..self.kinds.len() {
-            while let Some(Newcomer { key, request, .. }) = self.kinds[index].held.head() {
+            while let Some(Newcomer { key, request, .. }) = self.kinds[index].held.head(|_| true) {
                 self.kinds[index].held.remove(key);
                 self.waiting -= 1;
                 self.refuse(now, request, Reason::ShuttingDown, Some(KindId(index as u32)));
@@ -510,6 +505,17 @@ impl Gate {
     /// Returns what the gate was told before it started.
     pub fn params(&self) -> &Params {
         &self.params
+    }
+
+    /// Returns whether a request of somebody inside, who asks for no more than one visitor does, came before that moment and is held at a route whose limit is found.
+    pub fn holds_insider_since(&self, before: Instant) -> bool {
+        let is_held = |request: &Request| {
+            matches!(request.stage, Stage::AtRouteGate(_) | Stage::Returning(_))
+                && !request.beyond
+                && request.arrived < before
+                && self.routes[request.route.index()].mode == Mode::Enforce
+        };
+        self.waiting > 0 && self.requests.iter().any(|(_, request)| is_held(request))
     }
 
     /// Returns the limit held at `route`, if one is.

@@ -76,11 +76,11 @@ impl Held {
         }
     }
 
-    /// Returns who is next.
-    pub(crate) fn head(&self) -> Option<Newcomer> {
-        let lane = self.shares.next(|lane| !self.lanes[lane.index()].is_empty())?;
-        let (rank, _) = self.lanes[lane.index()].first_key_value()?;
-        self.at((lane, *rank))
+    /// Returns who is next of those who may be, each the first of its lane.
+    pub(crate) fn head(&self, may_be: impl Fn(Key) -> bool) -> Option<Newcomer> {
+        let first = |lane: Lane| Some((lane, *self.lanes[lane.index()].first_key_value()?.0));
+        let lane = self.shares.next(|lane| first(lane).is_some_and(&may_be))?;
+        self.at(first(lane)?)
     }
 
     /// Returns who is held longest.

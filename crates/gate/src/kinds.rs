@@ -262,13 +262,13 @@ impl Kind {
     }
 
     /// Returns whether the holder of `place` lets others go first who are not back yet after a restart.
-    pub(crate) fn gathers(&self, now: Instant, place: Place) -> bool {
-        self.line.as_ref().is_some_and(|line| line.gathers(now, line.rank(place)).is_some())
+    pub(crate) fn makes_way(&self, now: Instant, place: Place) -> bool {
+        self.line.as_ref().is_some_and(|line| line.gathers(now, line.rank(place)))
     }
 
-    /// Returns until when whoever is held there does so at the latest, if they do.
-    pub(crate) fn gathers_until(&self, now: Instant, key: Key) -> Option<Instant> {
-        self.line.as_ref()?.gathers(now, key)
+    /// Returns whether whoever is held there does so.
+    pub(crate) fn gathers(&self, now: Instant, key: Key) -> bool {
+        self.line.as_ref().is_some_and(|line| line.gathers(now, key))
     }
 
     /// Takes note of a request of `visitor`, if it is known, that was `age` seconds old when it ended; `left`: its client went away.

@@ -463,9 +463,10 @@ impl Line {
         let waited = self.is_waited_in();
         let claims = self.claims - std::mem::replace(&mut self.claims_seen, self.claims);
         let passed = now.secs_since(self.ticked);
-        // While the application is away nothing is learned of the pace, and what was known is not forgotten.
+        // While the application is away nothing is learned of the pace, and what was known is not forgotten. Nor is anything while those in front come back.
         if !self.away {
-            self.estimate.pace(claims, passed, waited && self.is_moving(), rate.unwrap_or_default());
+            let tells = waited && self.is_moving() && now >= self.gathers_until;
+            self.estimate.pace(claims, passed, tells, rate.unwrap_or_default());
         }
         // Where nobody knows, as many are called as have begun of late.
         self.rate = rate.unwrap_or_else(|| self.estimate.per_second());
@@ -569,15 +570,14 @@ impl Line {
         self.state == State::Moving && !self.away
     }
 
-    /// Returns until when whoever stands there in their lane lets others go first who stand before them and are not back yet after a restart. `None`: no longer, or
-    /// there are none.
-    pub fn gathers(&self, now: Instant, (lane, rank): (Lane, u64)) -> Option<Instant> {
+    /// Returns whether whoever stands there in their lane lets others go first, who stand before them and are not back yet after a restart.
+    pub fn gathers(&self, now: Instant, (lane, rank): (Lane, u64)) -> bool {
         if now >= self.gathers_until {
-            return None;
+            return false;
         }
         let numbers = &self.lanes[lane.index()];
         let back = numbers.presence.knocking(numbers.presence.first(), rank);
-        (numbers.expected_before(rank) > back).then_some(self.gathers_until)
+        numbers.expected_before(rank) > back
     }
 
     /// Returns how many of those called before `place` in its lane are at the gate or expected there.

@@ -333,6 +333,8 @@ pub(crate) struct Writer {
     written: u64,
     /// What is on its way there.
     spilling: Option<Spilling>,
+    /// What has come of the answer.
+    bytes: u64,
 }
 
 /// Frames on their way to a file.
@@ -412,6 +414,7 @@ pub(crate) fn queue(
         spool: None,
         written: 0,
         spilling: None,
+        bytes: 0,
     };
     (writer, Reader { queue, reading: None })
 }
@@ -495,6 +498,7 @@ impl Writer {
         }
         let end = match ready!(polled) {
             Some(Ok(frame)) => {
+                self.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
                 self.push(frame);
                 return Poll::Ready(Next::Moved);
             }
@@ -533,6 +537,8 @@ impl Writer {
             } else {
                 state.behind = frames;
                 self.spool = None;
+                // From now on it is the client that is waited for.
+                self.is_told = false;
             }
             state.reader.take()
         };
@@ -579,6 +585,21 @@ impl Writer {
         if let Some(since) = self.asks_since.take() {
             self.client_time = self.client_time.saturating_sub(since.elapsed());
         }
+    }
+
+    /// Returns whether it is the file that the application waits for.
+    pub(crate) fn fills_file(&self) -> bool {
+        self.spilling.is_some()
+    }
+
+    /// Returns how many bytes of the answer have come.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Breaks the answer off.
+    pub(crate) fn cut(self) {
+        self.end(Err(io::Error::from(io::ErrorKind::ConnectionAborted).into()));
     }
 
     /// Is ready when the client has taken nothing for too long; the answer is broken off then.

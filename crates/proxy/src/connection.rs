@@ -150,23 +150,15 @@ impl Connection {
         self.patience.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns once a request has taken a while. For one at a time where the socket is watched: one timer serves all requests of the connection, most of which are
-    /// answered long before it goes off.
-    pub(crate) async fn rested(&self, after: Duration) {
-        if self.socket.is_none() {
-            return tokio::time::sleep(after).await;
-        }
-        self.patience().set(Some(after));
-        poll_fn(|cx| self.patience().poll(cx)).await;
-    }
-
     /// Returns once the client is known to have closed the connection; the watch is armed `after` a while. Never returns
     /// where the HTTP library notices by itself. For one request at a time.
     pub(crate) async fn closed(&self, after: Duration) {
         let Some(socket) = &self.socket else {
             return pending().await;
         };
-        self.rested(after).await;
+        // One timer serves all requests of the connection: most are answered long before it goes off.
+        self.patience().set(Some(after));
+        poll_fn(|cx| self.patience().poll(cx)).await;
         match socket.watch() {
             Ok(watch) => watch.await,
             // Out of kernel memory: the library still notices most clients that leave.

@@ -11,13 +11,14 @@ use crate::pipeline::Core;
 use crate::returns::Whose;
 use crate::routes::RouteIndex;
 use crate::spool::{Of, Spool};
-use crate::uploads::Origin;
+use crate::stall::Unanswered;
+use crate::uploads::{Sender, Upload};
 use crate::upstream::{Fault, Sending, Unsent, UpstreamBody, UpstreamError};
 use bytes::Bytes;
 use http::response;
 use http_body::{Body, Frame};
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -39,6 +40,8 @@ pub(crate) struct Exchange {
     /// `None`: ungated.
     slot: Option<Slot>,
     tally: Tally,
+    /// As long as no head has come.
+    unanswered: Option<Unanswered>,
     /// Whose request it is that waits for the application's return where no node can be connected to, and of which kind; `None`: it does not.
     awaits: Option<(Whose, Option<KindId>)>,
 }
@@ -51,7 +54,9 @@ pub(crate) struct Tally {
     /// What is done when the client leaves.
     pub(crate) on_abandon: OnAbandon,
     /// Whose it is.
-    pub(crate) origin: Origin,
+    pub(crate) sender: Sender,
+    /// Whether it shows, by not being answered, that the application waits for others' clients.
+    pub(crate) tells_of_others: bool,
 }
 
 enum Phase {
@@ -78,7 +83,7 @@ impl Exchange {
         tally: Tally,
         awaits: Option<(Whose, Option<KindId>)>,
     ) -> Self {
-        Exchange { core, phase: Phase::Sending(sending), slot, tally, awaits }
+        Exchange { core, phase: Phase::Sending(sending), slot, tally, unanswered: None, awaits }
     }
 
     /// Waits for the head of the response. On an error the exchange is over and its slot given back.
@@ -88,6 +93,8 @@ impl Exchange {
     pub(crate) async fn head(&mut self) -> Result<response::Parts, UpstreamError> {
         let mut return_by = None;
         loop {
+            let Tally { route, tells_of_others, .. } = self.tally;
+            self.unanswered = tells_of_others.then(|| Unanswered::sent(&self.core.telemetry, route));
             let answered = match &mut self.phase {
                 Phase::Sending(sending) => sending.await,
                 Phase::Reading(_) | Phase::Over => {
@@ -96,6 +103,7 @@ impl Exchange {
             };
             let mut error = match answered {
                 Ok(response) => {
+                    note_head(&self.core, self.unanswered.take());
                     let (head, body) = response.into_parts();
                     self.phase = Phase::Reading(body);
                     return Ok(head);
@@ -104,6 +112,7 @@ impl Exchange {
             };
             // Nothing is under way any more that would have to be read to its end.
             self.phase = Phase::Over;
+            self.unanswered = None;
             // On the heap: what hardly any request needs is nothing that all should carry.
             let again =
                 Box::pin(return_of(&self.core, self.slot.as_ref(), self.awaits, &mut error, &mut return_by))
@@ -145,9 +154,12 @@ impl Exchange {
     /// Reads the rest of the body into `writer`, as fast as the application gives it and the queue takes it. Where the client takes it too slowly it goes
     /// through a file. The exchange holds its slot no longer once it is the application that is kept waiting, for the file or without one; nor where it is
     /// not over by a certain time, which is a stream.
+    ///
+    /// An application that waits has a worker waiting: then the answer is among those that may have to go, once others wait for that.
     pub(crate) async fn pump(mut self, mut writer: Writer, ending: Ending) {
         let mut becomes_stream = pin!(tokio::time::sleep(STREAM_AFTER));
         let mut may_spool = true;
+        let mut held: Option<Upload> = None;
         loop {
             let next = {
                 let holds_slot = self.slot.is_some();
@@ -159,17 +171,30 @@ impl Exchange {
                         self.end_slot(ending);
                         continue;
                     }
+                    () = broken_off(held.as_ref()) => return writer.cut(),
                 }
             };
             match next {
-                Next::Moved => {}
-                Next::ClientSlow if std::mem::take(&mut may_spool) => {
-                    match self.begin_spool(&mut writer, ending).await {
-                        Some(spool) => writer.spool(spool),
-                        None => self.end_slot_without(ending, writer.client_time()),
+                Next::Moved => {
+                    if let Some(held) = &held {
+                        held.note(writer.bytes());
                     }
                 }
-                Next::ClientSlow => self.end_slot_without(ending, writer.client_time()),
+                Next::ClientSlow => {
+                    if std::mem::take(&mut may_spool)
+                        && let Some(spool) = self.begin_spool(&mut writer, ending).await
+                    {
+                        writer.spool(spool);
+                        continue;
+                    }
+                    self.end_slot_without(ending, writer.client_time());
+                    if !writer.fills_file() {
+                        held = self.hold_worker(&writer);
+                        if held.is_none() {
+                            return writer.cut();
+                        }
+                    }
+                }
                 Next::Done(failure) => {
                     let ending = failure.map_or(ending, Ending::Failed);
                     self.end_slot_without(ending, writer.client_time());
@@ -181,10 +206,20 @@ impl Exchange {
         }
     }
 
+    /// Takes the answer in among those that hold a worker for their clients; `None`: there are too many, or such as these have had the application stuck of late.
+    fn hold_worker(&self, writer: &Writer) -> Option<Upload> {
+        let uploads = &self.core.uploads;
+        let now = Instant::now();
+        if uploads.is_wary(now) && !uploads.has_room(self.core.keeper.in_flight_max(), now) {
+            return None;
+        }
+        uploads.begin(self.tally.sender, writer.bytes(), self.tally.sent.elapsed())
+    }
+
     /// Makes the file for what the client does not take, if there is room for one. Where that takes long, the slot is given back before.
     async fn begin_spool(&mut self, writer: &mut Writer, ending: Ending) -> Option<Arc<Spool>> {
         let core = Arc::clone(&self.core);
-        let mut begin = pin!(core.spools.begin(Of::Answer, self.tally.origin));
+        let mut begin = pin!(core.spools.begin(Of::Answer, self.tally.sender.origin));
         if let Ok(begun) = tokio::time::timeout(writer.client_time_max(), begin.as_mut()).await {
             return begun;
         }
@@ -228,7 +263,8 @@ impl Drop for Exchange {
         match (self.tally.on_abandon, Handle::try_current()) {
             (OnAbandon::Finish, Ok(runtime)) => {
                 slot.depart();
-                runtime.spawn(finish(phase, slot));
+                let (core, unanswered) = (Arc::clone(&self.core), self.unanswered.take());
+                runtime.spawn(finish(core, phase, unanswered, slot));
             }
             // First the connection to the application, then the slot: never more in there than the limit.
             _ => {
@@ -259,9 +295,13 @@ async fn return_of(
 }
 
 /// Reads an exchange to its end for nobody.
-async fn finish(phase: Phase, slot: Slot) {
+async fn finish(core: Arc<Core>, phase: Phase, unanswered: Option<Unanswered>, slot: Slot) {
     let body = match phase {
-        Phase::Sending(sending) => sending.await.ok().map(http::Response::into_body),
+        Phase::Sending(sending) => {
+            let answered = sending.await.ok().map(http::Response::into_body);
+            note_head(&core, unanswered.filter(|_| answered.is_some()));
+            answered
+        }
         Phase::Reading(body) => Some(body),
         Phase::Over => None,
     };
@@ -274,6 +314,21 @@ async fn finish(phase: Phase, slot: Slot) {
         drop(body);
     }
     slot.end(Ending::Abandoned);
+}
+
+/// Returns once an answer that holds a worker has to go; never, if it holds none.
+async fn broken_off(held: Option<&Upload>) {
+    match held {
+        Some(held) => held.broken_off().await,
+        None => pending().await,
+    }
+}
+
+/// Takes note that the head of an answer has come.
+fn note_head(core: &Core, unanswered: Option<Unanswered>) {
+    if let Some(unanswered) = unanswered {
+        unanswered.answered(core.uploads.is_empty());
+    }
 }
 
 async fn gather(body: &mut UpstreamBody, bytes_max: usize) -> Result<Gathered, UpstreamError> {

@@ -342,6 +342,12 @@ impl Gatekeeper {
         self.in_flight_max.load(Relaxed)
     }
 
+    /// Returns whether somebody inside has been held for so long at a route whose limit is found.
+    pub(crate) fn holds_insider_for(&self, time: Duration) -> bool {
+        let now = self.clock.now();
+        self.lock().gate.holds_insider_since(now - time)
+    }
+
     /// Returns everything that can be seen of the gate.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let now = self.clock.now();
@@ -683,11 +689,6 @@ impl Turn {
         self.keeper.with_gate(|inner, now| was_held = inner.pause(now, self.request, client_time));
         self.hold(if was_held { Held::No } else { Held::Yes });
         was_held
-    }
-
-    /// Returns whether the slot is given back for good.
-    pub(crate) fn is_over(&self) -> bool {
-        !self.keeper.lock().gate.is_inside(self.request)
     }
 
     /// Takes the slot again; ready once it is held.

@@ -40,7 +40,7 @@ use crate::returns::{self, Returns};
 use crate::room::{self, Pages, Room};
 use crate::routes::{Class, Exempt, Seat, Table};
 use crate::spool::Spools;
-use crate::stall::Silence;
+use crate::stall::Way;
 use crate::telemetry::Telemetry;
 use crate::ungated::{OpenLimit, OpenPass};
 use crate::uploads::{Origin, Sender, Uploads};
@@ -139,7 +139,6 @@ pub(crate) struct Core {
     /// Requests in the application whose clients are waited for in the middle of their bodies, and calls, whose sides speak by turns.
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) calls: Arc<Uploads>,
-    pub(crate) silence: Silence,
     pub(crate) spools: Arc<Spools>,
     /// Requests before the application whose bodies are kept in files until they are whole.
     pub(crate) kept: Arc<Uploads>,
@@ -394,8 +393,7 @@ impl Core {
             come = self.arrive(connection, parts, &asked.visitor, (route, stands), Named::Last)?;
         }
         let Come { arrived, session, unknown } = come;
-        let is_inside = self.kinds.is_empty() || matches!(session, Some(Membership::Member { .. }));
-        if is_inside {
+        if self.kinds.is_empty() || matches!(session, Some(Membership::Member { .. })) {
             connection.standing().note_admitted();
         }
         let admission = match arrived.expect("what was named last is taken in") {
@@ -403,7 +401,7 @@ impl Core {
             Arrived::TurnedAway(away) => return Err(self.turned_away(away, Duration::ZERO)),
             Arrived::Waiting(waiting) => {
                 let expects = parts.headers.contains_key(EXPECT);
-                self.wait(connection, waiting, body, expects, is_inside, asked.arrived).await?
+                self.wait(connection, waiting, body, expects, asked.arrived).await?
             }
         };
         if let Some(own) = admission.session
@@ -497,7 +495,6 @@ impl Core {
         mut waiting: Waiting,
         body: &mut RequestBody,
         expects_continue: bool,
-        is_inside: bool,
         arrived: Instant,
     ) -> Result<Admission, NotAdmitted> {
         // Reading the body of a client that expects `100 Continue` would ask for it.
@@ -508,7 +505,6 @@ impl Core {
             biased;
             verdict = waiting.verdict() => verdict.map_err(|away| self.turned_away(away, arrived.elapsed())),
             () = connection.closed(watch_after) => Err(NotAdmitted::Gone),
-            never = self.make_room_before_gate(connection), if is_inside => match never {},
             fault = body.fill(prefix_bytes) => Err(fault.into()),
         };
         guard.telemetry = None;
@@ -532,15 +528,17 @@ impl Core {
             None => (None, None, LeaseDue::No, Duration::ZERO),
         };
         let origin = Origin::of(connection.peer().client(&parts.headers));
-        let sender = Sender { origin, is_inside: !is_new };
-        // What waits for its own client says nothing about others.
-        let may_be_stuck = slot.is_some() && !is_call && !body.is_unfinished();
+        let sender = Sender { origin, is_inside: !is_new || self.kinds.is_empty() };
         if body.is_unfinished() {
             let turn = slot.as_ref().and_then(Slot::turn);
             let has_slot = turn.is_some();
             let uploads = if is_call { &self.calls } else { &self.uploads };
-            body.charge(turn, uploads, sender);
-            let is_wary = !is_call && self.uploads.is_wary(Instant::now());
+            let way = Way { telemetry: Arc::clone(&self.telemetry), route: asked.class.route() };
+            body.charge(turn, uploads, sender, way);
+            let now = Instant::now();
+            let may_stream = [Method::POST, Method::PUT, Method::PATCH].contains(&parts.method)
+                && !self.uploads.is_wary(now)
+                && self.uploads.has_room(self.keeper.in_flight_max(), now);
             if has_slot && parts.headers.contains_key(EXPECT) {
                 let asked_for = tokio::select! {
                     biased;
@@ -551,9 +549,9 @@ impl Core {
                     return self.broken_off(asked, fault);
                 }
             }
-            if has_slot && !is_call && (body.is_declared() || is_wary) {
+            if has_slot && !is_call && (body.is_declared() || !may_stream) {
                 // On the heap: short bodies are there by now.
-                let tells_nothing = is_wary || !waited.is_zero();
+                let tells_nothing = !may_stream || !waited.is_zero();
                 let kept = Box::pin(body.keep(&self.spools, &self.kept, sender, tells_nothing));
                 let kept = tokio::select! {
                     biased;
@@ -595,7 +593,9 @@ impl Core {
         let sent = Instant::now();
         // To cancel a call is part of gRPC: its servers stop. What only says it is one may go on being worked on.
         let on_abandon = if is_call { OnAbandon::Cancel } else { self.on_abandon };
-        let tally = Tally { sent, route: asked.class.route(), on_abandon, origin };
+        // What waits for its own client says nothing about others.
+        let tells_of_others = slot.is_some() && !is_call && !body.is_unfinished();
+        let tally = Tally { sent, route: asked.class.route(), on_abandon, sender, tells_of_others };
         let unhurried = body.unhurried().filter(|_| is_call);
         let sending = self.upstream.send(parts, body, None);
         let mut exchange = Exchange::new(Arc::clone(self), sending, slot, tally, awaits);
@@ -603,15 +603,12 @@ impl Core {
             biased;
             head = exchange.head() => head,
             () = connection.left(self.timeouts.watch_after) => return Err(Gone),
-            never = self.make_room_in_application(connection, asked.class.route(), sent), if may_be_stuck => match never {},
         };
         let mut head = match head {
             Ok(head) => head,
             Err(error) => return Ok(self.failed(asked, &error)),
         };
-        let now = Instant::now();
-        self.silence.broken(now);
-        let answered = now.saturating_duration_since(sent);
+        let answered = sent.elapsed();
         // What is still to come waits on the client.
         drop(open);
         if let Some(asset) = asset.filter(|_| head.status == StatusCode::OK) {

@@ -6,7 +6,8 @@
 //!
 //! Nor is a worker of the application the client's: once let in, a body of a declared length that its client would be waited for is kept, with the slot given
 //! back meanwhile, until it is whole or no more of it may be kept, and only then the application is asked. One without, which may be a stream, is sent on
-//! as it comes, as long as nobody waited for the application because of such bodies (see [`crate::uploads`]). What needs no slot is kept whatever it declares, before it takes one of the places it has instead.
+//! as it comes, unless the application was stuck because of such bodies of late ([`crate::uploads`]). What needs no slot is kept whatever it declares, before it
+//! takes one of the places it has instead.
 //!
 //! However it is read, its client must keep a pace: no long pause, a least rate, and an end.
 
@@ -16,7 +17,8 @@ use crate::deadline::Deadline;
 use crate::gatekeeper::Turn;
 use crate::headers;
 use crate::spool::{Of, PIECE_BYTES, Reading, Spool, Spools};
-use crate::uploads::{Sender, Upload, Uploads};
+use crate::stall::Way;
+use crate::uploads::{PASS_EVERY, Sender, Upload, Uploads};
 use crate::validate::Fault;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -97,8 +99,11 @@ struct Charge {
     uploads: Arc<Uploads>,
     /// This body among those that are waited for without a slot.
     upload: Option<Upload>,
-    /// The end of the body, that the application gets once the slot is held again.
+    /// The end of the body, that the application gets once the slot is held again, ...
     end: Option<Option<Bytes>>,
+    /// ... or where that waits for nothing but this; asked again then.
+    way: Way,
+    asked_again: Deadline,
 }
 
 /// How fast a client must send a body, while it is the client who is waited for.
@@ -189,7 +194,7 @@ impl RequestBody {
 
     /// Sees to it that the client does not hold the slot of the request from now on, but the application alone. Without a slot it is only among `uploads`
     /// while it is waited for.
-    pub(crate) fn charge(&mut self, turn: Option<Turn>, uploads: &Arc<Uploads>, sender: Sender) {
+    pub(crate) fn charge(&mut self, turn: Option<Turn>, uploads: &Arc<Uploads>, sender: Sender, way: Way) {
         let Some(inner) = &mut self.inner else { return };
         inner.charge = Some(Box::new(Charge {
             turn,
@@ -200,6 +205,8 @@ impl RequestBody {
             uploads: Arc::clone(uploads),
             upload: None,
             end: None,
+            way,
+            asked_again: Deadline::default(),
         }));
     }
 
@@ -218,7 +225,7 @@ impl RequestBody {
     }
 
     /// Keeps a body whose client is slow, until it is whole or no more of it may be kept: the slot is given back meanwhile, and taken again.
-    /// `tells_nothing`: how fast it has come so far says nothing about its client, as where the request was held.
+    /// `tells_nothing`: how fast it has come so far says nothing about its client, as where the request was held, or it is not believed.
     pub(crate) async fn keep(
         &mut self,
         spools: &Arc<Spools>,
@@ -355,6 +362,12 @@ impl Inner {
             let written = std::mem::take(&mut kept.tail_bytes);
             kept.written += written as u64;
             self.budget.release(written);
+            // It may be a stream, and was kept only as the application was stuck.
+            let is_stream = self.declared.is_none();
+            let charge = self.charge.as_ref().filter(|_| is_stream);
+            if charge.is_some_and(|charge| !charge.uploads.is_wary(std::time::Instant::now())) {
+                return Ok(());
+            }
         }
     }
 
@@ -451,7 +464,7 @@ impl Inner {
             if let Some(charge) = &mut self.charge
                 && charge.end.is_some()
             {
-                ready!(charge.poll_resumed(cx));
+                ready!(charge.poll_may_end(cx));
                 charge.upload = None;
                 return Poll::Ready(charge.end.take().flatten().map(Ok));
             }
@@ -492,18 +505,13 @@ impl Inner {
             }
             ready!(charge.due.poll(cx));
             if !charge.pause(CLIENT_TIME_MAX) {
-                self.charge = None;
-                return Poll::Pending;
+                // What is answered already has no slot, and may hold a worker all the same.
+                charge.turn = None;
             }
             charge.upload = charge.uploads.begin(charge.sender, bytes, self.progress.waited_by_now());
         }
         if let Some(upload) = &charge.upload {
-            ready!(upload.poll_broken_off(cx));
-        }
-        // What is answered already holds no slot that could be missed.
-        if charge.turn.as_ref().is_some_and(Turn::is_over) {
-            self.charge = None;
-            return Poll::Pending;
+            return upload.poll_broken_off(cx);
         }
         Poll::Ready(())
     }
@@ -531,6 +539,23 @@ impl Charge {
 
     fn poll_resumed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.turn.as_mut().map_or(Poll::Ready(()), |turn| turn.poll_resumed(cx))
+    }
+
+    /// Is ready once the application may have the end of the body: the slot is held again. Or it is not to be had, as those who have slots may be waiting for the worker that
+    /// waits for this end: then one now and then goes on without.
+    fn poll_may_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.poll_resumed(cx).is_pending() {
+            if !self.asked_again.is_set() {
+                self.asked_again.set(Some(PASS_EVERY));
+            }
+            ready!(self.asked_again.poll(cx));
+            self.asked_again.set(None);
+            if self.way.is_silent() && self.uploads.may_pass(std::time::Instant::now()) {
+                // The gate goes on to count it, once there is a slot.
+                self.turn = None;
+            }
+        }
+        Poll::Ready(())
     }
 
     /// Returns whether the client is waited for by nobody who could serve others meanwhile.

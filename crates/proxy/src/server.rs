@@ -19,7 +19,6 @@ use crate::recorder::RecordError;
 use crate::room::{Pages, Room, StoredError, read_template};
 use crate::routes::{OTHER, Table};
 use crate::spool::Spools;
-use crate::stall::Silence;
 use crate::telemetry::{LearnedView, Telemetry, View};
 use crate::tls::Certificate;
 use crate::uploads::{KEPT_MAX, Uploads};
@@ -212,7 +211,6 @@ impl Server {
             returns: Arc::default(),
             uploads: Uploads::shared(params.limits.slow_uploads),
             calls: Uploads::new(params.limits.slow_uploads),
-            silence: Silence::new(),
             spools: Spools::new(&params.spool),
             kept: Uploads::shared(KEPT_MAX),
             watcher: Arc::new(watcher),
@@ -247,6 +245,8 @@ impl Server {
         let mut background = JoinSet::new();
         let core = Arc::clone(&self.core);
         background.spawn(async move { core.keeper.tick().await });
+        let core = Arc::clone(&self.core);
+        background.spawn(async move { core.make_room().await });
         let watcher = Arc::clone(&self.core.watcher);
         background.spawn(async move {
             if let Err(error) = watcher.run().await {

@@ -1,150 +1,233 @@
-//! Those who wait because the application waits for somebody else's client.
+//! Requests that wait because the application waits for somebody else's client.
 //!
-//! How many workers an application has is known to nobody here, so no number says how many may read from slow clients. What can be seen is that others wait for
-//! it: a request that is far longer in the application than its route usually is, while nothing at all comes back from there; or one of somebody inside that is
-//! held by the gate for long. Then room is made ([`Uploads::make_room`]): for the first, all that are waited for may have to go; for the second those beyond half
-//! of what the application was seen to work at.
+//! How many workers an application has is known to nobody here, so no number says how many of them may read from slow clients. What can be seen is that others
+//! wait: then room is made ([`crate::uploads`]).
 //!
-//! An application that is merely slow for once looks the same. So it takes seconds, and begins with one.
+//! *In the application*. A route is stuck if requests of it are there and no answer of it has begun for longer than is usual: `silence ≥ late`, where silence is the
+//! time since its last head came, or since the first of those unanswered was sent, and
+//!
+//! ```text
+//! late = 2 × the time within which 98 of 100 of its answers begin, 10 to 60 s
+//!        twice that, if only one request is unanswered: it may be one of those that take long
+//!        30 s, where fewer than 20 are known
+//! ```
+//!
+//! Other routes' answers say nothing: they may come from other workers, or from what stands before them. Who leaves does not end the silence; who asks again
+//! makes it two. What is usual is learned while nobody's client is waited for, else those who hold the workers would teach that everything takes long.
+//!
+//! *At the gate*. Somebody inside is held for 5 s, at a route whose limit is found: the application has less to give than is asked of it. Then strangers' slow uploads
+//! go, and those of others beyond half of what it was seen to work at.
+//!
+//! An application that is merely slow for once looks the same as one that is stuck. So it takes long, and begins with one. *Source*: ours.
 
-use crate::connection::Connection;
 use crate::pipeline::Core;
 use crate::routes::RouteIndex;
-use crate::telemetry::{BUCKETS, Times};
-use crate::uploads::{ROOM_EVERY, Uploads};
-use std::convert::Infallible;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::telemetry::Telemetry;
+use crate::uploads::ROOM_EVERY;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// Nobody waits for too long before this.
-const LATE_AFTER: Duration = Duration::from_secs(5);
-/// Where it is not known how long requests of a route usually take.
-const LATE_AFTER_UNKNOWN: Duration = Duration::from_secs(10);
-/// So many times known are enough to tell, ...
-const TIMES_LEAST: u64 = 10;
-/// ... and this share of them is what is usual.
-const USUAL: f64 = 0.9;
-/// A request is late after so many times what is usual.
-const LATE: u32 = 2;
-/// Moments closer to each other than this, in ms, are one: most requests then write nothing that others read.
+/// The least and the most that is late, and what is where little is known.
+const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
+/// Somebody inside is held for too long after this.
+const HELD: Duration = Duration::from_secs(5);
+const LATE_UNKNOWN: Duration = Duration::from_secs(30);
+/// Where nothing was answered for so long, those who have a slot may wait for one who has none.
+const SILENT: Duration = Duration::from_secs(1);
+/// So many times what is usual is late, and so many times that for one alone.
+const LATE_TIMES: u32 = 2;
+const ALONE_TIMES: u32 = 2;
+/// All but one in so many is what is usual, ...
+const RARE: u32 = 50;
+/// ... of the last so many, or twice as many; fewer than the first say nothing.
+const KNOWN_LEAST: u32 = 20;
+const KNOWN_HALVED: u32 = 512;
+
+/// Answers are counted by the time until their heads: up to this many milliseconds, twice as many, and so on; the last count is of all that take longer.
+const FIRST_MS: u128 = 250;
+const CLASSES: usize = 9;
+/// Moments closer to each other than this, milliseconds, are one: most requests then write nothing that others read.
 const HEARD_EVERY: u64 = 50;
 
-/// When the application was heard last, by any request.
-#[derive(Debug)]
-pub(crate) struct Silence {
-    begun: Instant,
-    /// Milliseconds since then.
-    heard: AtomicU64,
+/// What is known of a route's answers, and whether any comes now.
+#[derive(Default, Debug)]
+pub(crate) struct Pulse {
+    took: [AtomicU32; CLASSES],
+    known: AtomicU32,
+    unanswered: AtomicU32,
+    /// See [`moment`].
+    silent_since: AtomicU64,
 }
 
-impl Silence {
-    pub(crate) fn new() -> Self {
-        Silence { begun: Instant::now(), heard: AtomicU64::new(0) }
+/// Where a request goes, and whether anything goes on there.
+#[derive(Debug)]
+pub(crate) struct Way {
+    pub(crate) telemetry: Arc<Telemetry>,
+    pub(crate) route: Option<RouteIndex>,
+}
+
+/// A request whose answer has not begun. Dropped, it never will.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    telemetry: Arc<Telemetry>,
+    route: Option<RouteIndex>,
+    sent: Instant,
+}
+
+impl Pulse {
+    /// Forgets how long its answers took.
+    pub(crate) fn reset(&self) {
+        self.took.iter().chain([&self.known]).for_each(|count| count.store(0, Relaxed));
     }
 
-    /// Takes note that the head of an answer has come, `now`.
-    pub(crate) fn broken(&self, now: Instant) {
-        let now = self.since_begun(now);
-        if now >= self.heard.load(Relaxed) + HEARD_EVERY {
-            self.heard.store(now, Relaxed);
+    fn sent(&self, now: u64) {
+        if self.unanswered.fetch_add(1, Relaxed) == 0 {
+            self.silent_since.store(now, Relaxed);
         }
     }
 
-    /// Returns for how long nothing has come that could have, for a request sent at that time.
-    fn for_one_sent(&self, sent: Instant, now: Instant) -> Duration {
-        let heard = self.begun + Duration::from_millis(self.heard.load(Relaxed));
-        now.saturating_duration_since(sent.max(heard))
+    fn answered(&self, now: u64) {
+        if now >= self.silent_since.load(Relaxed) + HEARD_EVERY {
+            self.silent_since.store(now, Relaxed);
+        }
     }
 
-    fn since_begun(&self, now: Instant) -> u64 {
-        u64::try_from(now.saturating_duration_since(self.begun).as_millis()).unwrap_or(u64::MAX)
+    fn learn(&self, took: Duration) {
+        let class = (0..CLASSES - 1).find(|class| took.as_millis() <= FIRST_MS << class);
+        self.took[class.unwrap_or(CLASSES - 1)].fetch_add(1, Relaxed);
+        if self.known.fetch_add(1, Relaxed) + 1 == KNOWN_HALVED {
+            let half = |count: &AtomicU32| count.fetch_sub(count.load(Relaxed) / 2, Relaxed);
+            self.took.iter().chain([&self.known]).for_each(|count| _ = half(count));
+        }
+    }
+
+    fn is_stuck(&self, now: u64) -> bool {
+        let unanswered = self.unanswered.load(Relaxed);
+        unanswered > 0 && self.silence(now) >= self.late(unanswered == 1)
+    }
+
+    fn silence(&self, now: u64) -> Duration {
+        Duration::from_millis(now.saturating_sub(self.silent_since.load(Relaxed)))
+    }
+
+    fn late(&self, is_alone: bool) -> Duration {
+        let known = self.known.load(Relaxed);
+        if known < KNOWN_LEAST {
+            return LATE_UNKNOWN;
+        }
+        let mut longer = known;
+        let class = self.took.iter().position(|count| {
+            longer = longer.saturating_sub(count.load(Relaxed));
+            longer <= known / RARE
+        });
+        let usual = Duration::from_millis((FIRST_MS << class.unwrap_or(CLASSES - 1)) as u64);
+        let late = (LATE_TIMES * usual).max(LATE.0);
+        (if is_alone { ALONE_TIMES * late } else { late }).min(LATE.1)
+    }
+}
+
+impl Way {
+    /// Returns whether nothing has been answered there for a while.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.telemetry.route(self.route).pulse().silence(moment(Instant::now())) >= SILENT
+    }
+}
+
+impl Unanswered {
+    /// Takes note that a request of this route is sent.
+    pub(crate) fn sent(telemetry: &Arc<Telemetry>, route: Option<RouteIndex>) -> Self {
+        let sent = Instant::now();
+        telemetry.route(route).pulse().sent(moment(sent));
+        Unanswered { telemetry: Arc::clone(telemetry), route, sent }
+    }
+
+    /// Takes note that its answer begins. `says_how_long`: nobody had to wait for others' clients meanwhile.
+    pub(crate) fn answered(self, says_how_long: bool) {
+        let now = Instant::now();
+        let pulse = self.telemetry.route(self.route).pulse();
+        pulse.answered(moment(now));
+        if says_how_long || pulse.known.load(Relaxed) < KNOWN_LEAST {
+            pulse.learn(now.saturating_duration_since(self.sent));
+        }
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        self.telemetry.route(self.route).pulse().unanswered.fetch_sub(1, Relaxed);
     }
 }
 
 impl Core {
-    /// Sees to it that a request in the application does not wait there for others' clients. Never returns.
-    pub(crate) async fn make_room_in_application(
-        &self,
-        connection: &Connection,
-        route: Option<RouteIndex>,
-        sent: Instant,
-    ) -> Infallible {
-        connection.rested(self.timeouts.watch_after).await;
-        let mut pause = LATE_AFTER;
+    /// Makes room for those who wait because the application waits for others' clients. Never returns.
+    pub(crate) async fn make_room(&self) {
         loop {
-            tokio::time::sleep(pause).await;
-            let stuck = self.silence.for_one_sent(sent, Instant::now());
-            let late_after = late_after(&self.telemetry.route(route).served_in());
-            pause = late_after.checked_sub(stuck).filter(|left| !left.is_zero()).unwrap_or_else(|| {
-                self.make_room(0);
-                ROOM_EVERY
-            });
-        }
-    }
-
-    /// Sees to it that a request of somebody inside is not held because the application waits for others' clients. Never returns.
-    pub(crate) async fn make_room_before_gate(&self, connection: &Connection) -> Infallible {
-        connection.rested(self.timeouts.watch_after).await;
-        let mut pause = LATE_AFTER;
-        loop {
-            tokio::time::sleep(pause).await;
-            self.make_room(self.keeper.in_flight_max() / 2);
-            pause = ROOM_EVERY;
-        }
-    }
-
-    fn make_room(&self, may_stay: usize) {
-        let gone = Uploads::make_room(&self.uploads, may_stay, Instant::now());
-        if gone > 0 {
-            tracing::warn!(
-                uploads = gone,
-                "others wait for the application, which waits for slow uploads: the slowest are broken off"
-            );
+            tokio::time::sleep(ROOM_EVERY).await;
+            if self.uploads.is_empty() {
+                continue;
+            }
+            let now = Instant::now();
+            let broken_off = if self.telemetry.pulses().any(|pulse| pulse.is_stuck(moment(now))) {
+                self.uploads.make_room_for_stuck(now)
+            } else if self.upstream.is_up() && self.keeper.holds_insider_for(HELD) {
+                self.uploads.make_room(self.keeper.in_flight_max() / 2, now)
+            } else {
+                0
+            };
+            if broken_off > 0 {
+                tracing::warn!(
+                    requests = broken_off,
+                    "others wait for the application, which waits for slow clients: the slowest are broken off"
+                );
+            }
         }
     }
 }
 
-/// Returns after how long a request is late on whose route these were the times in the application.
-fn late_after(times: &Times) -> Duration {
-    match times.quantile(&BUCKETS, USUAL).filter(|_| times.count() >= TIMES_LEAST) {
-        Some(usual) => LATE_AFTER.max(Duration::from_secs_f64(usual) * LATE),
-        None => LATE_AFTER_UNKNOWN,
-    }
+/// Returns a moment as milliseconds since the first that was asked for.
+fn moment(at: Instant) -> u64 {
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(at.saturating_duration_since(*BEGUN).as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::Histogram;
 
-    #[test]
-    fn a_request_is_late_after_twice_what_is_usual_but_never_soon() {
-        let seconds = |seconds: f64| Duration::from_secs_f64(seconds);
-        let times = Histogram::default();
-        let late = |count: usize, each: f64| {
-            (0..count).for_each(|_| times.record(seconds(each)));
-            late_after(&times.read()).as_secs()
-        };
-        assert_eq!(late(9, 0.02), 10, "not known yet");
-        assert_eq!(late(91, 0.02), 5);
-        assert_eq!(late(10, 12.0), 5, "what few of them take");
-        assert!((24..=40).contains(&late(10, 12.0)));
-        let long = Histogram::default();
-        (0..20).for_each(|_| long.record(seconds(90.0)));
-        assert_eq!(late_after(&long.read()).as_secs(), 120, "twice the last bound");
+    fn taught(answers: &[(u32, f64)]) -> Pulse {
+        let pulse = Pulse::default();
+        for (count, seconds) in answers {
+            (0..*count).for_each(|_| pulse.learn(Duration::from_secs_f64(*seconds)));
+        }
+        pulse
     }
 
     #[test]
-    fn it_is_silent_for_a_request_since_that_was_sent_or_something_came() {
-        let silence = Silence::new();
-        let at = |millis| silence.begun + Duration::from_millis(millis);
-        let lasts = |sent, now| silence.for_one_sent(at(sent), at(now)).as_millis();
-        assert_eq!(lasts(1000, 6000), 5000);
-        silence.broken(at(4000));
-        assert_eq!(lasts(1000, 6000), 2000);
-        silence.broken(at(4010));
-        assert_eq!(lasts(5000, 6000), 1000);
-        silence.broken(at(9000));
-        assert_eq!(lasts(5000, 6000), 0);
+    fn late_is_twice_what_is_usual_but_neither_soon_nor_never() {
+        let late = |answers: &[(u32, f64)]| taught(answers).late(false).as_secs();
+        assert_eq!(late(&[(19, 0.02)]), 30, "not known yet");
+        assert_eq!(late(&[(100, 0.02)]), 10);
+        assert_eq!(late(&[(100, 0.02), (2, 12.0)]), 10, "what few of them take");
+        assert_eq!(late(&[(100, 0.02), (3, 12.0)]), 32, "12 s count as 16");
+        assert_eq!(late(&[(100, 90.0)]), 60);
+        assert_eq!(late(&[(400, 90.0), (5000, 0.02)]), 10, "what was is forgotten");
+        assert_eq!(taught(&[(100, 0.02)]).late(true).as_secs(), 20, "one alone may be one of those few");
+        assert_eq!(taught(&[(100, 12.0)]).late(true).as_secs(), 60);
+    }
+
+    #[test]
+    fn a_route_is_stuck_if_those_in_the_application_are_not_answered_whoever_leaves() {
+        let pulse = taught(&[(100, 0.02)]);
+        assert!(!pulse.is_stuck(1_000_000), "nobody asks");
+        pulse.sent(1000);
+        pulse.sent(5900);
+        assert!(!pulse.is_stuck(10_999) && pulse.is_stuck(11_000), "since the first of them was sent");
+        pulse.answered(11_000);
+        assert!(!pulse.is_stuck(20_900) && pulse.is_stuck(21_000));
+        pulse.unanswered.fetch_sub(1, Relaxed);
+        assert!(!pulse.is_stuck(21_000) && pulse.is_stuck(31_000), "one alone");
+        pulse.sent(21_000);
+        assert!(pulse.is_stuck(21_000), "and whoever asks again is not as new as it looks");
     }
 }

@@ -4,6 +4,7 @@ mod others;
 
 use crate::params::SessionKind;
 use crate::routes::{Class, Exempt, OTHER, RouteIndex, SHARES};
+use crate::stall::Pulse;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -77,6 +78,7 @@ pub(crate) struct RouteCounters {
     waited: Histogram,
     upstream: Histogram,
     added: Histogram,
+    pulse: Pulse,
 }
 
 /// What is counted of one kind's line.
@@ -215,7 +217,7 @@ impl Histogram {
         self.nanos.store(0, Relaxed);
     }
 
-    pub(crate) fn read(&self) -> Times {
+    fn read(&self) -> Times {
         Times {
             counts: std::array::from_fn(|at| self.counts[at].load(Relaxed)),
             sum_seconds: self.nanos.load(Relaxed) as f64 * 1e-9,
@@ -309,6 +311,7 @@ impl RouteCounters {
     fn reset(&self) {
         self.statuses.iter().for_each(|count| count.store(0, Relaxed));
         [&self.waited, &self.upstream, &self.added].into_iter().for_each(Histogram::reset);
+        self.pulse.reset();
     }
 
     /// Counts a time in the application.
@@ -316,9 +319,9 @@ impl RouteCounters {
         self.upstream.record(upstream);
     }
 
-    /// Returns the times in the application.
-    pub(crate) fn served_in(&self) -> Times {
-        self.upstream.read()
+    /// Returns how its answers come.
+    pub(crate) fn pulse(&self) -> &Pulse {
+        &self.pulse
     }
 
     /// Counts a time held waiting, if there was any, and the time added otherwise.
@@ -416,6 +419,11 @@ impl Telemetry {
     /// Returns the counters of a route, or of all that is ungated.
     pub(crate) fn route(&self, index: Option<RouteIndex>) -> &RouteCounters {
         index.and_then(|index| self.routes.get(index)).unwrap_or(&self.ungated)
+    }
+
+    /// Returns how answers of all routes come.
+    pub(crate) fn pulses(&self) -> impl Iterator<Item = &Pulse> {
+        self.routes.iter().map(RouteCounters::pulse)
     }
 
     pub(crate) fn note_request(&self) {

@@ -151,7 +151,7 @@ async function poll() {
     if (own != out) return;
     misses++;
     show();
-    rest = Math.max(rest, Math.min(60, 2 ** misses + (state == "next" ? 1 : 9) * Math.random()));
+    rest = enters ? 2 : Math.max(rest, Math.min(60, 2 ** misses + 9 * Math.random()));
   }
   later(rest || 30);
 }

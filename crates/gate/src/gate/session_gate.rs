@@ -71,7 +71,7 @@ impl Gate {
             && !is_hopeless
             && kind.lets_in()
             && (kind.nobody_in_line()
-                || matches!(claim, Claim::Holds(place, _) if !kind.gathers(now, place)));
+                || matches!(claim, Claim::Holds(place, _) if !kind.makes_way(now, place)));
         let admission = if is_first { Some(self.may_admit(now, kind_id)) } else { None };
         if admission == Some(Admission::Now) {
             return self.let_in(now, id, kind_id);
@@ -256,18 +256,14 @@ impl Gate {
         let mut blocked = vec![];
         loop {
             let heads = self.kinds.iter().filter(|kind| kind.lets_in() && !blocked.contains(&kind.id));
-            let heads = heads.filter_map(|kind| Some((kind.held.head()?, kind.id)));
+            // Whoever stands before others is let in first only once those before them had time to come back.
+            let heads =
+                heads.filter_map(|kind| Some((kind.held.head(|key| !kind.gathers(now, key))?, kind.id)));
             let Some((Newcomer { key, request, .. }, kind)) = heads.min_by_key(|(head, _)| head.arrived)
             else {
                 return;
             };
-            // Their order is by number only once those before them had time to come back.
-            let gathers = self.kinds[kind.index()].gathers_until(now, key);
-            self.kinds[kind.index()].next = gathers;
-            if gathers.is_some() {
-                blocked.push(kind);
-                continue;
-            }
+            self.kinds[kind.index()].next = None;
             match self.may_admit(now, kind) {
                 Admission::Now => {
                     self.kinds[kind.index()].held.begins(key);

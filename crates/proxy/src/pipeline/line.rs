@@ -161,9 +161,7 @@ impl Core {
         let arrived =
             self.keeper.arrive(arrival, None, Named::Last).expect("what was named last is taken in");
         let answer = match arrived {
-            Arrived::Waiting(waiting) => {
-                self.wait(connection, waiting, body, true, false, asked.arrived).await
-            }
+            Arrived::Waiting(waiting) => self.wait(connection, waiting, body, true, asked.arrived).await,
             Arrived::TurnedAway(away) => Err(self.turned_away(away, Duration::ZERO)),
             Arrived::Admitted(admission) => Ok(admission),
         };

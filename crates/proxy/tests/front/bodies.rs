@@ -18,6 +18,9 @@ use tokio::task::JoinSet;
 /// Time between two pieces of a body that drips.
 const DRIP_EVERY: Duration = Duration::from_millis(20);
 
+/// How long `/late` takes: longer than nobody notices.
+const LATE: Duration = Duration::from_secs(7);
+
 /// An application whose workers each serve one connection at a time, from the first byte of a request to the last of its answer.
 struct Pool {
     address: SocketAddr,
@@ -70,7 +73,7 @@ impl Pool {
 fn serve(stream: std::net::TcpStream, exports: &Exports) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut line, mut length, mut chunked, mut answer) = (String::new(), 0, false, None);
-    let (mut is_export, mut is_quick) = (false, false);
+    let (mut is_export, mut is_quick, mut is_late) = (false, false, false);
     while reader.read_line(&mut line)? > 0 && line != "\r\n" {
         let lower = line.to_ascii_lowercase();
         if let Some(value) = lower.strip_prefix("content-length:") {
@@ -78,6 +81,7 @@ fn serve(stream: std::net::TcpStream, exports: &Exports) -> std::io::Result<()> 
         }
         is_export |= lower.starts_with("get /export");
         is_quick |= lower.starts_with("get /file");
+        is_late |= lower.starts_with("get /late");
         chunked |= lower.starts_with("transfer-encoding:");
         if let Some((_, rest)) = lower.split_once('?') {
             answer = answer.or(rest.split_whitespace().next().and_then(|count| count.parse().ok()));
@@ -113,6 +117,9 @@ fn serve(stream: std::net::TcpStream, exports: &Exports) -> std::io::Result<()> 
         Some(count) => pattern(count),
         None => format!("{bytes} {}", hash.finalize()).into_bytes(),
     };
+    if is_late {
+        std::thread::sleep(LATE);
+    }
     let mut stream = stream;
     write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", answer.len())?;
     if !is_export {
@@ -339,6 +346,19 @@ fn drops(head: &str, count: usize) -> (Vec<u8>, &'static [u8]) {
     ([head.as_bytes(), &begin].concat(), b"x")
 }
 
+/// Lets the gateway know how long a page takes.
+async fn serves_often(gateway: &Gateway) {
+    for _ in 0..7 {
+        serves(gateway).await;
+    }
+}
+
+/// Asks for two pages at once, which are to be answered.
+async fn serves_two(gateway: &Gateway) {
+    let (one, other) = tokio::join!(gateway.get("/page"), gateway.get("/page"));
+    assert_eq!((one.status, other.status), (200, 200));
+}
+
 #[tokio::test]
 async fn uploads_that_cannot_be_kept_go_once_others_wait_for_the_application() {
     for (head, kept, ungated) in
@@ -360,9 +380,9 @@ async fn uploads_that_cannot_be_kept_go_once_others_wait_for_the_application() {
         until("all workers wait for clients", || app.busy() == 8).await;
         until("none holds a slot", || gateway.in_flight() == 0).await;
         assert_eq!(drips_left(&mut drips), 20, "nobody misses the workers");
-        // Whose connections were in the queue before it is seen once those workers are free.
-        serves(&gateway).await;
-        until("some were broken off for them", || drips_left(&mut drips) < 20).await;
+        // Twelve more were in the queue before them.
+        serves_two(&gateway).await;
+        until("some were broken off for them", || drips_left(&mut drips) < 12).await;
     }
 }
 
@@ -378,7 +398,7 @@ async fn a_body_that_came_quickly_and_then_drips_holds_no_worker_that_is_missed_
             drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
         }
         until("all workers wait for clients", || app.busy() == 4).await;
-        serves(&gateway).await;
+        serves_two(&gateway).await;
         until("it was broken off for them", || drips_left(&mut drips) < 4).await;
         drips.shutdown().await;
         until("nothing is left", || gateway.view().connections_open == 0 && app.busy() == 0).await;
@@ -393,9 +413,10 @@ async fn a_body_that_came_quickly_and_then_drips_holds_no_worker_that_is_missed_
 }
 
 #[tokio::test]
-async fn strangers_uploads_break_off_nobody_where_nobody_waits() {
+async fn slow_uploads_are_broken_off_by_nobody_who_waits_for_something_else() {
     let app = Pool::new(20);
     let gateway = gateway(app.params());
+    serves_often(&gateway).await;
     let (begin, piece) = drops(CHUNKED, 70_000);
     let mut slow = connect(gateway.plain).await;
     slow.write_all(&begin).await.unwrap();
@@ -404,17 +425,61 @@ async fn strangers_uploads_break_off_nobody_where_nobody_waits() {
         drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
     }
     until("all are there", || gateway.view().gate.paused == 13).await;
+    // A page that takes long for once, and nobody else who asks; and others who are answered.
+    assert_eq!(gateway.get("/late").await.status, 200);
     serves(&gateway).await;
     slow.write_all(b"0\r\n\r\n").await.unwrap();
     read_until(&mut slow, "70000 ").await;
     assert_eq!(drips_left(&mut drips), 12);
 }
 
-/// Lets the gateway know how long a page takes.
-async fn serves_often(gateway: &Gateway) {
-    for _ in 0..4 {
-        serves(gateway).await;
+#[tokio::test]
+async fn a_body_whose_end_has_come_waits_for_no_slot_of_those_who_wait_for_its_worker() {
+    let app = Pool::new(2);
+    let mut params = app.params();
+    params.routes.discovered_mode = Mode::Fixed(3);
+    let gateway = gateway(params);
+    let (begin, _) = drops(CHUNKED, 70_000);
+    let mut uploads = vec![];
+    for _ in 0..2 {
+        let mut upload = connect(gateway.plain).await;
+        upload.write_all(&begin).await.unwrap();
+        uploads.push(upload);
     }
+    until("both have a worker and no slot", || gateway.view().gate.paused == 2 && app.busy() == 2).await;
+    // Of the same route, which they then have all slots of.
+    let mut others = vec![];
+    for _ in 0..6 {
+        let mut other = connect(gateway.plain).await;
+        other.write_all(b"POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nshort").await.unwrap();
+        others.push(other);
+    }
+    until("others have the slots", || gateway.in_flight() == 3).await;
+    for mut upload in uploads {
+        upload.write_all(b"0\r\n\r\n").await.unwrap();
+        read_until(&mut upload, "70000 ").await;
+    }
+    for mut other in others {
+        read_until(&mut other, "5 ").await;
+    }
+    until("all slots are free", || (gateway.in_flight(), gateway.view().gate.paused) == (0, 0)).await;
+}
+
+#[tokio::test]
+async fn answers_that_cannot_be_kept_go_once_others_wait_for_the_application() {
+    let app = Pool::new(4);
+    let mut params = app.params();
+    params.spool.bytes_max = 0;
+    let gateway = gateway(params);
+    serves_often(&gateway).await;
+    let mut slow = vec![];
+    for _ in 0..4 {
+        slow.push(asks_for(gateway.plain, 32 << 20).await);
+    }
+    until("all workers wait for clients", || app.busy() == 4 && gateway.in_flight() == 0).await;
+    serves_two(&gateway).await;
+    drop(slow);
+    until("nothing is left", || gateway.view().connections_open == 0 && app.busy() == 0).await;
 }
 
 /// Returns how many go on.

@@ -1,5 +1,6 @@
 //! Who goes first in a route's queue, and who leaves it.
 
+use super::lines::at;
 use super::*;
 
 #[test]
@@ -61,4 +62,25 @@ fn a_client_that_leaves_the_queue_is_never_sent_on() {
     let next: Vec<_> = started(&mut gate);
     assert_eq!(next.iter().map(|start| start.request).collect::<Vec<_>>(), [stays]);
     next.into_iter().for_each(|start| gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed));
+}
+
+#[test]
+fn whoever_is_inside_and_is_held_for_long_where_a_limit_is_found_is_seen() {
+    for (mode, seen) in [(Mode::Enforce, true), (Mode::Fixed(1), false)] {
+        let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
+        let route = gate.declare_route(Instant::ORIGIN, mode);
+        let arrival = Arrival { route, session: None };
+        assert!(!gate.holds_insider_since(at(9.0)), "nobody is");
+        while gate.load(route).0 == 0 {
+            gate.handle_arrival(at(1.0), arrival);
+        }
+        assert!(!gate.holds_insider_since(at(1.0)), "not for long");
+        assert_eq!(gate.holds_insider_since(at(1.1)), seen, "{mode:?}");
+    }
+    let (mut gate, route, kind) = fixed(1);
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    for _ in 0..3 {
+        gate.handle_arrival(at(1.0), newcomer);
+    }
+    assert!(!gate.holds_insider_since(at(9.0)), "they are no insiders, or their limit is set");
 }
