@@ -507,10 +507,13 @@ impl Gate {
         &self.params
     }
 
-    /// Returns whether a request of somebody inside, who asks for no more than one visitor does, came before that moment and is held at a route whose limit is found.
+    /// Returns whether a request of somebody inside, who asks for no more than one visitor does, came before that moment and waits for its first slot at a route whose
+    /// limit is found. The request that a session began with waited for that, too.
     pub fn holds_insider_since(&self, before: Instant) -> bool {
         let is_held = |request: &Request| {
-            matches!(request.stage, Stage::AtRouteGate(_) | Stage::Returning(_))
+            let began = request.session.and_then(|(_, session)| self.sessions.began(session));
+            matches!(request.stage, Stage::AtRouteGate(_))
+                && began.is_none_or(|began| began < request.arrived)
                 && !request.beyond
                 && request.arrived < before
                 && self.routes[request.route.index()].mode == Mode::Enforce

@@ -239,6 +239,11 @@ impl Sessions {
                 .all(|(stage, list)| list.iter().all(|entry| is_quiet(stage, entry)))
     }
 
+    /// Returns when `session` began, if it is known.
+    pub(crate) fn began(&self, session: SessionId) -> Option<Instant> {
+        Some(self.by_id.get(&session)?.admitted)
+    }
+
     pub(crate) fn get(&self, id: SessionId) -> Option<&Session> {
         self.by_id.get(&id)
     }

@@ -12,7 +12,7 @@ use crate::returns::Whose;
 use crate::routes::RouteIndex;
 use crate::spool::{Of, Spool};
 use crate::stall::Unanswered;
-use crate::uploads::{Sender, Upload};
+use crate::uploads::{CROWD_LEAST, Sender, Upload};
 use crate::upstream::{Fault, Sending, Unsent, UpstreamBody, UpstreamError};
 use bytes::Bytes;
 use http::response;
@@ -28,6 +28,11 @@ use tokio::runtime::Handle;
 
 /// A body of a declared length up to this many bytes is taken whole before its head goes out.
 const WHOLE_MAX: u64 = 64 << 10;
+
+/// Where the application was stuck: a client that is waited for has to take so many bytes ...
+const TRIAL_BYTES: u64 = 2 << 20;
+/// ... in so long.
+const TRIAL: Duration = Duration::from_secs(2);
 
 /// How long after its head a response may go on before it counts as a stream.
 const STREAM_AFTER: Duration = Duration::from_secs(30);
@@ -94,7 +99,9 @@ impl Exchange {
         let mut return_by = None;
         loop {
             let Tally { route, tells_of_others, .. } = self.tally;
-            self.unanswered = tells_of_others.then(|| Unanswered::sent(&self.core.telemetry, route));
+            let says_how_long = is_usual(&self.core);
+            self.unanswered =
+                tells_of_others.then(|| Unanswered::sent(&self.core.telemetry, route, says_how_long));
             let answered = match &mut self.phase {
                 Phase::Sending(sending) => sending.await,
                 Phase::Reading(_) | Phase::Over => {
@@ -155,11 +162,13 @@ impl Exchange {
     /// through a file. The exchange holds its slot no longer once it is the application that is kept waiting, for the file or without one; nor where it is
     /// not over by a certain time, which is a stream.
     ///
-    /// An application that waits has a worker waiting: then the answer is among those that may have to go, once others wait for that.
+    /// An application that waits has a worker waiting: then the answer is among those that may have to go, once others wait for that; and where it was stuck not long
+    /// ago, and many wait already, a client that takes little goes at once.
     pub(crate) async fn pump(mut self, mut writer: Writer, ending: Ending) {
         let mut becomes_stream = pin!(tokio::time::sleep(STREAM_AFTER));
         let mut may_spool = true;
         let mut held: Option<Upload> = None;
+        let (mut trial, mut tried) = (pin!(tokio::time::sleep(TRIAL)), None);
         loop {
             let next = {
                 let holds_slot = self.slot.is_some();
@@ -172,6 +181,12 @@ impl Exchange {
                         continue;
                     }
                     () = broken_off(held.as_ref()) => return writer.cut(),
+                    () = trial.as_mut(), if tried.is_some() => {
+                        if tried.take().is_some_and(|before| writer.bytes() < before + TRIAL_BYTES) {
+                            return writer.cut();
+                        }
+                        continue;
+                    }
                 }
             };
             match next {
@@ -189,9 +204,13 @@ impl Exchange {
                     }
                     self.end_slot_without(ending, writer.client_time());
                     if !writer.fills_file() {
-                        held = self.hold_worker(&writer);
-                        if held.is_none() {
-                            return writer.cut();
+                        let (all, now) = (&self.core.held_answers, Instant::now());
+                        held = all.begin(self.tally.sender, writer.bytes(), self.tally.sent.elapsed());
+                        if self.core.uploads.is_wary(now)
+                            && !all.has_room(self.core.keeper.in_flight_max(), now)
+                        {
+                            tried = Some(writer.bytes());
+                            trial.as_mut().reset(tokio::time::Instant::now() + TRIAL);
                         }
                     }
                 }
@@ -204,16 +223,6 @@ impl Exchange {
                 Next::ReaderGone => return,
             }
         }
-    }
-
-    /// Takes the answer in among those that hold a worker for their clients; `None`: there are too many, or such as these have had the application stuck of late.
-    fn hold_worker(&self, writer: &Writer) -> Option<Upload> {
-        let uploads = &self.core.uploads;
-        let now = Instant::now();
-        if uploads.is_wary(now) && !uploads.has_room(self.core.keeper.in_flight_max(), now) {
-            return None;
-        }
-        uploads.begin(self.tally.sender, writer.bytes(), self.tally.sent.elapsed())
     }
 
     /// Makes the file for what the client does not take, if there is room for one. Where that takes long, the slot is given back before.
@@ -327,8 +336,13 @@ async fn broken_off(held: Option<&Upload>) {
 /// Takes note that the head of an answer has come.
 fn note_head(core: &Core, unanswered: Option<Unanswered>) {
     if let Some(unanswered) = unanswered {
-        unanswered.answered(core.uploads.is_empty());
+        unanswered.answered(is_usual(core));
     }
+}
+
+/// Returns whether so few clients hold workers that they make nobody wait.
+fn is_usual(core: &Core) -> bool {
+    core.uploads.count() + core.held_answers.count() < CROWD_LEAST
 }
 
 async fn gather(body: &mut UpstreamBody, bytes_max: usize) -> Result<Gathered, UpstreamError> {

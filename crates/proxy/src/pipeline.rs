@@ -34,7 +34,7 @@ use crate::gatekeeper::{
 use crate::headers;
 use crate::identify::{self, Identifier, Visitor};
 use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
-use crate::prefix::{BodyFault, Pace, RequestBody};
+use crate::prefix::{BodyFault, Keeps, Pace, RequestBody};
 use crate::rescue::{self, Asker};
 use crate::returns::{self, Returns};
 use crate::room::{self, Pages, Room};
@@ -136,8 +136,9 @@ pub(crate) struct Core {
     /// Requests that no node was reached for, and that wait for the application's return.
     pub(crate) returns: Arc<Returns>,
     pub(crate) budget: Arc<Budget>,
-    /// Requests in the application whose clients are waited for in the middle of their bodies, and calls, whose sides speak by turns.
+    /// Requests in the application whose clients are waited for in the middle of their bodies, or of their answers, and calls, whose sides speak by turns.
     pub(crate) uploads: Arc<Uploads>,
+    pub(crate) held_answers: Arc<Uploads>,
     pub(crate) calls: Arc<Uploads>,
     pub(crate) spools: Arc<Spools>,
     /// Requests before the application whose bodies are kept in files until they are whole.
@@ -365,7 +366,8 @@ impl Core {
                 // There will be no slot to give back. Log-ins have so few places that none is taken before all is there.
                 let origin = Origin::of(connection.peer().client(&parts.headers));
                 let sender = Sender { origin, is_inside: false };
-                Box::pin(body.keep(&self.spools, &self.kept, sender, exempt == Exempt::PassForm)).await?;
+                let keeps = if exempt == Exempt::PassForm { Keeps::All } else { Keeps::Slow };
+                Box::pin(body.keep(&self.spools, &self.kept, sender, keeps)).await?;
             }
             // What the client took to send is no wait of ours.
             asked.arrived = Instant::now();
@@ -535,10 +537,6 @@ impl Core {
             let uploads = if is_call { &self.calls } else { &self.uploads };
             let way = Way { telemetry: Arc::clone(&self.telemetry), route: asked.class.route() };
             body.charge(turn, uploads, sender, way);
-            let now = Instant::now();
-            let may_stream = [Method::POST, Method::PUT, Method::PATCH].contains(&parts.method)
-                && !self.uploads.is_wary(now)
-                && self.uploads.has_room(self.keeper.in_flight_max(), now);
             if has_slot && parts.headers.contains_key(EXPECT) {
                 let asked_for = tokio::select! {
                     biased;
@@ -549,10 +547,23 @@ impl Core {
                     return self.broken_off(asked, fault);
                 }
             }
-            if has_slot && !is_call && (body.is_declared() || !may_stream) {
+            let now = Instant::now();
+            let keeps = if self.uploads.is_wary(now) {
+                Keeps::WhileWary
+            } else if !waited.is_zero()
+                || !may_stream(&parts.method)
+                || !self.uploads.has_room(self.keeper.in_flight_max(), now)
+            {
+                Keeps::All
+            } else {
+                Keeps::Slow
+            };
+            let is_stream = !body.is_declared()
+                && may_stream(&parts.method)
+                && self.uploads.has_room(self.keeper.in_flight_max(), now);
+            if has_slot && !is_call && (!is_stream || keeps == Keeps::WhileWary) {
                 // On the heap: short bodies are there by now.
-                let tells_nothing = !may_stream || !waited.is_zero();
-                let kept = Box::pin(body.keep(&self.spools, &self.kept, sender, tells_nothing));
+                let kept = Box::pin(body.keep(&self.spools, &self.kept, sender, keeps));
                 let kept = tokio::select! {
                     biased;
                     kept = kept => kept,
@@ -561,6 +572,9 @@ impl Core {
                 if let Err(fault) = kept {
                     return self.broken_off(asked, fault);
                 }
+            }
+            if !is_call && body.is_unfinished() {
+                body.streams();
             }
         }
         let secure = self.lease_secure || connection.peer().is_secure(&parts.headers);
@@ -723,6 +737,11 @@ fn shows_a_route(method: &Method, status: StatusCode) -> bool {
         || status.is_informational()
         || status == StatusCode::NOT_MODIFIED
         || (status.is_redirection() && !is_read)
+}
+
+/// Returns whether a body of unknown length may be a stream: what nobody expects one of may be answered before it has come.
+fn may_stream(method: &Method) -> bool {
+    [Method::POST, Method::PUT, Method::PATCH].contains(method)
 }
 
 /// Returns whether an answer is a page for people.

@@ -18,7 +18,7 @@ use crate::gatekeeper::Turn;
 use crate::headers;
 use crate::spool::{Of, PIECE_BYTES, Reading, Spool, Spools};
 use crate::stall::Way;
-use crate::uploads::{PASS_EVERY, Sender, Upload, Uploads};
+use crate::uploads::{PASS_EVERY, Reserved, Sender, Upload, Uploads};
 use crate::validate::Fault;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -74,6 +74,17 @@ struct Inner {
     charge: Option<Box<Charge>>,
 }
 
+/// Which bodies are kept until they are whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Keeps {
+    /// What does not come as quickly as it began.
+    Slow,
+    /// What is not there at once: how fast it began says nothing about its client, as where the request was held, or is not believed.
+    All,
+    /// The same, and what may be a stream only as long as the application was stuck not long ago.
+    WhileWary,
+}
+
 /// What is kept of a body of a slow client: first what is in a file, then what is not there yet.
 #[derive(Default)]
 struct Kept {
@@ -99,6 +110,8 @@ struct Charge {
     uploads: Arc<Uploads>,
     /// This body among those that are waited for without a slot.
     upload: Option<Upload>,
+    /// Before that: its place among them, should it be slow.
+    reserved: Option<Reserved>,
     /// The end of the body, that the application gets once the slot is held again, ...
     end: Option<Option<Bytes>>,
     /// ... or where that waits for nothing but this; asked again then.
@@ -204,10 +217,18 @@ impl RequestBody {
             sender,
             uploads: Arc::clone(uploads),
             upload: None,
+            reserved: None,
             end: None,
             way,
             asked_again: Deadline::default(),
         }));
+    }
+
+    /// Takes note that what is left of it is sent on as it comes.
+    pub(crate) fn streams(&mut self) {
+        if let Some(charge) = self.inner.as_mut().and_then(|inner| inner.charge.as_mut()) {
+            charge.reserved = Some(charge.uploads.reserve());
+        }
     }
 
     /// Reads ahead with the slot given back, for a body that may be asked for only now, and takes the slot again.
@@ -225,27 +246,26 @@ impl RequestBody {
     }
 
     /// Keeps a body whose client is slow, until it is whole or no more of it may be kept: the slot is given back meanwhile, and taken again.
-    /// `tells_nothing`: how fast it has come so far says nothing about its client, as where the request was held, or it is not believed.
     pub(crate) async fn keep(
         &mut self,
         spools: &Arc<Spools>,
         among: &Arc<Uploads>,
         sender: Sender,
-        tells_nothing: bool,
+        keeps: Keeps,
     ) -> Result<(), BodyFault> {
         let Some(inner) = &mut self.inner else { return Ok(()) };
         if inner.rest_ended || !spools.is_on() {
             return Ok(());
         }
         let before = inner.progress.waited_by_now();
-        if inner.is_quick(tells_nothing).await? {
+        if inner.is_quick(keeps).await? {
             return Ok(());
         }
         let client_time = inner.progress.waited_by_now().saturating_sub(before);
         if let Some(charge) = &mut inner.charge {
             charge.pause(client_time);
         }
-        inner.keep(spools, among, sender).await?;
+        inner.keep(spools, among, sender, keeps).await?;
         if let Some(charge) = &mut inner.charge {
             poll_fn(|cx| charge.poll_resumed(cx)).await;
             charge.before = inner.progress.waited;
@@ -312,7 +332,7 @@ impl Inner {
 
     /// Reads on for a moment, and returns whether the client need not be waited for: the body is whole, or will be within [`CLIENT_TIME_MAX`] in all if the
     /// rest comes as fast as what has come. Where the budget leaves too little to tell it need.
-    async fn is_quick(&mut self, tells_nothing: bool) -> Result<bool, BodyFault> {
+    async fn is_quick(&mut self, keeps: Keeps) -> Result<bool, BodyFault> {
         let read = poll_fn(|cx| {
             // One piece is read whatever is held: most bodies are no longer.
             if self.early.is_empty() {
@@ -328,7 +348,7 @@ impl Inner {
         let Progress { bytes, waited, .. } = self.progress;
         let whole = bytes + self.declared.unwrap_or(0);
         let in_all = waited.as_secs_f64() * whole as f64 / bytes.max(1) as f64;
-        Ok(!tells_nothing && bytes >= TELLING_BYTES as u64 && in_all <= CLIENT_TIME_MAX.as_secs_f64())
+        Ok(keeps == Keeps::Slow && bytes >= TELLING_BYTES as u64 && in_all <= CLIENT_TIME_MAX.as_secs_f64())
     }
 
     /// Reads on until the body is whole, or no more of it may be kept. Broken off where too many are kept and this one is the slowest.
@@ -337,6 +357,7 @@ impl Inner {
         spools: &Arc<Spools>,
         among: &Arc<Uploads>,
         sender: Sender,
+        keeps: Keeps,
     ) -> Result<(), BodyFault> {
         let mut upload = None;
         loop {
@@ -362,10 +383,9 @@ impl Inner {
             let written = std::mem::take(&mut kept.tail_bytes);
             kept.written += written as u64;
             self.budget.release(written);
-            // It may be a stream, and was kept only as the application was stuck.
-            let is_stream = self.declared.is_none();
-            let charge = self.charge.as_ref().filter(|_| is_stream);
-            if charge.is_some_and(|charge| !charge.uploads.is_wary(std::time::Instant::now())) {
+            let is_wary =
+                || self.charge.as_ref().is_some_and(|it| it.uploads.is_wary(std::time::Instant::now()));
+            if keeps == Keeps::WhileWary && self.declared.is_none() && !is_wary() {
                 return Ok(());
             }
         }
@@ -458,14 +478,13 @@ impl Inner {
         }
     }
 
-    /// Takes what is sent on next. The end of it only while the slot is held.
+    /// Takes what is sent on next. The end of it only while the slot is held, or where nobody else goes on.
     fn poll_charged(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
         loop {
             if let Some(charge) = &mut self.charge
                 && charge.end.is_some()
             {
                 ready!(charge.poll_may_end(cx));
-                charge.upload = None;
                 return Poll::Ready(charge.end.take().flatten().map(Ok));
             }
             let Poll::Ready(piece) = self.poll_rest(cx) else {
@@ -483,6 +502,8 @@ impl Inner {
                         return Poll::Ready(piece.map(Ok));
                     }
                     charge.end = Some(piece);
+                    // Its client is waited for no longer.
+                    charge.upload = None;
                 }
                 _ => return Poll::Ready(piece.map(Ok)),
             }
@@ -493,8 +514,8 @@ impl Inner {
     fn poll_charge(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(charge) = &mut self.charge else { return Poll::Pending };
         let Progress { bytes, waited, waits_since } = self.progress;
-        // A conversation that has begun without a slot holds nothing that could be missed.
-        if charge.turn.is_none() && self.unhurried.load(Relaxed) {
+        // A conversation that has begun is no upload: its sides may be silent.
+        if self.unhurried.load(Relaxed) {
             self.charge = None;
             return Poll::Pending;
         }
@@ -509,6 +530,7 @@ impl Inner {
                 charge.turn = None;
             }
             charge.upload = charge.uploads.begin(charge.sender, bytes, self.progress.waited_by_now());
+            charge.reserved = None;
         }
         if let Some(upload) = &charge.upload {
             return upload.poll_broken_off(cx);

@@ -210,6 +210,7 @@ impl Server {
             budget: Budget::new(params.limits.responses_bytes),
             returns: Arc::default(),
             uploads: Uploads::shared(params.limits.slow_uploads),
+            held_answers: Uploads::new(usize::MAX),
             calls: Uploads::new(params.limits.slow_uploads),
             spools: Spools::new(&params.spool),
             kept: Uploads::shared(KEPT_MAX),

@@ -9,7 +9,7 @@
 //! ```text
 //! late = 2 × the time within which 98 of 100 of its answers begin, 10 to 60 s
 //!        twice that, if only one request is unanswered: it may be one of those that take long
-//!        30 s, where fewer than 20 are known
+//!        30 s, where fewer than 20 are known; never, where they take longer than 32 s
 //! ```
 //!
 //! Other routes' answers say nothing: they may come from other workers, or from what stands before them. Who leaves does not end the silence; who asks again
@@ -73,6 +73,7 @@ pub(crate) struct Unanswered {
     telemetry: Arc<Telemetry>,
     route: Option<RouteIndex>,
     sent: Instant,
+    says_how_long: bool,
 }
 
 impl Pulse {
@@ -82,9 +83,11 @@ impl Pulse {
     }
 
     fn sent(&self, now: u64) {
-        if self.unanswered.fetch_add(1, Relaxed) == 0 {
+        // Before it counts: a look in between must not take an old silence for its own.
+        if self.unanswered.load(Relaxed) == 0 {
             self.silent_since.store(now, Relaxed);
         }
+        self.unanswered.fetch_add(1, Relaxed);
     }
 
     fn answered(&self, now: u64) {
@@ -97,57 +100,70 @@ impl Pulse {
         let class = (0..CLASSES - 1).find(|class| took.as_millis() <= FIRST_MS << class);
         self.took[class.unwrap_or(CLASSES - 1)].fetch_add(1, Relaxed);
         if self.known.fetch_add(1, Relaxed) + 1 == KNOWN_HALVED {
-            let half = |count: &AtomicU32| count.fetch_sub(count.load(Relaxed) / 2, Relaxed);
-            self.took.iter().chain([&self.known]).for_each(|count| _ = half(count));
+            let half = |count: &AtomicU32| count.store(count.load(Relaxed) / 2, Relaxed);
+            self.took.iter().chain([&self.known]).for_each(half);
         }
     }
 
     fn is_stuck(&self, now: u64) -> bool {
         let unanswered = self.unanswered.load(Relaxed);
-        unanswered > 0 && self.silence(now) >= self.late(unanswered == 1)
+        unanswered > 0 && self.late(unanswered == 1).is_some_and(|late| self.silence(now) >= late)
+    }
+
+    /// Returns whether some wait, and nothing was answered for longer than usual.
+    fn is_silent(&self, now: u64) -> bool {
+        let usual = self.usual().flatten().unwrap_or_default();
+        self.unanswered.load(Relaxed) > 0 && self.silence(now) >= usual.max(SILENT)
     }
 
     fn silence(&self, now: u64) -> Duration {
         Duration::from_millis(now.saturating_sub(self.silent_since.load(Relaxed)))
     }
 
-    fn late(&self, is_alone: bool) -> Duration {
+    /// Returns what is late. `None`: nothing is, on a route whose answers may take for ever.
+    fn late(&self, is_alone: bool) -> Option<Duration> {
+        let Some(usual) = self.usual() else { return Some(LATE_UNKNOWN) };
+        let late = (LATE_TIMES * usual?).max(LATE.0);
+        Some((if is_alone { ALONE_TIMES * late } else { late }).min(LATE.1))
+    }
+
+    /// Returns how long it usually takes until an answer begins, if that is known, and if it has an end.
+    fn usual(&self) -> Option<Option<Duration>> {
         let known = self.known.load(Relaxed);
         if known < KNOWN_LEAST {
-            return LATE_UNKNOWN;
+            return None;
         }
         let mut longer = known;
         let class = self.took.iter().position(|count| {
             longer = longer.saturating_sub(count.load(Relaxed));
             longer <= known / RARE
         });
-        let usual = Duration::from_millis((FIRST_MS << class.unwrap_or(CLASSES - 1)) as u64);
-        let late = (LATE_TIMES * usual).max(LATE.0);
-        (if is_alone { ALONE_TIMES * late } else { late }).min(LATE.1)
+        let class = class.filter(|class| *class < CLASSES - 1);
+        Some(class.map(|class| Duration::from_millis((FIRST_MS << class) as u64)))
     }
 }
 
 impl Way {
-    /// Returns whether nothing has been answered there for a while.
+    /// Returns whether some wait there, and nothing has been answered for a while.
     pub(crate) fn is_silent(&self) -> bool {
-        self.telemetry.route(self.route).pulse().silence(moment(Instant::now())) >= SILENT
+        self.telemetry.route(self.route).pulse().is_silent(moment(Instant::now()))
     }
 }
 
 impl Unanswered {
-    /// Takes note that a request of this route is sent.
-    pub(crate) fn sent(telemetry: &Arc<Telemetry>, route: Option<RouteIndex>) -> Self {
+    /// Takes note that a request of this route is sent. `says_how_long`: nobody has to wait for others' clients now.
+    pub(crate) fn sent(telemetry: &Arc<Telemetry>, route: Option<RouteIndex>, says_how_long: bool) -> Self {
         let sent = Instant::now();
         telemetry.route(route).pulse().sent(moment(sent));
-        Unanswered { telemetry: Arc::clone(telemetry), route, sent }
+        Unanswered { telemetry: Arc::clone(telemetry), route, sent, says_how_long }
     }
 
-    /// Takes note that its answer begins. `says_how_long`: nobody had to wait for others' clients meanwhile.
+    /// Takes note that its answer begins. `says_how_long`: as when it was sent.
     pub(crate) fn answered(self, says_how_long: bool) {
         let now = Instant::now();
         let pulse = self.telemetry.route(self.route).pulse();
         pulse.answered(moment(now));
-        if says_how_long || pulse.known.load(Relaxed) < KNOWN_LEAST {
+        if self.says_how_long && says_how_long || pulse.known.load(Relaxed) < KNOWN_LEAST {
             pulse.learn(now.saturating_duration_since(self.sent));
         }
     }
@@ -164,14 +180,20 @@ impl Core {
     pub(crate) async fn make_room(&self) {
         loop {
             tokio::time::sleep(ROOM_EVERY).await;
-            if self.uploads.is_empty() {
+            let all = [&self.uploads, &self.held_answers];
+            if all.iter().all(|of| of.count() == 0) || !self.upstream.is_up() {
                 continue;
             }
             let now = Instant::now();
-            let broken_off = if self.telemetry.pulses().any(|pulse| pulse.is_stuck(moment(now))) {
-                self.uploads.make_room_for_stuck(now)
-            } else if self.upstream.is_up() && self.keeper.holds_insider_for(HELD) {
-                self.uploads.make_room(self.keeper.in_flight_max() / 2, now)
+            let broken_off: usize = if self.telemetry.pulses().any(|pulse| pulse.is_stuck(moment(now))) {
+                let broken_off = all.map(|of| of.make_room_for_stuck(now)).into_iter().sum();
+                if broken_off > 0 {
+                    all.iter().for_each(|of| of.be_wary(now));
+                }
+                broken_off
+            } else if self.keeper.holds_insider_for(HELD) {
+                let may_stay = self.keeper.in_flight_max() / 2;
+                all.map(|of| of.make_room(may_stay, now)).into_iter().sum()
             } else {
                 0
             };
@@ -205,15 +227,20 @@ mod tests {
 
     #[test]
     fn late_is_twice_what_is_usual_but_neither_soon_nor_never() {
-        let late = |answers: &[(u32, f64)]| taught(answers).late(false).as_secs();
+        let late = |answers: &[(u32, f64)]| taught(answers).late(false).map_or(0, |late| late.as_secs());
         assert_eq!(late(&[(19, 0.02)]), 30, "not known yet");
         assert_eq!(late(&[(100, 0.02)]), 10);
         assert_eq!(late(&[(100, 0.02), (2, 12.0)]), 10, "what few of them take");
         assert_eq!(late(&[(100, 0.02), (3, 12.0)]), 32, "12 s count as 16");
-        assert_eq!(late(&[(100, 90.0)]), 60);
+        assert_eq!(late(&[(100, 30.0)]), 60);
+        assert_eq!(late(&[(100, 90.0)]), 0, "never: they may be long polls");
         assert_eq!(late(&[(400, 90.0), (5000, 0.02)]), 10, "what was is forgotten");
-        assert_eq!(taught(&[(100, 0.02)]).late(true).as_secs(), 20, "one alone may be one of those few");
-        assert_eq!(taught(&[(100, 12.0)]).late(true).as_secs(), 60);
+        assert_eq!(
+            taught(&[(100, 0.02)]).late(true).unwrap().as_secs(),
+            20,
+            "one alone may be one of those few"
+        );
+        assert_eq!(taught(&[(100, 12.0)]).late(true).unwrap().as_secs(), 60);
     }
 
     #[test]

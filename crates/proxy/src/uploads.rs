@@ -7,6 +7,7 @@
 //! nobody waits. If the application was stuck, it is not asked for such things for a while after that.
 
 use crate::headers::is_private;
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Requests whose bodies are kept in files before the application is asked.
 pub(crate) const KEPT_MAX: usize = 512;
 /// So many in the application at once are no crowd, however little it was seen to work at.
-const CROWD_LEAST: usize = 4;
+pub(crate) const CROWD_LEAST: usize = 4;
 /// One address has one in so many of what has shares, and at least one.
 pub(crate) const SHARES: usize = 4;
 
@@ -35,8 +36,9 @@ const RATE_OVER: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Uploads {
     state: Mutex<State>,
-    /// How many there are.
+    /// How many there are, and how many may become some.
     count: AtomicUsize,
+    reserved: AtomicUsize,
     max: usize,
     /// Whether one address has a share of them.
     has_shares: bool,
@@ -69,6 +71,10 @@ pub(crate) struct Upload {
     all: Arc<Uploads>,
     pace: Arc<Pace>,
 }
+
+/// One that may become one of them. Dropped, it never will.
+#[derive(Debug)]
+pub(crate) struct Reserved(Arc<Uploads>);
 
 #[derive(Debug)]
 struct Pace {
@@ -105,12 +111,24 @@ impl Origin {
 impl Uploads {
     /// Returns the place for at most `max` of them.
     pub(crate) fn new(max: usize) -> Arc<Self> {
-        Arc::new(Uploads { state: Mutex::default(), count: AtomicUsize::new(0), max, has_shares: false })
+        Arc::new(Uploads {
+            state: Mutex::default(),
+            count: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
+            max,
+            has_shares: false,
+        })
     }
 
     /// Returns the place for at most `max` of them, a share of which one address may have.
     pub(crate) fn shared(max: usize) -> Arc<Self> {
-        Arc::new(Uploads { state: Mutex::default(), count: AtomicUsize::new(0), max, has_shares: true })
+        Arc::new(Uploads {
+            state: Mutex::default(),
+            count: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
+            max,
+            has_shares: true,
+        })
     }
 
     /// Adds a request of whose body so many bytes have come after waits of so long. Where there are as many as may be the slowest has to go; `None`: it is this one.
@@ -124,21 +142,26 @@ impl Uploads {
             waker: Mutex::default(),
         });
         let mut state = self.lock();
-        let of =
-            |origin: Origin| state.under_way.iter().filter(|other| other.sender.origin == origin).count();
-        let own = of(sender.origin);
-        let has_share = self.has_shares && sender.origin.0.is_some();
         let is_full = state.under_way.len() >= self.max;
-        if is_full || has_share && own >= (self.max / SHARES).max(1) {
-            let most = state.under_way.iter().map(|other| (of(other.sender.origin), other.sender.origin));
-            let (most, of_most) = most.max_by_key(|(count, _)| *count)?;
-            // Whoever has fewer than others takes the place of one of those, and else of an own one.
-            let rivals = if is_full && own < most { of_most } else { sender.origin };
-            let rivals =
-                state.under_way.iter().enumerate().filter(|(_, other)| other.sender.origin == rivals);
+        let own = state.under_way.iter().filter(|other| is_one(other.sender.origin, sender.origin)).count();
+        let is_share = self.has_shares && own >= (self.max / SHARES).max(1);
+        if is_full || is_share {
+            // Whoever has many makes room for whoever has few, and beyond its share for nobody but itself.
+            let most = if is_share { own } else { state.most() };
+            let of = state.counts();
+            let count = |origin: Origin| origin.0.map_or(1, |address| of[&address]);
+            let is_rival = |other: &Pace| {
+                if is_share {
+                    is_one(other.sender.origin, sender.origin)
+                } else {
+                    count(other.sender.origin) == most
+                }
+            };
+            let rivals = state.under_way.iter().enumerate().filter(|(_, other)| is_rival(other));
             let rates = rivals.map(|(index, other)| (index, other.rate(now)));
             let (slowest, least) = rates.min_by(|one, other| one.1.total_cmp(&other.1))?;
-            if own >= most && least > pace.rate(now) {
+            let has_few = !is_share && own + 1 < most;
+            if !has_few && least > pace.rate(now) {
                 return None;
             }
             state.under_way.swap_remove(slowest).break_off();
@@ -153,21 +176,32 @@ impl Uploads {
     pub(crate) fn has_room(&self, in_flight_max: usize, now: Instant) -> bool {
         let most =
             if self.is_wary(now) { (in_flight_max / 4).max(1) } else { (in_flight_max / 2).max(CROWD_LEAST) };
-        self.count.load(Relaxed) < most
+        self.count() + self.reserved.load(Relaxed) < most
     }
 
-    /// Returns whether there are none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.count.load(Relaxed) == 0
+    /// Takes note of one that may become slow.
+    pub(crate) fn reserve(self: &Arc<Self>) -> Reserved {
+        self.reserved.fetch_add(1, Relaxed);
+        Reserved(Arc::clone(self))
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Relaxed)
     }
 
     /// Makes room for those who are stuck in the application: all may have to go. Returns how many had to.
     pub(crate) fn make_room_for_stuck(&self, now: Instant) -> usize {
         let gone = self.make_room(0, now);
         if gone > 0 {
-            self.lock().wary_until = Some(now + WARY_FOR);
+            self.be_wary(now);
         }
         gone
+    }
+
+    /// Takes note that the application was stuck.
+    pub(crate) fn be_wary(&self, now: Instant) {
+        self.lock().wary_until = Some(now + WARY_FOR);
     }
 
     /// Breaks off strangers' and the slowest of others until so many of these are left, but no more at once than the pace of it allows. Returns how many had to go.
@@ -215,6 +249,27 @@ impl Uploads {
     }
 }
 
+impl State {
+    /// Returns how many there are of each address.
+    fn counts(&self) -> HashMap<u128, usize> {
+        let mut counts = HashMap::new();
+        for address in self.under_way.iter().filter_map(|pace| pace.sender.origin.0) {
+            *counts.entry(address).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Returns how many there are of the address that has most. What may be of anybody is taken for that of different ones.
+    fn most(&self) -> usize {
+        self.counts().into_values().max().unwrap_or(1)
+    }
+}
+
+/// Returns whether both are of one address.
+fn is_one(one: Origin, other: Origin) -> bool {
+    one.0.is_some() && one == other
+}
+
 impl Upload {
     /// Takes note of what has come since.
     pub(crate) fn note(&self, bytes: u64) {
@@ -230,6 +285,12 @@ impl Upload {
     pub(crate) fn poll_broken_off(&self, cx: &mut Context<'_>) -> Poll<()> {
         *self.pace.waker() = Some(cx.waker().clone());
         if self.pace.is_broken_off.load(Relaxed) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.0.reserved.fetch_sub(1, Relaxed);
     }
 }
 
@@ -368,9 +429,9 @@ mod tests {
         let strangers = [1_000_000, 2_000_000].map(|bytes| all.begin(STRANGER, bytes, SECOND).unwrap());
         assert_eq!([0, 1, 2].map(|secs| all.make_room(1, at(secs))), [1, 2, 0]);
         assert!(strangers.iter().all(is_going) && is_going(&insiders[1]) && !is_going(&insiders[0]));
-        assert!(!all.is_wary(at(2)) && !all.is_empty());
+        assert!(!all.is_wary(at(2)) && all.count() == 1);
         assert_eq!(all.make_room_for_stuck(at(9)), 1);
-        assert!(is_going(&insiders[0]) && all.is_wary(at(9)) && all.is_empty());
+        assert!(is_going(&insiders[0]) && all.is_wary(at(9)) && all.count() == 0);
     }
 
     #[test]

@@ -254,6 +254,8 @@ impl Gate {
     /// Lets in from the lines whoever may begin, the one waiting longest over all kinds first.
     pub(super) fn admit_from_lines(&mut self, now: Instant) {
         let mut blocked = vec![];
+        // Who would be next may have gone, or lets others go first.
+        self.kinds.iter_mut().for_each(|kind| kind.next = None);
         loop {
             let heads = self.kinds.iter().filter(|kind| kind.lets_in() && !blocked.contains(&kind.id));
             // Whoever stands before others is let in first only once those before them had time to come back.
@@ -263,7 +265,6 @@ impl Gate {
             else {
                 return;
             };
-            self.kinds[kind.index()].next = None;
             match self.may_admit(now, kind) {
                 Admission::Now => {
                     self.kinds[kind.index()].held.begins(key);

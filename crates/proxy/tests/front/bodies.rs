@@ -364,7 +364,9 @@ async fn uploads_that_cannot_be_kept_go_once_others_wait_for_the_application() {
     for (head, kept, ungated) in
         [(CHUNKED, true, false), (DECLARED, false, false), (CHUNKED, false, true), (DECLARED, false, true)]
     {
-        let app = Pool::new(8);
+        // Of those that could be kept only a few are sent on.
+        let workers = if kept { 4 } else { 8 };
+        let app = Pool::new(workers);
         let mut params = app.params();
         if !kept {
             params.spool.bytes_max = 0;
@@ -377,12 +379,29 @@ async fn uploads_that_cannot_be_kept_go_once_others_wait_for_the_application() {
         for _ in 0..20 {
             drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
         }
-        until("all workers wait for clients", || app.busy() == 8).await;
+        until("all workers wait for clients", || app.busy() == workers).await;
         until("none holds a slot", || gateway.in_flight() == 0).await;
         assert_eq!(drips_left(&mut drips), 20, "nobody misses the workers");
-        // Twelve more were in the queue before them.
         serves_two(&gateway).await;
-        until("some were broken off for them", || drips_left(&mut drips) < 12).await;
+        until("some were broken off for them", || drips_left(&mut drips) < 20).await;
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_nobody_would_stream_are_kept_and_of_others_all_but_a_few() {
+    let app = Pool::new(20);
+    let gateway = gateway(app.params());
+    for (head, most) in [(CHUNKED.replace("POST", "GET"), 0), (CHUNKED.to_owned(), 4)] {
+        let (_, piece) = drops(CHUNKED, 0);
+        let begin = [head.as_bytes(), b"30d40\r\n", &[b'x'; 200_000], b"\r\n"].concat();
+        let mut drips = JoinSet::new();
+        for _ in 0..12 {
+            drips.spawn(drip(connect(gateway.plain).await, begin.clone(), piece));
+        }
+        until("all are there", || gateway.view().gate.paused == 12).await;
+        assert_eq!(app.busy(), most, "{head}");
+        drips.shutdown().await;
+        until("nothing is left", || gateway.view().connections_open == 0 && app.busy() == 0).await;
     }
 }
 

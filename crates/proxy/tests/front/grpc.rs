@@ -126,7 +126,11 @@ async fn answer(calls: Arc<Calls>, request: Request<Incoming>) -> Result<Respons
     response.headers_mut().insert("trailer", HeaderValue::from_static("x-sum, grpc-status"));
     match head.uri.path() {
         "/hold" => std::future::pending().await,
-        "/echo" => {
+        path @ ("/echo" | "/later") => {
+            if path == "/later" {
+                // Longer than a client is waited for while its request holds a slot.
+                tokio::time::sleep(Duration::from_millis(400)).await;
+            }
             tokio::spawn(async move {
                 loop {
                     let frame = tokio::select! {
@@ -406,24 +410,28 @@ async fn log_ins_that_say_they_are_calls_keep_nobody_from_logging_in() {
 }
 
 #[tokio::test]
-async fn a_call_that_needs_no_slot_may_be_silent_once_answered() {
-    let node = node().await;
-    let mut params = before(&node);
-    params.routes.ungated = vec!["/echo".to_owned()];
-    params.limits.slow_uploads = 4;
-    let gateway = gateway(params);
-    let mut client = client(gateway.plain).await;
-    let mut calls = Vec::new();
-    for _ in 0..12 {
-        let (sender, request) = call("/echo");
-        let body = soon(client.send_request(request)).await.unwrap().into_body();
-        calls.push((sender, body));
-    }
-    // Longer than a client is waited for before it is counted among those that are.
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    for (sender, body) in &mut calls {
-        sender.send(data("one")).unwrap();
-        assert_eq!(soon(body.frame()).await.unwrap().unwrap().into_data().unwrap(), "one");
+async fn a_call_may_be_silent_once_answered_whether_it_needs_a_slot_or_not() {
+    for (path, is_ungated) in [("/echo", true), ("/echo", false), ("/later", false)] {
+        let node = node().await;
+        let mut params = before(&node);
+        params.routes.declared.clear();
+        params.routes.ungated = is_ungated.then(|| path.to_owned()).into_iter().collect();
+        params.routes.discovered_mode = Mode::Fixed(100);
+        params.limits.slow_uploads = 4;
+        let gateway = gateway(params);
+        let mut client = client(gateway.plain).await;
+        let mut calls = Vec::new();
+        for _ in 0..12 {
+            let (sender, request) = call(path);
+            let body = soon(client.send_request(request)).await.unwrap().into_body();
+            calls.push((sender, body));
+        }
+        // Longer than a client is waited for before it is counted among those that are.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        for (sender, body) in &mut calls {
+            sender.send(data("one")).unwrap();
+            assert_eq!(soon(body.frame()).await.unwrap().unwrap().into_data().unwrap(), "one", "{path}");
+        }
     }
 }
 

@@ -115,7 +115,7 @@ pub(super) const LIMITS: Section = Section {
             "slow_uploads",
             Count(1, 1_000_000),
             Is("512"),
-            "The most requests in the application, of all routes, whose clients are waited for in the middle of their bodies, or of answers of which no more can be kept: they hold no slot meanwhile. A quarter of them may be of one public address. Beyond it the slowest of the address that has most is broken off; where others wait for the application because of them, the slowest of all. gRPC calls count apart, up to this number.",
+            "The most requests in the application, of all routes, whose clients are waited for in the middle of their bodies: they hold no slot meanwhile. A quarter of them may be of one public address. Beyond it the slowest of the address that has most is broken off; where others wait for the application because of them, the slowest of all. gRPC calls count apart, up to this number.",
         ),
         key(
             "prefix_bytes",
