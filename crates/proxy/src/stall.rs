@@ -9,7 +9,7 @@
 //! ```text
 //! late = 2 × the time within which 98 of 100 of its answers begin, 10 to 60 s
 //!        twice that, if only one request is unanswered: it may be one of those that take long
-//!        30 s, where fewer than 20 are known; never, where they take longer than 32 s
+//!        20 s, where fewer than 20 are known; never, where they take longer than 32 s
 //! ```
 //!
 //! Other routes' answers say nothing: they may come from other workers, or from what stands before them. Who leaves does not end the silence; who asks again
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
 /// Somebody inside is held for too long after this.
 const HELD: Duration = Duration::from_secs(5);
-const LATE_UNKNOWN: Duration = Duration::from_secs(30);
+const LATE_UNKNOWN: Duration = Duration::from_secs(20);
 /// Where nothing was answered for so long, those who have a slot may wait for one who has none.
 const SILENT: Duration = Duration::from_secs(1);
 /// So many times what is usual is late, and so many times that for one alone.
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn late_is_twice_what_is_usual_but_neither_soon_nor_never() {
         let late = |answers: &[(u32, f64)]| taught(answers).late(false).map_or(0, |late| late.as_secs());
-        assert_eq!(late(&[(19, 0.02)]), 30, "not known yet");
+        assert_eq!(late(&[(19, 0.02)]), 20, "not known yet");
         assert_eq!(late(&[(100, 0.02)]), 10);
         assert_eq!(late(&[(100, 0.02), (2, 12.0)]), 10, "what few of them take");
         assert_eq!(late(&[(100, 0.02), (3, 12.0)]), 32, "12 s count as 16");
