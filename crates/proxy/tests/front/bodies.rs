@@ -587,7 +587,8 @@ async fn an_application_that_goes_on_for_a_slow_client_keeps_its_slot_until_it_i
 
 #[tokio::test]
 async fn an_application_that_waits_for_files_to_be_filled_holds_no_slot_for_it() {
-    const LENGTH: usize = 40_000_000;
+    // All together take some ten seconds to fill their files: nobody is done before the last has begun.
+    const LENGTH: usize = 80_000_000;
     let app = Pool::new(8);
     let mut params = app.params();
     params.routes.discovered_mode = Mode::Fixed(1);
