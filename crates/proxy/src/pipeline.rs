@@ -548,20 +548,18 @@ impl Core {
                 }
             }
             let now = Instant::now();
-            let keeps = if self.uploads.is_wary(now) {
+            let may_stream = may_stream(&parts.method);
+            let is_wary = self.uploads.is_wary(now);
+            let has_room = self.uploads.has_room(self.keeper.in_flight_max(), now);
+            let keeps = if may_stream && is_wary {
                 Keeps::WhileWary
-            } else if !waited.is_zero()
-                || !may_stream(&parts.method)
-                || !self.uploads.has_room(self.keeper.in_flight_max(), now)
-            {
+            } else if !may_stream || !has_room || !waited.is_zero() {
                 Keeps::All
             } else {
                 Keeps::Slow
             };
-            let is_stream = !body.is_declared()
-                && may_stream(&parts.method)
-                && self.uploads.has_room(self.keeper.in_flight_max(), now);
-            if has_slot && !is_call && (!is_stream || keeps == Keeps::WhileWary) {
+            let is_stream = !body.is_declared() && may_stream && has_room && !is_wary;
+            if has_slot && !is_call && !is_stream {
                 // On the heap: short bodies are there by now.
                 let kept = Box::pin(body.keep(&self.spools, &self.kept, sender, keeps));
                 let kept = tokio::select! {

@@ -30,9 +30,9 @@ use std::time::{Duration, Instant};
 
 /// The least and the most that is late, and what is where little is known.
 const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
+const LATE_UNKNOWN: Duration = Duration::from_secs(20);
 /// Somebody inside is held for too long after this.
 const HELD: Duration = Duration::from_secs(5);
-const LATE_UNKNOWN: Duration = Duration::from_secs(20);
 /// Where nothing was answered for so long, those who have a slot may wait for one who has none.
 const SILENT: Duration = Duration::from_secs(1);
 /// So many times what is usual is late, and so many times that for one alone.
@@ -186,7 +186,7 @@ impl Core {
             }
             let now = Instant::now();
             let broken_off: usize = if self.telemetry.pulses().any(|pulse| pulse.is_stuck(moment(now))) {
-                let broken_off = all.map(|of| of.make_room_for_stuck(now)).into_iter().sum();
+                let broken_off = all.map(|of| of.make_room(0, now)).into_iter().sum();
                 if broken_off > 0 {
                     all.iter().for_each(|of| of.be_wary(now));
                 }

@@ -111,27 +111,21 @@ impl Origin {
 impl Uploads {
     /// Returns the place for at most `max` of them.
     pub(crate) fn new(max: usize) -> Arc<Self> {
-        Arc::new(Uploads {
-            state: Mutex::default(),
-            count: AtomicUsize::new(0),
-            reserved: AtomicUsize::new(0),
-            max,
-            has_shares: false,
-        })
+        Uploads::with(max, false)
     }
 
     /// Returns the place for at most `max` of them, a share of which one address may have.
     pub(crate) fn shared(max: usize) -> Arc<Self> {
-        Arc::new(Uploads {
-            state: Mutex::default(),
-            count: AtomicUsize::new(0),
-            reserved: AtomicUsize::new(0),
-            max,
-            has_shares: true,
-        })
+        Uploads::with(max, true)
     }
 
-    /// Adds a request of whose body so many bytes have come after waits of so long. Where there are as many as may be the slowest has to go; `None`: it is this one.
+    fn with(max: usize, has_shares: bool) -> Arc<Self> {
+        let none = || AtomicUsize::new(0);
+        Arc::new(Uploads { state: Mutex::default(), count: none(), reserved: none(), max, has_shares })
+    }
+
+    /// Adds a request of whose body so many bytes have come after waits of so long. Where there are as many as may be one has to go: of the address that
+    /// has most, or of its own if it has its share, the slowest. `None`: it is this one.
     pub(crate) fn begin(self: &Arc<Self>, sender: Sender, bytes: u64, waited: Duration) -> Option<Upload> {
         let now = Instant::now();
         let since = now.checked_sub(waited).unwrap_or(now);
@@ -147,14 +141,15 @@ impl Uploads {
         let is_share = self.has_shares && own >= (self.max / SHARES).max(1);
         if is_full || is_share {
             // Whoever has many makes room for whoever has few, and beyond its share for nobody but itself.
-            let most = if is_share { own } else { state.most() };
-            let of = state.counts();
-            let count = |origin: Origin| origin.0.map_or(1, |address| of[&address]);
+            let counts = state.counts();
+            // What may be of anybody is taken for that of different ones.
+            let of = |origin: Origin| origin.0.map_or(1, |address| counts[&address]);
+            let most = if is_share { own } else { counts.values().copied().max().unwrap_or(1) };
             let is_rival = |other: &Pace| {
                 if is_share {
                     is_one(other.sender.origin, sender.origin)
                 } else {
-                    count(other.sender.origin) == most
+                    of(other.sender.origin) == most
                 }
             };
             let rivals = state.under_way.iter().enumerate().filter(|(_, other)| is_rival(other));
@@ -188,15 +183,6 @@ impl Uploads {
     /// Returns how many there are.
     pub(crate) fn count(&self) -> usize {
         self.count.load(Relaxed)
-    }
-
-    /// Makes room for those who are stuck in the application: all may have to go. Returns how many had to.
-    pub(crate) fn make_room_for_stuck(&self, now: Instant) -> usize {
-        let gone = self.make_room(0, now);
-        if gone > 0 {
-            self.be_wary(now);
-        }
-        gone
     }
 
     /// Takes note that the application was stuck.
@@ -257,11 +243,6 @@ impl State {
             *counts.entry(address).or_default() += 1;
         }
         counts
-    }
-
-    /// Returns how many there are of the address that has most. What may be of anybody is taken for that of different ones.
-    fn most(&self) -> usize {
-        self.counts().into_values().max().unwrap_or(1)
     }
 }
 
@@ -349,6 +330,15 @@ mod tests {
     const INSIDE: Sender = Sender { origin: Origin::ANYBODY, is_inside: true };
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// Makes room as where the application is stuck.
+    fn stuck(all: &Uploads, now: Instant) -> usize {
+        let gone = all.make_room(0, now);
+        if gone > 0 {
+            all.be_wary(now);
+        }
+        gone
+    }
+
     fn is_going(upload: &Upload) -> bool {
         upload.poll_broken_off(&mut Context::from_waker(Waker::noop())).is_ready()
     }
@@ -415,7 +405,7 @@ mod tests {
             })
         };
         assert_eq!(rooms(now), [4, 8]);
-        assert_eq!(all.make_room_for_stuck(now), 1);
+        assert_eq!(stuck(&all, now), 1);
         assert_eq!(rooms(now), [1, 4]);
         assert_eq!(rooms(now + WARY_FOR), [4, 8]);
     }
@@ -430,7 +420,7 @@ mod tests {
         assert_eq!([0, 1, 2].map(|secs| all.make_room(1, at(secs))), [1, 2, 0]);
         assert!(strangers.iter().all(is_going) && is_going(&insiders[1]) && !is_going(&insiders[0]));
         assert!(!all.is_wary(at(2)) && all.count() == 1);
-        assert_eq!(all.make_room_for_stuck(at(9)), 1);
+        assert_eq!(stuck(&all, at(9)), 1);
         assert!(is_going(&insiders[0]) && all.is_wary(at(9)) && all.count() == 0);
     }
 
@@ -439,13 +429,13 @@ mod tests {
         let all = Uploads::new(100);
         let start = Instant::now();
         let at = |secs| start + Duration::from_secs_f64(secs);
-        assert_eq!(all.make_room_for_stuck(start), 0, "there is room");
+        assert_eq!(stuck(&all, start), 0, "there is room");
         assert!(!all.is_wary(start));
         let uploads: Vec<_> = (0..40).map(|n| all.begin(STRANGER, 1000 + n, SECOND).unwrap()).collect();
-        let gone = [0.0, 0.5, 1.0, 2.0, 2.9, 3.0].map(|secs| all.make_room_for_stuck(at(secs)));
+        let gone = [0.0, 0.5, 1.0, 2.0, 2.9, 3.0].map(|secs| stuck(&all, at(secs)));
         assert_eq!(gone, [1, 0, 2, 4, 0, 8]);
         assert!(uploads[..15].iter().all(is_going) && !uploads[15..].iter().any(is_going));
-        assert_eq!(all.make_room_for_stuck(at(9.0)), 1, "from the beginning");
+        assert_eq!(stuck(&all, at(9.0)), 1, "from the beginning");
         assert!(all.is_wary(at(9.0) + WARY_FOR - SECOND) && !all.is_wary(at(9.0) + WARY_FOR));
     }
 
