@@ -33,9 +33,11 @@ use crate::lines::Lines;
 use crate::read::{self, seen};
 use crate::settings::{self, pattern};
 use std::path::Path;
+use std::sync::Arc;
 use suimon_model::{Duration, KindId, RouteId};
 use suimon_proxy::params::{Params, RoutePattern};
 use suimon_sim::{Change, GateSetup, Kind, Route, Scenario, What};
+use suimon_workload::Journey;
 use toml::{Table, Value};
 
 /// The most seeds a file can ask for.
@@ -44,6 +46,8 @@ const SEEDS_MAX: u64 = 1000;
 const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 /// The most changes during a run.
 const CHANGES_MAX: usize = 1000;
+/// The most a journey may weigh.
+const WEIGHT_MAX: f64 = 1e6;
 /// The most files that stand on one another.
 const BASES_MAX: usize = 4;
 
@@ -168,7 +172,7 @@ fn scenario(name: String, table: &Table) -> Result<Scenario, Faults> {
             format!("with warm_up at most {hours} hours"),
         );
     }
-    let changes = reader.changes(table, machine.clone(), &routes, warm_up + measure);
+    let changes = reader.changes(table, machine.clone(), &routes, &workload.kinds, warm_up + measure);
     let gate = gate_setup(&served, &names, &steps, machine.cores * f64::from(nodes));
     let question = table.get("question");
     let question =
@@ -282,6 +286,7 @@ impl Reader {
         table: &Table,
         machine: suimon_sim::Machine,
         routes: &[Route],
+        journeys: &[Arc<Journey>],
         end: Duration,
     ) -> Vec<Change> {
         let entries = table.get("change").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -295,6 +300,7 @@ impl Reader {
         }
         let mut machine = machine;
         let mut routes = routes.to_vec();
+        let mut weights: Vec<f64> = journeys.iter().map(|journey| journey.weight).collect();
         let mut changes: Vec<Change> = vec![];
         for (index, entry) in entries.iter().enumerate() {
             let key = format!("change[{index}]");
@@ -327,12 +333,30 @@ impl Reader {
                     what: What::Cost(RouteId(index as u32), route.cost),
                 }));
             }
-            if !entry.contains_key("server") && !entry.contains_key("route") {
-                self.faults
-                    .missing(key, "what changes: server = { ... } or route = [{ match = \"GET /x\", ... }]");
+            if let Some(changed) = entry.get("weights").and_then(Value::as_table) {
+                self.weights(&format!("{key}.weights"), changed, journeys, &mut weights);
+                changes.push(Change { at, what: What::Weights(weights.clone()) });
+            }
+            if !["server", "route", "weights"].iter().any(|what| entry.contains_key(*what)) {
+                let allowed = "what changes: server = { ... }, route = [{ match = \"GET /x\", ... }] or weights = { journey = 2 }";
+                self.faults.missing(key, allowed);
             }
         }
         changes
+    }
+
+    /// Puts the weights of `changed` in the place of those of the journeys it names.
+    fn weights(&mut self, key: &str, changed: &Table, journeys: &[Arc<Journey>], weights: &mut [f64]) {
+        for (name, value) in changed {
+            let key = format!("{key}.{name}");
+            match journeys.iter().position(|journey| journey.name == *name) {
+                Some(index) => weights[index] = self.number(&key, value, 0.0, true, WEIGHT_MAX),
+                None => self.faults.value(key, seen(value), "the weight of a journey of this file"),
+            }
+        }
+        if weights.iter().all(|weight| *weight == 0.0) {
+            self.faults.value(key, "nothing but 0", "at least one journey that is begun");
+        }
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) const TABLES: &[Known] = &[
     Known { path: "server", keys: &SERVER },
     Known { path: "server.efficiency", keys: EFFICIENCY },
     Known { path: "server.route[]", keys: ROUTE },
-    Known { path: "change[]", keys: &["at", "server", "route"] },
+    Known { path: "change[]", keys: &["at", "server", "route", "weights"] },
     Known { path: "change[].server", keys: CHANGED_SERVER },
     Known { path: "change[].server.efficiency", keys: EFFICIENCY },
     Known { path: "change[].route[]", keys: ROUTE },

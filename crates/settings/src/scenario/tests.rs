@@ -59,6 +59,7 @@ fn server_gate_changes_and_bands_are_read() {
         at = "60s"
         server = { cores = 1 }
         route = [{ match = "GET /a", errors = 0.5 }]
+        weights = { j = 2.5 }
         [[session]]
         kind = "first"
         begins = ["POST /c"]
@@ -90,13 +91,25 @@ fn server_gate_changes_and_bands_are_read() {
     assert!(scenario.routes.iter().all(|route| route.cost.cpu.to_bits() == 0.01f64.to_bits()));
     assert_eq!(scenario.routes[1].cost.memory.to_bits(), 3f64.to_bits());
     assert_eq!((scenario.routes[0].mode, scenario.routes[1].mode), (Mode::Fixed(7), Mode::Enforce));
-    assert_eq!(scenario.changes.len(), 2);
+    assert_eq!(scenario.changes.len(), 3);
+    assert!(matches!(&scenario.changes[2].what, What::Weights(weights) if weights[..] == [2.5]));
     assert_eq!(scenario.gate.kind_of, [KindId(1)], "the first kind begins elsewhere");
     assert_eq!(scenario.gate.kinds[1].ends, [RouteId(1)]);
     assert_eq!(scenario.gate.params.cores, 8, "the cores of all nodes");
     let metrics: Vec<Metric> = scenario.expect.iter().map(|band| band.metric).collect();
     assert_eq!(metrics, [Metric::GoodputShare, Metric::Refusals, Metric::BoundShare]);
     assert_eq!(scenario.expect[2].between, Some((60.0, 90.0)));
+}
+
+#[test]
+fn a_change_weighs_journeys_that_there_are_and_not_all_of_them_with_nothing() {
+    let with = |weights: &str| told(&least(&format!("[[change]]\nat = \"1s\"\nweights = {weights}")));
+    assert!(
+        with("{ k = 1 }").contains("change[0].weights.k = 1: must be the weight of a journey of this file")
+    );
+    assert!(with("{ j = 0 }").contains("at least one journey that is begun"));
+    assert!(with("{ j = -1 }").contains("a number at or above 0"));
+    assert!(told(&least("[[change]]\nat = \"1s\"")).contains("what changes"));
 }
 
 #[test]
