@@ -5,7 +5,7 @@ use crate::kind::SessionLawKind;
 use crate::knowledge::{SessionKnowledge, Trust};
 use crate::session_flow::Flow;
 use crate::session_seed::SeedSessions;
-use crate::visits::Visits;
+use crate::visits::{Place, Visits};
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
@@ -29,6 +29,8 @@ pub struct Outlook<'a> {
     pub waiting: usize,
     /// Sessions of the kind let in and not known to have ended.
     pub active: usize,
+    /// Where whoever is asked about begins: at the route of its first request, or at [`Place::START`] if it comes from the waiting page.
+    pub entry: Place,
 }
 
 impl Outlook<'_> {
@@ -108,8 +110,8 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         others == 0
     }
 
-    /// Takes note that a session began.
-    fn admitted(&mut self, _now: Instant) {}
+    /// Takes note that a session began at `entry`.
+    fn admitted(&mut self, _now: Instant, _entry: Place) {}
 
     /// Takes note that a session that began is worth so many of others, at least 1.
     fn weighs(&mut self, _weight: u32) {}

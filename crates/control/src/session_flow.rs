@@ -21,7 +21,8 @@
 //! for what they are counted for; then the pace doubles each δ until somebody does. **Cold start**: as long as few sessions have ended, one is taken to cost what
 //! [`COLD_VISITS`] mean requests do, and no more may be begun than would keep the machine busy for [`COLD_WAIT`] of the patience, and then one by one
 //! at a rate that grows by 5 % per second while tokens and not (2) is what holds, and by 10 % while no route is short; where visitors do not come back for a
-//! second page, and no route is short, nobody is held at all.
+//! second page, and no route is short, nobody is held at all. Where most come for one page, those that come back are reckoned by themselves, and a newcomer takes the share of a token that those
+//! cost who began where it begins.
 //! *Limits*: R is a count of things that exist, X a measurement; an X that is not known holds nobody back, but (4) takes it for no more than
 //! [`CROWDED`] times what the route does while people wait there for longer than W*.
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
@@ -29,6 +30,8 @@
 use crate::session::{
     Admission, Outlook, SessionLaw, TOKEN_GRAIN, interval_record, is_token_spare, wait_behind,
 };
+
+use crate::visits::Place;
 use std::collections::VecDeque;
 use suimon_model::real::{exp, pow};
 use suimon_model::state::{State, Unsavable, Writer};
@@ -62,7 +65,11 @@ const COLD_GROWTH: f64 = 1.05;
 const COLD_GROWTH_CALM: f64 = 1.10;
 /// Before sessions have ended, one is taken to cost as much as this many requests of those seen, ...
 const COLD_VISITS: f64 = 15.0;
-/// ... but no less and no more than this, in core-seconds.
+/// ... of those that came back alone, once they have made so many, where a mean request of theirs costs so many times as much as one of all: cheap requests of
+/// others, who ask once, hide what those cost who stay. In any case it is taken to cost ...
+const RETURNED_VISITS_MIN: f64 = 20.0;
+const DILUTED: f64 = 2.5;
+/// ... no less and no more than this, in core-seconds.
 const COLD_COST: (f64, f64) = (0.001, 1.0);
 /// Share of the patience for which sessions begun at once may keep the machine busy before anything is known.
 const COLD_WAIT: f64 = 0.2;
@@ -109,6 +116,8 @@ pub struct Flow {
     depth: f64,
     /// The most tokens there was room for so far, while cold.
     deepest: f64,
+    /// Tokens that a session takes, by where it begins, while cold.
+    prices: Vec<f64>,
     bottleneck: Option<RouteId>,
     held_by_pace: bool,
     /// The route for whose sake newcomers are held back.
@@ -133,6 +142,7 @@ suimon_model::saved_struct!(Flow {
     rate,
     depth,
     deepest,
+    prices,
     bottleneck,
     held_by_pace,
     holds_for,
@@ -159,6 +169,7 @@ impl Flow {
             rate: cores / COLD_COST.1,
             depth: 0.0,
             deepest: 0.0,
+            prices: vec![],
             bottleneck: None,
             held_by_pace: false,
             holds_for: None,
@@ -187,9 +198,10 @@ impl SessionLaw for Flow {
         if exceeded(outlook).is_some() {
             return Admission::Held(Reason::WorkToCome);
         }
-        if self.tokens < 1.0 - TOKEN_GRAIN && !self.is_harmless(now, outlook) {
+        let price = self.price(outlook.entry);
+        if self.tokens < price - TOKEN_GRAIN && !self.is_harmless(now, outlook) {
             self.held_by_pace = true;
-            let wait = (1.0 - self.tokens) / (PACE * self.rate);
+            let wait = (price - self.tokens) / (PACE * self.rate);
             return Admission::NotBefore(self.tokens_at + seconds(wait.max(WAIT_GRAIN)));
         }
         Admission::Now
@@ -207,9 +219,9 @@ impl SessionLaw for Flow {
         self.tokens -= f64::from(weight.saturating_sub(1));
     }
 
-    fn admitted(&mut self, now: Instant) {
+    fn admitted(&mut self, now: Instant, entry: Place) {
         self.began.get_or_insert(now);
-        self.tokens = (self.tokens - 1.0).max(0.0);
+        self.tokens = (self.tokens - self.price(entry)).max(0.0);
         if self.admissions.len() == ACHIEVED_MAX {
             self.admissions.pop_front();
         }
@@ -318,6 +330,24 @@ impl Flow {
             self.deepest = self.deepest.max(self.depth);
         }
         self.tokens = self.tokens.min(self.depth);
+        self.prices = if self.is_cold && outlook.visits.mostly_passes_by(self.kind) {
+            let cost = self.cold_cost(outlook);
+            outlook.visits.places().map(|entry| self.cold_price(outlook, entry, cost)).collect()
+        } else {
+            vec![]
+        };
+    }
+
+    /// Returns the tokens that a session takes which begins at `entry`.
+    fn price(&self, entry: Place) -> f64 {
+        self.prices.get(entry.index()).copied().unwrap_or(1.0)
+    }
+
+    /// Returns the share of `cost` that a session which begins at `entry` is taken to cost: as likely as it comes back it costs all of it, and its first page in any case.
+    fn cold_price(&self, outlook: &Outlook<'_>, entry: Place, cost: f64) -> f64 {
+        let work = entry.route().and_then(|route| outlook.routes[route.index()].work);
+        let first = work.map_or(1.0 / COLD_VISITS, |work| work / cost);
+        outlook.visits.comes_back_share(self.kind, entry).map_or(1.0, |share| (share + first).min(1.0))
     }
 
     /// Tries a higher pace while tokens hold newcomers back for a route at which nobody waits.
@@ -340,17 +370,29 @@ impl Flow {
         self.is_cold
             && long_enough
             && outlook.visits.returns_per_session(self.kind) < RETURNS_FEW
+            && outlook
+                .visits
+                .comes_back_share(self.kind, outlook.entry)
+                .is_none_or(|share| share < RETURNS_FEW)
             && is_calm(outlook)
     }
 
     /// Returns core-seconds that a session is taken to cost before sessions have ended.
     fn cold_cost(&self, outlook: &Outlook<'_>) -> f64 {
-        let (sum, rate) = outlook
-            .routes
-            .iter()
-            .filter_map(|route| Some((route.work?, route.rate)))
-            .fold((0.0, 0.0), |(sum, all), (work, rate)| (sum + rate * work, all + rate));
-        if rate > 0.0 { (COLD_VISITS * sum / rate).clamp(COLD_COST.0, COLD_COST.1) } else { COLD_COST.1 }
+        let visits = outlook.visits;
+        let mean = |weight: &dyn Fn(RouteId) -> f64, least: f64| {
+            let routes = visits.routes().zip(outlook.routes);
+            let weighed = routes.filter_map(|(id, route)| Some((route.work?, weight(id))));
+            let (sum, all) = weighed.fold((0.0, 0.0), |(sum, all), (work, n)| (sum + n * work, all + n));
+            (all > least).then(|| sum / all)
+        };
+        let of_all = mean(&|route| outlook.routes[route.index()].rate, 0.0);
+        let of_those_who_stay = mean(&|route| visits.made_by_returned(self.kind, route), RETURNED_VISITS_MIN);
+        let work = match (of_all, of_those_who_stay) {
+            (Some(all), Some(stay)) if stay > DILUTED * all => Some(stay),
+            (all, _) => all,
+        };
+        work.map_or(COLD_COST.1, |work| (COLD_VISITS * work).clamp(COLD_COST.0, COLD_COST.1))
     }
 
     /// Returns (4), and the route that sets it.

@@ -12,6 +12,7 @@
 
 use crate::kind::SeedSessionParams;
 use crate::session::{Admission, Outlook, SessionLaw, interval_record};
+use crate::visits::Place;
 use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, Signals, seconds};
 
@@ -57,7 +58,7 @@ impl SessionLaw for SeedSessions {
         }
     }
 
-    fn admitted(&mut self, now: Instant) {
+    fn admitted(&mut self, now: Instant, _entry: Place) {
         self.last = Some(now);
     }
 
@@ -132,6 +133,7 @@ mod tests {
                 patience: 60.0,
                 waiting: 9,
                 active: 0,
+                entry: Place::START,
             };
             rule.on_tick(Instant::ORIGIN + seconds(at), &outlook, &mut out);
             rule.interval()
@@ -150,10 +152,17 @@ mod tests {
     fn one_newcomer_begins_per_interval() {
         let mut rule = SeedSessions::new(KindId(0), SeedSessionParams::default(), Instant::ORIGIN);
         let visits = Visits::default();
-        let outlook =
-            Outlook { visits: &visits, routes: &[], kinds: &[], patience: 60.0, waiting: 9, active: 0 };
+        let outlook = Outlook {
+            visits: &visits,
+            routes: &[],
+            kinds: &[],
+            patience: 60.0,
+            waiting: 9,
+            active: 0,
+            entry: Place::START,
+        };
         assert_eq!(rule.may_admit(Instant::ORIGIN, &outlook), Admission::Now);
-        rule.admitted(Instant::ORIGIN);
+        rule.admitted(Instant::ORIGIN, Place::START);
         let next = Instant::ORIGIN + seconds(0.05);
         assert_eq!(rule.may_admit(Instant::ORIGIN, &outlook), Admission::NotBefore(next));
         assert_eq!(rule.may_admit(next, &outlook), Admission::Now);

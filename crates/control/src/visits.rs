@@ -51,8 +51,11 @@ const STAGE_SHARES: [f64; STAGES - 1] = [0.2, 0.4, 0.6, 0.8];
 const RETURN_WEIGHT: f64 = 0.01;
 const RETURNS_MIN: u64 = 8;
 
-/// Sessions of a kind are young until this many times as many have ended as are under way.
+/// Sessions of a kind are young until this many times as many have ended as are under way, also of those that came back alone.
 const YOUNG: f64 = 2.0;
+
+/// Sessions of which it must be known whether they came back before something is said of most.
+const ENTERED_MIN: u64 = 20;
 
 /// Where a session stands: before its first request, or at the route it asked for last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -75,6 +78,19 @@ impl Place {
     /// Returns the place of a session that asked for `route` last.
     pub const fn at(route: RouteId) -> Place {
         Place(route.0 + 1)
+    }
+
+    /// Returns the route it is at; `None` at the start.
+    pub const fn route(self) -> Option<RouteId> {
+        match self.0.checked_sub(1) {
+            Some(route) => Some(RouteId(route)),
+            None => None,
+        }
+    }
+
+    /// Returns its number: 0 for the start, and then by route.
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
     }
 }
 
@@ -107,7 +123,8 @@ suimon_model::saved_struct!(
         let kind_fits = |kind: &Kind| {
             kind.rows.len() == it.routes + 1
                 && kind.rows[0].further.len() == it.routes
-                && [kind.made.len(), kind.to_come.len(), kind.usual.routes()] == [it.routes; 3]
+                && [kind.made.len(), kind.to_come.len(), kind.made_by_returned.len(), kind.usual.routes()]
+                    == [it.routes; 4]
                 && kind.rows.iter().all(|row| row.further.len() <= it.routes && row.next.len() == it.routes)
         };
         lists == [it.routes; 5] && it.kinds.iter().all(kind_fits)
@@ -124,17 +141,44 @@ struct Kind {
     /// Sessions under way and (2) of this kind alone, as of the last tick.
     under_way: f64,
     to_come: Vec<f64>,
+    /// Of sessions that have come back for another page: their visits by route, how many are under way, and how many have ended.
+    made_by_returned: Vec<f64>,
+    returned_under_way: u64,
+    returned_ended: u64,
     /// Whether what sessions do is known from another run.
     recalled: bool,
     usual: Usual,
 }
 
-suimon_model::saved_struct!(Kind { rows, begun, made, under_way, to_come, recalled, usual });
+suimon_model::saved_struct!(Kind {
+    rows,
+    begun,
+    made,
+    under_way,
+    to_come,
+    made_by_returned,
+    returned_under_way,
+    returned_ended,
+    recalled,
+    usual
+});
 
 impl Kind {
-    /// Returns whether those that ended are too few beside those under way to stand for all: the first to end are those that end soon.
+    /// Returns whether those that ended are too few beside those under way to stand for all: the first to end are those that end soon. A flood of sessions of
+    /// one page says nothing of those that stay.
     fn is_young(&self) -> bool {
-        !self.recalled && (self.rows[0].ended as f64) < YOUNG * self.under_way
+        let are_few = |ended: u64, under_way: f64| (ended as f64) < YOUNG * under_way;
+        let all_are_few = are_few(self.rows[0].ended, self.under_way);
+        let stayers_are_few =
+            || self.mostly_passes_by() && are_few(self.returned_ended, self.returned_under_way as f64);
+        !self.recalled && (all_are_few || stayers_are_few())
+    }
+
+    /// Returns whether most sessions, as far as it is known of them, come for one page.
+    fn mostly_passes_by(&self) -> bool {
+        let sum = |of: fn(&Entered) -> u64| self.rows.iter().map(|row| of(&row.entered)).sum::<u64>();
+        let known = sum(|entered| entered.known);
+        known >= ENTERED_MIN && 2 * sum(|entered| entered.came_back) < known
     }
 }
 
@@ -149,6 +193,14 @@ struct Row {
     next: Vec<f64>,
     /// By stage: h of (4).
     returned: [Returns; STAGES],
+    entered: Entered,
+}
+
+/// Sessions that began at a place, as far as it is known of them whether they came back for another page.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entered {
+    known: u64,
+    came_back: u64,
 }
 
 /// An average of ones and zeros.
@@ -198,7 +250,8 @@ impl Row {
     }
 }
 
-suimon_model::saved_struct!(Row { sessions_here, ended, further, next, returned });
+suimon_model::saved_struct!(Row { sessions_here, ended, further, next, returned, entered });
+suimon_model::saved_struct!(Entered { known, came_back });
 suimon_model::saved_struct!(Returns { count, share });
 
 impl Visits {
@@ -215,6 +268,7 @@ impl Visits {
             let others = vec![0.0; self.routes - 1];
             kind.made.push(0.0);
             kind.to_come.push(0.0);
+            kind.made_by_returned.push(0.0);
             kind.usual.add_route();
             kind.rows.push(Row { further: others.clone(), next: others, ..Row::default() });
             for row in &mut kind.rows {
@@ -232,7 +286,7 @@ impl Visits {
         self.visits[index] = Average::new(WEIGHT_MIN);
         self.ranks[index] = Average::new(WEIGHT_MIN);
         for kind in &mut self.kinds {
-            (kind.made[index], kind.to_come[index]) = (0.0, 0.0);
+            (kind.made[index], kind.to_come[index], kind.made_by_returned[index]) = (0.0, 0.0, 0.0);
             kind.usual.renew_route(index);
             for row in &mut kind.rows {
                 // A row may be shorter: it was made before the route was known.
@@ -257,6 +311,7 @@ impl Visits {
             rows: vec![row; self.routes + 1],
             made: vec![0.0; self.routes],
             to_come: vec![0.0; self.routes],
+            made_by_returned: vec![0.0; self.routes],
             usual: Usual::of(self.routes),
             ..Kind::default()
         });
@@ -318,6 +373,38 @@ impl Visits {
     /// Takes note of how a silence at `place` ended that had come to `stage`: whether the visitor came back.
     pub fn silence_over(&mut self, kind: KindId, place: Place, stage: usize, came_back: bool) {
         self.kinds[kind.index()].rows[place.0 as usize].returned[stage].fold(came_back);
+    }
+
+    /// Takes note that a session of `kind` that began at `entry` came back: it asks for the second of its `path`. `stayed_away`: that was [told](Self::stays_away) of it before.
+    pub fn comes_back(&mut self, kind: KindId, entry: Place, path: [RouteId; 2], stayed_away: bool) {
+        let kind = &mut self.kinds[kind.index()];
+        kind.returned_under_way += 1;
+        path.iter().for_each(|route| kind.made_by_returned[route.index()] += 1.0);
+        let entered = &mut kind.rows[entry.0 as usize].entered;
+        entered.known += u64::from(!stayed_away);
+        entered.came_back += 1;
+    }
+
+    /// Takes note that a session of `kind` that began at `entry` comes back which was [told](Self::stays_away) to stay away, and learned from as such.
+    pub fn comes_back_late(&mut self, kind: KindId, entry: Place) {
+        self.kinds[kind.index()].rows[entry.0 as usize].entered.came_back += 1;
+    }
+
+    /// Takes note that a session of `kind` that came back before asks for `route`.
+    pub fn goes_on(&mut self, kind: KindId, route: RouteId) {
+        self.kinds[kind.index()].made_by_returned[route.index()] += 1.0;
+    }
+
+    /// Takes note that a session of `kind` that began at `entry` has not come back for so long that it hardly will.
+    pub fn stays_away(&mut self, kind: KindId, entry: Place) {
+        self.kinds[kind.index()].rows[entry.0 as usize].entered.known += 1;
+    }
+
+    /// Takes note that a session of `kind` that had come back is under way no longer; `ended`: it is learned from.
+    pub fn returned_leaves(&mut self, kind: KindId, ended: bool) {
+        let kind = &mut self.kinds[kind.index()];
+        kind.returned_under_way = kind.returned_under_way.saturating_sub(1);
+        kind.returned_ended += u64::from(ended);
     }
 
     /// Takes note of a session's request now at `route`, waiting or running.
@@ -411,7 +498,7 @@ impl Visits {
     }
 
     fn stage_ends(&self) -> [f64; STAGES] {
-        let known = self.thinks.count() >= THINKS_MIN;
+        let known = self.knows_think_times();
         let at = |q: f64| self.thinks.quantile(q).filter(|_| known);
         let silence = at(0.99).map_or(SILENCE_UNKNOWN, |p99| SILENCE_MIN.max(1.5 * p99));
         let stage = |index: usize| match (STAGE_QUANTILES.get(index), STAGE_SHARES.get(index)) {
@@ -450,10 +537,36 @@ impl Visits {
         if kind.begun > 0 { (visits / kind.begun as f64 - 1.0).max(0.0) } else { 0.0 }
     }
 
+    /// Returns whether most sessions of `kind`, as far as it is known of them, come for one page: what is seen of all says little of those that stay.
+    pub fn mostly_passes_by(&self, kind: KindId) -> bool {
+        self.kinds[kind.index()].mostly_passes_by()
+    }
+
+    /// Returns the share of sessions begun at `entry` that come back for another page, counting one more that does; `None` as long as of none it is known.
+    pub fn comes_back_share(&self, kind: KindId, entry: Place) -> Option<f64> {
+        let Entered { known, came_back } = self.kinds[kind.index()].rows.get(entry.0 as usize)?.entered;
+        (known > 0).then(|| ((came_back + 1) as f64 / (known + 1) as f64).min(1.0))
+    }
+
+    /// Returns how often sessions of `kind` that have come back have asked for `route`.
+    pub fn made_by_returned(&self, kind: KindId, route: RouteId) -> f64 {
+        self.kinds[kind.index()].made_by_returned[route.index()]
+    }
+
+    /// Returns how many sessions of `kind` are under way that have come back.
+    pub fn returned_under_way(&self, kind: KindId) -> u64 {
+        self.kinds[kind.index()].returned_under_way
+    }
+
     /// Returns (5) behind `place`: how many visits there it was learned from, and the shares by route.
     pub fn next(&self, kind: KindId, place: Place) -> (u64, &[f64]) {
         let row = &self.kinds[kind.index()].rows[place.0 as usize];
         (row.ended, &row.next)
+    }
+
+    /// Returns whether enough think times are known for silence to say something.
+    pub fn knows_think_times(&self) -> bool {
+        self.thinks.count() >= THINKS_MIN
     }
 
     /// Returns the think times, seconds.
@@ -502,6 +615,11 @@ impl Visits {
     /// Returns how many sessions of `kind` are counted in at `place` in `stage`; `None` if there is no such place or stage.
     pub fn here(&self, kind: KindId, place: Place, stage: usize) -> Option<u32> {
         self.kinds.get(kind.index())?.rows.get(place.0 as usize)?.sessions_here.get(stage).copied()
+    }
+
+    /// Returns the places, in order: the start, and then the routes.
+    pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        (0..=self.routes as u32).map(Place)
     }
 
     /// Returns the routes, in order.

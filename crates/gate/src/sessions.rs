@@ -12,6 +12,8 @@ const PENDING_BUDGET: u32 = 8;
 const PENDING_MAX: u32 = 256;
 const ASKED_BURST: f64 = 100.0;
 const ASKED_PER_SECOND: f64 = 5.0;
+/// Whoever has been silent after the first answer for so many stages is taken not to come back: four in five of those who do have done so by then, as soon as think times are known.
+const AWAY_STAGE: usize = 2;
 /// Where there are too many, sessions that have asked once are forgotten first, as long as they are more than this share: a flood of newcomers makes nobody forgotten who came back.
 const NEW_SHARE: usize = 4;
 
@@ -24,6 +26,10 @@ pub(crate) struct Session {
     waited: f64,
     waited_until: Instant,
     place: Place,
+    /// Whether it began from the waiting page, before its first request.
+    from_page: bool,
+    /// Whether it counts as one that does not come back for a second page.
+    stays_away: bool,
     /// Visits since the session began, or since it was last taken to have ended.
     path: Vec<Visit>,
     /// Requests it has made in all; its position, for the order of queues.
@@ -62,6 +68,8 @@ suimon_model::saved_struct!(
         waited,
         waited_until,
         place,
+        from_page,
+        stays_away,
         path,
         requests,
         pending,
@@ -86,6 +94,27 @@ impl Session {
         let is_there = self.budget >= 1.0;
         self.budget -= if is_there { 1.0 } else { 0.0 };
         is_there
+    }
+
+    /// Returns where a session began that has asked once or twice; of one that has asked once that is where it is.
+    fn entry(&self) -> Place {
+        match self.path.first() {
+            _ if self.from_page => Place::START,
+            Some((first, _)) => Place::at(*first),
+            None => self.place,
+        }
+    }
+
+    /// Takes it not to come back, if it has asked once and that was not known before.
+    fn stays_away(&mut self, visits: &mut Visits) {
+        if self.path.len() == 1 && !std::mem::replace(&mut self.stays_away, true) {
+            visits.stays_away(self.kind, self.entry());
+        }
+    }
+
+    /// Returns whether it has come back for another page, of those that are under way.
+    fn has_come_back(&self) -> bool {
+        self.active && self.path.len() > 1
     }
 
     /// Returns the list of the idle that it stands in: of those that have asked once at most, or more often.
@@ -197,6 +226,7 @@ impl Sessions {
     pub(crate) fn are_sound(&self, routes: usize, kinds: usize, visits: &Visits) -> bool {
         let mut by_kind = vec![0; self.by_kind.len()];
         let mut here = BTreeMap::new();
+        let mut came_back = BTreeMap::new();
         for session in self.by_id.values() {
             let Some(count) = by_kind.get_mut(session.kind.index()) else { return false };
             *count += 1;
@@ -209,6 +239,9 @@ impl Sessions {
             if session.active {
                 *here.entry((session.kind, session.place, session.stage)).or_insert(0) += 1;
             }
+            if session.has_come_back() {
+                *came_back.entry(session.kind).or_insert(0) += 1;
+            }
         }
         let counted = |((kind, place, stage), count): (&(KindId, Place, usize), &u32)| {
             visits.here(*kind, *place, *stage) >= Some(*count)
@@ -218,6 +251,7 @@ impl Sessions {
             && by_kind == self.by_kind
             && by_kind.len() <= kinds
             && here.iter().all(counted)
+            && came_back.iter().all(|(kind, count)| visits.returned_under_way(*kind) >= *count)
             && self.are_listed()
     }
 
@@ -250,6 +284,18 @@ impl Sessions {
 
     /// Lets `id` in. If there are too many, the longest idle session is forgotten, of those that have asked once if these are many.
     pub(crate) fn begin(&mut self, now: Instant, id: SessionId, kind: KindId, visits: &mut Visits) {
+        self.begin_from(now, id, kind, false, visits);
+    }
+
+    /// As [`Sessions::begin`]; `from_page`: the waiting page asks for it, before any request.
+    pub(crate) fn begin_from(
+        &mut self,
+        now: Instant,
+        id: SessionId,
+        kind: KindId,
+        from_page: bool,
+        visits: &mut Visits,
+    ) {
         if self.by_id.len() >= self.sessions_max
             && let Some(one) = self.least_missed()
         {
@@ -262,6 +308,8 @@ impl Sessions {
             waited: 0.0,
             waited_until: now,
             place: Place::START,
+            from_page,
+            stays_away: false,
             path: Vec::new(),
             requests: 0,
             pending: 0,
@@ -317,7 +365,11 @@ impl Sessions {
         let was_quiet = self.quiet[session.stage].remove(&(session.heard, id));
         if !session.active {
             // It was taken to have ended and comes back: what it does from here on is learned as a path of its own.
+            if std::mem::take(&mut session.stays_away) {
+                visits.comes_back_late(session.kind, session.entry());
+            }
             session.path.clear();
+            session.from_page = false;
             visits.begins_again(session.kind);
             (session.admitted, session.waited, session.waited_until) = (now, 0.0, now);
         }
@@ -342,6 +394,15 @@ impl Sessions {
             // Sums of waits are rounded: of a session that has only waited, they may be the longer by a hair.
             let without_waits = (now.secs_since(session.admitted) - session.waited).max(0.0);
             session.path.push((route, without_waits as f32));
+            match session.path.as_slice() {
+                [(first, _), _] => {
+                    let entry = session.entry();
+                    visits.comes_back(session.kind, entry, [*first, route], session.stays_away);
+                    session.stays_away = false;
+                }
+                [_, _, ..] => visits.goes_on(session.kind, route),
+                _ => {}
+            }
         }
         session.heard = now;
         // What goes beyond it waits behind everybody, and nobody has to wait for it.
@@ -417,6 +478,9 @@ impl Sessions {
                 if let Some(session) = self.by_id.get_mut(&id) {
                     visits.fall_silent(session.kind, session.place, stage);
                     session.stage = stage + 1;
+                    if session.stage >= AWAY_STAGE && visits.knows_think_times() {
+                        session.stays_away(visits);
+                    }
                 }
             }
         }
@@ -432,6 +496,11 @@ impl Sessions {
     /// Takes `id` out of the count and learns from its path; it may still come back. `silent`: that is taken from its silence.
     fn rest(&mut self, id: SessionId, visits: &mut Visits, silent: bool) {
         let Some(session) = self.by_id.get_mut(&id).filter(|session| session.active) else { return };
+        if session.has_come_back() {
+            visits.returned_leaves(session.kind, true);
+        } else {
+            session.stays_away(visits);
+        }
         session.active = false;
         let (kind, trouble) = (session.kind, session.trouble);
         visits.leave(session.kind, session.place, session.stage);
@@ -465,6 +534,9 @@ impl Sessions {
         self.leased -= usize::from(session.leased);
         self.idle[session.list()].remove(&(session.heard, id));
         self.quiet[session.stage].remove(&(session.heard, id));
+        if session.has_come_back() {
+            visits.returned_leaves(session.kind, false);
+        }
         if session.active {
             visits.leave(session.kind, session.place, session.stage);
             self.note_end(session.kind, session.trouble, true);

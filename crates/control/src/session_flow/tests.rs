@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::session::{KindOutlook, RouteOutlook};
-use crate::visits::{Place, Visits};
+use crate::visits::Visits;
 
 const SHOP: KindId = KindId(0);
 const SEARCH: RouteId = RouteId(0);
@@ -30,7 +30,7 @@ fn learned() -> Visits {
 }
 
 fn outlook<'a>(visits: &'a Visits, routes: &'a [RouteOutlook], waiting: usize) -> Outlook<'a> {
-    Outlook { visits, routes, kinds: &ONE, patience: 60.0, waiting, active: 0 }
+    Outlook { visits, routes, kinds: &ONE, patience: 60.0, waiting, active: 0, entry: Place::START }
 }
 
 fn second(n: f64) -> Instant {
@@ -44,7 +44,7 @@ fn play(flow: &mut Flow, visits: &mut Visits, routes: &[RouteOutlook], ticks: st
         let now = second(f64::from(tick) * 0.25);
         flow.on_tick(now, &outlook(visits, routes, 100), &mut vec![]);
         while flow.may_admit(now, &outlook(visits, routes, 100)) == Admission::Now {
-            flow.admitted(now);
+            flow.admitted(now, Place::START);
             visits.begin(SHOP);
             admitted += 1;
         }
@@ -133,7 +133,7 @@ fn a_guess_that_goes_up_and_down_gives_its_tokens_once() {
             let admitted = (0..).take_while(|_| {
                 let may = flow.may_admit(moment, &outlook) == Admission::Now;
                 if may {
-                    flow.admitted(moment);
+                    flow.admitted(moment, Place::START);
                 }
                 may
             });
@@ -215,7 +215,7 @@ fn a_cold_start_begins_with_what_patience_bears_and_then_grows_slowly() {
         let now = second(f64::from(tick) * 0.25);
         flow.on_tick(now, &outlook(&visits, &routes, 50), &mut out);
         while flow.may_admit(now, &outlook(&visits, &routes, 50)) == Admission::Now {
-            flow.admitted(now);
+            flow.admitted(now, Place::START);
             admitted += 1;
         }
     }
@@ -239,11 +239,57 @@ fn where_people_come_for_one_page_and_no_route_is_short_nobody_is_held() {
             assert_eq!(flow.may_admit(now, &outlook(&visits, &routes, 0)), Admission::Now, "{tenth}");
         }
         if tenth % 10 == 0 && flow.may_admit(now, &outlook(&visits, &routes, 0)) == Admission::Now {
-            flow.admitted(now);
+            flow.admitted(now, Place::START);
             visits.begin(SHOP);
             visits.enter(SHOP, Place::at(SEARCH));
         }
     }
+}
+
+/// A shop whose visitors log in and come back to search, beside so many who ask once for what is not there. It is known of all of them.
+fn beside_passers(passers: u32) -> (Visits, Place, Place) {
+    let mut visits = Visits::default();
+    (0..3).for_each(|_| visits.add_route());
+    visits.add_kind();
+    let (nothing, login) = (Place::at(RouteId(1)), Place::at(RouteId(2)));
+    for _ in 0..40 {
+        visits.begin(SHOP);
+        visits.comes_back(SHOP, login, [RouteId(2), SEARCH], false);
+    }
+    for _ in 0..passers {
+        visits.begin(SHOP);
+        visits.stays_away(SHOP, nothing);
+    }
+    visits.refresh();
+    (visits, nothing, login)
+}
+
+#[test]
+fn a_flood_of_sessions_of_one_page_makes_those_that_stay_no_cheaper() {
+    let cheap =
+        RouteOutlook { work: Some(0.001), rate: 300.0, idle: f64::INFINITY, ..RouteOutlook::default() };
+    let routes =
+        [RouteOutlook { work: Some(0.1), rate: 1.0, ..cheap }, cheap, RouteOutlook { rate: 1.0, ..cheap }];
+    let begun = |passers: u32, at_nothing: bool| {
+        let (visits, nothing, login) = beside_passers(passers);
+        let mut flow = Flow::new(SHOP, 2, second(0.0));
+        flow.began = Some(second(-20.0));
+        let entry = if at_nothing { nothing } else { login };
+        let outlook = Outlook { entry, ..outlook(&visits, &routes, 5000) };
+        flow.on_tick(second(0.0), &outlook, &mut vec![]);
+        (0..5000)
+            .take_while(|_| {
+                let may = flow.may_admit(second(0.0), &outlook) == Admission::Now;
+                flow.admitted(second(0.0), entry);
+                may
+            })
+            .count()
+    };
+    // 0.2 of 60 s on two cores, at 15 visits of 50 ms each: 31 who log in. The 300 a second make a mean request one of 1.3 ms.
+    for passers in [0, 400] {
+        assert!((28..=33).contains(&begun(passers, false)), "{passers}: {}", begun(passers, false));
+    }
+    assert_eq!(begun(400, true), 5000, "whoever begins where nobody comes back from costs next to nothing");
 }
 
 #[test]
@@ -255,7 +301,7 @@ fn below_capacity_nobody_waits_and_the_interval_is_zero() {
         let now = second(f64::from(tick) * 0.5);
         flow.on_tick(now, &outlook(&visits, &routes, 0), &mut out);
         assert_eq!(flow.may_admit(now, &outlook(&visits, &routes, 0)), Admission::Now);
-        flow.admitted(now);
+        flow.admitted(now, Place::START);
     }
     assert!(flow.interval() == 0.0 && out.is_empty(), "{out:?}");
 }
@@ -271,7 +317,7 @@ fn whoever_is_told_a_time_is_never_told_now() {
     for nanos in 0..20_000 {
         let now = Instant::from_nanos(nanos);
         match flow.may_admit(now, &outlook(&visits, &routes, 9)) {
-            Admission::Now => flow.admitted(now),
+            Admission::Now => flow.admitted(now, Place::START),
             Admission::NotBefore(next) => assert!(next > now, "at {nanos} ns"),
             other => panic!("{other:?}"),
         }
@@ -284,7 +330,7 @@ fn an_old_lull_does_not_make_the_line_look_slow() {
     let mut flow = Flow::new(SHOP, 2, second(0.0));
     let mut out = vec![];
     for n in 0..40 {
-        flow.admitted(second(f64::from(n) * 30.0));
+        flow.admitted(second(f64::from(n) * 30.0), Place::START);
     }
     flow.on_tick(second(1200.0), &outlook(&visits, &routes, 10), &mut out);
     assert!((flow.expected_rate(second(1200.0)) - 4.0).abs() < 1e-9);

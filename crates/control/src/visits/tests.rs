@@ -221,6 +221,36 @@ fn young_sessions_yet_to_come_somewhere_count_for_what_lies_ahead() {
 }
 
 #[test]
+fn a_flood_that_ends_at_once_does_not_make_those_that_stay_old() {
+    let mut visits = learned();
+    (0..30).for_each(|_| visits.comes_back(SHOP, Place::at(LOGIN), [LOGIN, BROWSE], false));
+    visits.refresh();
+    assert!(!visits.is_young(SHOP), "nobody came for one page: those that ended stand for all");
+    (0..100).for_each(|_| visits.stays_away(SHOP, Place::at(SEARCH)));
+    assert!(visits.is_young(SHOP), "30 of those that stay are under way, and none has ended");
+    (0..20).for_each(|_| visits.returned_leaves(SHOP, true));
+    assert!(!visits.is_young(SHOP), "20 have ended, 10 are under way");
+}
+
+#[test]
+fn of_each_entry_it_is_known_how_many_come_back() {
+    let mut visits = learned();
+    let (login, browse) = (Place::at(LOGIN), Place::at(BROWSE));
+    assert_eq!(visits.comes_back_share(SHOP, login), None);
+    (0..9).for_each(|_| visits.stays_away(SHOP, browse));
+    (0..9).for_each(|_| visits.comes_back(SHOP, login, [LOGIN, BROWSE], false));
+    assert_eq!(visits.comes_back_share(SHOP, login), Some(1.0));
+    assert_eq!(visits.comes_back_share(SHOP, browse), Some(0.1), "one more that does is counted");
+    visits.comes_back(SHOP, browse, [BROWSE, BROWSE], true);
+    visits.comes_back_late(SHOP, browse);
+    assert_eq!(visits.comes_back_share(SHOP, browse), Some(0.3), "it was wrong of two of the nine");
+    visits.goes_on(SHOP, BROWSE);
+    assert!((visits.made_by_returned(SHOP, BROWSE) - 12.0).abs() < 1e-9);
+    visits.renew_route(BROWSE);
+    assert_eq!(visits.comes_back_share(SHOP, browse), None, "the number is another route's now");
+}
+
+#[test]
 fn returns_are_visits_beyond_the_first_of_each_session() {
     let mut visits = learned();
     assert!(visits.returns_per_session(SHOP) == 0.0, "none has begun");

@@ -4,7 +4,7 @@ use super::{Gate, PRESSURE};
 use crate::api::{InLine, Output};
 use crate::held::{Key, Newcomer};
 use crate::requests::Stage;
-use suimon_control::{Admission, Outlook};
+use suimon_control::{Admission, Outlook, Place as Entry};
 use suimon_line::{Lane, Place, Standing};
 use suimon_model::{Duration, Instant, KindId, Reason, RequestId, SessionId, seconds};
 
@@ -72,7 +72,7 @@ impl Gate {
             && kind.lets_in()
             && (kind.nobody_in_line()
                 || matches!(claim, Claim::Holds(place, _) if !kind.makes_way(now, place)));
-        let admission = if is_first { Some(self.may_admit(now, kind_id)) } else { None };
+        let admission = if is_first { Some(self.may_admit(now, kind_id, id)) } else { None };
         if admission == Some(Admission::Now) {
             return self.let_in(now, id, kind_id);
         }
@@ -159,7 +159,7 @@ impl Gate {
         let overtakes = !is_from_page && line.expected_before(place) > kind.held.before(key) as u64;
         let is_turn = standing.is_called() && may_be_held && has_room;
         // ... unless it takes nothing from them: else each newcomer would be on the way for the next one, and the line would never end.
-        let is_turn = is_turn && (!overtakes || self.takes_nothing(now, kind_id, place));
+        let is_turn = is_turn && (!overtakes || self.takes_nothing(now, kind_id, id, place));
         let kind = &mut self.kinds[kind_id.index()];
         let line = kind.line.as_mut().expect("the caller has seen that there is one");
         if (is_blind || is_turn) && !is_held {
@@ -181,14 +181,14 @@ impl Gate {
 
     /// Returns whether nobody waits for longer if the holder of `place`, which is called, begins before those who are on the way from their page: nobody is held, or
     /// waits to be called, and the law has enough for all.
-    fn takes_nothing(&mut self, now: Instant, kind_id: KindId, place: Place) -> bool {
+    fn takes_nothing(&mut self, now: Instant, kind_id: KindId, id: RequestId, place: Place) -> bool {
         let kind = &self.kinds[kind_id.index()];
         let Some(line) = &kind.line else { return false };
         if !kind.held.is_empty() || line.is_waited_in() {
             return false;
         }
         let others = line.expected_beside(place);
-        if self.may_admit(now, kind_id) != Admission::Now {
+        if self.may_admit(now, kind_id, id) != Admission::Now {
             return false;
         }
         let kind = &self.kinds[kind_id.index()];
@@ -232,8 +232,9 @@ impl Gate {
         let session = request.begins.unwrap_or_else(|| SessionId(self.rng.bits()));
         // It may have begun meanwhile, by a lease of another tab.
         if self.sessions.get(session).is_none() {
-            self.sessions.begin(now, session, kind, &mut self.visits);
+            self.sessions.begin_from(now, session, kind, request.enters, &mut self.visits);
         }
+        let entry = self.entry_of(id);
         let request = self.requests.get_mut(id).expect("a newcomer is in the table until it is let in");
         request.session = Some((kind, session));
         request.newcomer = None;
@@ -244,7 +245,7 @@ impl Gate {
         }
         state.admitted += 1;
         state.begun.note();
-        state.law.admitted(now);
+        state.law.admitted(now, entry);
         if enters {
             return self.has_begun(now, id, kind, session);
         }
@@ -265,7 +266,7 @@ impl Gate {
             else {
                 return;
             };
-            match self.may_admit(now, kind) {
+            match self.may_admit(now, kind, request) {
                 Admission::Now => {
                     self.kinds[kind.index()].held.begins(key);
                     self.waiting -= 1;
@@ -280,7 +281,14 @@ impl Gate {
         }
     }
 
-    fn may_admit(&mut self, now: Instant, kind: KindId) -> Admission {
+    /// Returns where the session begins that `request` asks for.
+    fn entry_of(&self, request: RequestId) -> Entry {
+        let request = self.requests.get(request).filter(|request| !request.enters);
+        request.map_or(Entry::START, |request| Entry::at(request.route))
+    }
+
+    fn may_admit(&mut self, now: Instant, kind: KindId, request: RequestId) -> Admission {
+        let entry = self.entry_of(request);
         let state = &mut self.kinds[kind.index()];
         let outlook = Outlook {
             visits: &self.visits,
@@ -289,6 +297,7 @@ impl Gate {
             patience: state.patience(),
             waiting: state.waiting(),
             active: self.sessions.of_kind(kind),
+            entry,
         };
         state.law.may_admit(now, &outlook)
     }
@@ -303,6 +312,7 @@ impl Gate {
             patience: state.patience(),
             waiting: state.waiting(),
             active: self.sessions.of_kind(kind),
+            entry: Entry::START,
         }
     }
 

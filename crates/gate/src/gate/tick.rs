@@ -48,6 +48,7 @@ impl Gate {
                 patience: state.patience(),
                 waiting: state.waiting(),
                 active: self.sessions.of_kind(state.id),
+                entry: suimon_control::Place::START,
             };
             // Of an application that does not answer a law could learn only what is not so.
             if !self.away.is_on() {
@@ -151,6 +152,7 @@ impl Gate {
             patience: 0.0,
             waiting: 0,
             active: 0,
+            entry: suimon_control::Place::START,
         };
         for (index, route) in self.routes.iter_mut().enumerate() {
             let id = RouteId(index as u32);

@@ -94,8 +94,15 @@ mod tests {
     fn admitted_after(utilisations: &[f64]) -> Vec<bool> {
         let (cpu, visits, mut out) = (Utilisation::default(), Visits::default(), vec![]);
         let mut law = Sbac::new(KindId(0), cpu.clone(), Instant::ORIGIN);
-        let outlook =
-            Outlook { visits: &visits, routes: &[], kinds: &[], patience: 60.0, waiting: 0, active: 0 };
+        let outlook = Outlook {
+            visits: &visits,
+            routes: &[],
+            kinds: &[],
+            patience: 60.0,
+            waiting: 0,
+            active: 0,
+            entry: suimon_control::Place::START,
+        };
         let mut admitted = vec![];
         for (second, utilisation) in utilisations.iter().enumerate() {
             cpu.set(*utilisation);
@@ -125,8 +132,15 @@ mod tests {
     fn what_is_over_between_two_ends_of_intervals_changes_nothing() {
         let (cpu, visits, mut out) = (Utilisation::default(), Visits::default(), vec![]);
         let mut law = Sbac { observed: 1.0, ..Sbac::new(KindId(0), cpu.clone(), Instant::ORIGIN) };
-        let outlook =
-            Outlook { visits: &visits, routes: &[], kinds: &[], patience: 60.0, waiting: 0, active: 0 };
+        let outlook = Outlook {
+            visits: &visits,
+            routes: &[],
+            kinds: &[],
+            patience: 60.0,
+            waiting: 0,
+            active: 0,
+            entry: suimon_control::Place::START,
+        };
         cpu.set(1.0);
         law.on_tick(Instant::ORIGIN + seconds(0.75), &outlook, &mut out);
         assert_eq!(law.may_admit(Instant::ORIGIN, &outlook), Admission::Now);

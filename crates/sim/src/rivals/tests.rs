@@ -77,6 +77,7 @@ fn session_laws_are_told_of_the_site() {
         patience: 60.0,
         waiting: 0,
         active: 0,
+        entry: suimon_control::Place::START,
     };
     let mut sbac = SessionRival::Sbac.build(&site, KindId(0), Instant::ORIGIN);
     site.cpu.set(1.0);

@@ -39,7 +39,7 @@ impl SessionLaw for Metered {
         is_token_spare(self.tokens, self.depth, self.per_second, others)
     }
 
-    fn admitted(&mut self, now: Instant) {
+    fn admitted(&mut self, now: Instant, _entry: suimon_control::Place) {
         self.refill(now);
         assert!(self.tokens > 1.0 - 1e-6, "somebody begins without a token: {self:?}");
         self.tokens -= 1.0;
