@@ -116,6 +116,8 @@ pub struct Flow {
     depth: f64,
     /// The most tokens there was room for so far, while cold.
     deepest: f64,
+    /// Whether cheap requests of others have hidden what those cost who stay.
+    was_hidden: bool,
     /// Tokens that a session takes, by where it begins, while cold.
     prices: Vec<f64>,
     bottleneck: Option<RouteId>,
@@ -142,6 +144,7 @@ suimon_model::saved_struct!(Flow {
     rate,
     depth,
     deepest,
+    was_hidden,
     prices,
     bottleneck,
     held_by_pace,
@@ -169,6 +172,7 @@ impl Flow {
             rate: cores / COLD_COST.1,
             depth: 0.0,
             deepest: 0.0,
+            was_hidden: false,
             prices: vec![],
             bottleneck: None,
             held_by_pace: false,
@@ -306,9 +310,11 @@ impl Flow {
         let known = self.slowest(outlook);
         self.bottleneck = known.map(|(_, route)| route);
         let depth = self.depth;
+        let mut was_hidden = false;
         (self.rate, self.depth) = match known {
             _ if self.is_cold => {
-                let cost = self.cold_cost(outlook);
+                let (cost, is_hidden) = self.cold_cost(outlook);
+                was_hidden = is_hidden && !std::mem::replace(&mut self.was_hidden, true);
                 let known = known.map_or(f64::INFINITY, |(rate, _)| rate * self.probe);
                 let rate = (self.cores / cost * self.cold_growth).min(known);
                 (rate, (COLD_WAIT * outlook.patience * self.cores / cost).max(BURST_MIN))
@@ -330,8 +336,13 @@ impl Flow {
             self.deepest = self.deepest.max(self.depth);
         }
         self.tokens = self.tokens.min(self.depth);
+        if was_hidden {
+            // Those who stay took too few tokens until now.
+            let stay = outlook.visits.returned_under_way(self.kind) as f64;
+            self.tokens = self.tokens.min((self.depth - stay).max(0.0));
+        }
         self.prices = if self.is_cold && outlook.visits.mostly_passes_by(self.kind) {
-            let cost = self.cold_cost(outlook);
+            let (cost, _) = self.cold_cost(outlook);
             outlook.visits.places().map(|entry| self.cold_price(outlook, entry, cost)).collect()
         } else {
             vec![]
@@ -377,8 +388,8 @@ impl Flow {
             && is_calm(outlook)
     }
 
-    /// Returns core-seconds that a session is taken to cost before sessions have ended.
-    fn cold_cost(&self, outlook: &Outlook<'_>) -> f64 {
+    /// Returns core-seconds that a session is taken to cost before sessions have ended, and whether requests of others hid them.
+    fn cold_cost(&self, outlook: &Outlook<'_>) -> (f64, bool) {
         let visits = outlook.visits;
         let mean = |weight: &dyn Fn(RouteId) -> f64, least: f64| {
             let routes = visits.routes().zip(outlook.routes);
@@ -388,11 +399,11 @@ impl Flow {
         };
         let of_all = mean(&|route| outlook.routes[route.index()].rate, 0.0);
         let of_those_who_stay = mean(&|route| visits.made_by_returned(self.kind, route), RETURNED_VISITS_MIN);
-        let work = match (of_all, of_those_who_stay) {
-            (Some(all), Some(stay)) if stay > DILUTED * all => Some(stay),
-            (all, _) => all,
+        let (work, is_hidden) = match (of_all, of_those_who_stay) {
+            (Some(all), Some(stay)) if stay > DILUTED * all => (Some(stay), true),
+            (all, _) => (all, false),
         };
-        work.map_or(COLD_COST.1, |work| (COLD_VISITS * work).clamp(COLD_COST.0, COLD_COST.1))
+        (work.map_or(COLD_COST.1, |work| (COLD_VISITS * work).clamp(COLD_COST.0, COLD_COST.1)), is_hidden)
     }
 
     /// Returns (4), and the route that sets it.
