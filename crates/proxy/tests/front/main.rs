@@ -14,6 +14,7 @@ mod grpc;
 mod holders;
 mod learn;
 mod learned;
+mod life;
 mod lifecycle;
 mod lost;
 mod malformed;

@@ -419,19 +419,31 @@ where
     answer
 }
 
+/// A client's end of an HTTP/2 connection, and what drives it.
+pub(crate) type H2 = (hyper::client::conn::http2::SendRequest<Full<Bytes>>, JoinHandle<()>);
+
 /// Opens an HTTP/2 connection over `stream`.
-pub(crate) async fn h2_over<S>(
-    stream: S,
-) -> (hyper::client::conn::http2::SendRequest<Full<Bytes>>, JoinHandle<()>)
+pub(crate) async fn h2_over<S>(stream: S) -> H2
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    h2_with_window(stream, None).await.unwrap()
+}
+
+/// Opens an HTTP/2 connection over `stream`; `window`: how many bytes of an answer may come before it is taken.
+pub(crate) async fn h2_with_window<S>(stream: S, window: Option<u32>) -> hyper::Result<H2>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    if window.is_some() {
+        builder.initial_stream_window_size(window);
+    }
+    let (sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
     let driver = tokio::spawn(async move {
         let _ = connection.await;
     });
-    (sender, driver)
+    Ok((sender, driver))
 }
 
 /// Returns a response with all of its body.
