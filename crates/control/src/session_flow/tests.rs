@@ -260,7 +260,7 @@ fn beside_passers(passers: u32) -> (Visits, Place, Place) {
     let (nothing, login) = (Place::at(RouteId(1)), Place::at(RouteId(2)));
     for _ in 0..40 {
         visits.begin(SHOP);
-        [RouteId(2), SEARCH].map(|route| visits.enter(SHOP, Place::at(route)));
+        [RouteId(2), SEARCH].into_iter().for_each(|route| visits.enter(SHOP, Place::at(route)));
         visits.comes_back(SHOP, login, false);
         visits.returned_enters(SHOP, [RouteId(2), SEARCH]);
     }
