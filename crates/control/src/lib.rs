@@ -42,5 +42,5 @@ pub use session::{
 pub use session_flow::Flow;
 pub use session_seed::SeedSessions;
 pub use statistics::{Average, Moments, Pace, Spread};
-pub use visits::{PATH_MAX, Place, STAGES, Visit, Visits};
+pub use visits::{PATH_MAX, Place, STAGES, STAYER_SHARE, STAYER_VISITS, Visit, Visits};
 pub use window::{Meter, Reading, Window};

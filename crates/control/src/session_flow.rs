@@ -21,8 +21,8 @@
 //! for what they are counted for; then the pace doubles each δ until somebody does. **Cold start**: as long as few sessions have ended, one is taken to cost what
 //! [`COLD_VISITS`] mean requests do, and no more may be begun than would keep the machine busy for [`COLD_WAIT`] of the patience, and then one by one
 //! at a rate that grows by 5 % per second while tokens and not (2) is what holds, and by 10 % while no route is short; where visitors do not come back for a
-//! second page, and no route is short, nobody is held at all. Where most come for one page, those that come back are reckoned by themselves, and a newcomer takes the share of a token that those
-//! cost who began where it begins.
+//! second page, and no route is short, nobody is held at all. Where a mean request of those that come back costs much more than one of all, only theirs count. Where most
+//! sessions come for one page, a newcomer takes as much of a token as the share of those that came back who began where it begins, and its first page beside.
 //! *Limits*: R is a count of things that exist, X a measurement; an X that is not known holds nobody back, but (4) takes it for no more than
 //! [`CROWDED`] times what the route does while people wait there for longer than W*.
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
@@ -31,6 +31,7 @@ use crate::session::{
     Admission, Outlook, SessionLaw, TOKEN_GRAIN, interval_record, is_token_spare, wait_behind,
 };
 
+use crate::statistics::Average;
 use crate::visits::Place;
 use std::collections::VecDeque;
 use suimon_model::real::{exp, pow};
@@ -63,14 +64,16 @@ const PROBE_MAX: f64 = 16.0;
 /// Growth of the cold-start rate per second, and while no route is short.
 const COLD_GROWTH: f64 = 1.05;
 const COLD_GROWTH_CALM: f64 = 1.10;
-/// Before sessions have ended, one is taken to cost as much as this many requests of those seen, ...
+/// Before sessions have ended, one is taken to cost as much as this many requests of those seen, but no less and no more core-seconds than so many.
 const COLD_VISITS: f64 = 15.0;
-/// ... of those that came back alone, once they have made so many, where a mean request of theirs costs so many times as much as one of all: cheap requests of
-/// others, who ask once, hide what those cost who stay. In any case it is taken to cost ...
-const RETURNED_VISITS_MIN: f64 = 20.0;
-const DILUTED: f64 = 2.5;
-/// ... no less and no more than this, in core-seconds.
 const COLD_COST: (f64, f64) = (0.001, 1.0);
+/// Cheap requests of those who ask once hide what those cost who stay, where a mean request of those who came back costs so many times as much as one of all. Then
+/// theirs alone are counted. That is known once so many have come back, and have made so many visits.
+const DILUTED: f64 = 2.5;
+const RETURNED_MIN: u64 = 8;
+const RETURNED_VISITS_MIN: f64 = 20.0;
+/// Weight of the newest session in the mean of what sessions take.
+const PRICE_WEIGHT: f64 = 0.05;
 /// Share of the patience for which sessions begun at once may keep the machine busy before anything is known.
 const COLD_WAIT: f64 = 0.2;
 /// Returns per session below which visitors are taken to come for one page, once this many seconds have passed.
@@ -116,10 +119,14 @@ pub struct Flow {
     depth: f64,
     /// The most tokens there was room for so far, while cold.
     deepest: f64,
-    /// Whether cheap requests of others have hidden what those cost who stay.
+    /// Whether cheap requests of others have hidden what those cost who stay, since it is cold.
     was_hidden: bool,
-    /// Tokens that a session takes, by where it begins, while cold.
+    /// Since it is cold: tokens that came by and by, whether there was room for them or not, and sessions that had come back before.
+    gained: f64,
+    returned_before: u64,
+    /// Tokens that a session takes, by where it begins, while cold; and those of the last that began, in the mean.
     prices: Vec<f64>,
+    mean_price: Average,
     bottleneck: Option<RouteId>,
     held_by_pace: bool,
     /// The route for whose sake newcomers are held back.
@@ -145,7 +152,10 @@ suimon_model::saved_struct!(Flow {
     depth,
     deepest,
     was_hidden,
+    gained,
+    returned_before,
     prices,
+    mean_price,
     bottleneck,
     held_by_pace,
     holds_for,
@@ -173,7 +183,10 @@ impl Flow {
             depth: 0.0,
             deepest: 0.0,
             was_hidden: false,
+            gained: 0.0,
+            returned_before: 0,
             prices: vec![],
+            mean_price: Average::new(PRICE_WEIGHT),
             bottleneck: None,
             held_by_pace: false,
             holds_for: None,
@@ -213,7 +226,7 @@ impl SessionLaw for Flow {
 
     fn has_enough_for(&self, outlook: &Outlook<'_>, others: u64) -> bool {
         // Where nobody is held for a token, it was let in without one.
-        let has_tokens = self.tokens < 1.0 - TOKEN_GRAIN
+        let has_tokens = self.tokens < self.price(outlook.entry) - TOKEN_GRAIN
             || is_token_spare(self.tokens, self.depth, PACE * self.rate, others);
         has_tokens && others < room(self.kind, outlook) as u64
     }
@@ -225,7 +238,9 @@ impl SessionLaw for Flow {
 
     fn admitted(&mut self, now: Instant, entry: Place) {
         self.began.get_or_insert(now);
-        self.tokens = (self.tokens - self.price(entry)).max(0.0);
+        let price = self.price(entry);
+        self.tokens = (self.tokens - price).max(0.0);
+        self.mean_price.fold(price);
         if self.admissions.len() == ACHIEVED_MAX {
             self.admissions.pop_front();
         }
@@ -258,8 +273,9 @@ impl SessionLaw for Flow {
         self.holds_for
     }
 
+    /// Of those who come from the waiting page.
     fn rate(&self) -> Option<f64> {
-        Some(self.rate)
+        Some(self.rate / self.price(Place::START))
     }
 
     fn is_cold(&self) -> bool {
@@ -286,12 +302,14 @@ impl Flow {
             let span = now.secs_since(*oldest);
             (count >= ACHIEVED_MIN && span > 0.0).then(|| count as f64 / span)
         });
-        achieved.map_or(self.rate, |achieved| achieved.min(self.rate))
+        let rate = self.rate / self.mean_price.get().unwrap_or(1.0);
+        achieved.map_or(rate, |achieved| achieved.min(rate))
     }
 
     fn refill(&mut self, now: Instant) {
         let gained = now.secs_since(self.tokens_at) * PACE * self.rate;
         self.tokens = (self.tokens + gained).min(self.depth);
+        self.gained += gained;
         self.tokens_at = self.tokens_at.max(now);
     }
 
@@ -306,25 +324,34 @@ impl Flow {
 
     /// Takes in what the signals say: rate, bottleneck and depth.
     fn follow(&mut self, outlook: &Outlook<'_>) {
+        let was_cold = self.is_cold;
         self.is_cold = outlook.visits.ended(self.kind) < ENDED_MIN || outlook.visits.is_young(self.kind);
+        if self.is_cold && !was_cold {
+            (self.was_hidden, self.gained) = (false, 0.0);
+            self.returned_before = outlook.visits.returned(self.kind);
+        }
         let known = self.slowest(outlook);
         self.bottleneck = known.map(|(_, route)| route);
         let depth = self.depth;
-        let mut was_hidden = false;
-        (self.rate, self.depth) = match known {
-            _ if self.is_cold => {
-                let (cost, is_hidden) = self.cold_cost(outlook);
-                was_hidden = is_hidden && !std::mem::replace(&mut self.was_hidden, true);
+        let was_hidden = self.was_hidden;
+        let cost = self.is_cold.then(|| self.cold_cost(outlook));
+        let rate = self.rate;
+        (self.rate, self.depth) = match (cost, known) {
+            (Some(cost), known) => {
                 let known = known.map_or(f64::INFINITY, |(rate, _)| rate * self.probe);
                 let rate = (self.cores / cost * self.cold_growth).min(known);
                 (rate, (COLD_WAIT * outlook.patience * self.cores / cost).max(BURST_MIN))
             }
-            Some((rate, route)) => {
+            (None, Some((rate, route))) => {
                 let rate = rate * self.probe;
                 (rate, (BURST * rate * wait_allowed(outlook, route)).max(BURST_MIN))
             }
-            None => (RATE_MAX, RATE_MAX),
+            (None, None) => (RATE_MAX, RATE_MAX),
         };
+        if self.was_hidden && !was_hidden {
+            // What came until now came too fast.
+            self.gained *= (self.rate / rate).min(1.0);
+        }
         if depth <= 0.0 {
             self.tokens = self.depth;
         }
@@ -336,17 +363,20 @@ impl Flow {
             self.deepest = self.deepest.max(self.depth);
         }
         self.tokens = self.tokens.min(self.depth);
-        if was_hidden {
-            // Those who stay took too few tokens until now.
-            let stay = outlook.visits.returned_under_way(self.kind) as f64;
-            self.tokens = self.tokens.min((self.depth - stay).max(0.0));
+        if self.is_cold && self.was_hidden {
+            // Those who stay took too few tokens until that was seen: no more of them are to have begun than there were tokens for.
+            let have = (outlook.visits.returned(self.kind) - self.returned_before) as f64;
+            let stay = have + outlook.visits.will_come_back(self.kind);
+            self.tokens = self.tokens.min((self.depth + self.gained - stay).max(0.0));
         }
-        self.prices = if self.is_cold && outlook.visits.mostly_passes_by(self.kind) {
-            let (cost, _) = self.cold_cost(outlook);
-            outlook.visits.places().map(|entry| self.cold_price(outlook, entry, cost)).collect()
-        } else {
-            vec![]
-        };
+        match cost.filter(|_| outlook.visits.mostly_passes_by(self.kind)) {
+            Some(cost) => {
+                let prices = outlook.visits.places().map(|entry| self.cold_price(outlook, entry, cost));
+                self.prices = prices.collect();
+            }
+            None if self.prices.is_empty() => {}
+            None => (self.prices, self.mean_price) = (vec![], Average::new(PRICE_WEIGHT)),
+        }
     }
 
     /// Returns the tokens that a session takes which begins at `entry`.
@@ -381,29 +411,27 @@ impl Flow {
         self.is_cold
             && long_enough
             && outlook.visits.returns_per_session(self.kind) < RETURNS_FEW
-            && outlook
-                .visits
-                .comes_back_share(self.kind, outlook.entry)
-                .is_none_or(|share| share < RETURNS_FEW)
+            && !outlook.visits.often_comes_back(self.kind, outlook.entry, RETURNS_FEW)
             && is_calm(outlook)
     }
 
-    /// Returns core-seconds that a session is taken to cost before sessions have ended, and whether requests of others hid them.
-    fn cold_cost(&self, outlook: &Outlook<'_>) -> (f64, bool) {
+    /// Returns core-seconds that a session is taken to cost before sessions have ended.
+    fn cold_cost(&mut self, outlook: &Outlook<'_>) -> f64 {
         let visits = outlook.visits;
         let mean = |weight: &dyn Fn(RouteId) -> f64, least: f64| {
             let routes = visits.routes().zip(outlook.routes);
             let weighed = routes.filter_map(|(id, route)| Some((route.work?, weight(id))));
             let (sum, all) = weighed.fold((0.0, 0.0), |(sum, all), (work, n)| (sum + n * work, all + n));
-            (all > least).then(|| sum / all)
+            (all > 0.0 && all >= least).then(|| sum / all)
         };
-        let of_all = mean(&|route| outlook.routes[route.index()].rate, 0.0);
-        let of_those_who_stay = mean(&|route| visits.made_by_returned(self.kind, route), RETURNED_VISITS_MIN);
-        let (work, is_hidden) = match (of_all, of_those_who_stay) {
-            (Some(all), Some(stay)) if stay > DILUTED * all => (Some(stay), true),
-            (all, _) => (all, false),
-        };
-        (work.map_or(COLD_COST.1, |work| (COLD_VISITS * work).clamp(COLD_COST.0, COLD_COST.1)), is_hidden)
+        let done = mean(&|route| outlook.routes[route.index()].rate, 0.0);
+        let made = mean(&|route| visits.made(self.kind, route), 0.0);
+        let enough = visits.returned(self.kind) - self.returned_before >= RETURNED_MIN;
+        let by_returned = mean(&|route| visits.made_by_returned(self.kind, route), RETURNED_VISITS_MIN);
+        let by_returned = by_returned.filter(|_| enough);
+        self.was_hidden |= by_returned.zip(made).is_some_and(|(stay, all)| stay > DILUTED * all);
+        let work = by_returned.filter(|_| self.was_hidden).or(done);
+        work.map_or(COLD_COST.1, |work| (COLD_VISITS * work).clamp(COLD_COST.0, COLD_COST.1))
     }
 
     /// Returns (4), and the route that sets it.
@@ -431,7 +459,7 @@ impl Flow {
     fn tell(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
         let exceeded = exceeded(outlook);
         let open = outlook.waiting == 0 && exceeded.is_none();
-        let interval = if open { 0.0 } else { 1.0 / self.rate.max(1e-6) };
+        let interval = if open { 0.0 } else { self.price(Place::START) / self.rate.max(1e-6) };
         let changed = (interval - self.interval).abs() > 0.05 * self.interval.max(interval);
         if !changed || now.secs_since(self.told) < 1.0 {
             return;

@@ -54,8 +54,23 @@ const RETURNS_MIN: u64 = 8;
 /// Sessions of a kind are young until this many times as many have ended as are under way, also of those that came back alone.
 const YOUNG: f64 = 2.0;
 
-/// Sessions of which it must be known whether they came back before something is said of most.
+/// A session that has come back counts as under way until it has made so many visits: these say as much of it as its end would, and one that never ends says nothing
+/// for ever.
+pub const STAYER_VISITS: usize = 32;
+/// Visits of one such session that say what those of all of them cost: of one that makes many, no more count than of others.
+pub const STAYER_SHARE: usize = 15;
+
+/// Sessions of which it must be known whether they came back before something is said of most, ...
 const ENTERED_MIN: u64 = 20;
+/// ... and before something is said of those who began at one place.
+const ENTERED_THERE_MIN: u64 = 8;
+/// Weight of those of whom it is not known, as of ones who did not come back.
+const OPEN_SHARE: f64 = 0.5;
+/// Sessions begun at one place after which each counts half, and at all places: a quarter of a minute in which nobody is answered makes nobody a visitor of one page.
+const ENTERED_REMEMBERED: u64 = 256;
+const ENTERED_REMEMBERED_ALL: u64 = 512;
+/// The quantile of the gaps before a second page after which whoever has not come back hardly will.
+const AWAY_QUANTILE: f64 = 0.8;
 
 /// Where a session stands: before its first request, or at the route it asked for last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -112,12 +127,28 @@ pub struct Visits {
     /// Of which visit there it is, summed: 1 + 2 + … + n.
     ranks: Vec<Average>,
     thinks: Spread,
+    /// Of those, the ones before a second page.
+    first_thinks: Spread,
     /// Seconds of silence at the end of each stage; the last ends the session. Taken from `thinks` once a tick.
     stage_ends: Option<[f64; STAGES]>,
+    /// Seconds of silence after a first answer, after which few come back; `None`: not known. Taken from `first_thinks` once a tick.
+    away_after: Option<f64>,
 }
 
 suimon_model::saved_struct!(
-    Visits { routes, kinds, to_come, at_route, offsets, visits, ranks, thinks, stage_ends },
+    Visits {
+        routes,
+        kinds,
+        to_come,
+        at_route,
+        offsets,
+        visits,
+        ranks,
+        thinks,
+        first_thinks,
+        stage_ends,
+        away_after
+    },
     |it: &Visits| {
         let lists = [it.to_come.len(), it.at_route.len(), it.offsets.len(), it.visits.len(), it.ranks.len()];
         let kind_fits = |kind: &Kind| {
@@ -145,6 +176,10 @@ struct Kind {
     made_by_returned: Vec<f64>,
     returned_under_way: u64,
     returned_ended: u64,
+    /// Sessions that have come back at least once.
+    returned: u64,
+    /// Of all places.
+    entered: Entered,
     /// Whether what sessions do is known from another run.
     recalled: bool,
     usual: Usual,
@@ -159,6 +194,8 @@ suimon_model::saved_struct!(Kind {
     made_by_returned,
     returned_under_way,
     returned_ended,
+    returned,
+    entered,
     recalled,
     usual
 });
@@ -170,15 +207,20 @@ impl Kind {
         let are_few = |ended: u64, under_way: f64| (ended as f64) < YOUNG * under_way;
         let all_are_few = are_few(self.rows[0].ended, self.under_way);
         let stayers_are_few =
-            || self.mostly_passes_by() && are_few(self.returned_ended, self.returned_under_way as f64);
+            || are_few(self.returned_ended, self.returned_under_way as f64) && self.mostly_passes_by();
         !self.recalled && (all_are_few || stayers_are_few())
     }
 
     /// Returns whether most sessions, as far as it is known of them, come for one page.
     fn mostly_passes_by(&self) -> bool {
-        let sum = |of: fn(&Entered) -> u64| self.rows.iter().map(|row| of(&row.entered)).sum::<u64>();
-        let known = sum(|entered| entered.known);
-        known >= ENTERED_MIN && 2 * sum(|entered| entered.came_back) < known
+        let Entered { known, came_back, .. } = self.entered;
+        known >= ENTERED_MIN && 2 * came_back < known
+    }
+
+    /// Takes note of a session that began at `entry`: whether it came back, and that that is `news`, or else another thing was known of it before.
+    fn note_entered(&mut self, entry: Place, news: bool, came_back: bool) {
+        self.entered.note(news, came_back, ENTERED_REMEMBERED_ALL);
+        self.rows[entry.0 as usize].entered.note(news, came_back, ENTERED_REMEMBERED);
     }
 }
 
@@ -196,11 +238,29 @@ struct Row {
     entered: Entered,
 }
 
-/// Sessions that began at a place, as far as it is known of them whether they came back for another page.
+/// Sessions that began at a place: of so many it is not known yet whether they come back for another page, of so many it is, and so many of these did.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entered {
+    open: u64,
     known: u64,
     came_back: u64,
+}
+
+impl Entered {
+    fn note(&mut self, news: bool, came_back: bool, remembered: u64) {
+        self.open = self.open.saturating_sub(u64::from(news));
+        self.known += u64::from(news);
+        self.came_back += u64::from(came_back);
+        if self.known > remembered {
+            (self.known, self.came_back) = (self.known / 2, self.came_back / 2);
+        }
+    }
+
+    /// Returns how many of those of whom it is not known yet will come back, to judge by the others. Of these themselves half count as if they did not: they have not so far.
+    fn will_come_back(&self) -> f64 {
+        let open = self.open as f64;
+        open * self.came_back as f64 / (self.known as f64 + OPEN_SHARE * open).max(1.0)
+    }
 }
 
 /// An average of ones and zeros.
@@ -251,7 +311,7 @@ impl Row {
 }
 
 suimon_model::saved_struct!(Row { sessions_here, ended, further, next, returned, entered });
-suimon_model::saved_struct!(Entered { known, came_back });
+suimon_model::saved_struct!(Entered { open, known, came_back });
 suimon_model::saved_struct!(Returns { count, share });
 
 impl Visits {
@@ -375,32 +435,39 @@ impl Visits {
         self.kinds[kind.index()].rows[place.0 as usize].returned[stage].fold(came_back);
     }
 
-    /// Takes note that a session of `kind` that began at `entry` came back: it asks for the second of its `path`. `stayed_away`: that was [told](Self::stays_away) of it before.
-    pub fn comes_back(&mut self, kind: KindId, entry: Place, path: [RouteId; 2], stayed_away: bool) {
+    /// Takes note that a session of `kind` asks for its first page, having begun at `entry`. What follows of it is [`Visits::comes_back`], [`Visits::stays_away`], or the one after
+    /// the other.
+    pub fn begins_at(&mut self, kind: KindId, entry: Place) {
         let kind = &mut self.kinds[kind.index()];
-        kind.returned_under_way += 1;
-        path.iter().for_each(|route| kind.made_by_returned[route.index()] += 1.0);
-        let entered = &mut kind.rows[entry.0 as usize].entered;
-        entered.known += u64::from(!stayed_away);
-        entered.came_back += 1;
+        kind.entered.open += 1;
+        kind.rows[entry.0 as usize].entered.open += 1;
     }
 
-    /// Takes note that a session of `kind` that began at `entry` comes back which was [told](Self::stays_away) to stay away, and learned from as such.
-    pub fn comes_back_late(&mut self, kind: KindId, entry: Place) {
-        self.kinds[kind.index()].rows[entry.0 as usize].entered.came_back += 1;
-    }
-
-    /// Takes note that a session of `kind` that came back before asks for `route`.
-    pub fn goes_on(&mut self, kind: KindId, route: RouteId) {
-        self.kinds[kind.index()].made_by_returned[route.index()] += 1.0;
+    /// Takes note that a session of `kind` that began at `entry` comes back for a second page, which it has not done before. `stayed_away`: that was
+    /// [not expected](Self::stays_away).
+    pub fn comes_back(&mut self, kind: KindId, entry: Place, stayed_away: bool) {
+        let kind = &mut self.kinds[kind.index()];
+        kind.returned += 1;
+        kind.note_entered(entry, !stayed_away, true);
     }
 
     /// Takes note that a session of `kind` that began at `entry` has not come back for so long that it hardly will.
     pub fn stays_away(&mut self, kind: KindId, entry: Place) {
-        self.kinds[kind.index()].rows[entry.0 as usize].entered.known += 1;
+        self.kinds[kind.index()].note_entered(entry, true, false);
     }
 
-    /// Takes note that a session of `kind` that had come back is under way no longer; `ended`: it is learned from.
+    /// Counts in, of those that have come back, a session of `kind` with this `path` so far.
+    pub fn returned_enters(&mut self, kind: KindId, path: [RouteId; 2]) {
+        self.kinds[kind.index()].returned_under_way += 1;
+        path.iter().for_each(|route| self.goes_on(kind, *route));
+    }
+
+    /// Takes note that a session of `kind` that has come back asks for `route`.
+    pub fn goes_on(&mut self, kind: KindId, route: RouteId) {
+        self.kinds[kind.index()].made_by_returned[route.index()] += 1.0;
+    }
+
+    /// Counts out, of those that have come back, a session of `kind`; `ended`: it stands for others.
     pub fn returned_leaves(&mut self, kind: KindId, ended: bool) {
         let kind = &mut self.kinds[kind.index()];
         kind.returned_under_way = kind.returned_under_way.saturating_sub(1);
@@ -418,9 +485,12 @@ impl Visits {
         *at = at.saturating_sub(1);
     }
 
-    /// Takes note of `seconds` between an answer and the session's next request.
-    pub fn thought(&mut self, seconds: f64) {
+    /// Takes note of `seconds` between an answer and the session's next request; `first`: it is its second.
+    pub fn thought(&mut self, seconds: f64, first: bool) {
         self.thinks.fold(seconds);
+        if first {
+            self.first_thinks.fold(seconds);
+        }
     }
 
     /// Learns from the path of a session that ended.
@@ -477,6 +547,8 @@ impl Visits {
     /// Counts (2) anew, now that (1) has changed under the sessions. For the tick, not for a request.
     pub fn refresh(&mut self) {
         self.stage_ends = Some(self.stage_ends());
+        let enough = self.first_thinks.count() >= THINKS_MIN;
+        self.away_after = self.first_thinks.quantile(AWAY_QUANTILE).filter(|_| enough);
         self.to_come.fill(0.0);
         for kind in &mut self.kinds {
             kind.to_come.fill(0.0);
@@ -544,8 +616,25 @@ impl Visits {
 
     /// Returns the share of sessions begun at `entry` that come back for another page, counting one more that does; `None` as long as of none it is known.
     pub fn comes_back_share(&self, kind: KindId, entry: Place) -> Option<f64> {
-        let Entered { known, came_back } = self.kinds[kind.index()].rows.get(entry.0 as usize)?.entered;
+        let Entered { known, came_back, .. } = self.kinds[kind.index()].rows.get(entry.0 as usize)?.entered;
         (known > 0).then(|| ((came_back + 1) as f64 / (known + 1) as f64).min(1.0))
+    }
+
+    /// Returns whether at least `share` of those who begin at `entry` come back, as far as enough of them are known.
+    pub fn often_comes_back(&self, kind: KindId, entry: Place, share: f64) -> bool {
+        let entered = self.kinds[kind.index()].rows.get(entry.0 as usize).map(|row| row.entered);
+        let entered = entered.unwrap_or_default();
+        entered.known >= ENTERED_THERE_MIN && entered.came_back as f64 >= share * entered.known as f64
+    }
+
+    /// Returns whether whoever has been silent through `stage` after the first answer hardly comes back.
+    pub fn is_away_after(&self, stage: usize) -> bool {
+        self.away_after.is_some_and(|seconds| self.silence_after(stage) >= seconds)
+    }
+
+    /// Returns how often sessions of `kind` have asked for `route`.
+    pub fn made(&self, kind: KindId, route: RouteId) -> f64 {
+        self.kinds[kind.index()].made[route.index()]
     }
 
     /// Returns how often sessions of `kind` that have come back have asked for `route`.
@@ -553,9 +642,19 @@ impl Visits {
         self.kinds[kind.index()].made_by_returned[route.index()]
     }
 
-    /// Returns how many sessions of `kind` are under way that have come back.
+    /// Returns how many sessions of `kind` are under way that have come back, and have made fewer than [`STAYER_VISITS`] visits.
     pub fn returned_under_way(&self, kind: KindId) -> u64 {
         self.kinds[kind.index()].returned_under_way
+    }
+
+    /// Returns how many sessions of `kind` will come back of whom that is not known yet, to judge by those who began where they did.
+    pub fn will_come_back(&self, kind: KindId) -> f64 {
+        self.kinds[kind.index()].rows.iter().map(|row| row.entered.will_come_back()).sum()
+    }
+
+    /// Returns how many sessions of `kind` have ever come back.
+    pub fn returned(&self, kind: KindId) -> u64 {
+        self.kinds[kind.index()].returned
     }
 
     /// Returns (5) behind `place`: how many visits there it was learned from, and the shares by route.

@@ -2,7 +2,7 @@
 
 use crate::api::{Begun, SessionEnds};
 use std::collections::{BTreeMap, BTreeSet};
-use suimon_control::{PATH_MAX, Place, STAGES, Visit, Visits};
+use suimon_control::{PATH_MAX, Place, STAGES, STAYER_SHARE, STAYER_VISITS, Visit, Visits};
 use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
 
 /// Requests of one session at gates and in the application at once, and requests it may ask for at once and a second after that: what goes beyond is no
@@ -12,8 +12,6 @@ const PENDING_BUDGET: u32 = 8;
 const PENDING_MAX: u32 = 256;
 const ASKED_BURST: f64 = 100.0;
 const ASKED_PER_SECOND: f64 = 5.0;
-/// Whoever has been silent after the first answer for so many stages is taken not to come back: four in five of those who do have done so by then, as soon as think times are known.
-const AWAY_STAGE: usize = 2;
 /// Where there are too many, sessions that have asked once are forgotten first, as long as they are more than this share: a flood of newcomers makes nobody forgotten who came back.
 const NEW_SHARE: usize = 4;
 
@@ -28,8 +26,9 @@ pub(crate) struct Session {
     place: Place,
     /// Whether it began from the waiting page, before its first request.
     from_page: bool,
-    /// Whether it counts as one that does not come back for a second page.
+    /// Whether it counts as one that does not come back for a second page, and whether it ever has.
     stays_away: bool,
+    has_come_back: bool,
     /// Visits since the session began, or since it was last taken to have ended.
     path: Vec<Visit>,
     /// Requests it has made in all; its position, for the order of queues.
@@ -70,6 +69,7 @@ suimon_model::saved_struct!(
         place,
         from_page,
         stays_away,
+        has_come_back,
         path,
         requests,
         pending,
@@ -96,7 +96,7 @@ impl Session {
         is_there
     }
 
-    /// Returns where a session began that has asked once or twice; of one that has asked once that is where it is.
+    /// Returns where it began, as long as it has asked once or twice and not rested in between; of one that has asked once that is where it is.
     fn entry(&self) -> Place {
         match self.path.first() {
             _ if self.from_page => Place::START,
@@ -107,14 +107,22 @@ impl Session {
 
     /// Takes it not to come back, if it has asked once and that was not known before.
     fn stays_away(&mut self, visits: &mut Visits) {
-        if self.path.len() == 1 && !std::mem::replace(&mut self.stays_away, true) {
+        let may = self.path.len() == 1 && !self.has_come_back;
+        if may && !std::mem::replace(&mut self.stays_away, true) {
             visits.stays_away(self.kind, self.entry());
         }
     }
 
-    /// Returns whether it has come back for another page, of those that are under way.
-    fn has_come_back(&self) -> bool {
-        self.active && self.path.len() > 1
+    /// Takes note that it asks for more than its first page.
+    fn comes_back(&mut self, visits: &mut Visits) {
+        if !std::mem::replace(&mut self.has_come_back, true) {
+            visits.comes_back(self.kind, self.entry(), self.stays_away);
+        }
+    }
+
+    /// Returns whether it counts as under way of those that have come back for another page: as long as little is known of it.
+    fn stays(&self) -> bool {
+        self.active && (2..STAYER_VISITS).contains(&self.path.len())
     }
 
     /// Returns the list of the idle that it stands in: of those that have asked once at most, or more often.
@@ -239,7 +247,7 @@ impl Sessions {
             if session.active {
                 *here.entry((session.kind, session.place, session.stage)).or_insert(0) += 1;
             }
-            if session.has_come_back() {
+            if session.stays() {
                 *came_back.entry(session.kind).or_insert(0) += 1;
             }
         }
@@ -310,6 +318,7 @@ impl Sessions {
             place: Place::START,
             from_page,
             stays_away: false,
+            has_come_back: false,
             path: Vec::new(),
             requests: 0,
             pending: 0,
@@ -365,11 +374,11 @@ impl Sessions {
         let was_quiet = self.quiet[session.stage].remove(&(session.heard, id));
         if !session.active {
             // It was taken to have ended and comes back: what it does from here on is learned as a path of its own.
-            if std::mem::take(&mut session.stays_away) {
-                visits.comes_back_late(session.kind, session.entry());
+            if session.stays_away {
+                session.comes_back(visits);
             }
             session.path.clear();
-            session.from_page = false;
+            session.from_page &= session.requests == 0;
             visits.begins_again(session.kind);
             (session.admitted, session.waited, session.waited_until) = (now, 0.0, now);
         }
@@ -383,34 +392,38 @@ impl Sessions {
             }
         }
         if session.pending == 0 && session.requests > 0 && is_usual && session.heard >= self.back_at {
-            visits.thought(now.secs_since(session.heard));
+            visits.thought(now.secs_since(session.heard), session.path.len() == 1);
         }
         session.active = true;
         session.stage = 0;
         session.place = Place::at(route);
         session.requests = session.requests.saturating_add(1);
         session.pending += 1;
-        if within_budget && session.path.len() < PATH_MAX {
+        let is_learned = within_budget && session.path.len() < PATH_MAX;
+        if is_learned {
             // Sums of waits are rounded: of a session that has only waited, they may be the longer by a hair.
             let without_waits = (now.secs_since(session.admitted) - session.waited).max(0.0);
             session.path.push((route, without_waits as f32));
             match session.path.as_slice() {
+                [_] if session.requests == 1 => visits.begins_at(session.kind, session.entry()),
                 [(first, _), _] => {
-                    let entry = session.entry();
-                    visits.comes_back(session.kind, entry, [*first, route], session.stays_away);
-                    session.stays_away = false;
+                    visits.returned_enters(session.kind, [*first, route]);
+                    session.comes_back(visits);
                 }
-                [_, _, ..] => visits.goes_on(session.kind, route),
+                path if path.len() == STAYER_VISITS => visits.returned_leaves(session.kind, true),
+                path if (3..=STAYER_SHARE).contains(&path.len()) => visits.goes_on(session.kind, route),
                 _ => {}
             }
         }
         session.heard = now;
         // What goes beyond it waits behind everybody, and nobody has to wait for it.
-        if within_budget {
+        if is_learned {
             visits.enter(session.kind, session.place);
-            visits.request_begins(route);
         } else {
             visits.enter_uncounted(session.kind, session.place);
+        }
+        if within_budget {
+            visits.request_begins(route);
         }
         self.idle[session.list()].insert((now, id));
         if let Some(kind) = resumed {
@@ -478,7 +491,7 @@ impl Sessions {
                 if let Some(session) = self.by_id.get_mut(&id) {
                     visits.fall_silent(session.kind, session.place, stage);
                     session.stage = stage + 1;
-                    if session.stage >= AWAY_STAGE && visits.knows_think_times() {
+                    if visits.is_away_after(stage) {
                         session.stays_away(visits);
                     }
                 }
@@ -496,11 +509,10 @@ impl Sessions {
     /// Takes `id` out of the count and learns from its path; it may still come back. `silent`: that is taken from its silence.
     fn rest(&mut self, id: SessionId, visits: &mut Visits, silent: bool) {
         let Some(session) = self.by_id.get_mut(&id).filter(|session| session.active) else { return };
-        if session.has_come_back() {
+        if session.stays() {
             visits.returned_leaves(session.kind, true);
-        } else {
-            session.stays_away(visits);
         }
+        session.stays_away(visits);
         session.active = false;
         let (kind, trouble) = (session.kind, session.trouble);
         visits.leave(session.kind, session.place, session.stage);
@@ -529,15 +541,16 @@ impl Sessions {
     }
 
     fn forget(&mut self, id: SessionId, visits: &mut Visits) {
-        let Some(session) = self.by_id.remove(&id) else { return };
+        let Some(mut session) = self.by_id.remove(&id) else { return };
         self.by_kind[session.kind.index()] -= 1;
         self.leased -= usize::from(session.leased);
         self.idle[session.list()].remove(&(session.heard, id));
         self.quiet[session.stage].remove(&(session.heard, id));
-        if session.has_come_back() {
+        if session.stays() {
             visits.returned_leaves(session.kind, false);
         }
         if session.active {
+            session.stays_away(visits);
             visits.leave(session.kind, session.place, session.stage);
             self.note_end(session.kind, session.trouble, true);
         }
@@ -589,6 +602,59 @@ mod tests {
         (2000..2010).for_each(|id| visit(&mut sessions, id, id, 1));
         assert!((2000..2010).all(|id| sessions.get(SessionId(id)).is_some()));
         assert!(sessions.are_sound(1, 1, &visits));
+    }
+
+    const SHOP: KindId = KindId(0);
+
+    fn visits_of(routes: u32) -> Visits {
+        let mut visits = Visits::default();
+        (0..routes).for_each(|_| visits.add_route());
+        visits.add_kind();
+        visits
+    }
+
+    fn at(second: u64) -> Instant {
+        Instant::ORIGIN + std::time::Duration::from_secs(second)
+    }
+
+    #[test]
+    fn a_session_that_never_ends_counts_as_new_for_so_many_visits_only() {
+        let (mut sessions, mut visits) = (Sessions::new(10), visits_of(2));
+        sessions.begin(at(0), SessionId(1), SHOP, &mut visits);
+        for second in 0..200 {
+            let now = at(second);
+            sessions.asks(now, SessionId(1), RouteId(0), &mut visits);
+            sessions.answered(now, SessionId(1), Some(RouteId(0)), &mut visits);
+            let is_new = (1..STAYER_VISITS as u64 - 1).contains(&second);
+            assert_eq!(visits.returned_under_way(SHOP), u64::from(is_new), "{second}");
+        }
+        assert!((visits.made_by_returned(SHOP, RouteId(0)) - STAYER_SHARE as f64).abs() < 1e-9);
+        assert!((visits.made(SHOP, RouteId(0)) - PATH_MAX as f64).abs() < 1e-9);
+        sessions.end(SessionId(1), &mut visits);
+        assert_eq!((visits.returned(SHOP), visits.returned_under_way(SHOP)), (1, 0));
+    }
+
+    #[test]
+    fn whoever_rests_and_asks_again_has_come_back_to_where_it_began_and_enters_nowhere_else() {
+        let (mut sessions, mut visits) = (Sessions::new(10), visits_of(2));
+        sessions.begin(at(0), SessionId(1), SHOP, &mut visits);
+        let asks = |sessions: &mut Sessions, visits: &mut Visits, second, route| {
+            sessions.asks(at(second), SessionId(1), RouteId(route), visits);
+            sessions.answered(at(second), SessionId(1), Some(RouteId(route)), visits);
+            // Each moves it on by one stage.
+            (0..STAGES).for_each(|_| sessions.sweep(at(second + 100), Instant::ORIGIN, visits));
+        };
+        asks(&mut sessions, &mut visits, 1, 0);
+        assert_eq!(
+            visits.comes_back_share(SHOP, Place::at(RouteId(0))),
+            Some(0.5),
+            "one, who stays away, and one more"
+        );
+        asks(&mut sessions, &mut visits, 200, 1);
+        asks(&mut sessions, &mut visits, 400, 1);
+        assert_eq!(visits.comes_back_share(SHOP, Place::at(RouteId(0))), Some(1.0));
+        assert_eq!(visits.comes_back_share(SHOP, Place::at(RouteId(1))), None);
+        assert_eq!(visits.returned(SHOP), 1);
     }
 
     #[test]

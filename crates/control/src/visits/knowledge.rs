@@ -122,7 +122,7 @@ mod tests {
         let mut path = vec![(FRONT, 0.0)];
         path.extend((0..searches).map(|n| (SEARCH, 6.0 * (n + 1) as f32)));
         (0..500).for_each(|_| visits.teach(SHOP, &path));
-        (0..500).for_each(|n| visits.thought(f64::from(n % 10)));
+        (0..500).for_each(|n| visits.thought(f64::from(n % 10), false));
         visits
     }
 

@@ -86,7 +86,7 @@ fn a_recount_agrees_with_the_running_count() {
 fn silence_follows_the_longest_thinkers() {
     let mut visits = learned();
     assert!((visits.silence() - SILENCE_UNKNOWN).abs() < 1e-9);
-    (0..100).for_each(|_| visits.thought(4.0));
+    (0..100).for_each(|_| visits.thought(4.0, false));
     visits.refresh();
     assert!((visits.silence() / 6.0 - 1.0).abs() < 0.1);
     assert!((visits.silence_after(0) / 4.0 - 1.0).abs() < 0.1);
@@ -223,7 +223,7 @@ fn young_sessions_yet_to_come_somewhere_count_for_what_lies_ahead() {
 #[test]
 fn a_flood_that_ends_at_once_does_not_make_those_that_stay_old() {
     let mut visits = learned();
-    (0..30).for_each(|_| visits.comes_back(SHOP, Place::at(LOGIN), [LOGIN, BROWSE], false));
+    (0..30).for_each(|_| comes_back(&mut visits, Place::at(LOGIN), [LOGIN, BROWSE]));
     visits.refresh();
     assert!(!visits.is_young(SHOP), "nobody came for one page: those that ended stand for all");
     (0..100).for_each(|_| visits.stays_away(SHOP, Place::at(SEARCH)));
@@ -232,22 +232,85 @@ fn a_flood_that_ends_at_once_does_not_make_those_that_stay_old() {
     assert!(!visits.is_young(SHOP), "20 have ended, 10 are under way");
 }
 
+fn comes_back(visits: &mut Visits, entry: Place, path: [RouteId; 2]) {
+    visits.comes_back(SHOP, entry, false);
+    visits.returned_enters(SHOP, path);
+}
+
 #[test]
 fn of_each_entry_it_is_known_how_many_come_back() {
     let mut visits = learned();
     let (login, browse) = (Place::at(LOGIN), Place::at(BROWSE));
     assert_eq!(visits.comes_back_share(SHOP, login), None);
     (0..9).for_each(|_| visits.stays_away(SHOP, browse));
-    (0..9).for_each(|_| visits.comes_back(SHOP, login, [LOGIN, BROWSE], false));
+    (0..9).for_each(|_| comes_back(&mut visits, login, [LOGIN, BROWSE]));
     assert_eq!(visits.comes_back_share(SHOP, login), Some(1.0));
     assert_eq!(visits.comes_back_share(SHOP, browse), Some(0.1), "one more that does is counted");
-    visits.comes_back(SHOP, browse, [BROWSE, BROWSE], true);
-    visits.comes_back_late(SHOP, browse);
+    (0..2).for_each(|_| visits.comes_back(SHOP, browse, true));
+    visits.returned_enters(SHOP, [BROWSE, BROWSE]);
     assert_eq!(visits.comes_back_share(SHOP, browse), Some(0.3), "it was wrong of two of the nine");
     visits.goes_on(SHOP, BROWSE);
     assert!((visits.made_by_returned(SHOP, BROWSE) - 12.0).abs() < 1e-9);
     visits.renew_route(BROWSE);
     assert_eq!(visits.comes_back_share(SHOP, browse), None, "the number is another route's now");
+    assert_eq!(visits.returned(SHOP), 11);
+}
+
+#[test]
+fn those_of_whom_nothing_is_known_are_judged_by_the_others_of_their_entry() {
+    let mut visits = learned();
+    let (login, browse) = (Place::at(LOGIN), Place::at(BROWSE));
+    (0..30).for_each(|_| visits.begins_at(SHOP, login));
+    (0..700).for_each(|_| visits.begins_at(SHOP, browse));
+    assert!(visits.will_come_back(SHOP) == 0.0, "nobody has");
+    (0..10).for_each(|_| comes_back(&mut visits, login, [LOGIN, BROWSE]));
+    assert!(
+        (visits.will_come_back(SHOP) - 10.0).abs() < 1e-9,
+        "20 are open; 10 came back of 10 and half of 20"
+    );
+    (0..3).for_each(|_| comes_back(&mut visits, browse, [BROWSE, BROWSE]));
+    let of_browse = visits.will_come_back(SHOP) - 10.0;
+    assert!((5.0..7.0).contains(&of_browse), "three of a flood do not stand for it: {of_browse}");
+    (0..20).for_each(|_| visits.stays_away(SHOP, login));
+    (0..697).for_each(|_| visits.stays_away(SHOP, browse));
+    assert!(visits.will_come_back(SHOP) == 0.0, "of all of them it is known");
+}
+
+#[test]
+fn a_few_who_did_not_come_back_say_nothing_of_an_entry() {
+    let mut visits = learned();
+    let login = Place::at(LOGIN);
+    (0..3).for_each(|_| comes_back(&mut visits, login, [LOGIN, BROWSE]));
+    (0..4).for_each(|_| visits.stays_away(SHOP, login));
+    assert!(!visits.often_comes_back(SHOP, login, 0.3), "seven are known");
+    visits.stays_away(SHOP, login);
+    assert!(visits.often_comes_back(SHOP, login, 0.3), "three of eight came back");
+}
+
+#[test]
+fn whoever_began_long_ago_is_forgotten() {
+    let mut visits = learned();
+    let login = Place::at(LOGIN);
+    (0..100_000).for_each(|_| visits.stays_away(SHOP, login));
+    (0..500).for_each(|_| comes_back(&mut visits, login, [LOGIN, BROWSE]));
+    assert!(
+        visits.comes_back_share(SHOP, login).unwrap() > 0.8,
+        "a night's bounces do not make a morning cheap"
+    );
+    assert!(!visits.mostly_passes_by(SHOP));
+}
+
+#[test]
+fn a_silence_is_held_against_what_came_before_a_second_page() {
+    let mut visits = learned();
+    // Scripts of a page ask a moment after it.
+    (0..100).for_each(|_| visits.thought(0.2, false));
+    visits.refresh();
+    assert!(!visits.is_away_after(STAGES - 1), "nobody's second page is known");
+    (0..20).for_each(|n| visits.thought(f64::from(n), true));
+    visits.refresh();
+    assert!(!visits.is_away_after(1), "after {} s", visits.silence_after(1));
+    assert!(visits.is_away_after(STAGES - 1), "after {} s", visits.silence_after(STAGES - 1));
 }
 
 #[test]
