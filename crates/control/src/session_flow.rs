@@ -21,9 +21,10 @@
 //! for what they are counted for; then the pace doubles each δ until somebody does. **Cold start**: as long as few sessions have ended, one is taken to cost what
 //! [`COLD_VISITS`] mean requests do, and no more may be begun than would keep the machine busy for [`COLD_WAIT`] of the patience, and then one by one
 //! at a rate that grows by 5 % per second while tokens and not (2) is what holds, and by 10 % while no route is short; where visitors do not come back for a
-//! second page, and no route is short, nobody is held at all. Where a mean request of those that come back costs much more than one of all, only theirs count. Where most
+//! second page, and no route is short, nobody is held at all. **Never full**: where it is known what sessions do and no X is, the cost of a session's own requests takes
+//! the place of the guess, and at least [`FREELY`] times as many may begin as did while nobody waited. Where a mean request of those that come back costs much more than one of all, only theirs count. Where most
 //! sessions come for one page, a newcomer takes as much of a token as the share of those that came back who began where it begins, and its first page beside.
-//! *Limits*: R is a count of things that exist, X a measurement; an X that is not known holds nobody back, but (4) takes it for no more than
+//! *Limits*: R is a count of things that exist, X a measurement; an X that is not known holds nobody back by (2), but (4) takes it for no more than
 //! [`CROWDED`] times what the route does while people wait there for longer than W*.
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
 
@@ -61,9 +62,9 @@ const LONG: f64 = 1.0;
 /// The pace doubles in δ, or in this many seconds if that is longer, while nobody waits for what is counted; up to so many times.
 const DOUBLING_MIN: f64 = 5.0;
 const PROBE_MAX: f64 = 16.0;
-/// Growth of the cold-start rate per second, and while no route is short.
-const COLD_GROWTH: f64 = 1.05;
-const COLD_GROWTH_CALM: f64 = 1.10;
+/// Growth per second of a rate that rests on what sessions cost, and while no route is short.
+const GROWTH: f64 = 1.05;
+const GROWTH_CALM: f64 = 1.10;
 /// Before sessions have ended, one is taken to cost as much as this many requests of those seen, but no less and no more core-seconds than so many.
 const COLD_VISITS: f64 = 15.0;
 const COLD_COST: (f64, f64) = (0.001, 1.0);
@@ -99,6 +100,8 @@ const REMAINING_MIN: f64 = 2.0;
 /// Admissions the achieved rate is taken over, and the fewest that show one.
 const ACHIEVED_MAX: usize = 40;
 const ACHIEVED_MIN: usize = 8;
+/// Where no route was ever full, so many times as many may begin as did while nobody waited.
+const FREELY: f64 = 3.0;
 /// Sessions per second where nothing limits them.
 const RATE_MAX: f64 = 1e6;
 
@@ -111,8 +114,8 @@ pub struct Flow {
     tokens_at: Instant,
     /// Whether too little is known of what sessions do.
     is_cold: bool,
-    /// Growth so far of the cold-start rate.
-    cold_growth: f64,
+    /// Growth so far of a rate that rests on what sessions cost.
+    growth: f64,
     /// How many times the pace is tried that X allows.
     probe: f64,
     rate: f64,
@@ -127,6 +130,8 @@ pub struct Flow {
     /// Tokens that a session takes, by where it begins, while cold; and those of the last that began, in the mean.
     prices: Vec<f64>,
     mean_price: Average,
+    /// Sessions per second that began while nobody waited.
+    begun_freely: f64,
     bottleneck: Option<RouteId>,
     held_by_pace: bool,
     /// The route for whose sake newcomers are held back.
@@ -146,7 +151,7 @@ suimon_model::saved_struct!(Flow {
     tokens,
     tokens_at,
     is_cold,
-    cold_growth,
+    growth,
     probe,
     rate,
     depth,
@@ -156,6 +161,7 @@ suimon_model::saved_struct!(Flow {
     returned_before,
     prices,
     mean_price,
+    begun_freely,
     bottleneck,
     held_by_pace,
     holds_for,
@@ -177,7 +183,7 @@ impl Flow {
             tokens: 0.0,
             tokens_at: now,
             is_cold: true,
-            cold_growth: 1.0,
+            growth: 1.0,
             probe: 1.0,
             rate: cores / COLD_COST.1,
             depth: 0.0,
@@ -187,6 +193,7 @@ impl Flow {
             returned_before: 0,
             prices: vec![],
             mean_price: Average::new(PRICE_WEIGHT),
+            begun_freely: 0.0,
             bottleneck: None,
             held_by_pace: false,
             holds_for: None,
@@ -254,9 +261,12 @@ impl SessionLaw for Flow {
         let held_by_pace = std::mem::take(&mut self.held_by_pace) && outlook.waiting > 0;
         let passed = now.secs_since(self.ticked).min(1.0);
         self.ticked = now;
-        if self.is_cold && held_by_pace {
-            let growth = if is_calm(outlook) { COLD_GROWTH_CALM } else { COLD_GROWTH };
-            self.cold_growth *= pow(growth, passed);
+        if outlook.waiting == 0 {
+            self.begun_freely = outlook.kinds.get(self.kind.index()).map_or(0.0, |kind| kind.begun);
+        }
+        if (self.is_cold || self.bottleneck.is_none()) && held_by_pace {
+            let growth = if is_calm(outlook) { GROWTH_CALM } else { GROWTH };
+            self.growth *= pow(growth, passed);
         }
         self.try_more(passed, held_by_pace, outlook);
         self.follow(outlook);
@@ -339,14 +349,14 @@ impl Flow {
         (self.rate, self.depth) = match (cost, known) {
             (Some(cost), known) => {
                 let known = known.map_or(f64::INFINITY, |(rate, _)| rate * self.probe);
-                let rate = (self.cores / cost * self.cold_growth).min(known);
+                let rate = (self.cores / cost * self.growth).min(known);
                 (rate, (COLD_WAIT * outlook.patience * self.cores / cost).max(BURST_MIN))
             }
             (None, Some((rate, route))) => {
                 let rate = rate * self.probe;
                 (rate, (BURST * rate * wait_allowed(outlook, route)).max(BURST_MIN))
             }
-            (None, None) => (RATE_MAX, RATE_MAX),
+            (None, None) => self.never_full(outlook),
         };
         if self.was_hidden && !was_hidden {
             // What came until now came too fast.
@@ -432,6 +442,26 @@ impl Flow {
         self.was_hidden |= by_returned.zip(made).is_some_and(|(stay, all)| stay > DILUTED * all);
         let work = by_returned.filter(|_| self.was_hidden).or(done);
         work.map_or(COLD_COST.1, |work| (COLD_VISITS * work).clamp(COLD_COST.0, COLD_COST.1))
+    }
+
+    /// Returns rate and depth where it is known what sessions do, and no X, as no route was ever full: a session costs the requests it makes, and more may begin
+    /// than did while nobody waited. All may where nothing is known of what a request costs.
+    fn never_full(&self, outlook: &Outlook<'_>) -> (f64, f64) {
+        let (mut work, mut priced, mut all) = (0.0, 0.0, 0.0);
+        for (id, route) in outlook.visits.routes().zip(outlook.routes) {
+            let visits = outlook.visits.per_session(self.kind, id);
+            all += visits;
+            if let Some(each) = route.work {
+                work += visits * each;
+                priced += visits;
+            }
+        }
+        if priced <= 0.0 {
+            return (RATE_MAX, RATE_MAX);
+        }
+        let cost = (work * all / priced).clamp(COLD_COST.0, COLD_COST.1);
+        let rate = (self.cores / cost).max(FREELY * self.begun_freely) * self.growth;
+        (rate, (COLD_WAIT * outlook.patience * rate).max(BURST_MIN))
     }
 
     /// Returns (4), and the route that sets it.

@@ -20,6 +20,11 @@ fn saturated() -> RouteOutlook {
     }
 }
 
+/// A route that was never full.
+fn never_full() -> RouteOutlook {
+    RouteOutlook { capacity: None, capacity_age: f64::INFINITY, ..saturated() }
+}
+
 /// Sessions that search once, 12 s after they begin; enough of them have ended.
 fn learned() -> Visits {
     let mut visits = Visits::default();
@@ -93,28 +98,26 @@ fn an_unknown_an_old_and_an_idle_capacity_hold_nobody_back() {
 #[test]
 fn whatever_is_known_those_inside_come_first() {
     let visits = learned();
-    let unknown = RouteOutlook { capacity: None, capacity_age: f64::INFINITY, ..saturated() };
-    let route = RouteOutlook { waiting: 50, ..unknown };
-    assert_eq!(exceeded(&outlook(&visits, &[route], 1)), Some(SEARCH), "12.5 s of 60 are too much");
-    assert_eq!(exceeded(&outlook(&visits, &[RouteOutlook { waiting: 40, ..route }], 1)), None);
+    let held = |waiting| exceeded(&outlook(&visits, &[RouteOutlook { waiting, ..never_full() }], 1));
+    assert_eq!(held(50), Some(SEARCH), "12.5 s of 60 are too much");
+    assert_eq!(held(40), None);
 }
 
 #[test]
 fn a_route_that_is_being_searched_sets_the_pace_while_there_is_a_crowd_before_it() {
     let visits = learned();
-    let unknown = RouteOutlook { capacity: None, capacity_age: f64::INFINITY, ..saturated() };
     let rate = |waiting: usize| {
         let mut flow = Flow::new(SHOP, 2, second(0.0));
         flow.on_tick(
             second(0.0),
-            &outlook(&visits, &[RouteOutlook { waiting, ..unknown }], 100),
+            &outlook(&visits, &[RouteOutlook { waiting, ..never_full() }], 100),
             &mut vec![],
         );
         flow.rate()
     };
-    assert_eq!(rate(0), Some(RATE_MAX), "nothing is known, and nobody waits");
-    assert_eq!(rate(6), Some(RATE_MAX), "1.5 s are no crowd, as a page of 0.4 s may have 1.6 s to wait for");
-    assert_eq!(rate(20), Some(CROWDED * 4.0), "so many times what it does");
+    assert_eq!(rate(0), Some(5.0), "nobody waits: two cores and 0.4 s each set it");
+    assert_eq!(rate(6), Some(5.0), "1.5 s are no crowd, as a page of 0.4 s may have 1.6 s to wait for");
+    assert_eq!(rate(20), Some(CROWDED * 4.0), "a crowd shows more: so many times what it does");
 }
 
 #[test]
@@ -396,4 +399,31 @@ fn an_old_lull_does_not_make_the_line_look_slow() {
     }
     flow.on_tick(second(1200.0), &outlook(&visits, &routes, 10), &mut out);
     assert!((flow.expected_rate(second(1200.0)) - 4.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_crowd_at_a_site_that_was_never_full_begins_one_by_one() {
+    let (mut visits, routes) = (learned(), [RouteOutlook { idle: f64::INFINITY, ..never_full() }]);
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    let ten_a_second = [KindOutlook { share: 1.0, begun: 10.0 }];
+    let calm = Outlook { kinds: &ten_a_second, ..outlook(&visits, &routes, 0) };
+    flow.on_tick(second(0.0), &calm, &mut vec![]);
+    // Two cores do 5 sessions a second of one search each; 10 began while nobody waited. So 3 · 10 may, and 0.2 · 60 s of them at once.
+    assert_eq!(flow.rate(), Some(30.0));
+    let admitted = play(&mut flow, &mut visits, &routes, 0..1);
+    assert_eq!(admitted, 360, "of any number");
+    // Then 1.3 · 30 a second, and the rate grows while they are what holds.
+    let admitted = play(&mut flow, &mut visits, &routes, 1..5);
+    assert!((39..=45).contains(&admitted), "{admitted}");
+}
+
+#[test]
+fn nothing_holds_a_known_crowd_where_nothing_is_known_of_costs() {
+    let (visits, routes) = (learned(), [RouteOutlook { work: None, ..never_full() }]);
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    flow.on_tick(second(0.0), &outlook(&visits, &routes, 0), &mut vec![]);
+    for _ in 0..100_000 {
+        assert_eq!(flow.may_admit(second(0.0), &outlook(&visits, &routes, 1)), Admission::Now);
+        flow.admitted(second(0.0), Place::START);
+    }
 }
