@@ -106,14 +106,15 @@ impl Checker {
         let index = waiting.route.index();
         if let Some(place) = waiting.place {
             // Who came before and can still be answered in time goes first.
-            if self.queues[index].range(..place).next_back().is_some_and(|before| !gate.is_late(before.2)) {
+            if self.queues[index].range(..place).next_back().is_some_and(|before| !gate.goes_behind(before.2))
+            {
                 return Err(format!("{request:?} was started before members who were to go first"));
             }
             self.queues[index].remove(&place);
         } else if self.order == Order::LaterInSession && !self.queues[index].is_empty() {
             // Every member has at least as many requests behind it as someone who begins.
             let first = self.queues[index].first().expect("not empty");
-            if POSITION_MAX - first.0 > 1 && !gate.is_late(first.2) {
+            if POSITION_MAX - first.0 > 1 && !gate.goes_behind(first.2) {
                 return Err(format!(
                     "a newcomer, {request:?}, was started while {:?}, a member, waited",
                     first.2
