@@ -43,6 +43,8 @@ enum State {
     Chunk(u64),
     TrailerStart,
     TrailerLine,
+    TrailerLineEnd,
+    TrailersEnd,
     /// In a head that the library will refuse.
     Spoilt,
     /// No longer followed: another protocol.
@@ -122,7 +124,22 @@ impl Framing {
                     at += 1;
                 }
                 State::FirstLine | State::OtherLine => at = self.after_line(bytes, at, State::LineStart),
-                State::TrailerLine => at = self.after_line(bytes, at, State::TrailerStart),
+                // As the library reads them: a trailer's line ends with a carriage return, and a line feed without one is part of it.
+                State::TrailerLine => match memchr::memchr(b'\r', &bytes[at..]) {
+                    Some(end) => {
+                        self.state = State::TrailerLineEnd;
+                        at += end + 1;
+                    }
+                    None => at = bytes.len(),
+                },
+                State::TrailerLineEnd | State::TrailersEnd => {
+                    self.state = match self.state {
+                        _ if byte != b'\n' => State::Spoilt,
+                        State::TrailersEnd => State::Between,
+                        _ => State::TrailerStart,
+                    };
+                    at += 1;
+                }
                 State::LineStart => {
                     self.state = match byte {
                         b'\n' => self.end_of_head(),
@@ -181,12 +198,7 @@ impl Framing {
                 }
                 State::ChunkExtension(size) => at = self.after_line(bytes, at, after_chunk_size(size)),
                 State::TrailerStart => {
-                    // An empty line ends the trailers; its carriage return alone says enough to wait for the line feed.
-                    self.state = match byte {
-                        b'\n' => State::Between,
-                        b'\r' => State::TrailerStart,
-                        _ => State::TrailerLine,
-                    };
+                    self.state = if byte == b'\r' { State::TrailersEnd } else { State::TrailerLine };
                     at += 1;
                 }
                 State::Spoilt | State::Off => return,
@@ -330,6 +342,23 @@ mod tests {
         assert!(is_spoiled(
             "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\nPOST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
         ));
+    }
+
+    #[test]
+    fn a_line_feed_alone_ends_no_trailers() {
+        let head = "POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n";
+        let contradicting = "POST /c HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for trailers in ["X: 1\n\r\n", "\n", "X: 1\n\n", "X: 1\r\n\n", "X:\n\r\n"] {
+            // What looks like a request is read as trailers, up to its own empty line.
+            let text = format!("{head}{trailers}POST /b HTTP/1.1\r\nContent-Length: 99\r\n\r\n");
+            for size in [1, 2, 3, 7, text.len()] {
+                let framing = scanned(&text, size).1;
+                let seen = (framing.heads(), framing.phase());
+                // The empty line of the second is one already.
+                assert_eq!(seen, (1, Phase::Between), "{trailers:?}, pieces of {size} bytes");
+            }
+            assert!(is_spoiled(&format!("{text}{contradicting}")), "{trailers:?}");
+        }
     }
 
     #[test]
