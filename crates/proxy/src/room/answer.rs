@@ -1,6 +1,7 @@
 //! What the waiting room answers: the page, its twin for programs, and what each of them carries.
 
 use super::page::{Extras, Form};
+use super::side::names_a_host;
 use super::told::{Before, State, Told};
 use super::{CODE_COOKIE, LANGUAGE_COOKIE, LineOf, PLACE, REFRESH_COOKIE, Room, words};
 use crate::accept::{self, Form as AnswerForm};
@@ -268,8 +269,7 @@ impl Room {
         let code = ticket.and_then(|ticket| self.moves.code_of(ticket));
         let commitment = self.commitment(kind);
         let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-        // In a link, what begins with two slashes is another host.
-        let url = if url.starts_with("//") { Cow::Owned(format!("/.{url}")) } else { Cow::Borrowed(url) };
+        let url = if names_a_host(url) { Cow::Owned(format!("/.{url}")) } else { Cow::Borrowed(url) };
         let device_wrong = cookie(&parts.headers, CODE_COOKIE).is_some();
         let extras = Extras {
             host: host_of(parts),

@@ -170,16 +170,20 @@ fn empty(status: StatusCode) -> Response<AnswerBody> {
 fn back(parts: &Parts) -> Response<AnswerBody> {
     let referer = parts.headers.get(REFERER).and_then(|value| value.to_str().ok());
     let from = referer.and_then(|text| text.parse::<Uri>().ok()).filter(|uri| is_host(parts, uri));
-    // A path that begins with two slashes would be another host's.
     let to = from
         .as_ref()
         .and_then(Uri::path_and_query)
         .map(|path| path.as_str())
-        .filter(|path| !path.starts_with("//"));
+        .filter(|path| !names_a_host(path));
     let mut response = empty(StatusCode::SEE_OTHER);
     let to = HeaderValue::from_str(to.unwrap_or("/")).expect("it was in a header");
     response.headers_mut().insert(LOCATION, to);
     response
+}
+
+/// Returns whether a browser would take `path` for another host's: it begins with two slashes, or with a slash and a backslash, which is the same to a browser.
+pub(super) fn names_a_host(path: &str) -> bool {
+    path.starts_with("//") || path.starts_with("/\\")
 }
 
 fn choice_cookie(name: &str, value: &str, at: At) -> HeaderValue {

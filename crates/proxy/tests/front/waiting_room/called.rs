@@ -157,6 +157,21 @@ async fn a_code_that_is_none_is_said_to_be_none_once_and_in_the_visitors_languag
 }
 
 #[tokio::test]
+async fn the_way_back_never_leads_to_another_host() {
+    let app = app().await;
+    let gateway = gateway(room(app.address));
+    for (referer, to) in [
+        ("http://shop.example/page?a=1", "/page?a=1"),
+        ("http://shop.example//evil.example", "/"),
+        ("http://shop.example/\\evil.example", "/"),
+        ("http://evil.example/page", "/"),
+    ] {
+        let answer = gateway.ask(get("/.well-known/suimon/language?de", &[HTML, ("referer", referer)])).await;
+        assert_eq!((answer.status, answer.header("location")), (303, to), "{referer}");
+    }
+}
+
+#[tokio::test]
 async fn where_the_law_foresees_nothing_whoever_is_let_in_stays_in_from_the_first_session_on() {
     let app = app().await;
     let mut params = room(app.address);
