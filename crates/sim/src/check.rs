@@ -50,8 +50,12 @@ struct Waiting {
     route: RouteId,
     member: Option<SessionId>,
     place: Option<(u32, u64, RequestId)>,
+    /// Which request of its session it is, if it is a member's.
+    number: u32,
 }
 
+/// Nobody asks for too much before the request after this one.
+const BUDGET_MIN: u32 = 8;
 /// The highest position told apart: see the gate's queue.
 const POSITION_MAX: u32 = 1000;
 
@@ -84,17 +88,25 @@ impl Checker {
             )
             | None => None,
         };
-        let place = member.map(|session| {
+        let number = member.map_or(0, |session| {
             let requests = self.requests.entry(session).or_insert(0);
             *requests += 1;
-            let position =
-                if self.order == Order::LaterInSession { (*requests).min(POSITION_MAX) } else { 0 };
+            *requests
+        });
+        let place = member.map(|_| {
+            let position = if self.order == Order::LaterInSession { number.min(POSITION_MAX) } else { 0 };
             (POSITION_MAX - position, self.arrivals, request)
         });
         if let Some(place) = place {
             self.queues[arrival.route.index()].insert(place);
         }
-        self.waiting.insert(request, Waiting { route: arrival.route, member, place });
+        self.waiting.insert(request, Waiting { route: arrival.route, member, place, number });
+    }
+
+    /// Returns whether `request`, which waits, was to let those who came after it go first.
+    fn goes_behind(&self, gate: &Gate, request: RequestId) -> bool {
+        let number = self.waiting.get(&request).map_or(0, |waiting| waiting.number);
+        gate.is_late(request) || gate.is_beyond(request) && number > BUDGET_MIN
     }
 
     /// A request goes to the application: it is the one that may, and it is still who it was.
@@ -105,16 +117,23 @@ impl Checker {
         };
         let index = waiting.route.index();
         if let Some(place) = waiting.place {
-            // Who came before and can still be answered in time goes first.
-            if self.queues[index].range(..place).next_back().is_some_and(|before| !gate.goes_behind(before.2))
-            {
+            // Who came before, can still be answered in time and asks for no more than a visitor does goes first.
+            let mut before = self.queues[index].range(..place);
+            if before.any(|before| !self.goes_behind(gate, before.2)) {
                 return Err(format!("{request:?} was started before members who were to go first"));
+            }
+            // Whoever asks for more goes last.
+            let mut all = self.queues[index].iter().filter(|other| other.2 != request);
+            if gate.is_beyond(request) && all.any(|other| !gate.is_beyond(other.2)) {
+                return Err(format!(
+                    "{request:?}, beyond what a visitor asks for, was started before others"
+                ));
             }
             self.queues[index].remove(&place);
         } else if self.order == Order::LaterInSession && !self.queues[index].is_empty() {
             // Every member has at least as many requests behind it as someone who begins.
             let first = self.queues[index].first().expect("not empty");
-            if POSITION_MAX - first.0 > 1 && !gate.goes_behind(first.2) {
+            if POSITION_MAX - first.0 > 1 && !self.goes_behind(gate, first.2) {
                 return Err(format!(
                     "a newcomer, {request:?}, was started while {:?}, a member, waited",
                     first.2

@@ -191,10 +191,16 @@ impl Gate {
         self.in_flight <= self.params.cores as usize
     }
 
-    /// Returns whether a request, that waits at its route or has just started, was to let those who came after it go first: it could hardly be answered in
-    /// time any more, or its session has more under way than is usual.
-    pub fn goes_behind(&self, request: RequestId) -> bool {
-        self.requests.get(request).is_some_and(|request| request.late || request.beyond)
+    /// Returns whether a request, that waits at its route or has just started, was to let those who came after it go first, as it could hardly be answered in
+    /// time any more.
+    pub fn is_late(&self, request: RequestId) -> bool {
+        self.requests.get(request).is_some_and(|request| request.late)
+    }
+
+    /// Returns whether a request, that waits at its route or has just started, was to let everybody else go first, as its session asks for more than one visitor
+    /// does.
+    pub fn is_beyond(&self, request: RequestId) -> bool {
+        self.requests.get(request).is_some_and(|request| request.beyond)
     }
 
     /// Returns whether one more at `route` would wait for longer than anybody stays. Never asked for members: they are not refused.
