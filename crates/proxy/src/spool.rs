@@ -23,6 +23,8 @@ use tokio::time::Instant;
 pub(crate) const FILES_MAX: usize = 1024;
 /// Bytes that are written or read at once.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
+/// The largest file that is freed where its last reader is done, bytes.
+const FREED_HERE_MAX: u64 = 1 << 20;
 /// Writes and reads at once; further ones wait for these.
 const DISK_MAX: usize = 16;
 /// Bytes a second that go from applications into files, all answers together, and as many from files to applications, all uploads together: what nobody waits
@@ -53,7 +55,8 @@ struct Pace(Mutex<Instant>);
 /// One of them.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    file: File,
+    /// `None` once it is dropped.
+    file: Option<File>,
     place: Place,
 }
 
@@ -139,7 +142,8 @@ impl Spools {
         }
         let place = Place { all: Arc::clone(self), body, origin, bytes: AtomicU64::new(0) };
         let directory = self.directory.clone();
-        let made = self.on_disk(move || make(&directory).map(|(file, free)| (Spool { file, place }, free)));
+        let made = self
+            .on_disk(move || make(&directory).map(|(file, free)| (Spool { file: Some(file), place }, free)));
         match made.await {
             Ok((spool, free)) => {
                 let mut taken = self.taken();
@@ -197,6 +201,10 @@ impl Pace {
 }
 
 impl Spool {
+    fn file(&self) -> &File {
+        self.file.as_ref().expect("only its drop takes it")
+    }
+
     /// Writes as [`Spool::write`] does, once it is the turn of so many bytes of an answer.
     pub(crate) fn fill(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> Filling {
         let spool = Arc::clone(self);
@@ -218,7 +226,7 @@ impl Spool {
         let written = all.on_disk(move || {
             let mut at = at;
             pieces.iter().try_for_each(|piece| {
-                let written = spool.file.write_all_at(piece, at);
+                let written = spool.file().write_all_at(piece, at);
                 at += piece.len() as u64;
                 written
             })
@@ -249,10 +257,22 @@ impl Spool {
             let all = Arc::clone(&spool.place.all);
             let read = all.on_disk(move || {
                 let mut piece = vec![0; bytes];
-                spool.file.read_exact_at(&mut piece, at).map(|()| Bytes::from(piece))
+                spool.file().read_exact_at(&mut piece, at).map(|()| Bytes::from(piece))
             });
             read.await.inspect_err(|error| all.warn(error))
         })
+    }
+}
+
+/// What a large file holds is freed outside the reactor as well: for 50 MB that takes the kernel 6 ms.
+impl Drop for Spool {
+    fn drop(&mut self) {
+        let file = self.file.take();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && self.place.bytes.load(Relaxed) > FREED_HERE_MAX
+        {
+            runtime.spawn_blocking(move || drop(file));
+        }
     }
 }
 
