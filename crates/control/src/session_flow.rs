@@ -21,9 +21,10 @@
 //! for what they are counted for; then the pace doubles each δ until somebody does. **Cold start**: as long as few sessions have ended, one is taken to cost what
 //! [`COLD_VISITS`] mean requests do, and no more may be begun than would keep the machine busy for [`COLD_WAIT`] of the patience, and then one by one
 //! at a rate that grows by 5 % per second while tokens and not (2) is what holds, and by 10 % while no route is short; where visitors do not come back for a
-//! second page, and no route is short, nobody is held at all. **Never full**: where it is known what sessions do and no X is, the cost of a session's own requests takes
-//! the place of the guess, and at least [`FREELY`] times as many may begin as did while nobody waited. Where a mean request of those that come back costs much more than one of all, only theirs count. Where most
-//! sessions come for one page, a newcomer takes as much of a token as the share of those that came back who began where it begins, and its first page beside.
+//! second page, and no route is short, nobody is held at all. Where a mean request of those that come back costs much more than one of all, only theirs count. Where most
+//! sessions come for one page, a newcomer takes as much of a token as the share of those that came back who began where it begins, and its first page beside, and the law is **wary**: as long as no X is
+//! known tokens come more slowly, and those inside may wait for less. **Never full**: where it is known what sessions do and no X is, the cost of a session's own requests takes the place of the guess, and
+//! at least [`FREELY`] times as many may begin as did while nobody waited.
 //! *Limits*: R is a count of things that exist, X a measurement; an X that is not known holds nobody back by (2), but (4) takes it for no more than
 //! [`CROWDED`] times what the route does while people wait there for longer than W*.
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
@@ -43,6 +44,8 @@ use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, 
 const WAIT_GRAIN: f64 = 1e-6;
 /// How much faster than the rate tokens come: (3) smooths, (2) limits.
 const PACE: f64 = 1.3;
+/// The same while it is wary, and no X known: what those who stay will ask for is yet to be seen.
+const WARY_PACE: f64 = 0.4;
 /// The largest share of the patience that may be spent waiting at one route.
 const WAIT_SHARE: f64 = 0.10;
 /// Tokens kept: as many as would wait this many times W* if they all began at once, and no fewer than a few. Below
@@ -82,7 +85,10 @@ const RETURNS_FEW: f64 = 0.3;
 const RETURNS_AFTER: f64 = 5.0;
 /// A route at which somebody waited this many seconds ago is short of slots.
 const SHORT: f64 = 2.0;
-/// Share of the patience that those inside may wait at one route before nobody else is let in: where no forecast speaks for it, ...
+/// Share of the patience that those inside may wait at one route before nobody else is let in: at a page that is not long, while it is wary, as others may be on
+/// their way there, ...
+const INSIDE_WARY: f64 = 0.05;
+/// ... where no forecast speaks for it, ...
 const INSIDE_UNKNOWN: f64 = 0.2;
 /// ... and where one does, which is to be left to it: to hold everybody for a queue that is there now makes a hole in the pipe, δ later.
 const INSIDE_KNOWN: f64 = 0.5;
@@ -114,6 +120,8 @@ pub struct Flow {
     tokens_at: Instant,
     /// Whether too little is known of what sessions do.
     is_cold: bool,
+    /// Whether it is cold, and most sessions come for one page: they hide what the others do.
+    is_wary: bool,
     /// Growth so far of a rate that rests on what sessions cost.
     growth: f64,
     /// How many times the pace is tried that X allows.
@@ -151,6 +159,7 @@ suimon_model::saved_struct!(Flow {
     tokens,
     tokens_at,
     is_cold,
+    is_wary,
     growth,
     probe,
     rate,
@@ -183,6 +192,7 @@ impl Flow {
             tokens: 0.0,
             tokens_at: now,
             is_cold: true,
+            is_wary: false,
             growth: 1.0,
             probe: 1.0,
             rate: cores / COLD_COST.1,
@@ -219,13 +229,13 @@ impl SessionLaw for Flow {
         }
         self.refill(now);
         self.held_by_pace = false;
-        if exceeded(outlook).is_some() {
+        if exceeded(outlook, self.is_wary).is_some() {
             return Admission::Held(Reason::WorkToCome);
         }
         let price = self.price(outlook.entry);
         if self.tokens < price - TOKEN_GRAIN && !self.is_harmless(now, outlook) {
             self.held_by_pace = true;
-            let wait = (price - self.tokens) / (PACE * self.rate);
+            let wait = (price - self.tokens) / (self.pace() * self.rate);
             return Admission::NotBefore(self.tokens_at + seconds(wait.max(WAIT_GRAIN)));
         }
         Admission::Now
@@ -234,7 +244,7 @@ impl SessionLaw for Flow {
     fn has_enough_for(&self, outlook: &Outlook<'_>, others: u64) -> bool {
         // Where nobody is held for a token, it was let in without one.
         let has_tokens = self.tokens < self.price(outlook.entry) - TOKEN_GRAIN
-            || is_token_spare(self.tokens, self.depth, PACE * self.rate, others);
+            || is_token_spare(self.tokens, self.depth, self.pace() * self.rate, others);
         has_tokens && others < room(self.kind, outlook) as u64
     }
 
@@ -270,8 +280,9 @@ impl SessionLaw for Flow {
         }
         self.try_more(passed, held_by_pace, outlook);
         self.follow(outlook);
-        self.holds_for =
-            exceeded(outlook).or(self.bottleneck.filter(|_| held_by_pace)).filter(|_| outlook.waiting > 0);
+        self.holds_for = exceeded(outlook, self.is_wary)
+            .or(self.bottleneck.filter(|_| held_by_pace))
+            .filter(|_| outlook.waiting > 0);
         self.tell(now, outlook, out);
     }
 
@@ -317,10 +328,15 @@ impl Flow {
     }
 
     fn refill(&mut self, now: Instant) {
-        let gained = now.secs_since(self.tokens_at) * PACE * self.rate;
+        let gained = now.secs_since(self.tokens_at) * self.pace() * self.rate;
         self.tokens = (self.tokens + gained).min(self.depth);
         self.gained += gained;
         self.tokens_at = self.tokens_at.max(now);
+    }
+
+    /// Returns how many times as fast as the rate tokens come.
+    fn pace(&self) -> f64 {
+        if self.is_wary && self.bottleneck.is_none() { WARY_PACE } else { PACE }
     }
 
     /// The achieved rate says something only while there is a line.
@@ -336,6 +352,7 @@ impl Flow {
     fn follow(&mut self, outlook: &Outlook<'_>) {
         let was_cold = self.is_cold;
         self.is_cold = outlook.visits.ended(self.kind) < ENDED_MIN || outlook.visits.is_young(self.kind);
+        self.is_wary = self.is_cold && outlook.visits.mostly_passes_by(self.kind);
         if self.is_cold && !was_cold {
             (self.was_hidden, self.gained) = (false, 0.0);
             self.returned_before = outlook.visits.returned(self.kind);
@@ -379,7 +396,7 @@ impl Flow {
             let stay = have + outlook.visits.will_come_back(self.kind);
             self.tokens = self.tokens.min((self.depth + self.gained - stay).max(0.0));
         }
-        match cost.filter(|_| outlook.visits.mostly_passes_by(self.kind)) {
+        match cost.filter(|_| self.is_wary) {
             Some(cost) => {
                 let prices = outlook.visits.places().map(|entry| self.cold_price(outlook, entry, cost));
                 self.prices = prices.collect();
@@ -487,7 +504,7 @@ impl Flow {
     }
 
     fn tell(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
-        let exceeded = exceeded(outlook);
+        let exceeded = exceeded(outlook, self.is_wary);
         let open = outlook.waiting == 0 && exceeded.is_none();
         let interval = if open { 0.0 } else { self.price(Place::START) / self.rate.max(1e-6) };
         let changed = (interval - self.interval).abs() > 0.05 * self.interval.max(interval);
@@ -516,12 +533,16 @@ impl Flow {
 }
 
 /// Returns the route at which (2) is exceeded most, by the seconds of it.
-fn exceeded(outlook: &Outlook<'_>) -> Option<RouteId> {
+fn exceeded(outlook: &Outlook<'_>, is_wary: bool) -> Option<RouteId> {
     let excess = outlook.visits.routes().filter_map(|route| {
         let there = &outlook.routes[route.index()];
         // Whatever is known or foreseen: those inside come first.
         let wait = there.waiting as f64 / there.rate;
-        let share = if there.capacity_age > STALE { INSIDE_UNKNOWN } else { INSIDE_KNOWN };
+        let share = match there.capacity_age > STALE {
+            true if is_wary && there.service.is_some_and(|service| service < LONG) => INSIDE_WARY,
+            true => INSIDE_UNKNOWN,
+            false => INSIDE_KNOWN,
+        };
         if wait.is_finite() && wait > share * outlook.patience && there.waiting as f64 > REMAINING_MIN {
             return Some((wait, route));
         }

@@ -86,7 +86,7 @@ fn an_unknown_an_old_and_an_idle_capacity_hold_nobody_back() {
     (0..500).for_each(|_| visits.begin(SHOP));
     (0..1000).for_each(|_| visits.teach(SHOP, &[(SEARCH, 12.0)]));
     visits.refresh();
-    let held = |route: RouteOutlook| exceeded(&outlook(&visits, &[route], 100)).is_some();
+    let held = |route: RouteOutlook| exceeded(&outlook(&visits, &[route], 100), false).is_some();
     assert!(held(saturated()));
     assert!(!held(RouteOutlook { capacity: None, capacity_age: f64::INFINITY, ..saturated() }));
     assert!(!held(RouteOutlook { capacity_age: 61.0, ..saturated() }));
@@ -98,9 +98,13 @@ fn an_unknown_an_old_and_an_idle_capacity_hold_nobody_back() {
 #[test]
 fn whatever_is_known_those_inside_come_first() {
     let visits = learned();
-    let held = |waiting| exceeded(&outlook(&visits, &[RouteOutlook { waiting, ..never_full() }], 1));
-    assert_eq!(held(50), Some(SEARCH), "12.5 s of 60 are too much");
-    assert_eq!(held(40), None);
+    let held = |waiting, is_wary| {
+        exceeded(&outlook(&visits, &[RouteOutlook { waiting, ..never_full() }], 1), is_wary)
+    };
+    assert_eq!(held(50, false), Some(SEARCH), "12.5 s of 60 are too much");
+    assert_eq!(held(40, false), None);
+    assert_eq!(held(16, true), Some(SEARCH), "4 s are, where it is not known who is on the way there");
+    assert_eq!(held(10, true), None);
 }
 
 #[test]
@@ -173,7 +177,7 @@ fn the_worst_route_is_named_and_not_the_first() {
     (0..400).for_each(|_| visits.teach(SHOP, &path));
     (0..100).for_each(|_| visits.begin(SHOP));
     let slow = RouteOutlook { capacity: Some(2.0), ..saturated() };
-    assert_eq!(exceeded(&outlook(&visits, &[saturated(), slow], 1)), Some(RouteId(1)));
+    assert_eq!(exceeded(&outlook(&visits, &[saturated(), slow], 1), false), Some(RouteId(1)));
 }
 
 #[test]
@@ -355,6 +359,25 @@ fn a_flood_of_sessions_of_one_page_makes_those_that_stay_no_cheaper() {
         "whoever begins where nobody comes back from costs next to nothing: {}",
         begun(400, true)
     );
+}
+
+#[test]
+fn a_cold_start_is_slower_while_those_who_pass_by_hide_what_others_ask_for() {
+    let pace = |passers: u32, capacity: Option<f64>| {
+        let (visits, _, _) = beside_passers(passers);
+        let mut routes = beside(passers);
+        routes[0] = RouteOutlook { capacity, ..routes[0] };
+        let mut flow = Flow::new(SHOP, 2, second(0.0));
+        flow.on_tick(second(0.0), &outlook(&visits, &routes, 0), &mut vec![]);
+        (flow.tokens, flow.gained) = (0.0, 0.0);
+        let rate = flow.rate;
+        flow.refill(second(1.0));
+        flow.tokens / rate
+    };
+    let is = |pace: f64, expected: f64| (pace - expected).abs() < 1e-6;
+    assert!(is(pace(0, None), PACE));
+    assert!(is(pace(400, None), WARY_PACE), "{}", pace(400, None));
+    assert!(is(pace(400, Some(10.0)), PACE), "what those who stay ask for is known to be short");
 }
 
 #[test]
