@@ -21,7 +21,7 @@
 //! for what they are counted for; then the pace doubles each δ until somebody does. **Cold start**: as long as few sessions have ended, one is taken to cost what
 //! [`COLD_VISITS`] mean requests do, and no more may be begun than would keep the machine busy for [`COLD_WAIT`] of the patience, and then one by one
 //! at a rate that grows by 5 % per second while tokens and not (2) is what holds, and by 10 % while no route is short; where visitors do not come back for a
-//! second page, and no route is short, nobody is held at all. Where a mean request of those that come back costs much more than one of all, only theirs count. Where most
+//! second page, and no route is short but for those where nothing ends, nobody is held at all. Where a mean request of those that come back costs much more than one of all, only theirs count. Where most
 //! sessions come for one page, a newcomer takes as much of a token as the share of those that came back who began where it begins, and its first page beside, and the law is **wary**: as long as no X is
 //! known tokens come more slowly, and those inside may wait for less. **Never full**: where it is known what sessions do and no X is, the cost of a session's own requests takes the place of the guess, and
 //! at least [`FREELY`] times as many may begin as did while nobody waited.
@@ -83,6 +83,8 @@ const COLD_WAIT: f64 = 0.2;
 /// Returns per session below which visitors are taken to come for one page, once this many seconds have passed.
 const RETURNS_FEW: f64 = 0.3;
 const RETURNS_AFTER: f64 = 5.0;
+/// At least this share of the sessions under way must have been answered before a route at which nothing is completed counts as one of long polls.
+const ANSWERED_SHARE: f64 = 1.0 / 3.0;
 /// A route at which somebody waited this many seconds ago is short of slots.
 const SHORT: f64 = 2.0;
 /// Share of the patience that those inside may wait at one route before nobody else is let in: at a page that is not long, while it is wary, as others may be on
@@ -229,11 +231,12 @@ impl SessionLaw for Flow {
         }
         self.refill(now);
         self.held_by_pace = false;
-        if exceeded(outlook, self.is_wary).is_some() {
+        let is_harmless = self.is_harmless(now, outlook);
+        if exceeded(outlook, self.is_wary).is_some() && !is_harmless {
             return Admission::Held(Reason::WorkToCome);
         }
         let price = self.price(outlook.entry);
-        if self.tokens < price - TOKEN_GRAIN && !self.is_harmless(now, outlook) {
+        if self.tokens < price - TOKEN_GRAIN && !is_harmless {
             self.held_by_pace = true;
             let wait = (price - self.tokens) / (self.pace() * self.rate);
             return Admission::NotBefore(self.tokens_at + seconds(wait.max(WAIT_GRAIN)));
@@ -396,7 +399,7 @@ impl Flow {
             let stay = have + outlook.visits.will_come_back(self.kind);
             self.tokens = self.tokens.min((self.depth + self.gained - stay).max(0.0));
         }
-        match cost.filter(|_| self.is_wary) {
+        match cost.filter(|_| outlook.visits.mostly_passes_by(self.kind)) {
             Some(cost) => {
                 let prices = outlook.visits.places().map(|entry| self.cold_price(outlook, entry, cost));
                 self.prices = prices.collect();
@@ -439,7 +442,20 @@ impl Flow {
             && long_enough
             && outlook.visits.returns_per_session(self.kind) < RETURNS_FEW
             && !outlook.visits.often_comes_back(self.kind, outlook.entry, RETURNS_FEW)
-            && is_calm(outlook)
+            && (is_calm(outlook) || self.is_only_waited_at(outlook))
+    }
+
+    /// Returns whether nothing is completed at the routes where people wait, and nobody who stays asks for them, while many others have been answered: long polls,
+    /// streams and uploads fill the slots there, and the machine has nothing to do.
+    fn is_only_waited_at(&self, outlook: &Outlook<'_>) -> bool {
+        let visits = outlook.visits;
+        let is_short = |route: RouteId| {
+            let there = &outlook.routes[route.index()];
+            let is_completing = there.rate * SHORT >= 1.0;
+            there.idle <= SHORT && (is_completing || visits.made_by_returned(self.kind, route) > 0.0)
+        };
+        let answered = visits.under_way_in_all() - visits.at_routes();
+        answered > ANSWERED_SHARE * visits.under_way_in_all() && !visits.routes().any(is_short)
     }
 
     /// Returns core-seconds that a session is taken to cost before sessions have ended.
@@ -457,7 +473,7 @@ impl Flow {
         let by_returned = mean(&|route| visits.made_by_returned(self.kind, route), RETURNED_VISITS_MIN);
         let by_returned = by_returned.filter(|_| enough);
         self.was_hidden |= by_returned.zip(made).is_some_and(|(stay, all)| stay > DILUTED * all);
-        let work = by_returned.filter(|_| self.was_hidden).or(done);
+        let work = by_returned.filter(|_| self.was_hidden).or(done).or(made);
         work.map_or(COLD_COST.1, |work| (COLD_VISITS * work).clamp(COLD_COST.0, COLD_COST.1))
     }
 

@@ -657,6 +657,16 @@ impl Visits {
         self.kinds[kind.index()].returned
     }
 
+    /// Returns how many requests of sessions are at routes now, waiting or running.
+    pub fn at_routes(&self) -> f64 {
+        self.at_route.iter().map(|at| f64::from(*at)).sum()
+    }
+
+    /// Returns how many sessions of all kinds are under way, as of the last tick.
+    pub fn under_way_in_all(&self) -> f64 {
+        self.kinds.iter().map(|kind| kind.under_way).sum()
+    }
+
     /// Returns (5) behind `place`: how many visits there it was learned from, and the shares by route.
     pub fn next(&self, kind: KindId, place: Place) -> (u64, &[f64]) {
         let row = &self.kinds[kind.index()].rows[place.0 as usize];

@@ -32,7 +32,7 @@ pub(crate) const PATIENCE_MIN: f64 = 3.0;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
 /// Seconds from the first newcomer for which others are held and not shown a place, whatever a law that knows nothing guesses of its pace; ...
-const BLIND_SECONDS: f64 = 6.0;
+const BLIND_SECONDS: f64 = 8.0;
 /// ... and the most of them.
 pub(crate) const BLIND_MAX: usize = 512;
 /// Whoever comes back when told finds this share of the longest hold still before them.

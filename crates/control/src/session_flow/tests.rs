@@ -253,6 +253,60 @@ fn where_people_come_for_one_page_and_no_route_is_short_nobody_is_held() {
     }
 }
 
+/// Returns whether, ten seconds after the first of a hundred began, the next may begin: `at_polls` of them wait or run at a route that looks like `polls`, the others were
+/// answered elsewhere.
+fn may_begin_beside(polls: RouteOutlook, at_polls: u32, stayer_polls: bool) -> bool {
+    let (mut visits, entry) = (unknown(), Place::at(RouteId(1)));
+    let files = RouteOutlook { idle: f64::INFINITY, work: Some(0.01), ..RouteOutlook::default() };
+    let routes = [polls, files, files];
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    flow.on_tick(second(0.0), &outlook(&visits, &routes, 100), &mut vec![]);
+    for _ in 0..100 {
+        flow.admitted(second(0.0), entry);
+        visits.begin(SHOP);
+        visits.leave(SHOP, Place::START, 0);
+        visits.enter(SHOP, entry);
+    }
+    (0..at_polls).for_each(|_| visits.request_begins(SEARCH));
+    if stayer_polls {
+        visits.returned_enters(SHOP, [RouteId(1), SEARCH]);
+    }
+    visits.refresh();
+    let outlook = outlook(&visits, &routes, 100);
+    flow.on_tick(second(10.0), &outlook, &mut vec![]);
+    (0..1000).for_each(|_| flow.admitted(second(10.0), entry));
+    flow.may_admit(second(10.0), &outlook) == Admission::Now
+}
+
+#[test]
+fn whoever_waits_for_long_polls_shuts_nobody_out() {
+    // Of what the route did before X is known still: without the rule (2) would hold everybody.
+    let polls = RouteOutlook { idle: 0.0, waiting: 9, rate: 0.0, ..saturated() };
+    assert!(may_begin_beside(polls, 40, false));
+    assert!(!may_begin_beside(RouteOutlook { rate: 4.0, ..polls }, 40, false), "it is short of slots");
+    assert!(!may_begin_beside(polls, 70, false), "hardly anybody was answered");
+    assert!(!may_begin_beside(polls, 40, true), "those who stay want to go there");
+}
+
+#[test]
+fn what_requests_cost_is_not_forgotten_while_none_ends() {
+    let mut visits = unknown();
+    let mut flow = Flow::new(SHOP, 2, second(0.0));
+    (0..9).for_each(|_| visits.request_begins(RouteId(1)));
+    visits.begin(SHOP);
+    visits.enter(SHOP, Place::at(RouteId(1)));
+    let cheap = RouteOutlook { work: Some(0.004), rate: 4.0, ..RouteOutlook::default() };
+    let mut rate = |route| {
+        let routes = [RouteOutlook::default(), route, RouteOutlook::default()];
+        flow.on_tick(second(0.0), &outlook(&visits, &routes, 0), &mut vec![]);
+        flow.rate().unwrap()
+    };
+    let before = rate(cheap);
+    assert!(before > 30.0, "two cores, 15 requests of 4 ms each: {before}");
+    let idle = rate(RouteOutlook { rate: 0.0, ..cheap });
+    assert!((idle - before).abs() < 1e-9, "{idle}");
+}
+
 /// Nothing is known of the visitors of a shop with three routes.
 fn unknown() -> Visits {
     let mut visits = Visits::default();

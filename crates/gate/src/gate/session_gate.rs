@@ -323,6 +323,9 @@ impl Gate {
             if held.longest().is_some_and(|longest| now.secs_since(longest.arrived) > PRESSURE_HELD) {
                 self.pressed_until = now + PRESSURE;
             }
+            if self.kinds[index].holds_blindly && self.kinds[index].is_blind(now) {
+                continue;
+            }
             let oldest = now - seconds(OVERDUE * self.kinds[index].hold());
             while let Some(Newcomer { key, request, arrived }) = self.kinds[index].held.longest()
                 && arrived < oldest

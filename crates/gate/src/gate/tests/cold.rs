@@ -32,8 +32,8 @@ fn in_line() -> KindParams {
     KindParams { line: Some(suimon_line::Params::default()), ..KindParams::default() }
 }
 
-/// Returns what became of 100 who came at once, and then of those held when the gate has been there for seven seconds.
-fn fate_of_a_hundred(is_cold: bool) -> [(usize, usize); 2] {
+/// Returns what became of 100 who came at once, and of those held when the first had come seven seconds ago, and then nine.
+fn fate_of_a_hundred(is_cold: bool) -> [(usize, usize); 3] {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
     let route = gate.declare_route(Instant::ORIGIN, Mode::Off);
     let kind = gate.declare_kind_with_law(Instant::ORIGIN, in_line(), Box::new(Shut { is_cold }));
@@ -49,15 +49,17 @@ fn fate_of_a_hundred(is_cold: bool) -> [(usize, usize); 2] {
     }
     let before = (count(&at_once), gate.waiting);
     let later = pass(&mut gate, at(8.0));
-    [before, (count(&later), gate.waiting)]
+    let later = (count(&later), gate.waiting);
+    let last = pass(&mut gate, at(10.0));
+    [before, later, (count(&last), gate.waiting)]
 }
 
 #[test]
 fn who_comes_to_a_gate_that_knows_nothing_is_held_until_it_knows() {
-    let [(sent_away, held), (later, still)] = fate_of_a_hundred(true);
-    assert_eq!((sent_away, held), (0, 100));
-    assert!(later >= 60 && later + still == 100, "those whose turn is far: {later}, {still}");
-    let [(sent_away, held), _] = fate_of_a_hundred(false);
+    let [at_once, later, (last, still)] = fate_of_a_hundred(true);
+    assert_eq!((at_once, later), ((0, 100), (0, 100)));
+    assert!(last >= 60 && last + still == 100, "those whose turn is far: {last}, {still}");
+    let [(sent_away, held), ..] = fate_of_a_hundred(false);
     assert!(sent_away >= 60 && sent_away + held == 100, "a law that knows is believed: {sent_away}");
 }
 
