@@ -2,6 +2,7 @@
 
 use crate::names;
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -37,23 +38,25 @@ fn is_from_a_tool(headers: &HeaderMap) -> bool {
     is_json && !headers.contains_key(header::ORIGIN) && !headers.contains_key("sec-fetch-site")
 }
 
-/// Returns the host a request is for, port and all, if it names exactly one.
+/// Returns the host a request is for, port and all, if it names exactly one. A target that names one comes before `Host` (RFC 9112, 3.2.2), of which there is one at most.
 fn host_of<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
     let mut named = headers.get_all(header::HOST).iter();
-    match (named.next(), named.next()) {
-        (Some(host), None) => host.to_str().ok(),
-        (None, None) => uri.authority().map(axum::http::uri::Authority::as_str),
-        _ => None,
+    match (uri.authority(), named.next(), named.next()) {
+        (_, _, Some(_)) => None,
+        (Some(authority), ..) => Some(authority.as_str()),
+        (None, host, None) => host?.to_str().ok(),
     }
 }
 
 /// Returns whether a host is an address, localhost, or one of `hosts`. Names are what a stranger could point here.
 fn is_known(host: Option<&str>, hosts: &[String]) -> bool {
-    let Some(host) = host else { return false };
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or(""),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
+    let Some(authority) = host.and_then(|host| host.parse::<Authority>().ok()) else { return false };
+    // Neither a user before the host, nor anything but a port behind it.
+    let Some(port) = authority.as_str().strip_prefix(authority.host()) else { return false };
+    if !(port.is_empty() || port.starts_with(':')) {
+        return false;
+    }
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
     name.parse::<IpAddr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
         || hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
@@ -81,6 +84,21 @@ mod tests {
     }
 
     #[test]
+    fn a_target_that_names_a_host_is_for_that_one() {
+        let host = |uri: &'static str, hosts: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            hosts.iter().for_each(|host| _ = headers.append(header::HOST, HeaderValue::from_static(host)));
+            host_of(&headers, &Uri::from_static(uri)).map(str::to_string)
+        };
+        let evil = Some("evil.example".to_string());
+        assert_eq!(host("http://evil.example/api/state", &["localhost"]), evil);
+        assert_eq!(host("http://evil.example/api/state", &[]), evil);
+        assert_eq!(host("/api/state", &["localhost:1"]), Some("localhost:1".to_string()));
+        assert_eq!(host("/api/state", &[]), None);
+        assert_eq!(host("http://localhost/", &["localhost", "localhost"]), None);
+    }
+
+    #[test]
     fn names_a_stranger_could_point_here_are_not_known() {
         for host in [
             "evil.example",
@@ -91,6 +109,8 @@ mod tests {
             ":8001",
             "[evil]",
             "a@127.0.0.1",
+            "localhost:x@evil",
+            "[::1]evil",
         ] {
             assert!(!is_known(Some(host), &[]), "{host}");
         }
