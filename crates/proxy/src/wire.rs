@@ -189,7 +189,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
                     if framing.phase() == Phase::Head && !was_within {
                         this.speaks = Speaks::of_beginning(&buf.filled()[before..]);
                     }
-                    this.is_fresh = false;
+                    // An empty line before a request says nothing either.
+                    this.is_fresh &= (framing.phase(), framing.heads()) == (Phase::Between, 0);
                 }
                 if this.opening.as_mut().is_some_and(|opening| opening.scan(&buf.filled()[before..])) {
                     this.opening = None;

@@ -80,6 +80,22 @@ async fn a_client_of_http2_that_says_no_more_is_closed() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_empty_lines_alone_has_said_nothing() {
+    let app = app().await;
+    let mut params = params(app.address);
+    params.timeouts.header_read = Duration::from_millis(200);
+    params.timeouts.keep_alive = Duration::from_secs(3600);
+    let gateway = gateway(params);
+    let mut stream = TcpStream::connect(gateway.plain).await.unwrap();
+    stream.write_all(b"\r\n").await.unwrap();
+    closed(&mut stream).await;
+    // Before a request they are passed over, however many there are.
+    let asked =
+        raw(gateway.plain, b"\r\n\r\nGET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
+    assert!(asked.starts_with("HTTP/1.1 200"), "{asked}");
+}
+
+#[tokio::test]
 async fn clients_that_say_nothing_do_not_hold_up_a_shutdown() {
     let app = app().await;
     let files = certificate("a");
