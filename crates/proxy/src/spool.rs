@@ -56,7 +56,13 @@ struct Pace(Mutex<Instant>);
 #[derive(Debug)]
 pub(crate) struct Spool {
     /// `None` once it is dropped.
-    file: Option<File>,
+    kept: Option<Kept>,
+}
+
+/// What a spool keeps until it is freed: the file goes first.
+#[derive(Debug)]
+struct Kept {
+    file: File,
     place: Place,
 }
 
@@ -142,8 +148,9 @@ impl Spools {
         }
         let place = Place { all: Arc::clone(self), body, origin, bytes: AtomicU64::new(0) };
         let directory = self.directory.clone();
-        let made = self
-            .on_disk(move || make(&directory).map(|(file, free)| (Spool { file: Some(file), place }, free)));
+        let made = self.on_disk(move || {
+            make(&directory).map(|(file, free)| (Spool { kept: Some(Kept { file, place }) }, free))
+        });
         match made.await {
             Ok((spool, free)) => {
                 let mut taken = self.taken();
@@ -201,8 +208,8 @@ impl Pace {
 }
 
 impl Spool {
-    fn file(&self) -> &File {
-        self.file.as_ref().expect("only its drop takes it")
+    fn kept(&self) -> &Kept {
+        self.kept.as_ref().expect("only its drop takes it")
     }
 
     /// Writes as [`Spool::write`] does, once it is the turn of so many bytes of an answer.
@@ -210,7 +217,7 @@ impl Spool {
         let spool = Arc::clone(self);
         Box::pin(async move {
             let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
-            spool.place.all.fills.turn(bytes).await;
+            spool.kept().place.all.fills.turn(bytes).await;
             spool.write(at, pieces).await
         })
     }
@@ -218,15 +225,15 @@ impl Spool {
     /// Writes `pieces` behind what is there, which is `at` bytes. Returns whether there was room and it is done.
     pub(crate) async fn write(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> bool {
         let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
-        if !self.place.take(bytes) {
+        if !self.kept().place.take(bytes) {
             return false;
         }
-        let all = &self.place.all;
+        let all = &self.kept().place.all;
         let spool = Arc::clone(self);
         let written = all.on_disk(move || {
             let mut at = at;
             pieces.iter().try_for_each(|piece| {
-                let written = spool.file().write_all_at(piece, at);
+                let written = spool.kept().file.write_all_at(piece, at);
                 at += piece.len() as u64;
                 written
             })
@@ -244,7 +251,7 @@ impl Spool {
     pub(crate) fn send(self: &Arc<Self>, at: u64, end: u64) -> Reading {
         let spool = Arc::clone(self);
         Box::pin(async move {
-            spool.place.all.sends.turn((end - at).min(PIECE_BYTES as u64)).await;
+            spool.kept().place.all.sends.turn((end - at).min(PIECE_BYTES as u64)).await;
             spool.read(at, end).await
         })
     }
@@ -254,24 +261,32 @@ impl Spool {
         let spool = Arc::clone(self);
         let bytes = usize::try_from(end - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
         Box::pin(async move {
-            let all = Arc::clone(&spool.place.all);
+            let all = Arc::clone(&spool.kept().place.all);
             let read = all.on_disk(move || {
                 let mut piece = vec![0; bytes];
-                spool.file().read_exact_at(&mut piece, at).map(|()| Bytes::from(piece))
+                spool.kept().file.read_exact_at(&mut piece, at).map(|()| Bytes::from(piece))
             });
             read.await.inspect_err(|error| all.warn(error))
         })
     }
 }
 
-/// What a large file holds is freed outside the reactor as well: for 50 MB that takes the kernel 6 ms.
+/// What a large file holds is freed outside the reactor as well, as one of the writes and reads: for 50 MB that takes the kernel 6 ms. Until then it counts.
 impl Drop for Spool {
     fn drop(&mut self) {
-        let file = self.file.take();
+        let Some(kept) = self.kept.take() else { return };
+        let is_large = kept.place.bytes.load(Relaxed) > FREED_HERE_MAX;
         if let Ok(runtime) = tokio::runtime::Handle::try_current()
-            && self.place.bytes.load(Relaxed) > FREED_HERE_MAX
+            && is_large
         {
-            runtime.spawn_blocking(move || drop(file));
+            let all = Arc::clone(&kept.place.all);
+            runtime.spawn(async move {
+                let freed = move || {
+                    drop(kept);
+                    Ok(())
+                };
+                _ = all.on_disk(freed).await;
+            });
         }
     }
 }
