@@ -231,12 +231,11 @@ impl SessionLaw for Flow {
         }
         self.refill(now);
         self.held_by_pace = false;
-        let is_harmless = self.is_harmless(now, outlook);
-        if exceeded(outlook, self.is_wary).is_some() && !is_harmless {
+        if exceeded(outlook, self.is_wary).is_some() {
             return Admission::Held(Reason::WorkToCome);
         }
         let price = self.price(outlook.entry);
-        if self.tokens < price - TOKEN_GRAIN && !is_harmless {
+        if self.tokens < price - TOKEN_GRAIN && !self.is_harmless(now, outlook) {
             self.held_by_pace = true;
             let wait = (price - self.tokens) / (self.pace() * self.rate);
             return Admission::NotBefore(self.tokens_at + seconds(wait.max(WAIT_GRAIN)));
@@ -448,14 +447,11 @@ impl Flow {
     /// Returns whether nothing is completed at the routes where people wait, and nobody who stays asks for them, while many others have been answered: long polls,
     /// streams and uploads fill the slots there, and the machine has nothing to do.
     fn is_only_waited_at(&self, outlook: &Outlook<'_>) -> bool {
-        let visits = outlook.visits;
         let is_short = |route: RouteId| {
             let there = &outlook.routes[route.index()];
-            let is_completing = there.rate * SHORT >= 1.0;
-            there.idle <= SHORT && (is_completing || visits.made_by_returned(self.kind, route) > 0.0)
+            there.idle <= SHORT && (there.rate > 0.0 || outlook.visits.is_asked_by_returned(route))
         };
-        let answered = visits.under_way_in_all() - visits.at_routes();
-        answered > ANSWERED_SHARE * visits.under_way_in_all() && !visits.routes().any(is_short)
+        outlook.visits.answered_share() > ANSWERED_SHARE && !outlook.visits.routes().any(is_short)
     }
 
     /// Returns core-seconds that a session is taken to cost before sessions have ended.

@@ -121,6 +121,8 @@ pub struct Visits {
     /// (2) without the requests now at a route.
     to_come: Vec<f64>,
     at_route: Vec<u32>,
+    /// Requests that ended without an answer.
+    unanswered: f64,
     /// Of (3), over ended sessions of all kinds: summed offsets, and visits, per session.
     offsets: Vec<Average>,
     visits: Vec<Average>,
@@ -141,6 +143,7 @@ suimon_model::saved_struct!(
         kinds,
         to_come,
         at_route,
+        unanswered,
         offsets,
         visits,
         ranks,
@@ -657,14 +660,25 @@ impl Visits {
         self.kinds[kind.index()].returned
     }
 
-    /// Returns how many requests of sessions are at routes now, waiting or running.
-    pub fn at_routes(&self) -> f64 {
-        self.at_route.iter().map(|at| f64::from(*at)).sum()
+    /// Takes note of a request of a session that ended without an answer.
+    pub fn unanswered(&mut self) {
+        self.unanswered += 1.0;
     }
 
-    /// Returns how many sessions of all kinds are under way, as of the last tick.
-    pub fn under_way_in_all(&self) -> f64 {
-        self.kinds.iter().map(|kind| kind.under_way).sum()
+    /// Returns the share of the sessions under way that were answered and wait for nothing, as far as that is known; no less than 0. Whoever was ever without an answer
+    /// counts as if they were under way still.
+    pub fn answered_share(&self) -> f64 {
+        let under_way: f64 = self.kinds.iter().map(|kind| kind.under_way).sum();
+        let begun_only = |kind: &Kind| kind.rows[0].sessions_here.iter().sum::<u32>();
+        let at_start = self.kinds.iter().map(begun_only).sum::<u32>();
+        let at_routes: u32 = self.at_route.iter().sum();
+        let answered = under_way - f64::from(at_start) - f64::from(at_routes) - self.unanswered;
+        if under_way > 0.0 { (answered / under_way).max(0.0) } else { 0.0 }
+    }
+
+    /// Returns whether a session of any kind that has come back has asked for `route`.
+    pub fn is_asked_by_returned(&self, route: RouteId) -> bool {
+        self.kinds.iter().any(|kind| kind.made_by_returned[route.index()] > 0.0)
     }
 
     /// Returns (5) behind `place`: how many visits there it was learned from, and the shares by route.

@@ -317,6 +317,7 @@ impl Gate {
                 if let Some((_, session)) = entry.session {
                     self.sessions.waited(now, session, entry.arrived);
                     self.sessions.came_to(session, Some(Trouble::Left));
+                    self.visits.unanswered();
                     self.sessions.answered(now, session, entry.counted(), &mut self.visits);
                 }
             }
@@ -377,7 +378,11 @@ impl Gate {
         let end = RequestEnd { route: entry.route, request: id, service, progress };
         self.law.on_end(now, &end, &self.meters, &mut self.fresh);
         if let Some((_, session)) = entry.session {
-            self.sessions.came_to(session, trouble(ending, ghost));
+            let trouble = trouble(ending, ghost);
+            self.sessions.came_to(session, trouble);
+            if trouble.is_some() {
+                self.visits.unanswered();
+            }
             self.sessions.answered(now, session, entry.counted(), &mut self.visits);
             if entry.ends_session && ending == Ending::Completed {
                 self.sessions.end(session, &mut self.visits);

@@ -16,6 +16,8 @@ const HOLD_SHARE: f64 = 0.7;
 const HOLD_MAX: f64 = 10.0;
 /// ... one that keeps a place in line all the more.
 const HOLD_MAX_IN_LINE: f64 = 5.0;
+/// A newcomer held for this many times the longest hold is told so.
+const OVERDUE: f64 = 1.25;
 /// The most sessions a second that a line is told of.
 const RATE_MAX: f64 = 1e6;
 /// When the application is back, people are let in at most at the pace at which sessions began before, no less than so many a second, doubled each so many
@@ -298,6 +300,14 @@ impl Kind {
     pub(crate) fn hold(&self) -> f64 {
         let longest = if self.line.is_some() { HOLD_MAX_IN_LINE } else { HOLD_MAX };
         self.params.hold.map_or((HOLD_SHARE * self.patience()).min(longest), |hold| hold.as_secs_f64())
+    }
+
+    /// Returns the seconds after which a newcomer that is still held is told so. Who is held blindly may be until something is known, where nothing is declared.
+    pub(crate) fn overdue(&self, now: Instant) -> f64 {
+        let hold = OVERDUE * self.hold();
+        let waits_blindly = self.holds_blindly && self.is_blind(now) && self.params.hold.is_none();
+        let blindly = BLIND_SECONDS.min(HOLD_SHARE * self.patience());
+        if waits_blindly { hold.max(blindly) } else { hold }
     }
 
     /// Returns the rank of a newcomer without a place in line.

@@ -253,9 +253,9 @@ fn where_people_come_for_one_page_and_no_route_is_short_nobody_is_held() {
     }
 }
 
-/// Returns whether, ten seconds after the first of a hundred began, the next may begin: `at_polls` of them wait or run at a route that looks like `polls`, the others were
-/// answered elsewhere.
-fn may_begin_beside(polls: RouteOutlook, at_polls: u32, stayer_polls: bool) -> bool {
+/// Returns whether the next may begin, ten seconds after the first of a hundred began: `at_polls` of them wait or run at a route that looks like `polls`, `gave_up` left
+/// without an answer, and the others were answered elsewhere.
+fn may_begin_beside(polls: RouteOutlook, at_polls: u32, gave_up: u32, stayer_polls: bool) -> bool {
     let (mut visits, entry) = (unknown(), Place::at(RouteId(1)));
     let files = RouteOutlook { idle: f64::INFINITY, work: Some(0.01), ..RouteOutlook::default() };
     let routes = [polls, files, files];
@@ -268,6 +268,7 @@ fn may_begin_beside(polls: RouteOutlook, at_polls: u32, stayer_polls: bool) -> b
         visits.enter(SHOP, entry);
     }
     (0..at_polls).for_each(|_| visits.request_begins(SEARCH));
+    (0..gave_up).for_each(|_| visits.unanswered());
     if stayer_polls {
         visits.returned_enters(SHOP, [RouteId(1), SEARCH]);
     }
@@ -280,12 +281,16 @@ fn may_begin_beside(polls: RouteOutlook, at_polls: u32, stayer_polls: bool) -> b
 
 #[test]
 fn whoever_waits_for_long_polls_shuts_nobody_out() {
-    // Of what the route did before X is known still: without the rule (2) would hold everybody.
-    let polls = RouteOutlook { idle: 0.0, waiting: 9, rate: 0.0, ..saturated() };
-    assert!(may_begin_beside(polls, 40, false));
-    assert!(!may_begin_beside(RouteOutlook { rate: 4.0, ..polls }, 40, false), "it is short of slots");
-    assert!(!may_begin_beside(polls, 70, false), "hardly anybody was answered");
-    assert!(!may_begin_beside(polls, 40, true), "those who stay want to go there");
+    let polls = RouteOutlook { idle: 0.0, waiting: 9, rate: 0.0, ..never_full() };
+    assert!(may_begin_beside(polls, 40, 0, false));
+    assert!(!may_begin_beside(RouteOutlook { rate: 0.2, ..polls }, 40, 0, false), "something ends there");
+    assert!(
+        !may_begin_beside(RouteOutlook { capacity: Some(4.0), ..saturated() }, 40, 0, false),
+        "(2) holds"
+    );
+    assert!(!may_begin_beside(polls, 70, 0, false), "hardly anybody was answered");
+    assert!(!may_begin_beside(polls, 40, 30, false), "nor were those who gave up");
+    assert!(!may_begin_beside(polls, 40, 0, true), "those who stay want to go there");
 }
 
 #[test]

@@ -8,8 +8,6 @@ use suimon_control::{Admission, Outlook, Place as Entry};
 use suimon_line::{Lane, Place, Standing};
 use suimon_model::{Duration, Instant, KindId, Reason, RequestId, SessionId, seconds};
 
-/// A newcomer held for this many times the longest hold is told so.
-const OVERDUE: f64 = 1.25;
 /// A newcomer held for longer, seconds, is pressure; a shorter wait is chance.
 const PRESSURE_HELD: f64 = 1.0;
 /// Whoever nothing else tells apart gets a lease for this long after a newcomer was held, however briefly: the next one may not come in at all.
@@ -323,10 +321,7 @@ impl Gate {
             if held.longest().is_some_and(|longest| now.secs_since(longest.arrived) > PRESSURE_HELD) {
                 self.pressed_until = now + PRESSURE;
             }
-            if self.kinds[index].holds_blindly && self.kinds[index].is_blind(now) {
-                continue;
-            }
-            let oldest = now - seconds(OVERDUE * self.kinds[index].hold());
+            let oldest = now - seconds(self.kinds[index].overdue(now));
             while let Some(Newcomer { key, request, arrived }) = self.kinds[index].held.longest()
                 && arrived < oldest
             {

@@ -105,16 +105,17 @@ impl Gate {
                 route.waited_at = Some(now);
             }
             let held = matches!(route.mode, Mode::Enforce | Mode::Fixed(_));
-            let capacity = route.capacity_per_second().filter(|_| held);
+            // How fast it goes on, and what it can do, is not known where others than those seen are inside.
+            let is_unlike = self.law.is_unlike(now, id);
+            let capacity = route.capacity_per_second().filter(|_| held && !is_unlike);
             self.outlook[index] = RouteOutlook {
                 capacity,
-                capacity_age: route.capacity_age(now),
+                capacity_age: if is_unlike { f64::INFINITY } else { route.capacity_age(now) },
                 service: self.law.service(id),
                 work: self.law.work(id),
                 waiting: route.queue.ahead(),
                 idle: route.waited_at.map_or(f64::INFINITY, |at| now.secs_since(at)),
-                // How fast it goes on is not known where others than those seen are inside.
-                rate: if self.law.is_unlike(now, id) { 0.0 } else { route.rate(now) },
+                rate: if is_unlike { 0.0 } else { route.rate(now) },
                 bias: route.forecast.bias(),
             };
             let window = meter.since(&route.view_begin, now);
