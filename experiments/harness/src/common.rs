@@ -55,6 +55,7 @@ pub(crate) struct CommonOptions {
 }
 
 /// The same, checked and made ready.
+#[derive(Clone)]
 pub(crate) struct Common {
     pub(crate) app_core: usize,
     pub(crate) load_core: usize,

@@ -20,11 +20,27 @@ pub(super) enum Contestant {
     Suimon,
     /// With both gates off.
     SuimonUngated,
+    /// Another build of it, without configuration.
+    Baseline,
+    /// That build with both gates off.
+    BaselineUngated,
 }
 
 impl Contestant {
-    pub(super) const ALL: [Contestant; 4] =
+    /// Those that always run.
+    pub(super) const USUAL: [Contestant; 4] =
         [Contestant::Nginx, Contestant::Haproxy, Contestant::Suimon, Contestant::SuimonUngated];
+    /// Those that run beside them where another build is named.
+    pub(super) const OF_BASELINE: [Contestant; 2] = [Contestant::Baseline, Contestant::BaselineUngated];
+
+    /// Returns the same of the other build.
+    pub(super) const fn before(self) -> Option<Contestant> {
+        match self {
+            Contestant::Suimon => Some(Contestant::Baseline),
+            Contestant::SuimonUngated => Some(Contestant::BaselineUngated),
+            _ => None,
+        }
+    }
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -32,18 +48,22 @@ impl Contestant {
             Contestant::Haproxy => "haproxy",
             Contestant::Suimon => "suimon",
             Contestant::SuimonUngated => "suimon, ungated",
+            Contestant::Baseline => "baseline",
+            Contestant::BaselineUngated => "baseline, ungated",
         }
     }
 
-    /// Starts it in front of the backend, on the application's core.
+    /// Starts it in front of the backend, on the application's core. `common` names the program of the build that it is.
     pub(super) fn start(self, common: &Common, backend: SocketAddr) -> Result<Gateway> {
         let folder = common.scratch.join(self.name().replace(", ", "-"));
         fs::create_dir_all(&folder).trouble(folder.display())?;
         let core = common.app_core;
         match self {
             Contestant::Haproxy => start_haproxy(&folder, core, |listen| haproxy(listen, backend)),
-            Contestant::Suimon => start_suimon(common, &folder, backend, None, core),
-            Contestant::SuimonUngated => start_suimon(common, &folder, backend, Some(UNGATED), core),
+            Contestant::Suimon | Contestant::Baseline => start_suimon(common, &folder, backend, None, core),
+            Contestant::SuimonUngated | Contestant::BaselineUngated => {
+                start_suimon(common, &folder, backend, Some(UNGATED), core)
+            }
             Contestant::Nginx => start_nginx(&folder, core, |listen| nginx(listen, backend)),
         }
     }

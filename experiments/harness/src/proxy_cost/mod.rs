@@ -9,7 +9,7 @@ mod contestants;
 mod load;
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -57,6 +57,7 @@ const START_PATIENCE: Duration = Duration::from_secs(10);
 #[command(after_help = "Examples:
   ./experiments/run proxy-cost                 about 2 minutes on a quiet machine, 4 on one that is not
   ./experiments/run proxy-cost --rounds 14 --connections 256
+  ./experiments/run proxy-cost --baseline ../before/target/release/suimon --rounds 30 --seconds 1
 
 Rounds in which others had more than 15 % of the proxy's core are kept in the data but do not count.")]
 pub(crate) struct Options {
@@ -75,6 +76,9 @@ pub(crate) struct Options {
     /// application knows).
     #[arg(long)]
     strangers: bool,
+    /// Another build of suimon to play beside this one: does a request cost more than it did?
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -117,6 +121,9 @@ struct Summary {
     latency_p50_us: f64,
     /// Median over the rounds of this proxy's cost ÷ HAProxy's in the same round.
     ratio_to_haproxy: f64,
+    /// The same to its other build's; `None` where none is played.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ratio_to_baseline: Option<f64>,
 }
 
 /// Runs it, and returns whether what was to hold holds.
@@ -131,15 +138,24 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
     let mut backend = own(&common, "backend", &["proxy-cost-backend"])?;
     let address = backend
         .wait_for("line with its address", START_PATIENCE, |backend| listening_address(&backend.said()))?;
-    let gateways: Vec<(Contestant, Gateway)> = Contestant::ALL
-        .into_iter()
-        .map(|contestant| Ok((contestant, contestant.start(&common, address)?)))
-        .collect::<Result<_>>()?;
+    let mut gateways: Vec<(Contestant, Gateway)> = start_all(&Contestant::USUAL, &common, address)?;
+    if let Some(baseline) = &options.baseline {
+        let common = Common { suimon: baseline.clone(), ..common.clone() };
+        gateways.extend(start_all(&Contestant::OF_BASELINE, &common, address)?);
+    }
     let data = measure(&common, &options, &gateways)?;
     data::save(&common.out.join("data/result.json"), &data)?;
     draw(&common, &data)?;
     print!("{}{}", tables(&data), claims::text(&data.claims));
     Ok(claims::all_hold(&data.claims))
+}
+
+fn start_all(
+    contestants: &[Contestant],
+    common: &Common,
+    backend: SocketAddr,
+) -> Result<Vec<(Contestant, Gateway)>> {
+    contestants.iter().map(|contestant| Ok((*contestant, contestant.start(common, backend)?))).collect()
 }
 
 /// Starts this very program with other words, on the load's core.
@@ -247,15 +263,16 @@ fn summary(proxy: Contestant, rounds: &[Round], wanted: u32) -> Summary {
     let counted = if only_quiet { quiet } else { all };
     let of = |value: &dyn Fn(&Round) -> f64| counted.iter().map(|round| value(round)).collect::<Vec<f64>>();
     let cost = of(&|round| round.cpu_us_per_request);
-    let haproxy = |round: u32| {
-        rounds.iter().find(|other| {
-            other.round == round && other.proxy == Contestant::Haproxy && (other.quiet || !only_quiet)
-        })
+    let ratio_to = |other: Contestant| {
+        let of_round = |round: u32| {
+            rounds.iter().find(|r| r.round == round && r.proxy == other && (r.quiet || !only_quiet))
+        };
+        let ratios: Vec<f64> = counted
+            .iter()
+            .filter_map(|round| Some(round.cpu_us_per_request / of_round(round.round)?.cpu_us_per_request))
+            .collect();
+        (!ratios.is_empty()).then(|| median(&ratios))
     };
-    let ratios: Vec<f64> = counted
-        .iter()
-        .filter_map(|round| Some(round.cpu_us_per_request / haproxy(round.round)?.cpu_us_per_request))
-        .collect();
     Summary {
         proxy,
         rounds: counted.len(),
@@ -265,7 +282,8 @@ fn summary(proxy: Contestant, rounds: &[Round], wanted: u32) -> Summary {
         cpu_us_p75: quantile(&cost, 0.75),
         requests_per_s_p50: median(&of(&|round| round.load.requests_per_s())),
         latency_p50_us: median(&of(&|round| round.load.latency_p50_us)),
-        ratio_to_haproxy: median(&ratios),
+        ratio_to_haproxy: ratio_to(Contestant::Haproxy).unwrap_or(f64::NAN),
+        ratio_to_baseline: proxy.before().and_then(ratio_to),
     }
 }
 
@@ -290,14 +308,23 @@ fn judge(summaries: &[Summary], rounds: &[Round]) -> Vec<Claim> {
 }
 
 fn tables(data: &Data) -> String {
-    let headings =
-        ["proxy", "µs per request", "middle half", "of HAProxy", "requests/s", "latency p50", "rounds"];
+    let headings = [
+        "proxy",
+        "µs per request",
+        "middle half",
+        "of HAProxy",
+        "of baseline",
+        "requests/s",
+        "latency p50",
+        "rounds",
+    ];
     let row = |summary: &Summary| {
         vec![
             summary.proxy.name().to_string(),
             format!("{:.1}", summary.cpu_us_p50),
             format!("{:.1}-{:.1}", summary.cpu_us_p25, summary.cpu_us_p75),
             format!("{:.2}", summary.ratio_to_haproxy),
+            summary.ratio_to_baseline.map_or("-".to_string(), |ratio| format!("{ratio:.3}")),
             format!("{:.0}", summary.requests_per_s_p50),
             format!("{:.0} µs", summary.latency_p50_us),
             format!("{}{}", summary.rounds, if summary.only_quiet { "" } else { ", not all quiet" }),
