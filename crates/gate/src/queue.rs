@@ -36,6 +36,11 @@ impl Queue {
         key
     }
 
+    /// Counts one that is served at once, as nobody waits.
+    pub(crate) fn pass_by(&mut self) {
+        self.arrivals += 1;
+    }
+
     /// Takes out whose turn it is. `is_late` tells who can hardly be answered in time.
     pub(crate) fn pop(&mut self, mut is_late: impl FnMut(RequestId) -> bool) -> Option<RequestId> {
         while let Some(first) = self.entries.first_entry().filter(|first| !is_last(*first.key())) {
@@ -62,6 +67,10 @@ impl Queue {
     pub(crate) fn get(&self, key: (u32, u64)) -> Option<RequestId> {
         let late = self.late.get(&key.1).map(|(_, request)| request);
         self.entries.get(&key).or(late).copied()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.late.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -12,8 +12,12 @@ const PENDING_BUDGET: u32 = 8;
 const PENDING_MAX: u32 = 256;
 const ASKED_BURST: f64 = 100.0;
 const ASKED_PER_SECOND: f64 = 5.0;
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// Where there are too many, sessions that have asked once are forgotten first, as long as they are more than this share: a flood of newcomers makes nobody forgotten who came back.
 const NEW_SHARE: usize = 4;
+
+/// A session among the idle, by the second in which it was last heard of: most requests come in the same second as one before them, and move nothing.
+type IdleEntry = (Instant, SessionId);
 
 /// One session.
 #[derive(Clone, Debug)]
@@ -125,9 +129,14 @@ impl Session {
         self.active && (2..STAYER_VISITS).contains(&self.path.len())
     }
 
-    /// Returns the list of the idle that it stands in: of those that have asked once at most, or more often.
-    fn list(&self) -> usize {
-        usize::from(self.requests > 1)
+    /// Returns whether it stands in a list of the quiet.
+    fn is_quiet(&self) -> bool {
+        self.active && self.pending == 0
+    }
+
+    /// Returns where it stands among the idle: the list, of those that have asked once at most or more often, and its entry there.
+    fn idle_entry(&self, id: SessionId) -> (usize, IdleEntry) {
+        (usize::from(self.requests > 1), (second_of(self.heard), id))
     }
 
     pub(crate) fn kind(&self) -> KindId {
@@ -148,8 +157,8 @@ impl Session {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     by_id: BTreeMap<SessionId, Session>,
-    /// By how often they have asked: see [`Session::list`].
-    idle: [BTreeSet<(Instant, SessionId)>; 2],
+    /// By how often they have asked: see [`Session::idle_entry`].
+    idle: [BTreeSet<IdleEntry>; 2],
     /// Active sessions without a pending request, by stage of silence and when they were last heard of.
     quiet: [BTreeSet<(Instant, SessionId)>; STAGES],
     by_kind: Vec<usize>,
@@ -266,8 +275,8 @@ impl Sessions {
     /// Returns whether the lists by time name sessions that there are, and as they are.
     fn are_listed(&self) -> bool {
         let heard = |(at, id): &(Instant, SessionId)| self.get(*id).filter(|session| session.heard == *at);
-        let is_idle = |(list, entry): (usize, &(Instant, SessionId))| {
-            heard(entry).is_some_and(|session| session.list() == list)
+        let is_idle = |(list, entry): (usize, &IdleEntry)| {
+            self.get(entry.1).is_some_and(|session| session.idle_entry(entry.1) == (list, *entry))
         };
         let idle =
             || self.idle.iter().enumerate().flat_map(|(list, all)| all.iter().map(move |it| (list, it)));
@@ -337,14 +346,14 @@ impl Sessions {
             self.by_kind.resize(kind.index() + 1, 0);
         }
         self.by_kind[kind.index()] += 1;
-        self.idle[0].insert((now, id));
+        self.idle[0].insert((second_of(now), id));
         self.quiet[0].insert((now, id));
     }
 
     /// Returns the session that is forgotten for a new one.
     fn least_missed(&self) -> Option<SessionId> {
         let [once, back] = &self.idle;
-        let oldest = |all: &BTreeSet<(Instant, SessionId)>| all.first().copied();
+        let oldest = |all: &BTreeSet<IdleEntry>| all.first().copied();
         let one = if once.len() > self.by_id.len() / NEW_SHARE {
             oldest(once)
         } else {
@@ -370,8 +379,8 @@ impl Sessions {
         // It has ended since: nothing of it is counted.
         let Some(session) = self.by_id.get_mut(&id) else { return false };
         let resumed = (!session.active).then_some(session.kind);
-        self.idle[session.list()].remove(&(session.heard, id));
-        let was_quiet = self.quiet[session.stage].remove(&(session.heard, id));
+        let idle_before = session.idle_entry(id);
+        let was_quiet = session.is_quiet() && self.quiet[session.stage].remove(&(session.heard, id));
         if !session.active {
             // It was taken to have ended and comes back: what it does from here on is learned as a path of its own.
             if session.stays_away {
@@ -425,7 +434,7 @@ impl Sessions {
         if within_budget {
             visits.request_begins(route);
         }
-        self.idle[session.list()].insert((now, id));
+        relist(&mut self.idle, idle_before, session.idle_entry(id));
         if let Some(kind) = resumed {
             self.ends_of(kind).resumed += 1;
         }
@@ -452,13 +461,15 @@ impl Sessions {
             visits.request_ends(route);
         }
         let Some(session) = self.by_id.get_mut(&id) else { return };
-        self.idle[session.list()].remove(&(session.heard, id));
+        let idle_before = session.idle_entry(id);
         // Of a session that was forgotten and begun again meanwhile, a request from before may be answered while it is quiet.
-        self.quiet[session.stage].remove(&(session.heard, id));
+        if session.is_quiet() {
+            self.quiet[session.stage].remove(&(session.heard, id));
+        }
         session.pending = session.pending.saturating_sub(1);
         session.heard = now;
-        self.idle[session.list()].insert((now, id));
-        if session.active && session.pending == 0 {
+        relist(&mut self.idle, idle_before, session.idle_entry(id));
+        if session.is_quiet() {
             self.quiet[session.stage].insert((now, id));
         }
     }
@@ -498,9 +509,8 @@ impl Sessions {
             }
         }
         for list in 0..self.idle.len() {
-            while let Some((_, id)) =
-                self.idle[list].first().copied().filter(|(heard, _)| *heard < idle_since)
-            {
+            let is_over = |(heard, _): &(Instant, SessionId)| *heard < second_of(idle_since);
+            while let Some((_, id)) = self.idle[list].first().copied().filter(is_over) {
                 self.forget(id, visits);
             }
         }
@@ -544,7 +554,8 @@ impl Sessions {
         let Some(mut session) = self.by_id.remove(&id) else { return };
         self.by_kind[session.kind.index()] -= 1;
         self.leased -= usize::from(session.leased);
-        self.idle[session.list()].remove(&(session.heard, id));
+        let (list, entry) = session.idle_entry(id);
+        self.idle[list].remove(&entry);
         self.quiet[session.stage].remove(&(session.heard, id));
         if session.stays() {
             visits.returned_leaves(session.kind, false);
@@ -555,6 +566,19 @@ impl Sessions {
             self.note_end(session.kind, session.trouble, true);
         }
     }
+}
+
+/// Moves a session's entry among the idle, if that has changed.
+fn relist(idle: &mut [BTreeSet<IdleEntry>; 2], before: (usize, IdleEntry), after: (usize, IdleEntry)) {
+    if before != after {
+        idle[before.0].remove(&before.1);
+        idle[after.0].insert(after.1);
+    }
+}
+
+/// Returns the whole second in which a moment lies.
+fn second_of(at: Instant) -> Instant {
+    Instant::from_nanos(at.as_nanos() / NANOS_PER_SECOND * NANOS_PER_SECOND)
 }
 
 #[cfg(test)]

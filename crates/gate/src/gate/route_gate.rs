@@ -119,18 +119,34 @@ impl Gate {
                 _ => POSITION,
             };
         }
-        let route = &mut self.routes[request.route.index()];
-        let key = route.queue.push(position, id);
-        self.waiting += 1;
+        let is_beyond = position == 0;
+        let starts_now = self.routes[request.route.index()].queue.is_empty() && self.has_slot(request.route);
         let entry = self.requests.get_mut(id).expect("a request is in the table until it ends");
-        (entry.stage, entry.beyond) = (Stage::AtRouteGate(key), position == 0);
+        entry.beyond = is_beyond;
+        if starts_now {
+            // What the queue would come to, without its trees.
+            if !is_beyond && self.law.puts_late_last() {
+                let service = self.law.service(request.route).unwrap_or(0.0);
+                entry.late = is_late(now, entry, &self.kinds, service);
+            }
+            self.routes[request.route.index()].queue.pass_by();
+            self.start(now, id);
+            return self.note_load(now, request.route);
+        }
+        let key = self.routes[request.route.index()].queue.push(position, id);
+        entry.stage = Stage::AtRouteGate(key);
+        self.waiting += 1;
         self.serve_route(now, request.route);
+    }
+
+    fn has_slot(&self, route: RouteId) -> bool {
+        self.limit(route).is_none_or(|limit| self.routes[route.index()].in_flight < limit as usize)
     }
 
     /// Starts whoever may start at `route`: nobody waits while a slot is free.
     pub(super) fn serve_route(&mut self, now: Instant, route_id: RouteId) {
         let index = route_id.index();
-        while self.limit(route_id).is_none_or(|limit| self.routes[index].in_flight < limit as usize) {
+        while self.has_slot(route_id) {
             let service = self.law.service(route_id).unwrap_or(0.0);
             let (requests, kinds) = (&mut self.requests, &self.kinds);
             let may_be_late = self.law.puts_late_last();
