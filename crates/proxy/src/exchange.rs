@@ -91,17 +91,17 @@ impl Exchange {
         Exchange { core, phase: Phase::Sending(sending), slot, tally, unanswered: None, awaits }
     }
 
-    /// Waits for the head of the response. On an error the exchange is over and its slot given back.
+    /// Waits for the head of the response, and returns it and when it came. On an error the exchange is over and its slot given back.
     ///
     /// Where no node can be connected to, a session's request waits for the application's return before that: without its slot, and as long as those do who
     /// come once it is known to be down.
-    pub(crate) async fn head(&mut self) -> Result<response::Parts, UpstreamError> {
+    pub(crate) async fn head(&mut self) -> Result<(response::Parts, Instant), UpstreamError> {
         let mut return_by = None;
         loop {
-            let Tally { route, tells_of_others, .. } = self.tally;
+            let Tally { sent, route, tells_of_others, .. } = self.tally;
             let says_how_long = is_usual(&self.core);
             self.unanswered =
-                tells_of_others.then(|| Unanswered::sent(&self.core.telemetry, route, says_how_long));
+                tells_of_others.then(|| Unanswered::new(&self.core.telemetry, route, sent, says_how_long));
             let answered = match &mut self.phase {
                 Phase::Sending(sending) => sending.await,
                 Phase::Reading(_) | Phase::Over => {
@@ -110,10 +110,11 @@ impl Exchange {
             };
             let mut error = match answered {
                 Ok(response) => {
-                    note_head(&self.core, self.unanswered.take());
+                    let now = Instant::now();
+                    note_head(&self.core, self.unanswered.take(), now);
                     let (head, body) = response.into_parts();
                     self.phase = Phase::Reading(body);
-                    return Ok(head);
+                    return Ok((head, now));
                 }
                 Err(error) => error,
             };
@@ -238,8 +239,11 @@ impl Exchange {
 
     fn settle(&mut self, ending: Ending) {
         self.phase = Phase::Over;
-        self.core.telemetry.route(self.tally.route).served(self.tally.sent.elapsed());
-        self.end_slot(ending);
+        let now = Instant::now();
+        self.core.telemetry.route(self.tally.route).served(now.saturating_duration_since(self.tally.sent));
+        if let Some(slot) = self.slot.take() {
+            slot.end_at(ending, now);
+        }
     }
 
     fn end_slot(&mut self, ending: Ending) {
@@ -308,7 +312,7 @@ async fn finish(core: Arc<Core>, phase: Phase, unanswered: Option<Unanswered>, s
     let body = match phase {
         Phase::Sending(sending) => {
             let answered = sending.await.ok().map(http::Response::into_body);
-            note_head(&core, unanswered.filter(|_| answered.is_some()));
+            note_head(&core, unanswered.filter(|_| answered.is_some()), Instant::now());
             answered
         }
         Phase::Reading(body) => Some(body),
@@ -334,9 +338,9 @@ async fn broken_off(held: Option<&Upload>) {
 }
 
 /// Takes note that the head of an answer has come.
-fn note_head(core: &Core, unanswered: Option<Unanswered>) {
+fn note_head(core: &Core, unanswered: Option<Unanswered>, now: Instant) {
     if let Some(unanswered) = unanswered {
-        unanswered.answered(is_usual(core));
+        unanswered.answered(now, is_usual(core));
     }
 }
 

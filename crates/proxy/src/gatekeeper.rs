@@ -163,7 +163,13 @@ impl Clock {
 
     /// Returns the time as the pure rooms see it.
     pub(crate) fn now(self) -> Instant {
-        Instant::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        self.at(std::time::Instant::now())
+    }
+
+    /// Returns a moment as the pure rooms see it.
+    fn at(self, moment: std::time::Instant) -> Instant {
+        let since_origin = moment.saturating_duration_since(self.origin);
+        Instant::from_nanos(u64::try_from(since_origin.as_nanos()).unwrap_or(u64::MAX))
     }
 
     /// Returns the time since the origin.
@@ -478,7 +484,10 @@ impl Gatekeeper {
     }
 
     fn with_gate(&self, act: impl FnOnce(&mut Inner, Instant)) {
-        let now = self.clock.now();
+        self.with_gate_at(self.clock.now(), act);
+    }
+
+    fn with_gate_at(&self, now: Instant, act: impl FnOnce(&mut Inner, Instant)) {
         let mut inner = self.lock();
         act(&mut inner, now);
         inner.settle(now, None);
@@ -643,7 +652,14 @@ impl Drop for Waiting {
 impl Slot {
     /// Gives the slot back.
     pub(crate) fn end(mut self, ending: Ending) {
-        self.settle(ending);
+        let now = self.keeper.clock.now();
+        self.settle(ending, now);
+    }
+
+    /// As [`Slot::end`], by whoever knows what time it is: `now`.
+    pub(crate) fn end_at(mut self, ending: Ending, now: std::time::Instant) {
+        let now = self.keeper.clock.at(now);
+        self.settle(ending, now);
     }
 
     /// Gives the slot back of a request whose answer waits for its client, who was waited for `client_time` of its stay: that is none of the application's.
@@ -670,9 +686,9 @@ impl Slot {
         }
     }
 
-    fn settle(&mut self, ending: Ending) {
+    fn settle(&mut self, ending: Ending, now: Instant) {
         if let Some(token) = self.token.take() {
-            self.keeper.with_gate(|inner, now| inner.end(now, token, ending));
+            self.keeper.with_gate_at(now, |inner, now| inner.end(now, token, ending));
         }
     }
 }
@@ -744,6 +760,9 @@ impl Drop for Turn {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.settle(Ending::Abandoned);
+        if self.token.is_some() {
+            let now = self.keeper.clock.now();
+            self.settle(Ending::Abandoned, now);
+        }
     }
 }

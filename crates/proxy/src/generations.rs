@@ -24,6 +24,9 @@ impl<K: Eq + Hash + Copy, V, S: BuildHasher + Default> Generations<K, V, S> {
     /// Returns what is kept under `key`, to be changed.
     pub(crate) fn find_mut(&mut self, key: K) -> Option<&mut V> {
         if !self.young.contains_key(&key) {
+            if self.old.is_empty() {
+                return None;
+            }
             let value = self.old.remove(&key)?;
             self.insert(key, value);
         }

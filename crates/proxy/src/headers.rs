@@ -108,12 +108,42 @@ const NEVER_TRAILERS: [HeaderName; 24] = [
 /// Who a connection's requests come from, as the application is told. Made once a connection.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    address: HeaderValue,
-    forwarded: HeaderValue,
+    forwarding: Arc<Forwarding>,
     is_tls: bool,
     ip: IpAddr,
     /// Whom it is believed about; `None`: it is a stranger.
     trusted: Option<Arc<[Network]>>,
+}
+
+/// What the application is told of the peer of a connection: the same for each of its requests, beside the host that one asks for.
+#[derive(Debug)]
+pub(crate) struct Forwarding {
+    address: HeaderValue,
+    forwarded: HeaderValue,
+    scheme: HeaderValue,
+}
+
+impl Forwarding {
+    /// Returns the headers that tell of a stranger who asks for `host`.
+    pub(crate) fn lines<'a>(
+        &'a self,
+        host: Option<&'a HeaderValue>,
+    ) -> impl Iterator<Item = (HeaderName, &'a HeaderValue)> {
+        let own = [
+            (X_FORWARDED_FOR, &self.address),
+            (FORWARDED, &self.forwarded),
+            (X_FORWARDED_PROTO, &self.scheme),
+        ];
+        own.into_iter().chain(host.map(|host| (X_FORWARDED_HOST, host)))
+    }
+
+    /// Puts them into `headers`, in which no stranger has said any of it.
+    pub(crate) fn add_to(&self, headers: &mut HeaderMap) {
+        let host = headers.get(HOST).cloned();
+        for (name, value) in self.lines(host.as_ref()) {
+            headers.insert(name, value.clone());
+        }
+    }
 }
 
 impl Peer {
@@ -128,8 +158,11 @@ impl Peer {
         let value =
             |text: String| HeaderValue::try_from(text).expect("addresses and schemes are visible ASCII");
         Peer {
-            address: value(address.to_string()),
-            forwarded: value(format!("for={node};proto={scheme}")),
+            forwarding: Arc::new(Forwarding {
+                address: value(address.to_string()),
+                forwarded: value(format!("for={node};proto={scheme}")),
+                scheme: HeaderValue::from_static(scheme),
+            }),
             is_tls,
             ip: address,
             trusted: is_in(address, trusted).then(|| Arc::clone(trusted)),
@@ -160,6 +193,11 @@ impl Peer {
             }
         }
         client
+    }
+
+    /// Returns what is said of it beside the headers of its requests; `None`, where it is believed: then all is in them.
+    pub(crate) fn forwarding(&self) -> Option<Arc<Forwarding>> {
+        self.trusted.is_none().then(|| Arc::clone(&self.forwarding))
     }
 
     /// Returns whether it is believed about others: its connections carry requests of many.
@@ -249,7 +287,8 @@ impl Network {
     }
 }
 
-/// Makes the head of a validated request fit for the application: nothing of the client's connection, nothing forged.
+/// Makes the head of a validated request fit for the application: nothing of the client's connection, nothing forged. What is said of a stranger is not among the headers,
+/// but [`Peer::forwarding`].
 ///
 /// With `upgrade`, the request asks the application to switch to WebSocket, and the two headers of that are kept.
 pub(crate) fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: bool, via: bool) {
@@ -268,7 +307,9 @@ pub(crate) fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: 
     if version == Version::HTTP_2 {
         join_cookies(headers);
     }
-    forward(headers, peer);
+    if peer.is_trusted() {
+        forward(headers, &peer.forwarding);
+    }
     if upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
@@ -301,9 +342,19 @@ pub(crate) fn prepare_trailers(trailers: &mut HeaderMap) {
 
 /// Returns whether a message is one of gRPC: `application/grpc`, with whatever it is coded in behind it.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
-    const GRPC: &[u8] = b"application/grpc";
-    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    kind.len() >= GRPC.len() && kind[..GRPC.len()].eq_ignore_ascii_case(GRPC)
+    is_of_kind(content_type(headers), &[b"application/grpc"])
+}
+
+/// Returns what a message says that its body is; nothing, where it says nothing.
+pub(crate) fn content_type(headers: &HeaderMap) -> &[u8] {
+    headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default()
+}
+
+/// Returns whether a content type begins like one of `kinds`.
+pub(crate) fn is_of_kind(content_type: &[u8], kinds: &[&[u8]]) -> bool {
+    kinds
+        .iter()
+        .any(|kind| content_type.len() >= kind.len() && content_type[..kind.len()].eq_ignore_ascii_case(kind))
 }
 
 /// Makes the head of a response that has switched protocols one of HTTP/2, where a tunnel is open once there is a good status.
@@ -409,26 +460,32 @@ fn is_own(name: &str) -> bool {
 /// Takes out what only we may say; what only a proxy of ours may say of the client, where none did; and whatever a CGI program would take for such a word, or for
 /// the message's frame.
 fn drop_claims(headers: &mut HeaderMap, is_trusted: bool) {
-    let is_dropped = |name: &&HeaderName| {
-        let name = name.as_str();
-        if is_own(name) {
-            return true;
-        }
-        if name.as_bytes().contains(&b'_') {
-            let folded = name.replace('_', "-");
-            return is_claim(&folded) || FRAMING.contains(&folded.as_str());
-        }
-        name == PROXY || !is_trusted && is_claim(name)
-    };
     // Takes no memory where there is none.
-    let names: Vec<HeaderName> = headers.keys().filter(is_dropped).cloned().collect();
+    let mut names: Vec<HeaderName> = Vec::new();
+    for name in headers.keys() {
+        if is_dropped(name.as_str(), is_trusted) {
+            names.push(name.clone());
+        }
+    }
     for name in names {
         headers.remove(name);
     }
 }
 
-fn is_claim(name: &str) -> bool {
+fn is_dropped(name: &str, is_trusted: bool) -> bool {
+    if name.bytes().any(|byte| byte == b'_') {
+        let folded = name.replace('_', "-");
+        return is_own(name) || is_claim(&folded) || FRAMING.contains(&folded.as_str());
+    }
     // Of the names in most heads none begins like one of these.
+    match name.as_bytes() {
+        [b's', ..] => is_own(name),
+        [b'c' | b'f' | b'p' | b't' | b'w' | b'x', ..] => name == PROXY || !is_trusted && is_claim(name),
+        _ => false,
+    }
+}
+
+fn is_claim(name: &str) -> bool {
     match name.as_bytes() {
         [b'x', ..] => name.starts_with(CLAIMS_PREFIX) || CLAIMS.binary_search(&name).is_ok(),
         [b'c', b'f' | b'l', ..] | [b'f', ..] | [b'p', b'r', ..] | [b't', b'r', ..] | [b'w', b'l', ..] => {
@@ -453,18 +510,9 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-fn forward(headers: &mut HeaderMap, peer: &Peer) {
-    let scheme = HeaderValue::from_static(if peer.is_tls { "https" } else { "http" });
+/// Adds a trusted peer to those through whom a request came, by what it has said of them.
+fn forward(headers: &mut HeaderMap, peer: &Forwarding) {
     let host = headers.get(HOST).cloned();
-    if !peer.is_trusted() {
-        headers.insert(X_FORWARDED_FOR, peer.address.clone());
-        headers.insert(FORWARDED, peer.forwarded.clone());
-        headers.insert(X_FORWARDED_PROTO, scheme);
-        if let Some(host) = host {
-            headers.insert(X_FORWARDED_HOST, host);
-        }
-        return;
-    }
     if forwarded_alone(headers).next().is_some() {
         translate_forwarded(headers);
         append_to_list(headers, FORWARDED, &peer.forwarded);
@@ -474,7 +522,7 @@ fn forward(headers: &mut HeaderMap, peer: &Peer) {
         headers.remove(FORWARDED);
     }
     if !headers.contains_key(X_FORWARDED_PROTO) {
-        headers.insert(X_FORWARDED_PROTO, scheme);
+        headers.insert(X_FORWARDED_PROTO, peer.scheme.clone());
     }
     if let Some(host) = host.filter(|_| !headers.contains_key(X_FORWARDED_HOST)) {
         headers.insert(X_FORWARDED_HOST, host);
@@ -552,6 +600,13 @@ mod tests {
             parts.headers.append(*name, HeaderValue::from_static(value));
         }
         prepare_request(&mut parts, peer, false, false);
+        as_sent(parts, peer)
+    }
+
+    fn as_sent(mut parts: request::Parts, peer: &Peer) -> request::Parts {
+        if let Some(forwarding) = peer.forwarding() {
+            forwarding.add_to(&mut parts.headers);
+        }
         parts
     }
 

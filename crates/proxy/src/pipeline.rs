@@ -25,7 +25,7 @@ mod line;
 mod tunnel;
 
 use crate::buffer::{AnswerBody, Budget};
-use crate::connection::Connection;
+use crate::connection::{Busy, Connection};
 use crate::connections::Told;
 use crate::exchange::{Exchange, Tally};
 use crate::gatekeeper::{
@@ -44,12 +44,12 @@ use crate::stall::Way;
 use crate::telemetry::Telemetry;
 use crate::ungated::{OpenLimit, OpenPass};
 use crate::uploads::{Origin, Sender, Uploads};
-use crate::upstream::{Fault as Whose, Upstream, UpstreamError};
+use crate::upstream::{Fault as Whose, RequestHead, Upstream, UpstreamError};
 use crate::validate::{Fault, validate};
 use crate::wall_clock::now_unix;
 use crate::watch::Watcher;
 use crate::words;
-use http::header::{CONNECTION, CONTENT_TYPE, EXPECT, HeaderValue, UPGRADE};
+use http::header::{CONNECTION, EXPECT, HeaderValue, UPGRADE};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
@@ -171,27 +171,49 @@ impl From<BodyFault> for NotAdmitted {
 }
 
 /// Takes one request from its head to its answer.
-pub(crate) async fn serve(
+pub(crate) fn serve(
     core: Arc<Core>,
     connection: Arc<Connection>,
     mut request: Request<Incoming>,
-) -> Result<Response<AnswerBody>, Gone> {
+) -> impl Future<Output = Result<Response<AnswerBody>, Gone>> {
     let arrived = Instant::now();
     let busy = connection.begin(arrived);
     core.telemetry.note_request();
 
     let tunnel = headers::asks_for_tunnel(&request);
-    let switches = tunnel || headers::asks_for_websocket(&request);
+    let asks_to_switch = request.headers().contains_key(UPGRADE);
+    let switches = tunnel || asks_to_switch && headers::asks_for_websocket(&request);
     let switch = switches.then(|| hyper::upgrade::on(&mut request));
     if tunnel {
         // To routes and to the application it is what it would be in HTTP/1.1.
         *request.method_mut() = Method::GET;
     }
     // A client that offered another protocol and does not get it may send it all the same.
-    let close = request.version() < Version::HTTP_2 && request.headers().contains_key(UPGRADE);
+    let close = asks_to_switch && request.version() < Version::HTTP_2;
     let (parts, incoming) = request.into_parts();
-    // On the heap: a head is handed on from phase to phase, and is large to move.
+    // On the heap: a head is handed on from phase to phase, and is large to move. And before the future, which would keep room for the request to its end.
     let parts = Box::new(parts);
+    serve_parts(core, connection, Came { arrived, busy, parts, incoming, tunnel, switch, close })
+}
+
+/// A request taken apart.
+struct Came {
+    arrived: Instant,
+    busy: Busy,
+    parts: Box<request::Parts>,
+    incoming: Incoming,
+    /// Whether a good status would open a tunnel: WebSocket over HTTP/2.
+    tunnel: bool,
+    switch: Option<OnUpgrade>,
+    /// Whether its connection is to be closed behind the answer.
+    close: bool,
+}
+
+async fn serve_parts(
+    core: Arc<Core>,
+    connection: Arc<Connection>,
+    Came { arrived, busy, parts, incoming, tunnel, switch, close }: Came,
+) -> Result<Response<AnswerBody>, Gone> {
     let asker = Asker::new(&parts);
     if let Err(fault) = validate(&parts, &core.limits) {
         core.telemetry.note_fault();
@@ -403,7 +425,8 @@ impl Core {
             Arrived::TurnedAway(away) => return Err(self.turned_away(away, Duration::ZERO)),
             Arrived::Waiting(waiting) => {
                 let expects = parts.headers.contains_key(EXPECT);
-                self.wait(connection, waiting, body, expects, asked.arrived).await?
+                // On the heap, like all that few requests need.
+                Box::pin(self.wait(connection, waiting, body, expects, asked.arrived)).await?
             }
         };
         if let Some(own) = admission.session
@@ -609,18 +632,19 @@ impl Core {
         let tells_of_others = slot.is_some() && !is_call && !body.is_unfinished();
         let tally = Tally { sent, route: asked.class.route(), on_abandon, sender, tells_of_others };
         let unhurried = body.unhurried().filter(|_| is_call);
-        let sending = self.upstream.send(parts, body, None);
+        let head = RequestHead::of(parts, connection.peer().forwarding());
+        let sending = self.upstream.send(head, body, None);
         let mut exchange = Exchange::new(Arc::clone(self), sending, slot, tally, awaits);
         let head = tokio::select! {
             biased;
             head = exchange.head() => head,
             () = connection.left(self.timeouts.watch_after) => return Err(Gone),
         };
-        let mut head = match head {
+        let (mut head, came) = match head {
             Ok(head) => head,
             Err(error) => return Ok(self.failed(asked, &error)),
         };
-        let answered = sent.elapsed();
+        let answered = came.saturating_duration_since(sent);
         // What is still to come waits on the client.
         drop(open);
         if let Some(asset) = asset.filter(|_| head.status == StatusCode::OK) {
@@ -636,8 +660,8 @@ impl Core {
         }
 
         let is_good = !head.status.is_client_error() && !head.status.is_server_error();
-        let body = match self.gather(connection, &head, exchange, switch).await? {
-            Ok(body) => body,
+        let body = match self.gather(connection, &head, &mut exchange).await? {
+            Ok(gathered) => self.answer_with(connection, &head, exchange, gathered, switch),
             Err(error) => return Ok(self.failed(asked, &error)),
         };
         if let Some(path) = novel.filter(|_| shows_a_route(&method, head.status)) {
@@ -744,10 +768,7 @@ fn may_stream(method: &Method) -> bool {
 
 /// Returns whether an answer is a page for people.
 fn is_page(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    [&b"text/html"[..], b"application/xhtml+xml"]
-        .iter()
-        .any(|page| kind.len() >= page.len() && kind[..page.len()].eq_ignore_ascii_case(page))
+    headers::is_of_kind(headers::content_type(headers), &[b"text/html", b"application/xhtml+xml"])
 }
 
 /// Lets every other request that moved with the same look at the sockets get as far as this one.

@@ -37,7 +37,7 @@ const RETRY_UPSTREAM: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
     /// How to speak to it, where the answer is a page.
-    speaks: Option<Speaks>,
+    speaks: Option<Box<Speaks>>,
     /// Whether the page may ask the browser to try again by itself.
     pub(crate) may_reload: bool,
     /// Whether there is a `Connection` header to say things with: HTTP/1.
@@ -64,11 +64,12 @@ struct Answer<'a> {
 impl Asker {
     /// Returns who asks, by the request's head.
     pub(crate) fn new(parts: &Parts) -> Self {
+        let is_page = Form::of(&parts.headers) == Form::Page;
         Asker {
-            speaks: (Form::of(&parts.headers) == Form::Page).then(|| Speaks::of(&parts.headers)),
-            may_reload: parts.method == Method::GET && is_visit(&parts.headers),
+            speaks: is_page.then(|| Box::new(Speaks::of(&parts.headers))),
+            may_reload: is_page && parts.method == Method::GET && is_visit(&parts.headers),
             has_connection_header: parts.version < Version::HTTP_2,
-            is_grpc: headers::is_grpc(&parts.headers),
+            is_grpc: parts.method == Method::POST && headers::is_grpc(&parts.headers),
         }
     }
 
@@ -361,6 +362,7 @@ pub(crate) fn status<B>(response: &Response<B>) -> StatusCode {
 /// Returns the whole answer, as bytes, to an HTTP/1 request that could not even be read.
 /// `speaks`: who asked, if what could be read of the head says that it is a browser.
 pub(crate) fn unreadable(fault: Fault, speaks: Option<Speaks>, pages: &Pages) -> Bytes {
+    let speaks = speaks.map(Box::new);
     let asker = Asker { speaks, may_reload: false, has_connection_header: true, is_grpc: false };
     let (head, text) = asker.fault_text(fault, pages).into_parts();
     let reason = head.status.canonical_reason().unwrap_or_default();

@@ -322,7 +322,7 @@ impl Taken {
         let own = self.by_origin.get(&(body, origin)).copied().unwrap_or_default();
         let fits = self.in_all.has_room(more, in_all)
             && (body == Of::Request || self.answers.has_room(more, of_sort))
-            && (origin == Origin::ANYBODY || own.has_room(more, of_sort.one_in(SHARES)));
+            && (origin == Origin::Anybody || own.has_room(more, of_sort.one_in(SHARES)));
         if fits {
             self.parts(body, origin).into_iter().flatten().for_each(|part| part.add(more));
         }
@@ -339,7 +339,7 @@ impl Taken {
     /// Returns all that a body counts in.
     fn parts(&mut self, body: Of, origin: Origin) -> [Option<&mut Part>; 3] {
         let answers = (body == Of::Answer).then_some(&mut self.answers);
-        let own = (origin != Origin::ANYBODY).then(|| self.by_origin.entry((body, origin)).or_default());
+        let own = (origin != Origin::Anybody).then(|| self.by_origin.entry((body, origin)).or_default());
         [Some(&mut self.in_all), answers, own]
     }
 }
@@ -385,11 +385,11 @@ mod tests {
     #[tokio::test]
     async fn what_is_written_is_read_and_no_more_is_taken_than_may_be() {
         let all = spools(100_000, 80_000);
-        let spool = all.begin(Of::Request, Origin::ANYBODY).await.unwrap();
+        let spool = all.begin(Of::Request, Origin::Anybody).await.unwrap();
         let piece = |byte: u8, bytes: usize| Bytes::from(vec![byte; bytes]);
         assert!(spool.write(0, vec![piece(1, 10), piece(2, 69_990)]).await);
         assert!(!spool.write(70_000, vec![piece(3, 10_001)]).await, "more than one may have");
-        let other = all.begin(Of::Request, Origin::ANYBODY).await.unwrap();
+        let other = all.begin(Of::Request, Origin::Anybody).await.unwrap();
         assert!(!other.write(0, vec![piece(3, 30_001)]).await, "more than all may have");
         assert_eq!(all.bytes(), 70_000);
         let first = spool.read(0, 70_000).await.unwrap();
@@ -403,7 +403,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn answers_together_fill_files_and_uploads_leave_them_at_a_pace() {
         let all = spools(PER_S_MAX, PER_S_MAX);
-        let spool = all.begin(Of::Request, Origin::ANYBODY).await.unwrap();
+        let spool = all.begin(Of::Request, Origin::Anybody).await.unwrap();
         let start = Instant::now();
         let turns = async |pace: &Pace, pieces: u64| {
             for _ in 0..pieces {
@@ -432,12 +432,12 @@ mod tests {
             kept.push(write(Of::Answer, from(host), 100).await.expect("a share"));
             assert!(write(Of::Answer, from(host), 1).await.is_none(), "and no more");
         }
-        for origin in [from(5), Origin::ANYBODY] {
+        for origin in [from(5), Origin::Anybody] {
             assert!(write(Of::Answer, origin, 1).await.is_none(), "half of all is taken");
         }
         kept.push(write(Of::Request, from(1), 200).await.expect("a share of its own"));
         assert!(write(Of::Request, from(1), 1).await.is_none());
-        kept.push(write(Of::Request, Origin::ANYBODY, 200).await.expect("all that is left"));
+        kept.push(write(Of::Request, Origin::Anybody, 200).await.expect("all that is left"));
         assert!(write(Of::Request, from(2), 1).await.is_none());
         kept.clear();
         for (body, max) in [(Of::Answer, FILES_MAX / 2 / SHARES), (Of::Request, FILES_MAX / SHARES)] {
@@ -458,7 +458,7 @@ mod tests {
         let runtime = runtime.enable_time().max_blocking_threads(1).build().unwrap();
         runtime.block_on(async {
             let all = spools(100_000, 80_000);
-            let spool = all.begin(Of::Request, Origin::ANYBODY).await.unwrap();
+            let spool = all.begin(Of::Request, Origin::Anybody).await.unwrap();
             // The disk stands still.
             let (go_on, waits) = std::sync::mpsc::channel::<()>();
             let disk = tokio::task::spawn_blocking(move || waits.recv());
@@ -466,7 +466,7 @@ mod tests {
             let write = || spool.write(0, vec![Bytes::from_static(b"x")]);
             for _ in 0..2 {
                 assert!(pin!(write()).poll(&mut cx).is_pending());
-                assert!(pin!(all.begin(Of::Request, Origin::ANYBODY)).poll(&mut cx).is_pending());
+                assert!(pin!(all.begin(Of::Request, Origin::Anybody)).poll(&mut cx).is_pending());
                 assert!(spool.read(0, 1).as_mut().poll(&mut cx).is_pending());
             }
             assert_eq!(all.disk.available_permits(), DISK_MAX - 6);
@@ -486,7 +486,7 @@ mod tests {
     async fn where_no_file_can_be_made_there_are_no_spools() {
         let directory = Some(PathBuf::from("/there/is/no/such/place"));
         let all = Spools::new(&SpoolParams { directory, bytes_max: 1 << 20, each_max: 1 << 20 });
-        assert!(!all.is_on() && all.begin(Of::Request, Origin::ANYBODY).await.is_none());
+        assert!(!all.is_on() && all.begin(Of::Request, Origin::Anybody).await.is_none());
         assert!(!spools(0, 0).is_on(), "nor where none are wanted");
     }
 }

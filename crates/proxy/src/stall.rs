@@ -151,16 +151,19 @@ impl Way {
 }
 
 impl Unanswered {
-    /// Takes note that a request of this route is sent. `says_how_long`: nobody has to wait for others' clients now.
-    pub(crate) fn sent(telemetry: &Arc<Telemetry>, route: Option<RouteIndex>, says_how_long: bool) -> Self {
-        let sent = Instant::now();
+    /// Takes note that a request of this route is sent, as of `sent`. `says_how_long`: nobody has to wait for others' clients now.
+    pub(crate) fn new(
+        telemetry: &Arc<Telemetry>,
+        route: Option<RouteIndex>,
+        sent: Instant,
+        says_how_long: bool,
+    ) -> Self {
         telemetry.route(route).pulse().sent(moment(sent));
         Unanswered { telemetry: Arc::clone(telemetry), route, sent, says_how_long }
     }
 
     /// Takes note that its answer begins. `says_how_long`: as when it was sent.
-    pub(crate) fn answered(self, says_how_long: bool) {
-        let now = Instant::now();
+    pub(crate) fn answered(self, now: Instant, says_how_long: bool) {
         let pulse = self.telemetry.route(self.route).pulse();
         pulse.answered(moment(now));
         if self.says_how_long && says_how_long || pulse.known.load(Relaxed) < KNOWN_LEAST {

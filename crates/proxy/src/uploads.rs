@@ -55,7 +55,13 @@ struct State {
 
 /// Whose they are, as far as can be told: an address, unless it may be that of a balancer nobody has named.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Origin(Option<u128>);
+pub(crate) enum Origin {
+    /// Nobody in particular.
+    Anybody,
+    V4(u32),
+    /// What one subscriber has: the first half of the address.
+    V6(u64),
+}
 
 /// Where they come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,18 +99,13 @@ struct Came {
 }
 
 impl Origin {
-    /// Of whom nothing is known.
-    pub(crate) const ANYBODY: Origin = Origin(None);
-
-    /// Returns that of a client at this address: for IPv6, what one subscriber has.
+    /// Returns that of a client at this address.
     pub(crate) fn of(address: IpAddr) -> Self {
-        if is_private(address) {
-            return Origin(None);
+        match address.to_canonical() {
+            address if is_private(address) => Origin::Anybody,
+            IpAddr::V4(v4) => Origin::V4(v4.into()),
+            IpAddr::V6(v6) => Origin::V6((u128::from(v6) >> 64) as u64),
         }
-        Origin(Some(match address.to_canonical() {
-            IpAddr::V4(v4) => u128::from(u32::from(v4)),
-            IpAddr::V6(v6) => u128::from(v6) >> 64 | 1 << 127,
-        }))
     }
 }
 
@@ -143,7 +144,7 @@ impl Uploads {
             // Whoever has many makes room for whoever has few, and beyond its share for nobody but itself.
             let counts = state.counts();
             // What may be of anybody is taken for that of different ones.
-            let of = |origin: Origin| origin.0.map_or(1, |address| counts[&address]);
+            let of = |origin: Origin| counts.get(&origin).copied().unwrap_or(1);
             let most = if is_share { own } else { counts.values().copied().max().unwrap_or(1) };
             let is_rival = |other: &Pace| {
                 if is_share {
@@ -236,11 +237,13 @@ impl Uploads {
 }
 
 impl State {
-    /// Returns how many there are of each address.
-    fn counts(&self) -> HashMap<u128, usize> {
+    /// Returns how many there are of each address that is somebody's.
+    fn counts(&self) -> HashMap<Origin, usize> {
         let mut counts = HashMap::new();
-        for address in self.under_way.iter().filter_map(|pace| pace.sender.origin.0) {
-            *counts.entry(address).or_default() += 1;
+        for origin in self.under_way.iter().map(|pace| pace.sender.origin) {
+            if origin != Origin::Anybody {
+                *counts.entry(origin).or_default() += 1;
+            }
         }
         counts
     }
@@ -248,7 +251,7 @@ impl State {
 
 /// Returns whether both are of one address.
 fn is_one(one: Origin, other: Origin) -> bool {
-    one.0.is_some() && one == other
+    one != Origin::Anybody && one == other
 }
 
 impl Upload {
@@ -326,8 +329,8 @@ impl Came {
 mod tests {
     use super::*;
 
-    const STRANGER: Sender = Sender { origin: Origin::ANYBODY, is_inside: false };
-    const INSIDE: Sender = Sender { origin: Origin::ANYBODY, is_inside: true };
+    const STRANGER: Sender = Sender { origin: Origin::Anybody, is_inside: false };
+    const INSIDE: Sender = Sender { origin: Origin::Anybody, is_inside: true };
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Makes room as where the application is stuck.

@@ -6,49 +6,73 @@ use crate::connection::Connection;
 use crate::exchange::{Exchange, Gathered};
 use crate::headers;
 use crate::upstream::UpstreamError;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::header::{HeaderMap, HeaderName};
 use http::{StatusCode, response};
 use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_model::Ending;
 
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
 /// How long a client may be waited for while its answer holds a slot, all waits together. Less than for a body that is sent: the slot is not asked for again.
 const CLIENT_TIME_MAX: Duration = Duration::from_millis(50);
+
+/// What was taken of a body, and what is to become of the rest.
+pub(super) enum Taken {
+    /// Nothing: it is another protocol's from here on.
+    Switched,
+    /// Nothing: it is passed on as it comes.
+    Stream,
+    So(Gathered),
+}
 
 impl Core {
     /// Takes the body as far as need be, so that the slot ends when the application is done.
     pub(super) async fn gather(
-        self: &Arc<Self>,
-        connection: &Arc<Connection>,
+        &self,
+        connection: &Connection,
         head: &response::Parts,
-        mut exchange: Exchange,
-        switch: Option<OnUpgrade>,
-    ) -> Result<Result<AnswerBody, UpstreamError>, Gone> {
-        let ending = ending_of(head.status);
+        exchange: &mut Exchange,
+    ) -> Result<Result<Taken, UpstreamError>, Gone> {
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            if let (Some(body), Some(switch)) = (exchange.release(ending), switch) {
-                self.tunnel(connection, switch, body);
-            }
-            return Ok(Ok(AnswerBody::empty()));
+            return Ok(Ok(Taken::Switched));
         }
         if is_stream(&head.headers) {
-            let body = exchange.release(ending);
-            return Ok(Ok(body.map_or_else(AnswerBody::empty, AnswerBody::passing)));
+            return Ok(Ok(Taken::Stream));
         }
         // Where no more can be held the application waits for its clients.
         let bytes_max = if self.budget.is_used_up() { 0 } else { self.limits.response_bytes };
-        let gathered = tokio::select! {
+        tokio::select! {
             biased;
-            gathered = exchange.gather(bytes_max) => gathered,
-            () = connection.left(self.timeouts.watch_after) => return Err(Gone),
-        };
-        match gathered {
-            Ok(Gathered::Whole { first, rest }) => {
-                exchange.release(ending);
-                Ok(Ok(AnswerBody::whole(first, rest).counted(&self.budget)))
+            gathered = exchange.gather(bytes_max) => Ok(gathered.map(Taken::So)),
+            () = connection.left(self.timeouts.watch_after) => Err(Gone),
+        }
+    }
+
+    /// Returns the body of the answer, whose slot is given back as soon as the application is done.
+    pub(super) fn answer_with(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        head: &response::Parts,
+        exchange: Exchange,
+        taken: Taken,
+        switch: Option<OnUpgrade>,
+    ) -> AnswerBody {
+        let ending = ending_of(head.status);
+        match taken {
+            Taken::Switched => {
+                if let (Some(body), Some(switch)) = (exchange.release(ending), switch) {
+                    self.tunnel(connection, switch, body);
+                }
+                AnswerBody::empty()
             }
-            Ok(Gathered::More { first, rest }) => {
+            Taken::Stream => exchange.release(ending).map_or_else(AnswerBody::empty, AnswerBody::passing),
+            Taken::So(Gathered::Whole { first, rest }) => {
+                exchange.release(ending);
+                AnswerBody::whole(first, rest).counted(&self.budget)
+            }
+            Taken::So(Gathered::More { first, rest }) => {
                 let budget = Arc::clone(&self.budget);
                 let (bytes_max, stall_max) = (self.limits.response_bytes, self.timeouts.body_write);
                 let (writer, reader) = buffer::queue(budget, bytes_max, stall_max, CLIENT_TIME_MAX);
@@ -56,23 +80,17 @@ impl Core {
                     writer.push(frame);
                 }
                 tokio::spawn(exchange.pump(writer, ending));
-                Ok(Ok(AnswerBody::queued(reader)))
+                AnswerBody::queued(reader)
             }
-            Err(error) => Ok(Err(error)),
         }
     }
 }
 
 /// Answers that do not end, or are to be shown piece by piece as they come.
 fn is_stream(headers: &HeaderMap) -> bool {
-    let is = |text: &[u8], start: &[u8]| {
-        text.len() >= start.len() && text[..start.len()].eq_ignore_ascii_case(start)
-    };
-    let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    is(kind, b"text/event-stream")
-        || is(kind, b"multipart/x-mixed-replace")
-        || headers::is_grpc(headers)
-        || headers.get("x-accel-buffering").is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"no"))
+    const KINDS: [&[u8]; 3] = [b"text/event-stream", b"multipart/x-mixed-replace", b"application/grpc"];
+    headers::is_of_kind(headers::content_type(headers), &KINDS)
+        || headers.get(X_ACCEL_BUFFERING).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"no"))
 }
 
 fn ending_of(status: StatusCode) -> Ending {

@@ -115,13 +115,13 @@ async fn ask(
         Pool::Http1(_) => {
             head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
             let mut connection = Http1::new(stream, shared.params.max_head_bytes, timeout);
-            connection.exchange(&head, &node.authority, body, None, timeout).await
+            connection.exchange(&head.into(), &node.authority, body, None, timeout).await
         }
         Pool::Http2(pool) => {
             let Ok(mut lease) = pool.open_alone(stream).await else {
                 return Err(UpstreamErrorKind::BrokenBeforeHead);
             };
-            let request = http2_request(&head, body, node);
+            let request = http2_request(&head.into(), body, node);
             lease.exchange(request, None, timeout).await.map(|response| response.into_parts().0)
         }
     };

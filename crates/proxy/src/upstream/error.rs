@@ -1,7 +1,7 @@
 //! Why a request got no (whole) response: what happened, on which node, whose fault it was, and whether trying again may help.
 
+use super::head::RequestHead;
 use super::request::{Progress, RequestBody};
-use http::request::Parts;
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ pub struct UpstreamError {
 
 /// A request that no node was reached for, as it was handed in: to be sent again.
 pub(crate) struct Unsent {
-    pub(super) head: Box<Parts>,
+    pub(super) head: RequestHead,
     pub(super) body: RequestBody,
     pub(super) progress: Option<Arc<Progress>>,
 }

@@ -16,11 +16,11 @@ pub(crate) use decode::decoded;
 
 use super::connect::Stream;
 use super::error::{BoxError, UpstreamErrorKind};
+use super::head::RequestHead;
 use super::request::{Progress, RequestBody};
 use super::timer::Silence;
 use bytes::{Bytes, BytesMut};
 use decode::{Framing, Head, HeadEnd, Malformed, Step};
-use http::request::Parts;
 use http::response;
 use http::{HeaderValue, Method};
 use http_body::{Body as _, Frame, SizeHint};
@@ -127,7 +127,7 @@ impl Http1 {
     /// no longer than `timeout` after the last piece of the request. `host` is for a request that names none.
     pub(super) async fn exchange(
         &mut self,
-        head: &Parts,
+        head: &RequestHead,
         host: &HeaderValue,
         body: RequestBody,
         progress: Option<&Arc<Progress>>,
@@ -135,14 +135,14 @@ impl Http1 {
     ) -> Result<response::Parts, Failed> {
         self.silence.begin(timeout);
         self.persists = false;
-        self.has_odd_body = !body.is_end_stream() && needs_no_body(&head.method);
+        self.has_odd_body = !body.is_end_stream() && needs_no_body(&head.parts.method);
         self.outgoing.begin(head, host, body);
         let mut interims = 0;
         poll_fn(|cx| {
             if let Poll::Ready(Err(fault)) = self.outgoing.poll(&mut self.stream, cx) {
                 self.fail_unsent(fault)?;
             }
-            if let Poll::Ready(answer) = self.poll_answer(cx, &head.method, &mut interims) {
+            if let Poll::Ready(answer) = self.poll_answer(cx, &head.parts.method, &mut interims) {
                 return Poll::Ready(answer);
             }
             self.silence

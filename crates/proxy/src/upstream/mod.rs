@@ -17,6 +17,7 @@ mod body;
 mod checks;
 mod connect;
 mod error;
+mod head;
 mod http1;
 mod http2;
 mod params;
@@ -33,6 +34,7 @@ pub(crate) use http1::decoded;
 pub use body::{UpgradedIo, UpstreamBody};
 pub(crate) use error::Unsent;
 pub use error::{BoxError, Fault, UpstreamError, UpstreamErrorKind};
+pub use head::RequestHead;
 pub use params::{
     EjectionParams, HealthParams, NODES_MAX, NodeAddress, NodeParams, Protocol, Scheme, TlsParams,
     UpstreamParams,
@@ -43,7 +45,6 @@ pub use view::UpstreamNodeView;
 use bytes::Bytes;
 use connect::Connector;
 use http::HeaderValue;
-use http::request::Parts;
 use http_body::Body;
 use http1::Http1;
 use http2::SharedPool;
@@ -130,7 +131,7 @@ impl Upstream {
     ///
     /// # Errors
     /// Every [`UpstreamErrorKind`] but those of a response's body, which come from [`UpstreamBody`].
-    pub fn send<B>(&self, head: impl Into<Box<Parts>>, body: B, avoid: Option<NodeId>) -> Sending
+    pub fn send<B>(&self, head: impl Into<RequestHead>, body: B, avoid: Option<NodeId>) -> Sending
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,

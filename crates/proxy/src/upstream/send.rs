@@ -3,12 +3,12 @@
 use super::body::{Sent, UpstreamBody};
 use super::connect::ConnectError;
 use super::error::{Unsent, UpstreamError, UpstreamErrorKind};
+use super::head::RequestHead;
 use super::http1::{Failed, Http1};
 use super::http2::Lease;
 use super::request::{Progress, RequestBody, is_safe};
 use super::{Node, Pool, Shared};
 use http::header::{CONNECTION, HOST, UPGRADE};
-use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{HeaderValue, Request, Response, StatusCode, Version, response};
 use std::pin::Pin;
@@ -40,12 +40,12 @@ enum Missed {
 /// Sends a request and returns the response, trying again as the module's promise says.
 pub(super) async fn send(
     shared: Arc<Shared>,
-    head: Box<Parts>,
+    head: RequestHead,
     mut body: RequestBody,
     progress: Option<Arc<Progress>>,
     avoid: Option<NodeId>,
 ) -> Result<Response<UpstreamBody>, UpstreamError> {
-    let replayable = progress.is_none() && is_safe(&head.method);
+    let replayable = progress.is_none() && is_safe(&head.parts.method);
     let mut last_error: Option<UpstreamError> = None;
     let mut refused: Option<NodeId> = None;
     let mut was_lost = false;
@@ -146,7 +146,7 @@ async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool),
 async fn attempt(
     link: Link,
     node: &Node,
-    head: &Parts,
+    head: &RequestHead,
     body: RequestBody,
     sent: Sent,
     first_byte_timeout: Duration,
@@ -169,7 +169,7 @@ async fn attempt(
                 connection.exchange(head, &node.authority, body, progress.as_ref(), first_byte_timeout);
             let answer = exchange.await.map_err(missed)?;
             if answer.status == StatusCode::SWITCHING_PROTOCOLS {
-                return upgrade(answer, *connection, head.headers.contains_key(UPGRADE), sent);
+                return upgrade(answer, *connection, head.parts.headers.contains_key(UPGRADE), sent);
             }
             Ok(Response::from_parts(answer, UpstreamBody::http1(connection, sent)))
         }
@@ -197,13 +197,17 @@ fn upgrade(
 }
 
 /// Returns a request as HTTP/2 wants it. Headers are shared with `head`, not copied.
-pub(super) fn http2_request(head: &Parts, body: RequestBody, node: &Node) -> Request<RequestBody> {
+pub(super) fn http2_request(head: &RequestHead, body: RequestBody, node: &Node) -> Request<RequestBody> {
+    let RequestHead { parts, forwarding } = head;
     let mut request = Request::new(body);
-    let host = head.headers.get(HOST).unwrap_or(&node.authority);
-    *request.method_mut() = head.method.clone();
+    let host = parts.headers.get(HOST).unwrap_or(&node.authority);
+    *request.method_mut() = parts.method.clone();
     *request.version_mut() = Version::HTTP_2;
-    *request.uri_mut() = absolute(&head.uri, host, node);
-    *request.headers_mut() = head.headers.clone();
+    *request.uri_mut() = absolute(&parts.uri, host, node);
+    *request.headers_mut() = parts.headers.clone();
+    if let Some(forwarding) = forwarding {
+        forwarding.add_to(request.headers_mut());
+    }
     for own in [HOST, CONNECTION, UPGRADE] {
         request.headers_mut().remove(own);
     }

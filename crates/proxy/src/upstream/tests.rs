@@ -8,6 +8,7 @@ mod protocols;
 
 use super::*;
 use backend::Backend;
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Empty, Full};

@@ -2,10 +2,10 @@
 
 use super::super::connect::Stream;
 use super::super::error::BoxError;
+use super::super::head::RequestHead;
 use super::super::request::RequestBody;
 use bytes::{Buf, Bytes};
 use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING};
-use http::request::Parts;
 use http::{HeaderMap, Method};
 use http_body::Body;
 use std::io::{self, IoSlice, Write};
@@ -54,13 +54,13 @@ pub(super) enum SendFault {
 
 impl Outgoing {
     /// Begins with another request. `host` is for one that names none.
-    pub(super) fn begin(&mut self, head: &Parts, host: &HeaderValue, body: RequestBody) {
+    pub(super) fn begin(&mut self, head: &RequestHead, host: &HeaderValue, body: RequestBody) {
         self.text.clear();
         self.written = 0;
         self.piece = Bytes::new();
         self.tail = b"";
         self.has_begun = false;
-        self.left = if body.is_end_stream() { Left::Buffered } else { left(&head.headers, &body) };
+        self.left = if body.is_end_stream() { Left::Buffered } else { left(&head.parts.headers, &body) };
         self.body = body;
         write_head(&mut self.text, head, host, self.left);
     }
@@ -170,7 +170,8 @@ fn left(headers: &HeaderMap, body: &RequestBody) -> Left {
 const NOT_SENT: [HeaderName; 4] = [CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER];
 
 /// Writes the head in origin form, with exactly one way to tell the body's length.
-fn write_head(text: &mut Vec<u8>, head: &Parts, host: &HeaderValue, left: Left) {
+fn write_head(text: &mut Vec<u8>, head: &RequestHead, host: &HeaderValue, left: Left) {
+    let RequestHead { parts: head, forwarding } = head;
     text.extend_from_slice(head.method.as_str().as_bytes());
     text.push(b' ');
     let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
@@ -186,18 +187,24 @@ fn write_head(text: &mut Vec<u8>, head: &Parts, host: &HeaderValue, left: Left) 
         text.extend_from_slice(value);
         text.extend_from_slice(b"\r\n");
     };
-    let mut has_host = false;
+    let (mut asked_for, mut has_length) = (None, false);
     for (name, value) in &head.headers {
         if NOT_SENT.contains(name) {
+            has_length |= *name == CONTENT_LENGTH;
             continue;
         }
-        has_host |= *name == HOST;
+        if *name == HOST {
+            asked_for = Some(value);
+        }
         line(name.as_str(), value.as_bytes());
     }
-    if !has_host {
+    if asked_for.is_none() {
         line(HOST.as_str(), host.as_bytes());
     }
-    let says_length = head.headers.contains_key(CONTENT_LENGTH)
+    if let Some(forwarding) = forwarding {
+        forwarding.lines(asked_for).for_each(|(name, value)| line(name.as_str(), value.as_bytes()));
+    }
+    let says_length = has_length
         // RFC 9110, section 8.6: methods that mean something by a body are to say that there is none.
         || matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
     match left {
@@ -216,7 +223,7 @@ mod tests {
 
     fn written(request: Request<()>, left: Left) -> String {
         let mut text = vec![];
-        write_head(&mut text, &request.into_parts().0, &HeaderValue::from_static("node:80"), left);
+        write_head(&mut text, &request.into_parts().0.into(), &HeaderValue::from_static("node:80"), left);
         String::from_utf8(text).unwrap()
     }
 
