@@ -323,12 +323,14 @@ pub(crate) fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: 
 }
 
 /// Takes what holds for the application's connection only out of a response's head, and what it says to us; that is returned.
-pub(crate) fn prepare_response(headers: &mut HeaderMap, upgrade: bool) -> HeaderMap {
-    strip_hop_by_hop(headers);
-    let said = take_own(headers);
+pub(crate) fn prepare_response(head: &mut response::Parts, upgrade: bool) -> HeaderMap {
+    // Of the client's connection it is we who speak (RFC 9110, section 2.5); and to an answer of HTTP/1.0 whose length nobody has said, no break could be seen.
+    head.version = Version::HTTP_11;
+    strip_hop_by_hop(&mut head.headers);
+    let said = take_own(&mut head.headers);
     if upgrade {
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        head.headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     }
     said
 }

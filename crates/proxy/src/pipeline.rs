@@ -669,7 +669,7 @@ impl Core {
             self.learn(&method, &path, self.telemetry.gate_route(asked.class).ok().filter(|_| was_long));
         }
         let switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
-        let said = headers::prepare_response(&mut head.headers, switched);
+        let said = headers::prepare_response(&mut head, switched);
         if switched && asked.tunnel {
             headers::open_tunnel(&mut head);
         }

@@ -15,7 +15,8 @@ use std::time::Duration;
 use suimon_gate::Mode;
 use suimon_proxy::params::{DeclaredRoute, ListenTls, Network, QueryPattern, RoutePattern};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -331,4 +332,39 @@ async fn pages_of_one_path_that_the_query_tells_apart_have_limits_of_their_own()
     let view = gateway.view();
     let answered: Vec<_> = view.routes.iter().map(|route| (route.name.as_str(), route.statuses[1])).collect();
     assert_eq!(answered, [("other", 0), ("GET /hold", 2), ("GET /hold?s", 2)]);
+}
+
+/// An application of HTTP/1.0 that ends its answer by closing; with `is_seen`, by breaking off once the answer's head is.
+async fn old_application(is_seen: Option<Arc<Notify>>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_until(&mut stream, "\r\n\r\n").await;
+        stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n").await.unwrap();
+        // More than is taken whole, so that the head goes out before the end is known.
+        stream.write_all(&[b'y'; 300_000]).await.unwrap();
+        if let Some(is_seen) = is_seen {
+            is_seen.notified().await;
+            socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn an_answer_of_http_1_0_is_passed_on_in_http_1_1_whose_end_can_be_seen() {
+    for breaks_off in [false, true] {
+        let is_seen = Arc::new(Notify::new());
+        let application = old_application(breaks_off.then(|| Arc::clone(&is_seen))).await;
+        let gateway = gateway(params(application));
+        let mut stream = connect(gateway.plain).await;
+        stream.write_all(b"GET /old HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.unwrap();
+        let head = read_until(&mut stream, "\r\n\r\n").await;
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head:.80}");
+        is_seen.notify_one();
+        let mut rest = Vec::new();
+        let _ = soon(stream.read_to_end(&mut rest)).await;
+        assert_eq!(rest.ends_with(b"0\r\n\r\n"), !breaks_off, "breaks off: {breaks_off}");
+    }
 }
