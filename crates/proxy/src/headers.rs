@@ -33,35 +33,52 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const OWN_PREFIX: &str = "suimon-";
 
 /// What proxies say of a client and of what it asked for, beside everything that begins with `x-forwarded`.
-const CLAIMS: [&str; 28] = [
+const CLAIMS: [&str; 45] = [
+    "ali-cdn-real-ip",
+    "cdn-src-ip",
     "cf-connecting-ip",
     "cf-connecting-ipv6",
     "cf-pseudo-ipv4",
+    "cf-visitor",
     "client-ip",
+    "do-connecting-ip",
     "fastly-client-ip",
+    "fly-client-ip",
     "forwarded",
     "forwarded-for",
     "front-end-https",
+    "incap-client-ip",
     "proxy-client-ip",
+    "remote-user",
     "true-client-ip",
     "wl-proxy-client-ip",
     "x-appengine-user-ip",
+    "x-arr-ssl",
     "x-azure-clientip",
     "x-azure-socketip",
     "x-client-ip",
     "x-cluster-client-ip",
     "x-envoy-external-address",
+    "x-envoy-original-path",
+    "x-forward-for",
+    "x-host",
+    "x-http-host-override",
     "x-original-forwarded-for",
     "x-original-host",
     "x-original-uri",
     "x-original-url",
     "x-originating-ip",
     "x-real-ip",
+    "x-real-port",
     "x-remote-addr",
     "x-remote-ip",
+    "x-remote-user",
     "x-rewrite-url",
     "x-scheme",
+    "x-ssl-client-verify",
+    "x-sucuri-clientip",
     "x-url-scheme",
+    "x-vercel-forwarded-for",
 ];
 const CLAIMS_PREFIX: &str = "x-forwarded";
 /// What CGI programs take for their own setting of a proxy (httpoxy). No request needs it.
@@ -338,7 +355,8 @@ pub(crate) fn prepare_response(head: &mut response::Parts, upgrade: bool) -> Hea
 /// Takes out of the trailers of a message what may only stand in its head, belongs to one connection, or is between us and the application alone.
 pub(crate) fn prepare_trailers(trailers: &mut HeaderMap) {
     strip_hop_by_hop(trailers);
-    take_own(trailers);
+    // A proxy that is believed speaks in the head.
+    drop_claims(trailers, false);
     NEVER_TRAILERS.iter().for_each(|name| _ = trailers.remove(name));
 }
 
@@ -475,24 +493,31 @@ fn drop_claims(headers: &mut HeaderMap, is_trusted: bool) {
 }
 
 fn is_dropped(name: &str, is_trusted: bool) -> bool {
-    if name.bytes().any(|byte| byte == b'_') {
-        let folded = name.replace('_', "-");
-        return is_own(name) || is_claim(&folded) || FRAMING.contains(&folded.as_str());
+    // CGI programs find a header in a variable's name, and some servers put a low line there for whatever is no letter and no digit.
+    let is_plain = |byte: u8| byte == b'-' || byte.is_ascii_alphanumeric();
+    if !name.bytes().all(is_plain) {
+        let folded = name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
+        return is_own(&folded) || is_claim(&folded) || FRAMING.contains(&folded.as_str());
     }
-    // Of the names in most heads none begins like one of these.
     match name.as_bytes() {
         [b's', ..] => is_own(name),
-        [b'c' | b'f' | b'p' | b't' | b'w' | b'x', ..] => name == PROXY || !is_trusted && is_claim(name),
-        _ => false,
+        _ => name == PROXY || !is_trusted && is_claim(name),
     }
 }
 
 fn is_claim(name: &str) -> bool {
+    // Of the names in most heads none but those with an x begins like one of these.
     match name.as_bytes() {
         [b'x', ..] => name.starts_with(CLAIMS_PREFIX) || CLAIMS.binary_search(&name).is_ok(),
-        [b'c', b'f' | b'l', ..] | [b'f', ..] | [b'p', b'r', ..] | [b't', b'r', ..] | [b'w', b'l', ..] => {
-            CLAIMS.binary_search(&name).is_ok()
-        }
+        [b'c', b'd' | b'f' | b'l', ..]
+        | [b'a', b'l', b'i', ..]
+        | [b'd', b'o', ..]
+        | [b'f', ..]
+        | [b'i', b'n', ..]
+        | [b'p', b'r', ..]
+        | [b'r', b'e', b'm', ..]
+        | [b't', b'r', ..]
+        | [b'w', b'l', ..] => CLAIMS.binary_search(&name).is_ok(),
         _ => false,
     }
 }
@@ -741,16 +766,33 @@ mod tests {
         assert_eq!((names(&balancer()), names(&stranger())), ([true; 3], [false; 3]));
         let folded = [
             ("x_forwarded_proto", "https"),
+            ("x.forwarded~for", "evil"),
+            ("x-real.ip", "evil"),
             ("suimon_waiting", "1"),
+            ("suimon.waiting", "1"),
             ("proxy", "evil"),
             ("content_length", "3"),
             ("api_key", "x"),
+            ("api.key", "x"),
         ];
         for peer in [balancer(), stranger()] {
             let parts = prepared(Version::HTTP_11, &peer, &folded);
             let kept = folded.map(|(name, _)| parts.headers.contains_key(name));
-            assert_eq!(kept, [false, false, false, false, true]);
+            assert_eq!(kept, [false, false, false, false, false, false, false, true, true]);
         }
+    }
+
+    #[test]
+    fn trailers_say_nothing_that_only_a_proxy_may() {
+        let mut trailers = HeaderMap::new();
+        for name in
+            ["x-real-ip", "x-forwarded-host", "x_forwarded_for", "transfer_encoding", "proxy", "suimon-lease"]
+        {
+            trailers.insert(name, HeaderValue::from_static("evil"));
+        }
+        trailers.insert("grpc-status", HeaderValue::from_static("0"));
+        prepare_trailers(&mut trailers);
+        assert_eq!(trailers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["grpc-status"]);
     }
 
     #[test]
