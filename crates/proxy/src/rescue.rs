@@ -69,7 +69,7 @@ impl Asker {
             speaks: is_page.then(|| Box::new(Speaks::of(&parts.headers))),
             may_reload: is_page && parts.method == Method::GET && is_visit(&parts.headers),
             has_connection_header: parts.version < Version::HTTP_2,
-            is_grpc: parts.method == Method::POST && headers::is_grpc(&parts.headers),
+            is_grpc: headers::is_grpc(&parts.headers),
         }
     }
 
