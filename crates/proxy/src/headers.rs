@@ -355,9 +355,14 @@ pub(crate) fn prepare_response(head: &mut response::Parts, upgrade: bool) -> Hea
 /// Takes out of the trailers of a message what may only stand in its head, belongs to one connection, or is between us and the application alone.
 pub(crate) fn prepare_trailers(trailers: &mut HeaderMap) {
     strip_hop_by_hop(trailers);
-    // A proxy that is believed speaks in the head.
-    drop_claims(trailers, false);
+    take_own(trailers);
     NEVER_TRAILERS.iter().for_each(|name| _ = trailers.remove(name));
+}
+
+/// As [`prepare_trailers`], of a request: there nobody speaks for a client. A proxy that is believed does so in the head.
+pub(crate) fn prepare_request_trailers(trailers: &mut HeaderMap) {
+    prepare_trailers(trailers);
+    drop_claims(trailers, false);
 }
 
 /// Returns whether a message is one of gRPC: `application/grpc`, with whatever it is coded in behind it.
@@ -783,7 +788,7 @@ mod tests {
     }
 
     #[test]
-    fn trailers_say_nothing_that_only_a_proxy_may() {
+    fn trailers_of_requests_say_nothing_that_only_a_proxy_may() {
         let mut trailers = HeaderMap::new();
         for name in
             ["x-real-ip", "x-forwarded-host", "x_forwarded_for", "transfer_encoding", "proxy", "suimon-lease"]
@@ -791,8 +796,13 @@ mod tests {
             trailers.insert(name, HeaderValue::from_static("evil"));
         }
         trailers.insert("grpc-status", HeaderValue::from_static("0"));
-        prepare_trailers(&mut trailers);
+        prepare_request_trailers(&mut trailers);
         assert_eq!(trailers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["grpc-status"]);
+        // The application may say of itself what it likes.
+        let mut answered = HeaderMap::new();
+        answered.insert("x-host", HeaderValue::from_static("a"));
+        prepare_trailers(&mut answered);
+        assert!(answered.contains_key("x-host"));
     }
 
     #[test]

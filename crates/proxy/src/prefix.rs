@@ -608,7 +608,7 @@ impl fmt::Debug for Kept {
 
 /// Returns the trailers that may be sent on, if any are left.
 fn fit(mut trailers: HeaderMap) -> Option<HeaderMap> {
-    headers::prepare_trailers(&mut trailers);
+    headers::prepare_request_trailers(&mut trailers);
     (!trailers.is_empty()).then_some(trailers)
 }
 
