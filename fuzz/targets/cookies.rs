@@ -1,4 +1,4 @@
 //! Request heads, for what is made of their cookies and tickets.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| suimon_proxy::fuzzing::cookies(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| suimon_identity::fuzzing::cookies(bytes));

@@ -1,4 +1,4 @@
 //! Files of what was learned.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| suimon_proxy::fuzzing::learned(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| suimon_store::fuzzing::learned(bytes));

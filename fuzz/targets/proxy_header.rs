@@ -1,4 +1,4 @@
 //! PROXY headers of balancers, version 1 and 2.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| suimon_proxy::fuzzing::proxy_header(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| suimon_downstream::fuzzing::proxy_header(bytes));

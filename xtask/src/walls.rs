@@ -29,11 +29,15 @@ enum Others {
 }
 
 /// What the tests and benches of a pure room may use.
-const TEST_TOOLS: &[&str] = &["criterion", "proptest"];
+const TEST_TOOLS: &[&str] = &["criterion", "proptest", "suimon-testing"];
 
 /// A tool that draws pages or parses files has no place on the path of a request.
 const NOT_ON_THE_REQUEST_PATH: &[&str] =
     &["axum", "tower", "clap", "toml", "reqwest", "hyper-rustls", "openssl"];
+
+/// What decides about a request, or answers it in words, sees no socket and no runtime.
+const NO_SOCKETS: &[&str] =
+    &["tokio", "hyper", "hyper-util", "rustls", "tokio-rustls", "socket2", "axum", "clap", "toml"];
 
 /// Settings are checked without touching the network.
 const NOT_IN_SETTINGS: &[&str] = &["tokio", "hyper", "axum", "clap", "socket2"];
@@ -53,13 +57,96 @@ const ROOMS: &[Room] = &[
         others: PURE,
     },
     Room { name: "suimon-fleet", knows: &["suimon-model"], tests_know: &[], others: PURE },
-    Room { name: "suimon-record", knows: &["suimon-gate", "suimon-model"], tests_know: &[], others: PURE },
+    Room {
+        name: "suimon-record",
+        knows: &["suimon-gate", "suimon-line", "suimon-model"],
+        tests_know: &["suimon-testing"],
+        others: PURE,
+    },
     Room { name: "suimon-workload", knows: &["suimon-model"], tests_know: &[], others: PURE },
-    // Shells: own clocks, sockets, processes.
+    // What a request meets, each without a socket.
+    Room {
+        name: "suimon-routes",
+        knows: &["suimon-gate"],
+        tests_know: &[],
+        others: Others::AnyBut(NO_SOCKETS),
+    },
+    Room {
+        name: "suimon-params",
+        knows: &["suimon-fleet", "suimon-gate", "suimon-line", "suimon-routes"],
+        tests_know: &[],
+        others: Others::AnyBut(NO_SOCKETS),
+    },
+    Room {
+        name: "suimon-message",
+        knows: &["suimon-gate", "suimon-line", "suimon-params"],
+        tests_know: &["suimon-testing"],
+        others: Others::AnyBut(NO_SOCKETS),
+    },
+    Room {
+        name: "suimon-store",
+        knows: &["suimon-gate", "suimon-line", "suimon-model", "suimon-params", "suimon-record"],
+        tests_know: &["suimon-control", "suimon-testing"],
+        others: Others::AnyBut(NO_SOCKETS),
+    },
+    Room {
+        name: "suimon-identity",
+        knows: &[
+            "suimon-gate",
+            "suimon-line",
+            "suimon-message",
+            "suimon-model",
+            "suimon-params",
+            "suimon-routes",
+            "suimon-store",
+        ],
+        tests_know: &["suimon-testing"],
+        others: Others::AnyBut(NO_SOCKETS),
+    },
+    Room {
+        name: "suimon-waiting-room",
+        knows: &[
+            "suimon-gate",
+            "suimon-identity",
+            "suimon-line",
+            "suimon-message",
+            "suimon-model",
+            "suimon-params",
+            "suimon-store",
+        ],
+        tests_know: &["suimon-testing"],
+        others: Others::AnyBut(NO_SOCKETS),
+    },
+    // Shells: own clocks, sockets, processes. The two sides of the gateway do not know each other, nor the gate.
+    Room {
+        name: "suimon-downstream",
+        knows: &["suimon-message", "suimon-model", "suimon-params"],
+        tests_know: &["suimon-testing"],
+        others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
+    },
+    Room {
+        name: "suimon-upstream",
+        knows: &["suimon-fleet", "suimon-message", "suimon-model", "suimon-params"],
+        tests_know: &["suimon-testing"],
+        others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
+    },
     Room {
         name: "suimon-proxy",
-        knows: &["suimon-control", "suimon-fleet", "suimon-gate", "suimon-model", "suimon-record"],
-        tests_know: &[],
+        knows: &[
+            "suimon-downstream",
+            "suimon-gate",
+            "suimon-identity",
+            "suimon-line",
+            "suimon-message",
+            "suimon-model",
+            "suimon-params",
+            "suimon-record",
+            "suimon-routes",
+            "suimon-store",
+            "suimon-upstream",
+            "suimon-waiting-room",
+        ],
+        tests_know: &["suimon-control"],
         others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
     },
     Room {
@@ -100,8 +187,9 @@ const ROOMS: &[Room] = &[
         knows: &[
             "suimon-control",
             "suimon-gate",
+            "suimon-line",
             "suimon-model",
-            "suimon-proxy",
+            "suimon-params",
             "suimon-sim",
             "suimon-workload",
         ],
@@ -110,7 +198,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "suimon-admin",
-        knows: &["suimon-gate", "suimon-model", "suimon-proxy"],
+        knows: &["suimon-gate", "suimon-line", "suimon-model", "suimon-params", "suimon-proxy"],
         tests_know: &[],
         others: Others::AnyBut(&["toml", "clap"]),
     },
@@ -122,18 +210,22 @@ const ROOMS: &[Room] = &[
             "suimon-control",
             "suimon-crowd",
             "suimon-gate",
+            "suimon-identity",
             "suimon-model",
+            "suimon-params",
             "suimon-proxy",
             "suimon-record",
             "suimon-settings",
             "suimon-shop",
             "suimon-sim",
+            "suimon-waiting-room",
             "suimon-workload",
         ],
         tests_know: &[],
         others: Others::AnyBut(&[]),
     },
     // Beside the product.
+    Room { name: "suimon-testing", knows: &[], tests_know: &[], others: Others::AnyBut(NO_SOCKETS) },
     Room {
         name: "suimon-experiments",
         knows: &[
@@ -142,6 +234,7 @@ const ROOMS: &[Room] = &[
             "suimon-control",
             "suimon-crowd",
             "suimon-gate",
+            "suimon-identity",
             "suimon-model",
             "suimon-proxy",
             "suimon-settings",

@@ -8,8 +8,8 @@ use suimon_gate::{
     LearnedKind as GateKind, LearnedPlace as GatePlace, LearnedRoute as GateRoute, Mode, Think, Took,
 };
 use suimon_model::RouteId;
+use suimon_params::{RoutePattern, SessionKind};
 use suimon_proxy::LearnedView;
-use suimon_proxy::params::{RoutePattern, SessionKind};
 
 /// What was learned of the application and its visitors.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

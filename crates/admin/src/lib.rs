@@ -41,7 +41,7 @@ pub use verdict::Verdict;
 pub use waiting_room::{INVITES_MAX, LineAnswer, LineRequest, LineState, Order};
 
 use std::time::Duration;
-use suimon_proxy::upstream::UpstreamNodeView;
+use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, View};
 
 /// Where the numbers come from.

@@ -4,7 +4,7 @@
 use crate::names;
 use crate::text::{Exposition, Family, Labels, Metric};
 use crate::{Source, process, state};
-use suimon_proxy::upstream::UpstreamNodeView;
+use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
 
 /// Returns what `/metrics` answers.
@@ -176,7 +176,7 @@ fn kinds(out: &mut Exposition, view: &View) {
 }
 
 fn lines(out: &mut Exposition, view: &View) {
-    let mut each = |metric: Metric, value: fn(&suimon_gate::line::View) -> f64| {
+    let mut each = |metric: Metric, value: fn(&suimon_line::View) -> f64| {
         let mut family = out.family(metric);
         for (name, kind) in &view.kinds {
             if let Some(line) = &kind.line {
@@ -192,7 +192,7 @@ fn lines(out: &mut Exposition, view: &View) {
     each(names::LINE_PROVISIONAL, |line| line.provisional as f64);
     each(names::LINE_SHOWN_UP, |line| line.shown_up);
     each(names::LINE_LEAVING, |line| line.leaving_per_second);
-    each(names::LINE_MOVING, |line| flag(line.state == suimon_gate::line::State::Moving));
+    each(names::LINE_MOVING, |line| flag(line.state == suimon_line::State::Moving));
 }
 
 /// Writes waits in line, as they were told and as they were.

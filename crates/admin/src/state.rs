@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use suimon_gate::{Counts, Door, KindView, Mode};
 use suimon_model::{Record, RouteId, Subject};
-use suimon_proxy::upstream::UpstreamNodeView;
+use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
 
 pub(crate) use crate::windows::lines;
@@ -667,9 +667,9 @@ pub(crate) mod tests {
     impl Still {
         /// Lets so many wait in line, who are told so many seconds.
         pub(crate) fn waits(&mut self, people: u64, told: (f64, f64)) {
-            let line = suimon_gate::line::Line::new(suimon_gate::line::Params::default(), Instant::ORIGIN);
+            let line = suimon_line::Line::new(suimon_line::Params::default(), Instant::ORIGIN);
             let kind = &mut self.view.kinds[0].1;
-            kind.line = Some(suimon_gate::line::View { waiting: people, ..line.view() });
+            kind.line = Some(suimon_line::View { waiting: people, ..line.view() });
             (kind.door, kind.open, kind.told_newcomer) = (Door::Paced, false, Some(told));
         }
     }

@@ -73,8 +73,8 @@ impl LineState {
     }
 }
 
-fn state_name(view: &suimon_gate::line::View) -> &'static str {
-    use suimon_gate::line::State;
+fn state_name(view: &suimon_line::View) -> &'static str {
+    use suimon_line::State;
     match view.state {
         State::Moving if view.away => "application_down",
         State::Moving => "moving",

@@ -10,8 +10,8 @@ use std::time::Duration;
 use suimon_admin::{Learned, LineAnswer, Params, Source, State, serve};
 use suimon_gate::{Counts, Door, KindView, LearnedPlace, Mode, RouteView, SessionEnds, Snapshot, Took};
 use suimon_model::{Instant, NodeId, Quantity, Reason, Record, RouteId, Signals, Subject};
-use suimon_proxy::params::{RoutePattern, SessionKind};
-use suimon_proxy::upstream::UpstreamNodeView;
+use suimon_params::{RoutePattern, SessionKind};
+use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport, RouteReport, View};
 use tokio::net::TcpListener;
 
@@ -25,7 +25,7 @@ struct Fixed {
 
 impl Source for Fixed {
     fn lines(&self) -> Vec<LineReport> {
-        let view = suimon_gate::line::Line::new(suimon_gate::line::Params::default(), Instant::ORIGIN).view();
+        let view = suimon_line::Line::new(suimon_line::Params::default(), Instant::ORIGIN).view();
         vec![LineReport {
             kind: "visit".to_string(),
             view,
@@ -181,13 +181,13 @@ impl Source for Fixed {
 
 /// A kind with 480 in line, who are told four minutes to five, and of whom five are held for four seconds.
 fn visit() -> KindView {
-    let line = suimon_gate::line::Line::new(suimon_gate::line::Params::default(), Instant::ORIGIN).view();
+    let line = suimon_line::Line::new(suimon_line::Params::default(), Instant::ORIGIN).view();
     KindView {
         door: Door::Paced,
         waiting: 5,
         predicted_wait_seconds: 4.0,
         told_newcomer: Some((240.0, 300.0)),
-        line: Some(suimon_gate::line::View { waiting: 480, ..line }),
+        line: Some(suimon_line::View { waiting: 480, ..line }),
         ends: SessionEnds { finished: 300, silent: 57, left: 3, failed: 2, resumed: 1 },
         patience_source: "learned",
         ..KindView::default()

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
-use suimon_proxy::params::Recording;
+use suimon_params::Recording;
 use suimon_settings::{duration, parse_size};
 
 /// The floodgate: stands in front of a web application and lets in only as many sessions as will finish.

@@ -9,7 +9,7 @@ use hyper::http::request::Builder;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use std::time::Duration;
-use suimon_proxy::upstream::{NodeAddress, NodeParams, Scheme};
+use suimon_params::upstream::{NodeAddress, NodeParams, Scheme};
 use tokio::net::TcpStream;
 
 /// The longest a gateway may take to tell its state.

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use suimon_admin::Source;
-use suimon_proxy::keys::KeysError;
-use suimon_proxy::params::Recording;
-use suimon_proxy::upstream::{NodeAddress, NodeParams, UpstreamNodeView};
-use suimon_proxy::{
-    LearnedView, LineCommand, LineError, LineReport, Observer, RecordError, Server, StartError, View,
-};
+use suimon_identity::keys::KeysError;
+use suimon_params::Recording;
+use suimon_params::upstream::{NodeAddress, NodeParams};
+use suimon_proxy::RecordError;
+use suimon_proxy::UpstreamNodeView;
+use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, Observer, Server, StartError, View};
 use suimon_settings::{Faults, Kept, Settings};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};

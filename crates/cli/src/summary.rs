@@ -4,7 +4,7 @@ use crate::numbers::rate;
 use std::time::Duration;
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::{Mode, Order};
-use suimon_proxy::params::{OnAbandon, RoutePattern, SessionKind};
+use suimon_params::{OnAbandon, RoutePattern, SessionKind};
 use suimon_settings::{Kept, Settings, duration};
 use suimon_sim::{Efficiency, Scenario};
 use suimon_workload::{Arrivals, Workload};

@@ -39,6 +39,3 @@ pub use learned::{Learned, LearnedKind, LearnedPlace, LearnedRoute, Think, Took}
 pub use suimon_control::{
     Known, PlaceVisits, RouteKnowledge, RouteVisits, SessionKnowledge, Values, VisitsKnowledge,
 };
-/// The line's own words, so that whoever drives a gate need not know another room.
-pub use suimon_line as line;
-pub use suimon_line::{Lane, Place, Standing, Wait};

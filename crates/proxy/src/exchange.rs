@@ -4,16 +4,10 @@
 //! because most applications go on regardless and their capacity is not free before they are done. Where the
 //! application does stop when the connection closes, it is cancelled.
 
-use crate::buffer::{Next, Writer};
 use crate::gatekeeper::Slot;
-use crate::params::OnAbandon;
 use crate::pipeline::Core;
 use crate::returns::Whose;
-use crate::routes::RouteIndex;
-use crate::spool::{Of, Spool};
 use crate::stall::Unanswered;
-use crate::uploads::{CROWD_LEAST, Sender, Upload};
-use crate::upstream::{Fault, Sending, Unsent, UpstreamBody, UpstreamError};
 use bytes::Bytes;
 use http::response;
 use http_body::{Body, Frame};
@@ -23,7 +17,14 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
+use suimon_downstream::charge::Slot as _;
+use suimon_downstream::queue::{Next, Writer};
+use suimon_downstream::spool::{Of, Spool};
+use suimon_downstream::uploads::{CROWD_LEAST, Sender, Upload};
 use suimon_model::{Ending, Failure, KindId};
+use suimon_params::OnAbandon;
+use suimon_routes::RouteIndex;
+use suimon_upstream::{Fault, Sending, Unsent, UpstreamBody, UpstreamError};
 use tokio::runtime::Handle;
 
 /// A body of a declared length up to this many bytes is taken whole before its head goes out.
@@ -176,7 +177,7 @@ impl Exchange {
                 let Phase::Reading(body) = &mut self.phase else { return };
                 tokio::select! {
                     biased;
-                    next = poll_fn(|cx| writer.poll_move(cx, body)) => next,
+                    next = poll_fn(|cx| writer.poll_move(cx, body, failure)) => next,
                     () = becomes_stream.as_mut(), if holds_slot => {
                         self.end_slot(ending);
                         continue;

@@ -4,23 +4,24 @@
 //! Whoever waits holds a [`Waiting`]; whoever is in the application holds a [`Slot`]. Both are guards: a future that
 //! is dropped settles what it held, and no path leaks a slot.
 
-use crate::connection::Connection;
-use crate::memory::{Client, Memory, Owed};
-use crate::params::Recording;
-use crate::recorder::{Names, RecordError, Recorder};
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use suimon_gate::line::{Command, Saved};
+use suimon_downstream::charge;
+use suimon_downstream::connection::Connection;
 use suimon_gate::{
-    Arrival, Gate, InLine, KindParams, Knowledge, Learned, LeaseDue, Membership, Mode, Output, Params, Place,
-    Refusal, Snapshot, Standing, Start, Token, Word,
+    Arrival, Gate, InLine, KindParams, Knowledge, Learned, LeaseDue, Membership, Mode, Output, Params,
+    Refusal, Snapshot, Start, Token, Word,
 };
+use suimon_identity::memory::{Client, Memory, Owed};
+use suimon_line::{Command, Place, Saved, Standing};
 use suimon_model::{Ending, Instant, KindId, RequestId, RouteId, SessionId};
+use suimon_params::Recording;
 use suimon_record::{Event, name_cut};
+use suimon_store::recorder::{Names, RecordError, Recorder};
 use tokio::sync::{Notify, oneshot};
 
 /// The longest the gate is left alone. Also keeps the runtime's timer from being rearmed for each request.
@@ -51,7 +52,7 @@ struct Inner {
     /// Bounded by the gate's `waiting_max`.
     waiters: HashMap<RequestId, oneshot::Sender<Verdict>>,
     /// Who was served and is known by no cookie.
-    memory: Memory,
+    memory: Memory<Connection>,
     /// What a recording calls the gate's routes and kinds.
     names: Names,
     /// Told of each call that changes the gate, before it is made, where what happens is recorded.
@@ -188,7 +189,7 @@ impl Gatekeeper {
             inner: Mutex::new(Inner {
                 gate,
                 waiters: HashMap::new(),
-                memory: Memory::new(),
+                memory: Memory::default(),
                 names: Names::default(),
                 recorder: None,
             }),
@@ -388,22 +389,20 @@ impl Gatekeeper {
     pub(crate) fn opens(&self, kind: KindId) -> Option<Instant> {
         let inner = self.lock();
         match inner.gate.line(kind)?.state() {
-            suimon_gate::line::State::Opening(at) => Some(at),
-            suimon_gate::line::State::Moving
-            | suimon_gate::line::State::Paused
-            | suimon_gate::line::State::Closed => None,
+            suimon_line::State::Opening(at) => Some(at),
+            suimon_line::State::Moving | suimon_line::State::Paused | suimon_line::State::Closed => None,
         }
     }
 
     /// Returns whether the line of `kind` is closed.
     pub(crate) fn is_closed(&self, kind: KindId) -> bool {
         let state = self.lock().gate.line(kind).map(|line| line.view().state);
-        state == Some(suimon_gate::line::State::Closed)
+        state == Some(suimon_line::State::Closed)
     }
 
     /// Returns whether lots have decided about people who are still to be called.
     pub(crate) fn has_lots_to_call(&self, kind: KindId) -> bool {
-        self.lock().gate.line(kind).is_some_and(suimon_gate::line::Line::has_lots_to_call)
+        self.lock().gate.line(kind).is_some_and(suimon_line::Line::has_lots_to_call)
     }
 
     /// Tells a line what its operator says, and returns whether the kind has one.
@@ -432,7 +431,7 @@ impl Gatekeeper {
 
     /// Returns what of a line must survive a restart, if the kind has one.
     pub(crate) fn saved_line(&self, kind: KindId) -> Option<Saved> {
-        self.lock().gate.line(kind).map(suimon_gate::line::Line::saved)
+        self.lock().gate.line(kind).map(suimon_line::Line::saved)
     }
 
     /// Takes note whether any node of the application is up.
@@ -693,22 +692,19 @@ impl Slot {
     }
 }
 
-impl Turn {
-    /// Returns whether the slot is given back for now.
-    pub(crate) fn is_paused(&self) -> bool {
+impl charge::Slot for Turn {
+    fn is_paused(&self) -> bool {
         !matches!(self.held, Held::Yes)
     }
 
-    /// Gives the slot back for as long as the client is waited for, who was for `client_time` already. Returns whether there was one to give back.
-    pub(crate) fn pause(&mut self, client_time: Duration) -> bool {
+    fn pause(&mut self, client_time: Duration) -> bool {
         let mut was_held = false;
         self.keeper.with_gate(|inner, now| was_held = inner.pause(now, self.request, client_time));
         self.hold(if was_held { Held::No } else { Held::Yes });
         was_held
     }
 
-    /// Takes the slot again; ready once it is held.
-    pub(crate) fn poll_resumed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_resumed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if matches!(self.held, Held::No) {
             self.resume();
         }
@@ -719,7 +715,9 @@ impl Turn {
         }
         Poll::Ready(())
     }
+}
 
+impl Turn {
     fn resume(&mut self) {
         let now = self.keeper.clock.now();
         let mut inner = self.keeper.lock();

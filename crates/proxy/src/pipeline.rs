@@ -2,7 +2,7 @@
 //!
 //! | phase | does | why here |
 //! |---|---|---|
-//! | accept | [`crate::listener`]: connection, TLS, HTTP framing | |
+//! | accept | [`suimon_downstream::listener`]: connection, TLS, HTTP framing | |
 //! | validate | refuses what could be read in two ways | before anybody believes a word of it |
 //! | identify | lease and application cookies → session; without, connection, address and browser | needs the request as it came, cookies and all |
 //! | classify | path, and query where a route names one → route, gated or not | decides whether there is a gate to pass |
@@ -21,35 +21,21 @@
 
 mod finish;
 mod gather;
+mod host;
 mod line;
 mod tunnel;
 
-use crate::buffer::{AnswerBody, Budget};
-use crate::connection::{Busy, Connection};
-use crate::connections::Told;
+use crate::error_response::{self, Asker};
 use crate::exchange::{Exchange, Tally};
 use crate::gatekeeper::{
     Admission, Arrived, Gatekeeper, MemberOf, Named, Slot, TurnedAway, Unknown, Waiting, kind_of,
 };
-use crate::headers;
-use crate::identify::{self, Identifier, Visitor};
-use crate::params::{Limits, OnAbandon, SessionKind, Timeouts};
-use crate::prefix::{BodyFault, Keeps, Pace, RequestBody};
-use crate::rescue::{self, Asker};
 use crate::returns::{self, Returns};
-use crate::room::{self, Pages, Room};
-use crate::routes::{Class, Exempt, Seat, Table};
-use crate::spool::Spools;
 use crate::stall::Way;
 use crate::telemetry::Telemetry;
 use crate::ungated::{OpenLimit, OpenPass};
-use crate::uploads::{Origin, Sender, Uploads};
-use crate::upstream::{Fault as Whose, RequestHead, Upstream, UpstreamError};
-use crate::validate::{Fault, validate};
 use crate::wall_clock::now_unix;
-use crate::watch::Watcher;
-use crate::words;
-use http::header::{CONNECTION, EXPECT, HeaderValue, UPGRADE};
+use http::header::{CONNECTION, EXPECT, HeaderValue, SEC_WEBSOCKET_KEY, UPGRADE};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
@@ -57,9 +43,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use std::{error, fmt};
+use suimon_downstream::answer_body::AnswerBody;
+use suimon_downstream::budget::Budget;
+use suimon_downstream::charge;
+use suimon_downstream::connection::{Busy, Connection};
+use suimon_downstream::connections::Told;
+use suimon_downstream::request_body::{BodyFault, Keeps, Pace, RequestBody};
+use suimon_downstream::spool::Spools;
+use suimon_downstream::uploads::{Origin, Sender, Uploads};
+use suimon_downstream::watch::Watcher;
 use suimon_gate::{Arrival, InLine, LeaseDue, Membership, Mode, Refusal};
+use suimon_identity::identify::{self, Identifier, Visitor};
+use suimon_message::headers;
+use suimon_message::signals;
+use suimon_message::validate::{Fault, validate};
 use suimon_model::{KindId, Reason, RequestId, RouteId, SessionId};
+use suimon_params::{Limits, OnAbandon, SessionKind, Timeouts};
+use suimon_routes::{Class, Exempt, Seat, Table};
+use suimon_upstream::{Fault as Whose, RequestHead, Upstream, UpstreamError};
+use suimon_waiting_room::{self as room, Pages, Room};
 use tokio::sync::Semaphore;
+use tunnel::{asks_for_tunnel, names_protocol, websocket_key};
 
 /// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
 /// to be noticed, and long enough that short waits, the most frequent ones, cost no system call.
@@ -180,7 +184,7 @@ pub(crate) fn serve(
     let busy = connection.begin(arrived);
     core.telemetry.note_request();
 
-    let tunnel = headers::asks_for_tunnel(&request);
+    let tunnel = asks_for_tunnel(&request);
     let asks_to_switch = request.headers().contains_key(UPGRADE);
     let switches = tunnel || asks_to_switch && headers::asks_for_websocket(&request);
     let switch = switches.then(|| hyper::upgrade::on(&mut request));
@@ -215,12 +219,13 @@ async fn serve_parts(
     Came { arrived, busy, parts, incoming, tunnel, switch, close }: Came,
 ) -> Result<Response<AnswerBody>, Gone> {
     let asker = Asker::new(&parts);
-    if let Err(fault) = validate(&parts, &core.limits) {
+    if let Err(fault) = validate(&parts, &core.limits, names_protocol(&parts)) {
         core.telemetry.note_fault();
-        return Ok(last_if(close, asker.fault(fault, &core.pages)).map(|body| body.keeping(busy)));
+        return Ok(last_if(close, asker.fault(fault, &core.pages).map(AnswerBody::text))
+            .map(|body| body.keeping(busy)));
     }
 
-    let visitor = core.identifier.read(&parts.headers, core.room.as_ref(), now_unix);
+    let visitor = core.identifier.read(&parts.headers, core.room.as_ref().map(Room::credentials), now_unix);
     let class = core.table.classify(&parts.method, parts.uri.path(), parts.uri.query());
     let is_call = core.is_call(&parts, class);
     let mut body =
@@ -235,7 +240,8 @@ async fn serve_parts(
             core.telemetry.note_gone_while_waiting();
         }
         let close = close | spares_connection(&connection, parts.version);
-        return answered.map(|response| last_if(close, response).map(|body| body.keeping(busy)));
+        return answered
+            .map(|page| last_if(close, page.map(AnswerBody::text)).map(|body| body.keeping(busy)));
     }
 
     let version = parts.version;
@@ -258,7 +264,9 @@ async fn serve_parts(
             let pass = Box::pin(core.pass(&connection, parts, body, &asked, switch, passed));
             pass.await
         }
-        Err(NotAdmitted::Refused(refusal, waited)) => Ok(asked.asker.refused(&refusal, waited, &core.pages)),
+        Err(NotAdmitted::Refused(refusal, waited)) => {
+            Ok(asked.asker.refused(&refusal, waited, &core.pages).map(AnswerBody::text))
+        }
         Err(NotAdmitted::InLine(waits)) => {
             is_of_room = true;
             match waits.place {
@@ -266,25 +274,26 @@ async fn serve_parts(
                 None => core.telemetry.note_refusal_in_line(waits.kind, Reason::LineClosed),
             }
             // On the heap: it holds what was sent.
-            Ok(asked
-                .asker
-                .in_line(Box::pin(core.wait_in_line(&connection, &parts, body, &asked, &waits)).await))
+            let page = Box::pin(core.wait_in_line(&connection, &parts, body, &asked, &waits)).await;
+            Ok(asked.asker.in_line(page).map(AnswerBody::text))
         }
         Err(NotAdmitted::Later(kind, after)) => {
             is_of_room = true;
             core.telemetry.note_refusal_in_line(kind, Reason::NetworkDrawsMany);
             let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
-            Ok(asked.asker.in_line(room.later(&parts, kind, after, core.at(&connection, &parts))))
+            let page = room.later(&parts, kind, after, core.at(&connection, &parts));
+            Ok(asked.asker.in_line(page).map(AnswerBody::text))
         }
         Err(NotAdmitted::AsksForPass(kind)) => {
             is_of_room = true;
             core.telemetry.note_refusal_in_line(kind, Reason::PassNeeded);
             let Some(room) = &core.room else { unreachable!("no kind has a line without a room") };
-            Ok(asked.asker.in_line(room.asks_for_pass(&parts, kind, core.at(&connection, &parts))))
+            let page = room.asks_for_pass(&parts, kind, core.at(&connection, &parts));
+            Ok(asked.asker.in_line(page).map(AnswerBody::text))
         }
         Err(NotAdmitted::BadBody(fault)) => {
             core.telemetry.note_fault();
-            Ok(asked.asker.fault(fault, &core.pages))
+            Ok(asked.asker.fault(fault, &core.pages).map(AnswerBody::text))
         }
         Err(NotAdmitted::Gone) => {
             core.telemetry.note_gone_while_waiting();
@@ -295,7 +304,7 @@ async fn serve_parts(
     let response = last_if(close, answered?);
     let_others_catch_up().await;
     if !is_of_room {
-        core.telemetry.route(class.route()).answered(rescue::status(&response));
+        core.telemetry.route(class.route()).answered(error_response::status(&response));
     }
     Ok(response.map(|body| body.keeping(busy)))
 }
@@ -484,7 +493,7 @@ impl Core {
     ) -> Result<Come, NotAdmitted> {
         let client = self.identifier.client(visitor, session, parts, connection.peer());
         let mut unknown =
-            client.map(|client| Unknown { client, hint: connection.session_of(&client), found: None });
+            client.map(|client| Unknown { client, hint: connection.session_of(client.key), found: None });
         let member = |own| self.identifier.recalled(own, &parts.method, parts.uri.path(), now_unix());
         // Where somebody waits, before the line: to ask there draws on what a network may ask for.
         let is_waited_in = self.room.is_some() && self.keeper.waiting() > 0;
@@ -555,10 +564,11 @@ impl Core {
         let origin = Origin::of(connection.peer().client(&parts.headers));
         let sender = Sender { origin, is_inside: !is_new || self.kinds.is_empty() };
         if body.is_unfinished() {
-            let turn = slot.as_ref().and_then(Slot::turn);
+            let turn: Option<Box<dyn charge::Slot>> =
+                slot.as_ref().and_then(Slot::turn).map(|turn| Box::new(turn) as _);
             let has_slot = turn.is_some();
             let uploads = if is_call { &self.calls } else { &self.uploads };
-            let way = Way { telemetry: Arc::clone(&self.telemetry), route: asked.class.route() };
+            let way = Box::new(Way { telemetry: Arc::clone(&self.telemetry), route: asked.class.route() });
             body.charge(turn, uploads, sender, way);
             if has_slot && parts.headers.contains_key(EXPECT) {
                 let asked_for = tokio::select! {
@@ -615,13 +625,17 @@ impl Core {
             (if is_new { newcomer() } else { returns::Whose::Session(session) }, Some(kind))
         });
         headers::prepare_request(&mut parts, connection.peer(), switch.is_some(), self.via);
+        if switch.is_some() {
+            // HTTP/2 has none: there it is no proof of anything. To the application we are the client.
+            parts.headers.entry(SEC_WEBSOCKET_KEY).or_insert_with(websocket_key);
+        }
         let waiting_for_all = self.keeper.waiting();
         if waiting_for_all > 0 {
-            parts.headers.insert(words::WAITING, HeaderValue::from(waiting_for_all));
+            parts.headers.insert(signals::WAITING, HeaderValue::from(waiting_for_all));
         }
         if !waited.is_zero() {
             let held = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-            parts.headers.insert(words::HELD, HeaderValue::from(held));
+            parts.headers.insert(signals::HELD, HeaderValue::from(held));
         }
 
         let_others_catch_up().await;
@@ -652,7 +666,7 @@ impl Core {
         }
         if asked.tunnel && head.status.is_success() {
             // It has answered the request, and did not switch. Its status would say that it did.
-            return Ok(asked.asker.fault(Fault::Protocol, &self.pages));
+            return Ok(asked.asker.fault(Fault::Protocol, &self.pages).map(AnswerBody::text));
         }
         if let Some(unhurried) = unhurried.filter(|_| headers::is_grpc(&head.headers)) {
             // Both sides have begun, and either may have nothing to say for long. Pings tell whether they are there.
@@ -693,7 +707,8 @@ impl Core {
             finish::give_pass(passes, &said, &mut head.headers, secure);
         }
         if !waited.is_zero() {
-            head.headers.append(rescue::SERVER_TIMING, rescue::server_timing("waited", waited));
+            head.headers
+                .append(error_response::SERVER_TIMING, error_response::server_timing("waited", waited));
         }
         let total = asked.arrived.elapsed();
         let added = total.saturating_sub(waited).saturating_sub(answered);
@@ -706,19 +721,18 @@ impl Core {
             return Err(Gone);
         }
         self.telemetry.note_fault();
-        Ok(asked.asker.fault(fault, &self.pages))
+        Ok(asked.asker.fault(fault, &self.pages).map(AnswerBody::text))
     }
 
     fn failed(&self, asked: &Asked, error: &UpstreamError) -> Response<AnswerBody> {
         if error.fault() == Whose::Client {
             self.telemetry.note_fault();
-            return asked
-                .asker
-                .fault(error.find::<BodyFault>().map_or(Fault::BadBody, |fault| fault.0), &self.pages);
+            let fault = error.find::<BodyFault>().map_or(Fault::BadBody, |fault| fault.0);
+            return asked.asker.fault(fault, &self.pages).map(AnswerBody::text);
         }
         self.telemetry.note_upstream_error();
         tracing::warn!(reason = error.kind().code(), "no answer from the application: {error}");
-        asked.asker.failed(error, &self.pages)
+        asked.asker.failed(error, &self.pages).map(AnswerBody::text)
     }
 
     /// Finds a route. `limit_of`: the gate's route with whose limit it begins, where it would take long to find one.

@@ -6,24 +6,9 @@ mod lines;
 
 pub use lines::{LineCommand, LineError, LineReport};
 
-use crate::buffer::Budget;
-use crate::connections::Connections;
 use crate::gatekeeper::Gatekeeper;
-use crate::identify::Identifier;
-use crate::keys::{self, Keys, KeysError};
-use crate::lease::Leases;
-use crate::listener::Acceptor;
-use crate::params::Params;
 use crate::pipeline::{Core, OpenLimits};
-use crate::recorder::RecordError;
-use crate::room::{Pages, Room, StoredError, read_template};
-use crate::routes::{OTHER, Table};
-use crate::spool::Spools;
 use crate::telemetry::{LearnedView, Telemetry, View};
-use crate::tls::Certificate;
-use crate::uploads::{KEPT_MAX, Uploads};
-use crate::upstream::{Upstream, UpstreamNodeView};
-use crate::watch::Watcher;
 use kept::{LinesKept, resume_lines};
 use learned::{Begun, LearnedKept, recall};
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
@@ -31,7 +16,24 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{error, fmt, io};
+use suimon_downstream::budget::Budget;
+use suimon_downstream::connections::Connections;
+use suimon_downstream::host::Rules;
+use suimon_downstream::listener::Acceptor;
+use suimon_downstream::spool::Spools;
+use suimon_downstream::tls::Certificate;
+use suimon_downstream::uploads::{KEPT_MAX, Uploads};
+use suimon_downstream::watch::Watcher;
+use suimon_identity::identify::Identifier;
+use suimon_identity::keys::{self, Keys, KeysError};
+use suimon_identity::lease::Leases;
 use suimon_model::KindId;
+use suimon_params::{KINDS_MAX, Params};
+use suimon_routes::{OTHER, Table};
+use suimon_store::lines::StoredError;
+use suimon_store::recorder::RecordError;
+use suimon_upstream::{Upstream, UpstreamNodeView};
+use suimon_waiting_room::{Pages, Room, read_template};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -39,11 +41,8 @@ use tokio::task::JoinSet;
 /// One in so many connections, at most, may hold a place that waits to begin; whoever asks beyond that is told how it stands at once.
 const ENTERING_SHARE: usize = 4;
 
-/// The most kinds of session.
-pub const KINDS_MAX: usize = 64;
-
 /// How long a vanished peer, that sends neither data nor a close, stays unnoticed where nothing is on its way to it: probes begin after so long, come each so
-/// often, and so many are not answered. What is on its way has its own time: see [`crate::wire`]. (The kernel's for what is not acknowledged would end every
+/// often, and so many are not answered. What is on its way has its own time: see [`suimon_downstream::wire`]. (The kernel's for what is not acknowledged would end every
 /// answer to a slow line after a minute: it goes on while the window is smaller than the next piece, however much the client takes.)
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
@@ -98,7 +97,10 @@ impl Server {
             "session",
             Keys::fresh().map_err(StartError::Keys).and_then(|keys| leases(keys, 1, names).map(drop)),
         );
-        note("waiting_room.template", read_template(&params.waiting_room).map(drop));
+        note(
+            "waiting_room.template",
+            read_template(&params.waiting_room).map(drop).map_err(StartError::Params),
+        );
         note("upstream", Upstream::new(params.upstream.clone()).map(drop).map_err(StartError::Params));
         let tls = params.listen.tls.as_ref();
         note("listen.tls.cert", tls.map(Certificate::load).transpose().map(drop).map_err(StartError::Tls));
@@ -134,7 +136,7 @@ impl Server {
         for kind in &params.sessions.kinds {
             keeper.declare_kind(&kind.name, kind.gate.clone());
         }
-        let template = read_template(&params.waiting_room)?;
+        let template = read_template(&params.waiting_room).map_err(StartError::Params)?;
         let lines = resume_lines(&params, &keeper)?;
         let has_room = lines.iter().any(Option::is_some);
         let pages = Arc::new(Pages::of(&params.waiting_room, template, has_room));
@@ -196,7 +198,7 @@ impl Server {
                 .upstream
                 .nodes
                 .iter()
-                .all(|node| node.protocol == crate::upstream::Protocol::Http1),
+                .all(|node| node.protocol == suimon_params::upstream::Protocol::Http1),
             discovered_mode: params.routes.discovered_mode,
             table,
             open: OpenLimits::new(),
@@ -277,11 +279,19 @@ impl Server {
         let upstream = self.core.upstream.clone();
         background.spawn(async move { upstream.run(std::future::pending()).await });
 
+        let rules = Arc::new(Rules {
+            timeouts: self.params.timeouts.clone(),
+            limits: self.params.limits.clone(),
+            tunnels: self.core.tunnels,
+            budget: Arc::clone(&self.core.budget),
+            watcher: Arc::clone(&self.core.watcher),
+        });
         let mut accepting = JoinSet::new();
         let acceptor = |certificate| {
             let connections = Arc::clone(&self.connections);
             Acceptor::new(
                 Arc::clone(&self.core),
+                Arc::clone(&rules),
                 Arc::clone(&trusted),
                 Arc::clone(&balancers),
                 certificate,

@@ -1,7 +1,7 @@
 //! Requests that wait because the application waits for somebody else's client.
 //!
 //! How many workers an application has is known to nobody here, so no number says how many of them may read from slow clients. What can be seen is that others
-//! wait: then room is made ([`crate::uploads`]).
+//! wait: then room is made ([`suimon_downstream::uploads`]).
 //!
 //! *In the application*. A route is stuck if requests of it are there and no answer of it has begun for longer than is usual: `silence ≥ late`, where silence is the
 //! time since its last head came, or since the first of those unanswered was sent, and
@@ -21,12 +21,12 @@
 //! An application that is merely slow for once looks the same as one that is stuck. So it takes long, and begins with one. *Source*: ours.
 
 use crate::pipeline::Core;
-use crate::routes::RouteIndex;
 use crate::telemetry::Telemetry;
-use crate::uploads::ROOM_EVERY;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+use suimon_downstream::uploads::ROOM_EVERY;
+use suimon_routes::RouteIndex;
 
 /// The least and the most that is late, and what is where little is known.
 const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
@@ -143,9 +143,8 @@ impl Pulse {
     }
 }
 
-impl Way {
-    /// Returns whether some wait there, and nothing has been answered for a while.
-    pub(crate) fn is_silent(&self) -> bool {
+impl suimon_downstream::charge::Way for Way {
+    fn is_silent(&self) -> bool {
         self.telemetry.route(self.route).pulse().is_silent(moment(Instant::now()))
     }
 }

@@ -2,14 +2,14 @@
 
 mod others;
 
-use crate::params::SessionKind;
-use crate::routes::{Class, Exempt, OTHER, RouteIndex, SHARES};
 use crate::stall::Pulse;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use suimon_gate::{KindView, Learned, RouteView, Snapshot};
 use suimon_model::{KindId, Reason, RouteId};
+use suimon_params::SessionKind;
+use suimon_routes::{Class, Exempt, OTHER, RouteIndex, SHARES};
 
 /// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is longer.
 pub const BUCKETS: [f64; 20] = [

@@ -8,7 +8,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::future::pending;
 use std::time::Duration;
-use suimon_proxy::upstream::{Fault, HealthParams, NodeParams, Upstream, UpstreamError, UpstreamParams};
+use suimon_params::upstream::{HealthParams, NodeParams, UpstreamParams};
+use suimon_upstream::{Fault, Upstream, UpstreamError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

@@ -1,6 +1,7 @@
 //! A running hash of what a gate answered: who was started, who refused and who waits in line. Decisions have one of their own, the trace.
 
-use suimon_gate::{Output, Standing};
+use suimon_gate::Output;
+use suimon_line::Standing;
 
 /// Equal answers in equal order, equal hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

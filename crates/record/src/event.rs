@@ -6,8 +6,8 @@
 //!
 //! The time is signed because a shell reads its clock before it takes its lock: of two threads the later may go first.
 
-use suimon_gate::line::Command;
-use suimon_gate::{Arrival, KindParams, Membership, Mode, Place, Word};
+use suimon_gate::{Arrival, KindParams, Membership, Mode, Word};
+use suimon_line::{Command, Place};
 use suimon_model::state::{Broken, Reader, State, Writer};
 use suimon_model::{Duration, Ending, Failure, KindId, RequestId, RouteId, SessionId};
 

@@ -60,14 +60,11 @@ fn events(block: &Block<'_>, bytes: usize) -> Result<(), Damage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-    use std::path::Path;
+    use suimon_testing::corpus;
 
     #[test]
     fn what_a_fuzzer_has_found_still_holds() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/recording");
-        let paths = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-        let corpus: Vec<Vec<u8>> = paths.map(|path| fs::read(path).unwrap()).collect();
+        let corpus = corpus("recording");
         corpus.iter().for_each(|bytes| recording(bytes));
         let is_read = |bytes: &Vec<u8>| Segment::read(&sealed(bytes)).is_ok();
         assert!(corpus.iter().any(is_read), "it has none to begin with; `suimon serve --record` makes one");

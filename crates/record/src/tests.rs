@@ -2,8 +2,8 @@
 
 use super::*;
 use proptest::prelude::*;
-use suimon_gate::line::{self, Command};
-use suimon_gate::{Arrival, Gate, KindParams, Lane, Membership, Mode, Params, Place, Word};
+use suimon_gate::{Arrival, Gate, KindParams, Membership, Mode, Params, Word};
+use suimon_line::{Command, Lane, Place};
 use suimon_model::{
     Ending as How, Failure, Instant, KindId, RequestId, RouteId, SessionId, TraceHash, seconds,
 };
@@ -22,8 +22,8 @@ fn word() -> impl Strategy<Value = Word> {
     prop_oneof![Just(Word::Ends), Just(Word::Checkout), any::<u32>().prop_map(Word::Weighs)]
 }
 
-fn line() -> impl Strategy<Value = Option<line::Params>> {
-    prop::option::of(prop::array::uniform4(0.1..10.0).prop_map(|weights| line::Params { weights }))
+fn line() -> impl Strategy<Value = Option<suimon_line::Params>> {
+    prop::option::of(prop::array::uniform4(0.1..10.0).prop_map(|weights| suimon_line::Params { weights }))
 }
 
 fn event() -> impl Strategy<Value = Event> {

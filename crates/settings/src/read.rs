@@ -9,7 +9,7 @@ use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use suimon_proxy::upstream::NodeParams;
+use suimon_params::upstream::NodeParams;
 use toml::{Table, Value};
 
 /// The longest value shown in a fault; a longer one is cut.

@@ -35,7 +35,7 @@ use crate::settings::{self, pattern};
 use std::path::Path;
 use std::sync::Arc;
 use suimon_model::{Duration, KindId, RouteId};
-use suimon_proxy::params::{Params, RoutePattern};
+use suimon_params::{Params, RoutePattern};
 use suimon_sim::{Change, GateSetup, Kind, Route, Scenario, What};
 use suimon_workload::Journey;
 use toml::{Table, Value};
@@ -247,7 +247,7 @@ fn gate_setup(served: &Params, names: &[String], steps: &[Vec<RouteId>], cores: 
         let found = kinds.iter().position(|kind| kind.begins.is_empty() || matches(&kind.begins, first));
         KindId(found.unwrap_or(kinds.len().saturating_sub(1)) as u32)
     };
-    let kind = |kind: &suimon_proxy::params::SessionKind| Kind {
+    let kind = |kind: &suimon_params::SessionKind| Kind {
         name: kind.name.clone(),
         params: kind.gate.clone(),
         ends: all().filter(|route| matches(&kind.ends, *route)).collect(),

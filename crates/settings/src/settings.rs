@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
 use suimon_gate::{KindParams, Mode, Order};
-use suimon_proxy::params::{
+use suimon_params::upstream::{
+    EjectionParams, HealthParams, NodeAddress, Protocol, TlsParams, UpstreamParams,
+};
+use suimon_params::{
     DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, PassPage, QueryPattern, Recording,
     RoutePattern, Routes, SessionKind, Sessions, SpoolParams, Timeouts, WaitingRoom, WaitingStatus,
-};
-use suimon_proxy::upstream::{
-    EjectionParams, HealthParams, NodeAddress, Protocol, TlsParams, UpstreamParams,
 };
 
 /// Everything `suimon serve` is told: each room's own parameters, checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The proxy's. `lease.keys_file` is set only where the file is named; see [`Kept`]; `waiting_room.state_file` and `learned_file` likewise.
-    pub proxy: suimon_proxy::params::Params,
+    pub proxy: suimon_params::Params,
     /// Where the keys that sign leases are kept.
     pub lease_keys: Kept,
     /// Where what of the line survives a restart is kept.
@@ -121,11 +121,11 @@ fn kept(path: Option<PathBuf>) -> Kept {
     }
 }
 
-fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_proxy::params::Params {
+fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_params::Params {
     let listen = sections.once("listen");
     let application = sections.once("upstream");
     let lease = sections.once("lease");
-    suimon_proxy::params::Params {
+    suimon_params::Params {
         upstream: upstream(sections, faults),
         listen: Listen {
             plain: listen.address("http"),
@@ -420,7 +420,7 @@ fn kind(index: usize, values: &Values, faults: &mut Faults) -> KindParams {
         let allowed = format!("at most its patience ({})", seen_time(patience));
         faults.value(format!("session[{index}].hold"), seen_time(hold), allowed);
     }
-    let line = values.flag("waiting_room").then(suimon_gate::line::Params::default);
+    let line = values.flag("waiting_room").then(suimon_line::Params::default);
     KindParams { patience, hold, mode: mode(values), line }
 }
 

@@ -4,8 +4,8 @@ use crate::duration;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
-use suimon_proxy::params::QueryPattern;
-use suimon_proxy::upstream::NodeParams;
+use suimon_params::QueryPattern;
+use suimon_params::upstream::NodeParams;
 use toml::Value;
 
 /// The form and the range of a setting's value.

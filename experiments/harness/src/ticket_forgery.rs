@@ -11,9 +11,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use suimon_identity::keys::Keys;
+use suimon_identity::mint::{Kept, Mint};
 use suimon_model::Rng;
-use suimon_proxy::keys::Keys;
-use suimon_proxy::mint::{Kept, Mint};
 
 use crate::claims::{self, Claim};
 use crate::common::folder;

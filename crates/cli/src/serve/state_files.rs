@@ -6,7 +6,7 @@ use std::fs::DirBuilder;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use suimon_proxy::keys::{Keys, KeysError};
+use suimon_identity::keys::{Keys, KeysError};
 use suimon_settings::{Faults, Kept, Settings};
 
 /// The file of keys in the state folder; the others are named by port or address, so that two gateways do not write to the same.

@@ -17,7 +17,7 @@ pub(super) fn run(args: &Preview) -> Exit {
             }
         },
     };
-    let pages = match suimon_proxy::preview(&settings.proxy.waiting_room) {
+    let pages = match suimon_waiting_room::preview(&settings.proxy.waiting_room) {
         Ok(pages) => pages,
         Err(error) => {
             eprintln!("{error}");

@@ -1,18 +1,18 @@
 //! What follows from an answer: what the application says in it, and the cookies by which a session is known next time.
 
 use super::Core;
-use crate::connection::Connection;
 use crate::gatekeeper::Unknown;
-use crate::headers;
-use crate::identify::Visitor;
-use crate::memory::Owed;
-use crate::room::Passes;
 use crate::wall_clock::now_unix;
-use crate::words;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue, SET_COOKIE};
 use std::sync::Arc;
 use std::time::Duration;
+use suimon_downstream::connection::Connection;
 use suimon_gate::{LeaseDue, Word};
+use suimon_identity::identify::Visitor;
+use suimon_identity::memory::Owed;
+use suimon_identity::passes::Passes;
+use suimon_message::headers;
+use suimon_message::signals;
 use suimon_model::{KindId, SessionId};
 
 /// What an application says to shared caches alone (RFC 9213, and what was there before it).
@@ -38,11 +38,11 @@ impl Core {
     pub(super) fn heed(&self, said: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
         let Some((kind, session)) = session.filter(|_| !said.is_empty()) else { return false };
         let mut ends = false;
-        for word in words::of_session(said) {
+        for word in signals::of_session(said) {
             self.keeper.word(session, word);
             ends |= word == Word::Ends;
         }
-        if let Some(command) = words::of_line(said) {
+        if let Some(command) = signals::of_line(said) {
             self.keeper.command(kind, command);
         }
         ends
@@ -65,7 +65,7 @@ impl Core {
         known_by: KnownBy,
     ) {
         let Unknown { client, hint, found } = unknown;
-        let is_own = hint.is_some() && hint == found || connection.note_session(client, session);
+        let is_own = hint.is_some() && hint == found || connection.note_session(client.key, session);
         let owed = match (known_by, found) {
             (KnownBy::Memory { with_lease: false }, None) => Owed::All,
             (KnownBy::Memory { with_lease: true }, None) => Owed::Nothing,
@@ -137,7 +137,7 @@ impl Core {
 
 /// Gives the pass that the application's answer speaks of.
 pub(super) fn give_pass(passes: &Passes, said: &HeaderMap, headers: &mut HeaderMap, secure: bool) {
-    let cookie = words::of_pass(said).and_then(|word| passes.issue(&word, now_unix(), secure));
+    let cookie = signals::of_pass(said).and_then(|word| passes.issue(&word, now_unix(), secure));
     if let Some(cookie) = cookie {
         keep_private(headers);
         headers.append(SET_COOKIE, cookie);

@@ -1,17 +1,18 @@
 //! The body of an answer, taken as far as need be, so that the slot ends when the application is done.
 
 use super::{Core, Gone};
-use crate::buffer::{self, AnswerBody};
-use crate::connection::Connection;
 use crate::exchange::{Exchange, Gathered};
-use crate::headers;
-use crate::upstream::UpstreamError;
 use http::header::{HeaderMap, HeaderName};
 use http::{StatusCode, response};
 use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
 use std::time::Duration;
+use suimon_downstream::answer_body::AnswerBody;
+use suimon_downstream::connection::Connection;
+use suimon_downstream::queue;
+use suimon_message::headers;
 use suimon_model::Ending;
+use suimon_upstream::UpstreamError;
 
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -75,7 +76,7 @@ impl Core {
             Taken::So(Gathered::More { first, rest }) => {
                 let budget = Arc::clone(&self.budget);
                 let (bytes_max, stall_max) = (self.limits.response_bytes, self.timeouts.body_write);
-                let (writer, reader) = buffer::queue(budget, bytes_max, stall_max, CLIENT_TIME_MAX);
+                let (writer, reader) = queue::queue(budget, bytes_max, stall_max, CLIENT_TIME_MAX);
                 for frame in first.map(http_body::Frame::data).into_iter().chain(rest) {
                     writer.push(frame);
                 }

@@ -1,19 +1,18 @@
 //! A request and the waiting room: what it has to do with the line, and what is answered where it waits.
 
 use super::{Asked, Core, Gone, NotAdmitted};
-use crate::buffer::AnswerBody;
-use crate::connection::Connection;
 use crate::gatekeeper::{Arrived, Named};
-use crate::identify::Visitor;
-use crate::prefix::RequestBody;
-use crate::room::{self, At, Form, Opens, Room, Sent, Standpoint};
-use crate::ticket::Ticket;
 use crate::wall_clock::now_unix;
 use http::{Method, Response, request};
 use std::time::Duration;
-use suimon_gate::line::Saved;
+use suimon_downstream::connection::Connection;
+use suimon_downstream::request_body::RequestBody;
 use suimon_gate::{Arrival, InLine, Membership};
+use suimon_identity::identify::Visitor;
+use suimon_identity::ticket::Ticket;
+use suimon_line::Saved;
 use suimon_model::{KindId, RouteId};
+use suimon_waiting_room::{self as room, At, Form, Opens, Room, Sent, Standpoint};
 
 /// What is read, and for how long, of something sent that is not kept.
 const LOST_BYTES_MAX: usize = 1 << 20;
@@ -64,7 +63,7 @@ impl Core {
         mut body: RequestBody,
         asked: &Asked,
         waits: &InLine,
-    ) -> Response<AnswerBody> {
+    ) -> Response<String> {
         let Some(room) = &self.room else { unreachable!("no kind has a line without a room") };
         let sent = match parts.method {
             Method::POST if room::keeps_form(parts) => match body.collect(FORM_BYTES_MAX).await {
@@ -95,7 +94,7 @@ impl Core {
         parts: &request::Parts,
         body: &mut RequestBody,
         asked: &Asked,
-    ) -> Result<Response<AnswerBody>, Gone> {
+    ) -> Result<Response<String>, Gone> {
         let at = self.at(connection, parts);
         let kind = self.identifier.kind(&parts.method, parts.uri.path());
         let carried = asked.visitor.ticket(kind).or(asked.visitor.ticket(None));
@@ -154,7 +153,7 @@ impl Core {
         body: &mut RequestBody,
         asked: &Asked,
         (ticket, route): (Ticket, RouteId),
-    ) -> Result<Response<AnswerBody>, Gone> {
+    ) -> Result<Response<String>, Gone> {
         let session = room.tickets().session(&ticket);
         let entering = Membership::Entering { kind: ticket.kind, place: ticket.place, session };
         let arrival = Arrival { route, session: Some(entering) };

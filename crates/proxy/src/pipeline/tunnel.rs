@@ -1,9 +1,11 @@
 //! A connection that has switched to another protocol: bytes both ways, as long as anybody says something.
 
 use super::Core;
-use crate::connection::Connection;
-use crate::connections::{ClientWait, Told};
-use crate::upstream::UpstreamBody;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::request::Parts;
+use http::{HeaderValue, Method, Request};
+use hyper::ext::Protocol;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use std::io;
@@ -12,7 +14,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
+use suimon_downstream::connection::Connection;
+use suimon_downstream::connections::{ClientWait, Told};
+use suimon_identity::keys;
+use suimon_upstream::UpstreamBody;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Returns whether a request of HTTP/2 asks for a tunnel that WebSocket is spoken through (RFC 8441).
+pub(super) fn asks_for_tunnel<B>(request: &Request<B>) -> bool {
+    let is_websocket = |protocol: &Protocol| protocol.as_str() == "websocket";
+    request.method() == Method::CONNECT && request.extensions().get::<Protocol>().is_some_and(is_websocket)
+}
+
+/// Returns whether a request of HTTP/2 names a protocol for a tunnel.
+pub(super) fn names_protocol(parts: &Parts) -> bool {
+    parts.extensions.get::<Protocol>().is_some()
+}
+
+/// Returns the key with which a client of HTTP/1.1 asks for WebSocket (RFC 6455, section 4.1).
+pub(super) fn websocket_key() -> HeaderValue {
+    let mut key = [0; 16];
+    // Without random numbers it is a key all the same: it keeps caches away and guards no secret.
+    let _ = keys::fill_random(&mut key);
+    HeaderValue::try_from(BASE64.encode(key)).expect("base64 is visible ASCII")
+}
 
 impl Core {
     /// Carries bytes both ways between a client and the application until one of them has had enough, or neither has said anything for `tunnel_idle`. A shutdown leaves

@@ -2,17 +2,17 @@
 
 use super::StartError;
 use crate::gatekeeper::Gatekeeper;
-use crate::keys;
-use crate::params::Params;
 use crate::pipeline::Core;
-use crate::room::{LineOf, Stored, StoredLine};
 use crate::wall_clock::now_unix;
-use crate::whole_file::Order;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use suimon_gate::line::{Reached, Saved};
+use suimon_identity::keys;
+use suimon_line::{Reached, Saved};
 use suimon_model::KindId;
+use suimon_params::Params;
+use suimon_store::lines::{LineOf, Stored, StoredLine};
+use suimon_store::whole_file::Order;
 
 /// How often what changed of the lines is written.
 const LINES_EVERY: Duration = Duration::from_secs(1);

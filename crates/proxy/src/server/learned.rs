@@ -1,16 +1,16 @@
 //! What the gateway has learned outlives the process: brought back at the start, written while it runs and at its end.
 
 use crate::gatekeeper::Gatekeeper;
-use crate::params::Params;
 use crate::pipeline::Core;
-use crate::remembered::{self, Found, Memory, Remembered, Written};
-use crate::routes::Table;
 use crate::telemetry::{Recalled, Telemetry};
-use crate::whole_file::Order;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use suimon_gate::Knowledge;
+use suimon_params::Params;
+use suimon_routes::Table;
+use suimon_store::remembered::{self, Found, Memory, Remembered, Written};
+use suimon_store::whole_file::Order;
 
 /// How often it is written, if anything was learned.
 const EVERY: Duration = Duration::from_secs(60);

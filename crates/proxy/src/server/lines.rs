@@ -1,11 +1,11 @@
 //! The lines of the waiting room as their operator sees and commands them.
 
 use super::Observer;
-use crate::keys::{self, KeysError};
 use crate::wall_clock::now_unix;
 use std::time::{Duration, SystemTime};
 use std::{error, fmt};
-use suimon_gate::line::{self, Command};
+use suimon_identity::keys::{self, KeysError};
+use suimon_line::Command;
 use suimon_model::KindId;
 
 /// One line, as its operator sees it.
@@ -14,7 +14,7 @@ pub struct LineReport {
     /// The kind of session.
     pub kind: String,
     /// How it stands.
-    pub view: line::View,
+    pub view: suimon_line::View,
     /// When it opens, seconds since 1970.
     pub opens_at: Option<f64>,
     /// SHA-256 of the seed by which lots are drawn at its opening, or were.
@@ -66,8 +66,8 @@ impl Observer {
         let report = lines.filter_map(|(index, (kind, view))| {
             let view = view.line?;
             let opens_at = match view.state {
-                line::State::Opening(at) => Some(f64::from(now) + at.secs_since(instant)),
-                line::State::Moving | line::State::Paused | line::State::Closed => None,
+                suimon_line::State::Opening(at) => Some(f64::from(now) + at.secs_since(instant)),
+                suimon_line::State::Moving | suimon_line::State::Paused | suimon_line::State::Closed => None,
             };
             let id = KindId(index as u32);
             let seed_hash = Some(room.commitment(id)).filter(|hash| !hash.is_empty());

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use suimon_control::SessionLawKind;
 use suimon_gate::KindParams;
-use suimon_proxy::params::{Params, SessionKind};
+use suimon_params::{Params, SessionKind};
 use tokio::net::TcpListener;
 
 const JSON: (&str, &str) = ("accept", "application/json");
@@ -21,7 +21,7 @@ fn room(app: SocketAddr, sessions: u32) -> Params {
     let mut params = params(app);
     params.sessions.kinds = vec![SessionKind {
         gate: KindParams {
-            line: Some(suimon_gate::line::Params::default()),
+            line: Some(suimon_line::Params::default()),
             hold: Some(Duration::from_millis(10)),
             ..KindParams::default()
         },

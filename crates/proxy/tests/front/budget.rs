@@ -6,8 +6,8 @@ use crate::support::{
 use std::sync::atomic::Ordering::SeqCst;
 use suimon_control::SessionLawKind;
 use suimon_gate::{KindParams, Mode};
+use suimon_params::{DeclaredRoute, RoutePattern, SessionKind};
 use suimon_proxy::LineCommand;
-use suimon_proxy::params::{DeclaredRoute, RoutePattern, SessionKind};
 use tokio::task::JoinSet;
 
 /// Requests that the application may be at, at once.
@@ -45,7 +45,7 @@ async fn a_hundred_clients_with_one_lease_get_what_one_visitor_gets() {
         mode: Mode::Fixed(SLOTS as u32),
     }];
     params.sessions.kinds = vec![SessionKind {
-        gate: KindParams { line: Some(suimon_gate::line::Params::default()), ..KindParams::default() },
+        gate: KindParams { line: Some(suimon_line::Params::default()), ..KindParams::default() },
         ..SessionKind::default()
     }];
     params.gate.session_law = SessionLawKind::Open;

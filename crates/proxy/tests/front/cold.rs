@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use suimon_model::Rng;
-use suimon_proxy::params::{Network, Params, RoutePattern, SessionKind};
+use suimon_params::{Network, Params, RoutePattern, SessionKind};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 

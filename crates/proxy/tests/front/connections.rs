@@ -8,7 +8,7 @@ use crate::waiting_room::{HTML, POLL, room};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use suimon_proxy::params::{Network, Params};
+use suimon_params::{Network, Params};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

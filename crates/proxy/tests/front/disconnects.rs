@@ -9,7 +9,7 @@ use http_body_util::Full;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
-use suimon_proxy::params::OnAbandon;
+use suimon_params::OnAbandon;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

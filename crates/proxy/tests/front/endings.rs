@@ -4,7 +4,7 @@ use crate::support::{app, gateway, get, params};
 use std::time::Duration;
 use suimon_control::SessionLawKind;
 use suimon_gate::KindParams;
-use suimon_proxy::params::{RoutePattern, SessionKind};
+use suimon_params::{RoutePattern, SessionKind};
 
 #[tokio::test]
 async fn a_log_out_that_the_application_refuses_ends_the_session_neither_here_nor_there() {

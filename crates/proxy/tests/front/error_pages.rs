@@ -2,7 +2,7 @@
 
 use crate::support::{app, connect, gateway, get, params, request, soon};
 use std::net::SocketAddr;
-use suimon_proxy::params::Params;
+use suimon_params::Params;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const HTML: (&str, &str) = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
@@ -12,7 +12,7 @@ const JAPANESE: (&str, &str) = ("accept-language", "ja,en;q=0.5");
 fn site(app: SocketAddr) -> Params {
     let mut params = params(app);
     // Held back by nobody, as whoever is inside; newcomers would get a place instead.
-    let mut kind = suimon_proxy::params::SessionKind::default();
+    let mut kind = suimon_params::SessionKind::default();
     kind.gate.mode = suimon_gate::Mode::Off;
     kind.gate.patience = Some(std::time::Duration::from_millis(100));
     params.sessions.kinds = vec![kind];

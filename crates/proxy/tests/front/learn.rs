@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use std::sync::atomic::Ordering::SeqCst;
-use suimon_proxy::params::{PassPage, Routes};
+use suimon_params::{PassPage, Routes};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -13,7 +13,7 @@ fn names(gateway: &Gateway) -> Vec<String> {
     gateway.view().routes.into_iter().map(|route| route.name).collect()
 }
 
-fn undeclared(app: &App, discovered_max: usize) -> suimon_proxy::params::Params {
+fn undeclared(app: &App, discovered_max: usize) -> suimon_params::Params {
     let mut params = params(app.address);
     params.routes = Routes { discovered_max, ..Routes::default() };
     params

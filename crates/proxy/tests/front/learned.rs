@@ -4,7 +4,7 @@ use crate::support::{App, Gateway, app, gateway, params, soon};
 use std::fs;
 use std::path::{Path, PathBuf};
 use suimon_gate::Mode;
-use suimon_proxy::params::{Params, SessionKind};
+use suimon_params::{Params, SessionKind};
 
 /// A gateway that knows sessions and holds none back, finds its limits, and keeps what it learns in `file`.
 fn learning(app: &App, file: &Path) -> Params {

@@ -17,8 +17,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_gate::Mode;
-use suimon_proxy::params::{DeclaredRoute, OnAbandon, Params, RoutePattern, Sessions, SpoolParams};
-use suimon_proxy::upstream::NodeParams;
+use suimon_params::upstream::NodeParams;
+use suimon_params::{DeclaredRoute, OnAbandon, Params, RoutePattern, Sessions, SpoolParams};
 use tokio::task::JoinSet;
 
 /// Lives in one run, of some three seconds in all.

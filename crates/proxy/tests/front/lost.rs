@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use suimon_control::SessionLawKind;
 use suimon_gate::KindParams;
-use suimon_proxy::params::{Params, SessionKind};
-use suimon_proxy::upstream::NodeParams;
+use suimon_params::upstream::NodeParams;
+use suimon_params::{Params, SessionKind};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -19,7 +19,7 @@ fn room(nodes: &[SocketAddr]) -> Params {
         nodes.iter().map(|node| NodeParams::parse(&format!("http://{node}")).unwrap()).collect();
     params.sessions.kinds = vec![SessionKind {
         gate: KindParams {
-            line: Some(suimon_gate::line::Params::default()),
+            line: Some(suimon_line::Params::default()),
             hold: Some(Duration::from_millis(10)),
             ..KindParams::default()
         },

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use suimon_gate::Mode;
-use suimon_proxy::params::{DeclaredRoute, ListenTls, Network, QueryPattern, RoutePattern};
+use suimon_params::{DeclaredRoute, ListenTls, Network, QueryPattern, RoutePattern};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;

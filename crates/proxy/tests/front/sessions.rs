@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use suimon_control::{SeedSessionParams, SessionLawKind};
 use suimon_gate::KindParams;
-use suimon_proxy::params::{Params, RoutePattern, SessionKind};
+use suimon_params::{Params, RoutePattern, SessionKind};
 
 /// A gate that closes a moment after the start and stays closed: from then on only those inside are served.
 fn closing(app: SocketAddr) -> Params {

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use suimon_gate::Mode;
 use suimon_model::Rng;
-use suimon_proxy::params::{DeclaredRoute, OnAbandon, Params, RoutePattern};
+use suimon_params::{DeclaredRoute, OnAbandon, Params, RoutePattern};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;

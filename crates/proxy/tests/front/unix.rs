@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use suimon_proxy::params::Params;
-use suimon_proxy::upstream::{NodeParams, Protocol};
+use suimon_params::Params;
+use suimon_params::upstream::{NodeParams, Protocol};
 use tokio::net::UnixListener;
 use tokio::task::{JoinHandle, JoinSet};
 

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use suimon_control::SessionLawKind;
 use suimon_gate::KindParams;
+use suimon_params::{Params, SessionKind, WaitingStatus};
 use suimon_proxy::LineCommand;
-use suimon_proxy::params::{Params, SessionKind, WaitingStatus};
 
 mod called;
 mod counts;
@@ -29,7 +29,7 @@ pub(crate) fn room(app: SocketAddr) -> Params {
     let mut params = params(app);
     params.sessions.kinds = vec![SessionKind {
         gate: KindParams {
-            line: Some(suimon_gate::line::Params::default()),
+            line: Some(suimon_line::Params::default()),
             // Whoever is called and cannot begin is told so at once.
             hold: Some(Duration::from_millis(10)),
             ..KindParams::default()
@@ -508,7 +508,7 @@ async fn words_between_gateway_and_application_are_theirs_alone() {
     let seen = gateway.ask(get("/head", &words)).await.text();
     let own: Vec<_> = seen.lines().filter(|line| line.starts_with("suimon-")).collect();
     assert_eq!(own, ["suimon-waiting: 1"], "what we tell it ourselves");
-    assert_eq!(gateway.observer.lines()[0].view.state, suimon_gate::line::State::Moving);
+    assert_eq!(gateway.observer.lines()[0].view.state, suimon_line::State::Moving);
     assert_eq!(gateway.ask(get("/head", &[("cookie", &session)])).await.status, 200, "nothing has ended");
     // The application's do not reach the visitor.
     let said = [

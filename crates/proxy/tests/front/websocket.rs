@@ -7,7 +7,7 @@ use http_body_util::Empty;
 use hyper::ext::Protocol;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
-use suimon_proxy::params::Params;
+use suimon_params::Params;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A frame of a client, masked, as RFC 6455 has it.

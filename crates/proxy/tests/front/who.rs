@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 use suimon_control::SessionLawKind;
 use suimon_gate::{KindParams, Mode};
+use suimon_params::{Params, RoutePattern, SessionKind};
 use suimon_proxy::LineCommand;
-use suimon_proxy::params::{Params, RoutePattern, SessionKind};
 
 mod headers;
 mod kinds;
@@ -31,7 +31,7 @@ fn kind(name: &str, begins: &[&str]) -> SessionKind {
         begins: begins.iter().map(pattern).collect(),
         ends: vec![pattern(&"/logout")],
         gate: KindParams {
-            line: Some(suimon_gate::line::Params::default()),
+            line: Some(suimon_line::Params::default()),
             hold: Some(Duration::from_millis(10)),
             ..KindParams::default()
         },

@@ -8,7 +8,7 @@ use crate::shape::Shape::{
 
 pub(super) const SESSION: Section = Section {
     path: "session",
-    form: Form::Repeated(suimon_proxy::KINDS_MAX),
+    form: Form::Repeated(suimon_params::KINDS_MAX),
     doc: "A kind of session: requests of one visitor that pay off only when the last is answered. The first kind whose begins match a request is its kind. With none declared, every visitor's requests are one kind, \"visit\".",
     keys: &[
         key("kind", Name, Required { example: "\"shopping\"" }, "Its name in metrics, pages and logs."),

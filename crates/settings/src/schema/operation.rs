@@ -47,7 +47,7 @@ pub(super) const RECORD: Section = Section {
         ),
         key(
             "bytes_max",
-            Size(suimon_proxy::params::Recording::BYTES_MIN, 1024 * GIB),
+            Size(suimon_params::Recording::BYTES_MIN, 1024 * GIB),
             Is("\"1GiB\""),
             "Of all these files together; the oldest is removed.",
         ),

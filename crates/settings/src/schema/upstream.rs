@@ -11,7 +11,7 @@ pub(super) const UPSTREAM: Section = Section {
     keys: &[
         key(
             "nodes",
-            List(&Node, suimon_proxy::upstream::NODES_MAX),
+            List(&Node, suimon_params::upstream::NODES_MAX),
             Is("[\"http://127.0.0.1:8080\"]"),
             "The application's servers. A route's limit is for all of them together.",
         ),

@@ -15,7 +15,7 @@ fn the_defaults_are_those_of_the_rooms() {
     let mut settings = Settings::default();
     settings.proxy.gate.cores = suimon_gate::Params::default().cores;
     settings.proxy.upstream.nodes.clear();
-    assert_eq!(format!("{:#?}", settings.proxy), format!("{:#?}", suimon_proxy::params::Params::default()));
+    assert_eq!(format!("{:#?}", settings.proxy), format!("{:#?}", suimon_params::Params::default()));
 
     let text = "[gate]\nroute_law = \"seed\"\nsession_law = \"seed\"";
     let gate = parse(text).proxy.gate;
@@ -269,15 +269,15 @@ fn no_value_of_any_key_panics_and_every_fault_names_its_key() {
 fn a_file_of_many_kinds_and_routes_is_bounded() {
     use std::fmt::Write;
     let mut text = String::new();
-    for index in 0..=suimon_proxy::KINDS_MAX {
+    for index in 0..=suimon_params::KINDS_MAX {
         let _ = writeln!(text, "[[session]]\nkind = \"k{index}\"\nbegins = [\"GET /{index}\"]");
     }
     assert_eq!(
         faults(&text),
         format!(
             "session: there are {} of them; at most {} are allowed",
-            suimon_proxy::KINDS_MAX + 1,
-            suimon_proxy::KINDS_MAX
+            suimon_params::KINDS_MAX + 1,
+            suimon_params::KINDS_MAX
         )
     );
 }

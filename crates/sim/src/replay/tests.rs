@@ -5,16 +5,19 @@ mod world;
 use super::*;
 use proptest::prelude::*;
 use suimon_control::SessionLawKind;
-use suimon_gate::line::{self, Command};
-use suimon_gate::{Arrival, KindParams, Lane, Membership, Mode, Params, Place, Word};
+use suimon_gate::{Arrival, KindParams, Membership, Mode, Params, Word};
+use suimon_line::{Command, Lane, Place};
 use suimon_model::{KindId, RouteId, seconds};
 use suimon_record::{Encoder, Ending as SegmentEnding, NAME_BYTES_MAX};
 use world::{ROUTES, World, session_of};
 
 /// Forty seconds of a gate with a line, whose application speaks and whose operator stops it now and then, in two segments.
 fn recording_of_a_line() -> Vec<Vec<u8>> {
-    let kind =
-        KindParams { line: Some(line::Params::default()), hold: Some(seconds(0.4)), ..KindParams::default() };
+    let kind = KindParams {
+        line: Some(suimon_line::Params::default()),
+        hold: Some(seconds(0.4)),
+        ..KindParams::default()
+    };
     let mut world = World::of_kind(Params { cores: 1, ..Params::default() }, kind, 7);
     world.play(20.0);
     world.rotate();
@@ -259,7 +262,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             .prop_map(|(at, lots)| Command::OpenAt { at: Instant::from_nanos(u64::from(at)), lots }),
     ];
     let word = prop_oneof![Just(Word::Ends), Just(Word::Checkout), any::<u32>().prop_map(Word::Weighs)];
-    let line = any::<bool>().prop_map(|has| has.then(line::Params::default));
+    let line = any::<bool>().prop_map(|has| has.then(suimon_line::Params::default));
     let session = prop_oneof![
         Just(None),
         kind().prop_map(|kind| Some(Membership::Newcomer(kind))),
@@ -308,7 +311,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 fn gate_of_three_kinds() -> Gate {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
     (0..3).for_each(|_| _ = gate.declare_route(Instant::ORIGIN, Mode::Fixed(1)));
-    for line in [None, Some(line::Params::default()), Some(line::Params::default())] {
+    for line in [None, Some(suimon_line::Params::default()), Some(suimon_line::Params::default())] {
         let hold = Some(seconds(0.5));
         gate.declare_kind(Instant::ORIGIN, KindParams { line, hold, ..KindParams::default() });
     }

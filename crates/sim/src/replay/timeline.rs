@@ -1,7 +1,9 @@
 //! What happened over time, for a picture of it: counts in bins, and the gate as it stood at the end of each.
 
 use std::collections::BTreeMap;
-use suimon_gate::{Arrival, Gate, InLine, Membership, Output, Place, SessionEnds, Snapshot, line};
+use suimon_gate::{Arrival, Gate, InLine, Membership, Output, SessionEnds, Snapshot};
+use suimon_line as line;
+use suimon_line::Place;
 use suimon_model::{Ending, Instant, KindId, Reason, Record, RequestId, RouteId, Subject};
 use suimon_record::Header;
 use suimon_workload::Histogram;

@@ -1,7 +1,8 @@
 //! What the visitors of a run do: they come, ask, are answered, wait in line, give up and come again.
 
 use super::{Event, PLACES, Run};
-use suimon_gate::{Arrival, InLine, Membership, Place, Standing};
+use suimon_gate::{Arrival, InLine, Membership};
+use suimon_line::{Place, Standing};
 use suimon_model::{Duration, Instant, KindId, RequestId, Rng, SessionId};
 use suimon_workload::{Next, Outcome as Answer, Visitor};
 

@@ -6,8 +6,8 @@ use super::*;
 use std::path::PathBuf;
 use std::time::Duration;
 use suimon_model::RouteId;
+use suimon_params::SessionKind;
 use suimon_proxy::LearnedView;
-use suimon_proxy::params::SessionKind;
 use suimon_settings::scenario;
 use suimon_sim::{Laws, Outcome, Scenario};
 

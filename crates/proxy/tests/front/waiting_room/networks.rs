@@ -1,7 +1,7 @@
 //! Who is slowed down, or has a lane of their own, by where they come from.
 
 use super::*;
-use suimon_proxy::params::Network;
+use suimon_params::Network;
 
 #[tokio::test]
 async fn one_network_gets_its_numbers_later_and_no_header_of_its_own_makes_it_another() {

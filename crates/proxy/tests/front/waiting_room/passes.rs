@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::support::read_until;
-use suimon_proxy::params::{Network, PassPage};
+use suimon_params::{Network, PassPage};
 use tokio::io::AsyncWriteExt;
 
 /// A gateway whose visitors are to show a pass, where one waits already.

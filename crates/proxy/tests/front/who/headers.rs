@@ -3,7 +3,7 @@
 use super::*;
 use crate::support::{raw, soon};
 use std::net::Ipv4Addr;
-use suimon_proxy::params::Network;
+use suimon_params::Network;
 
 fn head_of(answer: &str) -> String {
     answer.split_once("\r\n\r\n").expect("a head and a body").1.to_lowercase()

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::net::Ipv4Addr;
-use suimon_proxy::params::Network;
+use suimon_params::Network;
 
 #[tokio::test]
 async fn the_same_old_ticket_asks_so_often_and_no_more() {

@@ -1,8 +1,8 @@
 //! A gate with visitors that nobody planned, and its recording.
 
 use std::collections::BTreeMap;
-use suimon_gate::line::Command;
-use suimon_gate::{Arrival, Gate, KindParams, Lane, Membership, Mode, Output, Params, Place, Token, Word};
+use suimon_gate::{Arrival, Gate, KindParams, Membership, Mode, Output, Params, Token, Word};
+use suimon_line::{Command, Lane, Place};
 use suimon_model::{Duration, Ending, Failure, Instant, KindId, RequestId, Rng, RouteId, SessionId, seconds};
 use suimon_record::{Encoder, Ending as SegmentEnding, Event, Header};
 

@@ -1,0 +1,273 @@
+//! The body of an answer on its way to the client, so that a slow client does not hold a slot.
+//!
+//! A response that is small, or there at once, is taken whole before its head goes out: no task, no second wake-up,
+//! and the slot is free. A longer one is read by a task of its own, as fast as the application gives it, into a
+//! bounded queue that the client's connection empties at its own pace; past the bound, once the client has been waited for a moment, what follows
+//! goes through a file (see [`crate::spool`]), so that the application is done as soon as it has said all. It holds its slot until then, as long as it is
+//! mostly the application that is waited for: where the file cannot be had, is full, or is filled more slowly than the application would, it has to wait,
+//! and soon holds no slot for it.
+//! A stream that never ends (server-sent events, a switched protocol) is passed through and held by nobody.
+
+use crate::BoxError;
+use crate::budget::Budget;
+use crate::connection::Busy;
+use crate::connections::ClientWait;
+use crate::queue::Reader;
+use crate::streams::{Given, Taking};
+use bytes::{Buf, Bytes};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use suimon_message::headers;
+
+/// Over HTTP/1.1 answers that are all there and no longer than this count nowhere: they are on their way at once, and their heads weigh as much.
+const UNCOUNTED_MAX: usize = 16 << 10;
+
+/// The body of an answer.
+pub struct AnswerBody {
+    source: Source,
+    /// What it holds beside a queue.
+    counted: Option<Counted>,
+    /// How the client takes it, where its connection does not tell.
+    taking: Option<Arc<Taking>>,
+    /// Whether the client is waited for, where its connection does not tell: over HTTP/2, and by a stream that says nothing.
+    client: Option<ClientWait>,
+    /// Let go of when the answer is complete or given up.
+    _until_done: Option<Busy>,
+}
+
+enum Source {
+    /// All of it.
+    Whole { first: Option<Bytes>, rest: VecDeque<Frame<Bytes>> },
+    /// A queue that a task fills.
+    Queued(Reader),
+    /// As it comes.
+    Passing(UnsyncBoxBody<Bytes, BoxError>),
+}
+
+/// A piece of an answer in the hands of the client's connection, which keeps it until it is written: over HTTP/2 until its client has opened a window for all of it,
+/// whether or not the rest of the answer has been asked for meanwhile.
+#[derive(Debug)]
+pub struct Piece {
+    pub(crate) bytes: Bytes,
+    pub(crate) counted: Option<Counted>,
+    pub(crate) _given: Option<Given>,
+}
+
+/// Bytes of an answer in the budget.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) bytes: usize,
+}
+
+impl Counted {
+    fn new(budget: &Arc<Budget>, bytes: usize) -> Self {
+        budget.hold(bytes);
+        Counted { budget: Arc::clone(budget), bytes }
+    }
+
+    /// Returns so many of the bytes, counted by themselves from now on.
+    fn split(&mut self, bytes: usize) -> Counted {
+        self.bytes -= bytes;
+        Counted { budget: Arc::clone(&self.budget), bytes }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.budget.release(self.bytes);
+    }
+}
+
+impl From<Bytes> for Piece {
+    fn from(bytes: Bytes) -> Self {
+        Piece { bytes, counted: None, _given: None }
+    }
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+    }
+}
+
+impl AnswerBody {
+    /// Returns a body that is all there.
+    pub fn whole(first: Option<Bytes>, rest: VecDeque<Frame<Bytes>>) -> Self {
+        AnswerBody::of(Source::Whole { first, rest })
+    }
+
+    fn of(source: Source) -> Self {
+        AnswerBody { source, counted: None, taking: None, client: None, _until_done: None }
+    }
+
+    /// Counts what it holds in `budget`, if that is much.
+    pub fn counted(mut self, budget: &Arc<Budget>) -> Self {
+        let bytes = usize::try_from(self.size_hint().lower()).unwrap_or(usize::MAX);
+        // Over HTTP/2 a client may leave a hundred of them lying for as long as it likes.
+        if bytes > UNCOUNTED_MAX || Taking::current().is_some() {
+            self.counted = Some(Counted::new(budget, bytes));
+        }
+        self
+    }
+
+    /// Returns a body of one piece, or of none.
+    pub fn text(text: String) -> Self {
+        AnswerBody::whole((!text.is_empty()).then(|| Bytes::from(text)), VecDeque::new())
+    }
+
+    /// Returns a body of nothing.
+    pub fn empty() -> Self {
+        AnswerBody::whole(None, VecDeque::new())
+    }
+
+    /// Returns the body that `reader` takes out of its queue.
+    pub fn queued(reader: Reader) -> Self {
+        AnswerBody::of(Source::Queued(reader))
+    }
+
+    /// Returns a body passed through as it comes.
+    pub fn passing<B>(body: B) -> Self
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        AnswerBody::of(Source::Passing(body.map_err(Into::into).boxed_unsync()))
+    }
+
+    /// Keeps `busy` until the body is complete or given up.
+    pub fn keeping(mut self, busy: Busy) -> Self {
+        self.taking = Taking::current();
+        if (self.taking.is_some() || self.is_passing()) && !self.is_end_stream() {
+            // Over HTTP/2 the first piece is not asked for before there is room for it.
+            let mut client = busy.client_wait();
+            client.begin();
+            self.client = Some(client);
+        }
+        self._until_done = Some(busy);
+        if let Some(taking) = self.taking.as_ref().filter(|_| self.is_end_stream()) {
+            taking.gave_all();
+        }
+        self
+    }
+
+    fn is_passing(&self) -> bool {
+        matches!(self.source, Source::Passing(_))
+    }
+
+    /// Counts a piece for as long as the client's connection keeps it: all of them over HTTP/2, and those counted before.
+    fn count(&mut self, piece: &mut Piece) {
+        let bytes = piece.bytes.len();
+        if piece.counted.is_none() {
+            piece.counted = match (&mut self.counted, &self.taking) {
+                (Some(all), _) => Some(all.split(bytes)),
+                (None, Some(taking)) => Some(Counted::new(taking.budget(), bytes)),
+                (None, None) => None,
+            };
+        }
+        piece._given = self.taking.as_ref().map(Taking::give);
+    }
+
+    /// Takes note of what the client is given, or waits for.
+    fn note(&mut self, polled: &Poll<Option<Result<Frame<Piece>, BoxError>>>) {
+        let is_passing = self.is_passing();
+        if let Some(client) = &mut self.client {
+            match polled {
+                // It is for the application to go on, but no slot is held: like a tunnel, it is the client who keeps it open.
+                Poll::Pending if is_passing => client.begin(),
+                Poll::Pending => client.end(),
+                Poll::Ready(_) => {
+                    client.end();
+                    client.begin();
+                }
+            }
+        }
+        let Some(taking) = &self.taking else { return };
+        match polled {
+            Poll::Pending => taking.waits_for_more(),
+            Poll::Ready(Some(Ok(frame))) if frame.is_data() && !self.is_end_stream() => taking.gave(),
+            // An answer that breaks off is no fault of its client's.
+            Poll::Ready(_) => {
+                taking.gave();
+                taking.gave_all();
+            }
+        }
+    }
+}
+
+impl Body for AnswerBody {
+    type Data = Piece;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Piece>, BoxError>>> {
+        let polled = self.source.poll_frame(cx);
+        if self.taking.is_some() || self.client.is_some() {
+            self.note(&polled);
+        }
+        let mut frame = ready!(polled);
+        if let Some(Ok(frame)) = &mut frame {
+            if let Some(piece) = frame.data_mut() {
+                self.count(piece);
+            } else if let Some(trailers) = frame.trailers_mut() {
+                headers::prepare_trailers(trailers);
+            }
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Whole { first, rest } => first.is_none() && rest.is_empty(),
+            Source::Queued(_) => false,
+            Source::Passing(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Whole { first, rest } => {
+                let of = |bytes: &Bytes| bytes.len() as u64;
+                let bytes: u64 = rest.iter().filter_map(Frame::data_ref).map(of).sum();
+                let bytes = first.as_ref().map_or(0, of) + bytes;
+                let mut hint = SizeHint::with_exact(bytes);
+                // A length before the body leaves no place for trailers behind it.
+                if rest.back().is_some_and(Frame::is_trailers) {
+                    hint = SizeHint::new();
+                    hint.set_lower(bytes);
+                }
+                hint
+            }
+            // A declared length stays in the head, which says it better.
+            Source::Queued(_) => SizeHint::default(),
+            Source::Passing(body) => body.size_hint(),
+        }
+    }
+}
+
+impl Source {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Piece>, BoxError>>> {
+        let frame = match self {
+            Source::Whole { first, rest } => {
+                first.take().map(Frame::data).or_else(|| rest.pop_front()).map(Ok)
+            }
+            Source::Queued(reader) => return reader.poll_frame(cx),
+            Source::Passing(body) => ready!(Pin::new(body).poll_frame(cx)),
+        };
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(Piece::from))))
+    }
+}

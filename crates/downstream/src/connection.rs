@@ -1,0 +1,189 @@
+//! What all requests of one client connection share.
+
+use crate::connections::{ClientWait, Entry, Standing};
+use crate::deadline::Deadline;
+use crate::host::Host;
+use crate::streams::Taking;
+use crate::watch::Socket;
+use bytes::Bytes;
+use http::HeaderMap;
+use std::future::{pending, poll_fn};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use suimon_message::peer::Peer;
+use suimon_message::validate::Fault;
+use suimon_model::{KindId, SessionId};
+
+/// How long a client that says it will send no more is answered all the same. Some half-close behind their request and read on; most that say so have left, and
+/// nothing tells the two apart before something is written. In the line, where it matters most, nobody is waited for.
+pub const HALF_CLOSED_MAX: Duration = Duration::from_secs(1);
+
+/// One client connection. Lives as long as anybody works for it.
+#[derive(Debug)]
+pub struct Connection {
+    peer: Peer,
+    /// Its socket, where a closed one is not noticed otherwise: HTTP/1.
+    socket: Option<Socket>,
+    /// Until the watch is armed.
+    patience: Mutex<Deadline>,
+    /// Who comes by it, of those whom nothing else tells from others.
+    known: Mutex<Known>,
+    /// Whether what is written waits for the client.
+    writes_wait: AtomicBool,
+    host: Arc<dyn Host>,
+    entry: Entry,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Known {
+    #[default]
+    Nobody,
+    Visitor(u64, (KindId, SessionId)),
+    /// Several browsers come by it: it is a balancer's.
+    Many,
+}
+
+/// Marks a request as under way until it is dropped.
+#[derive(Debug)]
+pub struct Busy(Arc<Connection>);
+
+impl Connection {
+    /// Returns the connection of `peer`. `socket` is that of an HTTP/1 connection.
+    pub fn new(peer: Peer, socket: Option<Socket>, host: Arc<dyn Host>, entry: Entry) -> Arc<Self> {
+        host.note_connection_opened();
+        let patience = Mutex::default();
+        let known = Mutex::default();
+        let writes_wait = AtomicBool::new(false);
+        Arc::new(Connection { peer, socket, patience, known, writes_wait, host, entry })
+    }
+
+    /// Returns who is at the other end.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Returns the whole answer to a request that cannot be read, and takes note of it. `accepts`: what its head says of the answer it asks for.
+    pub fn unreadable(&self, fault: Fault, accepts: Option<HeaderMap>) -> Bytes {
+        self.host.note_unreadable();
+        self.host.unreadable(fault, accepts)
+    }
+
+    /// Returns the session as which a client has been served by this connection before.
+    pub fn session_of(&self, client: u64) -> Option<(KindId, SessionId)> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Known::Visitor(key, session) if key == client => Some(session),
+            Known::Visitor(..) => {
+                *known = Known::Many;
+                None
+            }
+            Known::Nobody | Known::Many => None,
+        }
+    }
+
+    /// Takes note that a client is served as `session`, and returns whether the connection is its own.
+    pub fn note_session(&self, client: u64, session: (KindId, SessionId)) -> bool {
+        if self.peer.is_trusted() {
+            return false;
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Known::Many => return false,
+            Known::Visitor(key, _) if key != client => {
+                *known = Known::Many;
+                return false;
+            }
+            Known::Nobody | Known::Visitor(..) => *known = Known::Visitor(client, session),
+        }
+        true
+    }
+
+    /// Takes note that a request is under way, `now`.
+    pub fn begin(self: &Arc<Self>, now: Instant) -> Busy {
+        self.entry.begin(now);
+        Busy(Arc::clone(self))
+    }
+
+    /// Returns what is known of it among all connections.
+    pub fn standing(&self) -> &Arc<Standing> {
+        self.entry.standing()
+    }
+
+    /// Returns whether it should not be kept for whoever only waits: nobody admitted comes by it, connections are few, and it is no balancer's.
+    pub fn is_to_spare(&self) -> bool {
+        !self.peer.is_trusted() && self.entry.is_to_spare()
+    }
+
+    /// Takes note whether what is written waits for the client.
+    pub fn note_writes_wait(&self, waits: bool) {
+        self.writes_wait.store(waits, Relaxed);
+    }
+
+    /// Returns whether all that the client lets us write is written.
+    pub fn is_written(&self) -> bool {
+        !self.writes_wait.load(Relaxed)
+    }
+
+    /// Returns how many requests have ended, answered or not. Wraps.
+    pub fn done(&self) -> u32 {
+        self.standing().done()
+    }
+
+    /// Returns how many requests have begun. Wraps.
+    pub fn begun(&self) -> u32 {
+        self.standing().begun()
+    }
+
+    fn patience(&self) -> MutexGuard<'_, Deadline> {
+        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns once the client is known to have closed the connection; the watch is armed `after` a while. Never returns
+    /// where the HTTP library notices by itself. For one request at a time.
+    pub async fn closed(&self, after: Duration) {
+        let Some(socket) = &self.socket else {
+            return pending().await;
+        };
+        // One timer serves all requests of the connection: most are answered long before it goes off.
+        self.patience().set(Some(after));
+        poll_fn(|cx| self.patience().poll(cx)).await;
+        match socket.watch() {
+            Ok(watch) => watch.await,
+            // Out of kernel memory: the library still notices most clients that leave.
+            Err(_) => pending().await,
+        }
+    }
+
+    /// Returns once the client is known to have left; or to have closed its half of the connection for [`HALF_CLOSED_MAX`], which looks the same.
+    pub async fn left(&self, after: Duration) {
+        self.closed(after).await;
+        tokio::time::sleep(HALF_CLOSED_MAX).await;
+    }
+
+    /// Takes note that its socket is about to be closed.
+    pub fn close(&self) {
+        if let Some(socket) = &self.socket {
+            socket.close();
+        }
+    }
+}
+
+impl Busy {
+    /// Returns what tells whether the request waits for its client.
+    pub fn client_wait(&self) -> ClientWait {
+        ClientWait::of(self.0.standing(), Taking::current())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.host.note_connection_closed();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.standing().end();
+    }
+}

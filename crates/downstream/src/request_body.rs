@@ -1,0 +1,679 @@
+//! A request's body on its way to the application, and the part of it that is read before the gate is asked.
+//!
+//! A slot is the application's time, not the client's: so up to a bound of the body is read ahead and replayed later,
+//! and only then a slot is asked for. Not where the client expects `100 Continue` and may have to wait: reading would ask for a body that
+//! may not be wanted.
+//!
+//! Nor is a worker of the application the client's: once let in, a body of a declared length that its client would be waited for is kept, with the slot given
+//! back meanwhile, until it is whole or no more of it may be kept, and only then the application is asked. One without, which may be a stream, is sent on
+//! as it comes, unless the application was stuck because of such bodies of late ([`crate::uploads`]). What needs no slot is kept whatever it declares, before it
+//! takes one of the places it has instead.
+//!
+//! However it is read, its client must keep a pace: no long pause, a least rate, and an end.
+
+use crate::budget::Budget;
+use crate::charge::{Charge, Slot, Way};
+use crate::connections::ClientWait;
+use crate::deadline::Deadline;
+use crate::spool::{Of, PIECE_BYTES, Reading, Spool, Spools};
+use crate::uploads::{Sender, Upload, Uploads};
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::collections::VecDeque;
+use std::error::Error as _;
+use std::future::{pending, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use std::{error, fmt, io};
+use suimon_message::headers;
+use suimon_message::validate::Fault;
+use tokio::time::Instant;
+
+/// How long a client may be waited for while its request holds a slot, all of its body together.
+const CLIENT_TIME_MAX: Duration = Duration::from_millis(250);
+
+/// What of a body tells how fast its client sends.
+const TELLING_BYTES: usize = 256 << 10;
+
+/// A request body as it is sent on.
+#[derive(Debug)]
+pub struct RequestBody {
+    /// `None`: there is no body.
+    inner: Option<Box<Inner>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    early: VecDeque<Bytes>,
+    early_bytes: usize,
+    /// What follows it, as far as that is kept.
+    kept: Option<Box<Kept>>,
+    /// What both count in, apart from what is in a file.
+    budget: Arc<Budget>,
+    /// What came behind the body, to be sent on behind it.
+    trailers: Option<HeaderMap>,
+    rest: Incoming,
+    rest_ended: bool,
+    /// Bytes that are still to come, where that was declared.
+    declared: Option<u64>,
+    /// Bytes that may still come.
+    left: u64,
+    pace: Pace,
+    progress: Progress,
+    client: ClientWait,
+    /// Whether the client may be silent for as long as it likes.
+    unhurried: Arc<AtomicBool>,
+    patience: Deadline,
+    /// The slot that the request holds while the rest of its body is sent on.
+    charge: Option<Box<Charge>>,
+}
+
+/// Which bodies are kept until they are whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeps {
+    /// What does not come as quickly as it began.
+    Slow,
+    /// What is not there at once: how fast it began says nothing about its client, as where the request was held, or is not believed.
+    All,
+    /// The same, and what may be a stream only as long as the application was stuck not long ago.
+    WhileWary,
+}
+
+/// What is kept of a body of a slow client: first what is in a file, then what is not there yet.
+#[derive(Default)]
+struct Kept {
+    spool: Option<Arc<Spool>>,
+    written: u64,
+    read: u64,
+    reading: Option<Reading>,
+    tail: VecDeque<Bytes>,
+    tail_bytes: usize,
+}
+
+/// How fast a client must send a body, while it is the client who is waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The longest pause, and what a body may take beside the time that its length at the least rate takes.
+    pub pause_max: Duration,
+    /// The least rate, bytes a second. 0: none.
+    pub rate_min: u64,
+    /// The longest it may take in all.
+    pub total_max: Duration,
+}
+
+/// What has come of a body, and how long its client was waited for.
+#[derive(Clone, Copy, Default, Debug)]
+struct Progress {
+    bytes: u64,
+    waited: Duration,
+    waits_since: Option<Instant>,
+}
+
+/// Why a request body broke off: the client's fault.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyFault(pub Fault);
+
+impl Pace {
+    /// Returns how much longer a client may be waited for now, of whose body so many bytes have come after waits of so long in all.
+    fn allows(&self, bytes: u64, waited: Duration) -> Duration {
+        let by_rate = bytes.checked_div(self.rate_min).map_or(Duration::MAX, Duration::from_secs);
+        let in_all = self.pause_max.saturating_add(by_rate).min(self.total_max);
+        in_all.saturating_sub(waited).min(self.pause_max)
+    }
+}
+
+impl RequestBody {
+    /// Returns the body that comes in over `rest` at this pace: at most `bytes_max`. What of it is read ahead counts in `budget`.
+    /// `client`: whether it waits.
+    pub fn new(
+        rest: Incoming,
+        bytes_max: Option<u64>,
+        pace: Pace,
+        budget: &Arc<Budget>,
+        client: impl FnOnce() -> ClientWait,
+    ) -> Self {
+        if rest.is_end_stream() {
+            return RequestBody { inner: None };
+        }
+        RequestBody {
+            inner: Some(Box::new(Inner {
+                early: VecDeque::new(),
+                early_bytes: 0,
+                kept: None,
+                budget: Arc::clone(budget),
+                trailers: None,
+                declared: rest.size_hint().exact(),
+                rest,
+                rest_ended: false,
+                left: bytes_max.unwrap_or(u64::MAX),
+                pace,
+                progress: Progress::default(),
+                client: client(),
+                unhurried: Arc::default(),
+                patience: Deadline::default(),
+                charge: None,
+            })),
+        }
+    }
+
+    /// Returns what to set true where the body turns out to be one side of a conversation: its client may then be silent. `None`: there is no body.
+    pub fn unhurried(&self) -> Option<Arc<AtomicBool>> {
+        self.inner.as_ref().map(|inner| Arc::clone(&inner.unhurried))
+    }
+
+    /// Returns whether there is a body, or may be.
+    pub fn is_some(&self) -> bool {
+        self.inner.is_some()
+    }
+
+    /// Returns whether more of it is to come from the client.
+    pub fn is_unfinished(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| !inner.rest_ended && !inner.rest.is_end_stream())
+    }
+
+    /// Returns whether its length was said beforehand: one without may be a stream.
+    pub fn is_declared(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.declared.is_some())
+    }
+
+    /// Sees to it that the client does not hold the slot of the request from now on, but the application alone. Without a slot it is only among `uploads`
+    /// while it is waited for.
+    pub fn charge(
+        &mut self,
+        turn: Option<Box<dyn Slot>>,
+        uploads: &Arc<Uploads>,
+        sender: Sender,
+        way: Box<dyn Way>,
+    ) {
+        let Some(inner) = &mut self.inner else { return };
+        inner.charge = Some(Box::new(Charge {
+            turn,
+            due: Deadline::default(),
+            waits_since: None,
+            before: inner.progress.waited,
+            sender,
+            uploads: Arc::clone(uploads),
+            upload: None,
+            reserved: None,
+            end: None,
+            way,
+            asked_again: Deadline::default(),
+        }));
+    }
+
+    /// Takes note that what is left of it is sent on as it comes.
+    pub fn streams(&mut self) {
+        if let Some(charge) = self.inner.as_mut().and_then(|inner| inner.charge.as_mut()) {
+            charge.reserved = Some(charge.uploads.reserve());
+        }
+    }
+
+    /// Reads ahead with the slot given back, for a body that may be asked for only now, and takes the slot again.
+    pub async fn ask_for(&mut self, bytes_max: usize) -> Result<(), BodyFault> {
+        let Some(inner) = &mut self.inner else { return Ok(()) };
+        if let Some(charge) = &mut inner.charge {
+            charge.pause(Duration::ZERO);
+        }
+        poll_fn(|cx| inner.poll_ahead(cx, bytes_max)).await?;
+        if let Some(charge) = &mut inner.charge {
+            poll_fn(|cx| charge.poll_resumed(cx)).await;
+            charge.before = inner.progress.waited;
+        }
+        Ok(())
+    }
+
+    /// Keeps a body whose client is slow, until it is whole or no more of it may be kept: the slot is given back meanwhile, and taken again.
+    pub async fn keep(
+        &mut self,
+        spools: &Arc<Spools>,
+        among: &Arc<Uploads>,
+        sender: Sender,
+        keeps: Keeps,
+    ) -> Result<(), BodyFault> {
+        let Some(inner) = &mut self.inner else { return Ok(()) };
+        if inner.rest_ended || !spools.is_on() {
+            return Ok(());
+        }
+        let before = inner.progress.waited_by_now();
+        if inner.is_quick(keeps).await? {
+            return Ok(());
+        }
+        let client_time = inner.progress.waited_by_now().saturating_sub(before);
+        if let Some(charge) = &mut inner.charge {
+            charge.pause(client_time);
+        }
+        inner.keep(spools, among, sender, keeps).await?;
+        if let Some(charge) = &mut inner.charge {
+            poll_fn(|cx| charge.poll_resumed(cx)).await;
+            charge.before = inner.progress.waited;
+        }
+        Ok(())
+    }
+
+    /// Reads until the body has ended, `bytes_max` are held, or the budget is used up. Waits for nothing where there is no body, and only for
+    /// the client where there is one. May be dropped at any moment without losing anything.
+    pub async fn read_ahead(&mut self, bytes_max: usize) -> Result<(), BodyFault> {
+        let Some(inner) = &mut self.inner else { return Ok(()) };
+        poll_fn(|cx| inner.poll_ahead(cx, bytes_max)).await
+    }
+
+    /// Reads on as [`RequestBody::read_ahead`] does, then waits for ever; returns only if the body breaks.
+    pub async fn fill(&mut self, bytes_max: usize) -> BodyFault {
+        match self.read_ahead(bytes_max).await {
+            Ok(()) => pending().await,
+            Err(fault) => fault,
+        }
+    }
+
+    /// Returns the whole body, if it is no longer than `bytes_max` and comes without a break.
+    pub async fn collect(&mut self, bytes_max: usize) -> Option<Vec<u8>> {
+        let mut all = Vec::new();
+        while let Some(frame) = poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
+            let Ok(piece) = frame.ok()?.into_data() else { continue };
+            if all.len() + piece.len() > bytes_max {
+                return None;
+            }
+            all.extend_from_slice(&piece);
+        }
+        Some(all)
+    }
+
+    /// Reads the body to its end, its break, or past `bytes_max`, and keeps nothing of it.
+    pub async fn drain(&mut self, bytes_max: usize) {
+        let mut bytes = 0;
+        while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
+            bytes += frame.data_ref().map_or(0, Bytes::len);
+            if bytes > bytes_max {
+                return;
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn poll_ahead(&mut self, cx: &mut Context<'_>, bytes_max: usize) -> Poll<Result<(), BodyFault>> {
+        while !self.rest_ended && self.early_bytes < bytes_max && !self.budget.is_used_up() {
+            ready!(self.poll_early(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_early(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BodyFault>> {
+        if let Some(piece) = ready!(self.poll_rest(cx)).transpose()? {
+            self.early_bytes += piece.len();
+            self.budget.hold(piece.len());
+            self.early.push_back(piece);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads on for a moment, and returns whether the client need not be waited for: the body is whole, or will be within [`CLIENT_TIME_MAX`] in all if the
+    /// rest comes as fast as what has come. Where the budget leaves too little to tell it need.
+    async fn is_quick(&mut self, keeps: Keeps) -> Result<bool, BodyFault> {
+        let read = poll_fn(|cx| {
+            // One piece is read whatever is held: most bodies are no longer.
+            if self.early.is_empty() {
+                ready!(self.poll_early(cx))?;
+            }
+            self.poll_ahead(cx, TELLING_BYTES)
+        });
+        let Ok(read) = tokio::time::timeout(CLIENT_TIME_MAX, read).await else { return Ok(false) };
+        read?;
+        if self.rest_ended || self.declared == Some(0) {
+            return Ok(true);
+        }
+        let Progress { bytes, waited, .. } = self.progress;
+        let whole = bytes + self.declared.unwrap_or(0);
+        let in_all = waited.as_secs_f64() * whole as f64 / bytes.max(1) as f64;
+        Ok(keeps == Keeps::Slow && bytes >= TELLING_BYTES as u64 && in_all <= CLIENT_TIME_MAX.as_secs_f64())
+    }
+
+    /// Reads on until the body is whole, or no more of it may be kept. Broken off where too many are kept and this one is the slowest.
+    async fn keep(
+        &mut self,
+        spools: &Arc<Spools>,
+        among: &Arc<Uploads>,
+        sender: Sender,
+        keeps: Keeps,
+    ) -> Result<(), BodyFault> {
+        let mut upload = None;
+        loop {
+            poll_fn(|cx| self.poll_tail(cx, upload.as_ref())).await?;
+            let kept = self.kept.get_or_insert_default();
+            if self.rest_ended {
+                return Ok(());
+            }
+            if kept.spool.is_none() {
+                let Progress { bytes, waited, .. } = self.progress;
+                upload = among.begin(sender, bytes, waited);
+                if upload.is_none() {
+                    return Err(BodyFault(Fault::BodyTimeout));
+                }
+                let Some(begun) = spools.begin(Of::Request, sender.origin).await else { return Ok(()) };
+                kept.spool = Some(begun);
+            }
+            let Some(spool) = &kept.spool else { return Ok(()) };
+            if !spool.write(kept.written, kept.tail.iter().cloned().collect()).await {
+                return Ok(());
+            }
+            kept.tail.clear();
+            let written = std::mem::take(&mut kept.tail_bytes);
+            kept.written += written as u64;
+            self.budget.release(written);
+            let is_wary =
+                || self.charge.as_ref().is_some_and(|it| it.uploads.is_wary(std::time::Instant::now()));
+            if keeps == Keeps::WhileWary && self.declared.is_none() && !is_wary() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads until the body is whole or a piece is there to be written.
+    fn poll_tail(&mut self, cx: &mut Context<'_>, upload: Option<&Upload>) -> Poll<Result<(), BodyFault>> {
+        loop {
+            let kept = self.kept.get_or_insert_default();
+            let is_due = kept.tail_bytes >= PIECE_BYTES || kept.tail_bytes > 0 && self.budget.is_used_up();
+            if self.rest_ended || is_due {
+                return Poll::Ready(Ok(()));
+            }
+            let Poll::Ready(piece) = self.poll_rest(cx) else {
+                let Some(upload) = upload else { return Poll::Pending };
+                ready!(upload.poll_broken_off(cx));
+                return Poll::Ready(Err(BodyFault(Fault::BodyTimeout)));
+            };
+            let Some(piece) = piece.transpose()? else { continue };
+            if let Some(upload) = upload {
+                upload.note(self.progress.bytes);
+            }
+            let kept = self.kept.get_or_insert_default();
+            kept.tail_bytes += piece.len();
+            self.budget.hold(piece.len());
+            kept.tail.push_back(piece);
+        }
+    }
+
+    /// Takes what is sent on next of what has come before the application was asked.
+    fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
+        if let Some(piece) = self.early.pop_front() {
+            self.early_bytes -= piece.len();
+            self.budget.release(piece.len());
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        let Some(kept) = &mut self.kept else { return Poll::Ready(None) };
+        if let Some(spool) = kept.spool.as_ref().filter(|_| kept.read < kept.written) {
+            let reading = kept.reading.get_or_insert_with(|| spool.send(kept.read, kept.written));
+            let read = ready!(reading.as_mut().poll(cx));
+            kept.reading = None;
+            let Ok(piece) = read else { return Poll::Ready(Some(Err(BodyFault(Fault::BrokenBody)))) };
+            kept.read += piece.len() as u64;
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        kept.spool = None;
+        let Some(piece) = kept.tail.pop_front() else {
+            self.kept = None;
+            return Poll::Ready(None);
+        };
+        kept.tail_bytes -= piece.len();
+        self.budget.release(piece.len());
+        Poll::Ready(Some(Ok(piece)))
+    }
+
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
+        loop {
+            let Poll::Ready(frame) = Pin::new(&mut self.rest).poll_frame(cx) else {
+                self.client.begin();
+                ready!(self.poll_patience(cx));
+                return Poll::Ready(Some(Err(BodyFault(Fault::BodyTimeout))));
+            };
+            self.client.end();
+            if let Some(since) = self.progress.waits_since.take() {
+                self.progress.waited += since.elapsed();
+            }
+            match frame {
+                Some(Ok(frame)) => {
+                    let piece = match frame.into_data() {
+                        Ok(piece) => piece,
+                        Err(frame) => {
+                            self.trailers = frame.into_trailers().ok().and_then(fit);
+                            continue;
+                        }
+                    };
+                    self.progress.bytes += piece.len() as u64;
+                    self.declared = self.declared.map(|left| left.saturating_sub(piece.len() as u64));
+                    match self.left.checked_sub(piece.len() as u64) {
+                        Some(left) => self.left = left,
+                        None => return Poll::Ready(Some(Err(BodyFault(Fault::BodyTooLarge)))),
+                    }
+                    return Poll::Ready(Some(Ok(piece)));
+                }
+                Some(Err(error)) => return Poll::Ready(Some(Err(BodyFault::of(&error)))),
+                None => {
+                    self.rest_ended = true;
+                    return Poll::Ready(None);
+                }
+            }
+        }
+    }
+
+    /// Takes what is sent on next. The end of it only while the slot is held, or where nobody else goes on.
+    fn poll_charged(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
+        loop {
+            if let Some(charge) = &mut self.charge
+                && charge.end.is_some()
+            {
+                ready!(charge.poll_may_end(cx));
+                return Poll::Ready(charge.end.take().flatten().map(Ok));
+            }
+            let Poll::Ready(piece) = self.poll_rest(cx) else {
+                ready!(self.poll_charge(cx));
+                return Poll::Ready(Some(Err(BodyFault(Fault::BodyTimeout))));
+            };
+            let piece = piece.transpose()?;
+            let is_end = piece.is_none() || self.declared == Some(0) || self.rest.is_end_stream();
+            match &mut self.charge {
+                Some(charge) if charge.is_paused() => {
+                    if let Some(upload) = &charge.upload {
+                        upload.note(self.progress.bytes);
+                    }
+                    if !is_end {
+                        return Poll::Ready(piece.map(Ok));
+                    }
+                    charge.end = Some(piece);
+                    // Its client is waited for no longer.
+                    charge.upload = None;
+                }
+                _ => return Poll::Ready(piece.map(Ok)),
+            }
+        }
+    }
+
+    /// Gives the slot back once the client has been waited for long enough. Ready where as many are waited for as may be and this one is the slowest.
+    fn poll_charge(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(charge) = &mut self.charge else { return Poll::Pending };
+        let Progress { bytes, waited, waits_since } = self.progress;
+        // A conversation that has begun is no upload: its sides may be silent.
+        if self.unhurried.load(Relaxed) {
+            self.charge = None;
+            return Poll::Pending;
+        }
+        if !charge.is_paused() {
+            if charge.waits_since != waits_since {
+                charge.waits_since = waits_since;
+                charge.due.set(Some((charge.before + CLIENT_TIME_MAX).saturating_sub(waited)));
+            }
+            ready!(charge.due.poll(cx));
+            if !charge.pause(CLIENT_TIME_MAX) {
+                // What is answered already has no slot, and may hold a worker all the same.
+                charge.turn = None;
+            }
+            charge.upload = charge.uploads.begin(charge.sender, bytes, self.progress.waited_by_now());
+            charge.reserved = None;
+        }
+        if let Some(upload) = &charge.upload {
+            return upload.poll_broken_off(cx);
+        }
+        Poll::Ready(())
+    }
+
+    /// Is ready when the client has been too slow.
+    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.unhurried.load(Relaxed) {
+            return Poll::Pending;
+        }
+        if self.progress.waits_since.is_none() {
+            self.progress.waits_since = Some(Instant::now());
+            self.patience.set(Some(self.pace.allows(self.progress.bytes, self.progress.waited)));
+        }
+        ready!(self.patience.poll(cx));
+        // Set since then, perhaps.
+        if self.unhurried.load(Relaxed) { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+impl Progress {
+    /// Returns how long the client was waited for, a wait that goes on included.
+    fn waited_by_now(&self) -> Duration {
+        self.waited + self.waits_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+}
+
+impl Kept {
+    /// Returns how many bytes are still to be sent on.
+    fn left(&self) -> u64 {
+        self.written - self.read + self.tail_bytes as u64
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kept({} of {} written, {} not)", self.written - self.read, self.written, self.tail_bytes)
+    }
+}
+
+/// Returns the trailers that may be sent on, if any are left.
+fn fit(mut trailers: HeaderMap) -> Option<HeaderMap> {
+    headers::prepare_request_trailers(&mut trailers);
+    (!trailers.is_empty()).then_some(trailers)
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.budget.release(self.early_bytes + self.kept.as_ref().map_or(0, |kept| kept.tail_bytes));
+    }
+}
+
+impl BodyFault {
+    fn of(error: &hyper::Error) -> Self {
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                let is_malformed =
+                    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData);
+                return BodyFault(if is_malformed { Fault::BadBody } else { Fault::BrokenBody });
+            }
+            cause = error.source();
+        }
+        BodyFault(Fault::BrokenBody)
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyFault;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        let Some(inner) = &mut self.inner else {
+            return Poll::Ready(None);
+        };
+        if let Some(piece) = ready!(inner.poll_held(cx)) {
+            return Poll::Ready(Some(piece.map(Frame::data)));
+        }
+        let is_kept = inner.charge.as_ref().is_some_and(|charge| charge.end.is_some());
+        if (!inner.rest_ended || is_kept)
+            && let Some(piece) = ready!(inner.poll_charged(cx))
+        {
+            return Poll::Ready(Some(piece.map(Frame::data)));
+        }
+        Poll::Ready(inner.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(|inner| {
+            inner.early.is_empty()
+                && inner.kept.as_ref().is_none_or(|kept| kept.left() == 0)
+                && inner.charge.as_ref().is_none_or(|charge| charge.end.is_none())
+                && inner.trailers.is_none()
+                && (inner.rest_ended || inner.rest.is_end_stream())
+        })
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let Some(inner) = &self.inner else {
+            return SizeHint::with_exact(0);
+        };
+        let early =
+            inner.early.iter().chain(inner.charge.iter().filter_map(|charge| charge.end.as_ref()?.as_ref()));
+        let early: u64 = early.map(|piece| piece.len() as u64).sum();
+        let early = early + inner.kept.as_ref().map_or(0, |kept| kept.left());
+        let rest = if inner.rest_ended { SizeHint::with_exact(0) } else { inner.rest.size_hint() };
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower() + early);
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper + early);
+        }
+        hint
+    }
+}
+
+impl fmt::Display for BodyFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Fault::BodyTooLarge => "the request body is larger than is accepted",
+            Fault::BodyTimeout => "the request body came too slowly",
+            Fault::BrokenBody => "the request body broke off",
+            _ => "the request body is malformed",
+        })
+    }
+}
+
+impl error::Error for BodyFault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: Pace =
+        Pace { pause_max: Duration::from_secs(30), rate_min: 500, total_max: Duration::from_secs(3600) };
+
+    /// Returns when a client is given up that sends so many bytes, the first of them at once, each `every` seconds.
+    fn lasts(bytes: u64, every: u64) -> Option<u64> {
+        let (mut sent, mut waited) = (bytes, 0);
+        while waited < 24 * 3600 {
+            let allowed = PACE.allows(sent, Duration::from_secs(waited)).as_secs();
+            if allowed < every {
+                return Some(waited + allowed);
+            }
+            (sent, waited) = (sent + bytes, waited + every);
+        }
+        None
+    }
+
+    #[test]
+    fn a_body_that_drips_is_given_up_and_one_that_flows_is_not_before_its_time() {
+        assert_eq!(lasts(1, 5), Some(30));
+        assert_eq!(lasts(1, 29), Some(30));
+        // 50 MB at 1 Mbit/s take 400 s.
+        assert_eq!(lasts(125_000, 1), Some(3600));
+        assert_eq!(lasts(125_000, 31), Some(30), "no pause is longer");
+        let none = Pace { rate_min: 0, ..PACE };
+        assert_eq!(none.allows(1, Duration::from_secs(60)), none.pause_max, "without a least rate");
+    }
+}

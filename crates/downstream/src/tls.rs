@@ -1,0 +1,133 @@
+//! The certificate a TLS listener shows, read again when its files change.
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+use suimon_params::ListenTls;
+use tokio_rustls::TlsAcceptor;
+
+/// The certificate in use.
+#[derive(Debug)]
+pub struct Certificate {
+    files: ListenTls,
+    config: RwLock<Arc<ServerConfig>>,
+}
+
+/// What tells one state of the files from another.
+type Stamp = [Option<(SystemTime, u64)>; 2];
+
+impl Certificate {
+    /// Returns the certificate of the files, or a sentence about what is wrong with them.
+    pub fn load(files: &ListenTls) -> Result<Self, String> {
+        let config = RwLock::new(read(files)?);
+        Ok(Certificate { files: files.clone(), config })
+    }
+
+    /// Returns who accepts a connection with the certificate in use now.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Looks at the files from time to time. Never returns.
+    pub async fn watch(&self) {
+        let every = self.files.reload_every.max(Duration::from_millis(10));
+        let mut seen = self.stamp();
+        loop {
+            tokio::time::sleep(every).await;
+            let stamp = self.stamp();
+            if stamp == seen {
+                continue;
+            }
+            seen = stamp;
+            match read(&self.files) {
+                Ok(config) => {
+                    *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+                    tracing::info!(cert = %self.files.cert.display(), "the certificate was read again");
+                }
+                // Half-written files are common: the second file's change brings us back here.
+                Err(error) => tracing::warn!("the certificate in use stays: {error}"),
+            }
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
+        let of = |path: &Path| {
+            let metadata = std::fs::metadata(path).ok()?;
+            Some((metadata.modified().ok()?, metadata.len()))
+        };
+        [of(&self.files.cert), of(&self.files.key)]
+    }
+}
+
+fn read(files: &ListenTls) -> Result<Arc<ServerConfig>, String> {
+    let cert = files.cert.display();
+    let key = files.key.display();
+    let chain =
+        CertificateDer::pem_file_iter(&files.cert)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| format!("certificate file {cert}: {error}; it must hold certificates in PEM"))?;
+    if chain.is_empty() {
+        return Err(format!(
+            "certificate file {cert}: holds no certificate; it must hold certificates in PEM"
+        ));
+    }
+    let private = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|error| format!("key file {key}: {error}; it must hold one private key in PEM"))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS: {error}"))?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|error| format!("certificate {cert} with key {key}: {error}; do they belong together?"))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    if let Ok(ticketer) = rustls::crypto::ring::Ticketer::new() {
+        config.ticketer = ticketer;
+    }
+    Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Writes a fresh certificate and its key into `folder`.
+    fn write(files: &ListenTls) {
+        let made = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
+        fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        fs::write(&files.cert, made.cert.pem()).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_half_written_certificate_changes_nothing_and_a_whole_one_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let reload_every = Duration::from_secs(5);
+        let files = ListenTls {
+            cert: folder.path().join("cert.pem"),
+            key: folder.path().join("key.pem"),
+            reload_every,
+            address: "127.0.0.1:0".parse().unwrap(),
+        };
+        write(&files);
+        let certificate = Arc::new(Certificate::load(&files).unwrap());
+        let in_use = || Arc::clone(&certificate.config.read().unwrap());
+        let first = in_use();
+        let watching = tokio::spawn({
+            let certificate = Arc::clone(&certificate);
+            async move { certificate.watch().await }
+        });
+
+        fs::write(&files.cert, "half a certifica").unwrap();
+        tokio::time::sleep(3 * reload_every).await;
+        assert!(Arc::ptr_eq(&in_use(), &first), "it was looked at, and not taken");
+
+        write(&files);
+        tokio::time::sleep(3 * reload_every).await;
+        assert!(!Arc::ptr_eq(&in_use(), &first));
+        watching.abort();
+    }
+}

@@ -1,0 +1,383 @@
+//! Everything the proxy is told before it starts: plain values, already checked, each with a default that runs.
+//!
+//! Whoever reads settings fills these in. Nothing here opens, reads or binds anything.
+
+pub mod upstream;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+use suimon_gate::KindParams;
+pub use suimon_routes::{DeclaredRoute, QueryPattern, RoutePattern, Routes};
+use upstream::UpstreamParams;
+
+/// The most kinds of session.
+pub const KINDS_MAX: usize = 64;
+
+/// Everything the proxy is told before it starts.
+#[derive(Clone, Debug, Default)]
+pub struct Params {
+    /// Where clients connect.
+    pub listen: Listen,
+    /// Peers whose `X-Forwarded-*` and `Forwarded` are believed. Empty: nobody's.
+    pub trusted_proxies: Vec<Network>,
+    /// How long each phase may take.
+    pub timeouts: Timeouts,
+    /// How much of everything is accepted.
+    pub limits: Limits,
+    /// Where bodies of slow clients are kept.
+    pub spool: SpoolParams,
+    /// Which requests share a limit, and which pass ungated.
+    pub routes: Routes,
+    /// The kinds of session, at least one; the first whose `begins` matches a request is the request's kind.
+    pub sessions: Sessions,
+    /// The cookie that proves a session was let in.
+    pub lease: Lease,
+    /// The waiting room of those kinds of session that have a line.
+    pub waiting_room: WaitingRoom,
+    /// What becomes of the work of a client that has gone.
+    pub on_abandon: OnAbandon,
+    /// Whether requests to the application carry `Via: 1.1 suimon` (HTTP/2: `2.0`).
+    pub via: bool,
+    /// The application's nodes and how they are spoken to.
+    pub upstream: UpstreamParams,
+    /// The gate's own parameters.
+    pub gate: suimon_gate::Params,
+    /// The file in which what was learned outlives the process. `None`: it does not.
+    pub learned_file: Option<PathBuf>,
+    /// Where what happens to the gate is written, so that it can be replayed. `None`: nowhere.
+    pub record: Option<Recording>,
+}
+
+/// Where what happens to the gate is written. `docs/recording.md` tells what is in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recording {
+    /// The file being written. Full ones are set aside beside it, as `FILE.000001` and so on.
+    pub file: PathBuf,
+    /// Bytes of all of them together; the oldest is removed. At least [`Recording::BYTES_MIN`].
+    pub bytes_max: u64,
+}
+
+impl Recording {
+    /// The least that all files together may have: less could not hold the state of a gate a few times over.
+    pub const BYTES_MIN: u64 = 8 << 20;
+}
+
+/// Where clients connect. At least one of the two must be set.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// HTTP/1.1 and HTTP/2 with prior knowledge, in clear. Port 0 takes a free one.
+    pub plain: Option<SocketAddr>,
+    /// HTTP/1.1 and HTTP/2 by ALPN, over TLS.
+    pub tls: Option<ListenTls>,
+    /// Balancers that begin each connection with a header of the PROXY protocol, which says where the client is. Without one their connections are refused; nobody else's
+    /// header is read.
+    pub proxy_protocol: Vec<Network>,
+    /// Connections the kernel holds ready for us to accept.
+    pub backlog: u32,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        let everywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8000);
+        Listen { plain: Some(everywhere), tls: None, proxy_protocol: Vec::new(), backlog: 4096 }
+    }
+}
+
+/// A TLS listener.
+#[derive(Clone, Debug)]
+pub struct ListenTls {
+    /// Port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Certificate chain, PEM, the server's own first.
+    pub cert: PathBuf,
+    /// Private key, PEM: PKCS#8, PKCS#1 or SEC1.
+    pub key: PathBuf,
+    /// How often both files are looked at for a change. A pair that cannot be used is reported and the old one stays.
+    pub reload_every: Duration,
+}
+
+/// A range of addresses: those whose first `prefix` bits equal those of `address`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Network {
+    /// Any address of the range.
+    pub address: IpAddr,
+    /// 0 to 32 for IPv4, 0 to 128 for IPv6.
+    pub prefix: u8,
+}
+
+impl Network {
+    /// Returns whether `address` lies in the range. An IPv4 address mapped into IPv6 counts as the IPv4 address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address.to_canonical(), address.to_canonical()) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                let shift = 32u32.saturating_sub(u32::from(self.prefix));
+                (u32::from(own) ^ u32::from(other)).checked_shr(shift).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => {
+                let shift = 128u32.saturating_sub(u32::from(self.prefix));
+                (u128::from(own) ^ u128::from(other)).checked_shr(shift).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+/// How long each phase may take. Those of the upstream side are with the upstream's parameters.
+#[derive(Clone, Debug)]
+pub struct Timeouts {
+    /// From a connection's first byte of a request (or its opening) to the end of the head.
+    pub header_read: Duration,
+    /// From one piece of a request body to the next.
+    pub body_read: Duration,
+    /// The longest that a client may be waited for in all while it sends one body.
+    pub body_total: Duration,
+    /// From one piece of a response a client takes to the next; then the client is too slow and its connection is closed.
+    pub body_write: Duration,
+    /// How long a connection may be idle between two requests.
+    pub keep_alive: Duration,
+    /// How long a connection that has switched to another protocol may carry nothing, either way; at most twice that passes.
+    pub tunnel_idle: Duration,
+    /// How long a TLS handshake may take.
+    pub handshake: Duration,
+    /// How long a graceful shutdown waits for what is under way. Longer than the longest wait for admission.
+    pub drain: Duration,
+    /// How long a client waits for the application before it is watched for leaving. For a client that waits to be let in it is 10 ms
+    /// at most, since there its leaving is to be noticed within 20 ms.
+    pub watch_after: Duration,
+    /// Time between two HTTP/2 pings on a connection with open streams, and the longest a pong may take.
+    pub h2_ping: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            header_read: Duration::from_secs(10),
+            body_read: Duration::from_secs(30),
+            body_total: Duration::from_secs(3600),
+            body_write: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(75),
+            tunnel_idle: Duration::from_secs(3600),
+            handshake: Duration::from_secs(10),
+            drain: Duration::from_secs(70),
+            watch_after: Duration::from_millis(50),
+            h2_ping: Duration::from_secs(20),
+        }
+    }
+}
+
+/// How much of everything is accepted.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections open at once, all listeners together. With all taken a newcomer displaces the one worth least, or waits in the kernel's queue.
+    pub connections: usize,
+    /// Bytes of a request's head. 8 KiB and up; more is answered with 431.
+    pub head_bytes: usize,
+    /// Header lines of a request; more is answered with 431.
+    pub headers: usize,
+    /// Bytes of a request's target (path and query); more is answered with 414.
+    pub url_bytes: usize,
+    /// Bytes of a request body; more is answered with 413. `None`: the application decides.
+    pub body_bytes: Option<u64>,
+    /// Bytes a second that a client must send of a body, and take of an answer, once it has been waited for as long as a pause may be. 0: no least rate.
+    pub body_rate: u64,
+    /// The most requests in the application, of all routes, whose clients are waited for in the middle of their bodies, and as many gRPC calls; beyond it the slowest is broken off.
+    pub slow_uploads: usize,
+    /// Bytes of a request's body read before it is let in.
+    pub prefix_bytes: usize,
+    /// Bytes of one response held in memory for a slow client; what follows goes through a file, or the application has to wait.
+    pub response_bytes: usize,
+    /// Bytes of all such responses together, and of all request bodies that are read before their requests are let in.
+    pub responses_bytes: usize,
+    /// HTTP/2 streams open at once on a connection.
+    pub h2_streams: u32,
+    /// Application cookies remembered as belonging to a session that was let in.
+    pub aliases: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            connections: 9_000,
+            head_bytes: 64 << 10,
+            headers: 100,
+            url_bytes: 16 << 10,
+            body_bytes: None,
+            body_rate: 500,
+            slow_uploads: 512,
+            prefix_bytes: 64 << 10,
+            response_bytes: 1 << 20,
+            responses_bytes: 256 << 20,
+            h2_streams: 128,
+            aliases: 200_000,
+        }
+    }
+}
+
+/// Where bodies of slow clients are kept: in files without a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SpoolParams {
+    /// Where the files are made. `None`: the system's directory for temporary files.
+    pub directory: Option<PathBuf>,
+    /// Bytes of all of them. 0: none are made. Nor do they ever take more than half of what is free there.
+    pub bytes_max: u64,
+    /// Bytes of one body.
+    pub each_max: u64,
+}
+
+impl Default for SpoolParams {
+    fn default() -> Self {
+        SpoolParams { directory: None, bytes_max: 4 << 30, each_max: 256 << 20 }
+    }
+}
+
+/// The kinds of session.
+#[derive(Clone, Debug)]
+pub struct Sessions {
+    /// In order; at most 64. Empty: sessions are not gated, only routes are.
+    pub kinds: Vec<SessionKind>,
+    /// Whether well-known session cookies of applications (`JSESSIONID`, `PHPSESSID`, …) are recognised without being named.
+    pub detect_cookies: bool,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Sessions { kinds: vec![SessionKind::default()], detect_cookies: true }
+    }
+}
+
+/// A kind of session.
+#[derive(Clone, Debug)]
+pub struct SessionKind {
+    /// Its name in metrics, pages and logs. Unlike any other kind's.
+    pub name: String,
+    /// Requests that begin one. Empty: any gated request of a visitor who is in no session.
+    pub begins: Vec<RoutePattern>,
+    /// Requests that, once answered, end one.
+    pub ends: Vec<RoutePattern>,
+    /// The application's own session cookie, by name.
+    pub app_cookie: Option<String>,
+    /// What the gate does with them.
+    pub gate: KindParams,
+}
+
+impl Default for SessionKind {
+    fn default() -> Self {
+        SessionKind {
+            name: "visit".to_owned(),
+            begins: Vec::new(),
+            ends: Vec::new(),
+            app_cookie: None,
+            gate: KindParams { line: Some(suimon_line::Params::default()), ..KindParams::default() },
+        }
+    }
+}
+
+/// The cookie that proves a session was let in.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    /// The file of signing keys, made with mode 0600 if it is not there. `None`: a key that ends with the process,
+    /// so that leases do not outlive a restart and are not shared between gateways.
+    pub keys_file: Option<PathBuf>,
+    /// How long a lease is good for. Renewed in passing once half of it has gone by.
+    pub life: Duration,
+    /// Whether clients reach us over TLS that ends in front of us, so that the cookie carries `Secure` on the plain listener too.
+    pub secure: bool,
+    /// Whether visitors without a cookie of the application's get one with their first answer, however little there is to do. Otherwise they do
+    /// once newcomers come at half of the pace at which they could be let in.
+    pub always: bool,
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Lease { keys_file: None, life: Duration::from_secs(3600), secure: false, always: false }
+    }
+}
+
+/// The waiting room: what those see who have a place in line, and what is kept of the line.
+#[derive(Clone, Debug)]
+pub struct WaitingRoom {
+    /// The site's name, as its visitors know it. Empty: the host that was asked for.
+    pub name: String,
+    /// Path of a picture of this site, which the gate lets pass to everybody.
+    pub logo: Option<String>,
+    /// Colours of what stands out, on light and on dark ground, as CSS has them.
+    pub colours: Option<(String, String)>,
+    /// The operator's words to all who wait.
+    pub message: String,
+    /// File of a page in place of ours: see `docs/waiting-room.md`.
+    pub template: Option<PathBuf>,
+    /// Whether numbers of people are kept from those who wait, and only times are told.
+    pub hides_numbers: bool,
+    /// The status of a page of the waiting room.
+    pub status: WaitingStatus,
+    /// For how long visitors are told that their turn is held, whole minutes. After that they come in at the head of the line all the same.
+    pub hold: Duration,
+    /// For how long a place is kept, whole hours.
+    pub keep: Duration,
+    /// Numbers that one network may draw at once, and a second after that.
+    pub draws_burst: u32,
+    /// See `draws_burst`. Above 0.
+    pub draws_per_second: f64,
+    /// Numbers that one network may draw for an opening, until it is.
+    pub draws_for_opening: u32,
+    /// Networks of search engines: their visitors come in by a slow lane of their own, however long the line is.
+    pub crawlers: Vec<Network>,
+    /// Where the application says who may draw a number. `None`: anybody may.
+    pub pass: Option<PassPage>,
+    /// The file that the line survives a restart in. `None`: it does not.
+    pub state_file: Option<PathBuf>,
+}
+
+/// A page of the application's where visitors get a pass, with which a number may be drawn: a challenge, or a log-in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PassPage {
+    /// Its path, or everything below it if it ends in `/`. It passes the gate.
+    pub page: String,
+    /// Whether nobody draws a number without one while others wait. Otherwise only networks that have drawn as many as they may at once are asked for one.
+    pub for_everybody: bool,
+}
+
+impl Default for WaitingRoom {
+    fn default() -> Self {
+        WaitingRoom {
+            name: String::new(),
+            logo: None,
+            colours: None,
+            message: String::new(),
+            template: None,
+            hides_numbers: false,
+            status: WaitingStatus::Unavailable,
+            hold: Duration::from_secs(600),
+            keep: Duration::from_secs(24 * 3600),
+            draws_burst: 200,
+            draws_per_second: 10.0,
+            draws_for_opening: 10_000,
+            crawlers: Vec::new(),
+            pass: None,
+            state_file: None,
+        }
+    }
+}
+
+/// The status of a page of the waiting room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WaitingStatus {
+    /// 503: search engines come again later, and nothing is stored.
+    #[default]
+    Unavailable,
+    /// 429: for where a content delivery network stands in front, which may answer a 503 with a page of its own.
+    TooManyRequests,
+    /// 200, for whatever cannot do with the others.
+    Ok,
+}
+
+/// What becomes of the work of a client that has gone while the application was at it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnAbandon {
+    /// The answer is read to its end for nobody and its slot is kept: the application works on regardless.
+    #[default]
+    Finish,
+    /// The connection to the application is closed and the slot given back: for applications that stop then.
+    Cancel,
+}

@@ -1,0 +1,618 @@
+//! The one place that turns a refusal, a bad request or a failing application into an answer.
+//!
+//! Browsers get a page, everybody else `application/problem+json` (RFC 9457). Every such answer says why in
+//! `Proxy-Status` (RFC 9209), is never stored, and carries `Retry-After` exactly where coming back may help.
+//!
+//! A gRPC client gets what it can read: 200 and nothing but trailers, with `grpc-status`, `grpc-message` and, where coming back may help,
+//! `grpc-retry-pushback-ms`.
+
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
+    HeaderValue, RETRY_AFTER, SET_COOKIE,
+};
+use http::request::Parts;
+use http::{Method, Response, StatusCode, Version};
+use serde_json::{Value, json};
+use std::time::Duration;
+use suimon_gate::Refusal;
+use suimon_message::accept::Form;
+use suimon_message::headers;
+use suimon_message::validate::Fault;
+use suimon_model::Reason;
+use suimon_upstream::{UpstreamError, UpstreamErrorKind};
+use suimon_waiting_room::{Pages, Particulars, Speaks, Trouble};
+
+pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
+
+/// How long to stay away when the application is not there; nobody knows better.
+const RETRY_UPSTREAM: Duration = Duration::from_secs(5);
+
+/// Who asks: what decides the form of an answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    /// How to speak to it, where the answer is a page.
+    speaks: Option<Box<Speaks>>,
+    /// Whether the page may ask the browser to try again by itself.
+    pub(crate) may_reload: bool,
+    /// Whether there is a `Connection` header to say things with: HTTP/1.
+    has_connection_header: bool,
+    /// Whether it speaks gRPC.
+    pub(crate) is_grpc: bool,
+}
+
+/// An answer of ours, before it takes a form.
+struct Answer<'a> {
+    status: StatusCode,
+    /// What people are told.
+    trouble: Trouble,
+    /// Short name, which never changes.
+    code: &'a str,
+    title: &'a str,
+    detail: &'a str,
+    /// Type of error in RFC 9209's registry.
+    proxy_error: &'static str,
+    retry_after: Option<Duration>,
+    predicted_wait: Option<Duration>,
+}
+
+impl Asker {
+    /// Returns who asks, by the request's head.
+    pub(crate) fn new(parts: &Parts) -> Self {
+        let is_page = Form::of(&parts.headers) == Form::Page;
+        Asker {
+            speaks: is_page.then(|| Box::new(Speaks::of(&parts.headers))),
+            may_reload: is_page && parts.method == Method::GET && is_visit(&parts.headers),
+            has_connection_header: parts.version < Version::HTTP_2,
+            is_grpc: headers::is_grpc(&parts.headers),
+        }
+    }
+
+    /// Returns the answer to a request that is not let in. `waited` is how long it was held before.
+    pub(crate) fn refused(&self, refusal: &Refusal, waited: Duration, pages: &Pages) -> Response<String> {
+        let (title, detail) = match refusal.reason {
+            Reason::ShuttingDown => (
+                "Back in a moment",
+                "This server is being restarted. Nothing you have done is lost; please come back in a moment.",
+            ),
+            Reason::ApplicationDown => (
+                "The site is not answering",
+                "It does not answer at the moment. What you asked for did not reach it, and nothing was lost; please try again in a moment.",
+            ),
+            Reason::WaitedTooLong => (
+                "Still too busy",
+                "More people are here than can be served well. We kept your place as long as was reasonable, but it was not enough.",
+            ),
+            Reason::GatewayFull => (
+                "Too many people at once",
+                "More people are waiting already than can be let in within a reasonable time.",
+            ),
+            _ => (
+                "Too many people at once",
+                "More people are here than can be served well. Rather than keep you waiting for nothing, we ask you to come back later.",
+            ),
+        };
+        let mut response = self.answer(
+            &Answer {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                trouble: match refusal.reason {
+                    Reason::ShuttingDown => Trouble::Restart,
+                    Reason::ApplicationDown => Trouble::Away,
+                    _ => Trouble::Busy,
+                },
+                code: refusal.reason.code(),
+                title,
+                detail,
+                proxy_error: "http_request_denied",
+                retry_after: Some(refusal.retry_after),
+                predicted_wait: Some(refusal.predicted_wait),
+            },
+            pages,
+        );
+        let timing = server_timing(refusal.reason.code(), waited);
+        response.headers_mut().insert(SERVER_TIMING, timing);
+        response
+    }
+
+    /// Returns the answer to a bad request. The connection is closed where what follows on it cannot be trusted.
+    pub(crate) fn fault(&self, fault: Fault, pages: &Pages) -> Response<String> {
+        let (status, code, title, detail) = describe(fault);
+        let mut response = self.answer(
+            &Answer {
+                status,
+                trouble: trouble(fault),
+                code,
+                title,
+                detail,
+                proxy_error: "http_request_error",
+                retry_after: None,
+                predicted_wait: None,
+            },
+            pages,
+        );
+        let headers = response.headers_mut();
+        if fault == Fault::Method {
+            let allowed = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
+            headers.insert(ALLOW, allowed);
+        }
+        if self.has_connection_header {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    /// Returns the answer where the application gave none.
+    pub(crate) fn failed(&self, error: &UpstreamError, pages: &Pages) -> Response<String> {
+        let kind = error.kind();
+        let status = match kind {
+            UpstreamErrorKind::NoNode | UpstreamErrorKind::GatewayFull => StatusCode::SERVICE_UNAVAILABLE,
+            _ if kind.is_timeout() => StatusCode::GATEWAY_TIMEOUT,
+            _ => StatusCode::BAD_GATEWAY,
+        };
+        let (title, detail, proxy_error) = match kind {
+            UpstreamErrorKind::NoNode => (
+                "The application is not available",
+                "No server of the application takes requests at the moment. Please try again shortly.",
+                "destination_unavailable",
+            ),
+            UpstreamErrorKind::GatewayFull => (
+                "Too many people at once",
+                "More people are here than can be served at the moment. Your request did not reach the application; please try again shortly.",
+                "connection_limit_reached",
+            ),
+            UpstreamErrorKind::Connect => (
+                "The application cannot be reached",
+                "The server behind this address does not answer. Your request did not reach it; please try again shortly.",
+                "connection_refused",
+            ),
+            UpstreamErrorKind::TlsHandshake => (
+                "The application cannot be reached",
+                "No secure connection to the server behind this address could be made. Your request did not reach it.",
+                "tls_protocol_error",
+            ),
+            UpstreamErrorKind::ConnectTimeout => (
+                "The application cannot be reached",
+                "The server behind this address does not answer in time. Your request did not reach it; please try again shortly.",
+                "connection_timeout",
+            ),
+            UpstreamErrorKind::FirstByteTimeout | UpstreamErrorKind::IdleTimeout => (
+                "The application takes too long",
+                "The application got your request but did not answer in time. It may still have done what you asked for.",
+                "http_response_timeout",
+            ),
+            UpstreamErrorKind::BadResponse => (
+                "The application answered with nonsense",
+                "The application got your request, but its answer cannot be understood.",
+                "http_protocol_error",
+            ),
+            UpstreamErrorKind::BrokenBeforeHead
+            | UpstreamErrorKind::BrokenInBody
+            | UpstreamErrorKind::RequestBody => (
+                "The application broke off",
+                "The application got your request, but its connection broke before the answer was complete. It may have done what you asked for.",
+                "connection_terminated",
+            ),
+        };
+        let trouble = match kind {
+            UpstreamErrorKind::GatewayFull => Trouble::Busy,
+            UpstreamErrorKind::NoNode
+            | UpstreamErrorKind::Connect
+            | UpstreamErrorKind::TlsHandshake
+            | UpstreamErrorKind::ConnectTimeout => Trouble::Away,
+            _ => Trouble::Unsure,
+        };
+        self.answer(
+            &Answer {
+                status,
+                trouble,
+                code: kind.code(),
+                title,
+                detail,
+                proxy_error,
+                retry_after: error.retry_may_help().then_some(RETRY_UPSTREAM),
+                predicted_wait: None,
+            },
+            pages,
+        )
+    }
+
+    /// Returns the answer to a request that has a place in line, or could have one: `response`, or what of it a gRPC client can read.
+    pub(crate) fn in_line(&self, response: Response<String>) -> Response<String> {
+        if !self.is_grpc {
+            return response;
+        }
+        let (mut head, _) = response.into_parts();
+        let seconds = head.headers.get(RETRY_AFTER).and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+        let message = "Others are waiting to be let in, and come first.";
+        tell_grpc(&mut head.headers, Grpc::Unavailable, message, seconds.map(Duration::from_secs));
+        head.status = StatusCode::OK;
+        head.extensions.insert(Instead(StatusCode::SERVICE_UNAVAILABLE));
+        Response::from_parts(head, String::new())
+    }
+
+    fn answer(&self, answer: &Answer<'_>, pages: &Pages) -> Response<String> {
+        let mut response =
+            if self.is_grpc { self.status_of_grpc(answer) } else { self.document(answer, pages) };
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let status = format!("suimon; error={}; details=\"{}\"", answer.proxy_error, answer.code);
+        headers.insert(PROXY_STATUS, HeaderValue::try_from(status).expect("codes are words"));
+        if let Some(seconds) = answer.retry_after.map(whole_seconds) {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+
+    fn status_of_grpc(&self, answer: &Answer<'_>) -> Response<String> {
+        let mut response = Response::new(String::new());
+        let message = format!("{}: {}", answer.title, answer.detail);
+        tell_grpc(response.headers_mut(), Grpc::of(answer), &message, answer.retry_after);
+        response.extensions_mut().insert(Instead(answer.status));
+        response
+    }
+
+    fn document(&self, answer: &Answer<'_>, pages: &Pages) -> Response<String> {
+        let retry_seconds = answer.retry_after.map(whole_seconds);
+        let mut response = Response::new(String::new());
+        *response.status_mut() = answer.status;
+        let headers = response.headers_mut();
+        let content_type = if let Some(speaks) = &self.speaks {
+            let particulars = Particulars { code: answer.code, retry_seconds, may_reload: self.may_reload };
+            let page = pages.error(speaks, answer.trouble, &particulars);
+            headers.insert(CONTENT_SECURITY_POLICY, page.policy);
+            headers.extend(page.tries.map(|tries| (SET_COOKIE, tries)));
+            *response.body_mut() = page.text;
+            "text/html; charset=utf-8"
+        } else {
+            let mut problem = json!({
+                "type": format!("urn:suimon:{}", answer.code),
+                "title": answer.title,
+                "status": answer.status.as_u16(),
+                "detail": answer.detail,
+                "reason": answer.code,
+            });
+            if let Some(seconds) = retry_seconds {
+                problem["retry_after_seconds"] = Value::from(seconds);
+            }
+            if let Some(wait) = answer.predicted_wait {
+                problem["predicted_wait_seconds"] = Value::from((wait.as_secs_f64() * 10.0).round() / 10.0);
+            }
+            *response.body_mut() = problem.to_string();
+            "application/problem+json"
+        };
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        response
+    }
+}
+
+/// A status of gRPC, as far as there is anything of that kind to say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Grpc {
+    DeadlineExceeded = 4,
+    ResourceExhausted = 8,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+}
+
+/// What a gRPC client is not told in the status line.
+#[derive(Clone, Copy, Debug)]
+struct Instead(StatusCode);
+
+impl Grpc {
+    fn of(answer: &Answer<'_>) -> Self {
+        match answer.status {
+            // What is full is ours; what has too little room is the application, and the client's own rules say when to come again.
+            StatusCode::SERVICE_UNAVAILABLE if answer.code == Reason::GatewayFull.code() => {
+                Grpc::ResourceExhausted
+            }
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY => Grpc::Unavailable,
+            // Not open in time: it was not worked on.
+            StatusCode::GATEWAY_TIMEOUT if answer.retry_after.is_some() => Grpc::Unavailable,
+            StatusCode::GATEWAY_TIMEOUT | StatusCode::REQUEST_TIMEOUT => Grpc::DeadlineExceeded,
+            StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::URI_TOO_LONG
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Grpc::ResourceExhausted,
+            StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => Grpc::Unimplemented,
+            _ => Grpc::Internal,
+        }
+    }
+}
+
+/// Writes an answer of trailers only into the headers of a response without a body.
+fn tell_grpc(headers: &mut HeaderMap, status: Grpc, message: &str, retry_after: Option<Duration>) {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(GRPC_STATUS, HeaderValue::from(status as u16));
+    headers.insert(GRPC_MESSAGE, percent_encoded(message));
+    if let Some(after) = retry_after {
+        let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1);
+        headers.insert(GRPC_RETRY_PUSHBACK_MS, HeaderValue::from(millis));
+    }
+}
+
+/// Returns a message as gRPC writes it: visible ASCII as it is, everything else and `%` as `%XX`.
+fn percent_encoded(message: &str) -> HeaderValue {
+    let mut text = String::with_capacity(message.len());
+    for byte in message.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    HeaderValue::try_from(text).expect("visible ASCII and spaces")
+}
+
+/// Returns the status of a response, also where a gRPC client is told it in another way.
+pub(crate) fn status<B>(response: &Response<B>) -> StatusCode {
+    response.extensions().get::<Instead>().map_or(response.status(), |instead| instead.0)
+}
+
+/// Returns the whole answer, as bytes, to an HTTP/1 request that could not even be read.
+/// `speaks`: who asked, if what could be read of the head says that it is a browser.
+pub(crate) fn unreadable(fault: Fault, speaks: Option<Speaks>, pages: &Pages) -> Bytes {
+    let speaks = speaks.map(Box::new);
+    let asker = Asker { speaks, may_reload: false, has_connection_header: true, is_grpc: false };
+    let (head, text) = asker.fault(fault, pages).into_parts();
+    let reason = head.status.canonical_reason().unwrap_or_default();
+    let mut answer = format!("HTTP/1.1 {} {reason}\r\n", head.status.as_str()).into_bytes();
+    for (name, value) in &head.headers {
+        answer.extend_from_slice(name.as_str().as_bytes());
+        answer.extend_from_slice(b": ");
+        answer.extend_from_slice(value.as_bytes());
+        answer.extend_from_slice(b"\r\n");
+    }
+    answer.extend_from_slice(format!("content-length: {}\r\n\r\n", text.len()).as_bytes());
+    answer.extend_from_slice(text.as_bytes());
+    answer.into()
+}
+
+/// Returns what `Server-Timing` says of a request that waited.
+pub(crate) fn server_timing(what: &str, waited: Duration) -> HeaderValue {
+    let value = format!("suimon;desc=\"{what}\";dur={:.1}", waited.as_secs_f64() * 1e3);
+    HeaderValue::try_from(value).expect("codes are words")
+}
+
+/// Rounded up: whoever comes back a moment early has come for nothing. At least 1.
+fn whole_seconds(time: Duration) -> u64 {
+    (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
+}
+
+/// Returns whether a page is loaded for somebody to see, not beforehand and not within another: only there is it of use that it tries again.
+fn is_visit(headers: &HeaderMap) -> bool {
+    const DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
+    const BEFOREHAND: [HeaderName; 2] =
+        [HeaderName::from_static("sec-purpose"), HeaderName::from_static("purpose")];
+    !BEFOREHAND.iter().any(|name| headers.contains_key(name))
+        && headers.get(DESTINATION).is_none_or(|what| what.as_bytes() == b"document")
+}
+
+/// Returns what people are told of a bad request.
+fn trouble(fault: Fault) -> Trouble {
+    match fault {
+        Fault::BodyTooLarge => Trouble::Large,
+        Fault::HeadTooLarge => Trouble::Cookies,
+        Fault::UrlTooLong => Trouble::Address,
+        Fault::BrokenBody | Fault::BodyTimeout => Trouble::Slow,
+        _ => Trouble::Bad,
+    }
+}
+
+fn describe(fault: Fault) -> (StatusCode, &'static str, &'static str, &'static str) {
+    let bad = StatusCode::BAD_REQUEST;
+    match fault {
+        Fault::BadHead => (
+            bad,
+            "bad_head",
+            "Bad request",
+            "The request's head is not well-formed HTTP/1.1, or could be read in more than one way.",
+        ),
+        Fault::HeadTooLarge => (
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "head_too_large",
+            "Head too large",
+            "The request's head is longer, or has more headers, than is accepted.",
+        ),
+        Fault::NoHost => (bad, "no_host", "Bad request", "The request does not say which host it is for."),
+        Fault::ManyHosts => {
+            (bad, "many_hosts", "Bad request", "The request says more than once which host it is for.")
+        }
+        Fault::NoProxyHeader => (
+            bad,
+            "no_proxy_header",
+            "Bad request",
+            "The connection does not begin with the PROXY header that its balancer is set to send.",
+        ),
+        Fault::BadHost => {
+            (bad, "bad_host", "Bad request", "The request's Host is not a host name with an optional port.")
+        }
+        Fault::HostMismatch => (
+            bad,
+            "host_mismatch",
+            "Bad request",
+            "The request's target names another host than its Host header.",
+        ),
+        Fault::BadTarget => {
+            (bad, "bad_target", "Bad request", "The request's target is not a path on this server.")
+        }
+        Fault::TransferCoding => (
+            StatusCode::NOT_IMPLEMENTED,
+            "transfer_coding",
+            "Not implemented",
+            "The request's body is coded in a way other than chunked.",
+        ),
+        Fault::ManyTransferCodings => (
+            bad,
+            "many_transfer_codings",
+            "Bad request",
+            "The request says more than once how its body is coded.",
+        ),
+        Fault::Expectation => (
+            StatusCode::EXPECTATION_FAILED,
+            "expectation",
+            "Expectation failed",
+            "The request expects something other than 100-continue.",
+        ),
+        Fault::Protocol => (
+            StatusCode::NOT_IMPLEMENTED,
+            "protocol",
+            "Not implemented",
+            "What was to be spoken over this connection is not WebSocket, or the application did not switch to it.",
+        ),
+        Fault::Method => (
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method",
+            "Method not allowed",
+            "The request's method is not passed on by this gateway.",
+        ),
+        Fault::UrlTooLong => (
+            StatusCode::URI_TOO_LONG,
+            "url_too_long",
+            "Address too long",
+            "The request's target is longer than is accepted.",
+        ),
+        Fault::BodyTooLarge => (
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "body_too_large",
+            "Too large",
+            "The request's body is larger than is accepted.",
+        ),
+        Fault::BadBody => (bad, "bad_body", "Bad request", "The request's body is malformed."),
+        Fault::BrokenBody => (bad, "broken_body", "Bad request", "The request's body broke off."),
+        Fault::BodyTimeout => {
+            (StatusCode::REQUEST_TIMEOUT, "body_timeout", "Too slow", "The request's body came too slowly.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use http::header::ACCEPT;
+
+    use suimon_model::RequestId;
+
+    fn body(response: Response<String>) -> String {
+        response.into_body()
+    }
+
+    fn pages() -> Pages {
+        Pages::of(&suimon_params::WaitingRoom::default(), None, true)
+    }
+
+    fn refusal(millis: u64) -> Refusal {
+        Refusal {
+            request: RequestId(0),
+            reason: Reason::WaitTooLong,
+            retry_after: Duration::from_millis(millis),
+            predicted_wait: Duration::from_millis(48_760),
+            waiting: 3,
+        }
+    }
+
+    fn asker(method: &Method, accept: &'static str) -> Asker {
+        let request = http::Request::builder().method(method).header(ACCEPT, accept);
+        Asker::new(&request.body(()).unwrap().into_parts().0)
+    }
+
+    #[test]
+    fn a_browser_gets_a_page_that_comes_back_by_itself() {
+        let browser = asker(&Method::GET, "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8");
+        let response = browser.refused(&refusal(31_200), Duration::from_millis(1500), &pages());
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()[RETRY_AFTER], "32");
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+        assert_eq!(response.headers()[SERVER_TIMING], "suimon;desc=\"wait_too_long\";dur=1500.0");
+        assert_eq!(
+            response.headers()[PROXY_STATUS],
+            "suimon; error=http_request_denied; details=\"wait_too_long\""
+        );
+        assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+        let page = body(response);
+        assert!(page.contains("<meta http-equiv=refresh content=32>"), "{page}");
+        let posted = asker(&Method::POST, "text/html").refused(&refusal(5000), Duration::ZERO, &pages());
+        assert!(!body(posted).contains("http-equiv=refresh"), "a form is not sent twice unasked");
+    }
+
+    #[test]
+    fn a_program_gets_a_problem_it_can_read() {
+        for accept in ["text/html;q=0, */*", "text/html;q=0.1, application/json"] {
+            assert!(asker(&Method::GET, accept).speaks.is_none(), "{accept}");
+        }
+        let response = asker(&Method::GET, "*/*").refused(&refusal(10), Duration::ZERO, &pages());
+        assert_eq!(response.headers()[RETRY_AFTER], "1");
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
+        let problem: Value = serde_json::from_str(&body(response)).unwrap();
+        assert_eq!(problem["type"], "urn:suimon:wait_too_long");
+        assert_eq!(problem["status"], 503);
+        assert_eq!(problem["retry_after_seconds"], 1);
+        assert_eq!(problem["predicted_wait_seconds"], 48.8);
+    }
+
+    #[test]
+    fn a_grpc_client_gets_a_status_and_nothing_else() {
+        let call = http::Request::builder().version(Version::HTTP_2).method(Method::POST);
+        let call = call.header(CONTENT_TYPE, "application/grpc+proto").body(()).unwrap();
+        let caller = Asker::new(&call.into_parts().0);
+        let of = |response: &Response<String>| {
+            assert_eq!(
+                (response.status(), &response.headers()[CONTENT_TYPE]),
+                (StatusCode::OK, &HeaderValue::from_static("application/grpc"))
+            );
+            assert!(response.body().is_empty(), "trailers only");
+            response.headers()[GRPC_STATUS].to_str().unwrap().to_owned()
+        };
+        for (reason, grpc) in
+            [(Reason::WaitTooLong, "14"), (Reason::ShuttingDown, "14"), (Reason::GatewayFull, "8")]
+        {
+            let refused = caller.refused(&Refusal { reason, ..refusal(1200) }, Duration::ZERO, &pages());
+            assert_eq!((of(&refused).as_str(), status(&refused)), (grpc, StatusCode::SERVICE_UNAVAILABLE));
+            assert_eq!(refused.headers()[GRPC_RETRY_PUSHBACK_MS], "1200");
+            assert!(refused.headers().contains_key(PROXY_STATUS));
+        }
+        for (fault, grpc) in [
+            (Fault::BodyTooLarge, "8"),
+            (Fault::BodyTimeout, "4"),
+            (Fault::BrokenBody, "13"),
+            (Fault::Method, "12"),
+        ] {
+            let response = caller.fault(fault, &pages());
+            assert_eq!(of(&response), grpc, "{fault:?}");
+            assert_eq!(
+                response.headers().get(GRPC_RETRY_PUSHBACK_MS),
+                None,
+                "the same again would be as bad"
+            );
+        }
+        assert_eq!(percent_encoded("100 % of \u{6c34}\n"), "100 %25 of %E6%B0%B4%0A");
+    }
+
+    #[test]
+    fn every_reason_and_every_fault_has_an_answer() {
+        let program = asker(&Method::GET, "*/*");
+        for reason in Reason::ALL {
+            let refused =
+                program.refused(&Refusal { reason: *reason, ..refusal(1000) }, Duration::ZERO, &pages());
+            assert_eq!(refused.status(), 503);
+        }
+        for (fault, status) in [
+            (Fault::NoHost, 400),
+            (Fault::TransferCoding, 501),
+            (Fault::Method, 405),
+            (Fault::UrlTooLong, 414),
+            (Fault::BodyTooLarge, 413),
+            (Fault::BodyTimeout, 408),
+            (Fault::Expectation, 417),
+        ] {
+            let response = program.fault(fault, &pages());
+            assert_eq!(response.status(), status);
+            assert_eq!(response.headers().get(RETRY_AFTER), None, "the same again would be as bad");
+            assert_eq!(response.headers().contains_key(ALLOW), status == 405);
+        }
+    }
+}

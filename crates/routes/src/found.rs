@@ -1,0 +1,146 @@
+//! Routes found from traffic: a tree of path segments, bounded in depth and in names side by side.
+
+use crate::pattern::folded;
+use crate::spelling::segments;
+use crate::turnover::Turnover;
+use crate::{RouteIndex, Seat};
+use http::Method;
+use std::collections::HashMap;
+
+/// Path segments looked at; deeper paths are `other` unless declared.
+pub(crate) const DEPTH_MAX: usize = 12;
+/// Bytes of a literal segment; longer ones are identifiers.
+pub(crate) const SEGMENT_MAX: usize = 40;
+/// Names side by side; from then on new ones count as identifiers.
+pub(crate) const SIBLINGS_MAX: usize = 32;
+
+/// Routes found from traffic: a tree of path segments.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) nodes: Vec<Node>,
+    /// All there are, those included that are not found.
+    pub(crate) routes: usize,
+    /// Those that are found, in the order of their indices.
+    pub(crate) templates: Vec<(Method, Template)>,
+    pub(crate) turnover: Turnover,
+}
+
+/// Segments of a path; `None`: an identifier.
+pub(crate) type Template = Vec<Option<Box<str>>>;
+
+#[derive(Default, Debug)]
+pub(crate) struct Node {
+    pub(crate) literal: HashMap<Box<str>, usize>,
+    pub(crate) identifier: Option<usize>,
+    pub(crate) routes: Vec<(Method, RouteIndex)>,
+}
+
+impl Found {
+    /// Returns the tree of nothing, where there are `routes` that are not found.
+    pub(crate) fn new(routes: usize) -> Self {
+        Found { nodes: vec![Node::default()], routes, templates: vec![], turnover: Turnover::new() }
+    }
+
+    pub(crate) fn find(&self, method: &Method, path: &str) -> Option<RouteIndex> {
+        let mut at = 0;
+        for segment in segments(path).take(DEPTH_MAX + 1) {
+            at = self.step(at, segment)?;
+        }
+        let method = folded(method);
+        self.nodes[at].routes.iter().find(|(other, _)| *other == method).map(|(_, index)| *index)
+    }
+
+    pub(crate) fn step(&self, at: usize, segment: &str) -> Option<usize> {
+        let node = &self.nodes[at];
+        if !is_identifier(segment)
+            && let Some(next) = node.literal.get(segment)
+        {
+            return Some(*next);
+        }
+        // Where names abound, an unknown one is an identifier; elsewhere it is a path not seen yet.
+        if is_identifier(segment) || node.literal.len() >= SIBLINGS_MAX { node.identifier } else { None }
+    }
+
+    /// Returns what a path that has no route would be found as.
+    pub(crate) fn template_of(&self, path: &str) -> Template {
+        let mut at = Some(0);
+        let mut template = vec![];
+        for segment in segments(path) {
+            let is_name = !is_identifier(segment)
+                && at.is_none_or(|at| {
+                    let literal = &self.nodes[at].literal;
+                    literal.len() < SIBLINGS_MAX || literal.contains_key(segment)
+                });
+            at = at.and_then(|at| self.step(at, segment));
+            template.push(is_name.then(|| segment.into()));
+        }
+        template
+    }
+
+    /// Gives a route its place; `first` is the index of the first that is found.
+    pub(crate) fn seat(&mut self, seat: Seat, first: RouteIndex, method: Method, template: Template) {
+        match seat {
+            Seat::New(index) => {
+                self.plant(index, &method, &template);
+                self.templates.push((method, template));
+                self.routes += 1;
+            }
+            Seat::Of(index) => {
+                self.turnover.renewed(index);
+                self.templates[index - first] = (method, template);
+                self.nodes = vec![Node::default()];
+                for (at, (method, template)) in std::mem::take(&mut self.templates).into_iter().enumerate() {
+                    self.plant(first + at, &method, &template);
+                    self.templates.push((method, template));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn plant(&mut self, index: RouteIndex, method: &Method, template: &Template) {
+        let mut at = 0;
+        for segment in template {
+            let next = self.nodes.len();
+            let node = &mut self.nodes[at];
+            at = match segment {
+                None => *node.identifier.get_or_insert(next),
+                Some(name) => *node.literal.entry(name.clone()).or_insert(next),
+            };
+            if at == next {
+                self.nodes.push(Node::default());
+            }
+        }
+        self.nodes[at].routes.push((method.clone(), index));
+    }
+}
+
+/// Returns how a route found from traffic is written and shown.
+pub(crate) fn name_of(method: &Method, template: &Template) -> String {
+    let mut name = format!("{method} ");
+    for segment in template {
+        name.push('/');
+        name.push_str(segment.as_deref().unwrap_or("{id}"));
+    }
+    if template.is_empty() {
+        name.push('/');
+    }
+    name
+}
+
+/// Returns whether a path segment looks like it names one thing among many.
+pub(crate) fn is_identifier(segment: &str) -> bool {
+    let bytes = segment.as_bytes();
+    if bytes.len() > SEGMENT_MAX {
+        return true;
+    }
+    let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let is_hex = bytes.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'-');
+    let has_capitals = bytes.iter().any(u8::is_ascii_uppercase) && bytes.iter().any(u8::is_ascii_lowercase);
+    digits == bytes.len()
+        // Dates, article numbers, slugs with a number.
+        || digits >= 3
+        || (is_hex && bytes.len() >= 12)
+        || (bytes.len() >= 20 && (digits > 0 || has_capitals) && !bytes.contains(&b'.'))
+        // Free text and addresses.
+        || bytes.iter().any(|byte| b"%@+".contains(byte) || !byte.is_ascii_graphic())
+}

@@ -1,0 +1,319 @@
+//! Which route a request is for: declared, found from traffic, or `other`.
+//!
+//! A path becomes a template by replacing what looks like an identifier: numbers, UUIDs, dates, hashes, long tokens.
+//! A path joins the table only once the application has answered it well, so that a scanner's guesses cannot fill it.
+//! The table is bounded three ways: in routes (`turnover.rs`), in depth, and in names side by side: a place with many
+//! names (`/shoes/red-sneaker`, `/shoes/blue-boot`, …) holds identifiers too, however they look.
+//!
+//! Of the declared routes the first that fits gives the path. Where several of that very path fit, the one that asks most of the query wins, and a
+//! value is more than any value: whoever declares `/` and `/?s` wants to tell them apart, in whatever order.
+
+mod found;
+mod pages;
+mod params;
+mod pattern;
+mod query;
+mod remembered;
+mod spelling;
+mod turnover;
+
+pub use params::{DeclaredRoute, RoutePattern, Routes};
+pub use pattern::Pattern;
+pub use query::QueryPattern;
+pub use spelling::Readings;
+
+use found::{DEPTH_MAX, Found, is_identifier, name_of};
+use http::Method;
+use pages::Pages;
+use pattern::folded;
+use query::Conditions;
+use spelling::{as_read_leniently, has_other_reading, is_ambiguous, plainly_spelled, segments};
+use std::cell::LazyCell;
+use std::cmp::Reverse;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::RwLock;
+use std::time::Instant;
+
+/// Index of a route in the table, which is also its index in telemetry.
+pub type RouteIndex = usize;
+
+/// The route of everything that has no other: index 0. To the gate it is [`SHARES`] routes.
+pub const OTHER: RouteIndex = 0;
+/// Shares of `other`, each with a limit of its own: whatever holds the slots of one path without a route, one in so many of the others waits for it.
+pub const SHARES: usize = 8;
+
+/// The share of `other` that a path has: 0 to [`SHARES`] − 1.
+pub type Share = usize;
+
+/// What a request is, as far as gating goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Passes without a slot; only counted. All of these together have a limit of their own.
+    Ungated(Exempt),
+    /// Belongs to a known route.
+    Known(RouteIndex),
+    /// Belongs to `other` now; if it is answered well, it may be worth a route of its own.
+    Unknown(Share),
+    /// Belongs to `other` and stays there.
+    Other(Share),
+}
+
+/// Why a request passes without a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exempt {
+    /// It is listed, or reads the page that gives passes.
+    Listed,
+    /// It has the ending or the beginning of a static asset.
+    Static,
+    /// It sends something to the page that gives passes.
+    PassForm,
+}
+
+impl Class {
+    /// Returns the index of the route that the request is for, if it passes a gate.
+    pub fn route(self) -> Option<RouteIndex> {
+        match self {
+            Class::Ungated(_) => None,
+            Class::Known(index) => Some(index),
+            Class::Unknown(_) | Class::Other(_) => Some(OTHER),
+        }
+    }
+}
+
+/// The table of routes.
+#[derive(Debug)]
+pub struct Table {
+    declared: Vec<Declared>,
+    conditions: Conditions,
+    static_extensions: Vec<String>,
+    static_prefixes: Vec<String>,
+    ungated: Vec<String>,
+    pass_page: Option<String>,
+    routes_max: usize,
+    found: RwLock<Found>,
+    /// Paths that look like static assets, and are pages.
+    pages: Pages,
+    hasher: RandomState,
+}
+
+/// A path with the ending or the beginning of a static asset.
+#[derive(Clone, Copy, Debug)]
+pub struct Asset(u64);
+
+/// The place in the table that a route gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seat {
+    /// The next free one.
+    New(RouteIndex),
+    /// That of a route which is asked for less.
+    Of(RouteIndex),
+}
+
+/// A declared route, ready to be compared.
+#[derive(Debug)]
+struct Declared {
+    pattern: Pattern,
+    /// What it asks of the query, by number.
+    asks: Vec<usize>,
+    /// How much that is; see [`QueryPattern::rank`].
+    rank: (usize, usize),
+    /// Routes of the same path that were declared later and ask more, those that ask most first: they go before it.
+    finer: Vec<usize>,
+}
+
+impl Table {
+    /// Returns the table with only `other` and the declared routes (indices 1 and up) in it.
+    pub fn new(params: &Routes) -> Self {
+        let mut conditions = Conditions::default();
+        let mut declared: Vec<Declared> = Vec::new();
+        for route in &params.declared {
+            let asks = route.query.as_ref().map(|query| conditions.add(query)).unwrap_or_default();
+            let rank = route.query.as_ref().map(QueryPattern::rank).unwrap_or_default();
+            declared.push(Declared { pattern: Pattern::new(&route.pattern), asks, rank, finer: Vec::new() });
+        }
+        for at in 0..declared.len() {
+            let own = &declared[at];
+            let is_finer = |other: &Declared| {
+                other.rank > own.rank && other.pattern.shares_requests_of_path(&own.pattern)
+            };
+            let mut finer: Vec<usize> =
+                (at + 1..declared.len()).filter(|other| is_finer(&declared[*other])).collect();
+            finer.sort_by_key(|other| Reverse(declared[*other].rank));
+            declared[at].finer = finer;
+        }
+        let routes = 1 + declared.len();
+        Table {
+            declared,
+            conditions,
+            static_extensions: params.static_extensions.clone(),
+            static_prefixes: params.static_prefixes.clone(),
+            ungated: params.ungated.clone(),
+            pass_page: None,
+            routes_max: routes + params.discovered_max,
+            found: RwLock::new(Found::new(routes)),
+            pages: Pages::new(),
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// Returns the table in which this page, that gives passes, is ungated: who is to get one there has nothing yet to be let in with.
+    pub fn with_pass_page(self, page: Option<String>) -> Self {
+        Table { pass_page: page, ..self }
+    }
+
+    /// Returns the most routes there will ever be.
+    pub fn capacity(&self) -> usize {
+        self.routes_max
+    }
+
+    /// Returns what a request is. However its path is spelled, it is for the route that the most lenient of servers takes it for.
+    pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
+        // Declared first: whoever declares a static file as a route wants it gated.
+        if let Some(at) = self.declared_for(method, path, query) {
+            return Class::Known(1 + at);
+        }
+        if let Some(exempt) = self.exempt(method, path) {
+            return Class::Ungated(exempt);
+        }
+        if has_other_reading(path) {
+            return self.classify_respelled(method, path, query);
+        }
+        self.found_for(method, path)
+    }
+
+    #[cold]
+    fn classify_respelled(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
+        let lenient = as_read_leniently(path);
+        if let Some(at) = self.declared_for(method, &lenient, query) {
+            return Class::Known(1 + at);
+        }
+        if let Some(index) = self.read().find(method, &lenient) {
+            return Class::Known(index);
+        }
+        self.found_for(method, &plainly_spelled(path))
+    }
+
+    fn found_for(&self, method: &Method, path: &str) -> Class {
+        let found = self.read();
+        match found.find(method, path) {
+            Some(index) => Class::Known(index),
+            None if segments(path).count() <= DEPTH_MAX => Class::Unknown(self.share_of(method, path)),
+            None => Class::Other(self.share_of(method, path)),
+        }
+    }
+
+    /// Returns the share of a path without a route. Paths that would share a route share it; which others do, nobody outside can tell.
+    fn share_of(&self, method: &Method, path: &str) -> Share {
+        let mut hasher = self.hasher.build_hasher();
+        folded(method).hash(&mut hasher);
+        for segment in segments(path).take(DEPTH_MAX) {
+            Some(segment).filter(|segment| !is_identifier(segment)).hash(&mut hasher);
+        }
+        hasher.finish() as usize % SHARES
+    }
+
+    /// Takes a request's path into the table, as the application has answered it well, if there is a place for it. `uses` tells good answers to a route so
+    /// far. `take` is told place and name of the new route, before anybody can be classified as being for it, and whether it can be had now; not called where
+    /// there is none.
+    pub fn learn(
+        &self,
+        method: &Method,
+        path: &str,
+        now: Instant,
+        uses: impl Fn(RouteIndex) -> u64,
+        take: impl FnOnce(Seat, &str) -> bool,
+    ) {
+        let path = &*plainly_spelled(path);
+        let mut found = self.found.write().expect("nobody panics while holding the table");
+        let first = 1 + self.declared.len();
+        if self.routes_max == first || found.find(method, path).is_some() {
+            return;
+        }
+        let (method, template) = (folded(method), found.template_of(path));
+        let routes = found.routes;
+        let seat = if routes < self.routes_max {
+            let is_plenty = (routes - first) * 2 < self.routes_max - first;
+            (is_plenty || found.turnover.may_find(now)).then_some(Seat::New(routes))
+        } else {
+            let hash = self.hasher.hash_one((&method, &template));
+            let place = found.turnover.place_for(hash, now, first..routes, uses);
+            place.filter(|_| found.turnover.may_find(now)).map(Seat::Of)
+        };
+        if let Some(seat) = seat.filter(|seat| take(*seat, &name_of(&method, &template))) {
+            found.seat(seat, first, method, template);
+        }
+    }
+
+    /// Returns the path as one whose answers are to be looked at: it has the ending or the beginning of a static asset, and is one or was found to be a page.
+    pub fn asset_of(&self, class: Class, method: &Method, path: &str) -> Option<Asset> {
+        let is_one = match class {
+            Class::Ungated(exempt) => exempt == Exempt::Static,
+            Class::Known(_) | Class::Unknown(_) | Class::Other(_) => {
+                !self.pages.is_empty() && self.is_asset(method, path)
+            }
+        };
+        is_one.then(|| Asset(self.hasher.hash_one(path)))
+    }
+
+    /// Takes note of what the application answers there: as long as that is a page, the path is gated.
+    pub fn note_answer(&self, Asset(path): Asset, is_page: bool) {
+        if is_page {
+            self.pages.add(path);
+        } else if !self.pages.is_empty() {
+            self.pages.remove(path);
+        }
+    }
+
+    /// Returns which of the declared routes a request belongs to, if it does to any.
+    fn declared_for(&self, method: &Method, path: &str, query: Option<&str>) -> Option<usize> {
+        // Read for the first route of this path that asks something of it, and for no other.
+        let met = LazyCell::new(|| self.conditions.met_by(query.unwrap_or_default()));
+        let fits = |route: &Declared| {
+            route.pattern.matches(method, path) && (route.asks.is_empty() || met.has_all(&route.asks))
+        };
+        let first = self.declared.iter().position(&fits)?;
+        let finer = self.declared[first].finer.iter().find(|at| fits(&self.declared[**at]));
+        Some(finer.copied().unwrap_or(first))
+    }
+
+    fn exempt(&self, method: &Method, path: &str) -> Option<Exempt> {
+        let exempt = self.exception(method, path).filter(|_| !is_ambiguous(path))?;
+        let is_page = || {
+            exempt == Exempt::Static && !self.pages.is_empty() && self.pages.has(self.hasher.hash_one(path))
+        };
+        (!is_page()).then_some(exempt)
+    }
+
+    /// Returns whether the path is listed as an exception, or has an ending or a beginning that is.
+    fn exception(&self, method: &Method, path: &str) -> Option<Exempt> {
+        let is_read = method == Method::GET || method == Method::HEAD;
+        let is_below =
+            |entry: &String| path == entry || (entry.ends_with('/') && path.starts_with(entry.as_str()));
+        if self.pass_page.as_ref().is_some_and(is_below) {
+            return Some(if is_read { Exempt::Listed } else { Exempt::PassForm });
+        }
+        if self.ungated.iter().any(is_below) {
+            return Some(Exempt::Listed);
+        }
+        self.is_asset(method, path).then_some(Exempt::Static)
+    }
+
+    /// Returns whether the path has the ending or the beginning of a static asset, and is to be read.
+    fn is_asset(&self, method: &Method, path: &str) -> bool {
+        if method != Method::GET && method != Method::HEAD {
+            return false;
+        }
+        let file = path.rsplit('/').next().unwrap_or_default();
+        let extension = file.rsplit_once('.').map(|(_, extension)| extension);
+        extension.is_some_and(|extension| {
+            self.static_extensions.iter().any(|known| known.eq_ignore_ascii_case(extension))
+        }) || self.static_prefixes.iter().any(|prefix| path.starts_with(prefix.as_str()))
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Found> {
+        self.found.read().expect("nobody panics while holding the table")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Declared sets of requests, ready to be compared.
+
+use crate::params::RoutePattern;
+use crate::spelling::{Readings, segments};
+use http::Method;
+
+/// A declared set of requests, ready to be compared.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    method: Option<Method>,
+    segments: Vec<Option<Box<str>>>,
+    any_rest: bool,
+}
+
+impl Pattern {
+    /// Returns the pattern ready to be compared. A method that is no HTTP token matches nothing.
+    pub fn new(pattern: &RoutePattern) -> Self {
+        let method = pattern.method.as_ref().map(|name| {
+            // An invalid name becomes a method no client can send.
+            Method::from_bytes(name.as_bytes()).unwrap_or_else(|_| Method::from_bytes(b"-").expect("a token"))
+        });
+        let mut segments: Vec<Option<Box<str>>> = Vec::new();
+        let mut any_rest = false;
+        for segment in self::segments(&pattern.path) {
+            any_rest = segment == "*";
+            if !any_rest {
+                let is_variable = segment.starts_with('{') && segment.ends_with('}');
+                segments.push((!is_variable).then(|| segment.into()));
+            }
+        }
+        Pattern { method, segments, any_rest }
+    }
+
+    /// Returns whether both are of the same path, whatever its variables are called, and some method is of both.
+    pub(crate) fn shares_requests_of_path(&self, other: &Pattern) -> bool {
+        let is_any = self.method.is_none() || other.method.is_none();
+        (is_any || self.method == other.method)
+            && self.any_rest == other.any_rest
+            && self.segments == other.segments
+    }
+
+    /// Returns whether a request belongs to the set. `GET` stands for `HEAD` as well.
+    pub fn matches(&self, method: &Method, path: &str) -> bool {
+        self.matches_by(method, path, |own, segment| own == segment)
+    }
+
+    /// Returns whether a request belongs to the set, or there are servers to which it does: they decode what need not be encoded, resolve dot segments, or
+    /// take small letters for capitals.
+    pub fn may_match(&self, method: &Method, path: &Readings<'_>) -> bool {
+        let read = path.lenient.as_deref();
+        // Whoever takes small letters for capitals takes what matches, too.
+        (read.is_some() && self.matches(method, path.written))
+            || self.matches_by(method, read.unwrap_or(path.written), str::eq_ignore_ascii_case)
+    }
+
+    fn matches_by(&self, method: &Method, path: &str, are_equal: impl Fn(&str, &str) -> bool) -> bool {
+        if self.method.as_ref().is_some_and(|own| *own != folded(method)) {
+            return false;
+        }
+        let mut rest = segments(path);
+        for own in &self.segments {
+            let Some(segment) = rest.next() else {
+                return false;
+            };
+            if own.as_ref().is_some_and(|own| !are_equal(own, segment)) {
+                return false;
+            }
+        }
+        self.any_rest || rest.next().is_none()
+    }
+}
+
+/// `HEAD` does the work of `GET`, so it shares its route.
+pub(crate) fn folded(method: &Method) -> Method {
+    if method == Method::HEAD { Method::GET } else { method.clone() }
+}

@@ -1,0 +1,153 @@
+//! Files of state: written whole or not at all, and never older state over newer.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The most files of one name that are set aside; past it the one that was written first goes.
+pub const BROKEN_MAX: usize = 3;
+
+/// Writes the file, for its owner alone: under another name first, so that whoever looks finds the old content or the new, also after the power has failed.
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let unfinished = with_ending(path, &std::process::id().to_string());
+    // Of a process of the same id that ended while it wrote, as in a container every one has.
+    let _ = fs::remove_file(&unfinished);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished);
+    let written = file.and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_data()
+    });
+    written.and_then(|()| fs::rename(&unfinished, path)).inspect_err(|_| {
+        let _ = fs::remove_file(&unfinished);
+    })?;
+    sync_folder(path)
+}
+
+/// Waits until the names in the folder of `path` are on the disk.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Some file systems know no such thing; and who may write in a folder need not be allowed to read it.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// Gives a file that cannot be used another name, `.broken` and the like, and returns that. At most [`BROKEN_MAX`] are kept.
+pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let name = |index: usize| match index {
+        0 => with_ending(path, "broken"),
+        _ => with_ending(path, &format!("broken-{}", index + 1)),
+    };
+    let written = |path: &PathBuf| fs::symlink_metadata(path).and_then(|there| there.modified()).ok();
+    // One that is not there was written before all others.
+    let aside = (0..BROKEN_MAX).map(name).min_by_key(written).expect("there is a name");
+    fs::rename(path, &aside)?;
+    Ok(aside)
+}
+
+/// Returns the path with `.ending` behind it.
+pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut longer = path.as_os_str().to_owned();
+    longer.push(".");
+    longer.push(ending);
+    PathBuf::from(longer)
+}
+
+/// The order of writings: one that is still under way when another begins, as may be at the end, must not come after it.
+#[derive(Debug, Default)]
+pub struct Order {
+    /// How many have begun.
+    begun: AtomicU64,
+    /// The number of the newest that has reached the disk; held while one is written.
+    newest: Mutex<u64>,
+}
+
+impl Order {
+    /// Returns the number of a writing that begins now.
+    pub fn begin(&self) -> u64 {
+        self.begun.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Does what `write` does, unless one with a number above `own` was written already.
+    pub fn write<T: Default>(&self, own: u64, write: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        if own < *newest {
+            return Ok(T::default());
+        }
+        let written = write()?;
+        *newest = own;
+        Ok(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn what_is_older_is_not_written_over_what_is_newer() {
+        let (order, written) = (Order::default(), std::cell::Cell::new(None));
+        let write = |own| {
+            order.write(own, || {
+                written.set(Some(own));
+                Ok(())
+            })
+        };
+        write(1).unwrap();
+        write(0).unwrap();
+        assert_eq!(written.get(), Some(1));
+        let broken = || -> io::Result<()> { Err(io::Error::other("the disk is full")) };
+        assert!(order.write(3, broken).is_err());
+        write(2).unwrap();
+        assert_eq!(written.get(), Some(2), "what failed was not written");
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_else_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        for content in ["old and longer", "new"] {
+            write(&path, content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600,
+            "it is its owner's alone"
+        );
+        // A process of the same id was ended while it wrote.
+        fs::write(with_ending(&path, &std::process::id().to_string()), "half").unwrap();
+        write(&path, b"newer").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "newer");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(write(&folder.path().join("nowhere/state"), b"").is_err());
+    }
+
+    #[test]
+    fn so_many_that_cannot_be_used_are_kept_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let mut kept = std::collections::BTreeSet::new();
+        for round in 0..2 * BROKEN_MAX {
+            fs::write(&path, round.to_string()).unwrap();
+            let aside = set_aside(&path).unwrap();
+            assert_eq!(fs::read_to_string(&aside).unwrap(), round.to_string());
+            assert!(aside.to_str().unwrap().contains("state.broken") && !path.exists());
+            kept.insert(aside);
+        }
+        assert_eq!((kept.len(), fs::read_dir(folder.path()).unwrap().count()), (BROKEN_MAX, BROKEN_MAX));
+    }
+}

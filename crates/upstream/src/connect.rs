@@ -1,0 +1,182 @@
+//! Opens connections to one node: name lookup, TCP, TLS, all within one time limit.
+
+use super::error::{BoxError, UpstreamErrorKind};
+use super::tls;
+use rustix::io::Errno;
+use rustls_pki_types::ServerName;
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use suimon_params::upstream::{NodeAddress, NodeParams, Protocol, Scheme, TlsParams};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// After so long without a byte the kernel asks whether the other side is still there.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// A connection to a node before anything is spoken over it.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// How to reach one node.
+pub(super) struct Connector {
+    address: NodeAddress,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    timeout: Duration,
+}
+
+/// Why a connection could not be opened.
+#[derive(Debug)]
+pub(super) struct ConnectError {
+    pub(super) kind: UpstreamErrorKind,
+    pub(super) detail: &'static str,
+    pub(super) cause: Option<BoxError>,
+}
+
+impl Connector {
+    /// Returns the way to `node`.
+    ///
+    /// # Errors
+    /// A sentence about a CA file that cannot be used, or a name that no certificate can be for.
+    pub(super) fn new(node: &NodeParams, tls: &TlsParams, timeout: Duration) -> Result<Self, String> {
+        let tls = match node.scheme {
+            Scheme::Http => None,
+            Scheme::Https => {
+                let alpn: &[&[u8]] = if node.protocol == Protocol::Http2 { &[b"h2"] } else { &[b"http/1.1"] };
+                let name = tls.server_name.as_ref().map_or(node.host(), String::as_str);
+                let name = ServerName::try_from(name.to_owned())
+                    .map_err(|_| format!("{node}: {name:?} is not a name a certificate can be for"))?;
+                Some((TlsConnector::from(tls::client(tls, alpn)?), name))
+            }
+        };
+        Ok(Connector { address: node.address.clone(), tls, timeout })
+    }
+
+    /// Returns the longest that opening a connection may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Opens a connection.
+    pub(super) async fn connect(&self) -> Result<Stream, ConnectError> {
+        match tokio::time::timeout(self.timeout, self.open()).await {
+            Ok(result) => result,
+            Err(_) => {
+                let detail = "the connection was not open in time";
+                Err(ConnectError { kind: UpstreamErrorKind::ConnectTimeout, detail, cause: None })
+            }
+        }
+    }
+
+    async fn open(&self) -> Result<Stream, ConnectError> {
+        let refused = |error: io::Error| {
+            let (kind, detail) = if lacks_descriptors(&error) {
+                (UpstreamErrorKind::GatewayFull, "the gateway has no descriptor left for a connection")
+            } else {
+                (UpstreamErrorKind::Connect, "the node cannot be connected to")
+            };
+            ConnectError { kind, detail, cause: Some(error.into()) }
+        };
+        let stream = match &self.address {
+            NodeAddress::Tcp { host, port } => {
+                TcpStream::connect((host.as_str(), *port)).await.map_err(refused)?
+            }
+            NodeAddress::Unix(path) => {
+                return UnixStream::connect(path).await.map(Stream::Unix).map_err(refused);
+            }
+        };
+        // Neither is worth failing a request for: without them it is only slower to send, or to notice a dead peer.
+        let _ = stream.set_nodelay(true);
+        let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
+        let Some((connector, name)) = &self.tls else { return Ok(Stream::Plain(stream)) };
+        let handshake = |detail, cause| ConnectError { kind: UpstreamErrorKind::TlsHandshake, detail, cause };
+        let stream = connector
+            .connect(name.clone(), stream)
+            .await
+            .map_err(|error| handshake("the TLS handshake with the node failed", Some(error.into())))?;
+        let wants_h2 = connector.config().alpn_protocols.iter().any(|name| name == b"h2");
+        if wants_h2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+            return Err(handshake("the node does not offer HTTP/2 (ALPN h2)", None));
+        }
+        Ok(Stream::Tls(Box::new(stream)))
+    }
+}
+
+/// Returns whether it was for want of descriptors that a connection could not be opened.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    let is_lack = |error: &io::Error| {
+        let lacks = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+        error.raw_os_error().is_some_and(|code| lacks.contains(&code))
+    };
+    // To look up a name takes one, too, and the resolver does not tell that there was none.
+    is_lack(error)
+        || error.raw_os_error().is_none() && TcpSocket::new_v4().is_err_and(|error| is_lack(&error))
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Unix(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        // Heads without a body are one buffer, and a plain send is cheaper than a vectored one.
+        if let [only] = bufs {
+            return self.poll_write(cx, only);
+        }
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Stream::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Unix(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+}

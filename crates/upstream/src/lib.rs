@@ -1,0 +1,352 @@
+//! The upstream side: sends a request to one of the application's nodes and hands back the response as it comes.
+//!
+//! - [`Upstream::send`]: picks a node, takes or opens a connection, sends, and tries again where that is certainly safe.
+//! - [`UpstreamBody`]: the response's body; reading it drives the connection, its end gives the connection back.
+//! - [`Upstream::run`]: what goes on beside requests: health checks, and closing connections nobody uses.
+//! - [`Upstream::view`]: every node, as it stands.
+//!
+//! HTTP/1.1 connections have no task of their own: the request that uses one polls it, so cancelling is dropping. HTTP/2
+//! connections are shared and driven by a task each. Which node: `suimon-fleet`, behind a lock that is held for
+//! nanoseconds.
+//!
+//! A request is sent again only if nothing of it was written; or if it is GET, HEAD or OPTIONS without a body, was sent on a
+//! connection used before (or there is another node to go to), and the connection broke before any of the response came: once,
+//! and on a new connection, as it may be the request that breaks the application. At most [`TRIES_MAX`] times in all, the last on a new connection.
+
+mod body;
+mod checks;
+mod connect;
+mod error;
+mod head;
+mod http1;
+mod http2;
+mod pool;
+mod request;
+mod send;
+mod timer;
+mod tls;
+mod view;
+
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+#[cfg(any(test, fuzzing))]
+pub(crate) use http1::decoded;
+
+pub use body::{UpgradedIo, UpstreamBody};
+pub use error::{BoxError, Fault, Unsent, UpstreamError, UpstreamErrorKind};
+pub use head::RequestHead;
+pub use send::{Sending, TRIES_MAX};
+use suimon_params::upstream::{NodeParams, Protocol, UpstreamParams};
+pub use view::UpstreamNodeView;
+
+use bytes::Bytes;
+use connect::Connector;
+use http::HeaderValue;
+use http_body::Body;
+use http1::Http1;
+use http2::SharedPool;
+use pool::IdlePool;
+use request::RequestBody;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use suimon_fleet::{Change, Fleet, Output, Pick};
+use suimon_model::{Instant, NodeId};
+use tokio::sync::{Notify, watch};
+
+/// The application's nodes and the connections to them. Clones share everything.
+#[derive(Clone)]
+pub struct Upstream {
+    shared: Arc<Shared>,
+}
+
+/// What all requests share.
+struct Shared {
+    origin: std::time::Instant,
+    params: UpstreamParams,
+    fleet: Mutex<Fleet>,
+    nodes: Vec<Node>,
+    /// Whether any node is up.
+    is_up: watch::Sender<bool>,
+    /// Whether any is up and could be connected to when that was tried last.
+    is_reached: watch::Sender<bool>,
+    /// Wakes [`Upstream::run`] where a node is to be looked at sooner than it was.
+    hurry: Notify,
+}
+
+/// One node: how to reach it, and the connections to it.
+struct Node {
+    params: NodeParams,
+    authority: HeaderValue,
+    connector: Connector,
+    pool: Pool,
+}
+
+enum Pool {
+    Http1(IdlePool),
+    Http2(SharedPool),
+}
+
+/// A request's place in a node; given back when dropped.
+struct Guard {
+    shared: Arc<Shared>,
+    node: NodeId,
+}
+
+impl Upstream {
+    /// Returns the upstream side over `params.nodes`. Opens nothing yet; [`Upstream::run`] must run beside it.
+    ///
+    /// # Errors
+    /// A sentence about no nodes, too many, or TLS parameters that cannot be used.
+    pub fn new(params: UpstreamParams) -> Result<Self, String> {
+        if params.nodes.is_empty() {
+            return Err("no nodes: name at least one, such as http://127.0.0.1:8080".to_owned());
+        }
+        let mut fleet = Fleet::new(fleet_params(&params));
+        let mut nodes = Vec::with_capacity(params.nodes.len());
+        for node in &params.nodes {
+            fleet.add_node(Instant::ORIGIN).map_err(|full| full.to_string())?;
+            nodes.push(Node::new(node, &params)?);
+        }
+        let origin = std::time::Instant::now();
+        let shared = Shared {
+            origin,
+            params,
+            fleet: Mutex::new(fleet),
+            nodes,
+            is_up: watch::Sender::new(true),
+            is_reached: watch::Sender::new(true),
+            hurry: Notify::new(),
+        };
+        Ok(Upstream { shared: Arc::new(shared) })
+    }
+
+    /// Sends a request to a node, other than `avoid` if another is well, and returns the response with its body still to come.
+    ///
+    /// `head` is to be in origin form, without hop-by-hop headers except `Connection: upgrade` with its `Upgrade`. After a
+    /// `101` the body is the raw connection: [`UpstreamBody::into_upgraded`]. The future is small; dropping it, or the body
+    /// of the response before its end, cancels the request at the node as far as HTTP allows.
+    ///
+    /// # Errors
+    /// Every [`UpstreamErrorKind`] but those of a response's body, which come from [`UpstreamBody`].
+    pub fn send<B>(&self, head: impl Into<RequestHead>, body: B, avoid: Option<NodeId>) -> Sending
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (body, progress) = RequestBody::new(body);
+        Box::pin(send::send(Arc::clone(&self.shared), head.into(), body, progress, avoid))
+    }
+
+    /// Sends a request again that no node was reached for.
+    pub fn send_again(&self, unsent: Unsent) -> Sending {
+        let Unsent { head, body, progress } = unsent;
+        Box::pin(send::send(Arc::clone(&self.shared), head, body, progress, None))
+    }
+
+    /// Waits until some node is up and can be connected to, as far as is known.
+    pub async fn reached(&self) {
+        // The sender is ours, so it is not gone.
+        let _ = self.shared.is_reached.subscribe().wait_for(|is_reached| *is_reached).await;
+    }
+
+    /// Gives a node no more new requests, or does so again. What it has in flight goes on.
+    pub fn drain(&self, node: NodeId, draining: bool) {
+        let now = self.shared.now();
+        self.shared.fleet().drain(now, node, draining);
+        self.shared.tell_changes();
+    }
+
+    /// Returns whether any node is spoken to in HTTP/2, so that both sides of a request may speak at once.
+    pub fn speaks_http2(&self) -> bool {
+        self.shared.nodes.iter().any(|node| matches!(node.pool, Pool::Http2(_)))
+    }
+
+    /// Returns whether any node is thought to be well.
+    pub fn is_up(&self) -> bool {
+        self.shared.fleet().is_up()
+    }
+
+    /// Returns what says whether any node is thought to be well, and when that changes.
+    pub fn watch_up(&self) -> watch::Receiver<bool> {
+        self.shared.is_up.subscribe()
+    }
+}
+
+impl fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream").field("nodes", &self.shared.params.nodes).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn now(&self) -> Instant {
+        let nanos = u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Instant::from_nanos(nanos)
+    }
+
+    fn fleet(&self) -> MutexGuard<'_, Fleet> {
+        // A panic while it was held left counts that are at worst off by one.
+        self.fleet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Picks a node and takes a place in it.
+    fn pick(self: &Arc<Self>, avoid: Option<NodeId>) -> Option<(Pick, Guard)> {
+        let now = self.now();
+        let (pick, changed) = {
+            let mut fleet = self.fleet();
+            (fleet.pick(now, avoid)?, fleet.has_output())
+        };
+        if changed {
+            self.tell_changes();
+        }
+        Some((pick, Guard { shared: Arc::clone(self), node: pick.node }))
+    }
+
+    fn note_answer(&self, node: NodeId) {
+        let changed = {
+            let mut fleet = self.fleet();
+            let was_doubted = fleet.is_doubted(node);
+            fleet.handle_answer(self.now(), node);
+            was_doubted || fleet.has_output()
+        };
+        if changed {
+            self.tell_changes();
+        }
+    }
+
+    fn note_failure(&self, node: NodeId) {
+        self.fleet().handle_failure(self.now(), node);
+        self.tell_changes();
+    }
+
+    fn note_unreached(&self, node: NodeId) {
+        self.fleet().handle_unreached(self.now(), node);
+        self.hurry.notify_one();
+        self.tell_changes();
+    }
+
+    fn note_lost(&self, node: NodeId) {
+        self.fleet().handle_lost(self.now(), node);
+        self.hurry.notify_one();
+    }
+
+    /// Has the fleet do what is due, and returns the nodes that are to be checked.
+    fn handle_timeout(&self) -> Vec<NodeId> {
+        let outputs: Vec<Output> = {
+            let mut fleet = self.fleet();
+            fleet.handle_timeout(self.now());
+            // Under the same lock: whoever else takes outputs has no use for a check, and each is owed a result.
+            std::iter::from_fn(|| fleet.poll_output()).collect()
+        };
+        self.tell_up();
+        let checks = outputs.into_iter().filter_map(|output| match output {
+            Output::Check(node) => Some(node),
+            Output::Changed(change) => {
+                self.tell(&change);
+                None
+            }
+        });
+        checks.collect()
+    }
+
+    /// Writes changes of nodes to the log, and tells whether any is up.
+    fn tell_changes(&self) {
+        self.tell_up();
+        loop {
+            // Not while holding the lock: the log may be slow.
+            let Some(output) = self.fleet().poll_output() else { return };
+            // Checks are asked for only where the timeout is handled, and taken there.
+            if let Output::Changed(change) = output {
+                self.tell(&change);
+            }
+        }
+    }
+
+    fn tell_up(&self) {
+        // The lock of the one is held for the look at the other, so that the last to look is the last to tell.
+        self.is_up.send_if_modified(|was| {
+            let is_up = self.fleet().is_up();
+            std::mem::replace(was, is_up) != is_up
+        });
+        self.is_reached.send_if_modified(|was| {
+            let is_reached = self.fleet().is_reached();
+            std::mem::replace(was, is_reached) != is_reached
+        });
+    }
+
+    fn tell(&self, change: &Change) {
+        tracing::warn!(
+            node = %self.nodes[change.node.index()].params,
+            from = change.from.code(),
+            to = change.to.code(),
+            reason = change.why.code(),
+            lasts_s = change.lasts.as_secs_f64(),
+            "a node is now {}: {}",
+            change.to.code(),
+            change.why.explain(),
+        );
+    }
+}
+
+impl Node {
+    fn new(node: &NodeParams, params: &UpstreamParams) -> Result<Self, String> {
+        let authority = HeaderValue::from_str(&node.authority())
+            .map_err(|_| format!("{node}: the host has characters that cannot stand in a Host header"))?;
+        let pool = match node.protocol {
+            Protocol::Http1 => Pool::Http1(IdlePool::new(params.pool_idle_max, params.pool_idle_age)),
+            Protocol::Http2 => Pool::Http2(SharedPool::new(http2::Limits {
+                connections_max: params.h2_connections_max,
+                streams_max: params.h2_streams_max,
+                idle_age: params.pool_idle_age,
+                max_head_bytes: params.max_head_bytes,
+                first_byte_timeout: params.first_byte_timeout,
+            })),
+        };
+        let connector = Connector::new(node, &params.tls, params.connect_timeout)?;
+        Ok(Node { params: node.clone(), authority, connector, pool })
+    }
+
+    /// Closes connections nobody has used for long.
+    fn sweep(&self) {
+        match &self.pool {
+            Pool::Http1(pool) => pool.sweep(),
+            Pool::Http2(pool) => pool.sweep(),
+        }
+    }
+
+    /// Returns the connections kept open: idle ones (HTTP/1.1), all (HTTP/2).
+    fn pooled(&self) -> usize {
+        match &self.pool {
+            Pool::Http1(pool) => pool.len(),
+            Pool::Http2(pool) => pool.count(),
+        }
+    }
+}
+
+impl Guard {
+    /// Returns a connection to the pool of this guard's node.
+    fn put_back(&self, connection: Box<Http1>) {
+        if let Pool::Http1(pool) = &self.shared.nodes[self.node.index()].pool {
+            pool.put(connection);
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.shared.fleet().handle_release(self.node);
+    }
+}
+
+fn fleet_params(params: &UpstreamParams) -> suimon_fleet::Params {
+    let health = &params.health;
+    let checks = (!health.interval.is_zero()).then_some(suimon_fleet::CheckParams {
+        interval: health.interval,
+        down_after: health.down_after,
+        up_after: health.up_after,
+    });
+    suimon_fleet::Params { checks, ejection: params.ejection.clone(), seed: params.seed }
+}
+
+#[cfg(test)]
+mod tests;

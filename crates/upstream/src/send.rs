@@ -1,0 +1,229 @@
+//! One request, from the choice of its node to the head of its response, with the tries that are safe.
+
+use super::body::{Sent, UpstreamBody};
+use super::connect::ConnectError;
+use super::error::{Unsent, UpstreamError, UpstreamErrorKind};
+use super::head::RequestHead;
+use super::http1::{Failed, Http1};
+use super::http2::Lease;
+use super::request::{Progress, RequestBody, is_safe};
+use super::{Node, Pool, Shared};
+use http::header::{CONNECTION, HOST, UPGRADE};
+use http::uri::{Authority, PathAndQuery, Scheme, Uri};
+use http::{HeaderValue, Request, Response, StatusCode, Version, response};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use suimon_model::NodeId;
+
+/// The most times one request is sent, or is tried to be.
+pub const TRIES_MAX: u32 = 3;
+
+/// A request under way. Small and on the heap, whatever it waits for.
+pub type Sending = Pin<Box<dyn Future<Output = Result<Response<UpstreamBody>, UpstreamError>> + Send>>;
+
+/// An open connection, ready for one request.
+enum Link {
+    Http1(Box<Http1>),
+    Http2(Lease),
+}
+
+/// How a try came to nothing.
+enum Missed {
+    /// Nothing of the request was written; here is its body again.
+    Unsent(UpstreamError, RequestBody),
+    /// The connection broke without an answer, which the node may have been working on.
+    Lost(UpstreamError),
+    Failed(UpstreamError),
+}
+
+/// Sends a request and returns the response, trying again as the module's promise says.
+pub(super) async fn send(
+    shared: Arc<Shared>,
+    head: RequestHead,
+    mut body: RequestBody,
+    progress: Option<Arc<Progress>>,
+    avoid: Option<NodeId>,
+) -> Result<Response<UpstreamBody>, UpstreamError> {
+    let replayable = progress.is_none() && is_safe(&head.parts.method);
+    let mut last_error: Option<UpstreamError> = None;
+    let mut refused: Option<NodeId> = None;
+    let mut was_lost = false;
+    for tries in 1..=TRIES_MAX {
+        let Some((pick, guard)) = shared.pick(refused.or(avoid)) else {
+            return Err(last_error.unwrap_or_else(UpstreamError::no_node));
+        };
+        // A node that just refused would refuse again.
+        if let Some(error) = last_error.take()
+            && refused == Some(pick.node)
+        {
+            return Err(error.with_unsent(Unsent { head, body, progress }));
+        }
+        let node = &shared.nodes[pick.node.index()];
+        let fresh = was_lost || tries == TRIES_MAX;
+        let (link, used_before) = match open(node, &shared, fresh).await {
+            Ok(link) => link,
+            Err(ConnectError { kind, detail, cause }) => {
+                if kind != UpstreamErrorKind::GatewayFull {
+                    shared.note_unreached(pick.node);
+                }
+                let error = UpstreamError::new(kind, pick.node, detail);
+                let error = cause.into_iter().fold(error, UpstreamError::caused_by);
+                if shared.nodes.len() == 1 {
+                    return Err(error.with_unsent(Unsent { head, body, progress }));
+                }
+                last_error = Some(error);
+                refused = Some(pick.node);
+                continue;
+            }
+        };
+        let sent = Sent {
+            node: pick.node,
+            tries,
+            idle_timeout: shared.params.idle_timeout,
+            progress: progress.clone(),
+            guard,
+        };
+        let unsent = std::mem::take(&mut body);
+        let tried = attempt(link, node, &head, unsent, sent, shared.params.first_byte_timeout).await;
+        // A connection from the pool says nothing about the node; a new one that breaks does, or about what was asked for.
+        if !used_before && let Err(Missed::Unsent(..) | Missed::Lost(_)) = tried {
+            match tried {
+                Err(Missed::Unsent(..)) => shared.note_unreached(pick.node),
+                _ => shared.note_lost(pick.node),
+            }
+            refused = Some(pick.node);
+        }
+        match tried {
+            Ok(response) => {
+                shared.note_answer(pick.node);
+                return Ok(response);
+            }
+            Err(Missed::Unsent(error, unsent)) => {
+                body = unsent;
+                last_error = Some(error);
+            }
+            Err(Missed::Lost(error)) => {
+                // What is lost twice is what breaks the application, and not a connection that had gone.
+                if !replayable || was_lost {
+                    return Err(error);
+                }
+                was_lost = true;
+                last_error = Some(error);
+            }
+            Err(Missed::Failed(error)) => {
+                if error.kind() == UpstreamErrorKind::FirstByteTimeout {
+                    shared.note_failure(pick.node);
+                }
+                return Err(error);
+            }
+        }
+    }
+    let error = last_error.expect("a try that does not return leaves its error");
+    Err(error.with_unsent(Unsent { head, body, progress }))
+}
+
+/// Returns a connection to `node` and whether it was used before. `fresh` asks for a new one.
+async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool), ConnectError> {
+    match &node.pool {
+        Pool::Http1(pool) => {
+            if !fresh && let Some(connection) = pool.take() {
+                return Ok((Link::Http1(connection), true));
+            }
+            // On the heap: most requests find a connection, and none should be larger for those that do not.
+            let stream = Box::pin(node.connector.connect()).await?;
+            let connection =
+                Http1::new(stream, shared.params.max_head_bytes, shared.params.first_byte_timeout);
+            Ok((Link::Http1(connection), false))
+        }
+        Pool::Http2(pool) => {
+            let (lease, used_before) = Box::pin(pool.lease(&node.connector, fresh)).await?;
+            Ok((Link::Http2(lease), used_before))
+        }
+    }
+}
+
+async fn attempt(
+    link: Link,
+    node: &Node,
+    head: &RequestHead,
+    body: RequestBody,
+    sent: Sent,
+    first_byte_timeout: Duration,
+) -> Result<Response<UpstreamBody>, Missed> {
+    let progress = sent.progress.clone();
+    let id = sent.node;
+    let missed = |failed: Failed| {
+        let Failed { kind, detail, cause, unsent } = failed;
+        let error = UpstreamError::new(kind, id, detail);
+        let error = cause.into_iter().fold(error, UpstreamError::caused_by);
+        match unsent {
+            Some(body) => Missed::Unsent(error, body),
+            None if kind == UpstreamErrorKind::BrokenBeforeHead => Missed::Lost(error),
+            None => Missed::Failed(error),
+        }
+    };
+    match link {
+        Link::Http1(mut connection) => {
+            let exchange =
+                connection.exchange(head, &node.authority, body, progress.as_ref(), first_byte_timeout);
+            let answer = exchange.await.map_err(missed)?;
+            if answer.status == StatusCode::SWITCHING_PROTOCOLS {
+                return upgrade(answer, *connection, head.parts.headers.contains_key(UPGRADE), sent);
+            }
+            Ok(Response::from_parts(answer, UpstreamBody::http1(connection, sent)))
+        }
+        Link::Http2(mut lease) => {
+            let request = http2_request(head, body, node);
+            let answer = lease.exchange(request, progress.as_ref(), first_byte_timeout).await;
+            Ok(answer.map_err(missed)?.map(|body| UpstreamBody::http2(body, lease, sent)))
+        }
+    }
+}
+
+/// Takes the raw connection out of one that has switched protocols.
+fn upgrade(
+    answer: response::Parts,
+    connection: Http1,
+    was_asked: bool,
+    sent: Sent,
+) -> Result<Response<UpstreamBody>, Missed> {
+    if !was_asked {
+        let detail = "the node switched protocols without being asked to";
+        return Err(Missed::Failed(UpstreamError::new(UpstreamErrorKind::BadResponse, sent.node, detail)));
+    }
+    let (stream, early) = connection.into_upgraded();
+    Ok(Response::from_parts(answer, UpstreamBody::upgraded(stream, early, sent)))
+}
+
+/// Returns a request as HTTP/2 wants it. Headers are shared with `head`, not copied.
+pub(super) fn http2_request(head: &RequestHead, body: RequestBody, node: &Node) -> Request<RequestBody> {
+    let RequestHead { parts, forwarding } = head;
+    let mut request = Request::new(body);
+    let host = parts.headers.get(HOST).unwrap_or(&node.authority);
+    *request.method_mut() = parts.method.clone();
+    *request.version_mut() = Version::HTTP_2;
+    *request.uri_mut() = absolute(&parts.uri, host, node);
+    *request.headers_mut() = parts.headers.clone();
+    if let Some(forwarding) = forwarding {
+        forwarding.add_to(request.headers_mut());
+    }
+    for own in [HOST, CONNECTION, UPGRADE] {
+        request.headers_mut().remove(own);
+    }
+    request
+}
+
+/// Returns `uri` with scheme and authority, as HTTP/2 sends them.
+fn absolute(uri: &Uri, host: &HeaderValue, node: &Node) -> Uri {
+    let authority =
+        Authority::try_from(host.as_bytes()).or_else(|_| Authority::try_from(node.authority.as_bytes()));
+    let mut parts = uri.clone().into_parts();
+    parts.scheme = Some(match node.params.scheme {
+        suimon_params::upstream::Scheme::Http => Scheme::HTTP,
+        suimon_params::upstream::Scheme::Https => Scheme::HTTPS,
+    });
+    parts.authority = authority.ok();
+    parts.path_and_query.get_or_insert_with(|| PathAndQuery::from_static("/"));
+    Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
+}

@@ -1,0 +1,172 @@
+//! Several nodes: refused connections, ejection, health checks, draining.
+
+use super::backend::Backend;
+use super::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use tokio::net::TcpListener;
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+/// Returns an address where nobody listens.
+async fn nobody() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+#[tokio::test]
+async fn a_refused_connection_costs_no_request_and_ejects_the_node() {
+    let (nobody, lives) = (nobody().await, Backend::answering(OK).await);
+    let upstream = Upstream::new(params(&[nobody, lives.address])).unwrap();
+    for _ in 0..50 {
+        // Nothing was sent to the node that is not there, so a POST may go to the other one as well.
+        assert_eq!(post(&upstream, "/", "order").await.unwrap(), "ok");
+    }
+    let view = upstream.view();
+    assert_eq!((view[0].status, view[0].reason), ("ejected", "requests_failed"));
+    assert!(view[0].ejected_for.unwrap() <= Duration::from_secs(5));
+    assert_eq!((view[1].status, view[1].picked), ("up", 50));
+    assert_eq!(view[0].picked, 5, "five failures were enough");
+    assert_eq!(in_flight(&upstream), 0);
+}
+
+#[tokio::test]
+async fn a_single_node_that_is_not_there_is_said_so_and_asked_again_next_time() {
+    let address = nobody().await;
+    let upstream = Upstream::new(params(&[address])).unwrap();
+    for _ in 0..10 {
+        let error = get(&upstream, "/").await.unwrap_err();
+        assert_eq!(error.kind(), UpstreamErrorKind::Connect, "{error}");
+        assert!(error.retry_may_help() && error.to_string().contains("refused"), "{error}");
+    }
+    let backend = Backend::on(TcpListener::bind(address).await.unwrap(), |mut talk, _| async move {
+        talk.request().await?;
+        talk.answer("ok").await
+    });
+    assert_eq!(get(&upstream, "/").await.unwrap(), "ok");
+    assert_eq!((backend.requests(), in_flight(&upstream)), (1, 0));
+}
+
+#[tokio::test]
+async fn a_name_nobody_knows_is_a_failure_to_connect() {
+    let mut params = params(&[]);
+    params.nodes = vec![NodeParams::parse("http://no-such-host.invalid:80").unwrap()];
+    params.connect_timeout = HANGS;
+    let upstream = Upstream::new(params).unwrap();
+    assert_eq!(kind(get(&upstream, "/").await), UpstreamErrorKind::Connect);
+}
+
+#[tokio::test]
+async fn the_avoided_node_is_avoided() {
+    let (one, other) = (Backend::answering(OK).await, Backend::answering(OK).await);
+    let upstream = Upstream::new(params(&[one.address, other.address])).unwrap();
+    for _ in 0..20 {
+        let response = within(upstream.send(head(Method::GET, "/"), Empty::<Bytes>::new(), Some(NodeId(0))))
+            .await
+            .unwrap();
+        assert_eq!((response.body().node(), response.body().tries()), (NodeId(1), 1));
+    }
+    assert_eq!(one.connections(), 0);
+}
+
+#[tokio::test]
+async fn draining_nodes_get_nothing_and_with_all_draining_it_is_said_so() {
+    let (one, other) = (Backend::answering(OK).await, Backend::answering(OK).await);
+    let upstream = Upstream::new(params(&[one.address, other.address])).unwrap();
+    upstream.drain(NodeId(0), true);
+    for _ in 0..10 {
+        get(&upstream, "/").await.unwrap();
+    }
+    assert_eq!((one.requests(), other.requests()), (0, 10));
+    upstream.drain(NodeId(1), true);
+    let error = get(&upstream, "/").await.unwrap_err();
+    assert_eq!((error.kind(), error.fault()), (UpstreamErrorKind::NoNode, Fault::Gateway));
+    upstream.drain(NodeId(0), false);
+    assert_eq!(get(&upstream, "/").await.unwrap(), "ok");
+}
+
+/// Parameters with checks of `path` every few milliseconds.
+fn checked(addresses: &[SocketAddr], path: Option<&str>) -> UpstreamParams {
+    let interval = Duration::from_millis(10);
+    let health = HealthParams { path: path.map(str::to_owned), interval, ..HealthParams::default() };
+    UpstreamParams { health, ..params(addresses) }
+}
+
+#[tokio::test]
+async fn a_failing_health_check_takes_a_node_out_and_a_passing_one_back() {
+    let well = Arc::new(AtomicBool::new(true));
+    let says = Arc::clone(&well);
+    let sick = Backend::talking(move |mut talk, _| {
+        let well = Arc::clone(&says);
+        async move {
+            loop {
+                let request = talk.request().await?;
+                let check = request.head.starts_with("GET /health?deep=1 HTTP/1.1\r\n");
+                if check && !well.load(SeqCst) {
+                    talk.send(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n").await?;
+                } else {
+                    talk.answer("ok").await?;
+                }
+            }
+        }
+    })
+    .await;
+    let other = Backend::answering(OK).await;
+    let upstream = Upstream::new(checked(&[sick.address, other.address], Some("/health?deep=1"))).unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let runner = upstream.clone();
+    let running = tokio::spawn(async move { runner.run(async { drop(stopped.await) }).await });
+    until("checks are made", || sick.requests() > 2).await;
+    assert!(upstream.view().iter().all(|node| node.status == "up"));
+    well.store(false, SeqCst);
+    until("the sick node is out", || upstream.view()[0].status == "down").await;
+    assert_eq!(upstream.view()[0].reason, "checks_failed");
+    assert!(upstream.is_up());
+    for _ in 0..20 {
+        let response = send(&upstream, Method::GET, "/").await.unwrap();
+        assert_eq!(response.body().node(), NodeId(1));
+    }
+    well.store(true, SeqCst);
+    until("it is back", || upstream.view()[0].status == "up").await;
+    assert_eq!(upstream.view()[0].reason, "checks_passed");
+    drop(stop);
+    within(running).await.unwrap();
+}
+
+#[tokio::test]
+async fn without_a_path_a_check_is_a_connection() {
+    let address = nobody().await;
+    let upstream = Upstream::new(checked(&[address], None)).unwrap();
+    let runner = upstream.clone();
+    let running = tokio::spawn(async move { runner.run(std::future::pending()).await });
+    until("nobody listens", || !upstream.is_up()).await;
+    assert_eq!(kind(get(&upstream, "/").await), UpstreamErrorKind::Connect, "it is asked all the same");
+    let backend = Backend::on(TcpListener::bind(address).await.unwrap(), |mut talk, _| async move {
+        talk.request().await?;
+        talk.answer("ok").await
+    });
+    until("somebody listens", || upstream.is_up()).await;
+    assert_eq!(get(&upstream, "/").await.unwrap(), "ok");
+    drop(backend);
+    running.abort();
+}
+
+#[tokio::test]
+async fn a_check_that_hangs_has_failed() {
+    let backend = Backend::talking(|mut talk, _| async move { talk.closed().await }).await;
+    let mut params = checked(&[backend.address], Some("/health"));
+    params.health.timeout = Duration::from_millis(20);
+    let upstream = Upstream::new(params).unwrap();
+    let runner = upstream.clone();
+    let running = tokio::spawn(async move { runner.run(std::future::pending()).await });
+    until("it is out", || !upstream.is_up()).await;
+    running.abort();
+}
+
+#[tokio::test]
+async fn parameters_that_cannot_work_are_refused_with_the_remedy() {
+    let error = Upstream::new(UpstreamParams::default()).unwrap_err();
+    assert!(error.contains("at least one"), "{error}");
+    let many = vec!["127.0.0.1:1".parse().unwrap(); suimon_params::upstream::NODES_MAX + 1];
+    let error = Upstream::new(params(&many)).unwrap_err();
+    assert!(error.contains("at most 256"), "{error}");
+}

@@ -1,0 +1,363 @@
+//! What the waiting room answers: the page, its twin for programs, and what each of them carries.
+
+use super::page::{Extras, Form};
+use super::side::names_a_host;
+use super::told::{Before, State, Told};
+use super::{Room, words};
+use http::header::{
+    ACCEPT, ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, HeaderMap,
+    HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE, VARY,
+};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use std::borrow::Cow;
+use std::time::Duration;
+use suimon_gate::InLine;
+use suimon_identity::own::{CODE_COOKIE, LANGUAGE_COOKIE, PLACE, REFRESH_COOKIE};
+use suimon_identity::ticket::Ticket;
+use suimon_line::{Place, Standing, Wait};
+use suimon_message::accept::{self, Form as AnswerForm};
+use suimon_model::KindId;
+use suimon_params::WaitingStatus;
+use suimon_store::lines::LineOf;
+
+const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+
+/// How far the bar is for whoever is next, per cent, where no time is known.
+const NEARLY: u32 = 95;
+/// Seconds after which a page without a place is to ask again.
+const COOKIELESS_RETRY: u32 = 60;
+/// Seconds after which whoever got no place is to come again.
+pub(crate) const FULL_RETRY: u32 = 10;
+/// Whoever asks again sooner than after so many seconds is told to come later, and nobody is asked.
+pub(crate) const EARLIEST: u32 = 2;
+
+/// The moment of an answer, and its connection.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// Seconds since 1970, ...
+    pub now: u32,
+    /// ... which is this by the gate's clock.
+    pub instant: suimon_model::Instant,
+    /// Whether the client's connection is encrypted.
+    pub secure: bool,
+}
+
+impl At {
+    fn unix(self, time: suimon_model::Instant) -> u32 {
+        self.now.saturating_add(u32::try_from(time.since(self.instant).as_secs()).unwrap_or(u32::MAX))
+    }
+}
+
+/// What came with a request that is not let in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Sent {
+    /// Nothing.
+    Nothing,
+    /// A form that the page keeps.
+    Form(Form),
+    /// Something that the page cannot keep.
+    Lost,
+}
+
+impl Room {
+    /// Returns the answer to a request that is not let in, and has a place. `held` is the ticket it came with.
+    pub fn answer(
+        &self,
+        parts: &Parts,
+        waits: &InLine,
+        held: Option<Ticket>,
+        sent: Sent,
+        at: At,
+    ) -> Response<String> {
+        let ticket = held.or_else(|| self.ticket_of(waits.kind, waits.place?, at.now));
+        let (told, ticket) = self.tell(waits.kind, waits.standing, ticket, at);
+        let mut response = match AnswerForm::of(&parts.headers) {
+            AnswerForm::Page => self.page(parts, waits.kind, &told, ticket.as_ref(), sent),
+            AnswerForm::Json | AnswerForm::Problem => self.twin(&told, ticket.as_ref()),
+        };
+        *response.status_mut() = self.status();
+        self.finish(response, &told, ticket.as_ref(), at)
+    }
+
+    /// Returns the answer to whoever asks how their place stands. `standing`: `None` where there is nothing to wait for.
+    pub fn poll(&self, standing: Option<Standing>, ticket: Option<Ticket>, at: At) -> Response<String> {
+        let (Some(standing), Some(ticket)) = (standing, ticket) else {
+            let mut response = Response::new(String::new());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            return response;
+        };
+        let (told, ticket) = self.tell(ticket.kind, standing, Some(ticket), at);
+        let response = self.twin(&told, ticket.as_ref());
+        self.finish(response, &told, ticket.as_ref(), at)
+    }
+
+    /// Returns the answer to the holder of a place who asked to begin, was held at the gate for so long, and stays where they are.
+    pub fn still_next(&self, standing: Standing, ticket: Ticket, held: Duration, at: At) -> Response<String> {
+        let (mut told, ticket) = self.tell(ticket.kind, standing, Some(ticket), at);
+        // They are back at once, so that nobody behind them overtakes them meanwhile.
+        if told.state == State::Next && held.as_secs() >= u64::from(EARLIEST) {
+            told.poll_after = 0;
+        }
+        let response = self.twin(&told, ticket.as_ref());
+        self.finish(response, &told, ticket.as_ref(), at)
+    }
+
+    /// Returns the answer to the holder of a place whose session has begun. `lease` proves that; without cookies the ticket leads there.
+    pub fn let_in(&self, ticket: Ticket, lease: HeaderValue, at: At) -> Response<String> {
+        let told = Told { state: State::YourTurn, poll_after: EARLIEST, ..self.full(at) };
+        let mut response = self.finish(self.twin(&told, Some(&ticket)), &told, None, at);
+        let headers = response.headers_mut();
+        headers.append(SET_COOKIE, lease);
+        headers.append(SET_COOKIE, self.tickets.withdraw(ticket.kind, at.secure));
+        response
+    }
+
+    /// Returns the answer to whoever asks and holds no place, by the state that their page is written in.
+    /// `closed`: the kind whose line is, if the one they asked for is.
+    pub fn poll_without_place(&self, page: &[u8], closed: Option<KindId>, at: At) -> Response<String> {
+        match (page, closed) {
+            (b"closed", Some(kind)) => {
+                let (told, _) = self.tell(kind, Standing::Closed, None, at);
+                let response = self.twin(&told, None);
+                self.finish(response, &told, None, at)
+            }
+            (b"closed" | b"full", _) => self.poll(None, None, at),
+            // It keeps no cookies, and would draw a number each time it is loaded anew.
+            _ => {
+                let mut response = Response::new(String::new());
+                *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(COOKIELESS_RETRY));
+                response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                response
+            }
+        }
+    }
+
+    /// Returns the answer to whoever asks again at once: as small as it can be. Another tab of the same browser may have asked just before.
+    pub fn too_early() -> Response<String> {
+        let mut response = Response::new(String::new());
+        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        let headers = response.headers_mut();
+        headers.insert(RETRY_AFTER, HeaderValue::from(EARLIEST));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    /// Returns the answer to a request that may draw a number only after so many seconds.
+    pub fn later(&self, parts: &Parts, kind: KindId, after: u32, at: At) -> Response<String> {
+        self.without_place(parts, kind, &Told { poll_after: after, ..self.full(at) }, at)
+    }
+
+    /// Returns the answer to whoever asks, holds no place and can get one only after so many seconds.
+    pub fn full_for(after: u32) -> Response<String> {
+        let mut response = Room::too_early();
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after));
+        response
+    }
+
+    /// Returns the answer to a request that may draw a number only with a pass of the application's.
+    pub fn asks_for_pass(&self, parts: &Parts, kind: KindId, at: At) -> Response<String> {
+        let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        let pass_url = self.passes.as_ref().map(|passes| passes.address(url));
+        let told = Told { state: State::Pass, poll_after: COOKIELESS_RETRY, pass_url, ..self.full(at) };
+        self.without_place(parts, kind, &told, at)
+    }
+
+    fn without_place(&self, parts: &Parts, kind: KindId, told: &Told, at: At) -> Response<String> {
+        let mut response = match AnswerForm::of(&parts.headers) {
+            AnswerForm::Page => {
+                let sent = if parts.method == Method::POST { Sent::Lost } else { Sent::Nothing };
+                self.page(parts, kind, told, None, sent)
+            }
+            AnswerForm::Json | AnswerForm::Problem => self.twin(told, None),
+        };
+        *response.status_mut() = self.status();
+        self.finish(response, told, None, at)
+    }
+
+    /// Returns what is to be said, and the ticket that remembers it.
+    fn tell(
+        &self,
+        kind: KindId,
+        standing: Standing,
+        ticket: Option<Ticket>,
+        at: At,
+    ) -> (Told, Option<Ticket>) {
+        let before = ticket.map_or(Before::NOTHING, |ticket| Before {
+            fewest_ahead: ticket.fewest_ahead,
+            turn_by: ticket.turn_by,
+            drawn: ticket.drawn,
+        });
+        let (mut told, mut after) = Told::of(standing, before, at.now, |time| at.unix(time));
+        told.message = self.said(kind);
+        if self.hides_numbers {
+            told.ahead = None;
+            after.fewest_ahead = Before::NOTHING.fewest_ahead;
+            told.eta = told.eta.map(|(low, high)| words::rounded(low, high));
+        } else {
+            told.position = ticket.map(|ticket| ticket.place.number + 1);
+        }
+        // They are called, and nobody is before them: they may take their time.
+        if matches!(standing, Standing::Called(Wait { ahead: 0, .. })) {
+            told.expires_at = ticket.map(|_| at.now.saturating_add(self.tickets.hold()));
+        }
+        // Whoever is next goes to the gate at once, and from there again.
+        let again_after = if told.state == State::Next { 0 } else { told.poll_after };
+        let ticket = ticket.map(|ticket| Ticket {
+            heard: at.now,
+            again_after: u16::try_from(again_after).unwrap_or(u16::MAX),
+            fewest_ahead: after.fewest_ahead,
+            turn_by: after.turn_by,
+            ..ticket
+        });
+        (told, ticket)
+    }
+
+    /// Returns what is to be said where no place can be given.
+    fn full(&self, at: At) -> Told {
+        let (told, _) = Told::of(Standing::Closed, Before::NOTHING, at.now, |time| at.unix(time));
+        Told { state: State::Full, poll_after: FULL_RETRY, ..told }
+    }
+
+    /// Returns a ticket of a place, as if it was just drawn.
+    pub(crate) fn ticket_of(&self, kind: KindId, place: Place, now: u32) -> Option<Ticket> {
+        let LineOf { epoch, start } = self.line(kind)?;
+        let Before { fewest_ahead, turn_by, drawn: _ } = Before::NOTHING;
+        Some(Ticket {
+            kind,
+            place,
+            epoch,
+            start,
+            drawn: now,
+            heard: now,
+            again_after: 0,
+            fewest_ahead,
+            turn_by,
+            moved: self.moves.count(kind, epoch, place),
+        })
+    }
+
+    fn page(
+        &self,
+        parts: &Parts,
+        kind: KindId,
+        told: &Told,
+        ticket: Option<&Ticket>,
+        sent: Sent,
+    ) -> Response<String> {
+        let (form, form_lost) = match sent {
+            Sent::Nothing => (None, false),
+            Sent::Form(form) => (Some(form), false),
+            Sent::Lost => (None, true),
+        };
+        let code = ticket.and_then(|ticket| self.moves.code_of(ticket));
+        let commitment = self.commitment(kind);
+        let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        let url = if names_a_host(url) { Cow::Owned(format!("/.{url}")) } else { Cow::Borrowed(url) };
+        let device_wrong = cookie(&parts.headers, CODE_COOKIE).is_some();
+        let extras = Extras {
+            host: host_of(parts),
+            url: &url,
+            progress: progress(told, ticket),
+            form: form.as_ref(),
+            form_lost,
+            refresh: cookie(&parts.headers, REFRESH_COOKIE) != Some("off"),
+            device_wrong,
+            device_code: code.as_deref().unwrap_or_default(),
+            seed_hash: &commitment,
+            retry_after: told.poll_after,
+        };
+        let mut response = Response::new(self.pages.render(self.language(parts), told, &extras));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        headers.insert(CONTENT_SECURITY_POLICY, self.pages.policy(&extras));
+        if device_wrong {
+            // It is said once.
+            headers.append(
+                SET_COOKIE,
+                HeaderValue::from_static("suimon-code=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"),
+            );
+        }
+        response
+    }
+
+    fn twin(&self, told: &Told, ticket: Option<&Ticket>) -> Response<String> {
+        let mut response = Response::new(told.json());
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(ticket) = ticket {
+            headers.insert(PLACE, self.tickets.header(ticket));
+        }
+        response
+    }
+
+    /// Puts on what every answer of the room carries.
+    fn finish(
+        &self,
+        mut response: Response<String>,
+        told: &Told,
+        ticket: Option<&Ticket>,
+        at: At,
+    ) -> Response<String> {
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(X_ROBOTS_TAG, HeaderValue::from_static("noindex"));
+        for name in [ACCEPT, ACCEPT_LANGUAGE, COOKIE] {
+            headers.append(VARY, HeaderValue::from(name));
+        }
+        headers.insert(RETRY_AFTER, HeaderValue::from(told.poll_after));
+        if let Some(ticket) = ticket {
+            headers.append(SET_COOKIE, self.tickets.cookie(ticket, at.secure));
+        }
+        response
+    }
+
+    fn status(&self) -> StatusCode {
+        match self.status {
+            WaitingStatus::Ok => StatusCode::OK,
+            WaitingStatus::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            WaitingStatus::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn language(&self, parts: &Parts) -> usize {
+        let chosen = cookie(&parts.headers, LANGUAGE_COOKIE).and_then(|tag| self.pages.language(tag));
+        chosen.unwrap_or_else(|| accept::language(&parts.headers, self.pages.tags()))
+    }
+}
+
+/// Returns the share of the wait that is over, per cent.
+fn progress(told: &Told, ticket: Option<&Ticket>) -> u32 {
+    let (Some(ticket), Some((_, high))) = (ticket, told.eta) else {
+        return match told.state {
+            State::YourTurn => 100,
+            State::Next => NEARLY,
+            _ => 0,
+        };
+    };
+    let waited = u64::from(told.updated_at.saturating_sub(ticket.drawn));
+    u32::try_from(100 * waited / (waited + u64::from(high)).max(1)).unwrap_or(100)
+}
+
+/// Returns the host that was asked for, without its port.
+fn host_of(parts: &Parts) -> &str {
+    if let Some(host) = parts.uri.host() {
+        return host;
+    }
+    let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    host.rsplit_once(':').map_or(host, |(name, port)| if port.ends_with(']') { host } else { name })
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
+    let mut found = lines.filter_map(|line| cookie_in(line, name));
+    found.next()
+}
+
+/// Returns the value of a cookie in one line of them.
+pub(crate) fn cookie_in<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let mut pairs = line.split(';').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(own, _)| own.trim() == name).map(|(_, value)| value.trim())
+}

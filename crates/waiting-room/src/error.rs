@@ -1,0 +1,269 @@
+//! The page for people where there is no page of the application's: what has happened, in their language, and what they may do. It looks as the waiting page
+//! does, and needs no script.
+
+use super::page::{ICON, Pages, source_hash};
+use super::template::{Template, Value, Values};
+use super::words::Words;
+use super::{look::Look, strip};
+use http::HeaderValue;
+use http::header::{ACCEPT_LANGUAGE, COOKIE, HeaderMap};
+use suimon_identity::own::{LANGUAGE_COOKIE, REFRESH_COOKIE, TRIES_COOKIE};
+use suimon_message::accept;
+
+const HTML: &str = include_str!("../pages/error.html");
+
+/// A page that may be asked for again asks by itself after so many seconds, then twice as many, and so on, ...
+const RELOAD_MIN: u64 = 10;
+/// ... up to so many.
+const RELOAD_MAX: u64 = 160;
+
+/// What has happened, as visitors are told it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// More have come than can be served.
+    Busy,
+    /// The gateway ends, and another will take its place.
+    Restart,
+    /// The application was not reached.
+    Away,
+    /// It was, and nothing came back.
+    Unsure,
+    /// What was sent is too large.
+    Large,
+    /// The head is, which is what a browser's cookies bring about.
+    Cookies,
+    /// The address is too long.
+    Address,
+    /// What was sent did not come.
+    Slow,
+    /// Whatever else was wrong with it.
+    Bad,
+}
+
+impl Trouble {
+    /// All of them.
+    pub(crate) const ALL: [Trouble; 9] = [
+        Trouble::Busy,
+        Trouble::Restart,
+        Trouble::Away,
+        Trouble::Unsure,
+        Trouble::Large,
+        Trouble::Cookies,
+        Trouble::Address,
+        Trouble::Slow,
+        Trouble::Bad,
+    ];
+
+    /// Returns its name, as the languages' files have it.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Trouble::Busy => "busy",
+            Trouble::Restart => "restart",
+            Trouble::Away => "away",
+            Trouble::Unsure => "unsure",
+            Trouble::Large => "large",
+            Trouble::Cookies => "cookies",
+            Trouble::Address => "address",
+            Trouble::Slow => "slow",
+            Trouble::Bad => "bad",
+        }
+    }
+}
+
+/// What a browser says of how it wants to be spoken to. Shares the memory of the request's head.
+#[derive(Clone, Default, Debug)]
+pub struct Speaks {
+    language: Option<HeaderValue>,
+    cookies: Option<HeaderValue>,
+}
+
+/// What one page says beside what has happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Particulars<'a> {
+    /// The reason's name, for whoever is asked about it.
+    pub code: &'a str,
+    /// Seconds after which it is worth trying again, if it is.
+    pub retry_seconds: Option<u64>,
+    /// Whether the same address may be asked for again: nothing was sent to it.
+    pub may_reload: bool,
+}
+
+/// A page, and what goes with it.
+#[derive(Clone, Debug)]
+pub struct ErrorPage {
+    pub text: String,
+    pub policy: HeaderValue,
+    /// How often this browser has been asked to try again by itself.
+    pub tries: Option<HeaderValue>,
+}
+
+/// The pages, in all languages.
+#[derive(Debug)]
+pub(crate) struct ErrorPages {
+    languages: Vec<(Template, Words)>,
+    policy: HeaderValue,
+}
+
+impl Speaks {
+    /// Returns what the head says.
+    pub fn of(headers: &HeaderMap) -> Self {
+        Speaks { language: headers.get(ACCEPT_LANGUAGE).cloned(), cookies: headers.get(COOKIE).cloned() }
+    }
+
+    /// Returns what somebody says who reads this language.
+    pub(crate) fn language(tag: &str) -> Self {
+        Speaks { language: HeaderValue::from_str(tag).ok(), cookies: None }
+    }
+
+    fn cookie(&self, name: &str) -> Option<&str> {
+        super::answer::cookie_in(self.cookies.as_ref()?.to_str().ok()?, name)
+    }
+
+    fn index(&self, pages: &Pages) -> usize {
+        let chosen = self.cookie(LANGUAGE_COOKIE).and_then(|tag| pages.language(tag));
+        chosen.unwrap_or_else(|| {
+            let mut headers = HeaderMap::with_capacity(1);
+            headers.extend(self.language.clone().map(|wanted| (ACCEPT_LANGUAGE, wanted)));
+            accept::language(&headers, pages.tags())
+        })
+    }
+}
+
+impl ErrorPages {
+    /// Returns the pages of a site that looks like this.
+    pub(crate) fn new(look: &Look, all: Vec<Words>, style: &str, colours: &str) -> ErrorPages {
+        let template = Template::new(&strip::html(HTML));
+        let languages = all.into_iter().map(|words| {
+            let values = Values::from([
+                ("lang", Value::text(words.tag)),
+                ("rtl", Value::Flag(words.is_rtl)),
+                ("style", Value::raw(style)),
+                ("colours", Value::raw(colours)),
+                ("icon", look.logo.as_deref().map_or(Value::raw(ICON), Value::text)),
+                ("logo", Value::text(look.logo.as_deref().unwrap_or_default())),
+                ("site_name", Value::text(look.name.as_str())),
+                ("reference", Value::text(words.error("reference", 0))),
+                ("stop", Value::text(words.error("stop", 0))),
+            ]);
+            (template.with(&values), words)
+        });
+        let own_picture = if look.logo.is_some() { " 'self'" } else { "" };
+        let of_colours =
+            if colours.is_empty() { String::new() } else { format!(" {}", source_hash(colours)) };
+        let policy = format!(
+            "default-src 'none'; style-src {}{of_colours}; img-src data:{own_picture}; form-action 'none'; base-uri 'none'; frame-ancestors 'self'",
+            source_hash(style)
+        );
+        ErrorPages {
+            languages: languages.collect(),
+            policy: HeaderValue::try_from(policy).expect("hashes and our own words are visible ASCII"),
+        }
+    }
+}
+
+impl Pages {
+    /// Returns the page that says what has happened.
+    pub fn error(&self, speaks: &Speaks, trouble: Trouble, particulars: &Particulars<'_>) -> ErrorPage {
+        let Particulars { code, retry_seconds, may_reload } = *particulars;
+        let pages = &self.errors;
+        let (template, words) = &pages.languages[speaks.index(self).min(pages.languages.len() - 1)];
+        let key = trouble.key();
+        let tries = speaks.cookie(TRIES_COOKIE).and_then(|tries| tries.parse().ok()).unwrap_or(0_u32);
+        // Never at once, and the less often the longer it lasts; and not for whoever wants none of it.
+        let reload = retry_seconds
+            .filter(|_| may_reload && self.has_side && speaks.cookie(REFRESH_COOKIE) != Some("off"))
+            .map(|seconds| seconds.max(RELOAD_MIN << tries.min(4)).min(RELOAD_MAX.max(seconds)));
+        let when = match (reload, retry_seconds) {
+            (Some(reload), _) => words.error("by_itself", 0).replace("{n}", &reload.to_string()),
+            (None, Some(retry)) => words.error("later", 0).replace("{n}", &retry.to_string()),
+            (None, None) => String::new(),
+        };
+        let (link, go) = match trouble {
+            Trouble::Address | Trouble::Bad => ("/", words.error("home", 0)),
+            // The same address.
+            _ if may_reload => ("", words.error("now", 0)),
+            _ => ("", ""),
+        };
+        let reload_text = reload.map(|seconds| seconds.to_string()).unwrap_or_default();
+        let text = template.fill(&Values::from([
+            ("heading", Value::text(words.error(key, 0))),
+            ("lead", Value::text(words.error(key, 1))),
+            ("when", Value::text(when)),
+            ("link", Value::text(link)),
+            ("go", Value::text(go)),
+            ("reload", Value::raw(reload_text)),
+            ("code", Value::text(code)),
+        ]));
+        let tries = reload.map(|seconds| {
+            let (tries, life) = (tries.saturating_add(1).min(9), 3 * seconds);
+            let text = format!("{TRIES_COOKIE}={tries}; Path=/; Max-Age={life}; HttpOnly; SameSite=Lax");
+            HeaderValue::try_from(text).expect("numbers are visible ASCII")
+        });
+        ErrorPage { text, policy: pages.policy.clone(), tries }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages() -> Pages {
+        Pages::new(
+            &Look {
+                name: "Riverside Tickets".to_owned(),
+                logo: Some("/logo.svg".to_owned()),
+                ..Look::default()
+            },
+            true,
+        )
+    }
+
+    fn speaks(language: &'static str, cookies: &'static str) -> Speaks {
+        Speaks {
+            language: Some(HeaderValue::from_static(language)),
+            cookies: Some(HeaderValue::from_static(cookies)),
+        }
+    }
+
+    const LATER: Particulars<'_> = Particulars { code: "connect", retry_seconds: Some(5), may_reload: true };
+
+    #[test]
+    fn every_trouble_is_told_in_every_language_without_a_place_left() {
+        let pages = pages();
+        for tag in pages.tags() {
+            for trouble in Trouble::ALL {
+                let page = pages.error(&speaks(tag, ""), trouble, &LATER).text;
+                assert!(page.contains(&format!("<html lang={tag}")), "{page}");
+                assert!(
+                    !page.contains("{{") && !page.contains("{n}") && !page.contains("<h1></h1>"),
+                    "{page}"
+                );
+                assert!(page.contains("Riverside Tickets") && page.contains("/logo.svg"), "{page}");
+                assert!(page.contains("<bdi>connect</bdi>"), "{page}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_tries_again_by_itself_less_and_less_often_and_not_where_it_is_stopped() {
+        let pages = pages();
+        let reload = |cookies| {
+            let page = pages.error(&speaks("en", cookies), Trouble::Away, &LATER);
+            let (_, rest) = page.text.split_once("http-equiv=refresh content=")?;
+            assert!(page.text.contains("/.well-known/suimon/refresh?off"), "{}", page.text);
+            Some((
+                rest.split('>').next()?.to_owned(),
+                page.tries?.to_str().ok()?.split(';').next()?.to_owned(),
+            ))
+        };
+        let of = |seconds: &str, tries: &str| Some((seconds.to_owned(), format!("suimon-tries={tries}")));
+        assert_eq!(reload(""), of("10", "1"));
+        assert_eq!(reload("a=b; suimon-tries=1"), of("20", "2"));
+        assert_eq!(reload("suimon-tries=9"), of("160", "9"));
+        assert_eq!(reload("suimon-refresh=off"), None);
+        let posted = Particulars { may_reload: false, ..LATER };
+        let page = pages.error(&speaks("en", ""), Trouble::Away, &posted);
+        assert!(!page.text.contains("refresh") && page.tries.is_none(), "a form is not sent twice unasked");
+        assert!(page.text.contains("Please try again in about 5 seconds."), "{}", page.text);
+    }
+}

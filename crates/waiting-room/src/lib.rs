@@ -1,0 +1,333 @@
+//! The waiting room in HTTP: who draws a number, what is told to whoever has one, and in what form.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `requests` | what a request is to the room: whether it draws a number, whether its form is kept |
+//! | `answer` | what is answered to it |
+//! | `told` | what is to be said, and its form for programs |
+//! | `error` | the page where the application gives none |
+//! | `page`, `template`, `strip`, `words`, `time` | its form for people |
+//! | `look`, `preview` | what an operator says of that, and all of it to be looked at |
+//! | `quota` | how fast one network may draw numbers |
+//! | `moves` | short codes by which a place goes to another device |
+//! | `side` | the few addresses beside the page |
+//!
+//! Whose turn it is, the line decides (`suimon-line`), and who comes in when, the gate. Here nothing is decided, and of those who wait nothing is kept.
+
+mod answer;
+mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+mod look;
+mod moves;
+mod page;
+mod preview;
+mod quota;
+mod requests;
+mod side;
+mod strip;
+mod template;
+mod time;
+mod told;
+mod words;
+
+pub use answer::{At, Sent};
+pub use error::{Particulars, Speaks, Trouble};
+pub use look::read_template;
+pub use page::{Form, Pages};
+pub use preview::preview;
+pub use requests::{POLL, asks_to_begin, draws, is_for_it, keeps_form};
+pub use side::{Asked, Side};
+
+use answer::FULL_RETRY;
+use http::request::Parts;
+use moves::Moves;
+use quota::{Held, Quota};
+use requests::is_too_early;
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use suimon_identity::identify::Credentials;
+use suimon_identity::invite::Invites;
+use suimon_identity::keys::{Keys, KeysError};
+use suimon_identity::passes::{GoodFor, Pass, Passes};
+use suimon_identity::ticket::{Ticket, Tickets};
+use suimon_line::{Lane, Place};
+use suimon_model::KindId;
+use suimon_params::{Network, WaitingRoom, WaitingStatus};
+use suimon_store::lines::{LineOf, hex};
+
+/// Codes for another device that one network may ask for or guess at once, and a second after that.
+const CODES_BURST: u32 = 20;
+const CODES_PER_SECOND: f64 = 0.2;
+/// Times that one ticket may ask at once, and a second after that: twice as often as the page of several tabs does.
+const POLLS_BURST: u32 = 8;
+const POLLS_PER_SECOND: f64 = 1.0;
+/// Whoever may draw a number only once the line opens is told to come then, but within so many seconds.
+const OPENING_RETRY_MAX: u32 = 3600;
+/// Places of lost lines that are given again; beyond that their holders wait like everybody.
+const REDEEMED_MAX: usize = 100_000;
+/// The waiting room of all kinds that have a line.
+#[derive(Debug)]
+pub struct Room {
+    pages: Arc<Pages>,
+    tickets: Tickets,
+    status: WaitingStatus,
+    hides_numbers: bool,
+    /// What the settings say to all who wait.
+    message: String,
+    /// By kind: what its operator has made known.
+    announced: Mutex<Vec<Announced>>,
+    /// By kind: whose line its tickets are for.
+    lines: Vec<Option<LineOf>>,
+    quota: Quota,
+    /// Numbers drawn for an opening.
+    held: Held,
+    /// How often one ticket may ask, whatever it says itself of when it was last heard of.
+    polls: Quota,
+    /// Whose visitors have a lane of their own.
+    crawlers: Vec<Network>,
+    /// Codes asked for and codes guessed.
+    codes_quota: Quota,
+    moves: Moves,
+    invites: Invites,
+    /// Where the application is to say who may draw a number.
+    passes: Option<Passes>,
+    /// Places of lines that were lost, given again.
+    redeemed: Mutex<HashSet<(KindId, u32, u16, Place)>>,
+}
+
+/// What the operator of a line has made known to all who wait there.
+#[derive(Clone, Debug, Default)]
+struct Announced {
+    /// What they have said while it ran; `None`: what the settings say holds.
+    said: Option<String>,
+    /// The hash of the seed by which lots are drawn at its opening, or were; empty if there is none.
+    commitment: String,
+}
+
+/// When a line opens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opens {
+    /// By the gate's clock.
+    pub at: suimon_model::Instant,
+    /// Seconds till then.
+    pub left: u32,
+}
+
+impl Opens {
+    fn retry_after(self) -> u32 {
+        self.left.clamp(FULL_RETRY, OPENING_RETRY_MAX)
+    }
+}
+
+/// What a request has to do with the room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standpoint {
+    /// It holds this place.
+    Holds(Ticket),
+    /// It may draw a number, in this lane.
+    Draws(Lane),
+    /// It may draw a number, but its network has drawn many: after so many seconds.
+    Later(u32),
+    /// It may draw a number with a pass of the application's.
+    NeedsPass,
+    /// It is no visit of a page: it draws none.
+    Passes,
+}
+
+impl Room {
+    /// Returns the room of the `lines`, by kind; `tags` tell their tickets apart, and `pages` are what people see.
+    pub fn new(
+        params: &WaitingRoom,
+        pages: Arc<Pages>,
+        keys: &Keys,
+        tags: Vec<[u8; 2]>,
+        lines: Vec<Option<LineOf>>,
+    ) -> Room {
+        let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+        let (life, hold) = (seconds(params.keep), seconds(params.hold));
+        Room {
+            pages,
+            tickets: Tickets::new(keys, life, hold, tags.clone()),
+            status: params.status,
+            hides_numbers: params.hides_numbers,
+            message: params.message.clone(),
+            announced: Mutex::new(vec![Announced::default(); lines.len()]),
+            quota: Quota::new(quota::NETWORKS, params.draws_burst, params.draws_per_second),
+            held: Held::new(params.draws_for_opening),
+            polls: Quota::new(quota::TICKETS, POLLS_BURST, POLLS_PER_SECOND),
+            crawlers: params.crawlers.clone(),
+            codes_quota: Quota::new(quota::NETWORKS, CODES_BURST, CODES_PER_SECOND),
+            moves: Moves::new(),
+            invites: Invites::new(keys, tags),
+            passes: params.pass.as_ref().map(|pass| Passes::new(keys, &pass.page, pass.for_everybody, life)),
+            redeemed: Mutex::default(),
+            lines,
+        }
+    }
+
+    /// Returns what reads the tickets and passes of those who wait.
+    pub fn credentials(&self) -> Credentials<'_> {
+        Credentials { tickets: &self.tickets, passes: self.passes.as_ref() }
+    }
+
+    /// Returns the tickets.
+    pub fn tickets(&self) -> &Tickets {
+        &self.tickets
+    }
+
+    /// Returns whether the kind has a line.
+    pub fn has_line(&self, kind: KindId) -> bool {
+        self.line(kind).is_some()
+    }
+
+    /// Returns what tickets know of the kind's line.
+    pub fn line(&self, kind: KindId) -> Option<LineOf> {
+        self.lines.get(kind.index()).copied().flatten()
+    }
+
+    /// Returns the ticket, if it is a place in the line that there is.
+    pub fn place_of(&self, ticket: Option<Ticket>) -> Option<Ticket> {
+        let is_of_now =
+            |ticket: &Ticket| self.line(ticket.kind).is_some_and(|line| line.epoch == ticket.epoch);
+        ticket.filter(|ticket| is_of_now(ticket) && !self.moves.has_gone(ticket))
+    }
+
+    /// Returns what a request that would begin a session of `kind` has to do with its line. `ticket` is the one it carries, if it carries one; `client` says whose it
+    /// is, and is asked only where others wait already (`is_waited_in`).
+    pub fn standpoint(
+        &self,
+        kind: KindId,
+        (ticket, pass): (Option<Ticket>, Option<Pass>),
+        parts: &Parts,
+        is_waited_in: bool,
+        client: impl Fn() -> IpAddr,
+        (now, opens): (impl Fn() -> u32, impl Fn() -> Option<Opens>),
+    ) -> Standpoint {
+        let ticket = ticket.filter(|ticket| ticket.kind == kind);
+        if let Some(own) = self.place_of(ticket) {
+            return Standpoint::Holds(own);
+        }
+        if !draws(parts) {
+            return Standpoint::Passes;
+        }
+        // The line they waited in was lost; once for each place.
+        if ticket.is_some_and(|ticket| !self.moves.has_gone(&ticket) && self.redeem(&ticket)) {
+            return Standpoint::Draws(Lane::Resumed);
+        }
+        if self.invites.takes(&parts.uri, kind, &now) {
+            return Standpoint::Draws(Lane::Invited);
+        }
+        if !is_waited_in {
+            return Standpoint::Draws(Lane::Normal);
+        }
+        let client = client();
+        if self.crawlers.iter().any(|network| network.contains(client)) {
+            return Standpoint::Draws(Lane::Crawlers);
+        }
+        if let (Some(passes), Some(pass), Some(line)) = (&self.passes, pass, self.line(kind)) {
+            let now = now();
+            match passes.take(pass, kind, line.epoch, now) {
+                GoodFor::Number => return Standpoint::Draws(Lane::Normal),
+                GoodFor::Place(place) => {
+                    let ticket = self.ticket_of(kind, place, now);
+                    return ticket.map_or(Standpoint::Later(FULL_RETRY), Standpoint::Holds);
+                }
+                GoodFor::Later => return Standpoint::Later(FULL_RETRY),
+                GoodFor::Nothing => {}
+            }
+        }
+        let asks = self.passes.as_ref().map(Passes::for_everybody);
+        let mut after = FULL_RETRY;
+        if asks != Some(true) && self.quota.takes(client) {
+            let opens = opens();
+            if opens.is_none_or(|opens| self.held.takes((kind, opens.at), client)) {
+                return Standpoint::Draws(Lane::Normal);
+            }
+            after = opens.map_or(after, Opens::retry_after);
+        }
+        if asks.is_some() { Standpoint::NeedsPass } else { Standpoint::Later(after) }
+    }
+
+    /// Returns after how many seconds `client` may draw a number for the line of `kind`, which `opens` then; `None`: now.
+    pub fn may_draw_after(&self, kind: KindId, opens: Opens, client: IpAddr) -> Option<u32> {
+        self.held.is_full((kind, opens.at), client).then(|| opens.retry_after())
+    }
+
+    /// Returns whether the holder of a ticket asks again sooner than anybody needs to, or comes with an old one again and again.
+    pub fn asks_too_early(&self, ticket: &Ticket, now: u32) -> bool {
+        let Ticket { kind, epoch, place, .. } = ticket;
+        is_too_early(ticket, now) || !self.polls.takes_one((kind, epoch, place.lane.index(), place.number))
+    }
+
+    /// Returns where passes are read and issued, if they are.
+    pub fn passes(&self) -> Option<&Passes> {
+        self.passes.as_ref()
+    }
+
+    /// Takes note of the place that was drawn with a pass.
+    pub fn note_pass(&self, pass: Option<Pass>, kind: KindId, place: Option<Place>, now: u32) {
+        if let (Some(passes), Some(pass), Some(place), Some(line)) =
+            (&self.passes, pass, place, self.line(kind))
+        {
+            passes.note(pass, kind, line.epoch, place, now);
+        }
+    }
+
+    /// Takes note that the place of a line that was lost is given again, and returns whether it is for the first time.
+    fn redeem(&self, ticket: &Ticket) -> bool {
+        let mut redeemed = self.redeemed.lock().unwrap_or_else(PoisonError::into_inner);
+        redeemed.len() < REDEEMED_MAX
+            && redeemed.insert((ticket.kind, ticket.epoch, ticket.start, ticket.place))
+    }
+
+    /// Says `message` to all who wait in the line of `kind`.
+    pub fn say(&self, kind: KindId, message: &str) {
+        self.announce(kind, |own| own.said = Some(message.to_owned()));
+    }
+
+    /// Returns what is said to all who wait in the line of `kind`.
+    pub fn said(&self, kind: KindId) -> String {
+        self.said_by_operator(kind).unwrap_or_else(|| self.message.clone())
+    }
+
+    /// Returns what was said to them while it ran, here or before a restart.
+    pub fn said_by_operator(&self, kind: KindId) -> Option<String> {
+        self.announced(kind, |own| own.said.clone())
+    }
+
+    /// Commits the line of `kind` to the seed by which lots are drawn at its opening, or to none.
+    pub fn commit(&self, kind: KindId, seed: Option<[u64; 2]>) {
+        self.announce(kind, |own| own.commitment = seed.map(seed_hash).unwrap_or_default());
+    }
+
+    /// Returns the hash of the seed that the line of `kind` is committed to; empty if it is to none.
+    pub fn commitment(&self, kind: KindId) -> String {
+        self.announced(kind, |own| own.commitment.clone())
+    }
+
+    fn announce(&self, kind: KindId, change: impl FnOnce(&mut Announced)) {
+        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = announced.get_mut(kind.index()) {
+            change(own);
+        }
+    }
+
+    fn announced<T: Default>(&self, kind: KindId, of: impl FnOnce(&Announced) -> T) -> T {
+        let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        announced.get(kind.index()).map(of).unwrap_or_default()
+    }
+
+    /// Returns so many invitations to the line of `kind`, good `until` then, seconds since 1970, each as it stands in the query of a link.
+    pub fn invite(&self, kind: KindId, count: usize, until: u32) -> Result<Vec<String>, KeysError> {
+        (0..count).map(|_| self.invites.write(kind, until)).collect()
+    }
+}
+
+/// Returns what is published of a seed before lots are drawn by it: the SHA-256 of its 32 hexadecimal digits, hexadecimal.
+pub fn seed_hash(seed: [u64; 2]) -> String {
+    let hash = ring::digest::digest(&ring::digest::SHA256, hex(seed).as_bytes());
+    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}

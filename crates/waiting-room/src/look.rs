@@ -1,0 +1,96 @@
+//! What an operator says of the waiting page: a name, a logo, colours, a template in place of ours.
+
+use super::{moves, page};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::PathBuf;
+use suimon_params::WaitingRoom;
+
+/// The longest template, in bytes.
+const TEMPLATE_BYTES_MAX: u64 = 1 << 20;
+
+/// How the page looks, as far as an operator says so.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub name: String,
+    pub logo: Option<String>,
+    /// On light, and on dark.
+    pub colours: Option<(String, String)>,
+    pub template: Option<String>,
+    pub hold_minutes: u64,
+    pub keep_hours: u64,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Look {
+            name: String::new(),
+            logo: None,
+            colours: None,
+            template: None,
+            hold_minutes: 10,
+            keep_hours: 24,
+        }
+    }
+}
+
+impl Look {
+    /// Returns what the settings say, with the template they name.
+    pub(crate) fn of(params: &WaitingRoom, template: Option<String>) -> Look {
+        Look {
+            name: params.name.clone(),
+            logo: params.logo.clone(),
+            colours: params.colours.clone(),
+            template,
+            hold_minutes: params.hold.as_secs() / 60,
+            keep_hours: params.keep.as_secs() / 3600,
+        }
+    }
+
+    /// Returns the operator's style sheet.
+    pub(crate) fn style(&self) -> String {
+        let mut out = String::new();
+        if let Some((light, dark)) = &self.colours {
+            // The far wave and the sun are of that colour, too; what text stands on is not.
+            out.push_str(&format!(
+                ":root{{--accent:{light};--accent-dark:{dark};--far:color-mix(in oklab,var(--water) 20%,var(--deep));--sun:color-mix(in oklab,var(--water) 12%,var(--sky))}}"
+            ));
+        }
+        if self.logo.is_some() {
+            out.push_str("img{max-height:2.5rem;vertical-align:middle}");
+        }
+        out
+    }
+
+    /// Returns a text with what it says of the site put in.
+    pub(crate) fn fill(&self, text: &str) -> String {
+        // Without a name, the site's is that of the host each visitor asked for.
+        let text = if self.name.is_empty() { text.to_owned() } else { text.replace(page::SITE, &self.name) };
+        text.replace("{hold}", &self.hold_minutes.to_string())
+            .replace("{keep}", &self.keep_hours.to_string())
+            .replace("{code}", &moves::LIFE_MINUTES.to_string())
+    }
+}
+
+/// Returns the operator's template, if there is one.
+pub fn read_template(params: &WaitingRoom) -> Result<Option<String>, String> {
+    let read = |path: &PathBuf| {
+        let wrong = |why: String| format!("{}: {why}", path.display());
+        let mut text = String::new();
+        let read =
+            File::open(path).and_then(|file| file.take(TEMPLATE_BYTES_MAX + 1).read_to_string(&mut text));
+        let bytes =
+            read.map_err(|error| wrong(format!("the waiting room's template cannot be read: {error}")))?;
+        if bytes as u64 > TEMPLATE_BYTES_MAX {
+            return Err(wrong(format!(
+                "the waiting room's template is longer than {TEMPLATE_BYTES_MAX} bytes"
+            )));
+        }
+        if !text.contains("{{") {
+            let why = "is no template: nothing in it stands for a value, such as {{title}}; docs/waiting-room.md names them all";
+            return Err(wrong(why.to_owned()));
+        }
+        Ok(text)
+    };
+    params.template.as_ref().map(read).transpose()
+}

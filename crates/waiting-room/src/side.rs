@@ -1,0 +1,205 @@
+//! The few addresses beside the page, under `/.well-known/suimon/`: what visitors choose, and codes for another device.
+
+use super::requests::{is_from_here, is_host};
+use super::{At, Room, seed_hash};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, LOCATION, REFERER, SET_COOKIE};
+use http::request::Parts;
+use http::{Method, Response, StatusCode, Uri};
+use serde_json::json;
+use std::net::IpAddr;
+use suimon_identity::own::{CODE_COOKIE, LANGUAGE_COOKIE, REFRESH_COOKIE};
+use suimon_identity::ticket::Ticket;
+use suimon_line::Saved;
+use suimon_message::accept::Form as AnswerForm;
+use suimon_store::lines::hex;
+
+/// Everything below is the room's.
+pub(crate) const PREFIX: &str = "/.well-known/suimon/";
+/// A visitor's choices are remembered for a year, seconds.
+const CHOICE_LIFE: u32 = 31_536_000;
+/// For so many seconds the page may still say that a code was none.
+const CODE_LIFE: u32 = 60;
+
+/// One of the addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// The language of the page is chosen.
+    Language,
+    /// Whether the page looks again by itself is chosen.
+    Refresh,
+    /// A code for another device is asked for.
+    Code,
+    /// A code is given for a place.
+    Place,
+    /// The lots that were drawn are looked at.
+    Draw,
+}
+
+impl Side {
+    /// Returns the address that a request is for.
+    pub fn of(path: &str) -> Option<Side> {
+        match path.strip_prefix(PREFIX)? {
+            "language" => Some(Side::Language),
+            "refresh" => Some(Side::Refresh),
+            "code" => Some(Side::Code),
+            "place" => Some(Side::Place),
+            "draw" => Some(Side::Draw),
+            _ => None,
+        }
+    }
+
+    /// Returns whether what is sent to it is read.
+    pub fn takes_body(self) -> bool {
+        self == Side::Place
+    }
+}
+
+/// A request for one of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Its head.
+    pub parts: &'a Parts,
+    /// The ticket it carries.
+    pub ticket: Option<Ticket>,
+    /// The lots of each line.
+    pub drawn: &'a [(String, Saved)],
+    /// What was sent.
+    pub body: &'a [u8],
+    /// Whose it is.
+    pub client: IpAddr,
+    /// When and where it is answered.
+    pub at: At,
+}
+
+impl Room {
+    /// Answers a request for one of the addresses beside the page.
+    pub fn side(&self, side: Side, asked: &Asked<'_>) -> Response<String> {
+        let Asked { parts, ticket, drawn, body, client, at } = *asked;
+        let changes = matches!(side, Side::Code | Side::Place);
+        let allowed = if changes { Method::POST } else { Method::GET };
+        if parts.method != allowed {
+            return empty(StatusCode::METHOD_NOT_ALLOWED);
+        }
+        if changes && !is_from_here(parts) {
+            return empty(StatusCode::FORBIDDEN);
+        }
+        match side {
+            Side::Language => self.choose_language(parts, at),
+            Side::Refresh => {
+                let mut response = empty(StatusCode::NO_CONTENT);
+                let choice = if parts.uri.query() == Some("off") { "off" } else { "on" };
+                response.headers_mut().append(SET_COOKIE, choice_cookie(REFRESH_COOKIE, choice, at));
+                response
+            }
+            Side::Code => self.give_code(parts, ticket, client),
+            Side::Place => self.take_place(parts, body, client, at),
+            Side::Draw => draws(drawn),
+        }
+    }
+
+    fn choose_language(&self, parts: &Parts, at: At) -> Response<String> {
+        let query = parts.uri.query().unwrap_or_default();
+        let wanted = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "to");
+        let mut response = back(parts);
+        if let Some(index) = wanted.and_then(|(_, name)| self.pages.language(&name)) {
+            let tag = self.pages.tags()[index];
+            response.headers_mut().append(SET_COOKIE, choice_cookie(LANGUAGE_COOKIE, tag, at));
+        }
+        response
+    }
+
+    fn give_code(&self, parts: &Parts, ticket: Option<Ticket>, client: IpAddr) -> Response<String> {
+        let is_json = AnswerForm::of(&parts.headers) == AnswerForm::Json;
+        if !self.codes_quota.takes(client) {
+            return if is_json { empty(StatusCode::TOO_MANY_REQUESTS) } else { back(parts) };
+        }
+        let code =
+            ticket.filter(|ticket| !self.moves.has_gone(ticket)).and_then(|ticket| self.moves.give(&ticket));
+        if !is_json {
+            // The page that it leads back to shows the code.
+            return back(parts);
+        }
+        let Some(code) = code else { return empty(StatusCode::NOT_FOUND) };
+        let text = json!({ "code": code, "expires_s": 60 * super::moves::LIFE_MINUTES }).to_string();
+        let mut response = empty(StatusCode::OK).map(|_| text);
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+
+    fn take_place(&self, parts: &Parts, body: &[u8], client: IpAddr, at: At) -> Response<String> {
+        let is_page = AnswerForm::of(&parts.headers) == AnswerForm::Page;
+        let may_ask = self.codes_quota.takes(client);
+        if !may_ask && !is_page {
+            return empty(StatusCode::TOO_MANY_REQUESTS);
+        }
+        let code = form_urlencoded::parse(body).find(|(name, _)| name == "code").filter(|_| may_ask);
+        let ticket = code.and_then(|(_, code)| self.moves.take(&code));
+        let mut response = back(parts);
+        let cookie = match ticket {
+            Some(ticket) => Some(self.tickets.cookie(&ticket, at.secure)),
+            // The page that it leads back to says so.
+            None => is_page.then(|| cookie(CODE_COOKIE, "wrong", CODE_LIFE, at)),
+        };
+        response.headers_mut().extend(cookie.map(|cookie| (SET_COOKIE, cookie)));
+        response
+    }
+}
+
+/// Returns of each opening by lot what everybody may know, the oldest of a line first: before it the seed's hash, after it the seed and the numbers that were permuted.
+fn draws(lines: &[(String, Saved)]) -> Response<String> {
+    let openings = lines.iter().flat_map(|(kind, saved)| {
+        let drawn = saved.lotteries.iter().map(move |lottery| {
+            let (from, to) = lottery.range();
+            json!({
+                "kind": kind,
+                "seed_sha256": seed_hash(lottery.seed()),
+                "seed": hex(lottery.seed()),
+                "from": from,
+                "to": to,
+            })
+        });
+        let to_come = saved.lots.map(|seed| json!({ "kind": kind, "seed_sha256": seed_hash(seed) }));
+        drawn.chain(to_come)
+    });
+    let text = serde_json::Value::Array(openings.collect()).to_string();
+    let mut response = empty(StatusCode::OK).map(|_| text);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn empty(status: StatusCode) -> Response<String> {
+    let mut response = Response::new(String::new());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Returns the way back to the page that a request came from, if that is one of this site, and else to its first.
+fn back(parts: &Parts) -> Response<String> {
+    let referer = parts.headers.get(REFERER).and_then(|value| value.to_str().ok());
+    let from = referer.and_then(|text| text.parse::<Uri>().ok()).filter(|uri| is_host(parts, uri));
+    let to = from
+        .as_ref()
+        .and_then(Uri::path_and_query)
+        .map(|path| path.as_str())
+        .filter(|path| !names_a_host(path));
+    let mut response = empty(StatusCode::SEE_OTHER);
+    let to = HeaderValue::from_str(to.unwrap_or("/")).expect("it was in a header");
+    response.headers_mut().insert(LOCATION, to);
+    response
+}
+
+/// Returns whether a browser would take `path` for another host's: it begins with two slashes, or with a slash and a backslash, which is the same to a browser.
+pub(crate) fn names_a_host(path: &str) -> bool {
+    path.starts_with("//") || path.starts_with("/\\")
+}
+
+fn choice_cookie(name: &str, value: &str, at: At) -> HeaderValue {
+    cookie(name, value, CHOICE_LIFE, at)
+}
+
+fn cookie(name: &str, value: &str, life: u32, at: At) -> HeaderValue {
+    let secure = if at.secure { "; Secure" } else { "" };
+    let text = format!("{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Lax{secure}");
+    HeaderValue::try_from(text).expect("names and tags are visible ASCII")
+}

@@ -1,0 +1,182 @@
+//! The sources of the waiting page without what only their readers need. Done once, when the process starts.
+//!
+//! The rules hold for these sources, not for any: in the script a semicolon ends every statement, and comments have lines of their own.
+
+/// Marks around which spaces say nothing.
+const CSS_MARKS: &str = "{};,>";
+const JS_MARKS: &str = "=+-*/%<>?:;,(){}[]&|!";
+/// A line of the script that ends in one of these goes on in the next.
+const JS_OPEN: &str = ";{,}(|+";
+/// Line ends before these say nothing either.
+const BLOCKS: [&str; 23] = [
+    "html", "meta", "title", "link", "style", "script", "noscript", "header", "main", "div", "p", "h1", "h2",
+    "form", "select", "ul", "li", "details", "summary", "svg", "progress", "body", "head",
+];
+
+/// Returns a style sheet without comments and spaces that say nothing.
+pub(crate) fn css(text: &str) -> String {
+    let mut bare = String::new();
+    let mut rest = text;
+    while let Some((before, comment)) = rest.split_once("/*") {
+        bare.push_str(before);
+        rest = comment.split_once("*/").map_or("", |(_, after)| after);
+    }
+    bare.push_str(rest);
+    let words: Vec<&str> = bare.split_whitespace().collect();
+    let tight = tighten(&words.join(" "), CSS_MARKS);
+    let mut out = String::with_capacity(tight.len());
+    let mut before = ' ';
+    for (at, letter) in tight.char_indices() {
+        // After a name a colon is a declaration's; with a space before it, it is a selector's and stays.
+        let is_declaration =
+            letter == ' ' && tight[..at].ends_with(':') && (before.is_alphanumeric() || before == '-');
+        if letter != ':' && letter != ' ' {
+            before = letter;
+        } else if letter == ' ' && !is_declaration {
+            before = ' ';
+        }
+        if !is_declaration {
+            out.push(letter);
+        }
+    }
+    out.replace(";}", "}").trim().to_owned()
+}
+
+/// Returns a script without comment lines, indentation, and spaces and line ends that say nothing.
+pub(crate) fn js(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")) {
+        if !out.is_empty() && !out.ends_with(|last| JS_OPEN.contains(last)) {
+            out.push('\n');
+        }
+        out.push_str(&tighten(line, JS_MARKS));
+    }
+    out.replace(";}", "}")
+}
+
+/// Returns a template without indentation, quotes around plain attributes, and line ends that say nothing.
+pub(crate) fn html(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let line = unquote(line);
+        let tag =
+            line.trim_start_matches(['<', '/']).split(|letter: char| !letter.is_ascii_alphanumeric()).next();
+        let is_block = line.starts_with('<') && tag.is_some_and(|tag| BLOCKS.contains(&tag));
+        if !(out.is_empty() || is_block || ends_with_lone_mark(&out)) {
+            out.push('\n');
+        }
+        out.push_str(&line);
+    }
+    out.push('\n');
+    out
+}
+
+/// Takes the spaces around `marks` out, but not inside "strings" and `strings`.
+fn tighten(text: &str, marks: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    // So many letters at the end of `out` are spaces that may go.
+    let mut spaces = 0;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' | '`' => {
+                spaces = 0;
+                out.push(letter);
+                while let Some(inner) = letters.next() {
+                    out.push(inner);
+                    if inner == '\\' {
+                        out.extend(letters.next());
+                    } else if inner == letter {
+                        break;
+                    }
+                }
+            }
+            ' ' if out.ends_with(|last| marks.contains(last)) && spaces == 0 && !ends_in_string(&out) => {}
+            ' ' => {
+                spaces += 1;
+                out.push(' ');
+            }
+            _ if marks.contains(letter) => {
+                out.truncate(out.len() - spaces);
+                spaces = 0;
+                out.push(letter);
+            }
+            _ => {
+                spaces = 0;
+                out.push(letter);
+            }
+        }
+    }
+    out
+}
+
+/// Marks are no quotes, so what ends with a mark does not end with a string.
+fn ends_in_string(out: &str) -> bool {
+    out.ends_with(['"', '`'])
+}
+
+/// Returns the line with `="word"` as `=word`.
+fn unquote(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("=\"") {
+        out.push_str(before);
+        out.push('=');
+        match after.split_once('"') {
+            Some((value, after)) if is_plain(value) => {
+                out.push_str(value);
+                rest = after;
+            }
+            Some((value, after)) => {
+                out.extend(["\"", value, "\""]);
+                rest = after;
+            }
+            None => {
+                out.push('"');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn is_plain(value: &str) -> bool {
+    !value.is_empty()
+        && value.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
+}
+
+/// Returns whether the last line holds nothing but marks of sections, whose line end is nobody's.
+fn ends_with_lone_mark(out: &str) -> bool {
+    let last = out.rsplit('\n').next().unwrap_or_default();
+    last.starts_with("{{")
+        && last.ends_with("}}")
+        && last.split("}}").all(|part| part.is_empty() || part.starts_with("{{#") || part.starts_with("{{/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_style_sheet_keeps_what_it_says() {
+        let text = "/* note */\n.a, b > c {\n  color: var(--x, #fff);\n  font: 1rem/1.6 a, b;\n}\n.a :is(#b, c) { content: \"a ; b\" }\n";
+        assert_eq!(css(text), ".a,b>c{color:var(--x,#fff);font:1rem/1.6 a,b}.a :is(#b,c){content:\"a ; b\"}");
+    }
+
+    #[test]
+    fn a_script_keeps_what_it_says() {
+        let text = "// note\nlet a = 1, b = \"x = y\";\nfunction f(a) {\n  return a ?\n    `a + b` : b;\n}\n";
+        assert_eq!(js(text), "let a=1,b=\"x = y\";function f(a){return a?\n`a + b`:b}");
+    }
+
+    #[test]
+    fn a_template_keeps_what_it_says() {
+        let text =
+            "<p id=\"big\" class=\"a b\">\n  {{big}}\n</p>\n{{#post}}\n<b>x</b>\n{{/post}}\n<b>y</b>\n";
+        assert_eq!(
+            html(text),
+            "<p id=big class=\"a b\">\n{{big}}</p>\n{{#post}}<b>x</b>\n{{/post}}<b>y</b>\n"
+        );
+    }
+}
