@@ -4,9 +4,9 @@
 //! for a moment, what follows goes through a file ([`crate::spool`]).
 
 use crate::BoxError;
-use crate::answer_body::{Counted, Piece};
 use crate::budget::Budget;
 use crate::deadline::Deadline;
+use crate::piece::{Counted, Piece};
 use crate::spool::{Filling, PIECE_BYTES, Reading, Spool};
 use bytes::Bytes;
 use http_body::{Body, Frame};

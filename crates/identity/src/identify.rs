@@ -145,6 +145,13 @@ impl Visitor {
         self.app.iter().any(Option::is_some)
     }
 
+    /// Returns a visitor of whom nobody has to know who it is: only whether a cookie of ours is to be kept from the application.
+    pub fn unread(headers: &HeaderMap) -> Visitor {
+        let lines = headers.get_all(COOKIE).into_iter();
+        let has_own_cookie = lines.flat_map(|line| cookies(line.as_bytes())).any(|(name, _)| is_own(name));
+        Visitor { has_own_cookie, ..Visitor::default() }
+    }
+
     /// Adds a ticket; of two for the same kind the first counts.
     fn add(&mut self, ticket: Option<Ticket>) {
         let is_new =
@@ -412,11 +419,7 @@ pub fn strip_own_cookies(headers: &mut HeaderMap) {
     let mut kept: Vec<u8> = Vec::new();
     for line in headers.get_all(COOKIE) {
         for cookie in line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
-            if cookie.is_empty()
-                || split_pair(cookie).is_some_and(|(name, _)| {
-                    lease::is_name(name) || is_ticket(name) || is_choice(name) || is_pass(name)
-                })
-            {
+            if cookie.is_empty() || split_pair(cookie).is_some_and(|(name, _)| is_own(name)) {
                 continue;
             }
             if !kept.is_empty() {
@@ -431,6 +434,10 @@ pub fn strip_own_cookies(headers: &mut HeaderMap) {
     {
         headers.insert(COOKIE, kept);
     }
+}
+
+fn is_own(name: &[u8]) -> bool {
+    lease::is_name(name) || is_ticket(name) || is_choice(name) || is_pass(name)
 }
 
 fn is_ticket(name: &[u8]) -> bool {

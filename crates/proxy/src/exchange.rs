@@ -4,8 +4,8 @@
 //! because most applications go on regardless and their capacity is not free before they are done. Where the
 //! application does stop when the connection closes, it is cancelled.
 
+use crate::backend::Backend;
 use crate::gatekeeper::Slot;
-use crate::pipeline::Core;
 use crate::returns::Whose;
 use crate::stall::Unanswered;
 use bytes::Bytes;
@@ -21,9 +21,8 @@ use suimon_downstream::charge::Slot as _;
 use suimon_downstream::queue::{Next, Writer};
 use suimon_downstream::spool::{Of, Spool};
 use suimon_downstream::uploads::{CROWD_LEAST, Sender, Upload};
-use suimon_model::{Ending, Failure, KindId};
+use suimon_model::{Ending, Failure, KindId, RouteId};
 use suimon_params::OnAbandon;
-use suimon_routes::RouteIndex;
 use suimon_upstream::{Fault, Sending, Unsent, UpstreamBody, UpstreamError};
 use tokio::runtime::Handle;
 
@@ -41,7 +40,7 @@ const STREAM_AFTER: Duration = Duration::from_secs(30);
 /// An exchange under way.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    core: Arc<Core>,
+    backend: Arc<Backend>,
     phase: Phase,
     /// `None`: ungated.
     slot: Option<Slot>,
@@ -56,7 +55,7 @@ pub(crate) struct Exchange {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
     pub(crate) sent: Instant,
-    pub(crate) route: Option<RouteIndex>,
+    pub(crate) route: Option<RouteId>,
     /// What is done when the client leaves.
     pub(crate) on_abandon: OnAbandon,
     /// Whose it is.
@@ -83,13 +82,13 @@ pub(crate) enum Gathered {
 impl Exchange {
     /// Returns the exchange that begins with `sending` and holds `slot` while the application works.
     pub(crate) fn new(
-        core: Arc<Core>,
+        backend: Arc<Backend>,
         sending: Sending,
         slot: Option<Slot>,
         tally: Tally,
         awaits: Option<(Whose, Option<KindId>)>,
     ) -> Self {
-        Exchange { core, phase: Phase::Sending(sending), slot, tally, unanswered: None, awaits }
+        Exchange { backend, phase: Phase::Sending(sending), slot, tally, unanswered: None, awaits }
     }
 
     /// Waits for the head of the response, and returns it and when it came. On an error the exchange is over and its slot given back.
@@ -100,9 +99,9 @@ impl Exchange {
         let mut return_by = None;
         loop {
             let Tally { sent, route, tells_of_others, .. } = self.tally;
-            let says_how_long = is_usual(&self.core);
+            let says_how_long = is_usual(&self.backend);
             self.unanswered =
-                tells_of_others.then(|| Unanswered::new(&self.core.telemetry, route, sent, says_how_long));
+                tells_of_others.then(|| Unanswered::new(&self.backend.telemetry, route, sent, says_how_long));
             let answered = match &mut self.phase {
                 Phase::Sending(sending) => sending.await,
                 Phase::Reading(_) | Phase::Over => {
@@ -112,7 +111,7 @@ impl Exchange {
             let mut error = match answered {
                 Ok(response) => {
                     let now = Instant::now();
-                    note_head(&self.core, self.unanswered.take(), now);
+                    note_head(&self.backend, self.unanswered.take(), now);
                     let (head, body) = response.into_parts();
                     self.phase = Phase::Reading(body);
                     return Ok((head, now));
@@ -123,15 +122,20 @@ impl Exchange {
             self.phase = Phase::Over;
             self.unanswered = None;
             // On the heap: what hardly any request needs is nothing that all should carry.
-            let again =
-                Box::pin(return_of(&self.core, self.slot.as_ref(), self.awaits, &mut error, &mut return_by))
-                    .await;
+            let again = Box::pin(return_of(
+                &self.backend,
+                self.slot.as_ref(),
+                self.awaits,
+                &mut error,
+                &mut return_by,
+            ))
+            .await;
             let Some(again) = again else {
                 self.settle(Ending::Failed(failure(&error)));
                 return Err(error);
             };
             self.tally.sent = Instant::now();
-            self.phase = Phase::Sending(self.core.upstream.send_again(*again));
+            self.phase = Phase::Sending(self.backend.upstream.send_again(*again));
         }
     }
 
@@ -206,10 +210,10 @@ impl Exchange {
                     }
                     self.end_slot_without(ending, writer.client_time());
                     if !writer.fills_file() {
-                        let (all, now) = (&self.core.held_answers, Instant::now());
+                        let (all, now) = (&self.backend.held_answers, Instant::now());
                         held = all.begin(self.tally.sender, writer.bytes(), self.tally.sent.elapsed());
-                        if self.core.uploads.is_wary(now)
-                            && !all.has_room(self.core.keeper.in_flight_max(), now)
+                        if self.backend.uploads.is_wary(now)
+                            && !all.has_room(self.backend.keeper.in_flight_max(), now)
                         {
                             tried = Some(writer.bytes());
                             trial.as_mut().reset(tokio::time::Instant::now() + TRIAL);
@@ -229,8 +233,8 @@ impl Exchange {
 
     /// Makes the file for what the client does not take, if there is room for one. Where that takes long, the slot is given back before.
     async fn begin_spool(&mut self, writer: &mut Writer, ending: Ending) -> Option<Arc<Spool>> {
-        let core = Arc::clone(&self.core);
-        let mut begin = pin!(core.spools.begin(Of::Answer, self.tally.sender.origin));
+        let backend = Arc::clone(&self.backend);
+        let mut begin = pin!(backend.spools.begin(Of::Answer, self.tally.sender.origin));
         if let Ok(begun) = tokio::time::timeout(writer.client_time_max(), begin.as_mut()).await {
             return begun;
         }
@@ -241,7 +245,7 @@ impl Exchange {
     fn settle(&mut self, ending: Ending) {
         self.phase = Phase::Over;
         let now = Instant::now();
-        self.core.telemetry.route(self.tally.route).served(now.saturating_duration_since(self.tally.sent));
+        self.backend.telemetry.route(self.tally.route).served(now.saturating_duration_since(self.tally.sent));
         if let Some(slot) = self.slot.take() {
             slot.end_at(ending, now);
         }
@@ -273,12 +277,12 @@ impl Drop for Exchange {
         let Some(slot) = self.slot.take() else {
             return;
         };
-        self.core.telemetry.note_ghost();
+        self.backend.telemetry.note_ghost();
         match (self.tally.on_abandon, Handle::try_current()) {
             (OnAbandon::Finish, Ok(runtime)) => {
                 slot.depart();
-                let (core, unanswered) = (Arc::clone(&self.core), self.unanswered.take());
-                runtime.spawn(finish(core, phase, unanswered, slot));
+                let (backend, unanswered) = (Arc::clone(&self.backend), self.unanswered.take());
+                runtime.spawn(finish(backend, phase, unanswered, slot));
             }
             // First the connection to the application, then the slot: never more in there than the limit.
             _ => {
@@ -291,7 +295,7 @@ impl Drop for Exchange {
 
 /// Waits, by `return_by`, for a node that can be connected to, and returns the request that could not be sent, its slot held again.
 async fn return_of(
-    core: &Core,
+    backend: &Backend,
     slot: Option<&Slot>,
     awaits: Option<(Whose, Option<KindId>)>,
     error: &mut UpstreamError,
@@ -299,21 +303,21 @@ async fn return_of(
 ) -> Option<Box<Unsent>> {
     let (Some(slot), Some((whose, kind))) = (slot, awaits) else { return None };
     let unsent = error.take_unsent()?;
-    let _place = core.returns.enter(whose)?;
-    let by = *return_by.get_or_insert_with(|| Instant::now() + core.keeper.awaits_application(kind));
+    let _place = backend.returns.enter(whose)?;
+    let by = *return_by.get_or_insert_with(|| Instant::now() + backend.keeper.awaits_application(kind));
     let mut turn = slot.turn()?;
     turn.pause(Duration::ZERO);
-    tokio::time::timeout_at(by.into(), core.upstream.reached()).await.ok()?;
+    tokio::time::timeout_at(by.into(), backend.upstream.reached()).await.ok()?;
     poll_fn(|cx| turn.poll_resumed(cx)).await;
     Some(unsent)
 }
 
 /// Reads an exchange to its end for nobody.
-async fn finish(core: Arc<Core>, phase: Phase, unanswered: Option<Unanswered>, slot: Slot) {
+async fn finish(backend: Arc<Backend>, phase: Phase, unanswered: Option<Unanswered>, slot: Slot) {
     let body = match phase {
         Phase::Sending(sending) => {
             let answered = sending.await.ok().map(http::Response::into_body);
-            note_head(&core, unanswered.filter(|_| answered.is_some()), Instant::now());
+            note_head(&backend, unanswered.filter(|_| answered.is_some()), Instant::now());
             answered
         }
         Phase::Reading(body) => Some(body),
@@ -339,15 +343,15 @@ async fn broken_off(held: Option<&Upload>) {
 }
 
 /// Takes note that the head of an answer has come.
-fn note_head(core: &Core, unanswered: Option<Unanswered>, now: Instant) {
+fn note_head(backend: &Backend, unanswered: Option<Unanswered>, now: Instant) {
     if let Some(unanswered) = unanswered {
-        unanswered.answered(now, is_usual(core));
+        unanswered.answered(now, is_usual(backend));
     }
 }
 
 /// Returns whether so few clients hold workers that they make nobody wait.
-fn is_usual(core: &Core) -> bool {
-    core.uploads.count() + core.held_answers.count() < CROWD_LEAST
+fn is_usual(backend: &Backend) -> bool {
+    backend.uploads.count() + backend.held_answers.count() < CROWD_LEAST
 }
 
 async fn gather(body: &mut UpstreamBody, bytes_max: usize) -> Result<Gathered, UpstreamError> {

@@ -169,8 +169,12 @@ impl Clock {
 
     /// Returns a moment as the pure rooms see it.
     fn at(self, moment: std::time::Instant) -> Instant {
-        let since_origin = moment.saturating_duration_since(self.origin);
-        Instant::from_nanos(u64::try_from(since_origin.as_nanos()).unwrap_or(u64::MAX))
+        Instant::ORIGIN + moment.saturating_duration_since(self.origin)
+    }
+
+    /// Returns when it began.
+    pub(crate) fn origin(self) -> std::time::Instant {
+        self.origin
     }
 
     /// Returns the time since the origin.

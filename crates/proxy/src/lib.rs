@@ -2,16 +2,18 @@
 //!
 //! [`Server::bind`] takes [`suimon_params::Params`], [`Server::run`] serves until told to stop, [`Observer`] looks on. Inside:
 //!
-//! - `pipeline` takes a request through its phases, in order; `exchange` is its time in the application;
+//! - `pipeline` takes a request through its phases, in order; `exchange` is its time in the application, and `backend` what that needs;
 //! - `gatekeeper` holds the gate, with its clock and those who wait for it;
-//! - `stall`, `returns` and `ungated` see to what waits for somebody else's client, for the application's return, or for no slot;
+//! - `stall` (with `pulse`), `returns` and `ungated` see to what waits for somebody else's client, for the application's return, or for no slot;
 //! - `error_response` turns what went wrong into an answer; `telemetry` counts;
 //! - `server` binds, runs and drains all of it.
 
+mod backend;
 mod error_response;
 mod exchange;
 mod gatekeeper;
 mod pipeline;
+mod pulse;
 mod returns;
 mod server;
 mod stall;

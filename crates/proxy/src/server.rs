@@ -6,8 +6,9 @@ mod lines;
 
 pub use lines::{LineCommand, LineError, LineReport};
 
+use crate::backend::Backend;
 use crate::gatekeeper::Gatekeeper;
-use crate::pipeline::{Core, OpenLimits};
+use crate::pipeline::{Core, Parts};
 use crate::telemetry::{LearnedView, Telemetry, View};
 use kept::{LinesKept, resume_lines};
 use learned::{Begun, LearnedKept, recall};
@@ -16,20 +17,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{error, fmt, io};
-use suimon_downstream::budget::Budget;
 use suimon_downstream::connections::Connections;
-use suimon_downstream::host::Rules;
 use suimon_downstream::listener::Acceptor;
-use suimon_downstream::spool::Spools;
 use suimon_downstream::tls::Certificate;
-use suimon_downstream::uploads::{KEPT_MAX, Uploads};
 use suimon_downstream::watch::Watcher;
 use suimon_identity::identify::Identifier;
 use suimon_identity::keys::{self, Keys, KeysError};
 use suimon_identity::lease::Leases;
 use suimon_model::KindId;
 use suimon_params::{KINDS_MAX, Params};
-use suimon_routes::{OTHER, Table};
+use suimon_routes::{SHARES, Table};
 use suimon_store::lines::StoredError;
 use suimon_store::recorder::RecordError;
 use suimon_upstream::{Upstream, UpstreamNodeView};
@@ -37,9 +34,6 @@ use suimon_waiting_room::{Pages, Room, read_template};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-
-/// One in so many connections, at most, may hold a place that waits to begin; whoever asks beyond that is told how it stands at once.
-const ENTERING_SHARE: usize = 4;
 
 /// How long a vanished peer, that sends neither data nor a close, stays unnoticed where nothing is on its way to it: probes begin after so long, come each so
 /// often, and so many are not answered. What is on its way has its own time: see [`suimon_downstream::wire`]. (The kernel's for what is not acknowledged would end every
@@ -159,16 +153,16 @@ impl Server {
             }
             room
         });
-        debug_assert_eq!(OTHER, 0, "the first route is the one for the rest");
-        let others = std::array::from_fn(|_| keeper.declare_other("other", params.routes.discovered_mode));
+        let others: [_; SHARES] =
+            std::array::from_fn(|_| keeper.declare_other("other", params.routes.discovered_mode));
         telemetry.name_route("other", others[0]);
-        telemetry.share_other(others);
         for route in &params.routes.declared {
             let name = route.name();
             telemetry.name_route(&name, keeper.declare_route(&name, route.mode));
         }
 
-        let upstream = Upstream::new(params.upstream.clone()).map_err(StartError::Params)?;
+        let upstream = Upstream::since(keeper.clock().origin(), params.upstream.clone());
+        let upstream = upstream.map_err(StartError::Params)?;
         let certificate =
             params.listen.tls.as_ref().map(Certificate::load).transpose().map_err(StartError::Tls)?;
         let backlog = params.listen.backlog;
@@ -187,39 +181,10 @@ impl Server {
         if let Some(recording) = &params.record {
             keeper.begin_recording(recording).map_err(StartError::Record)?;
         }
-        let core = Arc::new(Core {
-            timeouts: params.timeouts.clone(),
-            limits: params.limits.clone(),
-            on_abandon: params.on_abandon,
-            via: params.via,
-            lease_secure: params.lease.secure,
-            leases_always: params.lease.always,
-            tunnels: params
-                .upstream
-                .nodes
-                .iter()
-                .all(|node| node.protocol == suimon_params::upstream::Protocol::Http1),
-            discovered_mode: params.routes.discovered_mode,
-            table,
-            open: OpenLimits::new(),
-            identifier,
-            room,
-            pages,
-            entering: Semaphore::new(params.limits.connections.div_ceil(ENTERING_SHARE)),
-            kinds: params.sessions.kinds.clone(),
-            keeper,
-            upstream,
-            budget: Budget::new(params.limits.responses_bytes),
-            returns: Arc::default(),
-            uploads: Uploads::shared(params.limits.slow_uploads),
-            held_answers: Uploads::new(usize::MAX),
-            calls: Uploads::new(params.limits.slow_uploads),
-            spools: Spools::new(&params.spool),
-            kept: Uploads::shared(KEPT_MAX),
-            watcher: Arc::new(watcher),
-            telemetry,
-        });
-        let displaced = core.telemetry.connections_displaced();
+        let backend = Backend::new(&params, Arc::clone(&keeper), upstream, Arc::clone(&telemetry));
+        let watcher = Arc::new(watcher);
+        let core = Core::new(&params, Parts { table, identifier, room, pages, backend, watcher });
+        let displaced = core.backend().telemetry.connections_displaced();
         let connections = Connections::new(params.limits.connections, displaced);
         Ok(Server { core, params, plain, tls, connections, begun })
     }
@@ -245,12 +210,13 @@ impl Server {
         let (drain, draining) = watch::channel(false);
         let trusted: Arc<[_]> = self.params.trusted_proxies.clone().into();
         let balancers: Arc<[_]> = self.params.listen.proxy_protocol.clone().into();
+        let rules = Arc::new(self.core.rules());
         let mut background = JoinSet::new();
         let core = Arc::clone(&self.core);
-        background.spawn(async move { core.keeper.tick().await });
+        background.spawn(async move { core.backend().keeper.tick().await });
         let core = Arc::clone(&self.core);
-        background.spawn(async move { core.make_room().await });
-        let watcher = Arc::clone(&self.core.watcher);
+        background.spawn(async move { core.backend().make_room().await });
+        let watcher = Arc::clone(&rules.watcher);
         background.spawn(async move {
             if let Err(error) = watcher.run().await {
                 tracing::error!(
@@ -266,7 +232,8 @@ impl Server {
         if let Some(mut learned) = learned.clone() {
             background.spawn(async move { learned.keep().await });
         }
-        let (keeper, mut is_up) = (Arc::clone(&self.core.keeper), self.core.upstream.watch_up());
+        let (keeper, mut is_up) =
+            (Arc::clone(&self.core.backend().keeper), self.core.backend().upstream.watch_up());
         background.spawn(async move {
             loop {
                 let now = *is_up.borrow_and_update();
@@ -276,16 +243,9 @@ impl Server {
                 }
             }
         });
-        let upstream = self.core.upstream.clone();
+        let upstream = self.core.backend().upstream.clone();
         background.spawn(async move { upstream.run(std::future::pending()).await });
 
-        let rules = Arc::new(Rules {
-            timeouts: self.params.timeouts.clone(),
-            limits: self.params.limits.clone(),
-            tunnels: self.core.tunnels,
-            budget: Arc::clone(&self.core.budget),
-            watcher: Arc::clone(&self.core.watcher),
-        });
         let mut accepting = JoinSet::new();
         let acceptor = |certificate| {
             let connections = Arc::clone(&self.connections);
@@ -310,14 +270,18 @@ impl Server {
 
         shutdown.await;
         tracing::info!("draining: newcomers are refused, what is under way may end");
-        self.core.keeper.drain();
+        self.core.backend().keeper.drain();
         drain.send_replace(true);
         while accepting.join_next().await.is_some() {}
         self.connections.end();
         let closed = tokio::time::timeout(self.params.timeouts.drain, self.connections.gone()).await;
         if closed.is_err() {
-            let left =
-                self.core.telemetry.view(Duration::ZERO, 0, self.core.keeper.snapshot()).connections_open;
+            let left = self
+                .core
+                .backend()
+                .telemetry
+                .view(Duration::ZERO, 0, self.core.backend().keeper.snapshot())
+                .connections_open;
             tracing::warn!(connections = left, "the drain time is over; what is left is cut off");
         }
         background.shutdown().await;
@@ -327,7 +291,7 @@ impl Server {
         if let Some(mut learned) = learned {
             learned.write().await;
         }
-        let keeper = Arc::clone(&self.core.keeper);
+        let keeper = Arc::clone(&self.core.backend().keeper);
         // It waits for the disk. Should it panic, there is nothing left to do here.
         let _ = tokio::task::spawn_blocking(move || keeper.end_recording()).await;
     }
@@ -336,29 +300,33 @@ impl Server {
 impl Observer {
     /// Returns everything that can be seen of the proxy now.
     pub fn view(&self) -> View {
-        let uptime = self.core.keeper.clock().elapsed();
-        let view = self.core.telemetry.view(uptime, self.core.budget.held(), self.core.keeper.snapshot());
-        View { spooled_bytes: self.core.spools.bytes(), ..view }
+        let uptime = self.core.backend().keeper.clock().elapsed();
+        let view = self.core.backend().telemetry.view(
+            uptime,
+            self.core.backend().budget.held(),
+            self.core.backend().keeper.snapshot(),
+        );
+        View { spooled_bytes: self.core.backend().spools.bytes(), ..view }
     }
 
     /// Returns what was learned of the application and its visitors.
     pub fn learned(&self) -> LearnedView {
         LearnedView {
-            uptime: self.core.keeper.clock().elapsed(),
-            routes: self.core.telemetry.route_names(),
-            kinds: self.core.kinds.clone(),
-            gate: self.core.keeper.learned(),
+            uptime: self.core.backend().keeper.clock().elapsed(),
+            routes: self.core.backend().telemetry.route_names(),
+            kinds: self.core.kinds().to_vec(),
+            gate: self.core.backend().keeper.learned(),
         }
     }
 
     /// Returns every node of the application as it stands.
     pub fn upstream(&self) -> Vec<UpstreamNodeView> {
-        self.core.upstream.view()
+        self.core.backend().upstream.view()
     }
 
     /// Returns whether requests can be served: some node is thought to be well.
     pub fn is_ready(&self) -> bool {
-        self.core.upstream.is_up()
+        self.core.backend().upstream.is_up()
     }
 }
 

@@ -2,14 +2,14 @@
 
 mod others;
 
-use crate::stall::Pulse;
+use crate::pulse::Pulse;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use suimon_gate::{KindView, Learned, RouteView, Snapshot};
 use suimon_model::{KindId, Reason, RouteId};
 use suimon_params::SessionKind;
-use suimon_routes::{Class, Exempt, OTHER, RouteIndex, SHARES};
+use suimon_routes::{route_of, row};
 
 /// Upper bounds of the histograms' buckets, in seconds; one more bucket holds what is longer.
 pub const BUCKETS: [f64; 20] = [
@@ -46,12 +46,10 @@ pub struct Times {
 /// Everything counted.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
-    /// By route index; room for every route there may ever be.
+    /// By [`row`]; room for every route there may ever be.
     routes: Vec<RouteCounters>,
-    /// By route index: its name and the gate's number for it. Grows to the length of `routes`.
-    names: RwLock<Vec<(String, RouteId)>>,
-    /// The gate's numbers for the shares of `other`.
-    others: OnceLock<[RouteId; SHARES]>,
+    /// By [`row`]. Grows to the length of `routes`.
+    names: RwLock<Vec<String>>,
     recalled: OnceLock<Recalled>,
     ungated: RouteCounters,
     kinds: Vec<String>,
@@ -351,7 +349,6 @@ impl Telemetry {
         Telemetry {
             routes: std::iter::repeat_with(RouteCounters::default).take(routes_max).collect(),
             names: RwLock::new(Vec::new()),
-            others: OnceLock::new(),
             recalled: OnceLock::new(),
             ungated: RouteCounters::default(),
             lines: kinds.iter().map(|_| LineCounters::new()).collect(),
@@ -370,33 +367,18 @@ impl Telemetry {
         }
     }
 
-    /// Names the next route; routes are named in the order of their indices.
-    pub(crate) fn name_route(&self, name: &str, id: RouteId) {
-        self.names.write().expect("nobody panics while holding the names").push((name.to_owned(), id));
-    }
-
-    /// Takes note of the gate's numbers for the shares of `other`, of which the first stands for all of them.
-    pub(crate) fn share_other(&self, shares: [RouteId; SHARES]) {
-        // They are declared once.
-        let _ = self.others.set(shares);
-    }
-
-    /// Returns the gate's number of the route that a request is for, or why it passes none.
-    pub(crate) fn gate_route(&self, class: Class) -> Result<RouteId, Exempt> {
-        match class {
-            Class::Unknown(share) | Class::Other(share) => {
-                Ok(self.others.get().map_or_else(|| self.route_id(OTHER), |others| others[share]))
-            }
-            Class::Known(index) => Ok(self.route_id(index)),
-            Class::Ungated(exempt) => Err(exempt),
-        }
+    /// Names the next route; routes are named in their order.
+    pub(crate) fn name_route(&self, name: &str, route: RouteId) {
+        let mut names = self.names.write().expect("nobody panics while holding the names");
+        debug_assert_eq!(names.len(), row(route), "the gate and the table count routes alike");
+        names.push(name.to_owned());
     }
 
     /// Gives another route the place of one, and returns the name of that: from here on it is counted anew.
-    pub(crate) fn rename_route(&self, index: RouteIndex, name: &str) -> String {
-        self.route(Some(index)).reset();
+    pub(crate) fn rename_route(&self, route: RouteId, name: &str) -> String {
+        self.route(Some(route)).reset();
         let mut names = self.names.write().expect("nobody panics while holding the names");
-        names.get_mut(index).map(|(own, _)| std::mem::replace(own, name.to_owned())).unwrap_or_default()
+        names.get_mut(row(route)).map(|own| std::mem::replace(own, name.to_owned())).unwrap_or_default()
     }
 
     /// Takes note of what the gateway begins with.
@@ -407,18 +389,13 @@ impl Telemetry {
 
     /// Returns every route's name and the gate's number for it.
     pub(crate) fn route_names(&self) -> Vec<(String, RouteId)> {
-        self.names.read().expect("nobody panics while holding the names").clone()
-    }
-
-    /// Returns the gate's number of a route.
-    pub(crate) fn route_id(&self, index: RouteIndex) -> RouteId {
         let names = self.names.read().expect("nobody panics while holding the names");
-        names.get(index).or(names.first()).map_or(RouteId(OTHER as u32), |(_, id)| *id)
+        names.iter().enumerate().map(|(row, name)| (name.clone(), route_of(row))).collect()
     }
 
     /// Returns the counters of a route, or of all that is ungated.
-    pub(crate) fn route(&self, index: Option<RouteIndex>) -> &RouteCounters {
-        index.and_then(|index| self.routes.get(index)).unwrap_or(&self.ungated)
+    pub(crate) fn route(&self, route: Option<RouteId>) -> &RouteCounters {
+        route.and_then(|route| self.routes.get(row(route))).unwrap_or(&self.ungated)
     }
 
     /// Returns how answers of all routes come.
@@ -514,9 +491,7 @@ impl Telemetry {
     }
 
     pub(crate) fn view(&self, uptime: Duration, buffered_bytes: usize, mut gate: Snapshot) -> View {
-        if let Some(others) = self.others.get() {
-            others::show_as_one(&mut gate.routes, others);
-        }
+        others::show_as_one(&mut gate.routes);
         let reports = self.route_names().into_iter().zip(&self.routes).map(|((name, id), counters)| {
             let view = gate.routes.get(id.index()).cloned().unwrap_or_default();
             counters.report(name, Some(id), view)

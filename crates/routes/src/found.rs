@@ -1,11 +1,12 @@
 //! Routes found from traffic: a tree of path segments, bounded in depth and in names side by side.
 
+use crate::Seat;
 use crate::pattern::folded;
 use crate::spelling::segments;
 use crate::turnover::Turnover;
-use crate::{RouteIndex, Seat};
 use http::Method;
 use std::collections::HashMap;
+use suimon_model::RouteId;
 
 /// Path segments looked at; deeper paths are `other` unless declared.
 pub(crate) const DEPTH_MAX: usize = 12;
@@ -32,7 +33,7 @@ pub(crate) type Template = Vec<Option<Box<str>>>;
 pub(crate) struct Node {
     pub(crate) literal: HashMap<Box<str>, usize>,
     pub(crate) identifier: Option<usize>,
-    pub(crate) routes: Vec<(Method, RouteIndex)>,
+    pub(crate) routes: Vec<(Method, RouteId)>,
 }
 
 impl Found {
@@ -41,7 +42,7 @@ impl Found {
         Found { nodes: vec![Node::default()], routes, templates: vec![], turnover: Turnover::new() }
     }
 
-    pub(crate) fn find(&self, method: &Method, path: &str) -> Option<RouteIndex> {
+    pub(crate) fn find(&self, method: &Method, path: &str) -> Option<RouteId> {
         let mut at = 0;
         for segment in segments(path).take(DEPTH_MAX + 1) {
             at = self.step(at, segment)?;
@@ -78,7 +79,7 @@ impl Found {
     }
 
     /// Gives a route its place; `first` is the index of the first that is found.
-    pub(crate) fn seat(&mut self, seat: Seat, first: RouteIndex, method: Method, template: Template) {
+    pub(crate) fn seat(&mut self, seat: Seat, first: usize, method: Method, template: Template) {
         match seat {
             Seat::New(index) => {
                 self.plant(index, &method, &template);
@@ -87,17 +88,17 @@ impl Found {
             }
             Seat::Of(index) => {
                 self.turnover.renewed(index);
-                self.templates[index - first] = (method, template);
+                self.templates[index.index() - first] = (method, template);
                 self.nodes = vec![Node::default()];
                 for (at, (method, template)) in std::mem::take(&mut self.templates).into_iter().enumerate() {
-                    self.plant(first + at, &method, &template);
+                    self.plant(RouteId((first + at) as u32), &method, &template);
                     self.templates.push((method, template));
                 }
             }
         }
     }
 
-    pub(crate) fn plant(&mut self, index: RouteIndex, method: &Method, template: &Template) {
+    pub(crate) fn plant(&mut self, index: RouteId, method: &Method, template: &Template) {
         let mut at = 0;
         for segment in template {
             let next = self.nodes.len();

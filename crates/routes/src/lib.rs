@@ -33,17 +33,22 @@ use std::cmp::Reverse;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::RwLock;
 use std::time::Instant;
+use suimon_model::RouteId;
 
-/// Index of a route in the table, which is also its index in telemetry.
-pub type RouteIndex = usize;
-
-/// The route of everything that has no other: index 0. To the gate it is [`SHARES`] routes.
-pub const OTHER: RouteIndex = 0;
+/// The route of everything that has no other. To the gate it is [`SHARES`] routes, of which this is the first.
+pub const OTHER: RouteId = RouteId(0);
 /// Shares of `other`, each with a limit of its own: whatever holds the slots of one path without a route, one in so many of the others waits for it.
 pub const SHARES: usize = 8;
 
-/// The share of `other` that a path has: 0 to [`SHARES`] − 1.
-pub type Share = usize;
+/// Returns the row of a route in a table that people read: the shares of `other` are one row, the first.
+pub fn row(route: RouteId) -> usize {
+    route.index().saturating_sub(SHARES - 1)
+}
+
+/// Returns the route of a row: of the first, the first share of `other`.
+pub fn route_of(row: usize) -> RouteId {
+    if row == 0 { OTHER } else { RouteId((row + SHARES - 1) as u32) }
+}
 
 /// What a request is, as far as gating goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,11 +56,11 @@ pub enum Class {
     /// Passes without a slot; only counted. All of these together have a limit of their own.
     Ungated(Exempt),
     /// Belongs to a known route.
-    Known(RouteIndex),
-    /// Belongs to `other` now; if it is answered well, it may be worth a route of its own.
-    Unknown(Share),
-    /// Belongs to `other` and stays there.
-    Other(Share),
+    Known(RouteId),
+    /// Belongs to this share of `other` now; if it is answered well, it may be worth a route of its own.
+    Unknown(RouteId),
+    /// Belongs to this share of `other` and stays there.
+    Other(RouteId),
 }
 
 /// Why a request passes without a slot.
@@ -70,13 +75,17 @@ pub enum Exempt {
 }
 
 impl Class {
-    /// Returns the index of the route that the request is for, if it passes a gate.
-    pub fn route(self) -> Option<RouteIndex> {
+    /// Returns the route whose gate the request has to pass, or why it passes none.
+    pub fn gate(self) -> Result<RouteId, Exempt> {
         match self {
-            Class::Ungated(_) => None,
-            Class::Known(index) => Some(index),
-            Class::Unknown(_) | Class::Other(_) => Some(OTHER),
+            Class::Ungated(exempt) => Err(exempt),
+            Class::Known(route) | Class::Unknown(route) | Class::Other(route) => Ok(route),
         }
+    }
+
+    /// Returns the route whose gate the request has to pass, if any.
+    pub fn route(self) -> Option<RouteId> {
+        self.gate().ok()
     }
 }
 
@@ -104,9 +113,9 @@ pub struct Asset(u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seat {
     /// The next free one.
-    New(RouteIndex),
+    New(RouteId),
     /// That of a route which is asked for less.
-    Of(RouteIndex),
+    Of(RouteId),
 }
 
 /// A declared route, ready to be compared.
@@ -122,7 +131,7 @@ struct Declared {
 }
 
 impl Table {
-    /// Returns the table with only `other` and the declared routes (indices 1 and up) in it.
+    /// Returns the table with only `other` and the declared routes in it, which come behind its shares.
     pub fn new(params: &Routes) -> Self {
         let mut conditions = Conditions::default();
         let mut declared: Vec<Declared> = Vec::new();
@@ -141,7 +150,7 @@ impl Table {
             finer.sort_by_key(|other| Reverse(declared[*other].rank));
             declared[at].finer = finer;
         }
-        let routes = 1 + declared.len();
+        let routes = SHARES + declared.len();
         Table {
             declared,
             conditions,
@@ -161,16 +170,20 @@ impl Table {
         Table { pass_page: page, ..self }
     }
 
-    /// Returns the most routes there will ever be.
+    /// Returns the most routes there will ever be, `other` counted once.
     pub fn capacity(&self) -> usize {
-        self.routes_max
+        self.routes_max - (SHARES - 1)
+    }
+
+    fn declared_at(&self, at: usize) -> RouteId {
+        RouteId((SHARES + at) as u32)
     }
 
     /// Returns what a request is. However its path is spelled, it is for the route that the most lenient of servers takes it for.
     pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
         // Declared first: whoever declares a static file as a route wants it gated.
         if let Some(at) = self.declared_for(method, path, query) {
-            return Class::Known(1 + at);
+            return Class::Known(self.declared_at(at));
         }
         if let Some(exempt) = self.exempt(method, path) {
             return Class::Ungated(exempt);
@@ -185,7 +198,7 @@ impl Table {
     fn classify_respelled(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
         let lenient = as_read_leniently(path);
         if let Some(at) = self.declared_for(method, &lenient, query) {
-            return Class::Known(1 + at);
+            return Class::Known(self.declared_at(at));
         }
         if let Some(index) = self.read().find(method, &lenient) {
             return Class::Known(index);
@@ -203,13 +216,13 @@ impl Table {
     }
 
     /// Returns the share of a path without a route. Paths that would share a route share it; which others do, nobody outside can tell.
-    fn share_of(&self, method: &Method, path: &str) -> Share {
+    fn share_of(&self, method: &Method, path: &str) -> RouteId {
         let mut hasher = self.hasher.build_hasher();
         folded(method).hash(&mut hasher);
         for segment in segments(path).take(DEPTH_MAX) {
             Some(segment).filter(|segment| !is_identifier(segment)).hash(&mut hasher);
         }
-        hasher.finish() as usize % SHARES
+        RouteId((hasher.finish() % SHARES as u64) as u32)
     }
 
     /// Takes a request's path into the table, as the application has answered it well, if there is a place for it. `uses` tells good answers to a route so
@@ -220,12 +233,12 @@ impl Table {
         method: &Method,
         path: &str,
         now: Instant,
-        uses: impl Fn(RouteIndex) -> u64,
+        uses: impl Fn(RouteId) -> u64,
         take: impl FnOnce(Seat, &str) -> bool,
     ) {
         let path = &*plainly_spelled(path);
         let mut found = self.found.write().expect("nobody panics while holding the table");
-        let first = 1 + self.declared.len();
+        let first = SHARES + self.declared.len();
         if self.routes_max == first || found.find(method, path).is_some() {
             return;
         }
@@ -233,10 +246,11 @@ impl Table {
         let routes = found.routes;
         let seat = if routes < self.routes_max {
             let is_plenty = (routes - first) * 2 < self.routes_max - first;
-            (is_plenty || found.turnover.may_find(now)).then_some(Seat::New(routes))
+            (is_plenty || found.turnover.may_find(now)).then_some(Seat::New(RouteId(routes as u32)))
         } else {
             let hash = self.hasher.hash_one((&method, &template));
-            let place = found.turnover.place_for(hash, now, first..routes, uses);
+            let place =
+                found.turnover.place_for(hash, now, (first..routes).map(|index| RouteId(index as u32)), uses);
             place.filter(|_| found.turnover.may_find(now)).map(Seat::Of)
         };
         if let Some(seat) = seat.filter(|seat| take(*seat, &name_of(&method, &template))) {

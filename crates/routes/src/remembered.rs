@@ -2,8 +2,9 @@
 
 use crate::found::{DEPTH_MAX, SEGMENT_MAX, SIBLINGS_MAX, Template, is_identifier};
 use crate::pattern::folded;
-use crate::{RouteIndex, Seat, Table};
+use crate::{SHARES, Seat, Table};
 use http::Method;
+use suimon_model::RouteId;
 
 /// What stands for an identifier in a name.
 const IDENTIFIER: &str = "{id}";
@@ -13,10 +14,10 @@ const QUARTERS_MAX: usize = 3;
 impl Table {
     /// Takes a route of this name into the table, as [`Table::learn`] would have named it. `declare` is told as it is there; not
     /// called where the route is known, the name is none that could be found, or the table has no room for remembered ones.
-    pub fn remember(&self, name: &str, declare: impl FnOnce(RouteIndex, &str)) {
+    pub fn remember(&self, name: &str, declare: impl FnOnce(RouteId, &str)) {
         let Some((method, segments)) = parts(name) else { return };
         let mut found = self.found.write().expect("nobody panics while holding the table");
-        let declared = 1 + self.declared.len();
+        let declared = SHARES + self.declared.len();
         if (found.routes - declared) * 4 >= (self.routes_max - declared) * QUARTERS_MAX {
             return;
         }
@@ -37,9 +38,9 @@ impl Table {
         if at.is_some_and(|at| found.nodes[at].routes.iter().any(|(other, _)| *other == method)) {
             return;
         }
-        let index = found.routes;
-        declare(index, name);
-        found.seat(Seat::New(index), declared, method, template);
+        let route = RouteId(found.routes as u32);
+        declare(route, name);
+        found.seat(Seat::New(route), declared, method, template);
     }
 }
 
@@ -63,6 +64,7 @@ fn parts(name: &str) -> Option<(Method, Vec<&str>)> {
 mod tests {
     use super::*;
     use crate::Routes;
+    use crate::route_of;
 
     use crate::Class;
     use std::time::Instant;
@@ -103,7 +105,7 @@ mod tests {
                 "{path}"
             );
         }
-        assert!(matches!(after.classify(&Method::GET, "/items/99", None), Class::Known(2)));
+        assert_eq!(after.classify(&Method::GET, "/items/99", None), Class::Known(route_of(2)));
         assert!(matches!(after.classify(&Method::POST, "/cart", None), Class::Unknown(_)));
     }
 

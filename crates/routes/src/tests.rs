@@ -26,7 +26,7 @@ fn learn(table: &Table, path: &str) -> Option<String> {
 /// Answers a path well, where the routes have been answered well so often, and returns the place and the name that it gets.
 fn learn_at(table: &Table, path: &str, now: Instant, uses: &[u64]) -> Option<(Seat, String)> {
     let mut got = None;
-    let uses = |index: RouteIndex| uses.get(index).copied().unwrap_or(0);
+    let uses = |route: RouteId| uses.get(row(route)).copied().unwrap_or(0);
     table.learn(&Method::GET, path, now, uses, |seat, name| {
         got = Some((seat, name.to_owned()));
         true
@@ -59,7 +59,7 @@ fn identifiers_become_one_segment() {
         let table = table(&[], 10);
         assert!(is_unknown(get(&table, path)));
         assert_eq!(learn(&table, path).as_deref(), Some(template));
-        assert_eq!(get(&table, path), Class::Known(1), "{path}");
+        assert_eq!(get(&table, path), Class::Known(route_of(1)), "{path}");
         assert_eq!(learn(&table, path), None, "known already");
     }
 }
@@ -68,7 +68,7 @@ fn identifiers_become_one_segment() {
 fn routes_differ_by_method_but_head_is_get() {
     let table = table(&[], 10);
     learn(&table, "/cart");
-    assert_eq!(table.classify(&Method::HEAD, "/cart", None), Class::Known(1));
+    assert_eq!(table.classify(&Method::HEAD, "/cart", None), Class::Known(route_of(1)));
     assert!(is_unknown(table.classify(&Method::POST, "/cart", None)));
 }
 
@@ -83,8 +83,11 @@ fn where_all_places_are_taken_a_path_gets_that_of_a_route_asked_for_much_less() 
         assert_eq!(learn_at(&table, "/c", now, &uses), None);
         assert_eq!(get(&table, "/c").route(), Some(OTHER));
     }
-    assert_eq!(learn_at(&table, "/c", now, &uses), Some((Seat::Of(2), "GET /c".to_owned())));
-    assert_eq!((get(&table, "/a"), get(&table, "/c")), (Class::Known(1), Class::Known(2)));
+    assert_eq!(learn_at(&table, "/c", now, &uses), Some((Seat::Of(route_of(2)), "GET /c".to_owned())));
+    assert_eq!(
+        (get(&table, "/a"), get(&table, "/c")),
+        (Class::Known(route_of(1)), Class::Known(route_of(2)))
+    );
     assert!(is_unknown(get(&table, "/b/8")), "its place is another's");
 }
 
@@ -121,7 +124,11 @@ fn a_route_that_is_asked_for_gets_the_place_of_one_that_is_not_any_more() {
         assert_eq!(learn_at(&table, "/new", at(minute), &uses), None);
     }
     let got: Vec<_> = (0..4).filter_map(|_| learn_at(&table, "/new", at(23), &uses)).collect();
-    assert_eq!(got, [(Seat::Of(1), "GET /new".to_owned())], "twice ten minutes without a good answer");
+    assert_eq!(
+        got,
+        [(Seat::Of(route_of(1)), "GET /new".to_owned())],
+        "twice ten minutes without a good answer"
+    );
 }
 
 #[test]
@@ -129,7 +136,7 @@ fn a_place_that_cannot_be_had_now_stays_as_it_is() {
     let table = table(&[], 1);
     learn(&table, "/old");
     (0..9).for_each(|_| table.learn(&Method::GET, "/new", Instant::now(), |_| 0, |_, _| false));
-    assert_eq!((get(&table, "/old"), is_unknown(get(&table, "/new"))), (Class::Known(1), true));
+    assert_eq!((get(&table, "/old"), is_unknown(get(&table, "/new"))), (Class::Known(route_of(1)), true));
     assert!(learn(&table, "/new").is_some());
 }
 
@@ -169,7 +176,11 @@ fn a_place_with_many_names_holds_identifiers() {
     }
     assert_eq!(learn(&table, "/shoes/zebra").as_deref(), Some("GET /shoes/{id}"));
     assert_eq!(get(&table, "/shoes/okapi"), get(&table, "/shoes/zebra"));
-    assert_eq!(get(&table, &name(0)), Class::Known(1), "those that were there first keep their route");
+    assert_eq!(
+        get(&table, &name(0)),
+        Class::Known(route_of(1)),
+        "those that were there first keep their route"
+    );
 }
 
 #[test]
@@ -183,14 +194,14 @@ fn declared_routes_come_first_and_in_order() {
         ],
         10,
     );
-    assert_eq!(get(&table, "/items/new"), Class::Known(1));
-    assert_eq!(get(&table, "/items/blue"), Class::Known(2));
+    assert_eq!(get(&table, "/items/new"), Class::Known(route_of(1)));
+    assert_eq!(get(&table, "/items/blue"), Class::Known(route_of(2)));
     assert!(is_unknown(get(&table, "/items/blue/more")));
-    assert_eq!(table.classify(&Method::PUT, "/admin", None), Class::Known(3));
-    assert_eq!(table.classify(&Method::PUT, "/admin/a/b", None), Class::Known(3));
-    assert_eq!(get(&table, "/big.css"), Class::Known(4));
+    assert_eq!(table.classify(&Method::PUT, "/admin", None), Class::Known(route_of(3)));
+    assert_eq!(table.classify(&Method::PUT, "/admin/a/b", None), Class::Known(route_of(3)));
+    assert_eq!(get(&table, "/big.css"), Class::Known(route_of(4)));
     assert_eq!(learn(&table, "/x").as_deref(), Some("GET /x"));
-    assert_eq!(get(&table, "/x"), Class::Known(5));
+    assert_eq!(get(&table, "/x"), Class::Known(route_of(5)));
 }
 
 #[test]
@@ -209,7 +220,7 @@ fn another_spelling_of_a_path_is_the_same_route() {
         "/x%2F..%2Fslow",
         "/slow;a",
     ] {
-        assert_eq!(get(&table, path), Class::Known(1), "{path}");
+        assert_eq!(get(&table, path), Class::Known(route_of(1)), "{path}");
     }
     for path in [
         "/search/all",
@@ -219,15 +230,19 @@ fn another_spelling_of_a_path_is_the_same_route() {
         "/search\\all",
         "/x/%2e%2e/search/all",
     ] {
-        assert_eq!(get(&table, path), Class::Known(2), "{path}");
+        assert_eq!(get(&table, path), Class::Known(route_of(2)), "{path}");
     }
-    assert_eq!(get(&table, "/files/group%2Fproject/edit"), Class::Known(3), "one name, to most servers");
+    assert_eq!(
+        get(&table, "/files/group%2Fproject/edit"),
+        Class::Known(route_of(3)),
+        "one name, to most servers"
+    );
     assert!(is_unknown(get(&table, "/Slow")), "to most servers this is another path");
     assert_eq!(learn(&table, "/c%61fe").as_deref(), Some("GET /cafe"));
     assert_eq!(learn(&table, "/y/../cafe"), None);
-    assert_eq!(get(&table, "/cafe"), Class::Known(4));
+    assert_eq!(get(&table, "/cafe"), Class::Known(route_of(4)));
     assert_eq!(learn(&table, "/find/caf%C3%A9").as_deref(), Some("GET /find/{id}"));
-    assert_eq!(get(&table, "/find/a%20b"), Class::Known(5));
+    assert_eq!(get(&table, "/find/a%20b"), Class::Known(route_of(5)));
 }
 
 /// A table of these routes, each `METHOD /path?query`.
@@ -266,14 +281,18 @@ fn the_route_that_asks_most_of_the_query_goes_first_whatever_the_order() {
         for (query, own) in wanted {
             for method in [Method::GET, Method::HEAD] {
                 let class = table.classify(&method, "/", Some(query));
-                assert_eq!(class, Class::Known(1 + at(own)), "{method} /?{query} of {routes:?}");
+                assert_eq!(class, Class::Known(route_of(1 + at(own))), "{method} /?{query} of {routes:?}");
             }
         }
-        assert_eq!(get(&table, "/"), Class::Known(1 + at("GET /")), "no query at all");
+        assert_eq!(get(&table, "/"), Class::Known(route_of(1 + at("GET /"))), "no query at all");
         assert!(is_unknown(table.classify(&Method::POST, "/", Some("s=x"))));
     }
     let table = declared(&["GET /?a", "GET /?b"]);
-    assert_eq!(table.classify(&Method::GET, "/", Some("b&a")), Class::Known(1), "as much: by order");
+    assert_eq!(
+        table.classify(&Method::GET, "/", Some("b&a")),
+        Class::Known(route_of(1)),
+        "as much: by order"
+    );
 }
 
 #[test]
@@ -281,12 +300,12 @@ fn another_path_keeps_its_turn_however_much_is_asked_there() {
     let table =
         declared(&["GET /items/new", "GET /items/{id}?a&b", "* /items/{name}", "GET /items/new?c", "* /*"]);
     let class = |path, query| table.classify(&Method::GET, path, Some(query));
-    assert_eq!(class("/items/new", "b&a"), Class::Known(1));
-    assert_eq!(class("/items/new", "c"), Class::Known(4), "the same path, and asks more");
-    assert_eq!(class("/items/7", "b&a"), Class::Known(2));
-    assert_eq!(class("/items/7", "b"), Class::Known(3));
-    assert_eq!(class("/x", "a&b"), Class::Known(5));
-    assert_eq!(table.classify(&Method::PUT, "/items/7", Some("a&b")), Class::Known(3));
+    assert_eq!(class("/items/new", "b&a"), Class::Known(route_of(1)));
+    assert_eq!(class("/items/new", "c"), Class::Known(route_of(4)), "the same path, and asks more");
+    assert_eq!(class("/items/7", "b&a"), Class::Known(route_of(2)));
+    assert_eq!(class("/items/7", "b"), Class::Known(route_of(3)));
+    assert_eq!(class("/x", "a&b"), Class::Known(route_of(5)));
+    assert_eq!(table.classify(&Method::PUT, "/items/7", Some("a&b")), Class::Known(route_of(3)));
 }
 
 #[test]
@@ -294,8 +313,8 @@ fn what_no_declared_query_takes_is_found_from_traffic_by_its_path() {
     let table = declared(&["GET /?s"]);
     assert!(is_unknown(table.classify(&Method::GET, "/", Some("p=1"))));
     assert_eq!(learn(&table, "/").as_deref(), Some("GET /"));
-    assert_eq!(table.classify(&Method::GET, "/", Some("p=1")), Class::Known(2));
-    assert_eq!(table.classify(&Method::GET, "/", Some("p=1&s")), Class::Known(1));
+    assert_eq!(table.classify(&Method::GET, "/", Some("p=1")), Class::Known(route_of(2)));
+    assert_eq!(table.classify(&Method::GET, "/", Some("p=1&s")), Class::Known(route_of(1)));
     assert_eq!(table.classify(&Method::GET, "/x.css", Some("s=1")), Class::Ungated(Exempt::Static));
 }
 

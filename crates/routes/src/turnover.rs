@@ -4,8 +4,8 @@
 //! a path gets the place of the route that is asked for least, once it is asked for [`TIMES`] as often. So whatever paths a stranger makes up, they push out no route
 //! that is asked for, and those that are asked for push out what the stranger made up.
 
-use super::RouteIndex;
 use std::time::{Duration, Instant};
+use suimon_model::RouteId;
 
 /// Routes found in a minute once half of the table is taken, and at once after a quiet time.
 const FOUND_PER_MINUTE: f64 = 30.0;
@@ -59,9 +59,9 @@ impl Turnover {
         &mut self,
         path: u64,
         now: Instant,
-        found: impl Iterator<Item = RouteIndex> + Clone,
-        uses: impl Fn(RouteIndex) -> u64,
-    ) -> Option<RouteIndex> {
+        found: impl Iterator<Item = RouteId> + Clone,
+        uses: impl Fn(RouteId) -> u64,
+    ) -> Option<RouteId> {
         if now.duration_since(self.begun) >= WINDOW {
             self.begin_window(now, found.clone(), &uses);
         }
@@ -69,16 +69,17 @@ impl Turnover {
         if count < WORTH_MIN {
             return None;
         }
-        let lately =
-            |index: RouteIndex| uses(index).saturating_sub(self.marks[1].get(index).copied().unwrap_or(0));
-        let (least, index) = found.map(|index| (lately(index), index)).min()?;
-        (count >= TIMES.saturating_mul(least)).then_some(index)
+        let lately = |route: RouteId| {
+            uses(route).saturating_sub(self.marks[1].get(route.index()).copied().unwrap_or(0))
+        };
+        let (least, route) = found.map(|route| (lately(route), route)).min()?;
+        (count >= TIMES.saturating_mul(least)).then_some(route)
     }
 
     /// Takes note that another route has this place, of which nothing was counted yet.
-    pub(super) fn renewed(&mut self, index: RouteIndex) {
+    pub(super) fn renewed(&mut self, route: RouteId) {
         for marks in &mut self.marks {
-            if let Some(mark) = marks.get_mut(index) {
+            if let Some(mark) = marks.get_mut(route.index()) {
                 *mark = 0;
             }
         }
@@ -101,16 +102,16 @@ impl Turnover {
     fn begin_window(
         &mut self,
         now: Instant,
-        found: impl Iterator<Item = RouteIndex>,
-        uses: impl Fn(RouteIndex) -> u64,
+        found: impl Iterator<Item = RouteId>,
+        uses: impl Fn(RouteId) -> u64,
     ) {
         self.begun = now;
         self.candidates.clear();
         self.marks.swap(0, 1);
         self.marks[0].clear();
-        for index in found {
-            self.marks[0].resize(index, 0);
-            self.marks[0].push(uses(index));
+        for route in found {
+            self.marks[0].resize(route.index(), 0);
+            self.marks[0].push(uses(route));
         }
     }
 }

@@ -98,6 +98,14 @@ impl Upstream {
     /// # Errors
     /// A sentence about no nodes, too many, or TLS parameters that cannot be used.
     pub fn new(params: UpstreamParams) -> Result<Self, String> {
+        Upstream::since(std::time::Instant::now(), params)
+    }
+
+    /// As [`Upstream::new`], with a clock that goes on from `origin`: the gateway has one.
+    ///
+    /// # Errors
+    /// As of [`Upstream::new`].
+    pub fn since(origin: std::time::Instant, params: UpstreamParams) -> Result<Self, String> {
         if params.nodes.is_empty() {
             return Err("no nodes: name at least one, such as http://127.0.0.1:8080".to_owned());
         }
@@ -107,7 +115,6 @@ impl Upstream {
             fleet.add_node(Instant::ORIGIN).map_err(|full| full.to_string())?;
             nodes.push(Node::new(node, &params)?);
         }
-        let origin = std::time::Instant::now();
         let shared = Shared {
             origin,
             params,
@@ -180,8 +187,7 @@ impl fmt::Debug for Upstream {
 
 impl Shared {
     fn now(&self) -> Instant {
-        let nanos = u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Instant::from_nanos(nanos)
+        Instant::ORIGIN + self.origin.elapsed()
     }
 
     fn fleet(&self) -> MutexGuard<'_, Fleet> {

@@ -304,6 +304,8 @@ proptest! {
         }
         let visitor = identifier.read(&headers, Some(in_line.credentials()), || NOW);
         prop_assert!(visitor.lease(None).is_none() && visitor.ticket(None).is_none(), "none of them is true");
+        let unread = Visitor::unread(&headers);
+        prop_assert_eq!(unread.has_own_cookie, visitor.has_own_cookie, "who needs to know no more");
         let all = |headers: &HeaderMap| -> Vec<Vec<u8>> {
             let lines = headers.get_all(COOKIE).into_iter();
             let all = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii));

@@ -43,7 +43,7 @@ impl Core {
             return Ok(Ok(Taken::Stream));
         }
         // Where no more can be held the application waits for its clients.
-        let bytes_max = if self.budget.is_used_up() { 0 } else { self.limits.response_bytes };
+        let bytes_max = if self.backend.budget.is_used_up() { 0 } else { self.limits.response_bytes };
         tokio::select! {
             biased;
             gathered = exchange.gather(bytes_max) => Ok(gathered.map(Taken::So)),
@@ -71,10 +71,10 @@ impl Core {
             Taken::Stream => exchange.release(ending).map_or_else(AnswerBody::empty, AnswerBody::passing),
             Taken::So(Gathered::Whole { first, rest }) => {
                 exchange.release(ending);
-                AnswerBody::whole(first, rest).counted(&self.budget)
+                AnswerBody::whole(first, rest).counted(&self.backend.budget)
             }
             Taken::So(Gathered::More { first, rest }) => {
-                let budget = Arc::clone(&self.budget);
+                let budget = Arc::clone(&self.backend.budget);
                 let (bytes_max, stall_max) = (self.limits.response_bytes, self.timeouts.body_write);
                 let (writer, reader) = queue::queue(budget, bytes_max, stall_max, CLIENT_TIME_MAX);
                 for frame in first.map(http_body::Frame::data).into_iter().chain(rest) {

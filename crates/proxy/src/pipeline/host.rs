@@ -8,7 +8,8 @@ use hyper::body::Incoming;
 use std::sync::Arc;
 use suimon_downstream::answer_body::AnswerBody;
 use suimon_downstream::connection::Connection;
-use suimon_downstream::host::{Host, Service};
+use suimon_downstream::host::Host;
+use suimon_downstream::service::Service;
 use suimon_message::validate::Fault;
 use suimon_waiting_room::Speaks;
 

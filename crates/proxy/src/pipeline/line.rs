@@ -1,6 +1,7 @@
 //! A request and the waiting room: what it has to do with the line, and what is answered where it waits.
 
-use super::{Asked, Core, Gone, NotAdmitted};
+use super::not_admitted::NotAdmitted;
+use super::{Asked, Core, Gone};
 use crate::gatekeeper::{Arrived, Named};
 use crate::wall_clock::now_unix;
 use http::{Method, Response, request};
@@ -135,8 +136,7 @@ impl Core {
         let waits = ticket.filter(|ticket| !is_inside(ticket.kind));
         if let Some(ticket) = waits
             && room::asks_to_begin(parts)
-            && let (Ok(route), Ok(_held)) =
-                (self.telemetry.gate_route(asked.class), self.entering.try_acquire())
+            && let (Ok(route), Ok(_held)) = (asked.class.gate(), self.entering.try_acquire())
         {
             return self.begin(room, connection, parts, body, asked, (ticket, route)).await;
         }

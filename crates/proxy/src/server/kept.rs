@@ -79,7 +79,7 @@ pub(super) struct LinesKept {
 impl LinesKept {
     /// Returns the writer, if there are lines and a file for them.
     pub(super) fn new(core: &Arc<Core>, params: &Params) -> Option<Self> {
-        let (room, path) = (core.room.as_ref()?, params.waiting_room.state_file.clone()?);
+        let (room, path) = (core.room()?, params.waiting_room.state_file.clone()?);
         let kinds = params.sessions.kinds.iter().enumerate().filter_map(|(index, kind)| {
             let id = KindId(index as u32);
             Some((id, kind.name.clone(), room.line(id)?))
@@ -108,15 +108,15 @@ impl LinesKept {
 
     /// Writes, if anything changed since the last time.
     async fn write(&mut self, skipped_min: u64, skipped_times: u64) {
-        let keeper = &self.core.keeper;
+        let keeper = &self.core.backend().keeper;
         let lines = self.kinds.iter().filter_map(|(id, name, of)| {
             let saved = keeper.saved_line(*id)?;
             let before = self.written.lines.iter().find(|line| line.kind == *name);
             let drawn = |saved: &Saved| saved.lanes.iter().map(|lane| lane.next).sum::<u64>();
             let since = before.map_or(0, |before| drawn(&saved).saturating_sub(drawn(&before.saved)));
             let skipped = skipped_min.max(skipped_times * since);
-            let said = self.core.room.as_ref().and_then(|room| room.said_by_operator(*id));
-            let leases_ended = self.core.identifier.leases().ended_until(*id);
+            let said = self.core.room().and_then(|room| room.said_by_operator(*id));
+            let leases_ended = self.core.leases().ended_until(*id);
             Some(StoredLine { kind: name.clone(), of: *of, saved, skipped, said, leases_ended })
         });
         let stored = Stored { lines: lines.collect() };

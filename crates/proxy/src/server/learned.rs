@@ -135,13 +135,13 @@ impl LearnedKept {
 
     /// Writes, if anything was learned since the last time.
     pub(super) async fn write(&mut self) {
-        let knowledge = self.core.keeper.knowledge();
+        let knowledge = self.core.backend().keeper.knowledge();
         // Without a request nothing was learned: what is in the file is older than its date would say.
         let is_new = knowledge.routes.iter().any(|route| route.came > 0);
         if self.is_given_up || !is_new || self.written.as_ref() == Some(&knowledge) {
             return;
         }
-        let routes = self.core.telemetry.route_names();
+        let routes = self.core.backend().telemetry.route_names();
         let now = now_unix().as_secs();
         let mut remembered =
             self.memory.remember(knowledge.clone(), &routes, &self.kinds, self.declared, now);

@@ -1,14 +1,15 @@
 //! The shares of `other`, shown as the one route that they are to people.
 
 use suimon_gate::RouteView;
-use suimon_model::RouteId;
+use suimon_routes::SHARES;
 
 /// Makes the view of the first share that of all together: sums, and the mean of what they take.
-pub(super) fn show_as_one(routes: &mut [RouteView], shares: &[RouteId]) {
-    let [first, rest @ ..] = shares else { return };
-    let Some(mut all) = routes.get(first.index()).cloned() else { return };
+pub(super) fn show_as_one(routes: &mut [RouteView]) {
+    let shares = routes.len().min(SHARES);
+    let [first, rest @ ..] = &mut routes[..shares] else { return };
+    let mut all = first.clone();
     let mut busy_seconds = all.rate * all.service_seconds;
-    for share in rest.iter().filter_map(|share| routes.get(share.index())) {
+    for share in rest {
         all.limit = all.limit.zip(share.limit).map(|(all, own)| all + own);
         all.in_flight += share.in_flight;
         all.ghosts += share.ghosts;
@@ -26,7 +27,7 @@ pub(super) fn show_as_one(routes: &mut [RouteView], shares: &[RouteId]) {
     if all.rate > 0.0 {
         all.service_seconds = busy_seconds / all.rate;
     }
-    routes[first.index()] = all;
+    *first = all;
 }
 
 #[cfg(test)]
@@ -45,11 +46,13 @@ mod tests {
             counts: Counts { offered: 3, ..Counts::default() },
             ..RouteView::default()
         };
-        let mut routes = vec![share(2, 1.0, 0.1), share(9, 9.0, 9.0), share(4, 3.0, 0.5), share(2, 0.0, 7.0)];
-        show_as_one(&mut routes, &[0, 2, 3].map(RouteId));
+        let mut routes = vec![share(2, 1.0, 0.1), share(4, 3.0, 0.5), share(2, 0.0, 7.0)];
+        routes.resize(SHARES, RouteView { limit: Some(0), ..RouteView::default() });
+        routes.push(share(9, 9.0, 9.0));
+        show_as_one(&mut routes);
         let all = &routes[0];
         assert_eq!((all.limit, all.in_flight, all.waiting, all.counts.offered), (Some(8), 3, 6, 9));
         assert!((all.rate - 4.0).abs() < 1e-9 && (all.service_seconds - 0.4).abs() < 1e-9, "{all:?}");
-        assert_eq!(routes[1].limit, Some(9), "who is no share stays as it is");
+        assert_eq!(routes[SHARES].limit, Some(9), "who is no share stays as it is");
     }
 }

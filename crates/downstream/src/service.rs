@@ -1,0 +1,40 @@
+//! What serves the requests of connections, and what holds for all of these.
+
+use crate::answer_body::AnswerBody;
+use crate::budget::Budget;
+use crate::connection::Connection;
+use crate::host::Host;
+use crate::watch::Watcher;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use std::error;
+use std::sync::Arc;
+use suimon_params::{Limits, Timeouts};
+
+/// What serves requests.
+pub trait Service: Host {
+    /// Why a request gets no answer: its client has gone.
+    type Gone: error::Error + Send + Sync + 'static;
+
+    /// Takes one request from its head to its answer.
+    fn serve(
+        self: Arc<Self>,
+        connection: Arc<Connection>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<AnswerBody>, Self::Gone>> + Send;
+}
+
+/// What holds for all connections.
+#[derive(Debug)]
+pub struct Rules {
+    /// How long each phase may take.
+    pub timeouts: Timeouts,
+    /// How much of everything is accepted.
+    pub limits: Limits,
+    /// Whether WebSocket over HTTP/2 is offered.
+    pub tunnels: bool,
+    /// What answers for slow clients may take of the memory.
+    pub budget: Arc<Budget>,
+    /// What notices clients that leave.
+    pub watcher: Arc<Watcher>,
+}

@@ -1,0 +1,54 @@
+//! What an exchange needs of the gateway: the way to the application, and what is kept for clients who are waited for meanwhile.
+
+use crate::gatekeeper::Gatekeeper;
+use crate::returns::Returns;
+use crate::telemetry::Telemetry;
+use std::sync::Arc;
+use suimon_downstream::budget::Budget;
+use suimon_downstream::spool::Spools;
+use suimon_downstream::uploads::{KEPT_MAX, Uploads};
+use suimon_params::Params;
+use suimon_upstream::Upstream;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Backend {
+    pub(crate) keeper: Arc<Gatekeeper>,
+    pub(crate) upstream: Upstream,
+    pub(crate) telemetry: Arc<Telemetry>,
+    /// Requests that no node was reached for, and that wait for the application's return.
+    pub(crate) returns: Arc<Returns>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) spools: Arc<Spools>,
+    /// Requests in the application whose clients are waited for in the middle of their bodies, ...
+    pub(crate) uploads: Arc<Uploads>,
+    /// ... or of their answers, ...
+    pub(crate) held_answers: Arc<Uploads>,
+    /// ... and calls, whose sides speak by turns.
+    pub(crate) calls: Arc<Uploads>,
+    /// Requests before the application whose bodies are kept in files until they are whole.
+    pub(crate) kept: Arc<Uploads>,
+}
+
+impl Backend {
+    /// Returns what exchanges need where nobody is waited for yet.
+    pub(crate) fn new(
+        params: &Params,
+        keeper: Arc<Gatekeeper>,
+        upstream: Upstream,
+        telemetry: Arc<Telemetry>,
+    ) -> Arc<Self> {
+        Arc::new(Backend {
+            keeper,
+            upstream,
+            telemetry,
+            returns: Arc::default(),
+            budget: Budget::new(params.limits.responses_bytes),
+            spools: Spools::new(&params.spool),
+            uploads: Uploads::shared(params.limits.slow_uploads),
+            held_answers: Uploads::new(usize::MAX),
+            calls: Uploads::new(params.limits.slow_uploads),
+            kept: Uploads::shared(KEPT_MAX),
+        })
+    }
+}
