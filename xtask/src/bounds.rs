@@ -11,7 +11,22 @@ use std::path::Path;
 /// The table.
 const TABLE: &str = "docs/bounds.md";
 /// Rooms that hold what strangers send, or what comes of it.
-const ROOMS: [&str; 6] = ["admin", "fleet", "gate", "line", "proxy", "record"];
+const ROOMS: [&str; 14] = [
+    "admin",
+    "downstream",
+    "fleet",
+    "gate",
+    "identity",
+    "line",
+    "message",
+    "params",
+    "proxy",
+    "record",
+    "routes",
+    "store",
+    "upstream",
+    "waiting-room",
+];
 /// Sections of the settings that are bounds, all of them.
 const SECTIONS: [&str; 3] = ["limits", "spool", "timeouts"];
 /// A setting there that counts nothing.

@@ -67,13 +67,13 @@ const ROOMS: &[Room] = &[
     // What a request meets, each without a socket.
     Room {
         name: "suimon-routes",
-        knows: &["suimon-gate"],
+        knows: &["suimon-gate", "suimon-model"],
         tests_know: &[],
         others: Others::AnyBut(NO_SOCKETS),
     },
     Room {
         name: "suimon-params",
-        knows: &["suimon-fleet", "suimon-gate", "suimon-line", "suimon-routes"],
+        knows: &["suimon-fleet", "suimon-gate", "suimon-line", "suimon-model", "suimon-routes"],
         tests_know: &[],
         others: Others::AnyBut(NO_SOCKETS),
     },

@@ -2,10 +2,10 @@
 //!
 //! These structs are the wire's own, as those of `/api/state` are. Routes are named; shares are of one.
 
-use crate::state::{finite, mode_name};
+use crate::state::finite;
 use serde::{Deserialize, Serialize};
 use suimon_gate::{
-    LearnedKind as GateKind, LearnedPlace as GatePlace, LearnedRoute as GateRoute, Mode, Think, Took,
+    LearnedKind as GateKind, LearnedPlace as GatePlace, LearnedRoute as GateRoute, RouteMode, Think, Took,
 };
 use suimon_model::RouteId;
 use suimon_params::{RoutePattern, SessionKind};
@@ -180,7 +180,7 @@ fn kind_of(view: &LearnedView, set: &SessionKind, kind: &GateKind) -> LearnedKin
         name: set.name.clone(),
         begins: names(&set.begins),
         ends: names(&set.ends),
-        mode: mode_name(set.gate.mode).to_string(),
+        mode: set.gate.mode.word().to_string(),
         ended: kind.ended,
         newcomers_per_second: kind.came_per_second,
         admitted_per_second: kind.begun_per_second,
@@ -212,8 +212,8 @@ fn route_of(name: &str, route: &GateRoute) -> LearnedRoute {
         |took: Took| LearnedTimes { count: took.count, mean_seconds: took.mean, variation: took.variation };
     LearnedRoute {
         name: name.to_string(),
-        mode: mode_name(route.mode).to_string(),
-        limit: route.limit.filter(|_| route.mode != Mode::Off),
+        mode: route.mode.word().to_string(),
+        limit: route.limit.filter(|_| route.mode != RouteMode::Off),
         service: route.took.map(times),
         service_alone: route.took_alone.map(times),
         errors: route.errors,

@@ -9,7 +9,7 @@ use crate::windows::{KindTotals, LONG_S, RouteTimes, SHORT_S, Windows};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
-use suimon_gate::{Counts, Door, KindView, Mode};
+use suimon_gate::{Counts, Door, KindView};
 use suimon_model::{Record, RouteId, Subject};
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
@@ -559,7 +559,7 @@ fn route_state(route: &RouteReport, times: &RouteTimes) -> RouteState {
     let statuses = route.statuses.iter().enumerate().filter(|(_, count)| **count > 0);
     RouteState {
         name: route.name.clone(),
-        mode: route.id.map(|_| mode_name(route.gate.mode).to_string()),
+        mode: route.id.map(|_| route.gate.mode.word().to_string()),
         limit: route.gate.limit,
         in_flight: route.gate.in_flight,
         ghosts: route.gate.ghosts,
@@ -577,15 +577,6 @@ fn route_state(route: &RouteReport, times: &RouteTimes) -> RouteState {
         waited: percentiles(&times.waited),
         upstream: percentiles(&times.upstream),
         added: percentiles(&times.added),
-    }
-}
-
-pub(crate) fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "enforce",
-        Mode::Observe => "observe",
-        Mode::Off => "off",
-        Mode::Fixed(_) => "fixed",
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use suimon_admin::{Learned, LineAnswer, Params, Source, State, serve};
-use suimon_gate::{Counts, Door, KindView, LearnedPlace, Mode, RouteView, SessionEnds, Snapshot, Took};
-use suimon_model::{Instant, NodeId, Quantity, Reason, Record, RouteId, Signals, Subject};
+use suimon_gate::{Counts, Door, KindView, LearnedPlace, RouteMode, RouteView, SessionEnds, Snapshot, Took};
+use suimon_model::{Instant, Limit, NodeId, Quantity, Reason, Record, RouteId, Signals, Subject};
 use suimon_params::{RoutePattern, SessionKind};
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineCounts, LineError, LineReport, RouteReport, View};
@@ -51,7 +51,7 @@ impl Source for Fixed {
 
     fn view(&self) -> View {
         let gate = RouteView {
-            mode: Mode::Enforce,
+            mode: RouteMode::Enforce,
             limit: Some(3),
             in_flight: 3,
             ghosts: 1,
@@ -135,7 +135,7 @@ impl Source for Fixed {
             ..suimon_gate::LearnedKind::default()
         };
         let search = suimon_gate::LearnedRoute {
-            mode: Mode::Fixed(3),
+            mode: RouteMode::Fixed(Limit::of(3)),
             limit: Some(3),
             took_alone: Some(Took { count: 9, mean: 0.4, variation: 0.1 }),
             saturated: Some(4.5),

@@ -3,8 +3,8 @@
 use crate::numbers::rate;
 use std::time::Duration;
 use suimon_control::{RouteLawKind, SessionLawKind};
-use suimon_gate::{Mode, Order};
-use suimon_params::{OnAbandon, RoutePattern, SessionKind};
+use suimon_gate::{KindMode, RouteMode};
+use suimon_params::{RoutePattern, SessionKind};
 use suimon_settings::{Kept, Settings, duration};
 use suimon_sim::{Efficiency, Scenario};
 use suimon_workload::{Arrivals, Workload};
@@ -27,10 +27,7 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
     let mut lines = Lines::new();
     lines.push(("clients", clients(settings)));
     let nodes: Vec<String> = proxy.upstream.nodes.iter().map(ToString::to_string).collect();
-    let abandoned = match proxy.on_abandon {
-        OnAbandon::Finish => "work for clients that left is finished",
-        OnAbandon::Cancel => "work for clients that left is cancelled",
-    };
+    let abandoned = format!("work for clients that left: {}", proxy.on_abandon.word());
     lines.push(("application", format!("{}; {abandoned}", nodes.join(", "))));
     lines.push(("sessions", listed(&proxy.sessions.kinds, kind)));
     lines.push(("let in", session_law(settings)));
@@ -142,30 +139,29 @@ fn kind(kind: &SessionKind) -> String {
     if let Some(cookie) = &kind.app_cookie {
         parts.push(format!("knows {cookie}"));
     }
-    if kind.gate.mode != Mode::Enforce {
-        parts.push(mode(kind.gate.mode));
+    if kind.gate.mode != KindMode::Enforce {
+        parts.push(kind.gate.mode.means().to_string());
     }
     format!("{} ({})", kind.name, parts.join("; "))
 }
 
 fn session_law(settings: &Settings) -> String {
-    match settings.proxy.gate.session_law {
-        SessionLawKind::Flow => "by the work that sessions under way still bring (flow)".to_string(),
-        SessionLawKind::Seed(params) => format!("by the paper's rule, threshold {} (seed)", params.threshold),
-        SessionLawKind::Static { sessions } => format!("at most {sessions} sessions at once (static)"),
-        SessionLawKind::Open => "everybody (open)".to_string(),
-    }
+    let law = settings.proxy.gate.session_law;
+    let numbers = match law {
+        SessionLawKind::Seed(params) => format!(", threshold {}", params.threshold),
+        SessionLawKind::Static(sessions) => format!(", {sessions}"),
+        _ => String::new(),
+    };
+    format!("{} ({}{numbers})", law.means(), law.word())
 }
 
 fn route_law(settings: &Settings) -> String {
-    let order = match settings.proxy.gate.order {
-        Order::LaterInSession => "later steps of a session first",
-        Order::FirstIn => "first in, first out",
+    let (law, order) = (settings.proxy.gate.route_law, settings.proxy.gate.order);
+    let numbers = match law {
+        RouteLawKind::Seed(params) => format!(", from {}", params.initial),
+        _ => String::new(),
     };
-    match settings.proxy.gate.route_law {
-        RouteLawKind::Paired => format!("found by paired trials; {order}"),
-        RouteLawKind::Seed(params) => format!("found by the paper's rule from {}; {order}", params.initial),
-    }
+    format!("{} ({}{numbers}); {} ({})", law.means(), law.word(), order.means(), order.word())
 }
 
 fn routes(settings: &Settings) -> String {
@@ -193,12 +189,10 @@ fn pattern(pattern: &RoutePattern) -> String {
 }
 
 /// Returns what a gate's mode means, in a word or two.
-pub(crate) fn mode(mode: Mode) -> String {
+pub(crate) fn mode(mode: RouteMode) -> String {
     match mode {
-        Mode::Enforce => "enforced".to_string(),
-        Mode::Observe => "observed".to_string(),
-        Mode::Off => "off".to_string(),
-        Mode::Fixed(limit) => format!("fixed at {limit}"),
+        RouteMode::Fixed(limit) => format!("fixed at {limit}"),
+        mode => mode.means().to_string(),
     }
 }
 
@@ -224,7 +218,7 @@ mod tests {
         let text = aligned(&lines);
         assert!(text.contains("clients      http://0.0.0.0:8000\n"), "{text}");
         assert!(text.contains("visit (begins with any request; patience learned)"), "{text}");
-        assert!(text.contains("up to 200 found from traffic, enforced"), "{text}");
+        assert!(text.contains("up to 200 found from traffic, a limit is found and held to"), "{text}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use common::{Ran, Site, record_two_runs, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use suimon_gate::{Arrival, Gate, KindParams, Mode, Params};
+use suimon_gate::{Arrival, Gate, KindParams, Params, RouteMode};
 use suimon_model::{Ending, Instant, RequestId, RouteId, seconds};
 use suimon_record::{Encoder, Ending as SegmentEnding, Event, Header};
 
@@ -147,14 +147,14 @@ fn forged(name: &str, true_mark: bool) -> Vec<u8> {
     let mut bytes = suimon_record::begin(&header, &gate.save().unwrap());
     let mut encoder = Encoder::default();
     let arrival = Arrival { route: RouteId(0), session: None };
-    encoder.push(at(1), &Event::Route { is_mixed: false, mode: Mode::Enforce, name: name.to_owned() });
+    encoder.push(at(1), &Event::Route { is_mixed: false, mode: RouteMode::Enforce, name: name.to_owned() });
     encoder.push(at(2), &Event::Arrival(arrival));
     encoder.push(at(4), &Event::End(RequestId(0), Ending::Completed));
     let mut trace = gate.trace();
     if !true_mark {
         trace.word(1);
     }
-    gate.declare_route(at(1), Mode::Enforce);
+    gate.declare_route(at(1), RouteMode::Enforce);
     gate.handle_arrival(at(2), arrival);
     while let Some(output) = gate.poll_output() {
         encoder.answer(&output);

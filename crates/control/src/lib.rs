@@ -11,8 +11,8 @@
 
 mod capacity;
 mod forecast;
-mod kind;
 mod knowledge;
+mod laws;
 mod patience;
 mod route;
 mod route_paired;
@@ -27,10 +27,10 @@ mod window;
 
 pub use capacity::{Capacity, Measured};
 pub use forecast::Forecast;
-pub use kind::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
 pub use knowledge::{
     Known, PlaceVisits, RouteKnowledge, RouteVisits, SessionKnowledge, Trust, Values, VisitsKnowledge,
 };
+pub use laws::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
 pub use patience::{Patience, PatienceEstimate};
 pub use route::{RequestEnd, RouteLaw};
 pub use route_paired::Paired;

@@ -1,11 +1,8 @@
 //! Route laws as the gate sees them: a limit for each route. Each law has a file of its own.
 
-use crate::kind::RouteLawKind;
 use crate::knowledge::{RouteKnowledge, Trust};
-use crate::route_paired::Paired;
-use crate::route_seed::SeedRoutes;
 use crate::window::Meter;
-use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
+use suimon_model::state::{Unsavable, Writer};
 use suimon_model::{Instant, Record, RequestId, RouteId};
 
 /// A request that is no longer in the application.
@@ -100,41 +97,16 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// all that is recalled gives way to what is measured. Called right after [`RouteLaw::add_route`], before any request.
     fn recall(&mut self, _route: RouteId, _known: &RouteKnowledge, _trust: Trust) {}
 
-    /// Appends all that the rule knows, for [`RouteLawKind::load`].
+    /// Returns whether it is for so many `routes`: what was saved may be of others.
+    fn fits(&self, _routes: usize) -> bool {
+        true
+    }
+
+    /// Appends all that the rule knows, to be loaded as its [`State`](suimon_model::state::State).
     ///
     /// # Errors
     /// Returns [`Unsavable`] where a rule does not say how: one of a program that tries its own.
     fn save(&self, _out: &mut Writer) -> Result<(), Unsavable> {
         Err(Unsavable)
-    }
-}
-
-impl RouteLawKind {
-    /// Returns the law for an application thought to have `cores` cores, with nothing known.
-    pub fn build(self, cores: u32) -> Box<dyn RouteLaw> {
-        match self {
-            RouteLawKind::Paired => Box::new(Paired::new(cores)),
-            RouteLawKind::Seed(params) => Box::new(SeedRoutes::new(params)),
-        }
-    }
-
-    /// Returns the law that was saved, with all it knew.
-    ///
-    /// # Errors
-    /// Returns [`Broken`] where the bytes are not those of this law for so many `routes`.
-    pub fn load(self, routes: usize, from: &mut Reader<'_>) -> Result<Box<dyn RouteLaw>, Broken> {
-        let (law, fits): (Box<dyn RouteLaw>, bool) = match self {
-            RouteLawKind::Paired => {
-                let law = Paired::load(from)?;
-                let fits = law.fits(routes);
-                (Box::new(law), fits)
-            }
-            RouteLawKind::Seed(_) => {
-                let law = SeedRoutes::load(from)?;
-                let fits = law.fits(routes);
-                (Box::new(law), fits)
-            }
-        };
-        if fits { Ok(law) } else { Err(from.broken("a law that is for other routes")) }
     }
 }

@@ -130,16 +130,15 @@ impl Paired {
             last_tick: vec![],
         }
     }
+}
 
-    /// Returns whether it is for so many routes, in all its parts.
-    pub(crate) fn fits(&self, routes: usize) -> bool {
+impl RouteLaw for Paired {
+    fn fits(&self, routes: usize) -> bool {
         [self.routes.len(), self.share_begin.len(), self.last_tick.len()] == [routes; 3]
             && self.trial.as_ref().is_none_or(|trial| trial.fits(routes))
             && self.wanted.is_none_or(|route| route.index() < routes)
     }
-}
 
-impl RouteLaw for Paired {
     fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
         State::save(self, out);
         Ok(())

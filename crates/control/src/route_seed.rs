@@ -13,7 +13,7 @@
 //! *Source*: Matsunuma et al. 2006, §3.1 and §3.3 (direction and step; "statistics over past measurements"). The paper leaves T, the
 //! initial limit and the statistic open; ours are in [`SeedRouteParams`] and (1).
 
-use crate::kind::SeedRouteParams;
+use crate::laws::SeedRouteParams;
 use crate::route::{RequestEnd, RouteLaw};
 use crate::statistics::Average;
 use crate::window::{Meter, Reading};
@@ -64,14 +64,13 @@ impl SeedRoutes {
             begin,
         }
     }
-
-    /// Returns whether it is for so many routes.
-    pub(crate) fn fits(&self, routes: usize) -> bool {
-        self.routes.len() == routes
-    }
 }
 
 impl RouteLaw for SeedRoutes {
+    fn fits(&self, routes: usize) -> bool {
+        self.routes.len() == routes
+    }
+
     fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
         State::save(self, out);
         Ok(())

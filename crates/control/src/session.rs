@@ -1,10 +1,7 @@
 //! Session laws as the gate sees them: may a newcomer begin now, and if not, when. Each law has a file of its own, but for
 //! the two that decide nothing.
 
-use crate::kind::SessionLawKind;
 use crate::knowledge::{SessionKnowledge, Trust};
-use crate::session_flow::Flow;
-use crate::session_seed::SeedSessions;
 use crate::visits::{Place, Visits};
 use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
@@ -155,51 +152,17 @@ pub trait SessionLaw: std::fmt::Debug + Send {
     /// Begins with what was known, as far as it is to be believed. Called right after it was built, before any newcomer.
     fn recall(&mut self, _known: &SessionKnowledge, _trust: Trust) {}
 
-    /// Appends all that the rule knows, for [`SessionLawKind::load`].
+    /// Returns whether it is for this kind, and for so many routes: what was saved may be of others.
+    fn fits(&self, _kind: KindId, _routes: usize) -> bool {
+        true
+    }
+
+    /// Appends all that the rule knows, to be loaded as its [`State`].
     ///
     /// # Errors
     /// Returns [`Unsavable`] where a rule does not say how: one of a program that tries its own.
     fn save(&self, _out: &mut Writer) -> Result<(), Unsavable> {
         Err(Unsavable)
-    }
-}
-
-impl SessionLawKind {
-    /// Returns the law of `kind` for an application thought to have `cores` cores, with nothing known.
-    pub fn build(self, kind: KindId, cores: u32, now: Instant) -> Box<dyn SessionLaw> {
-        match self {
-            SessionLawKind::Flow => Box::new(Flow::new(kind, cores, now)),
-            SessionLawKind::Seed(params) => Box::new(SeedSessions::new(kind, params, now)),
-            SessionLawKind::Static { sessions } => Box::new(StaticSessions { sessions }),
-            SessionLawKind::Open => Box::new(OpenGate),
-        }
-    }
-
-    /// Returns the law of `kind` that was saved, with all it knew, where there are so many `routes`.
-    ///
-    /// # Errors
-    /// Returns [`Broken`] where the bytes are not those of this law.
-    pub fn load(
-        self,
-        kind: KindId,
-        routes: usize,
-        from: &mut Reader<'_>,
-    ) -> Result<Box<dyn SessionLaw>, Broken> {
-        let (law, fits): (Box<dyn SessionLaw>, bool) = match self {
-            SessionLawKind::Flow => {
-                let law = Flow::load(from)?;
-                let fits = law.fits(kind, routes);
-                (Box::new(law), fits)
-            }
-            SessionLawKind::Seed(_) => {
-                let law = SeedSessions::load(from)?;
-                let fits = law.fits(kind);
-                (Box::new(law), fits)
-            }
-            SessionLawKind::Static { .. } => (Box::new(StaticSessions::load(from)?), true),
-            SessionLawKind::Open => (Box::new(OpenGate), true),
-        };
-        if fits { Ok(law) } else { Err(from.broken("a law that is for another kind of session")) }
     }
 }
 
@@ -238,6 +201,15 @@ impl SessionLaw for StaticSessions {
 /// Everybody is let in.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenGate;
+
+/// It knows nothing.
+impl State for OpenGate {
+    fn save(&self, _out: &mut Writer) {}
+
+    fn load(_from: &mut Reader<'_>) -> Result<Self, Broken> {
+        Ok(OpenGate)
+    }
+}
 
 impl SessionLaw for OpenGate {
     fn may_admit(&mut self, _now: Instant, _outlook: &Outlook<'_>) -> Admission {

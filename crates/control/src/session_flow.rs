@@ -220,6 +220,11 @@ impl Flow {
 }
 
 impl SessionLaw for Flow {
+    fn fits(&self, kind: KindId, routes: usize) -> bool {
+        self.kind == kind
+            && [self.bottleneck, self.holds_for].iter().flatten().all(|route| route.index() < routes)
+    }
+
     fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
         State::save(self, out);
         Ok(())
@@ -311,12 +316,6 @@ impl SessionLaw for Flow {
 }
 
 impl Flow {
-    /// Returns whether it is for `kind`, where there are so many routes.
-    pub(crate) fn fits(&self, kind: KindId, routes: usize) -> bool {
-        self.kind == kind
-            && [self.bottleneck, self.holds_for].iter().flatten().all(|route| route.index() < routes)
-    }
-
     /// Returns sessions per second to expect while there is a line: the rate, or what was really achieved if that is less.
     fn expected_rate(&self, now: Instant) -> f64 {
         let achieved = self.busy_since.and_then(|since| {

@@ -10,7 +10,7 @@
 //! *Regimes*: none of its own; no history is used. *Source*: Matsunuma et al. 2006, §3.2 and §3.3; threshold and increments are
 //! "customisable" there and [`SeedSessionParams`] here.
 
-use crate::kind::SeedSessionParams;
+use crate::laws::SeedSessionParams;
 use crate::session::{Admission, Outlook, SessionLaw, interval_record};
 use crate::visits::Place;
 use suimon_model::state::{State, Unsavable, Writer};
@@ -34,11 +34,6 @@ pub struct SeedSessions {
 suimon_model::saved_struct!(SeedSessions { kind, params, interval, last, decided });
 
 impl SeedSessions {
-    /// Returns whether it is for `kind`.
-    pub(crate) fn fits(&self, kind: KindId) -> bool {
-        self.kind == kind
-    }
-
     /// Returns the rule with the gate open.
     pub fn new(kind: KindId, params: SeedSessionParams, now: Instant) -> Self {
         SeedSessions { kind, params, interval: params.up.as_secs_f64(), last: None, decided: now }
@@ -46,6 +41,10 @@ impl SeedSessions {
 }
 
 impl SessionLaw for SeedSessions {
+    fn fits(&self, kind: KindId, _routes: usize) -> bool {
+        self.kind == kind
+    }
+
     fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
         State::save(self, out);
         Ok(())

@@ -6,7 +6,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
-use suimon_gate::{Arrival, Gate, KindParams, Membership, Mode, Output, Params, Start};
+use suimon_gate::{Arrival, Gate, KindParams, Membership, Output, Params, RouteMode, Start};
 use suimon_model::{Duration, Ending, Instant, KindId, RouteId, SessionId};
 
 /// A gate with a shop's number of routes and sessions that have been learned from.
@@ -22,7 +22,7 @@ impl Bench {
     fn new(routes: u32, sessions: usize) -> Self {
         let now = Instant::ORIGIN;
         let mut gate = Gate::new(Params::default(), now);
-        (0..routes).for_each(|_| _ = gate.declare_route(now, Mode::Enforce));
+        (0..routes).for_each(|_| _ = gate.declare_route(now, RouteMode::Enforce));
         let kind = gate.declare_kind(now, KindParams::default());
         let mut bench =
             Bench { gate, now, kind, sessions: (1..=sessions as u64).map(SessionId).collect(), turn: 0 };

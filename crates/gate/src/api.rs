@@ -2,7 +2,7 @@
 
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_line::{Lane, Place, Standing};
-use suimon_model::{Duration, KindId, Reason, Record, RequestId, RouteId, SessionId};
+use suimon_model::{Choice, Duration, KindId, Limit, Reason, Record, RequestId, RouteId, SessionId};
 
 /// Everything the gate is told before it starts. The defaults run an application nobody knows anything about.
 #[derive(Clone, Debug)]
@@ -59,34 +59,58 @@ impl Default for Params {
     }
 }
 
-/// Who goes first in a route's queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Order {
-    /// The session with more requests behind it; equal ones first in, first out. Saves what can be saved where sessions are let in
-    /// without limit; whoever is at an earlier step starves meanwhile.
-    LaterInSession,
-    /// First in, first out.
-    #[default]
-    FirstIn,
+suimon_model::choices! {
+    /// Who goes first in a route's queue.
+    #[derive(Eq)]
+    pub enum Order {
+        /// First in, first out.
+        FirstIn = 1, "first_in", "first in, first out";
+        /// The session with more requests behind it; equal ones first in, first out. Saves what can be saved where sessions are let in
+        /// without limit; whoever is at an earlier step starves meanwhile.
+        LaterInSession = 0, "later_in_session", "later steps of a session first, which saves more where session_law = \"open\", and lets those at an earlier step starve";
+    }
 }
 
-suimon_model::saved_enum!(Order { 0 = LaterInSession, 1 = FirstIn });
-
-/// What the gate does on a route.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
-    /// Finds a limit and holds to it.
-    #[default]
-    Enforce,
-    /// Measures and shows, holds nobody back. (A limit cannot be found without trying it.)
-    Observe,
-    /// Counts only.
-    Off,
-    /// Holds to this limit.
-    Fixed(u32),
+suimon_model::choices! {
+    /// What the gate does on a route.
+    #[derive(Eq)]
+    pub enum RouteMode {
+        /// Finds a limit and holds to it.
+        Enforce = 0, "enforce", "a limit is found and held to";
+        /// Measures and shows, holds nobody back. (A limit cannot be found without trying it.)
+        Observe = 1, "observe", "measured and shown, nobody waits";
+        /// Counts only.
+        Off = 2, "off", "only counted";
+        /// Holds to this limit.
+        Fixed(limit: Limit) = 3, "fixed", "a number: that limit";
+    }
 }
 
-suimon_model::saved_enum!(Mode { 0 = Enforce, 1 = Observe, 2 = Off, 3 = Fixed(limit) });
+impl RouteMode {
+    /// The words it may be written with: a declared limit is written as a number.
+    pub const WORDS: &'static [Choice] = match RouteMode::CHOICES {
+        [words @ .., _fixed] => words,
+        [] => &[],
+    };
+
+    /// Returns the limit that is declared, if one is.
+    pub const fn fixed(self) -> Option<u32> {
+        if let RouteMode::Fixed(limit) = self { Some(limit.slots()) } else { None }
+    }
+}
+
+suimon_model::choices! {
+    /// Whether newcomers of a kind are ever held back.
+    #[derive(Eq)]
+    pub enum KindMode {
+        /// They are, when there is need.
+        Enforce = 0, "enforce", "newcomers are held back when there is need";
+        /// It is shown when they would be.
+        Observe = 1, "observe", "it is shown when they would be";
+        /// They are not.
+        Off = 2, "off", "nobody is ever held back";
+    }
+}
 
 /// One kind of session.
 #[derive(Clone, Debug)]
@@ -97,7 +121,7 @@ pub struct KindParams {
     /// most 10 s.
     pub hold: Option<Duration>,
     /// Whether newcomers are ever held back.
-    pub mode: Mode,
+    pub mode: KindMode,
     /// The line of those who cannot begin within `hold`; `None`: they are refused.
     pub line: Option<suimon_line::Params>,
 }
@@ -106,7 +130,7 @@ suimon_model::saved_struct!(KindParams { patience, hold, mode, line });
 
 impl Default for KindParams {
     fn default() -> Self {
-        KindParams { patience: None, hold: None, mode: Mode::Enforce, line: None }
+        KindParams { patience: None, hold: None, mode: KindMode::Enforce, line: None }
     }
 }
 
@@ -319,7 +343,7 @@ pub struct Snapshot {
 #[derive(Clone, Debug, Default)]
 pub struct RouteView {
     /// What the gate does here.
-    pub mode: Mode,
+    pub mode: RouteMode,
     /// The limit now; `None` where none is held.
     pub limit: Option<u32>,
     /// Requests in the application.

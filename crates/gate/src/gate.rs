@@ -12,8 +12,8 @@
 //! | `knowledge` | what another process can begin with, and beginning with it |
 
 use crate::api::{
-    Arrival, Begun, KindParams, KindView, LeaseDue, Membership, Mode, Output, Params, Refusal, RouteView,
-    Snapshot, Token, Word,
+    Arrival, Begun, KindParams, KindView, LeaseDue, Membership, Output, Params, Refusal, RouteMode,
+    RouteView, Snapshot, Token, Word,
 };
 use crate::held::Newcomer;
 use crate::kinds::Kind;
@@ -108,20 +108,20 @@ impl Gate {
     }
 
     /// Declares a route and returns its id; ids count up from 0. The caller bounds how many there are.
-    pub fn declare_route(&mut self, now: Instant, mode: Mode) -> RouteId {
+    pub fn declare_route(&mut self, now: Instant, mode: RouteMode) -> RouteId {
         let id = RouteId(self.routes.len() as u32);
         let meter = Meter::new(now);
         self.routes.push(Route::new(mode, &meter, now));
         self.meters.push(meter);
         self.outlook.push(RouteOutlook::default());
-        let fixed = if let Mode::Fixed(limit) = mode { Some(limit) } else { None };
+        let fixed = mode.fixed();
         self.law.add_route(now, fixed);
         self.visits.add_route();
         id
     }
 
     /// Declares a route shared by whatever has none of its own: what was seen there says little of who comes next. Else as [`Gate::declare_route`].
-    pub fn declare_mixed_route(&mut self, now: Instant, mode: Mode) -> RouteId {
+    pub fn declare_mixed_route(&mut self, now: Instant, mode: RouteMode) -> RouteId {
         let id = self.declare_route(now, mode);
         self.law.mix(id);
         id
@@ -145,14 +145,14 @@ impl Gate {
     }
 
     /// Gives the number of `route` to another one, of which nothing is known, if [nobody is there](Gate::is_deserted); else nothing happens.
-    pub fn renew_route(&mut self, now: Instant, route: RouteId, mode: Mode) {
+    pub fn renew_route(&mut self, now: Instant, route: RouteId, mode: RouteMode) {
         if !self.is_deserted(route) {
             return;
         }
         let index = route.index();
         self.routes[index] = Route::new(mode, &self.meters[index], now);
         self.outlook[index] = RouteOutlook::default();
-        let fixed = if let Mode::Fixed(limit) = mode { Some(limit) } else { None };
+        let fixed = mode.fixed();
         self.law.renew_route(now, route, fixed, &self.meters[index]);
         self.visits.renew_route(route);
     }
@@ -521,7 +521,7 @@ impl Gate {
                 && began.is_none_or(|began| began < request.arrived)
                 && !request.beyond
                 && request.arrived < before
-                && self.routes[request.route.index()].mode == Mode::Enforce
+                && self.routes[request.route.index()].mode == RouteMode::Enforce
         };
         self.waiting > 0 && self.requests.iter().any(|(_, request)| is_held(request))
     }
@@ -529,9 +529,9 @@ impl Gate {
     /// Returns the limit held at `route`, if one is.
     pub fn limit(&self, route: RouteId) -> Option<u32> {
         match self.routes[route.index()].mode {
-            Mode::Enforce => Some(self.law.limit(route)),
-            Mode::Fixed(limit) => Some(limit),
-            Mode::Observe | Mode::Off => None,
+            RouteMode::Enforce => Some(self.law.limit(route)),
+            RouteMode::Fixed(limit) => Some(limit.slots()),
+            RouteMode::Observe | RouteMode::Off => None,
         }
     }
 
@@ -574,7 +574,7 @@ impl Gate {
             let (ends, is_shut) = (self.sessions.ends(kind.id), self.draining);
             KindView {
                 ends,
-                law: self.params.session_law.name(),
+                law: self.params.session_law.word(),
                 ..kind.view(now, &self.outlook_of(kind.id), is_shut)
             }
         };

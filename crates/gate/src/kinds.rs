@@ -1,6 +1,6 @@
 //! One kind of session at the gate: its line, its law, its visitors' patience.
 
-use crate::api::{Door, KindParams, KindView, Mode, SessionEnds};
+use crate::api::{Door, KindMode, KindParams, KindView, SessionEnds};
 use crate::held::{Held, Key};
 use crate::knowledge::RecalledPatience;
 use crate::rush::Rush;
@@ -250,7 +250,7 @@ impl Kind {
 
     /// Returns whether newcomers are ever held back.
     pub(crate) fn holds(&self) -> bool {
-        !matches!(self.params.mode, Mode::Off | Mode::Observe)
+        !matches!(self.params.mode, KindMode::Off | KindMode::Observe)
     }
 
     /// Returns whether its line, if it has one, moves: whoever runs the site may have stopped it.
@@ -428,8 +428,8 @@ impl Kind {
     fn door(&self, active: usize, is_draining: bool) -> Door {
         let interval = self.law.interval();
         match self.params.mode {
-            Mode::Off => Door::Off,
-            Mode::Observe => Door::Observe,
+            KindMode::Off => Door::Off,
+            KindMode::Observe => Door::Observe,
             _ if is_draining || !self.lets_in() || interval.is_infinite() => Door::Shut,
             _ if self.law.sessions_max().is_some_and(|max| active >= max as usize) => Door::Full,
             _ if self.held.is_empty() && self.nobody_in_line() && interval == 0.0 => Door::Open,

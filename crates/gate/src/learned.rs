@@ -1,6 +1,6 @@
 //! What the gate has learned of the application and its visitors, for whoever wants to play them elsewhere.
 
-use crate::api::Mode;
+use crate::api::RouteMode;
 use suimon_model::RouteId;
 
 /// Everything that was learned. Worked out when somebody asks, from what the laws rest on.
@@ -49,7 +49,7 @@ pub struct Took {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LearnedRoute {
     /// What the gate does here.
-    pub mode: Mode,
+    pub mode: RouteMode,
     /// The limit now; `None` where none is held.
     pub limit: Option<u32>,
     /// Time in the application of whatever made progress.

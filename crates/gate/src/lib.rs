@@ -3,12 +3,12 @@
 //! One machine, told the time, the same in the gateway, the simulator and a test:
 //!
 //! ```
-//! use suimon_gate::{Arrival, Gate, KindParams, Membership, Mode, Output, Params};
+//! use suimon_gate::{Arrival, Gate, KindParams, Membership, RouteMode, Output, Params};
 //! use suimon_model::{Ending, Instant, seconds};
 //!
 //! let now = Instant::ORIGIN;
 //! let mut gate = Gate::new(Params::default(), now);
-//! let route = gate.declare_route(now, Mode::Enforce);
+//! let route = gate.declare_route(now, RouteMode::Enforce);
 //! let kind = gate.declare_kind(now, KindParams::default());
 //!
 //! gate.handle_arrival(now, Arrival { route, session: Some(Membership::Newcomer(kind)) });
@@ -29,8 +29,8 @@ mod rush;
 mod sessions;
 
 pub use api::{
-    Arrival, Begun, Counts, Door, InLine, Inside, KindParams, KindView, LeaseDue, Membership, Mode, Order,
-    Output, Params, Refusal, RouteView, SessionEnds, Snapshot, Start, Token, Word,
+    Arrival, Begun, Counts, Door, InLine, Inside, KindMode, KindParams, KindView, LeaseDue, Membership,
+    Order, Output, Params, Refusal, RouteMode, RouteView, SessionEnds, Snapshot, Start, Token, Word,
 };
 pub use gate::Gate;
 pub use knowledge::{Knowledge, KnownKind, KnownRoute};

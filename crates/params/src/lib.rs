@@ -283,14 +283,13 @@ pub struct Lease {
     pub life: Duration,
     /// Whether clients reach us over TLS that ends in front of us, so that the cookie carries `Secure` on the plain listener too.
     pub secure: bool,
-    /// Whether visitors without a cookie of the application's get one with their first answer, however little there is to do. Otherwise they do
-    /// once newcomers come at half of the pace at which they could be let in.
-    pub always: bool,
+    /// When visitors without a cookie of the application's get one.
+    pub given: LeaseGiven,
 }
 
 impl Default for Lease {
     fn default() -> Self {
-        Lease { keys_file: None, life: Duration::from_secs(3600), secure: false, always: false }
+        Lease { keys_file: None, life: Duration::from_secs(3600), secure: false, given: LeaseGiven::Needed }
     }
 }
 
@@ -334,8 +333,8 @@ pub struct WaitingRoom {
 pub struct PassPage {
     /// Its path, or everything below it if it ends in `/`. It passes the gate.
     pub page: String,
-    /// Whether nobody draws a number without one while others wait. Otherwise only networks that have drawn as many as they may at once are asked for one.
-    pub for_everybody: bool,
+    /// Who is asked for one.
+    pub needed_by: PassFor,
 }
 
 impl Default for WaitingRoom {
@@ -360,24 +359,48 @@ impl Default for WaitingRoom {
     }
 }
 
-/// The status of a page of the waiting room.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum WaitingStatus {
-    /// 503: search engines come again later, and nothing is stored.
-    #[default]
-    Unavailable,
-    /// 429: for where a content delivery network stands in front, which may answer a 503 with a page of its own.
-    TooManyRequests,
-    /// 200, for whatever cannot do with the others.
-    Ok,
+suimon_model::choices! {
+    /// The status of a page of the waiting room.
+    #[derive(Eq)]
+    pub enum WaitingStatus {
+        /// 503: search engines come again later, and nothing is stored.
+        Unavailable = 0, "503", "right where Suimon is what visitors reach";
+        /// 429: for where a content delivery network stands in front, which may answer a 503 with a page of its own.
+        TooManyRequests = 1, "429", "where a content delivery network stands in front that answers a 503 with a page of its own";
+        /// 200, for whatever cannot do with the others.
+        Ok = 2, "200", "only for what cannot do with the others, as search engines may take the page for yours";
+    }
 }
 
-/// What becomes of the work of a client that has gone while the application was at it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum OnAbandon {
-    /// The answer is read to its end for nobody and its slot is kept: the application works on regardless.
-    #[default]
-    Finish,
-    /// The connection to the application is closed and the slot given back: for applications that stop then.
-    Cancel,
+suimon_model::choices! {
+    /// What becomes of the work of a client that has gone while the application was at it.
+    #[derive(Eq)]
+    pub enum OnAbandon {
+        /// The answer is read to its end for nobody and its slot is kept: the application works on regardless.
+        Finish = 0, "finish", "the application works on regardless, so the answer is read to its end and the slot kept";
+        /// The connection to the application is closed and the slot given back: for applications that stop then.
+        Cancel = 1, "cancel", "for applications that stop when the connection closes";
+    }
+}
+
+suimon_model::choices! {
+    /// When visitors get a lease.
+    #[derive(Eq)]
+    pub enum LeaseGiven {
+        /// Under pressure, or once newcomers come at half of the pace at which they could be let in.
+        Needed = 0, "needed", "under pressure, and where the application has no session cookie of its own, once newcomers come at half of the pace at which they could be let in, or several at once to a gateway that has just started; whoever was served before is known by connection, address and browser for ten minutes";
+        /// With their first answer, however little there is to do.
+        Always = 1, "always", "where it has none, with the first answer that caches may not keep for all; set this if visitors without any cookie share address and browser and a rush comes at once";
+    }
+}
+
+suimon_model::choices! {
+    /// Who needs a pass to draw a number.
+    #[derive(Eq)]
+    pub enum PassFor {
+        /// Whoever comes from a network that has drawn many.
+        Many = 0, "many", "whoever comes from a network that has drawn draws_burst numbers, instead of a little later";
+        /// Everybody, while others wait.
+        Everybody = 1, "everybody", "whoever would draw a number while others wait";
+    }
 }

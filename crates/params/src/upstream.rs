@@ -98,14 +98,15 @@ pub enum Scheme {
     Https,
 }
 
-/// What is spoken over a connection to a node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Protocol {
-    /// HTTP/1.1, one request at a time on a connection.
-    #[default]
-    Http1,
-    /// HTTP/2, many requests on a connection: over `http` by prior knowledge (h2c), over `https` by ALPN (h2).
-    Http2,
+suimon_model::choices! {
+    /// What is spoken over a connection to a node.
+    #[derive(Eq)]
+    pub enum Protocol {
+        /// HTTP/1.1, one request at a time on a connection.
+        Http1 = 0, "http1", "HTTP/1.1";
+        /// HTTP/2, many requests on a connection: over `http` by prior knowledge (h2c), over `https` by ALPN (h2).
+        Http2 = 1, "http2", "HTTP/2; in clear it is by prior knowledge (h2c)";
+    }
 }
 
 /// Active health checks of every node.

@@ -13,8 +13,8 @@ use std::time::Duration;
 use suimon_downstream::charge;
 use suimon_downstream::connection::Connection;
 use suimon_gate::{
-    Arrival, Gate, InLine, KindParams, Knowledge, Learned, LeaseDue, Membership, Mode, Output, Params,
-    Refusal, Snapshot, Start, Token, Word,
+    Arrival, Gate, InLine, KindParams, Knowledge, Learned, LeaseDue, Membership, Output, Params, Refusal,
+    RouteMode, Snapshot, Start, Token, Word,
 };
 use suimon_identity::memory::{Client, Memory, Owed};
 use suimon_line::{Command, Place, Saved, Standing};
@@ -229,7 +229,7 @@ impl Gatekeeper {
     }
 
     /// Declares a route, whose name is a method and a path template.
-    pub(crate) fn declare_route(&self, name: &str, mode: Mode) -> RouteId {
+    pub(crate) fn declare_route(&self, name: &str, mode: RouteMode) -> RouteId {
         let now = self.clock.now();
         let mut inner = self.lock();
         inner.names.routes.push(name_cut(name).to_owned());
@@ -238,7 +238,7 @@ impl Gatekeeper {
     }
 
     /// Declares a route shared by whatever has none of its own.
-    pub(crate) fn declare_other(&self, name: &str, mode: Mode) -> RouteId {
+    pub(crate) fn declare_other(&self, name: &str, mode: RouteMode) -> RouteId {
         let now = self.clock.now();
         let mut inner = self.lock();
         inner.names.routes.push(name_cut(name).to_owned());
@@ -247,7 +247,7 @@ impl Gatekeeper {
     }
 
     /// Gives the number of `route` to another one, and returns whether that could be done: nobody is there.
-    pub(crate) fn renew_route(&self, route: RouteId, name: &str, mode: Mode) -> bool {
+    pub(crate) fn renew_route(&self, route: RouteId, name: &str, mode: RouteMode) -> bool {
         let now = self.clock.now();
         let mut inner = self.lock();
         if !inner.gate.is_deserted(route) {

@@ -8,7 +8,7 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
-use suimon_gate::{Arrival, Gate, KindParams, Membership, Mode, Output, Params};
+use suimon_gate::{Arrival, Gate, KindParams, Membership, Output, Params, RouteMode};
 use suimon_model::{Duration, Ending, Instant, KindId, RouteId, SessionId};
 use suimon_record::{Encoder, Event};
 
@@ -29,7 +29,7 @@ impl Bench {
     fn new(sessions: u64, recorder: Option<Encoder>) -> Self {
         let now = Instant::ORIGIN;
         let mut gate = Gate::new(Params::default(), now);
-        (0..ROUTES).for_each(|_| _ = gate.declare_route(now, Mode::Enforce));
+        (0..ROUTES).for_each(|_| _ = gate.declare_route(now, RouteMode::Enforce));
         let kind = gate.declare_kind(now, KindParams::default());
         let mut bench = Bench { gate, recorder, buffer: Vec::new(), now, kind, sessions, turn: 0 };
         (0..20 * sessions).for_each(|_| bench.request());

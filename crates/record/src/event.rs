@@ -6,7 +6,7 @@
 //!
 //! The time is signed because a shell reads its clock before it takes its lock: of two threads the later may go first.
 
-use suimon_gate::{Arrival, KindParams, Membership, Mode, Word};
+use suimon_gate::{Arrival, KindParams, Membership, RouteMode, Word};
 use suimon_line::{Command, Place};
 use suimon_model::state::{Broken, Reader, State, Writer};
 use suimon_model::{Duration, Ending, Failure, KindId, RequestId, RouteId, SessionId};
@@ -22,7 +22,7 @@ pub enum Event {
         /// Whether it is shared by whatever has none of its own.
         is_mixed: bool,
         /// What the gate does there.
-        mode: Mode,
+        mode: RouteMode,
         /// The path template, as metrics show it.
         name: String,
     },
@@ -31,7 +31,7 @@ pub enum Event {
         /// The number that is another route's from now on.
         route: RouteId,
         /// What the gate does there.
-        mode: Mode,
+        mode: RouteMode,
         /// The new route's path template.
         name: String,
     },

@@ -10,7 +10,7 @@
 //! - [`Segment`]: a segment being read. [`Damage`]: what is wrong with one, and where.
 //!
 //! ```
-//! use suimon_gate::{Gate, Mode, Params};
+//! use suimon_gate::{Gate, RouteMode, Params};
 //! use suimon_model::Instant;
 //! use suimon_record::{Encoder, Ending, Event, Header, Part, Segment};
 //!
@@ -20,8 +20,8 @@
 //! let mut file = suimon_record::begin(&header, &gate.save().unwrap());
 //!
 //! let mut encoder = Encoder::default();
-//! encoder.push(now, &Event::Route { is_mixed: false, mode: Mode::Enforce, name: "GET /".to_string() });
-//! gate.declare_route(now, Mode::Enforce);
+//! encoder.push(now, &Event::Route { is_mixed: false, mode: RouteMode::Enforce, name: "GET /".to_string() });
+//! gate.declare_route(now, RouteMode::Enforce);
 //! file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
 //! file.extend(suimon_record::end(Ending::Closed));
 //!

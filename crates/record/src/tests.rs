@@ -2,10 +2,10 @@
 
 use super::*;
 use proptest::prelude::*;
-use suimon_gate::{Arrival, Gate, KindParams, Membership, Mode, Params, Word};
+use suimon_gate::{Arrival, Gate, KindMode, KindParams, Membership, Params, RouteMode, Word};
 use suimon_line::{Command, Lane, Place};
 use suimon_model::{
-    Ending as How, Failure, Instant, KindId, RequestId, RouteId, SessionId, TraceHash, seconds,
+    Ending as How, Failure, Instant, KindId, Limit, RequestId, RouteId, SessionId, TraceHash, seconds,
 };
 
 fn place() -> impl Strategy<Value = Place> {
@@ -58,7 +58,12 @@ fn event() -> impl Strategy<Value = Event> {
         Just(How::Failed(Failure::ServerError)),
         Just(How::Failed(Failure::BadRequest)),
     ];
-    let mode = prop_oneof![Just(Mode::Enforce), Just(Mode::Off), any::<u32>().prop_map(Mode::Fixed)];
+    let mode = prop_oneof![
+        Just(RouteMode::Enforce),
+        Just(RouteMode::Off),
+        any::<u32>().prop_map(|limit| RouteMode::Fixed(Limit::of(limit)))
+    ];
+    let kind_mode = prop::sample::select(vec![KindMode::Enforce, KindMode::Observe, KindMode::Off]);
     let request = || any::<u64>().prop_map(RequestId);
     prop_oneof![
         Just(Event::Timeout),
@@ -82,7 +87,7 @@ fn event() -> impl Strategy<Value = Event> {
         (kind(), place()).prop_map(|(kind, place)| Event::Contact(kind, place)),
         (kind(), command()).prop_map(|(kind, command)| Event::Command(kind, command)),
         (session(), word()).prop_map(|(session, word)| Event::Word(session, word)),
-        (mode, "[a-z]{0,20}", any::<Option<u32>>(), line()).prop_map(|(mode, name, patience, line)| {
+        (kind_mode, "[a-z]{0,20}", any::<Option<u32>>(), line()).prop_map(|(mode, name, patience, line)| {
             Event::Kind {
                 params: KindParams {
                     patience: patience.map(|ms| seconds(f64::from(ms) * 1e-3)),

@@ -3,7 +3,7 @@
 use crate::pattern::Pattern;
 use crate::query::QueryPattern;
 use http::Method;
-use suimon_gate::Mode;
+use suimon_gate::RouteMode;
 
 /// Which requests share a limit, and which pass ungated.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct Routes {
     /// The most routes found from traffic; the rest share one, named `other`.
     pub discovered_max: usize,
     /// What the gate does on routes found from traffic.
-    pub discovered_mode: Mode,
+    pub discovered_mode: RouteMode,
     /// Last path segments that end in `.` and one of these (lower case) are static assets: GET and HEAD pass ungated.
     pub static_extensions: Vec<String>,
     /// Paths that begin with one of these are static assets: GET and HEAD pass ungated.
@@ -29,7 +29,7 @@ impl Default for Routes {
         Routes {
             declared: Vec::new(),
             discovered_max: 200,
-            discovered_mode: Mode::Enforce,
+            discovered_mode: RouteMode::Enforce,
             static_extensions: strings(&[
                 "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff",
                 "woff2", "ttf", "otf", "eot", "mp4", "webm", "mp3", "wasm",
@@ -57,7 +57,7 @@ pub struct DeclaredRoute {
     /// What their query must have beside. `None`: nothing.
     pub query: Option<QueryPattern>,
     /// What the gate does here.
-    pub mode: Mode,
+    pub mode: RouteMode,
 }
 
 /// A set of requests: a method and a path template.

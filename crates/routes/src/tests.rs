@@ -5,7 +5,7 @@ use crate::DeclaredRoute;
 use crate::found::SIBLINGS_MAX;
 use crate::spelling::decoded;
 use proptest::prelude::*;
-use suimon_gate::Mode;
+use suimon_gate::RouteMode;
 
 fn pattern(method: Option<&str>, path: &str) -> RoutePattern {
     RoutePattern { method: method.map(str::to_owned), path: path.to_owned() }
@@ -14,7 +14,7 @@ fn pattern(method: Option<&str>, path: &str) -> RoutePattern {
 fn table(declared: &[RoutePattern], discovered_max: usize) -> Table {
     let declared = declared
         .iter()
-        .map(|p| DeclaredRoute { pattern: p.clone(), query: None, mode: Mode::Enforce })
+        .map(|p| DeclaredRoute { pattern: p.clone(), query: None, mode: RouteMode::Enforce })
         .collect();
     Table::new(&params::Routes { declared, discovered_max, ..params::Routes::default() })
 }
@@ -252,7 +252,7 @@ fn declared(routes: &[&str]) -> Table {
         let (method, path) = path.split_once(' ').unwrap();
         let pattern = pattern((method != "*").then_some(method), path);
         let query = query.map(|query| QueryPattern::parse(query).unwrap());
-        let route = DeclaredRoute { pattern, query, mode: Mode::Enforce };
+        let route = DeclaredRoute { pattern, query, mode: RouteMode::Enforce };
         assert_eq!(route.name(), *text);
         route
     };

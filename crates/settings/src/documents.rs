@@ -35,7 +35,7 @@ pub fn example_file() -> String {
         let _ = writeln!(text, "{off}{}", heading(section));
         for key in section.keys {
             text.push('\n');
-            comment(&mut text, &format!("{} ({})", key.doc, range(key)));
+            comment(&mut text, &format!("{} ({})", key.meaning(), range(key)));
             match key.default {
                 LeftOut::Is(literal) => {
                     let _ = writeln!(text, "{off}{} = {literal}", key.name);
@@ -71,7 +71,7 @@ pub fn settings_document() -> String {
                 key.name,
                 cell(&default),
                 cell(&key.shape.summary()),
-                cell(key.doc)
+                cell(&key.meaning())
             );
         }
     }

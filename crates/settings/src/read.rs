@@ -330,6 +330,11 @@ impl Values {
         })
     }
 
+    /// Returns what a word stands for, of those that the schema takes.
+    pub(crate) fn choice<T>(&self, key: &str, of: impl FnOnce(&str) -> Option<T>) -> T {
+        of(self.text(key)).expect("the schema takes no other word")
+    }
+
     /// Returns a word, or the number that stands in its place.
     pub(crate) fn word_or_count(&self, key: &str) -> Result<&str, u64> {
         match self.value(key) {

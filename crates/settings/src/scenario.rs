@@ -229,7 +229,7 @@ fn served(table: &Table, faults: &mut Faults) -> Params {
     params
 }
 
-fn mode_of(served: &Params, route: &str) -> suimon_gate::Mode {
+fn mode_of(served: &Params, route: &str) -> suimon_gate::RouteMode {
     let (method, path) = route.split_once(' ').unwrap_or(("GET", route));
     let declared = served.routes.declared.iter().find(|declared| declared.pattern.matches(method, path));
     declared.map_or(served.routes.discovered_mode, |declared| declared.mode)

@@ -40,6 +40,18 @@ pub(crate) struct Key {
     pub(crate) doc: &'static str,
 }
 
+impl Key {
+    /// Returns what it means, with what each of its words does.
+    pub(crate) fn meaning(&self) -> String {
+        let words = match self.shape {
+            Shape::Word(choices) | Shape::WordOrCount(choices, ..) => choices,
+            _ => &[],
+        };
+        let words = words.iter().map(|choice| format!(" {}: {}.", choice.word, choice.means));
+        words.fold(self.doc.to_string(), |meaning, word| meaning + &word)
+    }
+}
+
 /// What holds where a setting is left out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LeftOut {

@@ -8,13 +8,15 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
-use suimon_gate::{KindParams, Mode, Order};
+use suimon_gate::{KindMode, KindParams, Order, RouteMode};
+use suimon_model::Limit;
 use suimon_params::upstream::{
     EjectionParams, HealthParams, NodeAddress, Protocol, TlsParams, UpstreamParams,
 };
 use suimon_params::{
-    DeclaredRoute, Lease, Limits, Listen, ListenTls, Network, OnAbandon, PassPage, QueryPattern, Recording,
-    RoutePattern, Routes, SessionKind, Sessions, SpoolParams, Timeouts, WaitingRoom, WaitingStatus,
+    DeclaredRoute, Lease, LeaseGiven, Limits, Listen, ListenTls, Network, OnAbandon, PassFor, PassPage,
+    QueryPattern, Recording, RoutePattern, Routes, SessionKind, Sessions, SpoolParams, Timeouts, WaitingRoom,
+    WaitingStatus,
 };
 
 /// Everything `suimon serve` is told: each room's own parameters, checked.
@@ -146,13 +148,10 @@ fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_
             },
             life: lease.time("life"),
             secure: lease.flag("secure"),
-            always: lease.text("given") == "always",
+            given: lease.choice("given", LeaseGiven::of),
         },
         waiting_room: waiting_room(sections.once("waiting_room"), faults),
-        on_abandon: match application.text("on_abandon") {
-            "cancel" => OnAbandon::Cancel,
-            _ => OnAbandon::Finish,
-        },
+        on_abandon: application.choice("on_abandon", OnAbandon::of),
         via: application.flag("via"),
         gate: gate(sections, faults),
         learned_file: match kept(sections.once("learned").given_path("state")) {
@@ -201,11 +200,7 @@ fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoom {
         message: text("message").unwrap_or_default(),
         template: values.given_path("template"),
         hides_numbers: values.flag("hide_numbers"),
-        status: match values.text("status") {
-            "429" => WaitingStatus::TooManyRequests,
-            "200" => WaitingStatus::Ok,
-            _ => WaitingStatus::Unavailable,
-        },
+        status: values.choice("status", WaitingStatus::of),
         hold: values.time("turn_held"),
         keep: values.time("place_kept"),
         draws_burst: values.small("draws_burst"),
@@ -214,7 +209,7 @@ fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoom {
         crawlers: networks(values, "crawlers"),
         pass: values.given_text("pass_page").map(|page| PassPage {
             page: page.to_owned(),
-            for_everybody: values.text("pass_for") == "everybody",
+            needed_by: values.choice("pass_for", PassFor::of),
         }),
         state_file: match kept(values.given_path("state")) {
             Kept::File(path) => Some(path),
@@ -372,13 +367,16 @@ fn patterns(texts: &[String]) -> Vec<RoutePattern> {
     texts.iter().map(|text| pattern(text)).collect()
 }
 
-fn mode(values: &Values) -> Mode {
+fn mode(values: &Values) -> RouteMode {
     match values.word_or_count("mode") {
-        Ok("observe") => Mode::Observe,
-        Ok("off") => Mode::Off,
-        Ok(_) => Mode::Enforce,
-        Err(limit) => Mode::Fixed(u32::try_from(limit).expect("the schema's range ends within u32")),
+        Ok(word) => RouteMode::of(word).expect("the schema takes no other word"),
+        Err(limit) => RouteMode::Fixed(Limit::of(small(limit))),
     }
+}
+
+/// Returns a number of which the schema sees to it that it fits.
+fn small(number: u64) -> u32 {
+    u32::try_from(number).expect("the schema's range ends within u32")
 }
 
 fn sessions(sections: &Sections, faults: &mut Faults) -> Sessions {
@@ -421,7 +419,7 @@ fn kind(index: usize, values: &Values, faults: &mut Faults) -> KindParams {
         faults.value(format!("session[{index}].hold"), seen_time(hold), allowed);
     }
     let line = values.flag("waiting_room").then(suimon_line::Params::default);
-    KindParams { patience, hold, mode: mode(values), line }
+    KindParams { patience, hold, mode: values.choice("mode", KindMode::of), line }
 }
 
 fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {
@@ -431,15 +429,9 @@ fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {
             u32::try_from(cores).expect("the schema's range ends within u32")
         }),
         seed: gate.count("seed"),
-        route_law: match gate.text("route_law") {
-            "seed" => RouteLawKind::Seed(seed_route(sections.once("gate.seed_route"))),
-            _ => RouteLawKind::Paired,
-        },
+        route_law: route_law(sections),
         session_law: session_law(sections, faults),
-        order: match gate.text("order") {
-            "later_in_session" => Order::LaterInSession,
-            _ => Order::FirstIn,
-        },
+        order: gate.choice("order", Order::of),
         patience: gate.time("patience"),
         waiting_max: gate.size("waiting_max"),
         sessions_max: gate.size("sessions_max"),
@@ -458,10 +450,19 @@ fn seed_route(values: &Values) -> SeedRouteParams {
     SeedRouteParams { initial: values.small("initial"), period: values.time("period") }
 }
 
+/// Returns the law with its numbers; one that has none needs no line here.
+fn route_law(sections: &Sections) -> RouteLawKind {
+    match sections.once("gate").choice("route_law", RouteLawKind::of) {
+        RouteLawKind::Seed(_) => RouteLawKind::Seed(seed_route(sections.once("gate.seed_route"))),
+        law => law,
+    }
+}
+
+/// As [`route_law`].
 fn session_law(sections: &Sections, faults: &mut Faults) -> SessionLawKind {
     let gate = sections.once("gate");
-    match gate.text("session_law") {
-        "seed" => {
+    match gate.choice("session_law", SessionLawKind::of) {
+        SessionLawKind::Seed(_) => {
             let values = sections.once("gate.seed_session");
             SessionLawKind::Seed(SeedSessionParams {
                 threshold: values.number("threshold"),
@@ -470,7 +471,7 @@ fn session_law(sections: &Sections, faults: &mut Faults) -> SessionLawKind {
                 period: values.time("period"),
             })
         }
-        "static" => {
+        SessionLawKind::Static(_) => {
             let sessions = gate.given_count("static_sessions");
             if sessions.is_none() {
                 faults.missing(
@@ -478,11 +479,9 @@ fn session_law(sections: &Sections, faults: &mut Faults) -> SessionLawKind {
                     "session_law = \"static\" needs the number of sessions under way at once",
                 );
             }
-            let sessions = u32::try_from(sessions.unwrap_or(1)).expect("the schema's range ends within u32");
-            SessionLawKind::Static { sessions }
+            SessionLawKind::Static(small(sessions.unwrap_or(1)))
         }
-        "open" => SessionLawKind::Open,
-        _ => SessionLawKind::Flow,
+        law => law,
     }
 }
 
@@ -491,10 +490,7 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
     let (health, ejection, tls) =
         (sections.once("upstream.health"), sections.once("upstream.ejection"), sections.once("upstream.tls"));
     let timeouts = sections.once("timeouts");
-    let protocol = match values.text("protocol") {
-        "http2" => Protocol::Http2,
-        _ => Protocol::Http1,
-    };
+    let protocol = values.choice("protocol", Protocol::of);
     let mut nodes = values.nodes("nodes");
     if nodes.is_empty() {
         faults.value("upstream.nodes", "[]", "at least one node, such as [\"http://127.0.0.1:8080\"]");

@@ -4,6 +4,7 @@ use crate::duration;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use suimon_model::Choice;
 use suimon_params::QueryPattern;
 use suimon_params::upstream::NodeParams;
 use toml::Value;
@@ -44,9 +45,9 @@ pub(crate) enum Shape {
     /// Free text of one line.
     Text,
     /// One of these words.
-    Word(&'static [&'static str]),
+    Word(&'static [Choice]),
     /// One of these words, or a whole number from the second to the third.
-    WordOrCount(&'static [&'static str], u64, u64),
+    WordOrCount(&'static [Choice], u64, u64),
     /// A list of the first, of at most the second number of entries.
     List(&'static Shape, usize),
 }
@@ -152,10 +153,10 @@ impl Shape {
             Shape::Colour => "colour, `#rrggbb`".to_string(),
             Shape::Text => "text".to_string(),
             Shape::Word(words) => {
-                words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", ")
+                words.iter().map(|choice| format!("`\"{}\"`", choice.word)).collect::<Vec<_>>().join(", ")
             }
             Shape::WordOrCount(words, min, max) => {
-                let words: Vec<_> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
+                let words: Vec<_> = words.iter().map(|choice| format!("`\"{}\"`", choice.word)).collect();
                 format!("{}, or a whole number, {min} to {max}", words.join(", "))
             }
             Shape::List(of, max) => format!("list, up to {max}, of: {}", of.summary()),
@@ -182,9 +183,9 @@ impl Shape {
             },
             Shape::Network => parse_network(value.as_str()?),
             Shape::Path => text(value).map(|path| Checked::Path(PathBuf::from(path))),
-            Shape::Word(words) => text(value).filter(|word| words.contains(word)).map(owned),
+            Shape::Word(words) => text(value).filter(|word| has(words, word)).map(owned),
             Shape::WordOrCount(words, min, max) => match value.as_str() {
-                Some(word) => words.contains(&word).then(|| owned(word)),
+                Some(word) => has(words, word).then(|| owned(word)),
                 None => Shape::Count(min, max).read(value),
             },
             Shape::Node => NodeParams::parse(text(value)?).ok().map(Checked::Node),
@@ -301,7 +302,12 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
-fn either(words: &[&str]) -> String {
+fn has(choices: &[Choice], word: &str) -> bool {
+    choices.iter().any(|choice| choice.word == word)
+}
+
+fn either(choices: &[Choice]) -> String {
+    let words: Vec<&str> = choices.iter().map(|choice| choice.word).collect();
     let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
     match quoted.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
@@ -433,6 +439,9 @@ mod tests {
         assert_eq!(Shape::Count(1, 512).allowed(), "a whole number from 1 to 512");
         assert!(Shape::Time(10, 300_000).allowed().starts_with("a time from \"10ms\" to \"5m\""));
         assert!(Shape::Size(1024, 1 << 20).allowed().starts_with("a size from \"1KiB\" to \"1MiB\""));
-        assert_eq!(Shape::Word(&["a", "b", "c"]).allowed(), "\"a\", \"b\" or \"c\"");
+        assert_eq!(
+            Shape::Word(&["a", "b", "c"].map(|word| Choice { word, means: "" })).allowed(),
+            "\"a\", \"b\" or \"c\""
+        );
     }
 }

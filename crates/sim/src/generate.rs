@@ -8,7 +8,7 @@ use crate::draw::{between, machine};
 use crate::node::Machine;
 use crate::scenario::{Change, Cost, GateSetup, Kind, Route, Scenario, What};
 use std::sync::Arc;
-use suimon_gate::{KindParams, Mode, Params};
+use suimon_gate::{KindParams, Params, RouteMode};
 use suimon_model::{Duration, KindId, Rng, seconds};
 use suimon_workload::{
     Arrivals, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
@@ -47,7 +47,7 @@ fn draw(number: u64, rng: &mut Rng) -> Scenario {
     };
     let routes = names
         .iter()
-        .map(|name| Route { name: name.clone(), mode: Mode::Enforce, cost: cost_of(name) })
+        .map(|name| Route { name: name.clone(), mode: RouteMode::Enforce, cost: cost_of(name) })
         .collect();
     let kind = Kind { name: "visit".into(), params: KindParams::default(), ends: vec![] };
     let gate = GateSetup {

@@ -130,7 +130,7 @@ fn session_choice(name: &str) -> Option<SessionChoice> {
             Some(rival) => SessionChoice::Rival(rival),
             None => match number(name, "told:") {
                 Some(percent) => SessionChoice::Told { percent },
-                None => SessionChoice::Law(SessionLawKind::Static { sessions: number(name, "static:")? }),
+                None => SessionChoice::Law(SessionLawKind::Static(number(name, "static:")?)),
             },
         },
     })
@@ -154,7 +154,7 @@ impl fmt::Display for Laws {
             SessionChoice::Law(SessionLawKind::Open) => f.write_str("open"),
             SessionChoice::Law(SessionLawKind::Flow) => f.write_str("flow"),
             SessionChoice::Law(SessionLawKind::Seed(_)) => f.write_str("seed"),
-            SessionChoice::Law(SessionLawKind::Static { sessions }) => write!(f, "static:{sessions}"),
+            SessionChoice::Law(SessionLawKind::Static(sessions)) => write!(f, "static:{sessions}"),
         }
     }
 }

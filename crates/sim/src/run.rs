@@ -15,8 +15,10 @@ use std::collections::{BinaryHeap, HashMap};
 use std::iter::Peekable;
 use std::sync::Arc;
 use suimon_fleet::Fleet;
-use suimon_gate::{Gate, Knowledge, Mode, Output, Start, Token};
-use suimon_model::{Duration, Ending, Failure, Instant, KindId, NodeId, Reason, RequestId, Rng, RouteId};
+use suimon_gate::{Gate, Knowledge, Output, RouteMode, Start, Token};
+use suimon_model::{
+    Duration, Ending, Failure, Instant, KindId, Limit, NodeId, Reason, RequestId, Rng, RouteId,
+};
 use suimon_workload::{Outcome as Answer, Starts, Tally, Window, Workload};
 use visitors::User;
 
@@ -418,14 +420,14 @@ fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate
             Gate::with_route_law(params, rival.build_within(&site, bounds), now)
         }
     };
-    let modes: Vec<Mode> = scenario.routes.iter().map(|route| route.mode).collect();
+    let modes: Vec<RouteMode> = scenario.routes.iter().map(|route| route.mode).collect();
     let modes = if laws.whole { &modes[..1] } else { &modes[..] };
     for mode in modes {
         let mode = match laws.routes {
             RouteChoice::AsSet => *mode,
-            RouteChoice::Off => Mode::Off,
-            RouteChoice::Fixed(limit) => Mode::Fixed(limit),
-            RouteChoice::Law(_) | RouteChoice::Rival(_) => Mode::Enforce,
+            RouteChoice::Off => RouteMode::Off,
+            RouteChoice::Fixed(limit) => RouteMode::Fixed(Limit::of(limit)),
+            RouteChoice::Law(_) | RouteChoice::Rival(_) => RouteMode::Enforce,
         };
         gate.declare_route(now, mode);
     }

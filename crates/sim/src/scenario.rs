@@ -2,7 +2,7 @@
 
 use crate::node::Machine;
 use std::collections::BTreeMap;
-use suimon_gate::{KindParams, Mode, Params};
+use suimon_gate::{KindParams, Params, RouteMode};
 use suimon_model::{Duration, KindId, RouteId};
 use suimon_workload::{Arrivals, Journey, Workload};
 
@@ -46,7 +46,7 @@ pub struct Route {
     /// Method and path: "GET /search".
     pub name: String,
     /// What the gate does on it.
-    pub mode: Mode,
+    pub mode: RouteMode,
     /// What a request costs.
     pub cost: Cost,
 }

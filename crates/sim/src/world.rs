@@ -16,7 +16,7 @@ use crate::scenario::{Change, Cost, GateSetup, Kind, Route, Scenario, What};
 use families::Draft;
 use std::fmt;
 use std::sync::Arc;
-use suimon_gate::{KindParams, Mode, Params};
+use suimon_gate::{KindParams, Params, RouteMode};
 use suimon_model::{Duration, KindId, Rng, RouteId, seconds};
 use suimon_workload::{Arrivals, Journey, Patience, Spacing, Workload};
 
@@ -212,7 +212,7 @@ fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
     let route_of = |asked: usize| names.iter().position(|name| page(name) == asked);
     let routes = names.iter().map(|name| Route {
         name: name.clone(),
-        mode: Mode::Enforce,
+        mode: RouteMode::Enforce,
         cost: draft.costs[page(name)],
     });
     let change = |(share, what): &(f64, families::Planned)| {

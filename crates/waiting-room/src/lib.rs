@@ -55,7 +55,7 @@ use suimon_identity::passes::{GoodFor, Pass, Passes};
 use suimon_identity::ticket::{Ticket, Tickets};
 use suimon_line::{Lane, Place};
 use suimon_model::KindId;
-use suimon_params::{Network, WaitingRoom, WaitingStatus};
+use suimon_params::{Network, PassFor, WaitingRoom, WaitingStatus};
 use suimon_store::lines::{LineOf, hex};
 
 /// Codes for another device that one network may ask for or guess at once, and a second after that.
@@ -162,7 +162,10 @@ impl Room {
             codes_quota: Quota::new(quota::NETWORKS, CODES_BURST, CODES_PER_SECOND),
             moves: Moves::new(),
             invites: Invites::new(keys, tags),
-            passes: params.pass.as_ref().map(|pass| Passes::new(keys, &pass.page, pass.for_everybody, life)),
+            passes: params
+                .pass
+                .as_ref()
+                .map(|pass| Passes::new(keys, &pass.page, pass.needed_by == PassFor::Everybody, life)),
             redeemed: Mutex::default(),
             lines,
         }

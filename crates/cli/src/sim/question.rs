@@ -3,7 +3,7 @@
 use super::Sim;
 use std::path::{Path, PathBuf};
 use suimon_control::{RouteLawKind, SessionLawKind};
-use suimon_gate::Mode;
+use suimon_gate::RouteMode;
 use suimon_settings::scenario;
 use suimon_sim::{Laws, Scenario};
 
@@ -75,7 +75,7 @@ fn question(args: &Sim, file: PathBuf, is_site: bool, scenario: Scenario, rivals
 fn own_name(scenario: &Scenario) -> &'static str {
     let params = &scenario.gate.params;
     let laws = params.route_law == RouteLawKind::default() && params.session_law == SessionLawKind::default();
-    let limits = scenario.routes.iter().all(|route| route.mode == Mode::Enforce);
+    let limits = scenario.routes.iter().all(|route| route.mode == RouteMode::Enforce);
     if laws && limits { "suimon" } else { "as set" }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Gate;
 use super::route_gate::Route;
-use crate::api::Mode;
+use crate::api::RouteMode;
 use crate::kinds::Kind;
 use crate::knowledge::{Knowledge, KnownKind, KnownRoute, RecalledCapacity, RecalledPatience, Seen};
 use crate::learned::Took;
@@ -103,7 +103,7 @@ impl Route {
         let measured = self.capacity.measured().map(|measured| RecalledCapacity::known(measured.per_second));
         measured
             .or(self.recalled.map(recalled))
-            .filter(|_| matches!(self.mode, Mode::Enforce | Mode::Fixed(_)))
+            .filter(|_| matches!(self.mode, RouteMode::Enforce | RouteMode::Fixed(_)))
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
 
     fn gate() -> (Gate, [RouteId; 2]) {
         let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
-        let routes = [0, 1].map(|_| gate.declare_route(Instant::ORIGIN, Mode::Enforce));
+        let routes = [0, 1].map(|_| gate.declare_route(Instant::ORIGIN, RouteMode::Enforce));
         gate.declare_kind(Instant::ORIGIN, KindParams::default());
         (gate, routes)
     }

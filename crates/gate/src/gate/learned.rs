@@ -75,7 +75,7 @@ fn think(times: &Spread) -> Option<Think> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Arrival, KindParams, Membership, Mode, Output, Params};
+    use crate::api::{Arrival, KindParams, Membership, Output, Params, RouteMode};
     use suimon_model::{Ending, Instant, SessionId, seconds};
 
     const COST: f64 = 0.2;
@@ -105,7 +105,7 @@ mod tests {
     fn visitors_and_application_are_told_as_they_were() {
         let start = Instant::ORIGIN;
         let mut gate = Gate::new(Params { cores: 1, ..Params::default() }, start);
-        let routes = [0, 1].map(|_| gate.declare_route(start, Mode::Enforce));
+        let routes = [0, 1].map(|_| gate.declare_route(start, RouteMode::Enforce));
         gate.declare_kind(start, KindParams::default());
         assert_eq!((gate.learned().think, gate.learned().kinds[0].places.len()), (None, 0));
         // A front page, and for two in three a second page a second later: 30 sessions, one every two seconds.
@@ -147,7 +147,7 @@ mod tests {
     fn only_who_had_a_core_is_told_to_have_been_alone() {
         let start = Instant::ORIGIN;
         let mut gate = Gate::new(Params { cores: 1, ..Params::default() }, start);
-        let route = gate.declare_route(start, Mode::Off);
+        let route = gate.declare_route(start, RouteMode::Off);
         let arrival = Arrival { route, session: None };
         let mut tokens: Vec<_> = (0..2)
             .map(|_| {

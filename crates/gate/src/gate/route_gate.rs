@@ -2,7 +2,7 @@
 
 use super::Gate;
 use super::tick::VIEW_SECONDS;
-use crate::api::{Counts, LeaseDue, Mode, Order, Output, Start, Token};
+use crate::api::{Counts, LeaseDue, Order, Output, RouteMode, Start, Token};
 use crate::kinds::Kind;
 use crate::knowledge::RecalledCapacity;
 use crate::queue::Queue;
@@ -21,7 +21,7 @@ const TOOK_WEIGHT: f64 = 0.01;
 /// A route: who waits for it, who is inside, and what is seen of both.
 #[derive(Debug)]
 pub(super) struct Route {
-    pub(super) mode: Mode,
+    pub(super) mode: RouteMode,
     pub(super) queue: Queue,
     pub(super) in_flight: usize,
     pub(super) ghosts: usize,
@@ -59,7 +59,7 @@ impl Route {
     }
 
     /// Returns a route nobody has asked for, as `meter` has just begun to measure it.
-    pub(super) fn new(mode: Mode, meter: &Meter, now: Instant) -> Self {
+    pub(super) fn new(mode: RouteMode, meter: &Meter, now: Instant) -> Self {
         Route {
             mode,
             queue: Queue::default(),

@@ -5,7 +5,7 @@
 
 use super::route_gate::Route;
 use super::{Gate, TICK};
-use crate::api::{Inside, Mode, Params, Token};
+use crate::api::{Inside, Params, Token};
 use crate::kinds::Kind;
 use crate::knowledge::RecalledCapacity;
 use crate::requests::{Request, Stage};
@@ -160,7 +160,7 @@ impl Gate {
     /// Makes a route known to a law that has just begun, with what the one `before` knew of it: a law reads meters from their beginning.
     fn measure_anew(&mut self, index: usize, before: &dyn RouteLaw, now: Instant) {
         let route = &mut self.routes[index];
-        let fixed = if let Mode::Fixed(limit) = route.mode { Some(limit) } else { None };
+        let fixed = route.mode.fixed();
         let (id, trust) = (RouteId(index as u32), Trust::after(Duration::ZERO));
         self.law.add_route(now, fixed);
         if before.is_mixed(id) {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_control::{Outlook, RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
 use suimon_line::{Command, Lane, Place, Standing};
-use suimon_model::Failure;
+use suimon_model::{Failure, Limit};
 
 mod away;
 mod budget;
@@ -93,7 +93,7 @@ fn laws() -> impl Strategy<Value = Params> {
     let session = prop_oneof![
         Just(SessionLawKind::Flow),
         Just(SessionLawKind::Seed(SeedSessionParams::default())),
-        Just(SessionLawKind::Static { sessions: 3 }),
+        Just(SessionLawKind::Static(3)),
         Just(SessionLawKind::Open),
     ];
     let route = prop_oneof![
@@ -146,9 +146,9 @@ impl Shell {
     fn with_law(params: Params, declare: impl FnOnce(&mut Gate, KindParams) -> KindId) -> Self {
         let now = Instant::ORIGIN;
         let mut gate = Gate::new(params, now);
-        gate.declare_route(now, Mode::Enforce);
-        gate.declare_route(now, Mode::Enforce);
-        gate.declare_route(now, Mode::Fixed(2));
+        gate.declare_route(now, RouteMode::Enforce);
+        gate.declare_route(now, RouteMode::Enforce);
+        gate.declare_route(now, RouteMode::Fixed(Limit::of(2)));
         (0..KINDS - 1).for_each(|_| _ = gate.declare_kind(now, KindParams::default()));
         let line = Some(suimon_line::Params::default());
         let lined =
@@ -557,8 +557,7 @@ fn other_parameters_leave_what_they_do_not_change_and_begin_anew_what_they_do() 
     gate.handle_arrival(Instant::ORIGIN, newcomer);
     let first = started(&mut gate).pop().unwrap();
     let waits = gate.handle_arrival(Instant::ORIGIN, newcomer);
-    let params =
-        Params { session_law: SessionLawKind::Static { sessions: 2 }, cores: 4, ..Params::default() };
+    let params = Params { session_law: SessionLawKind::Static(2), cores: 4, ..Params::default() };
     gate.adopt(params, Instant::ORIGIN);
     gate.handle_end(Instant::ORIGIN, first.token, Ending::Completed);
     let next = started(&mut gate).pop().expect("who waited goes on");
@@ -594,7 +593,7 @@ fn a_law_of_somebody_elses_says_that_it_cannot_be_saved() {
 fn fixed(limit: u32) -> (Gate, RouteId, KindId) {
     let mut gate =
         Gate::new(Params { session_law: SessionLawKind::Open, ..Params::default() }, Instant::ORIGIN);
-    let route = gate.declare_route(Instant::ORIGIN, Mode::Fixed(limit));
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Fixed(Limit::of(limit)));
     let kind = gate.declare_kind(Instant::ORIGIN, KindParams::default());
     (gate, route, kind)
 }
@@ -607,9 +606,9 @@ fn started(gate: &mut Gate) -> Vec<Start> {
 
 #[test]
 fn a_static_number_refuses_at_once_and_a_logout_makes_room() {
-    let params = Params { session_law: SessionLawKind::Static { sessions: 1 }, ..Params::default() };
+    let params = Params { session_law: SessionLawKind::Static(1), ..Params::default() };
     let mut gate = Gate::new(params, Instant::ORIGIN);
-    let route = gate.declare_route(Instant::ORIGIN, Mode::Off);
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
     let kind = gate.declare_kind(Instant::ORIGIN, KindParams::default());
     let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
     gate.handle_arrival(Instant::ORIGIN, newcomer);

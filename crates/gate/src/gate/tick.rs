@@ -1,7 +1,7 @@
 //! The tick: what is driven by the time and by no request.
 
 use super::{Gate, PRESSURE};
-use crate::api::Mode;
+use crate::api::RouteMode;
 use crate::kinds::Kind;
 use crate::requests::Stage;
 use suimon_control::{KindOutlook, Outlook, RouteOutlook};
@@ -104,7 +104,7 @@ impl Gate {
             if meter.waiting() > 0 || tick.queued_share() > WAITED_SHARE {
                 route.waited_at = Some(now);
             }
-            let held = matches!(route.mode, Mode::Enforce | Mode::Fixed(_));
+            let held = matches!(route.mode, RouteMode::Enforce | RouteMode::Fixed(_));
             // How fast it goes on, and what it can do, is not known where others than those seen are inside.
             let is_unlike = self.law.is_unlike(now, id);
             let capacity = route.capacity_per_second().filter(|_| held && !is_unlike);

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use suimon_downstream::service::Rules;
 use suimon_downstream::watch::Watcher;
-use suimon_gate::Mode;
+use suimon_gate::RouteMode;
 use suimon_identity::identify::Identifier;
 use suimon_identity::lease::Leases;
 use suimon_params::upstream::{NodeParams, Protocol};
-use suimon_params::{Limits, OnAbandon, Params, SessionKind, Timeouts};
+use suimon_params::{LeaseGiven, Limits, OnAbandon, Params, SessionKind, Timeouts};
 use suimon_routes::{Exempt, Table};
 use suimon_waiting_room::{Pages, Room};
 use tokio::sync::Semaphore;
@@ -68,7 +68,7 @@ pub(crate) struct Core {
     pub(super) leases_always: bool,
     /// Whether WebSocket over HTTP/2 is offered: nodes are spoken to in HTTP/1.1, which can switch.
     pub(super) tunnels: bool,
-    pub(super) discovered_mode: Mode,
+    pub(super) discovered_mode: RouteMode,
     pub(super) table: Table,
     pub(super) open: OpenLimits,
     pub(super) identifier: Identifier,
@@ -109,7 +109,7 @@ impl Core {
             on_abandon: params.on_abandon,
             via: params.via,
             lease_secure: params.lease.secure,
-            leases_always: params.lease.always,
+            leases_always: params.lease.given == LeaseGiven::Always,
             tunnels: params.upstream.nodes.iter().all(speaks_http1),
             discovered_mode: params.routes.discovered_mode,
             table,

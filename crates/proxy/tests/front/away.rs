@@ -27,7 +27,7 @@ fn room(app: SocketAddr, sessions: u32) -> Params {
         },
         ..SessionKind::default()
     }];
-    params.gate.session_law = SessionLawKind::Static { sessions };
+    params.gate.session_law = SessionLawKind::Static(sessions);
     params
 }
 

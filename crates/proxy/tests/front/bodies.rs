@@ -8,7 +8,8 @@ use std::net::{SocketAddr, TcpListener as Listener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use suimon_gate::Mode;
+use suimon_gate::RouteMode;
+use suimon_model::Limit;
 use suimon_params::Params;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -64,7 +65,7 @@ impl Pool {
     fn params(&self) -> Params {
         let mut params = params(self.address);
         params.routes.declared.clear();
-        params.routes.discovered_mode = Mode::Fixed(50);
+        params.routes.discovered_mode = RouteMode::Fixed(Limit::of(50));
         params
     }
 }
@@ -456,7 +457,7 @@ async fn slow_uploads_are_broken_off_by_nobody_who_waits_for_something_else() {
 async fn a_body_whose_end_has_come_waits_for_no_slot_of_those_who_wait_for_its_worker() {
     let app = Pool::new(2);
     let mut params = app.params();
-    params.routes.discovered_mode = Mode::Fixed(3);
+    params.routes.discovered_mode = RouteMode::Fixed(Limit::of(3));
     let gateway = gateway(params);
     let (begin, _) = drops(CHUNKED, 70_000);
     let mut uploads = vec![];
@@ -566,7 +567,7 @@ async fn an_application_that_goes_on_for_a_slow_client_keeps_its_slot_until_it_i
     const LENGTH: usize = 5_000_000;
     let app = Pool::new(6);
     let mut params = app.params();
-    params.routes.discovered_mode = Mode::Fixed(1);
+    params.routes.discovered_mode = RouteMode::Fixed(Limit::of(1));
     let gateway = gateway(params);
     let mut readers = Vec::new();
     for _ in 0..6 {
@@ -591,7 +592,7 @@ async fn an_application_that_waits_for_files_to_be_filled_holds_no_slot_for_it()
     const LENGTH: usize = 80_000_000;
     let app = Pool::new(8);
     let mut params = app.params();
-    params.routes.discovered_mode = Mode::Fixed(1);
+    params.routes.discovered_mode = RouteMode::Fixed(Limit::of(1));
     let gateway = gateway(params);
     let mut readers = Vec::new();
     for _ in 0..8 {

@@ -5,7 +5,8 @@ use crate::support::{
 };
 use std::sync::atomic::Ordering::SeqCst;
 use suimon_control::SessionLawKind;
-use suimon_gate::{KindParams, Mode};
+use suimon_gate::{KindParams, RouteMode};
+use suimon_model::Limit;
 use suimon_params::{DeclaredRoute, RoutePattern, SessionKind};
 use suimon_proxy::LineCommand;
 use tokio::task::JoinSet;
@@ -42,7 +43,7 @@ async fn a_hundred_clients_with_one_lease_get_what_one_visitor_gets() {
     params.routes.declared = vec![DeclaredRoute {
         pattern: RoutePattern { method: None, path: "/hold".to_owned() },
         query: None,
-        mode: Mode::Fixed(SLOTS as u32),
+        mode: RouteMode::Fixed(Limit::of(SLOTS as u32)),
     }];
     params.sessions.kinds = vec![SessionKind {
         gate: KindParams { line: Some(suimon_line::Params::default()), ..KindParams::default() },

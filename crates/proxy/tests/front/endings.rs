@@ -10,7 +10,7 @@ use suimon_params::{RoutePattern, SessionKind};
 async fn a_log_out_that_the_application_refuses_ends_the_session_neither_here_nor_there() {
     let app = app().await;
     let mut params = params(app.address);
-    params.gate.session_law = SessionLawKind::Static { sessions: 1 };
+    params.gate.session_law = SessionLawKind::Static(1);
     let ends = vec![RoutePattern { method: None, path: "/logout".to_owned() }];
     // Whoever finds no place is refused soon.
     let gate = KindParams { hold: Some(Duration::from_millis(50)), ..KindParams::default() };

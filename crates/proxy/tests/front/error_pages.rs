@@ -13,7 +13,7 @@ fn site(app: SocketAddr) -> Params {
     let mut params = params(app);
     // Held back by nobody, as whoever is inside; newcomers would get a place instead.
     let mut kind = suimon_params::SessionKind::default();
-    kind.gate.mode = suimon_gate::Mode::Off;
+    kind.gate.mode = suimon_gate::KindMode::Off;
     kind.gate.patience = Some(std::time::Duration::from_millis(100));
     params.sessions.kinds = vec![kind];
     params.waiting_room.name = "Riverside Tickets".to_owned();

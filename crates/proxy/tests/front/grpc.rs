@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use suimon_gate::Mode;
+use suimon_gate::RouteMode;
+use suimon_model::Limit;
+use suimon_params::PassFor;
 use suimon_params::upstream::Protocol;
 use suimon_params::{DeclaredRoute, OnAbandon, Params, PassPage, RoutePattern};
 use tokio::io::AsyncWriteExt;
@@ -304,7 +306,7 @@ async fn an_http1_client_gets_trailers_where_it_asked_for_them() {
 
 fn one_at_a_time(path: &str) -> DeclaredRoute {
     let pattern = RoutePattern { method: None, path: path.to_owned() };
-    DeclaredRoute { pattern, query: None, mode: Mode::Fixed(1) }
+    DeclaredRoute { pattern, query: None, mode: RouteMode::Fixed(Limit::of(1)) }
 }
 
 #[tokio::test]
@@ -392,7 +394,7 @@ async fn a_cancelled_call_is_cancelled_at_the_application() {
 async fn log_ins_that_say_they_are_calls_keep_nobody_from_logging_in() {
     let node = node().await;
     let mut params = before(&node);
-    params.waiting_room.pass = Some(PassPage { page: "/call".to_owned(), for_everybody: true });
+    params.waiting_room.pass = Some(PassPage { page: "/call".to_owned(), needed_by: PassFor::Everybody });
     let gateway = gateway(params);
     let client = client(gateway.plain).await;
     let mut open = Vec::new();
@@ -416,7 +418,7 @@ async fn a_call_may_be_silent_once_answered_whether_it_needs_a_slot_or_not() {
         let mut params = before(&node);
         params.routes.declared.clear();
         params.routes.ungated = is_ungated.then(|| path.to_owned()).into_iter().collect();
-        params.routes.discovered_mode = Mode::Fixed(100);
+        params.routes.discovered_mode = RouteMode::Fixed(Limit::of(100));
         params.limits.slow_uploads = 4;
         let gateway = gateway(params);
         let mut client = client(gateway.plain).await;

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use std::sync::atomic::Ordering::SeqCst;
+use suimon_params::PassFor;
 use suimon_params::{PassPage, Routes};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -125,7 +126,7 @@ async fn what_looks_like_an_asset_and_is_a_page_is_gated_from_then_on() {
 async fn what_is_sent_to_the_pass_page_is_held_to_a_limit_and_reading_it_is_not() {
     let app = app().await;
     let mut params = undeclared(&app, 200);
-    params.waiting_room.pass = Some(PassPage { page: "/hold/login".to_owned(), for_everybody: false });
+    params.waiting_room.pass = Some(PassPage { page: "/hold/login".to_owned(), needed_by: PassFor::Many });
     let gateway = gateway(params);
     let mut asking = JoinSet::new();
     for _ in 0..12 {

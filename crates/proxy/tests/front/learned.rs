@@ -3,14 +3,14 @@
 use crate::support::{App, Gateway, app, gateway, params, soon};
 use std::fs;
 use std::path::{Path, PathBuf};
-use suimon_gate::Mode;
+use suimon_gate::KindMode;
 use suimon_params::{Params, SessionKind};
 
 /// A gateway that knows sessions and holds none back, finds its limits, and keeps what it learns in `file`.
 fn learning(app: &App, file: &Path) -> Params {
     let mut params = params(app.address);
     let mut kind = SessionKind::default();
-    kind.gate.mode = Mode::Off;
+    kind.gate.mode = KindMode::Off;
     params.sessions.kinds = vec![kind];
     params.routes.declared.clear();
     params.learned_file = Some(file.to_owned());

@@ -16,7 +16,8 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::sync::Arc;
 use std::time::Duration;
-use suimon_gate::Mode;
+use suimon_gate::RouteMode;
+use suimon_model::Limit;
 use suimon_params::upstream::NodeParams;
 use suimon_params::{DeclaredRoute, OnAbandon, Params, RoutePattern, Sessions, SpoolParams};
 use tokio::task::JoinSet;
@@ -62,7 +63,7 @@ fn params(files: &Files) -> Params {
     params.routes.declared = vec![DeclaredRoute {
         pattern: RoutePattern { method: None, path: "/two".to_owned() },
         query: None,
-        mode: Mode::Fixed(2),
+        mode: RouteMode::Fixed(Limit::of(2)),
     }];
     let short = Duration::from_millis(400);
     let times = &mut params.timeouts;

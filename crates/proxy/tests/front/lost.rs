@@ -25,7 +25,7 @@ fn room(nodes: &[SocketAddr]) -> Params {
         },
         ..SessionKind::default()
     }];
-    params.gate.session_law = SessionLawKind::Static { sessions: 1000 };
+    params.gate.session_law = SessionLawKind::Static(1000);
     params
 }
 

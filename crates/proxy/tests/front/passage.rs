@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use suimon_gate::Mode;
+use suimon_gate::RouteMode;
+use suimon_model::Limit;
 use suimon_params::{DeclaredRoute, ListenTls, Network, QueryPattern, RoutePattern};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -304,7 +305,7 @@ async fn pages_of_one_path_that_the_query_tells_apart_have_limits_of_their_own()
         .map(|query| DeclaredRoute {
             pattern: RoutePattern { method: Some("GET".to_owned()), path: "/hold".to_owned() },
             query: query.map(|query| QueryPattern::parse(query).unwrap()),
-            mode: Mode::Fixed(1),
+            mode: RouteMode::Fixed(Limit::of(1)),
         })
         .to_vec();
     let gateway = gateway(params);

@@ -12,7 +12,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use suimon_gate::Mode;
+use suimon_gate::RouteMode;
+use suimon_model::Limit;
 use suimon_model::Rng;
 use suimon_params::{DeclaredRoute, OnAbandon, Params, RoutePattern};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -29,7 +30,7 @@ fn with_slots(app: &App, slots: u32, paths: &[&str]) -> Params {
     let declared = |path: &&str| DeclaredRoute {
         pattern: RoutePattern { method: None, path: (*path).to_owned() },
         query: None,
-        mode: Mode::Fixed(slots),
+        mode: RouteMode::Fixed(Limit::of(slots)),
     };
     params.routes.declared = paths.iter().map(declared).collect();
     params

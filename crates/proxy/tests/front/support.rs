@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use suimon_gate::Mode;
+use suimon_gate::RouteMode;
+use suimon_model::Limit;
 use suimon_params::upstream::NodeParams;
 use suimon_params::{DeclaredRoute, Params, RoutePattern};
 use suimon_proxy::{Observer, Server, View};
@@ -301,7 +302,7 @@ pub(crate) fn params(app: SocketAddr) -> Params {
         .map(|path| DeclaredRoute {
             pattern: RoutePattern { method: None, path: path.to_owned() },
             query: None,
-            mode: Mode::Fixed(1),
+            mode: RouteMode::Fixed(Limit::of(1)),
         })
         .to_vec();
     params

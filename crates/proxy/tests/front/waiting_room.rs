@@ -36,7 +36,7 @@ pub(crate) fn room(app: SocketAddr) -> Params {
         },
         ..SessionKind::default()
     }];
-    params.gate.session_law = SessionLawKind::Static { sessions: 1 };
+    params.gate.session_law = SessionLawKind::Static(1);
     params
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 use suimon_control::SessionLawKind;
-use suimon_gate::{KindParams, Mode};
+use suimon_gate::{KindMode, KindParams};
 use suimon_params::{Params, RoutePattern, SessionKind};
 use suimon_proxy::LineCommand;
 

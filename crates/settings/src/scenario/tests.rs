@@ -1,5 +1,6 @@
 use super::*;
-use suimon_gate::Mode;
+use suimon_gate::RouteMode;
+use suimon_model::Limit;
 use suimon_sim::{Curve, Efficiency, Metric};
 
 /// The least a scenario must say, and `more`.
@@ -90,7 +91,10 @@ fn server_gate_changes_and_bands_are_read() {
     assert_eq!(scenario.routes[0].cost.own_pool, None);
     assert!(scenario.routes.iter().all(|route| route.cost.cpu.to_bits() == 0.01f64.to_bits()));
     assert_eq!(scenario.routes[1].cost.memory.to_bits(), 3f64.to_bits());
-    assert_eq!((scenario.routes[0].mode, scenario.routes[1].mode), (Mode::Fixed(7), Mode::Enforce));
+    assert_eq!(
+        (scenario.routes[0].mode, scenario.routes[1].mode),
+        (RouteMode::Fixed(Limit::of(7)), RouteMode::Enforce)
+    );
     assert_eq!(scenario.changes.len(), 3);
     assert!(matches!(&scenario.changes[2].what, What::Weights(weights) if weights[..] == [2.5]));
     assert_eq!(scenario.gate.kind_of, [KindId(1)], "the first kind begins elsewhere");

@@ -5,6 +5,9 @@ use super::{DAY, ENTRIES_MAX, Form, HOUR, MINUTE, ROUTES_MAX, SECOND, Section, k
 use crate::shape::Shape::{
     Count, Flag, List, Name, Number, Path, Route, RouteAndQuery, Time, UrlPath, Word, WordOrCount,
 };
+use suimon_control::{RouteLawKind, SessionLawKind};
+use suimon_gate::{KindMode, Order, RouteMode};
+use suimon_params::LeaseGiven;
 
 pub(super) const SESSION: Section = Section {
     path: "session",
@@ -51,12 +54,7 @@ pub(super) const SESSION: Section = Section {
             Is("true"),
             "Whether a newcomer who cannot begin soon gets a place in line. false: they are told to come back later, as is right for programs that know no cookies and read no pages.",
         ),
-        key(
-            "mode",
-            Word(&["enforce", "observe", "off"]),
-            Is("\"enforce\""),
-            "enforce: newcomers are held back when there is need. observe: it is shown when they would be. off: nobody is ever held back.",
-        ),
+        key("mode", Word(KindMode::CHOICES), Is("\"enforce\""), "What is done with newcomers."),
     ],
 };
 
@@ -73,9 +71,9 @@ pub(super) const ROUTE: Section = Section {
         ),
         key(
             "mode",
-            WordOrCount(&["enforce", "observe", "off"], 1, 10_000),
+            WordOrCount(RouteMode::WORDS, 1, 10_000),
             Is("\"enforce\""),
-            "enforce: a limit is found and held to. observe: found and shown, nobody waits. off: only counted. A number: that limit.",
+            "What is done here; a number is a limit that is held to.",
         ),
     ],
 };
@@ -93,7 +91,7 @@ pub(super) const DISCOVERY: Section = Section {
         ),
         key(
             "mode",
-            WordOrCount(&["enforce", "observe", "off"], 1, 10_000),
+            WordOrCount(RouteMode::WORDS, 1, 10_000),
             Is("\"enforce\""),
             "What is done on them; as route.mode.",
         ),
@@ -127,30 +125,15 @@ pub(super) const GATE: Section = Section {
     form: Form::Table,
     doc: "How limits are found and sessions let in. Nothing here needs to be set.",
     keys: &[
-        key(
-            "route_law",
-            Word(&["paired", "seed"]),
-            Is("\"paired\""),
-            "How a route's limit is found. paired: trials in paired windows, one route at a time, for the most useful work of the whole host. seed: the paper's rule, one step up or down on each route's own throughput.",
-        ),
-        key(
-            "session_law",
-            Word(&["flow", "seed", "static", "open"]),
-            Is("\"flow\""),
-            "How sessions are let in. flow: by the work that sessions already let in still have to bring. seed: the paper's rule on the mean route queue. static: at most gate.static_sessions at once. open: everybody, only routes are gated.",
-        ),
+        key("route_law", Word(RouteLawKind::CHOICES), Is("\"paired\""), "How a route's limit is found."),
+        key("session_law", Word(SessionLawKind::CHOICES), Is("\"flow\""), "How sessions are let in."),
         key(
             "static_sessions",
             Count(1, 1_000_000),
             Unset { means: "needed with session_law = \"static\" only", example: "35" },
             "Sessions under way at once.",
         ),
-        key(
-            "order",
-            Word(&["first_in", "later_in_session"]),
-            Is("\"first_in\""),
-            "Who goes first in a route's queue: whoever came first, or the session with more requests behind it. The latter saves more where session_law = \"open\", and lets those at an earlier step starve.",
-        ),
+        key("order", Word(Order::CHOICES), Is("\"first_in\""), "Who goes first in a route's queue."),
         key(
             "cores",
             Count(1, 4096),
@@ -250,11 +233,6 @@ pub(super) const LEASE: Section = Section {
             Is("false"),
             "Whether TLS ends in front of Suimon, so that the cookie carries Secure on the plain listener too.",
         ),
-        key(
-            "given",
-            Word(&["needed", "always"]),
-            Is("\"needed\""),
-            "When visitors get one. needed: under pressure, and where the application has no session cookie of its own, once newcomers come at half of the pace at which they could be let in, or several at once to a gateway that has just started; whoever was served before is known by connection, address and browser for ten minutes. always: where it has none, with the first answer that caches may not keep for all; set this if visitors without any cookie share address and browser and a rush comes at once.",
-        ),
+        key("given", Word(LeaseGiven::CHOICES), Is("\"needed\""), "When visitors get one."),
     ],
 };

@@ -3,6 +3,8 @@
 use super::LeftOut::{Is, Unset};
 use super::{DAY, Form, HOUR, KIB, MIB, MINUTE, SECOND, Section, key};
 use crate::shape::Shape::{Count, Flag, Host, List, Node, Path, Size, Time, UrlPath, Word};
+use suimon_params::OnAbandon;
+use suimon_params::upstream::Protocol;
 
 pub(super) const UPSTREAM: Section = Section {
     path: "upstream",
@@ -15,17 +17,12 @@ pub(super) const UPSTREAM: Section = Section {
             Is("[\"http://127.0.0.1:8080\"]"),
             "The application's servers. A route's limit is for all of them together.",
         ),
-        key(
-            "protocol",
-            Word(&["http1", "http2"]),
-            Is("\"http1\""),
-            "What is spoken to the nodes; http2 in clear is by prior knowledge (h2c).",
-        ),
+        key("protocol", Word(Protocol::CHOICES), Is("\"http1\""), "What is spoken to the nodes."),
         key(
             "on_abandon",
-            Word(&["finish", "cancel"]),
+            Word(OnAbandon::CHOICES),
             Is("\"finish\""),
-            "What becomes of the work of a client that has gone. finish: the application works on regardless, so the answer is read to its end and the slot kept. cancel: for applications that stop when the connection closes.",
+            "What becomes of the work of a client that has gone.",
         ),
         key("via", Flag, Is("false"), "Whether requests to the application carry a Via header."),
         key("pool_idle_max", Count(0, 10_000), Is("1024"), "Unused connections kept open to one node."),

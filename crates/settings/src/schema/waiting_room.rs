@@ -3,6 +3,7 @@
 use super::LeftOut::{Is, Unset};
 use super::{DAY, ENTRIES_MAX, Form, HOUR, MINUTE, Section, key};
 use crate::shape::Shape::{Colour, Count, Flag, List, Network, Number, Path, Text, Time, UrlPath, Word};
+use suimon_params::{PassFor, WaitingStatus};
 
 pub(super) const WAITING_ROOM: Section = Section {
     path: "waiting_room",
@@ -51,12 +52,7 @@ pub(super) const WAITING_ROOM: Section = Section {
             Is("false"),
             "Whether numbers of people are kept from those who wait, and only times are told.",
         ),
-        key(
-            "status",
-            Word(&["503", "429", "200"]),
-            Is("\"503\""),
-            "Status of the page. 503: right where Suimon is what visitors reach. 429: where a content delivery network stands in front that answers a 503 with a page of its own. 200: only for what cannot do with the others, as search engines may take the page for yours.",
-        ),
+        key("status", Word(WaitingStatus::CHOICES), Is("\"503\""), "Status of the page."),
         key(
             "turn_held",
             Time(2 * MINUTE, DAY),
@@ -94,12 +90,7 @@ pub(super) const WAITING_ROOM: Section = Section {
             Unset { means: "anybody may draw a number", example: "\"/human\"" },
             "A page of the application's, a challenge or a log-in, that says who may draw a number: see docs/waiting-room.md. It passes the gate; one that ends in / stands for everything below it.",
         ),
-        key(
-            "pass_for",
-            Word(&["many", "everybody"]),
-            Is("\"many\""),
-            "Who is sent there. many: whoever comes from a network that has drawn draws_burst numbers, instead of a little later. everybody: whoever would draw a number while others wait.",
-        ),
+        key("pass_for", Word(PassFor::CHOICES), Is("\"many\""), "Who is sent there."),
         key(
             "state",
             Path,

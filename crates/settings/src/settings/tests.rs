@@ -1,6 +1,6 @@
 use super::*;
 use crate::schema;
-use suimon_model::Duration;
+use suimon_model::{Duration, Limit};
 
 fn parse(text: &str) -> Settings {
     Settings::parse("test.toml", text).unwrap()
@@ -79,15 +79,15 @@ fn what_is_set_reaches_its_room() {
     assert_eq!(shopping.begins[0], RoutePattern { method: Some("POST".into()), path: "/login".into() });
     assert_eq!(shopping.gate.patience, Some(Duration::from_secs(30)));
     assert_eq!(shopping.gate.hold, Some(Duration::from_secs(10)));
-    assert_eq!(proxy.sessions.kinds[1].gate.mode, Mode::Off);
-    assert_eq!(proxy.routes.declared[0].mode, Mode::Fixed(3));
+    assert_eq!(proxy.sessions.kinds[1].gate.mode, RouteMode::Off);
+    assert_eq!(proxy.routes.declared[0].mode, RouteMode::Fixed(Limit::of(3)));
     assert_eq!(proxy.routes.declared[1].pattern, RoutePattern { method: None, path: "/api/*".into() });
     assert_eq!(proxy.routes.declared[1].query, None);
     let search = &proxy.routes.declared[2];
     assert_eq!(search.pattern, RoutePattern { method: Some("GET".into()), path: "/index.php".into() });
     assert_eq!(search.query, QueryPattern::parse("q&page=search").ok());
     assert_eq!(search.name(), "GET /index.php?page=search&q");
-    assert_eq!(proxy.gate.session_law, SessionLawKind::Static { sessions: 35 });
+    assert_eq!(proxy.gate.session_law, SessionLawKind::Static(35));
     assert_eq!(proxy.gate.order, Order::FirstIn);
     assert_eq!(proxy.gate.cores, 4);
     assert_eq!(proxy.limits.body_bytes, Some(1 << 20));

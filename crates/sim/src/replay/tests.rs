@@ -5,9 +5,9 @@ mod world;
 use super::*;
 use proptest::prelude::*;
 use suimon_control::SessionLawKind;
-use suimon_gate::{Arrival, KindParams, Membership, Mode, Params, Word};
+use suimon_gate::{Arrival, KindParams, Membership, Params, RouteMode, Word};
 use suimon_line::{Command, Lane, Place};
-use suimon_model::{KindId, RouteId, seconds};
+use suimon_model::{KindId, Limit, RouteId, seconds};
 use suimon_record::{Encoder, Ending as SegmentEnding, NAME_BYTES_MAX};
 use world::{ROUTES, World, session_of};
 
@@ -223,7 +223,7 @@ fn another_setting_shows_in_the_figures() {
     let recorded = played(&segments);
     let before = recorded.figures();
 
-    let few = SessionLawKind::Static { sessions: 3 };
+    let few = SessionLawKind::Static(3);
     let (turned_away, ..) = what_if(Params { session_law: few, ..Params::default() }, &segments, &recorded);
     assert!(turned_away.refused > before.refused + 50, "{turned_away:?} {before:?}");
     assert!(turned_away.not_come > 100 && turned_away.wait_mean < before.wait_mean, "{turned_away:?}");
@@ -294,8 +294,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => (request(), ending).prop_map(|(request, ending)| Event::End(request, ending)),
         1 => (request(), 0u64..9).prop_map(|(request, nanos)| Event::Pause(request, Duration::from_nanos(nanos))),
         1 => request().prop_map(Event::Resume),
-        1 => "[a-z]{1,9}".prop_map(|name| Event::Route { is_mixed: false, mode: Mode::Fixed(1), name }),
-        1 => (0u32..2, "[a-z]{1,9}").prop_map(|(route, name)| Event::Renewed { route: RouteId(route), mode: Mode::Enforce, name }),
+        1 => "[a-z]{1,9}".prop_map(|name| Event::Route { is_mixed: false, mode: RouteMode::Fixed(Limit::of(1)), name }),
+        1 => (0u32..2, "[a-z]{1,9}").prop_map(|(route, name)| Event::Renewed { route: RouteId(route), mode: RouteMode::Enforce, name }),
         1 => (0u32..2, 0u32..2).prop_map(|(route, other)| Event::LimitOf { route: RouteId(route), other: RouteId(other) }),
         1 => ("[a-z]{1,9}", line).prop_map(|(name, line)| Event::Kind {
             params: KindParams { line, ..KindParams::default() },
@@ -310,7 +310,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 /// A gate with three routes and three kinds, of which two have a line.
 fn gate_of_three_kinds() -> Gate {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
-    (0..3).for_each(|_| _ = gate.declare_route(Instant::ORIGIN, Mode::Fixed(1)));
+    (0..3).for_each(|_| _ = gate.declare_route(Instant::ORIGIN, RouteMode::Fixed(Limit::of(1))));
     for line in [None, Some(suimon_line::Params::default()), Some(suimon_line::Params::default())] {
         let hold = Some(seconds(0.5));
         gate.declare_kind(Instant::ORIGIN, KindParams { line, hold, ..KindParams::default() });

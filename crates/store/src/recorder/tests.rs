@@ -4,7 +4,7 @@ use super::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use suimon_gate::{Arrival, Membership, Mode, Params};
+use suimon_gate::{Arrival, Membership, Params, RouteMode};
 use suimon_model::{RouteId, SessionId};
 use suimon_record::{Part, Segment};
 
@@ -23,7 +23,7 @@ fn recording(folder: &Path, bytes_max: u64) -> Recording {
 fn begin(recording: &Recording) -> Result<Recorded, RecordError> {
     let now = Instant::from_nanos(5);
     let mut gate = Gate::new(Params::default(), now);
-    gate.declare_route(now, Mode::Enforce);
+    gate.declare_route(now, RouteMode::Enforce);
     gate.declare_kind(now, suimon_gate::KindParams::default());
     let names = Names { routes: vec!["other".to_owned()], kinds: vec!["visit".to_owned()] };
     let recorder = Recorder::begin(recording, &gate, &names, now)?;

@@ -257,7 +257,7 @@ proptest! {
             let known = read.knowledge_of(&names, &["visit".to_owned()]);
             let mut gate = suimon_gate::Gate::new(suimon_gate::Params::default(), suimon_model::Instant::ORIGIN);
             for _ in &names {
-                gate.declare_route(suimon_model::Instant::ORIGIN, suimon_gate::Mode::Enforce);
+                gate.declare_route(suimon_model::Instant::ORIGIN, suimon_gate::RouteMode::Enforce);
             }
             gate.declare_kind(suimon_model::Instant::ORIGIN, suimon_gate::KindParams::default());
             gate.recall(suimon_model::Instant::ORIGIN, &known, suimon_model::Duration::ZERO);

@@ -154,7 +154,7 @@ impl Control {
         let law = |law| SessionChoice::Law(law);
         let (routes, sessions) = match self {
             Control::None => (RouteChoice::Off, law(SessionLawKind::Open)),
-            Control::Static(sessions) => (RouteChoice::Off, law(SessionLawKind::Static { sessions })),
+            Control::Static(sessions) => (RouteChoice::Off, law(SessionLawKind::Static(sessions))),
             Control::PageOnly(constants) => (constants.routes(scale), law(SessionLawKind::Open)),
             Control::SqsAsSet => (Constants::usual().routes(scale), Constants::usual().sessions(scale)),
             Control::Sqs(constants) => (constants.routes(scale), constants.sessions(scale)),

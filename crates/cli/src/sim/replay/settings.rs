@@ -1,7 +1,7 @@
 //! The recorded settings of the gate with some of them changed, checked as a settings file is.
 
 use suimon_control::{RouteLawKind, SessionLawKind};
-use suimon_gate::{Order, Params};
+use suimon_gate::Params;
 use suimon_settings::{Settings, duration};
 use toml::{Table, Value};
 
@@ -63,33 +63,25 @@ fn written(params: &Params) -> Table {
         ("session_idle".to_string(), time(&params.session_idle)),
         ("records_max".to_string(), count(params.records_max)),
     ]);
-    let order = match order {
-        Order::LaterInSession => "later_in_session",
-        Order::FirstIn => "first_in",
-    };
-    put(&mut gate, "order", text(order));
-    match route_law {
-        RouteLawKind::Paired => put(&mut gate, "route_law", text("paired")),
-        RouteLawKind::Seed(numbers) => {
-            put(&mut gate, "route_law", text("seed"));
-            put(&mut gate, "seed_route.initial", Value::Integer(i64::from(numbers.initial)));
-            put(&mut gate, "seed_route.period", time(&numbers.period));
-        }
+    put(&mut gate, "order", text(order.word()));
+    put(&mut gate, "route_law", text(route_law.word()));
+    put(&mut gate, "session_law", text(session_law.word()));
+    // The numbers of those laws that have some.
+    if let RouteLawKind::Seed(numbers) = route_law {
+        put(&mut gate, "seed_route.initial", Value::Integer(i64::from(numbers.initial)));
+        put(&mut gate, "seed_route.period", time(&numbers.period));
     }
     match session_law {
-        SessionLawKind::Flow => put(&mut gate, "session_law", text("flow")),
-        SessionLawKind::Open => put(&mut gate, "session_law", text("open")),
-        SessionLawKind::Static { sessions } => {
-            put(&mut gate, "session_law", text("static"));
+        SessionLawKind::Static(sessions) => {
             put(&mut gate, "static_sessions", Value::Integer(i64::from(*sessions)));
         }
         SessionLawKind::Seed(numbers) => {
-            put(&mut gate, "session_law", text("seed"));
             put(&mut gate, "seed_session.threshold", Value::Float(numbers.threshold));
             put(&mut gate, "seed_session.up", time(&numbers.up));
             put(&mut gate, "seed_session.down", time(&numbers.down));
             put(&mut gate, "seed_session.period", time(&numbers.period));
         }
+        _ => {}
     }
     gate
 }
@@ -111,7 +103,7 @@ mod tests {
         let fixed =
             Settings::parse("test.toml", "[gate]\nsession_law = \"static\"\nstatic_sessions = 4").unwrap();
         let changed = with(&fixed.proxy.gate, &["gate.cores=11"]).unwrap();
-        assert_eq!((changed.cores, changed.session_law), (11, SessionLawKind::Static { sessions: 4 }));
+        assert_eq!((changed.cores, changed.session_law), (11, SessionLawKind::Static(4)));
     }
 
     #[test]

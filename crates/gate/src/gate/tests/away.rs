@@ -165,7 +165,7 @@ fn whoever_came_while_it_was_away_does_not_begin_all_at_once() {
     let now = at(0.0);
     let params = Params { session_law: SessionLawKind::Open, ..Params::default() };
     let mut gate = Gate::new(params, now);
-    let route = gate.declare_route(now, Mode::Off);
+    let route = gate.declare_route(now, RouteMode::Off);
     let line = Some(suimon_line::Params::default());
     let kind = gate.declare_kind(now, KindParams { line, ..KindParams::default() });
     let mut crowd = Crowd { gate, route, kind, ..Crowd::new(1.0) };
@@ -236,7 +236,7 @@ fn no_more_wait_for_an_application_than_may() {
 #[test]
 fn no_session_takes_the_room_of_the_others_who_wait_for_an_application() {
     let mut gate = Gate::new(Params::default(), at(0.0));
-    let route = gate.declare_route(at(0.0), Mode::Off);
+    let route = gate.declare_route(at(0.0), RouteMode::Off);
     let kind = gate.declare_kind(at(0.0), KindParams::default());
     gate.handle_application(at(1.0), false);
     while gate.poll_output().is_some() {}
@@ -280,7 +280,7 @@ fn no_session_takes_the_room_of_the_others_who_wait_for_an_application() {
 fn a_newcomer_without_a_line_is_told_the_truth_and_begins_nothing() {
     let now = at(0.0);
     let mut gate = Gate::new(Params::default(), now);
-    let route = gate.declare_route(now, Mode::Off);
+    let route = gate.declare_route(now, RouteMode::Off);
     let kind = gate.declare_kind(now, KindParams::default());
     gate.handle_application(now, false);
     while gate.poll_output().is_some() {}

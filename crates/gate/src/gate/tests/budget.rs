@@ -2,6 +2,7 @@
 
 use super::lines::at;
 use super::*;
+use suimon_model::Limit;
 
 const LEASE: SessionId = SessionId(7);
 
@@ -104,7 +105,7 @@ fn what_goes_beyond_a_budget_keeps_nobody_else_out() {
     let now = at(0.0);
     let params = Params { session_law: SessionLawKind::Open, waiting_max: 50, ..Params::default() };
     let mut gate = Gate::new(params, now);
-    let route = gate.declare_route(now, Mode::Fixed(1));
+    let route = gate.declare_route(now, RouteMode::Fixed(Limit::of(1)));
     let kind = gate.declare_kind(now, KindParams::default());
     let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
     gate.handle_arrival(now, newcomer);

@@ -35,7 +35,7 @@ fn in_line() -> KindParams {
 /// Returns what became of 100 who came at once, and of those held when the first had come seven seconds ago, and then nine.
 fn fate_of_a_hundred(is_cold: bool) -> [(usize, usize); 3] {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
-    let route = gate.declare_route(Instant::ORIGIN, Mode::Off);
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
     let kind = gate.declare_kind_with_law(Instant::ORIGIN, in_line(), Box::new(Shut { is_cold }));
     pass(&mut gate, at(1.0));
     let count = |seen: &[Output]| {
@@ -66,7 +66,7 @@ fn who_comes_to_a_gate_that_knows_nothing_is_held_until_it_knows() {
 #[test]
 fn no_more_are_held_for_that_than_a_bound() {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
-    let route = gate.declare_route(Instant::ORIGIN, Mode::Off);
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
     let law = Box::new(Shut { is_cold: true });
     let kind = gate.declare_kind_with_law(Instant::ORIGIN, in_line(), law);
     for _ in 0..2000 {
@@ -80,8 +80,8 @@ fn no_more_are_held_for_that_than_a_bound() {
 #[test]
 fn a_route_begins_with_the_limit_of_another_where_its_requests_were() {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
-    let shared = gate.declare_mixed_route(Instant::ORIGIN, Mode::Enforce);
-    let found = gate.declare_route(Instant::ORIGIN, Mode::Enforce);
+    let shared = gate.declare_mixed_route(Instant::ORIGIN, RouteMode::Enforce);
+    let found = gate.declare_route(Instant::ORIGIN, RouteMode::Enforce);
     let arrival = Arrival { route: shared, session: None };
     (0..20).for_each(|_| _ = gate.handle_arrival(at(0.1), arrival));
     let _tokens = started(&mut gate);
@@ -96,8 +96,8 @@ fn a_route_begins_with_the_limit_of_another_where_its_requests_were() {
 #[test]
 fn a_route_is_shared_under_another_law_too() {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
-    let shared = gate.declare_mixed_route(Instant::ORIGIN, Mode::Enforce);
-    let found = gate.declare_route(Instant::ORIGIN, Mode::Enforce);
+    let shared = gate.declare_mixed_route(Instant::ORIGIN, RouteMode::Enforce);
+    let found = gate.declare_route(Instant::ORIGIN, RouteMode::Enforce);
     gate.adopt(Params { cores: 8, ..Params::default() }, at(1.0));
     assert!(gate.law.is_mixed(shared) && !gate.law.is_mixed(found));
 }
@@ -106,7 +106,7 @@ fn a_route_is_shared_under_another_law_too() {
 fn rate_seen_beside_polls(is_mixed: bool) -> f64 {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
     let declare = if is_mixed { Gate::declare_mixed_route } else { Gate::declare_route };
-    let route = declare(&mut gate, Instant::ORIGIN, Mode::Enforce);
+    let route = declare(&mut gate, Instant::ORIGIN, RouteMode::Enforce);
     let arrival = Arrival { route, session: None };
     for tenth in 0..10 {
         let now = at(f64::from(tenth) / 10.0);

@@ -6,9 +6,9 @@ use crate::api::Door;
 
 /// A gate that lets so many sessions be, with one route that holds nobody back and one kind with a line.
 fn fixed(sessions: u32) -> (Gate, RouteId, KindId) {
-    let params = Params { session_law: SessionLawKind::Static { sessions }, ..Params::default() };
+    let params = Params { session_law: SessionLawKind::Static(sessions), ..Params::default() };
     let mut gate = Gate::new(params, at(0.0));
-    let route = gate.declare_route(at(0.0), Mode::Off);
+    let route = gate.declare_route(at(0.0), RouteMode::Off);
     let line = Some(suimon_line::Params::default());
     let kind = gate.declare_kind(at(0.0), KindParams { line, ..KindParams::default() });
     (gate, route, kind)
@@ -110,7 +110,7 @@ fn a_newcomer_of_now_is_told_more_than_those_who_are_held_wait() {
 #[test]
 fn sessions_are_counted_by_how_they_ended() {
     let mut gate = Gate::new(Params { session_law: SessionLawKind::Open, ..Params::default() }, at(0.0));
-    let route = gate.declare_route(at(0.0), Mode::Off);
+    let route = gate.declare_route(at(0.0), RouteMode::Off);
     let kind = gate.declare_kind(at(0.0), KindParams::default());
     let session = |gate: &mut Gate, ending| {
         let Start { token, session, .. } = begins(gate, at(0.0), route, kind);

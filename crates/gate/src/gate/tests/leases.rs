@@ -7,7 +7,7 @@ use crate::api::LeaseDue;
 #[test]
 fn a_lease_is_due_only_under_pressure_and_until_it_is_carried() {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
-    let route = gate.declare_route(Instant::ORIGIN, Mode::Enforce);
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Enforce);
     let kind = gate.declare_kind(Instant::ORIGIN, KindParams::default());
     let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
     gate.handle_arrival(Instant::ORIGIN, newcomer);
@@ -37,7 +37,7 @@ fn a_lease_is_due_only_under_pressure_and_until_it_is_carried() {
 #[test]
 fn whoever_nothing_else_tells_apart_gets_a_lease_once_newcomers_come_at_half_the_pace() {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
-    let route = gate.declare_route(Instant::ORIGIN, Mode::Enforce);
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Enforce);
     let law = Metered::new(1000, 10.0);
     let kind = gate.declare_kind_with_law(Instant::ORIGIN, KindParams::default(), law);
     let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };

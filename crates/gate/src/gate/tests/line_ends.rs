@@ -125,7 +125,7 @@ impl Site {
 fn a_line_that_a_short_closure_began_ends_though_people_keep_coming() {
     let now = at(0.0);
     let mut gate = Gate::new(Params::default(), now);
-    let route = gate.declare_route(now, Mode::Off);
+    let route = gate.declare_route(now, RouteMode::Off);
     let line = Some(suimon_line::Params::default());
     let kind = gate.declare_kind(now, KindParams { line, ..KindParams::default() });
     let mut site = Site::new((gate, route, kind));

@@ -62,7 +62,7 @@ impl SessionLaw for Metered {
 pub(super) fn lined(law: Box<Metered>) -> (Gate, RouteId, KindId) {
     let now = Instant::ORIGIN;
     let mut gate = Gate::new(Params::default(), now);
-    let route = gate.declare_route(now, Mode::Off);
+    let route = gate.declare_route(now, RouteMode::Off);
     let params = KindParams {
         line: Some(suimon_line::Params::default()),
         hold: Some(seconds(1.0)),

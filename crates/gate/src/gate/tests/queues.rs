@@ -2,6 +2,7 @@
 
 use super::lines::at;
 use super::*;
+use suimon_model::Limit;
 
 #[test]
 fn whoever_came_first_goes_first_or_whoever_is_further_along() {
@@ -66,7 +67,7 @@ fn a_client_that_leaves_the_queue_is_never_sent_on() {
 
 #[test]
 fn whoever_is_inside_and_is_held_for_long_where_a_limit_is_found_is_seen() {
-    for (mode, seen) in [(Mode::Enforce, true), (Mode::Fixed(1), false)] {
+    for (mode, seen) in [(RouteMode::Enforce, true), (RouteMode::Fixed(Limit::of(1)), false)] {
         let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
         let route = gate.declare_route(Instant::ORIGIN, mode);
         let arrival = Arrival { route, session: None };

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::api::Counts;
+use suimon_model::Limit;
 
 fn at(seconds: u32) -> Instant {
     Instant::ORIGIN + Duration::from_secs(u64::from(seconds))
@@ -11,7 +12,8 @@ fn at(seconds: u32) -> Instant {
 fn used() -> (Gate, [RouteId; 2], KindId) {
     let params = Params { session_law: SessionLawKind::Open, ..Params::default() };
     let mut gate = Gate::new(params, at(0));
-    let routes = [gate.declare_route(at(0), Mode::Enforce), gate.declare_route(at(0), Mode::Enforce)];
+    let routes =
+        [gate.declare_route(at(0), RouteMode::Enforce), gate.declare_route(at(0), RouteMode::Enforce)];
     let kind = gate.declare_kind(at(0), KindParams::default());
     for route in routes {
         let session = Membership::Member { kind, session: SessionId(7), leased: true, ends: false };
@@ -27,7 +29,7 @@ fn used() -> (Gate, [RouteId; 2], KindId) {
 #[test]
 fn nothing_is_known_of_the_route_that_gets_another_s_number() {
     let (mut gate, [kept, given], kind) = used();
-    gate.renew_route(at(4), given, Mode::Fixed(3));
+    gate.renew_route(at(4), given, RouteMode::Fixed(Limit::of(3)));
     gate.handle_timeout(at(5));
     let view = gate.snapshot(at(5));
     assert_eq!((gate.limit(given), view.routes[1].counts), (Some(3), Counts::default()));
@@ -50,7 +52,7 @@ fn sessions_that_stand_there_go_on() {
         gate.handle_end(now, token, Ending::Completed);
     };
     asks(&mut gate, at(4), given);
-    gate.renew_route(at(4), given, Mode::Enforce);
+    gate.renew_route(at(4), given, RouteMode::Enforce);
     gate.handle_timeout(at(5));
     assert_eq!(gate.visits.under_way(kind), 1);
     asks(&mut gate, at(5), kept);
@@ -64,7 +66,7 @@ fn a_number_stays_while_somebody_is_there() {
     gate.handle_arrival(at(4), Arrival { route: given, session: None });
     let token = started(&mut gate).pop().unwrap().token;
     assert!(!gate.is_deserted(given));
-    gate.renew_route(at(5), given, Mode::Fixed(3));
+    gate.renew_route(at(5), given, RouteMode::Fixed(Limit::of(3)));
     assert_eq!(gate.snapshot(at(5)).routes[1].counts.completed, 1, "it is the same as before");
     gate.handle_end(at(6), token, Ending::Completed);
     assert!(gate.is_deserted(given));

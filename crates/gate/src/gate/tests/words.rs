@@ -2,6 +2,7 @@
 
 use super::lines::{Metered, at, lined, pass, placed, told_at_once};
 use super::*;
+use suimon_model::Limit;
 
 fn begins(gate: &mut Gate, now: Instant, route: RouteId, membership: Membership) -> Start {
     gate.handle_arrival(now, Arrival { route, session: Some(membership) });
@@ -10,9 +11,9 @@ fn begins(gate: &mut Gate, now: Instant, route: RouteId, membership: Membership)
 
 #[test]
 fn a_session_that_has_ended_makes_room_for_the_next() {
-    let params = Params { session_law: SessionLawKind::Static { sessions: 1 }, ..Params::default() };
+    let params = Params { session_law: SessionLawKind::Static(1), ..Params::default() };
     let mut gate = Gate::new(params, Instant::ORIGIN);
-    let route = gate.declare_route(Instant::ORIGIN, Mode::Off);
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
     let kind = gate.declare_kind(Instant::ORIGIN, KindParams::default());
     let newcomer = Membership::Newcomer(kind);
     let (_, session) = begins(&mut gate, at(0.0), route, newcomer).session.unwrap();
@@ -34,9 +35,9 @@ fn a_session_that_has_ended_makes_room_for_the_next() {
 
 #[test]
 fn a_request_that_would_end_its_session_ends_it_only_if_it_is_done() {
-    let params = Params { session_law: SessionLawKind::Static { sessions: 1 }, ..Params::default() };
+    let params = Params { session_law: SessionLawKind::Static(1), ..Params::default() };
     let mut gate = Gate::new(params, Instant::ORIGIN);
-    let route = gate.declare_route(Instant::ORIGIN, Mode::Off);
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
     let kind = gate.declare_kind(Instant::ORIGIN, KindParams::default());
     let session = SessionId(7);
     let leaves = Membership::Member { kind, session, leased: true, ends: true };
@@ -55,9 +56,9 @@ fn a_request_that_would_end_its_session_ends_it_only_if_it_is_done() {
 #[test]
 fn whoever_is_held_begins_at_the_moment_another_session_ends() {
     let (mut gate, route, kind) = {
-        let params = Params { session_law: SessionLawKind::Static { sessions: 1 }, ..Params::default() };
+        let params = Params { session_law: SessionLawKind::Static(1), ..Params::default() };
         let mut gate = Gate::new(params, Instant::ORIGIN);
-        let route = gate.declare_route(Instant::ORIGIN, Mode::Off);
+        let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
         let line = Some(suimon_line::Params::default());
         let kind = gate.declare_kind(Instant::ORIGIN, KindParams { line, ..KindParams::default() });
         (gate, route, kind)
@@ -73,7 +74,7 @@ fn whoever_is_held_begins_at_the_moment_another_session_ends() {
 #[test]
 fn whoever_pays_goes_first_in_every_queue() {
     let (mut gate, route, kind) = fixed(1);
-    let other = gate.declare_route(Instant::ORIGIN, Mode::Fixed(1));
+    let other = gate.declare_route(Instant::ORIGIN, RouteMode::Fixed(Limit::of(1)));
     let now = Instant::ORIGIN;
     let newcomer = Membership::Newcomer(kind);
     let blocking = [route, other].map(|route| begins(&mut gate, now, route, newcomer));
@@ -104,7 +105,7 @@ fn a_session_of_weight_three_makes_the_next_one_begin_as_much_later() {
     // One begins a second, and whoever comes is held until then.
     let next_after = |weights: &[u32]| {
         let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
-        let route = gate.declare_route(Instant::ORIGIN, Mode::Off);
+        let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
         let params = KindParams { hold: Some(seconds(200.0)), ..KindParams::default() };
         let kind = gate.declare_kind_with_law(Instant::ORIGIN, params, Metered::new(1, 1.0));
         let newcomer = Membership::Newcomer(kind);
@@ -130,7 +131,7 @@ fn the_law_in_force_counts_a_weight_as_so_many_sessions() {
     // Until the first of many tokens is owed, nobody notices; so the times are those of a gate that has none left.
     let next_after = |weight: u32| {
         let mut gate = Gate::new(Params { cores: 1, ..Params::default() }, Instant::ORIGIN);
-        let route = gate.declare_route(Instant::ORIGIN, Mode::Off);
+        let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
         let kind = gate.declare_kind(Instant::ORIGIN, KindParams::default());
         let mut last = None;
         loop {

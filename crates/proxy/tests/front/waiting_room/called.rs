@@ -9,7 +9,7 @@ const ENTER: (&str, &str) = ("suimon-poll", "enter");
 fn patient_room(app: SocketAddr) -> Params {
     let mut params = room(app);
     params.sessions.kinds[0].gate.hold = Some(PATIENCE);
-    params.gate.session_law = SessionLawKind::Static { sessions: 1 };
+    params.gate.session_law = SessionLawKind::Static(1);
     params
 }
 
@@ -175,7 +175,7 @@ async fn the_way_back_never_leads_to_another_host() {
 async fn where_the_law_foresees_nothing_whoever_is_let_in_stays_in_from_the_first_session_on() {
     let app = app().await;
     let mut params = room(app.address);
-    params.gate.session_law = SessionLawKind::Static { sessions: 3 };
+    params.gate.session_law = SessionLawKind::Static(3);
     let gateway = gateway(params);
     // The application sets no cookie.
     let mut inside = Vec::new();

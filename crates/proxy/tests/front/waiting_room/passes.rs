@@ -2,14 +2,15 @@
 
 use super::*;
 use crate::support::read_until;
+use suimon_params::PassFor;
 use suimon_params::{Network, PassPage};
 use tokio::io::AsyncWriteExt;
 
 /// A gateway whose visitors are to show a pass, where one waits already.
-async fn asking(for_everybody: bool, app: SocketAddr) -> Gateway {
+async fn asking(needed_by: PassFor, app: SocketAddr) -> Gateway {
     let mut params = room(app);
     params.trusted_proxies = vec![Network { address: "127.0.0.0".parse().unwrap(), prefix: 8 }];
-    params.waiting_room.pass = Some(PassPage { page: "/human".to_owned(), for_everybody });
+    params.waiting_room.pass = Some(PassPage { page: "/human".to_owned(), needed_by });
     (params.waiting_room.draws_burst, params.waiting_room.draws_per_second) = (1, 1e-6);
     let gateway = gateway(params);
     gateway.taken().await;
@@ -42,7 +43,7 @@ async fn pass(gateway: &Gateway, word: &str) -> String {
 #[tokio::test]
 async fn whoever_has_no_pass_is_sent_for_one_and_it_is_good_for_one_number() {
     let app = app().await;
-    let gateway = asking(true, app.address).await;
+    let gateway = asking(PassFor::Everybody, app.address).await;
     let asked = visit(&gateway, 2, &[]).await;
     assert_eq!((asked.status, asked.place()), (503, None));
     assert_eq!(asked.json()["state"], "pass");
@@ -67,7 +68,7 @@ async fn whoever_has_no_pass_is_sent_for_one_and_it_is_good_for_one_number() {
 #[tokio::test]
 async fn an_account_has_one_place_whatever_browser_it_comes_with() {
     let app = app().await;
-    let gateway = asking(true, app.address).await;
+    let gateway = asking(PassFor::Everybody, app.address).await;
     let (here, there) = (pass(&gateway, "account=4711").await, pass(&gateway, "account=4711").await);
     let other = pass(&gateway, "account=4712").await;
     let first = visit(&gateway, 2, &[("cookie", &here)]).await;
@@ -81,7 +82,7 @@ async fn an_account_has_one_place_whatever_browser_it_comes_with() {
 #[tokio::test]
 async fn only_those_of_a_network_that_has_drawn_many_are_asked_and_only_the_page_gives_passes() {
     let app = app().await;
-    let gateway = asking(false, app.address).await;
+    let gateway = asking(PassFor::Many, app.address).await;
     assert!(visit(&gateway, 7, &[]).await.place().is_some(), "the first of a network");
     assert_eq!(visit(&gateway, 7, &[]).await.json()["state"], "pass");
     assert!(visit(&gateway, 8, &[]).await.place().is_some());
@@ -99,7 +100,7 @@ async fn only_those_of_a_network_that_has_drawn_many_are_asked_and_only_the_page
 async fn log_ins_that_are_still_being_sent_keep_nobody_from_logging_in() {
     let app = app().await;
     let mut params = room(app.address);
-    params.waiting_room.pass = Some(PassPage { page: "/echo".to_owned(), for_everybody: true });
+    params.waiting_room.pass = Some(PassPage { page: "/echo".to_owned(), needed_by: PassFor::Everybody });
     let gateway = gateway(params);
     let mut slow = Vec::new();
     let asked_for = "Content-Length: 1000000\r\nExpect: 100-continue\r\n\r\n";

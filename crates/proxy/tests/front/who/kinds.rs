@@ -1,6 +1,7 @@
 //! Several kinds of session, of one visitor.
 
 use super::*;
+use suimon_params::LeaseGiven;
 
 const OWN: &str = "PHPSESSID=a0123456789abc";
 
@@ -9,7 +10,7 @@ async fn a_session_of_an_open_kind_opens_no_closed_one() {
     let app = app().await;
     let mut params = open(app.address);
     params.sessions.kinds = vec![kind("buying", &["/buy/*"]), kind("browsing", &[])];
-    params.sessions.kinds[1].gate.mode = Mode::Off;
+    params.sessions.kinds[1].gate.mode = KindMode::Off;
     let gateway = gateway(params);
     gateway.tell(Some("buying"), &LineCommand::Pause);
     assert_eq!(state(&gateway.ask_with("/buy/x", OWN).await), "paused");
@@ -23,7 +24,7 @@ async fn a_visitor_may_have_sessions_of_several_kinds() {
     let app = app().await;
     let mut params = open(app.address);
     params.sessions.kinds = vec![kind("a", &["/a/*"]), kind("b", &["/b/*"])];
-    params.lease.always = true;
+    params.lease.given = LeaseGiven::Always;
     let gateway = gateway(params);
     // By the application's cookie alone.
     for path in ["/a/1", "/b/1", "/a/2", "/b/2", "/x"] {

@@ -1,7 +1,7 @@
 //! A gate with visitors that nobody planned, and its recording.
 
 use std::collections::BTreeMap;
-use suimon_gate::{Arrival, Gate, KindParams, Membership, Mode, Output, Params, Token, Word};
+use suimon_gate::{Arrival, Gate, KindParams, Membership, Output, Params, RouteMode, Token, Word};
 use suimon_line::{Command, Lane, Place};
 use suimon_model::{Duration, Ending, Failure, Instant, KindId, RequestId, Rng, RouteId, SessionId, seconds};
 use suimon_record::{Encoder, Ending as SegmentEnding, Event, Header};
@@ -82,8 +82,8 @@ impl World {
         for route in 0..ROUTES {
             let name = format!("GET /{route}");
             world.header.routes.push(name.clone());
-            world.push(&Event::Route { is_mixed: false, mode: Mode::Enforce, name });
-            world.gate.declare_route(now, Mode::Enforce);
+            world.push(&Event::Route { is_mixed: false, mode: RouteMode::Enforce, name });
+            world.gate.declare_route(now, RouteMode::Enforce);
         }
         world
     }

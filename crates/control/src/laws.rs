@@ -1,0 +1,126 @@
+//! The laws there are: one row each.
+//!
+//! A law is a file with a type that is a [`RouteLaw`] or a [`SessionLaw`], and its row in one of the tables here. The settings'
+//! schema and reader, summaries, recordings, the simulator's names and the documents are made of the rows.
+
+use crate::route::RouteLaw;
+use crate::route_paired::Paired;
+use crate::route_seed::SeedRoutes;
+use crate::session::{OpenGate, SessionLaw, StaticSessions};
+use crate::session_flow::Flow;
+use crate::session_seed::SeedSessions;
+use suimon_model::state::{Broken, Reader, State};
+use suimon_model::{Duration, Instant, KindId};
+
+/// A row: variant (and the value it holds, if any), its number in recordings, its word, what it means; the law, and how it is built.
+macro_rules! laws {
+    (
+        $(#[$doc:meta])*
+        pub enum $name:ident: $law:ident, fits($($fits:ident: $fits_type:ty),+), build $($argument:ident: $argument_type:ty),+;
+        $(
+            $(#[$row_doc:meta])*
+            $variant:ident $(($value:ident: $type:ty))? = $tag:literal, $word:literal, $means:literal,
+                $own:ty = $build:expr;
+        )+
+    ) => {
+        suimon_model::choices! {
+            $(#[$doc])*
+            pub enum $name {
+                $($(#[$row_doc])* $variant $(($value: $type))? = $tag, $word, $means;)+
+            }
+        }
+
+        impl $name {
+            /// Returns the law with nothing known, for an application thought to have so many cores.
+            pub fn build(self, $($argument: $argument_type),+) -> Box<dyn $law> {
+                match self {
+                    $($name::$variant $(($value))? => Box::new($build),)+
+                }
+            }
+
+            /// Returns the law that was saved, with all it knew.
+            ///
+            /// # Errors
+            /// Returns [`Broken`] where the bytes are not those of this law, for these routes.
+            pub fn load(self, $($fits: $fits_type,)+ from: &mut Reader<'_>) -> Result<Box<dyn $law>, Broken> {
+                let law: Box<dyn $law> = match self {
+                    $($name::$variant { .. } => Box::new(<$own as State>::load(from)?),)+
+                };
+                if law.fits($($fits),+) { Ok(law) } else { Err(from.broken("a law that is for others")) }
+            }
+        }
+    };
+}
+
+laws! {
+    /// How a route's limit is found.
+    pub enum RouteLawKind: RouteLaw, fits(routes: usize), build _cores: u32;
+
+    /// Paired windows, one probing route at a time, one objective for the whole host.
+    Paired = 0, "paired", "trials in paired windows, one route at a time, for the most useful work of the whole host",
+        Paired = Paired::new(_cores);
+    /// The paper's ±1 rule on each route's own throughput.
+    Seed(params: SeedRouteParams) = 1, "seed", "the paper's rule, one step up or down on each route's own throughput",
+        SeedRoutes = SeedRoutes::new(params);
+}
+
+laws! {
+    /// How sessions are let in.
+    pub enum SessionLawKind: SessionLaw, fits(kind: KindId, routes: usize), build kind: KindId, cores: u32, now: Instant;
+
+    /// Flow control by the visits that admitted sessions still have to make.
+    Flow = 0, "flow", "by the work that sessions already let in still have to bring",
+        Flow = Flow::new(kind, cores, now);
+    /// The paper's threshold rule on the mean route queue.
+    Seed(params: SeedSessionParams) = 1, "seed", "the paper's rule on the mean route queue",
+        SeedSessions = SeedSessions::new(kind, params, now);
+    /// A fixed number of sessions at once; the rest is refused.
+    Static(sessions: u32) = 2, "static", "at most gate.static_sessions at once",
+        StaticSessions = StaticSessions { sessions };
+    /// Everybody is let in; only the routes' gates hold.
+    Open = 3, "open", "everybody, only routes are gated",
+        OpenGate = OpenGate;
+}
+
+/// The numbers of the paper's page rule that the paper leaves open.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SeedRouteParams {
+    /// The limit to start from.
+    pub initial: u32,
+    /// Length of a throughput window.
+    pub period: Duration,
+}
+
+suimon_model::saved_struct!(SeedRouteParams { initial, period });
+
+impl Default for SeedRouteParams {
+    fn default() -> Self {
+        SeedRouteParams { initial: 5, period: Duration::from_secs(2) }
+    }
+}
+
+/// The numbers of the paper's session rule that the paper leaves open.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SeedSessionParams {
+    /// Mean queue length at which the interval begins to grow.
+    pub threshold: f64,
+    /// Added to the interval in each period at or over the threshold.
+    pub up: Duration,
+    /// Taken from the interval in each period under the threshold.
+    pub down: Duration,
+    /// Time between two decisions.
+    pub period: Duration,
+}
+
+suimon_model::saved_struct!(SeedSessionParams { threshold, up, down, period });
+
+impl Default for SeedSessionParams {
+    fn default() -> Self {
+        SeedSessionParams {
+            threshold: 3.0,
+            up: Duration::from_millis(50),
+            down: Duration::from_millis(50),
+            period: Duration::from_secs(1),
+        }
+    }
+}
