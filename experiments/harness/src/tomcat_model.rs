@@ -55,7 +55,7 @@ const NOTHING: f64 = 0.001;
 /// What does a page of the Tomcat shop cost alone, and in company?
 ///
 /// Processor seconds of the shop's process for each page answered, collector included, with 1 to 128 of the same page kept up at once; several rounds, each with
-/// a fresh shop. Writes data/result.json and _server.toml, the shop as a scenario: what `sqs-live` is predicted with.
+/// a fresh shop. Writes data/result.json and _server.toml, the shop as a scenario: what `sqs live` is predicted with.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -324,7 +324,7 @@ impl Measured {
             .collect();
         format!(
             "# The Tomcat shop on one core, all times divided by {}. Written by ./experiments/run {NAME} from data/result.json: single requests, and\n\
-             # so many of one kind kept up at once.\n\nbase = \"../sqs-model/_burst.toml\"\n\n\
+             # so many of one kind kept up at once.\n\nbase = \"../sqs/model/_burst.toml\"\n\n\
              [server]\ncores = 1\nsharing = \"{}\"\nthreads = 200\n\
              efficiency = {{ measured = [{}] }}\n\n\
              [[server.route]]\nmatch = \"* /*\"\ncpu = \"{:.2}ms\"\nvariation = {:.2}\nmemory = 0\n\n\
