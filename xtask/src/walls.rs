@@ -54,7 +54,13 @@ const ROOMS: &[Room] = &[
     },
     Room { name: "suimon-fleet", knows: &["suimon-model"], tests_know: &[], others: PURE },
     Room { name: "suimon-record", knows: &["suimon-gate", "suimon-model"], tests_know: &[], others: PURE },
-    Room { name: "suimon-workload", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Room { name: "suimon-statistics", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Room {
+        name: "suimon-workload",
+        knows: &["suimon-model", "suimon-statistics"],
+        tests_know: &[],
+        others: PURE,
+    },
     // Shells: own clocks, sockets, processes.
     Room {
         name: "suimon-proxy",
@@ -64,7 +70,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "suimon-crowd",
-        knows: &["suimon-model", "suimon-workload"],
+        knows: &["suimon-model", "suimon-statistics", "suimon-workload"],
         tests_know: &["suimon-settings", "suimon-shop"],
         others: Others::AnyBut(&["axum", "clap", "toml"]),
     },
@@ -77,6 +83,7 @@ const ROOMS: &[Room] = &[
             "suimon-line",
             "suimon-model",
             "suimon-record",
+            "suimon-statistics",
             "suimon-workload",
         ],
         tests_know: &["suimon-settings"],
@@ -128,6 +135,7 @@ const ROOMS: &[Room] = &[
             "suimon-settings",
             "suimon-shop",
             "suimon-sim",
+            "suimon-statistics",
             "suimon-workload",
         ],
         tests_know: &[],
@@ -146,6 +154,7 @@ const ROOMS: &[Room] = &[
             "suimon-proxy",
             "suimon-settings",
             "suimon-sim",
+            "suimon-statistics",
             "suimon-workload",
         ],
         tests_know: &[],

@@ -18,7 +18,7 @@
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
 //!
 //! Beneath them: `processes` (pinned, gone with us), `cpu`, `machine`, `apps`, `gateways`, `crowd`, `journey`, `bound`,
-//! `observe`, `memory`; and `data`, `table`, `figures`, `clock`.
+//! `observe`, `memory`; and `data`, `figures`, `clock`.
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
 
@@ -51,8 +51,6 @@ mod slow_answers;
 mod slow_clients;
 mod smuggling;
 mod sqs;
-mod statistics;
-mod table;
 mod ticket_forgery;
 mod tomcat_model;
 mod trouble;

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use suimon_statistics::median;
+use suimon_statistics::table::numbers;
 
 use crate::apps::{OpenShop, ShopOptions, Work, open_tomcat};
 use crate::bound::{self, Bound};
@@ -20,8 +22,6 @@ use crate::data;
 use crate::http::Visitor;
 use crate::journey::{BRIEFLY, Thinks};
 use crate::machine::Machine;
-use crate::statistics::median;
-use crate::table::table;
 use crate::trouble::{Result, Trouble, failed};
 
 const NAME: &str = "tomcat-model";
@@ -375,8 +375,8 @@ impl Measured {
         ];
         let mut out = String::new();
         // Writing into a String cannot fail.
-        let _ = writeln!(out, "\nA light page\n{}", table(&headings, &rows(|round| &round.light)));
-        let _ = writeln!(out, "A search\n{}", table(&headings, &rows(|round| &round.search)));
+        let _ = writeln!(out, "\nA light page\n{}", numbers(&headings, &rows(|round| &round.light)));
+        let _ = writeln!(out, "A search\n{}", numbers(&headings, &rows(|round| &round.search)));
         let (light, search) = self.costs();
         let _ = writeln!(
             out,

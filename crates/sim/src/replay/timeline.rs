@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use suimon_gate::{Arrival, Gate, InLine, Membership, Output, Place, SessionEnds, Snapshot, line};
 use suimon_model::{Ending, Instant, KindId, Reason, Record, RequestId, RouteId, Subject};
 use suimon_record::Header;
-use suimon_workload::Histogram;
+use suimon_statistics::Histogram;
 
 /// Bins at most: with one more, each two become one. A picture is not much wider.
 const BINS_MAX: usize = 480;

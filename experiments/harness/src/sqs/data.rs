@@ -13,7 +13,7 @@ impl Range {
     /// Returns the range of `values`, rounded to `digits` behind the point.
     pub(super) fn of(values: &[f64], digits: i32) -> Range {
         let fold = |of: fn(f64, f64) -> f64| values.iter().copied().reduce(of).unwrap_or(0.0);
-        let middle = if values.is_empty() { 0.0 } else { crate::statistics::median(values) };
+        let middle = if values.is_empty() { 0.0 } else { suimon_statistics::median(values) };
         Range(fold(f64::min), middle, fold(f64::max)).rounded(digits)
     }
 

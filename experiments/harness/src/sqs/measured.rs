@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use suimon_statistics::median;
 
 use super::data::{Content, Curve, Point, Shop};
 use super::make;
@@ -14,7 +15,6 @@ use super::worlds::World;
 use crate::apps::Work;
 use crate::bound::Bound;
 use crate::machine::Machine;
-use crate::statistics::median;
 use crate::tomcat_model;
 use crate::trouble::Result;
 

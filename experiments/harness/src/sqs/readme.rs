@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use suimon_statistics::quantile;
+
 use super::data::{Content, Data, Point, Tried};
 use super::method::Method;
 use super::table::{Figure, Shows};
 use super::view::{Seen, View, count, rate};
 use crate::claims::{self, Claim};
-use crate::statistics::quantile;
 
 /// Numbers of clients that are told.
 pub(super) const TOLD: [u32; 4] = [25, 100, 200, 400];

@@ -96,6 +96,11 @@ impl Histogram {
         Some(Duration::from_micros(middle).clamp(self.min, self.max))
     }
 
+    /// Returns the same in seconds.
+    pub fn quantile_s(&self, quantile: f64) -> Option<f64> {
+        self.quantile(quantile).map(|time| time.as_secs_f64())
+    }
+
     /// Returns the buckets that hold anything, in order, `merge` neighbours taken together (a power of two up
     /// to 64 gives 64 ÷ `merge` bins to each doubling).
     pub fn bins(&self, merge: usize) -> Vec<Bin> {

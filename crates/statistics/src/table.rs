@@ -2,13 +2,28 @@
 
 /// How a column stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Align {
+pub enum Align {
+    /// Text.
     Left,
+    /// Numbers.
     Right,
 }
 
+/// Returns rows under their headings: the first column is text, the others are numbers.
+pub fn numbers(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let headings = headings.iter().map(|text| (*text).to_owned()).collect();
+    let all: Vec<Vec<String>> = std::iter::once(headings).chain(rows.iter().cloned()).collect();
+    columns(&text_first(&all), &all)
+}
+
+/// Returns how the columns of such rows stand.
+pub fn text_first(rows: &[Vec<String>]) -> Vec<Align> {
+    let columns = rows.first().map_or(0, Vec::len);
+    (0..columns).map(|column| if column == 0 { Align::Left } else { Align::Right }).collect()
+}
+
 /// Returns the rows as lines, each column as wide as its widest entry; the first row is the heading.
-pub(crate) fn columns(aligns: &[Align], rows: &[Vec<String>]) -> String {
+pub fn columns(aligns: &[Align], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
@@ -30,8 +45,8 @@ pub(crate) fn columns(aligns: &[Align], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Returns the rows as lines of so many columns at the most: what does not fit stands below, beside the first column again.
-pub(crate) fn folded(aligns: &[Align], rows: &[Vec<String>], width: usize) -> String {
+/// Returns the rows as lines of at most `width` columns: what does not fit stands below, beside the first column again.
+pub fn folded(aligns: &[Align], rows: &[Vec<String>], width: usize) -> String {
     let wide = |column: usize| {
         2 + rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
@@ -66,5 +81,6 @@ mod tests {
         let rows =
             [vec!["route".to_string(), "limit".to_string()], vec!["GET /ü".to_string(), "3".to_string()]];
         assert_eq!(columns(&[Align::Left, Align::Right], &rows), "  route   limit\n  GET /ü      3\n");
+        assert_eq!(numbers(&["route", "limit"], &rows[1..]), columns(&text_first(&rows), &rows));
     }
 }
