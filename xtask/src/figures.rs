@@ -7,9 +7,7 @@ use std::process::Command;
 /// What is simulated: our laws beside those of others, rules for a line, and every figure of the paper.
 const SIMULATED: [&str; 3] = ["laws", "waiting-line", "sqs"];
 /// What pages of the real shop cost, then the paper's figures measured on it; before they are drawn, so that they show it.
-const MEASURED: [&str; 2] = ["tomcat-model", "sqs-live"];
-/// Folders of the paper's figures begin so.
-const OF_THE_PAPER: &str = "sqs-";
+const MEASURED: [&str; 2] = ["tomcat-model", "sqs live"];
 
 /// Draws them, and says what was left out. An experiment in which something did not hold is a fault.
 pub(crate) fn draw(root: &Path, live: bool) -> Result<Vec<String>, String> {
@@ -18,7 +16,7 @@ pub(crate) fn draw(root: &Path, live: bool) -> Result<Vec<String>, String> {
     let mut run = |name: &str| -> Result<(), String> {
         println!("== {name}");
         let status = Command::new(root.join("experiments/run"))
-            .arg(name)
+            .args(name.split(' '))
             .status()
             .map_err(|error| format!("experiments/run {name}: {error}"))?;
         match status.code() {
@@ -44,7 +42,7 @@ pub(crate) fn draw(root: &Path, live: bool) -> Result<Vec<String>, String> {
     Ok(faults)
 }
 
-/// Returns the experiments that are measured: every folder with a figure that is neither simulated nor of the paper.
+/// Returns the experiments that are measured: every folder with a figure that is not simulated.
 fn on_servers(root: &Path) -> Result<Vec<String>, String> {
     let folder = root.join("experiments");
     let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -52,7 +50,7 @@ fn on_servers(root: &Path) -> Result<Vec<String>, String> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.join("figure.svg").is_file())
         .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
-        .filter(|name| !name.starts_with(OF_THE_PAPER) && !SIMULATED.contains(&name.as_str()))
+        .filter(|name| !SIMULATED.contains(&name.as_str()))
         .collect();
     names.sort_unstable();
     Ok(names)

@@ -63,7 +63,13 @@ const ROOMS: &[Room] = &[
         tests_know: &["suimon-testing"],
         others: PURE,
     },
-    Room { name: "suimon-workload", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Room { name: "suimon-statistics", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Room {
+        name: "suimon-workload",
+        knows: &["suimon-model", "suimon-statistics"],
+        tests_know: &[],
+        others: PURE,
+    },
     // What a request meets, each without a socket.
     Room {
         name: "suimon-routes",
@@ -151,7 +157,7 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "suimon-crowd",
-        knows: &["suimon-model", "suimon-workload"],
+        knows: &["suimon-model", "suimon-statistics", "suimon-workload"],
         tests_know: &["suimon-settings", "suimon-shop"],
         others: Others::AnyBut(&["axum", "clap", "toml"]),
     },
@@ -164,6 +170,7 @@ const ROOMS: &[Room] = &[
             "suimon-line",
             "suimon-model",
             "suimon-record",
+            "suimon-statistics",
             "suimon-workload",
         ],
         tests_know: &["suimon-settings"],
@@ -218,6 +225,7 @@ const ROOMS: &[Room] = &[
             "suimon-settings",
             "suimon-shop",
             "suimon-sim",
+            "suimon-statistics",
             "suimon-waiting-room",
             "suimon-workload",
         ],
@@ -239,6 +247,7 @@ const ROOMS: &[Room] = &[
             "suimon-proxy",
             "suimon-settings",
             "suimon-sim",
+            "suimon-statistics",
             "suimon-workload",
         ],
         tests_know: &[],

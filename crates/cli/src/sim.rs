@@ -16,13 +16,13 @@ mod site;
 mod table;
 
 use crate::exit::Exit;
-use crate::table::{Align, columns};
 use crate::{interrupt, whole_file};
 use answer::Answer;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
 use suimon_sim::{Laws, SiteName};
+use suimon_statistics::table::{Align, columns};
 
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:

@@ -5,9 +5,9 @@ mod preview;
 use crate::args::{LineOf, Waiting, WaitingRoom};
 use crate::exit::Exit;
 use crate::fetch;
-use crate::table::{Align, columns};
 use std::time::SystemTime;
 use suimon_admin::{LineAnswer, LineRequest, LineState, Order, WAITING_ROOM_PATH};
+use suimon_statistics::table::{Align, columns};
 
 /// Does what was asked for.
 pub(crate) async fn run(args: &WaitingRoom) -> Exit {

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
-use suimon_workload::{Histogram, Workload};
+use suimon_statistics::Histogram;
+use suimon_workload::Workload;
 
 use crate::line::LineReport;
 use crate::user::Books;
@@ -286,7 +287,7 @@ impl Spread {
 }
 
 fn bins(histogram: &Histogram) -> Vec<Bin> {
-    let bin = |bin: suimon_workload::Bin| Bin {
+    let bin = |bin: suimon_statistics::Bin| Bin {
         from_s: bin.from.as_secs_f64(),
         to_s: bin.to.as_secs_f64(),
         count: bin.count,

@@ -11,7 +11,8 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use suimon_model::Instant;
-use suimon_workload::{Histogram, Starts, Tally, Window, Workload};
+use suimon_statistics::Histogram;
+use suimon_workload::{Starts, Tally, Window, Workload};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::MissedTickBehavior;
 

@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use http::header::SET_COOKIE;
 use suimon_model::{Instant, Rng};
-use suimon_workload::{
-    Histogram, InLine, Journey, Manner, Next, Outcome, Start, Step, Tally, Visitor, Workload,
-};
+use suimon_statistics::Histogram;
+use suimon_workload::{InLine, Journey, Manner, Next, Outcome, Start, Step, Tally, Visitor, Workload};
 
 use crate::answer::{Answer, needs_body};
 use crate::asking::{Values, request};

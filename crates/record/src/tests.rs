@@ -77,7 +77,7 @@ fn event() -> impl Strategy<Value = Event> {
             mode,
             name
         }),
-        (0u32..9, mode.clone(), "[a-zé/{} ]{0,300}").prop_map(|(route, mode, name)| Event::Renewed {
+        (0u32..9, mode, "[a-zé/{} ]{0,300}").prop_map(|(route, mode, name)| Event::Renewed {
             route: RouteId(route),
             mode,
             name

@@ -5,7 +5,8 @@ use crate::scenario::Scenario;
 use serde::Serialize;
 use suimon_gate::{Knowledge, Learned, Snapshot};
 use suimon_model::{Duration, Instant, Record};
-use suimon_workload::{Counts, Histogram, Second, StepTally, Tally};
+use suimon_statistics::Histogram;
+use suimon_workload::{Counts, Second, StepTally, Tally};
 
 /// Goodput is judged to be there when it is at least this share of what is reachable ...
 const SETTLED_SHARE: f64 = 0.9;
@@ -205,7 +206,7 @@ impl Outcome {
         (self.bound, self.reachable) =
             scenario.rates((0..self.seconds.len()).map(middle)).into_iter().unzip();
         let (from, to) = self.counted;
-        let quantile = |q| tally.first_step_wait().quantile(q).map_or(0.0, |wait| wait.as_secs_f64());
+        let quantile = |q| tally.first_step_wait().quantile_s(q).unwrap_or(0.0);
         let mut summary = self.between(from, to);
         // Exact where the window's ends lie within a second.
         summary.sessions_per_s = self.counts.sessions_completed as f64 / (to - from).max(1e-9);

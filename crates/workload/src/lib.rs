@@ -7,12 +7,10 @@
 //! - [`Starts`]: when the next user starts.
 //! - [`Visitor`]: one session being played; told how a step ended, it says what comes next.
 //! - [`Tally`]: what happened, as the visitors saw it, with warm-up left out.
-//! - [`Histogram`]: durations in fine logarithmic buckets.
 //! - [`Template`]: text with `{placeholders}` for values taken out of earlier answers.
 
 mod arrivals;
 mod draw;
-mod histogram;
 mod journey;
 mod tally;
 mod template;
@@ -20,7 +18,6 @@ mod visitor;
 
 pub use arrivals::{Arrivals, Phase, Spacing, Start, Starts};
 pub use draw::{Patience, Think};
-pub use histogram::{Bin, Histogram};
 pub use journey::{
     Body, Capture, Expect, Farm, Forge, InLine, Journey, Manner, OnFailure, OnRefusal, Retry, Source, Step,
     VALUES_GIVEN, Workload,

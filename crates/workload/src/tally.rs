@@ -9,8 +9,9 @@
 //! - requests asked = passed + first-step failures + mid-session failures + refusals + waiting pages + in flight
 
 use suimon_model::{Duration, Instant};
+use suimon_statistics::Histogram;
 
-use crate::{Histogram, Next, Outcome, Turn, Workload};
+use crate::{Next, Outcome, Turn, Workload};
 
 /// The most seconds the series holds (a day); what comes later is still counted, but not by second.
 pub const SERIES_SECONDS_MAX: usize = 86_400;

@@ -1,17 +1,55 @@
-//! Data files: written whole or not at all.
+//! Data files: written whole or not at all, and no longer than they need to be.
 
 use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::trouble::{Result, Trouble, While};
 
+/// What fits into this many characters stands in one line.
+const LINE_MAX: usize = 120;
+
 /// Writes `data` to `path`; whoever reads meanwhile sees the old file or the new one.
 pub(crate) fn save(path: &Path, data: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(data).trouble("the data cannot be written as JSON")?;
+    let value = serde_json::to_value(data).trouble("the data cannot be written as JSON")?;
+    let mut text = String::new();
+    print(&value, 0, 0, &mut text);
     write(path, &(text + "\n"))
+}
+
+/// Appends `value`, in one line where it fits behind `used` characters, and else with as many of its items in a line as
+/// fit. A row of a table, an object in a list, begins a line.
+fn print(value: &Value, depth: usize, used: usize, out: &mut String) {
+    let whole = value.to_string();
+    let (brackets, items): (_, Vec<(String, &Value)>) = match value {
+        _ if depth + used + whole.len() <= LINE_MAX => return out.push_str(&whole),
+        Value::Object(map) => (
+            "{}",
+            map.iter().map(|(key, value)| (format!("{}:", Value::from(key.as_str())), value)).collect(),
+        ),
+        Value::Array(list) => ("[]", list.iter().map(|value| (String::new(), value)).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return out.push_str(&whole),
+    };
+    let inner = depth + 1;
+    let indent = format!("\n{}", " ".repeat(inner));
+    out.push_str(&brackets[..1]);
+    let mut room = 0;
+    for (number, (key, value)) in items.iter().enumerate() {
+        out.push_str(if number == 0 { "" } else { "," });
+        let length = key.len() + value.to_string().len() + 1;
+        if length > room || (key.is_empty() && value.is_object()) {
+            out.push_str(&indent);
+            room = LINE_MAX.saturating_sub(inner);
+        }
+        out.push_str(key);
+        print(value, inner, key.len(), out);
+        room = room.saturating_sub(length);
+    }
+    out.push_str(&indent[..inner]);
+    out.push_str(&brackets[1..]);
 }
 
 /// Writes `text` to `path`, likewise.
@@ -50,6 +88,23 @@ pub(crate) fn measured<T: Serialize + DeserializeOwned>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_lists_are_broken_into_full_lines_and_read_back_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result.json");
+        let data = serde_json::json!({
+            "short": { "a": 1, "b": [0.1, -2.5e-7] },
+            "long": (0..300).map(|n| vec![f64::from(n) / 7.0, 1.0]).collect::<Vec<_>>(),
+            "rows": (0..9).map(|n| serde_json::json!({ "n": n, "text": "x".repeat(30) })).collect::<Vec<_>>(),
+        });
+        save(&path, &data).unwrap();
+        assert_eq!(load::<Value>(&path).unwrap(), Some(data));
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.lines().all(|line| line.len() <= LINE_MAX + 1), "{text}");
+        assert!(text.lines().count() < 120, "{text}");
+        assert!(text.contains("\"short\":{\"a\":1,\"b\":[0.1,-2.5e-7]}"), "{text}");
+    }
 
     #[test]
     fn what_was_saved_is_loaded_and_nothing_else_is_left() {

@@ -8,6 +8,8 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Axis, Band, Hue, Plot, Rule, Series, Span};
 use suimon_crowd::LineWait;
+use suimon_statistics::median;
+use suimon_statistics::table::numbers;
 
 use crate::apps::{ShopOptions, open_tomcat};
 use crate::bound::{self, Bound};
@@ -20,8 +22,6 @@ use crate::gateways::start_suimon;
 use crate::journey::{Arrivals, InLine, Journey, Thinks};
 use crate::machine::Machine;
 use crate::observe::{Seen, observe};
-use crate::statistics::median;
-use crate::table::table;
 use crate::trouble::{Result, Trouble};
 
 const NAME: &str = "flash-crowd";
@@ -333,7 +333,7 @@ fn tables(data: &Data) -> String {
         line.wait.p50_s,
         line.wait.p95_s,
         line.polls,
-        table(&["told", "waits", "low", "middle", "high", "within", "longer"], &rows),
+        numbers(&["told", "waits", "low", "middle", "high", "within", "longer"], &rows),
     )
 }
 

@@ -11,6 +11,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Axis, Hue, Plot, Series, Span};
 use suimon_crowd::Report;
+use suimon_statistics::table::numbers;
 
 use crate::apps::{OpenShop, Shop, ShopKind, ShopOptions, Work};
 use crate::claims::{self, Claim};
@@ -22,7 +23,6 @@ use crate::gateways::{Gateway, Served};
 use crate::journey::{Arrivals, Journey, Thinks};
 use crate::machine::Machine;
 use crate::processes::free_address;
-use crate::table::table;
 use crate::trouble::{Result, While};
 
 const NAME: &str = "gateway-restart";
@@ -283,7 +283,7 @@ fn tables(data: &Data) -> String {
         ]
     };
     let headings = ["end", "away for", "before/s", "after/s", "kept", "failures"];
-    table(&headings, &data.cells.iter().map(row).collect::<Vec<_>>())
+    numbers(&headings, &data.cells.iter().map(row).collect::<Vec<_>>())
 }
 
 fn draw(common: &Common, data: &Data) -> Result<()> {

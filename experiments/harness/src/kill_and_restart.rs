@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use suimon_admin::State;
 use suimon_chart::{Axis, Hue, Plot, Series, Span};
 use suimon_crowd::Report;
+use suimon_statistics::table::numbers;
 
 use crate::apps::{Shop, ShopKind, ShopOptions};
 use crate::claims::{self, Claim};
@@ -27,7 +28,6 @@ use crate::http::Visitor;
 use crate::journey::{Arrivals, Journey, Thinks};
 use crate::machine::Machine;
 use crate::processes::{Running, listening_address};
-use crate::table::table;
 use crate::trouble::{Result, Trouble, While, failed};
 
 const NAME: &str = "kill-and-restart";
@@ -466,7 +466,7 @@ fn tables(data: &Data) -> String {
         data.killed_at_s,
         data.started_again_at_s,
         data.listening_again_at_s,
-        table(&headings, &rows),
+        numbers(&headings, &rows),
         data.crowd.sessions_completed,
         if kinds.is_empty() { "none".to_string() } else { kinds.join(", ") }
     )

@@ -15,10 +15,10 @@
 //! - [`any_site`]: `any-site`, laws on sites of every kind and load, simulated.
 //! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and in company.
 //! - [`waiting_line`]: `waiting-line`, rules for a line of people who go away, simulated.
-//! - [`sqs`]: `sqs-04` to `sqs-16` and `sqs-table-1`, the figures of the paper, simulated at full size.
+//! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
 //!
 //! Beneath them: `processes` (pinned, gone with us), `cpu`, `machine`, `apps`, `gateways`, `crowd`, `journey`, `bound`,
-//! `observe`, `memory`; and `data`, `table`, `figures`, `clock`.
+//! `observe`, `memory`; and `data`, `figures`, `clock`.
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
 
@@ -51,8 +51,6 @@ mod slow_answers;
 mod slow_clients;
 mod smuggling;
 mod sqs;
-mod statistics;
-mod table;
 mod ticket_forgery;
 mod tomcat_model;
 mod trouble;
@@ -101,8 +99,8 @@ enum Experiment {
     GatewayRestart(gateway_restart::Options),
     #[command(name = "slow-answers")]
     SlowAnswers(slow_answers::Options),
-    #[command(flatten)]
-    Sqs(sqs::Command),
+    #[command(name = "sqs")]
+    Sqs(sqs::Options),
     #[command(name = "laws")]
     Laws(laws::Options),
     #[command(name = "any-site")]
@@ -117,8 +115,6 @@ enum Experiment {
     TicketForgery(ticket_forgery::Options),
     #[command(name = "tomcat-model")]
     TomcatModel(tomcat_model::Options),
-    #[command(name = "sqs-live")]
-    SqsLive(sqs::LiveOptions),
     #[command(name = "smuggling")]
     Smuggling(smuggling::Options),
     #[command(name = "slow-clients")]
@@ -153,13 +149,12 @@ fn main() -> ExitCode {
         Experiment::WaitingLine(options) => waiting_line::run(&options),
         Experiment::TicketForgery(options) => ticket_forgery::run(&options),
         Experiment::TomcatModel(options) => tomcat_model::run(&options),
-        Experiment::SqsLive(options) => sqs::run_live(options),
         Experiment::Smuggling(options) => smuggling::run(&options),
         Experiment::SlowClients(options) => slow_clients::run(&options),
         Experiment::SlowClientsLoad(options) => slow_clients::run_load(&options),
         Experiment::UnderAttack(options) => under_attack::run(&options),
         Experiment::Attackers(options) => under_attack::run_attackers(&options),
-        Experiment::Sqs(command) => sqs::run(&command.name, &command.options),
+        Experiment::Sqs(options) => sqs::run(options),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

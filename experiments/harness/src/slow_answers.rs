@@ -9,6 +9,8 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Axis, Hue, Plot, Series};
 use suimon_crowd::Report;
+use suimon_statistics::mean;
+use suimon_statistics::table::numbers;
 
 use crate::apps::{OpenShop, Shop, ShopKind, ShopOptions, Work};
 use crate::claims::{self, Claim};
@@ -20,7 +22,6 @@ use crate::figures::{self, Panel};
 use crate::gateways::Control;
 use crate::http::Visitor;
 use crate::machine::Machine;
-use crate::table::table;
 use crate::trouble::{Result, While, failed};
 
 const NAME: &str = "slow-answers";
@@ -333,7 +334,7 @@ fn tables(data: &Data) -> String {
         "refused",
         "core busy",
     ];
-    table(&headings, &data.cells.iter().map(row).collect::<Vec<_>>())
+    numbers(&headings, &data.cells.iter().map(row).collect::<Vec<_>>())
 }
 
 fn draw(common: &Common, data: &Data) -> Result<()> {
@@ -346,7 +347,7 @@ fn draw(common: &Common, data: &Data) -> Result<()> {
         for (cell, hue) in cells.zip([Hue::Green, Hue::Grey, Hue::Blue, Hue::Amber].into_iter().cycle()) {
             let completed: Vec<f64> =
                 cell.crowd.series.iter().map(|second| f64::from(second.completed)).collect();
-            let share = |window: &[f64]| window.iter().sum::<f64>() / window.len() as f64 / cell.bound_per_s;
+            let share = |window: &[f64]| mean(window) / cell.bound_per_s;
             let smooth = completed.windows(SMOOTH).enumerate();
             let points = smooth.map(|(at, window)| ((at + SMOOTH / 2) as f64, share(window)));
             let name = format!("{} at {}", if cell.is_suimon() { "Suimon" } else { "none" }, cell.load);

@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use suimon_identity::keys::Keys;
 use suimon_identity::mint::{Kept, Mint};
 use suimon_model::Rng;
+use suimon_statistics::table::numbers;
 
 use crate::claims::{self, Claim};
 use crate::common::folder;
 use crate::data;
 use crate::parallel;
-use crate::table::table;
 use crate::trouble::{Result, Trouble, While, failed};
 
 const NAME: &str = "ticket-forgery";
@@ -486,7 +486,7 @@ fn rows(data: &Data) -> Vec<Vec<String>> {
 const HEADINGS: [&str; 6] = ["forged", "tickets", "leases", "invitations", "taken", "done anew"];
 
 fn tell(data: &Data) -> String {
-    format!("\nForgeries by what was done\n{}", table(&HEADINGS, &rows(data)))
+    format!("\nForgeries by what was done\n{}", numbers(&HEADINGS, &rows(data)))
 }
 
 fn markdown(data: &Data) -> String {

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use suimon_statistics::median;
+use suimon_statistics::table::numbers;
 
 use crate::apps::{OpenShop, ShopOptions, Work, open_tomcat};
 use crate::bound::{self, Bound};
@@ -20,8 +22,6 @@ use crate::data;
 use crate::http::Visitor;
 use crate::journey::{BRIEFLY, Thinks};
 use crate::machine::Machine;
-use crate::statistics::median;
-use crate::table::table;
 use crate::trouble::{Result, Trouble, failed};
 
 const NAME: &str = "tomcat-model";
@@ -55,7 +55,7 @@ const NOTHING: f64 = 0.001;
 /// What does a page of the Tomcat shop cost alone, and in company?
 ///
 /// Processor seconds of the shop's process for each page answered, collector included, with 1 to 128 of the same page kept up at once; several rounds, each with
-/// a fresh shop. Writes data/result.json and _server.toml, the shop as a scenario: what `sqs-live` is predicted with.
+/// a fresh shop. Writes data/result.json and _server.toml, the shop as a scenario: what `sqs live` is predicted with.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -324,7 +324,7 @@ impl Measured {
             .collect();
         format!(
             "# The Tomcat shop on one core, all times divided by {}. Written by ./experiments/run {NAME} from data/result.json: single requests, and\n\
-             # so many of one kind kept up at once.\n\nbase = \"../sqs-model/_burst.toml\"\n\n\
+             # so many of one kind kept up at once.\n\nbase = \"../sqs/model/_burst.toml\"\n\n\
              [server]\ncores = 1\nsharing = \"{}\"\nthreads = 200\n\
              efficiency = {{ measured = [{}] }}\n\n\
              [[server.route]]\nmatch = \"* /*\"\ncpu = \"{:.2}ms\"\nvariation = {:.2}\nmemory = 0\n\n\
@@ -375,8 +375,8 @@ impl Measured {
         ];
         let mut out = String::new();
         // Writing into a String cannot fail.
-        let _ = writeln!(out, "\nA light page\n{}", table(&headings, &rows(|round| &round.light)));
-        let _ = writeln!(out, "A search\n{}", table(&headings, &rows(|round| &round.search)));
+        let _ = writeln!(out, "\nA light page\n{}", numbers(&headings, &rows(|round| &round.light)));
+        let _ = writeln!(out, "A search\n{}", numbers(&headings, &rows(|round| &round.search)));
         let (light, search) = self.costs();
         let _ = writeln!(
             out,

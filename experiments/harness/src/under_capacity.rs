@@ -16,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use suimon_admin::State;
 use suimon_chart::{Axis, Hue, Plot, Rule, Series};
 use suimon_crowd::Report;
+use suimon_statistics::median;
+use suimon_statistics::table::numbers;
 
 use crate::apps::{OpenShop, ShopOptions, open_tomcat};
 use crate::bound::{self, Bound};
@@ -30,8 +32,6 @@ use crate::http::Visitor;
 use crate::journey::{Arrivals, Journey, Thinks};
 use crate::machine::Machine;
 use crate::observe::{Seen, observe};
-use crate::statistics::median;
-use crate::table::table;
 use crate::trouble::{Result, Trouble, While};
 
 const NAME: &str = "under-capacity";
@@ -416,7 +416,7 @@ fn tables(data: &Data) -> String {
         String::new()
     } else {
         let headings = ["median of rounds", "straight", "through", "difference"];
-        format!("\nThe same visitors straight and through the gateway\n{}", table(&headings, &rows))
+        format!("\nThe same visitors straight and through the gateway\n{}", numbers(&headings, &rows))
     };
     format!(
         "\nB = {:.2} sessions/s; offered {:.2}, completed {:.2} per s; others had {:.0} % of the shop's core\n  \

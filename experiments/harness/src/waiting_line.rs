@@ -7,13 +7,13 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Bars, Hue};
 use suimon_sim::waiting::{self, Crowd, Policy};
+use suimon_statistics::median;
 
 use crate::claims::{self, Claim};
 use crate::common::folder;
 use crate::data;
 use crate::figures::{self, Panel};
 use crate::parallel;
-use crate::statistics::median;
 use crate::trouble::{Result, While};
 
 const NAME: &str = "waiting-line";

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Axis, Hue, Plot, Rule, Series};
+use suimon_statistics::table::numbers;
 
 use crate::apps;
 use crate::claims::{self, Claim};
@@ -21,7 +22,6 @@ use crate::figures::{self, Panel};
 use crate::gateways::{Gateway, start_suimon};
 use crate::machine::Machine;
 use crate::memory::{Memory, Stage, memory};
-use crate::table::table;
 use crate::trouble::{Result, Trouble, While, failed};
 
 const NAME: &str = "waiting-memory";
@@ -226,7 +226,7 @@ fn tables(data: &Data) -> String {
     format!(
         "\nMemory of the gateway, KB\n{}\n  each waiting client: {:.1} KB anonymous, {:.1} KB resident\n  \
          all gone noticed {:.2} s after the first left; closing them took {:.2} s of that\n",
-        table(&["waiting", "anonymous", "resident"], &rows),
+        numbers(&["waiting", "anonymous", "resident"], &rows),
         data.anonymous_kb_each,
         data.resident_kb_each,
         data.noticed_within_s,

@@ -2,8 +2,8 @@
 
 use super::outcome::{Outcome, Run};
 use crate::numbers::{rate, share, time};
-use crate::table::{Align, columns};
 use suimon_crowd::Spread;
+use suimon_statistics::table::{Align, columns};
 
 /// A row: its name and its two values.
 pub(super) type Row = (String, [String; 2]);

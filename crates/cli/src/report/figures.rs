@@ -3,7 +3,7 @@
 use super::numbers::{finished, lost};
 use suimon_chart::{Axis, Hue, Plot, Series, Span};
 use suimon_sim::replay::{Bin, RouteLine, Timeline};
-use suimon_workload::Histogram;
+use suimon_statistics::Histogram;
 
 /// Routes and kinds whose lines are drawn, those with most work first.
 const LINES_MAX: usize = 5;
@@ -132,9 +132,7 @@ fn quantiles(timeline: &Timeline, title: &str, axis: &str, of: fn(&Bin) -> &Hist
         })
         .collect();
     let quantile = |q: f64| {
-        let point = |(at, waits): &(f64, Histogram)| {
-            (*at, waits.quantile(q).map_or(f64::NAN, |wait| wait.as_secs_f64()))
-        };
+        let point = |(at, waits): &(f64, Histogram)| (*at, waits.quantile_s(q).unwrap_or(f64::NAN));
         several.iter().map(point).collect::<Vec<_>>()
     };
     over(timeline, title, Axis::new(axis).from(0.0))

@@ -4,7 +4,6 @@ use super::Found;
 use serde_json::{Value, json};
 use suimon_gate::SessionEnds;
 use suimon_sim::replay::{Bin, Change, Of, RouteLine, Timeline, Visitors};
-use suimon_workload::Histogram;
 
 /// Returns everything the page is made from.
 pub(super) fn of(found: &Found) -> Value {
@@ -62,10 +61,6 @@ pub(super) fn name(timeline: &Timeline, of: Of) -> &str {
     }
 }
 
-fn quantile(times: &Histogram, q: f64) -> Option<f64> {
-    times.quantile(q).map(|time| time.as_secs_f64())
-}
-
 /// Returns how many sessions ended after an answer.
 pub(super) fn finished(ends: &SessionEnds) -> u64 {
     ends.finished + ends.silent
@@ -91,8 +86,8 @@ fn visitors(visitors: &Visitors) -> Value {
         "gave_up": visitors.gave_up(),
         "in_line_max": visitors.in_line_max,
         "polls": visitors.polls,
-        "entry_wait_p50_s": quantile(&visitors.waits, 0.5),
-        "entry_wait_p95_s": quantile(&visitors.waits, 0.95),
+        "entry_wait_p50_s": visitors.waits.quantile_s(0.5),
+        "entry_wait_p95_s": visitors.waits.quantile_s(0.95),
     })
 }
 
@@ -105,10 +100,10 @@ fn route(route: &RouteLine) -> Value {
         "left": route.left,
         "refused": route.refused,
         "waiting_pages": route.waiting_pages,
-        "wait_p50_s": quantile(&route.waits, 0.5),
-        "wait_p95_s": quantile(&route.waits, 0.95),
+        "wait_p50_s": route.waits.quantile_s(0.5),
+        "wait_p95_s": route.waits.quantile_s(0.95),
         "service_mean_s": route.services.mean().map(|time| time.as_secs_f64()),
-        "service_p95_s": quantile(&route.services, 0.95),
+        "service_p95_s": route.services.quantile_s(0.95),
     })
 }
 
@@ -121,11 +116,11 @@ fn bin(bin: &Bin) -> Value {
         "sessions_began": bin.began,
         "sessions_finished": finished(&bin.ends),
         "sessions_lost": lost(&bin.ends),
-        "entry_wait_p50_s": quantile(&bin.entries, 0.5),
-        "entry_wait_p95_s": quantile(&bin.entries, 0.95),
+        "entry_wait_p50_s": bin.entries.quantile_s(0.5),
+        "entry_wait_p95_s": bin.entries.quantile_s(0.95),
         "left": bin.left,
-        "wait_p50_s": quantile(&bin.waits, 0.5),
-        "wait_p95_s": quantile(&bin.waits, 0.95),
+        "wait_p50_s": bin.waits.quantile_s(0.5),
+        "wait_p95_s": bin.waits.quantile_s(0.95),
         "limits": bin.gate.limits,
         "intervals_s": bin.gate.intervals,
         "held": bin.gate.held,

@@ -10,7 +10,7 @@ use std::fmt::{Result, Write as _};
 use std::time::UNIX_EPOCH;
 use suimon_model::{Quantity, Reason};
 use suimon_sim::replay::{Change, Of, RouteLine, Timeline, Visitors};
-use suimon_workload::Histogram;
+use suimon_statistics::Histogram;
 
 /// Changes listed on the page, the last ones; all that were kept are in the numbers.
 const LISTED_MAX: usize = 300;
@@ -145,7 +145,7 @@ fn lead_of_visitors(visitors: &Visitors) -> String {
         visitors.came, visitors.began, ends.finished, ends.silent, ends.left, ends.failed
     );
     if visitors.drawn > 0 {
-        let quantile = |q| visitors.waits.quantile(q).map_or_else(none, |wait| short(wait.as_secs_f64()));
+        let quantile = |q| visitors.waits.quantile_s(q).map_or_else(none, short);
         text.push_str(&format!(
             " {} places in line were drawn, {} of their holders gave up, and {} still waited at the end; half of those who got in had waited for no more \
              than {}, 95 of 100 for no more than {}.",
@@ -272,7 +272,7 @@ fn none() -> String {
 }
 
 fn quantile(times: &Histogram, q: f64) -> String {
-    times.quantile(q).map_or_else(none, |time| self::time(time.as_secs_f64()))
+    times.quantile_s(q).map_or_else(none, time)
 }
 
 /// A row a route; on narrow screens each number becomes a line with its name.

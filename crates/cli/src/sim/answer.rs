@@ -85,25 +85,6 @@ pub(super) struct Answer<'a> {
     runs: Vec<Vec<Run>>,
 }
 
-/// A number over several runs.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Spread {
-    pub(super) mean: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
-}
-
-impl Spread {
-    /// Returns the spread of the values, if there are any.
-    pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
-        let (mut count, mut sum, mut min, mut max) = (0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY);
-        for value in values {
-            (count, sum, min, max) = (count + 1.0, sum + value, value.min(min), value.max(max));
-        }
-        (count > 0.0).then(|| Spread { mean: sum / count, min, max })
-    }
-}
-
 impl<'a> Answer<'a> {
     pub(super) fn new(question: &'a Question, runs: Vec<Vec<Run>>) -> Self {
         Answer { question, runs }
@@ -180,13 +161,6 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_spread_is_of_what_is_there() {
-        assert_eq!(Spread::of([].into_iter()), None);
-        let spread = Spread { mean: 2.0, min: 1.0, max: 3.0 };
-        assert_eq!(Spread::of([3.0, 1.0, 2.0].into_iter()), Some(spread));
-    }
 
     #[test]
     fn a_command_can_be_pasted_into_a_shell() {

@@ -1,10 +1,10 @@
 //! What a generated site is, for people: a scenario file cannot say all of it.
 
 use crate::summary;
-use crate::table::{Align, columns};
 use std::fmt::Write;
 use suimon_model::Duration;
 use suimon_sim::{Scenario, What};
+use suimon_statistics::table::{Align, columns};
 use suimon_workload::{Arrivals, OnFailure, Patience, Think};
 
 /// Returns the site in words and numbers.

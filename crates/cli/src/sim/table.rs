@@ -1,13 +1,14 @@
 //! What came of it, for the terminal.
 
-use super::answer::{Answer, Played, Run, Spread};
+use super::answer::{Answer, Played, Run};
 use super::question::{Contender, Question};
 use crate::numbers::{count, rate, share, time};
 use crate::summary;
-use crate::table::{Align, folded};
 use crate::terminal;
 use suimon_settings::duration;
 use suimon_sim::Metric;
+use suimon_statistics::Spread;
+use suimon_statistics::table::{folded, text_first};
 
 /// What holds and what does not.
 pub(super) const HELD: &str = "✓";
@@ -194,9 +195,7 @@ fn bands(answer: &Answer<'_>, columns: usize) -> String {
 
 /// Returns the rows as lines: a name, then numbers.
 fn numbers(rows: &[Vec<String>], width: usize) -> String {
-    let mut aligns = vec![Align::Right; rows.first().map_or(0, Vec::len)];
-    aligns[..1].fill(Align::Left);
-    folded(&aligns, rows, width)
+    folded(&text_first(rows), rows, width)
 }
 
 /// What is to be said of one band.

@@ -1,8 +1,8 @@
 //! A gateway's state as lines for people: what matters most first.
 
-use crate::table::{Align, columns};
 use crate::terminal::{Colour, Line, Size, wrapped};
 use suimon_admin::{DecisionState, KindState, NodeState, RouteState, State};
+use suimon_statistics::table::{Align, columns};
 
 /// The most routes shown: those where most waits or is under way, then those with most requests.
 const ROUTES_MAX: usize = 20;

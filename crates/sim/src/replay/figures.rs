@@ -4,7 +4,7 @@ use super::timeline::Timeline;
 use suimon_gate::{Gate, Output};
 use suimon_model::{Duration, Instant, Quantity, RouteId, Subject};
 use suimon_record::Header;
-use suimon_workload::Histogram;
+use suimon_statistics::Histogram;
 
 /// What visitors had of it.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use suimon_line as line;
 use suimon_line::Place;
 use suimon_model::{Ending, Instant, KindId, Reason, Record, RequestId, RouteId, Subject};
 use suimon_record::Header;
-use suimon_workload::Histogram;
+use suimon_statistics::Histogram;
 
 /// Bins at most: with one more, each two become one. A picture is not much wider.
 const BINS_MAX: usize = 480;

@@ -1,9 +1,9 @@
 //! The tables: laws by regime, by family, and the worst sites with the command that plays each again.
 
 use suimon_sim::{Family, Regime};
+use suimon_statistics::quantile;
 
 use super::{Played, oracle};
-use crate::statistics::quantile;
 
 /// The law that does nothing: what a site does of itself.
 const NONE: &str = "none";

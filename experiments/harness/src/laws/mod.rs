@@ -88,7 +88,7 @@ pub(super) struct Sites {
 impl Sites {
     /// Returns the share below which `part` (0 to 1) of the sites lie.
     pub(super) fn quantile(&self, part: f64) -> f64 {
-        crate::statistics::quantile(&self.shares, part)
+        suimon_statistics::quantile(&self.shares, part)
     }
 
     pub(super) fn mean(&self) -> f64 {

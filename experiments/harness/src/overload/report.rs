@@ -1,9 +1,10 @@
 //! The data as tables for people.
 
+use suimon_statistics::table::numbers;
+
 use super::plan::Method;
 use super::{Cell, Data};
 use crate::observe::Seen;
-use crate::table::table;
 
 /// Returns one cell in a line.
 pub(super) fn line(seen: &Seen, bound_per_s: f64) -> String {
@@ -55,7 +56,7 @@ fn matrix(data: &Data, title: &str, value: impl Fn(&Cell) -> Option<String>) -> 
     };
     let measured = |method: &Method| data.cells.iter().any(|cell| cell.method == *method);
     let rows: Vec<Vec<String>> = Method::ALL.into_iter().filter(measured).map(row).collect();
-    format!("\n{title}\n{}", table(&headings, &rows))
+    format!("\n{title}\n{}", numbers(&headings, &rows))
 }
 
 fn details(data: &Data) -> String {
@@ -101,7 +102,8 @@ fn details(data: &Data) -> String {
     let mut cells: Vec<&Cell> = data.cells.iter().collect();
     cells.sort_by_key(|cell| (cell.method as u8, cell.users));
     let rows: Vec<Vec<String>> = cells.iter().map(|cell| row(cell)).collect();
-    let mut out = format!("\nEvery cell (shares of processors are of one core)\n{}", table(&headings, &rows));
+    let mut out =
+        format!("\nEvery cell (shares of processors are of one core)\n{}", numbers(&headings, &rows));
     for cell in cells {
         if let Some(seen) = cell.seen.as_ref().filter(|seen| !seen.crowd.failures_by_step.is_empty()) {
             let steps: Vec<String> = seen
@@ -133,5 +135,5 @@ fn scans(data: &Data) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = data.scans.iter().map(row).collect();
-    format!("\nSettings tried\n{}", table(&["setting", "users", "per s", "inside"], &rows))
+    format!("\nSettings tried\n{}", numbers(&["setting", "users", "per s", "inside"], &rows))
 }

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use suimon_statistics::quantile;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
 use super::backend::BODY_BYTES;
-use crate::statistics::quantile;
 use crate::trouble::{Result, While};
 
 /// The longest answer.

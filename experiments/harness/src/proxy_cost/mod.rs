@@ -16,6 +16,8 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Bars, Hue};
 use suimon_model::Rng;
+use suimon_statistics::table::numbers;
+use suimon_statistics::{median, quantile};
 
 use crate::claims::{self, Claim};
 use crate::common::{Common, CommonOptions};
@@ -25,8 +27,6 @@ use crate::figures::{self, Panel};
 use crate::gateways::Gateway;
 use crate::machine::Machine;
 use crate::processes::{Program, Running, listening_address};
-use crate::statistics::{median, quantile};
-use crate::table::table;
 use crate::trouble::{Result, Trouble, While, failed};
 use contestants::Contestant;
 
@@ -334,7 +334,7 @@ fn tables(data: &Data) -> String {
     format!(
         "\nProcessor time per proxied request ({})\n{}",
         data.versions.join(", "),
-        table(&headings, &rows)
+        numbers(&headings, &rows)
     )
 }
 

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Axis, Hue, Plot, Series};
+use suimon_statistics::quantile;
+use suimon_statistics::table::numbers;
 
 use crate::claims::{self, Claim};
 use crate::common::{Common, CommonOptions, experiments};
@@ -23,8 +25,6 @@ use crate::gateways::{Control, find, start_suimon};
 use crate::machine::Machine;
 use crate::memory::memory;
 use crate::processes::{Program, listening_address};
-use crate::statistics::quantile;
-use crate::table::table;
 use crate::trouble::{Result, While, failed};
 use load::Load;
 
@@ -183,7 +183,7 @@ fn tables(data: &Data) -> String {
         ]
     };
     let headings = ["in front", "pages", "failed", "p50 ms", "p99 ms", "max ms", "memory MB"];
-    let first = table(&headings, &data.cells.iter().map(pages).collect::<Vec<_>>());
+    let first = numbers(&headings, &data.cells.iter().map(pages).collect::<Vec<_>>());
     let slow = data.cells.iter().flat_map(|cell| {
         cell.load.slow.iter().map(move |(client, slow)| {
             vec![
@@ -198,7 +198,7 @@ fn tables(data: &Data) -> String {
         })
     });
     let headings = ["in front", "client", "begun", "answered", "failed", "MB", "first byte s, max"];
-    format!("{first}\n{}", table(&headings, &slow.collect::<Vec<_>>()))
+    format!("{first}\n{}", numbers(&headings, &slow.collect::<Vec<_>>()))
 }
 
 fn name(cell: &Cell) -> &'static str {

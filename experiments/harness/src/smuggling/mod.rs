@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use suimon_statistics::table::numbers;
 
 use crate::claims::{self, Claim};
 use crate::common::{Common, CommonOptions};
 use crate::data;
 use crate::gateways::{Gateway, start_haproxy, start_nginx, start_suimon};
 use crate::machine::Machine;
-use crate::table::table;
 use crate::trouble::{Result, While};
 use cases::HIDDEN;
 
@@ -362,7 +362,7 @@ fn tables(chains: &[Chain]) -> String {
         ]
     };
     let headings = ["chain", "messages", "refused", "pipelined", "smuggled", "misled", "ambiguous"];
-    table(&headings, &chains.iter().map(row).collect::<Vec<_>>())
+    numbers(&headings, &chains.iter().map(row).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

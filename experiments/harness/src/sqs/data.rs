@@ -1,28 +1,19 @@
-//! What is kept of many runs: medians and extremes, small enough to be committed.
-
-use std::path::Path;
-
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+//! What is kept of many runs: medians and extremes.
 
 use super::method::Method;
-use crate::machine::Machine;
-use crate::trouble::{Result, While};
 
 /// Pages of a session.
 pub(super) const PAGES: usize = 7;
-/// JSON is broken into lines down to this depth; what is deeper stands in one.
-const LINES_DEPTH: usize = 5;
 
 /// The lowest, the middle and the highest of the same number over all seeds; in a series, the middle is the first seed's.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Range(pub(crate) f64, pub(crate) f64, pub(crate) f64);
 
 impl Range {
     /// Returns the range of `values`, rounded to `digits` behind the point.
     pub(super) fn of(values: &[f64], digits: i32) -> Range {
         let fold = |of: fn(f64, f64) -> f64| values.iter().copied().reduce(of).unwrap_or(0.0);
-        let middle = if values.is_empty() { 0.0 } else { crate::statistics::median(values) };
+        let middle = if values.is_empty() { 0.0 } else { suimon_statistics::median(values) };
         Range(fold(f64::min), middle, fold(f64::max)).rounded(digits)
     }
 
@@ -40,32 +31,22 @@ impl Range {
 }
 
 /// Everything behind one figure.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Data {
-    pub(crate) figure: String,
-    /// The scenario it was played from, or what was measured.
-    pub(crate) world: String,
-    pub(crate) seeds: Vec<u64>,
     /// A run that takes longer is dead.
     pub(crate) dead_after_s: f64,
     pub(crate) content: Content,
     /// What is only told: settings tried at 400 clients.
     pub(crate) scan: Vec<Tried>,
     /// The paper's two rules at 400 clients where visitors wait 60 s and think 3 s, sessions per second.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) at_sixty: Option<Range>,
     /// The same with the costs of the Tomcat shop, where there are measurements to lie beside.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) calibrated: Option<Content>,
-    /// What it was measured on; nothing of the paper's simulation depends on that.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) shop: Option<Shop>,
 }
 
 /// The Tomcat shop of a measurement.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Shop {
-    pub(crate) machine: Machine,
     /// Its speed, 1 being the one its pages' costs were measured at; the median of all cells.
     pub(crate) speed: f64,
     /// The fixed number of sessions that was best.
@@ -73,8 +54,7 @@ pub(crate) struct Shop {
 }
 
 /// What a figure shows.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Content {
     /// By number of clients.
     Sweep(Vec<Curve>),
@@ -87,7 +67,7 @@ pub(crate) enum Content {
 }
 
 /// One method at every number of clients.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Curve {
     pub(crate) method: Method,
     pub(crate) setting: String,
@@ -95,7 +75,7 @@ pub(crate) struct Curve {
 }
 
 /// One method at one number of clients.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Point {
     pub(crate) clients: u32,
     /// Of how many runs how many were done in time.
@@ -118,7 +98,7 @@ impl Point {
 }
 
 /// How long sessions took.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Distribution {
     pub(crate) method: Method,
     pub(crate) setting: String,
@@ -128,7 +108,7 @@ pub(crate) struct Distribution {
 }
 
 /// Failures by page.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Pages {
     pub(crate) method: Method,
     pub(crate) setting: String,
@@ -139,7 +119,7 @@ pub(crate) struct Pages {
 }
 
 /// The gate from second to second.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Series {
     pub(crate) method: Method,
     pub(crate) setting: String,
@@ -148,7 +128,7 @@ pub(crate) struct Series {
 }
 
 /// The gate at one second.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Moment {
     pub(crate) at_s: f64,
     /// Between two session starts.
@@ -160,55 +140,9 @@ pub(crate) struct Moment {
 }
 
 /// One setting, tried with 400 clients.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Tried {
     pub(crate) method: Method,
     pub(crate) setting: String,
     pub(crate) point: Point,
-}
-
-/// Writes it with a line for each point.
-pub(super) fn save(path: &Path, data: &Data) -> Result<()> {
-    let value = serde_json::to_value(data).trouble("the data cannot be written as JSON")?;
-    let mut text = String::new();
-    lines(&value, 0, &mut text);
-    crate::data::write(path, &(text + "\n"))
-}
-
-fn lines(value: &Value, depth: usize, out: &mut String) {
-    let items: Vec<(String, &Value)> = match value {
-        Value::Object(map) if depth < LINES_DEPTH => {
-            map.iter().map(|(key, value)| (format!("{}: ", Value::from(key.as_str())), value)).collect()
-        }
-        Value::Array(list) if depth < LINES_DEPTH && list.iter().any(Value::is_object) => {
-            list.iter().map(|value| (String::new(), value)).collect()
-        }
-        // A tuple whose rows are short stands in one line each.
-        Value::Array(list) if list.len() > 20 => list.iter().map(|value| (String::new(), value)).collect(),
-        _ => return out.push_str(&value.to_string()),
-    };
-    let is_row =
-        matches!(value, Value::Object(map) if map.values().all(|value| !holds_objects(value))) && depth > 1;
-    if is_row || items.is_empty() {
-        return out.push_str(&value.to_string());
-    }
-    let (open, close) = if value.is_object() { ('{', '}') } else { ('[', ']') };
-    out.push(open);
-    for (number, (key, value)) in items.iter().enumerate() {
-        out.push_str(if number == 0 { "\n" } else { ",\n" });
-        out.push_str(&" ".repeat(depth + 1));
-        out.push_str(key);
-        lines(value, depth + 1, out);
-    }
-    out.push('\n');
-    out.push_str(&" ".repeat(depth));
-    out.push(close);
-}
-
-fn holds_objects(value: &Value) -> bool {
-    match value {
-        Value::Object(_) => true,
-        Value::Array(list) => list.len() > 20 || list.iter().any(Value::is_object),
-        _ => false,
-    }
 }

@@ -27,18 +27,19 @@ struct Layer<'a> {
     has_bands: bool,
 }
 
-/// Draws `simulated`, and what was measured below it. `bound_per_s`: what no scheduler exceeds.
+/// Draws `simulated`, and what was measured below it, with the time after which a run was dead there.
+/// `bound_per_s`: what no scheduler exceeds.
 pub(super) fn draw(
     figure: &Figure,
     simulated: &Data,
-    measured: Option<&Data>,
+    measured: Option<(&Content, f64)>,
     bound_per_s: f64,
     path: &Path,
 ) -> Result<()> {
     let of_the_paper =
         [Layer { content: &simulated.content, suffix: "", is_measured: false, has_bands: true }];
-    let mut panels = panels(figure, &of_the_paper, simulated, "simulated", Some(bound_per_s));
-    if let Some(measured) = measured {
+    let mut panels = panels(figure, &of_the_paper, simulated.dead_after_s, "simulated", Some(bound_per_s));
+    if let Some((measured, dead_after_s)) = measured {
         let mut layers = Vec::new();
         if let Some(calibrated) = &simulated.calibrated {
             layers.push(Layer {
@@ -48,8 +49,8 @@ pub(super) fn draw(
                 has_bands: false,
             });
         }
-        layers.push(Layer { content: &measured.content, suffix: "", is_measured: true, has_bands: false });
-        panels.extend(self::panels(figure, &layers, measured, "measured on the Tomcat shop", None));
+        layers.push(Layer { content: measured, suffix: "", is_measured: true, has_bands: false });
+        panels.extend(self::panels(figure, &layers, dead_after_s, "measured on the Tomcat shop", None));
     }
     figures::write(path, &panels)
 }
@@ -57,14 +58,14 @@ pub(super) fn draw(
 fn panels(
     figure: &Figure,
     layers: &[Layer<'_>],
-    data: &Data,
+    dead_after_s: f64,
     how: &str,
     bound_per_s: Option<f64>,
 ) -> Vec<Panel> {
     let is_measured = layers.iter().any(|layer| layer.is_measured);
     let dashed = if is_measured { "; dashed: its model" } else { "" };
     let none = if is_measured { "; 0: no limit yet" } else { "" };
-    let dead = format!("0: not all done after {:.0} s{dashed}", data.dead_after_s);
+    let dead = format!("0: not all done after {dead_after_s:.0} s{dashed}");
     match figure.shows {
         Shows::Throughput => {
             let title = format!("Sessions per second, {how}: {}", words(figure.world, layers));
@@ -81,8 +82,7 @@ fn panels(
         }
         Shows::Failures => {
             let title = format!("Failed pages, {how}: {}", words(figure.world, layers));
-            let label =
-                format!("failures until all are done (gap: not after {:.0} s{dashed})", data.dead_after_s);
+            let label = format!("failures until all are done (gap: not after {dead_after_s:.0} s{dashed})");
             let plot = Plot::new(&title)
                 .describe("Lines by number of clients, one for each method; bands from the lowest to the highest seed.")
                 .x(clients_axis())

@@ -1,49 +1,40 @@
-//! `sqs-live`: the paper's figures on a real Tomcat shop, through real gateways, with all times divided by the scale.
+//! `sqs live`: the paper's figures on a real Tomcat shop, through real gateways, with all times divided by the scale.
 //!
-//! Each cell is a burst: N clients over real HTTP, one session each, until all are done or the time is over. What was measured is kept cell
-//! by cell, so that an interrupted run goes on; at the end each figure that shows measurements gets its `data/measured.json`.
+//! Each cell is a burst: N clients over real HTTP, one session each, until all are done or the time is over. What was
+//! measured is kept cell by cell, so that an interrupted run goes on; [`super::measured`] is what figures show of it.
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
 use suimon_admin::State;
 
-use super::data::{self, Content, Curve, Data, PAGES, Point, Shop};
+use super::data::PAGES;
 use super::make;
+use super::measured::{Cell, FILE, Measured, STATIC_TRIED};
 use super::method::{Constants, Control, Method};
 use super::play::{Played, Player, Second};
 use super::predict;
-use super::table::{FIGURES, Figure, Shows};
 use super::worlds::World;
-use crate::apps::{ShopOptions, Work, open_tomcat};
+use crate::apps::{ShopOptions, open_tomcat};
 use crate::bound::{self, Bound};
 use crate::claims;
 use crate::clock::Clock;
-use crate::common::{Common, CommonOptions, experiments};
+use crate::common::{Common, CommonOptions};
 use crate::crowd::Crowd;
 use crate::gateways::{self, SqsSettings};
 use crate::journey::{Arrivals, Journey, Thinks};
-use crate::machine::Machine;
 use crate::observe::{Seen, observe};
-use crate::statistics::median;
 use crate::tomcat_model;
 use crate::trouble::{Result, Trouble, While};
 
-const NAME: &str = "sqs-live";
 /// The worlds that are measured.
 const WORLDS: [World; 2] = [World::Timeout60, World::NoTimeout];
-/// Fixed numbers of sessions that are tried where none is named, at the largest crowd.
-const STATIC_TRIED: [u32; 4] = [20, 28, 36, 48];
 /// Sessions of a single user that warm a cell's shop up (after 40, the compiler still took a sixth of the core), and those that then tell what a session
 /// costs in this cell.
 const WARMUP_SESSIONS: u32 = 100;
 const BOUND_SESSIONS: u32 = 30;
-/// These are off by some 7 % by themselves: of so many cells before and behind it, and of the cell, the median is taken.
-const NEIGHBOURS: usize = 2;
 /// Starting and stopping around a cell, and a burst, as long as that is not known.
 const BEYOND_ASSUMED: Duration = Duration::from_secs(15);
 const BURST_ASSUMED: Duration = Duration::from_secs(90);
@@ -53,8 +44,8 @@ const STEPS: [&str; PAGES] = ["login", "browse-1", "browse-2", "browse-3", "sear
 /// The paper's figures 4, 5, 8, 9, 10 and its table, measured on the Tomcat shop: what do real gateways do with bursts of 25 to 400 clients?
 ///
 /// Each cell is a fresh shop on one core, and N clients with one session each, until all are done; all of the paper's times are divided by --scale.
-/// Then the same cells are simulated with the costs that `tomcat-model` measured: it holds where both agree within 10 %. Writes data/measured.json of those
-/// figures; draw them anew with `./experiments/run sqs`. An hour and a half, on a quiet machine.
+/// Then the same cells are simulated with the costs that `tomcat-model` measured: it holds where both agree within 10 %. Writes measured.json;
+/// `./experiments/run sqs` draws it below the simulated figures. An hour and a half, on a quiet machine.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -81,62 +72,6 @@ pub(crate) struct Options {
     redraw: bool,
 }
 
-/// Everything that was measured.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Measured {
-    pub(super) machine: Machine,
-    pub(super) scale: f64,
-    pub(super) dead_after_s: f64,
-    work: Work,
-    pub(super) cells: Vec<Cell>,
-}
-
-/// One burst.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Cell {
-    pub(super) world: World,
-    pub(super) control: Control,
-    pub(super) clients: u32,
-    pub(super) seed: u64,
-    /// What a session of a single user cost in the same shop just before.
-    bound: Bound,
-    pub(super) played: Played,
-    /// Share of the shop's core that others had.
-    pub(super) others: f64,
-}
-
-impl Measured {
-    /// Returns the shop's speed around the cell of this index, 1 being the one its pages' costs were measured at.
-    pub(super) fn speed_at(&self, index: usize, model: &tomcat_model::Measured) -> f64 {
-        let around = index.saturating_sub(NEIGHBOURS)..(index + NEIGHBOURS + 1).min(self.cells.len());
-        median_speed(&self.cells[around], model)
-    }
-
-    /// Returns the largest crowd in a world.
-    fn largest(&self, world: World) -> u32 {
-        let own = self.cells.iter().filter(|cell| cell.world == world);
-        own.map(|cell| cell.clients).max().unwrap_or_default()
-    }
-
-    /// Returns the fixed number of sessions that was best with so many clients.
-    fn best_static(&self, world: World, clients: u32) -> u32 {
-        let scanned = self.cells.iter().filter(|cell| cell.world == world && cell.clients == clients);
-        let rated = scanned.filter_map(|cell| match cell.control {
-            Control::Static(sessions) => Some((cell.played.sessions_per_s, sessions)),
-            Control::None | Control::PageOnly(_) | Control::SqsAsSet | Control::Sqs(_) | Control::Suimon => {
-                None
-            }
-        });
-        rated.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(STATIC_TRIED[0], |(_, sessions)| sessions)
-    }
-}
-
-/// Returns the shop's speed in the median of some cells.
-fn median_speed(cells: &[Cell], model: &tomcat_model::Measured) -> f64 {
-    let bounds: Vec<f64> = cells.iter().map(|cell| cell.bound.sessions_per_s).collect();
-    median(&bounds) / model.sessions_per_s()
-}
-
 /// Measures what is missing, writes what the figures show of it, and returns whether the simulation foretold it.
 pub(crate) fn run(mut options: Options) -> Result<bool> {
     if options.common.quick {
@@ -148,8 +83,8 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
     options.clients.sort_unstable();
     options.clients.dedup();
     let methods: Vec<Method> = options.methods.iter().map(|name| method(name)).collect::<Result<_>>()?;
-    let common = options.common.prepare(NAME)?;
-    let path = common.out.join("data/result.json");
+    let common = options.common.prepare(super::NAME)?;
+    let path = common.out.join(FILE);
     let keeps = options.resume || options.redraw;
     let kept: Option<Measured> = if keeps { crate::data::load(&path)? } else { None };
     if options.redraw && kept.is_none() {
@@ -182,7 +117,6 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
     if !live.options.redraw {
         live.measure(&methods)?;
     }
-    live.publish()?;
     live.predict()
 }
 
@@ -219,7 +153,7 @@ impl Live<'_> {
             }
             for clients in self.options.clients.clone() {
                 for method in methods {
-                    let control = self.control(world, *method, largest)?;
+                    let control = self.control(world, *method)?;
                     self.cell(world, control, clients, &mut clock)?;
                 }
             }
@@ -228,7 +162,7 @@ impl Live<'_> {
     }
 
     /// Returns the method with its numbers: those of the simulation for the paper's rules, the best of the scan for the fixed number.
-    fn control(&self, world: World, method: Method, largest: u32) -> Result<Control> {
+    fn control(&self, world: World, method: Method) -> Result<Control> {
         Ok(match method {
             Method::None => Control::None,
             Method::PageOnly => Control::PageOnly(Constants::usual()),
@@ -237,15 +171,9 @@ impl Live<'_> {
             Method::Suimon => Control::Suimon,
             Method::SessionOnly => Control::Static(match self.options.static_sessions {
                 Some(sessions) => sessions,
-                None => self.measured.best_static(world, largest),
+                None => self.measured.best_static(world),
             }),
         })
-    }
-
-    /// Returns the fixed number of sessions that the figures show.
-    fn fixed(&self, world: World) -> u32 {
-        let best = || self.measured.best_static(world, self.measured.largest(world));
-        self.options.static_sessions.unwrap_or_else(best)
     }
 
     fn cell(&mut self, world: World, control: Control, clients: u32, clock: &mut Clock) -> Result<()> {
@@ -306,110 +234,13 @@ impl Live<'_> {
         Ok((bound, played(&seen, clients, seconds), others))
     }
 
-    /// Writes what each figure shows of it.
-    fn publish(&self) -> Result<()> {
-        for figure in FIGURES.iter().filter(|figure| figure.is_measured) {
-            let content = self.content(figure);
-            let mut seeds: Vec<u64> = self.measured.cells.iter().map(|cell| cell.seed).collect();
-            seeds.sort_unstable();
-            seeds.dedup();
-            let data = Data {
-                figure: figure.name.to_owned(),
-                world: format!(
-                    "{} on the Tomcat shop, times divided by {}",
-                    figure.world.name(),
-                    self.measured.scale
-                ),
-                seeds,
-                dead_after_s: self.measured.dead_after_s,
-                content,
-                scan: Vec::new(),
-                at_sixty: None,
-                calibrated: None,
-                shop: Some(Shop {
-                    machine: self.measured.machine.clone(),
-                    speed: median_speed(&self.measured.cells, self.model),
-                    static_sessions: self.fixed(figure.world),
-                }),
-            };
-            let beside = if self.common.quick { self.common.out.join("..") } else { experiments() };
-            let folder = beside.join(figure.name).join("data");
-            fs::create_dir_all(&folder).trouble(folder.display())?;
-            data::save(&folder.join("measured.json"), &data)?;
-        }
-        Ok(())
-    }
-
     /// Simulates what was measured, draws both, and returns whether they agree.
     fn predict(&self) -> Result<bool> {
         let predictions = predict::predict(&self.measured, self.model, &mut Player::default())?;
-        let (out, claims) = (&self.common.out, predict::claims(&predictions));
-        crate::data::save(&out.join("data/prediction.json"), &predictions)?;
-        let fixed = |world| self.fixed(world);
-        predict::draw(&predictions, fixed, self.measured.dead_after_s, &out.join("figure.svg"))?;
-        let table = predict::table(&predictions);
-        crate::data::write(&out.join("prediction.md"), &predict::text(&table, &claims))?;
-        print!("{table}{}", claims::text(&claims));
+        let claims = predict::claims(&predictions);
+        predict::draw(&predictions, &self.measured, &self.common.out)?;
+        print!("{}{}", predict::table(&predictions), claims::text(&claims));
         Ok(claims::all_hold(&claims))
-    }
-
-    fn content(&self, figure: &Figure) -> Content {
-        let cells: Vec<&Cell> =
-            self.measured.cells.iter().filter(|cell| cell.world == figure.world).collect();
-        let largest = self.measured.largest(figure.world);
-        let fixed = self.fixed(figure.world);
-        let shown = cells.iter().map(|cell| cell.control).filter(|control| control.is_shown(fixed));
-        let mut controls: Vec<Control> = shown.collect();
-        controls.sort_by_key(|control| control.method());
-        controls.dedup();
-        let runs = |control: Control, clients: u32| -> Vec<Arc<Played>> {
-            let own = cells.iter().filter(|cell| cell.control == control && cell.clients == clients);
-            own.map(|cell| Arc::new(cell.played.clone())).collect()
-        };
-        let sizes = |control: Control| {
-            let mut sizes: Vec<u32> =
-                cells.iter().filter(|cell| cell.control == control).map(|cell| cell.clients).collect();
-            sizes.sort_unstable();
-            sizes.dedup();
-            sizes
-        };
-        match figure.shows {
-            Shows::Throughput | Shows::Failures => {
-                let curve = |control: &Control| {
-                    let points: Vec<Point> = sizes(*control)
-                        .into_iter()
-                        .map(|clients| make::point(clients, &runs(*control, clients)))
-                        .collect();
-                    Curve { method: control.method(), setting: control.setting(), points }
-                };
-                Content::Sweep(controls.iter().map(curve).collect())
-            }
-            Shows::Distribution(clients, until_s) => Content::Distribution(
-                controls
-                    .iter()
-                    .map(|control| make::distribution(*control, clients, until_s, &runs(*control, clients)))
-                    .collect(),
-            ),
-            Shows::Pages => {
-                let mut all = Vec::new();
-                for clients in [100, largest] {
-                    let measured = controls.iter().filter(|control| !runs(**control, clients).is_empty());
-                    all.extend(
-                        measured.map(|control| make::by_page(*control, clients, &runs(*control, clients))),
-                    );
-                }
-                Content::Pages(all)
-            }
-            Shows::Interval | Shows::Limits => {
-                let shown = controls.iter().filter(|control| make::is_in_series(control.method()));
-                let series = |control: &Control| {
-                    let runs = runs(*control, largest);
-                    let seconds: Vec<&[Second]> = runs.iter().map(|run| run.seconds.as_slice()).collect();
-                    make::series(*control, largest, &seconds)
-                };
-                Content::Series(shown.map(series).collect())
-            }
-        }
     }
 }
 

@@ -29,7 +29,7 @@ const TUNED_FOR: World = World::Timeout60;
 /// Points of a distribution.
 const DISTRIBUTION_POINTS: u32 = 100;
 /// Moments of a series at most.
-const MOMENTS_MAX: usize = 200;
+const MOMENTS_MAX: usize = 100;
 
 /// How much is simulated.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ pub(super) fn tuned_in_simulation() -> Result<Constants> {
 pub(super) struct Maker<'a> {
     pub(super) player: &'a mut Player,
     pub(super) effort: &'a Effort,
-    pub(super) shop: Option<&'a Shop>,
+    pub(super) shop: Option<Shop>,
 }
 
 impl Maker<'_> {
@@ -98,17 +98,7 @@ impl Maker<'_> {
             at_sixty = Some(sixty[0].sessions_per_s);
         }
         let dead_after_s = self.player.scenario(site, figure.world)?.measure.as_secs_f64();
-        Ok(Data {
-            figure: figure.name.to_owned(),
-            world: super::worlds::file(site, figure.world),
-            seeds: self.effort.seeds.clone(),
-            dead_after_s,
-            content,
-            scan,
-            at_sixty,
-            calibrated: None,
-            shop: None,
-        })
+        Ok(Data { dead_after_s, content, scan, at_sixty, calibrated: None })
     }
 
     /// Returns what `figure` shows, of these methods.

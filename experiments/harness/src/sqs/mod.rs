@@ -1,13 +1,13 @@
-//! `sqs-04` to `sqs-16` and `sqs-table-1`: the figures and the table of the paper on Session-aware Queue Scheduling, at full size.
+//! `sqs`: the figures and the table of the paper on Session-aware Queue Scheduling, simulated at full size.
 //!
-//! [`table::FIGURES`] says what each shows and what the paper says of it; [`make`] simulates it, [`draw`] draws it, [`readme`] tells it.
-//! Everything in a figure's folder but `data/measured.json` is written by its command; that one is [`live`]'s.
+//! [`table::FIGURES`] says what each shows and what the paper says of it; [`make`] simulates it, [`draw`] draws it and
+//! [`readme`] tells it. [`live`] measures some of them on a real shop, and [`predict`] holds the model against that.
 
-mod command;
 mod data;
 mod draw;
 mod live;
 mod make;
+mod measured;
 mod method;
 mod play;
 mod predict;
@@ -19,91 +19,107 @@ mod view;
 mod worlds;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
-
-pub(crate) use command::Command;
-pub(crate) use live::{Options as LiveOptions, run as run_live};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
 
 use crate::claims;
 use crate::common;
+use crate::tomcat_model;
 use crate::trouble::{Result, While};
 use data::Data;
 use make::{Effort, Maker};
+use measured::Measured;
 use play::Player;
+use readme::Told;
 use table::{FIGURES, Figure};
 use worlds::Site;
 
-/// Flags of the simulated figures.
-#[derive(Args, Clone, Debug)]
+const NAME: &str = "sqs";
+
+/// The figures 4 to 16 and table 1 of the paper on Session-aware Queue Scheduling, simulated at full size.
+///
+/// Draws the figures named. Without a name it draws all of them, with what `sqs live` measured, and writes the table of
+/// the README.
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
-    /// Every run is played with so many seeds, from 1 on.
+    /// Figures to draw [default: all]
+    #[arg(value_name = "FIGURE", value_parser = PossibleValuesParser::new(FIGURES.iter().map(|figure| figure.name)))]
+    figures: Vec<String>,
+    /// Every run is played with this many seeds, from 1 on.
     #[arg(long, value_name = "N", default_value_t = make::SEEDS, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// Folder for data, figure and README [default: the figure's own; with --quick one under target/]
+    /// Folder for figures and README [default: the experiment's own; with --quick one under target/]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Simulate nothing: draw and tell what the data file holds.
-    #[arg(long)]
-    redraw: bool,
     /// A few short runs, to see whether everything runs. Its figures mean nothing.
-    #[arg(long, conflicts_with = "redraw")]
+    #[arg(long)]
     quick: bool,
+    #[command(subcommand)]
+    measure: Option<Measure>,
 }
 
-/// Runs one figure, or all of them where `name` is none's; returns whether what was to hold holds.
-pub(crate) fn run(name: &str, options: &Options) -> Result<bool> {
-    let mut player = Player::default();
-    let mut holds = true;
-    let named = FIGURES.iter().filter(|figure| figure.name == name);
-    let chosen: Vec<&Figure> = if name == command::ALL { FIGURES.iter().collect() } else { named.collect() };
-    for figure in chosen {
-        holds &= one(figure, options, &mut player)?;
+#[derive(Subcommand, Debug)]
+enum Measure {
+    Live(Box<live::Options>),
+}
+
+/// Runs the figures that are asked for, or measures; returns whether what was to hold holds.
+pub(crate) fn run(options: Options) -> Result<bool> {
+    if let Some(Measure::Live(options)) = options.measure {
+        return live::run(*options);
     }
-    Ok(holds)
-}
-
-fn one(figure: &Figure, options: &Options, player: &mut Player) -> Result<bool> {
-    let folder = folder(figure, options)?;
-    let path = folder.join("data/simulated.json");
-    fs::create_dir_all(folder.join("data")).trouble(folder.display())?;
-    let measured: Option<Data> = crate::data::load(&folder.join("data/measured.json"))?;
-    let simulated = match crate::data::load(&path)?.filter(|_| options.redraw) {
-        Some(kept) => kept,
-        None => {
-            let effort = if options.quick { Effort::quick() } else { Effort::full(options.seeds) };
-            let simulated = simulate(figure, &effort, measured.as_ref(), player)?;
-            data::save(&path, &simulated)?;
-            simulated
-        }
+    let folder = common::folder(NAME, options.out, options.quick)?;
+    fs::create_dir_all(&folder).trouble(folder.display())?;
+    let is_chosen = |figure: &&Figure| {
+        options.figures.is_empty() || options.figures.iter().any(|name| name == figure.name)
     };
-    let bound = player.scenario(Site::Paper, figure.world)?.bound(suimon_model::Duration::ZERO);
-    draw::draw(figure, &simulated, measured.as_ref(), bound, &folder.join("figure.svg"))?;
-    let text = readme::text(figure, &simulated, measured.as_ref());
-    crate::data::write(&folder.join("README.md"), &text)?;
-    let claims = readme::claims(figure, &simulated);
-    println!("{}", finding(&text));
-    print!("{}", claims::text(&claims));
-    Ok(claims::all_hold(&claims))
-}
-
-fn simulate(figure: &Figure, effort: &Effort, measured: Option<&Data>, player: &mut Player) -> Result<Data> {
-    let mut data = Maker { player, effort, shop: None }.make(figure)?;
-    if let Some(shop) = measured.and_then(|measured| measured.shop.as_ref()) {
-        data.calibrated = Some(Maker { player, effort, shop: Some(shop) }.make(figure)?.content);
+    let effort = if options.quick { Effort::quick() } else { Effort::full(options.seeds) };
+    let measured = Measured::load(&folder)?;
+    let mut player = Player::default();
+    let mut told = Vec::new();
+    for figure in FIGURES.iter().filter(is_chosen) {
+        let data = one(figure, &effort, measured.as_ref(), &folder, &mut player)?;
+        let one = Told::new(figure, &data);
+        println!("{}{}", one.row, one.finding);
+        print!("{}", claims::text(&one.claims));
+        told.push(one);
     }
+    if options.figures.is_empty() {
+        let foretold = match &measured {
+            None => Vec::new(),
+            Some(measured) => {
+                let predictions = predict::predict(measured, &tomcat_model::measured()?, &mut player)?;
+                predict::draw(&predictions, measured, &folder)?;
+                predict::claims(&predictions)
+            }
+        };
+        let path = folder.join("README.md");
+        let before = fs::read_to_string(&path).unwrap_or_default();
+        crate::data::write(&path, &readme::text(&before, &told, &foretold))?;
+    }
+    Ok(told.iter().all(|one| claims::all_hold(&one.claims)))
+}
+
+/// Simulates and draws one figure.
+fn one(
+    figure: &Figure,
+    effort: &Effort,
+    measured: Option<&Measured>,
+    folder: &Path,
+    player: &mut Player,
+) -> Result<Data> {
+    let mut data = Maker { player, effort, shop: None }.make(figure)?;
+    let mut beside = None;
+    if let Some(measured) = measured.filter(|_| figure.is_measured) {
+        let shop = measured.shop(figure.world, &tomcat_model::measured()?);
+        data.calibrated = Some(Maker { player, effort, shop: Some(shop) }.make(figure)?.content);
+        beside = measured.content(figure).map(|content| (content, measured.dead_after_s));
+    }
+    let bound = player.scenario(Site::Paper, figure.world)?.bound(suimon_model::Duration::ZERO);
+    let shown = beside.as_ref().map(|(content, dead_after_s)| (content, *dead_after_s));
+    draw::draw(figure, &data, shown, bound, &folder.join(format!("{}.svg", figure.name)))?;
     Ok(data)
-}
-
-/// Returns the folder of a figure.
-fn folder(figure: &Figure, options: &Options) -> Result<PathBuf> {
-    let asked_for = options.out.as_ref().map(|out| out.join(figure.name));
-    common::folder(figure.name, asked_for, options.quick)
-}
-
-/// Returns a README's title and finding, for the terminal.
-fn finding(readme: &str) -> String {
-    let is_told = |line: &&str| line.starts_with("# ") || line.starts_with(['1', '2', '3']);
-    readme.lines().filter(is_told).map(|line| format!("{line}\n")).collect()
 }

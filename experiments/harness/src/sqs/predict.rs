@@ -1,20 +1,19 @@
-//! `sqs-live`'s own figure: every cell that was measured beside what the model of the shop says of it.
+//! `sqs live`'s own figure: every cell that was measured beside what the model of the shop says of it.
 //!
 //! The model's costs come from `tomcat-model`, single requests alone; from the cells comes only how fast the shop was around them, told by a
 //! single user, so that a slower hour of the machine is not taken for an error of the model.
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use suimon_chart::{Axis, Plot, Series as Line};
 
 use super::data::Range;
-use super::live::{Cell, Measured};
 use super::make;
+use super::measured::{Cell, Measured};
 use super::method::{Control, Method};
 use super::play::{Job, Player, thousandths};
 use super::worlds::{Site, World};
-use crate::claims::{self, Claim};
+use crate::claims::Claim;
 use crate::figures::{self, Panel};
 use crate::tomcat_model;
 use crate::trouble::Result;
@@ -29,7 +28,7 @@ const SEEDS: u64 = 5;
 const HEIGHT: f64 = 360.0;
 
 /// One method at one number of clients: sessions per second, 0 where not all were done in time.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub(super) struct Prediction {
     pub(super) world: World,
     pub(super) control: Control,
@@ -135,7 +134,7 @@ fn told(range: Range) -> String {
     if range.1 > 0.0 { format!("{:.2}", range.1) } else { "dead".to_owned() }
 }
 
-/// Returns a table for a README: a row for each method and number of clients.
+/// Returns a table: a row for each method and number of clients.
 pub(super) fn table(predictions: &[Prediction]) -> String {
     let mut out = String::from(
         "| | method | clients | measured, sessions/s | simulated | measured ÷ simulated | failures measured | simulated |\n|---|---|--:|--:|--:|--:|--:|--:|\n",
@@ -168,22 +167,9 @@ pub(super) fn table(predictions: &[Prediction]) -> String {
     out
 }
 
-/// Returns the table with what was to hold, as a file.
-pub(super) fn text(table: &str, claims: &[Claim]) -> String {
-    format!(
-        "# Measured and foretold, cell by cell\n\nWritten by `./experiments/run sqs-live` from `data/`; medians, behind the simulated ones the range of {SEEDS} seeds. \
-         *Dead*: not all done in time.\n\n{table}\n**What was to hold**\n\n{}",
-        claims::list(claims)
-    )
-}
-
-/// Draws a panel for each world: measured in dots, the model dashed. `fixed`: the fixed number of sessions that is shown of a world.
-pub(super) fn draw(
-    predictions: &[Prediction],
-    fixed: impl Fn(World) -> u32,
-    dead_after_s: f64,
-    path: &Path,
-) -> Result<()> {
+/// Draws a panel for each world into `folder`: measured in dots, the model dashed.
+pub(super) fn draw(predictions: &[Prediction], measured: &Measured, folder: &Path) -> Result<()> {
+    let dead_after_s = measured.dead_after_s;
     let mut panels = Vec::new();
     let mut worlds: Vec<World> = predictions.iter().map(|prediction| prediction.world).collect();
     worlds.dedup();
@@ -200,7 +186,9 @@ pub(super) fn draw(
         .from(0.0));
         for method in Method::ALL {
             let is_own = |it: &&Prediction| {
-                it.world == world && it.control.method() == method && it.control.is_shown(fixed(world))
+                it.world == world
+                    && it.control.method() == method
+                    && it.control.is_shown(measured.best_static(world))
             };
             let own = || predictions.iter().filter(is_own);
             let points = |of: fn(&Prediction) -> Range| -> Vec<(f64, f64)> {
@@ -215,13 +203,12 @@ pub(super) fn draw(
         }
         panels.push(Panel::Lines(plot, HEIGHT));
     }
-    figures::write(path, &panels)
+    figures::write(&folder.join("live.svg"), &panels)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::experiments;
 
     fn prediction(measured: f64, simulated: f64) -> Prediction {
         let range = |middle| Range(middle, middle, middle);
@@ -248,17 +235,5 @@ mod tests {
                 "{measured} and {simulated}: {claims:?}"
             );
         }
-    }
-
-    #[test]
-    fn what_is_committed_tells_what_its_data_say() {
-        let own = experiments().join("sqs-live");
-        let predictions: Vec<Prediction> =
-            crate::data::load(&own.join("data/prediction.json")).unwrap().unwrap();
-        let told = std::fs::read_to_string(own.join("prediction.md")).unwrap();
-        assert!(
-            told == text(&table(&predictions), &claims(&predictions)),
-            "write it anew: ./experiments/run sqs-live --redraw"
-        );
     }
 }

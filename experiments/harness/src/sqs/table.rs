@@ -22,7 +22,7 @@ pub(super) enum Shows {
 
 /// One figure of the paper.
 pub(super) struct Figure {
-    /// The folder and the command.
+    /// Its word in the command and the name of its file.
     pub(super) name: &'static str,
     /// As the paper names it.
     pub(super) of_the_paper: &'static str,
@@ -48,7 +48,7 @@ const fn says(says: &'static str, here: fn(&View<'_>) -> Option<Seen>) -> Statem
 /// All of them, in the paper's order.
 pub(super) const FIGURES: &[Figure] = &[
     Figure {
-        name: "sqs-04",
+        name: "04",
         of_the_paper: "figure 4",
         world: World::NoTimeout,
         shows: Shows::Throughput,
@@ -63,7 +63,7 @@ pub(super) const FIGURES: &[Figure] = &[
         ],
     },
     Figure {
-        name: "sqs-05",
+        name: "05",
         of_the_paper: "figure 5",
         world: World::Timeout60,
         shows: Shows::Throughput,
@@ -79,7 +79,7 @@ pub(super) const FIGURES: &[Figure] = &[
         ],
     },
     Figure {
-        name: "sqs-06",
+        name: "06",
         of_the_paper: "figure 6",
         world: World::Timeout60,
         shows: Shows::Distribution(100, 200.0),
@@ -91,7 +91,7 @@ pub(super) const FIGURES: &[Figure] = &[
         )],
     },
     Figure {
-        name: "sqs-07",
+        name: "07",
         of_the_paper: "figure 7",
         world: World::Timeout60,
         shows: Shows::Distribution(400, 300.0),
@@ -102,7 +102,7 @@ pub(super) const FIGURES: &[Figure] = &[
         })],
     },
     Figure {
-        name: "sqs-08",
+        name: "08",
         of_the_paper: "figure 8",
         world: World::Timeout60,
         shows: Shows::Failures,
@@ -118,7 +118,7 @@ pub(super) const FIGURES: &[Figure] = &[
         ],
     },
     Figure {
-        name: "sqs-table-1",
+        name: "table-1",
         of_the_paper: "table 1",
         world: World::Timeout60,
         shows: Shows::Pages,
@@ -135,7 +135,7 @@ pub(super) const FIGURES: &[Figure] = &[
         ],
     },
     Figure {
-        name: "sqs-09",
+        name: "09",
         of_the_paper: "figure 9",
         world: World::Timeout60,
         shows: Shows::Interval,
@@ -149,7 +149,7 @@ pub(super) const FIGURES: &[Figure] = &[
         ],
     },
     Figure {
-        name: "sqs-10",
+        name: "10",
         of_the_paper: "figure 10",
         world: World::Timeout60,
         shows: Shows::Limits,
@@ -161,7 +161,7 @@ pub(super) const FIGURES: &[Figure] = &[
         )],
     },
     Figure {
-        name: "sqs-11",
+        name: "11",
         of_the_paper: "figure 11",
         world: World::Timeout30,
         shows: Shows::Throughput,
@@ -174,7 +174,7 @@ pub(super) const FIGURES: &[Figure] = &[
         ],
     },
     Figure {
-        name: "sqs-12",
+        name: "12",
         of_the_paper: "figure 12",
         world: World::Timeout30,
         shows: Shows::Failures,
@@ -189,7 +189,7 @@ pub(super) const FIGURES: &[Figure] = &[
         ],
     },
     Figure {
-        name: "sqs-13",
+        name: "13",
         of_the_paper: "figure 13",
         world: World::Think1,
         shows: Shows::Throughput,
@@ -202,7 +202,7 @@ pub(super) const FIGURES: &[Figure] = &[
         ],
     },
     Figure {
-        name: "sqs-14",
+        name: "14",
         of_the_paper: "figure 14",
         world: World::Think1,
         shows: Shows::Failures,
@@ -214,7 +214,7 @@ pub(super) const FIGURES: &[Figure] = &[
         ],
     },
     Figure {
-        name: "sqs-15",
+        name: "15",
         of_the_paper: "figure 15",
         world: World::Mixed,
         shows: Shows::Throughput,
@@ -226,7 +226,7 @@ pub(super) const FIGURES: &[Figure] = &[
         ],
     },
     Figure {
-        name: "sqs-16",
+        name: "16",
         of_the_paper: "figure 16",
         world: World::Mixed,
         shows: Shows::Failures,

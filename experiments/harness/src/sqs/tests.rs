@@ -1,47 +1,44 @@
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use suimon_sim::Scenario;
 use suimon_workload::Patience;
 
 use crate::common::experiments;
-use crate::machine::Machine;
 
-use super::data::{Content, Data, Range, Shop};
+use super::data::{Data, Range};
+use super::make::{Effort, Maker, SEEDS};
+use super::measured::{FILE, Measured};
 use super::method::{Constants, Control, Method};
 use super::play::{AS_IT_IS, Job, Player};
-use super::table::FIGURES;
+use super::readme::{self, TOLD, Told};
+use super::table::{FIGURES, Figure, Shows};
+use super::view::View;
 use super::worlds::{self, Site, World};
-use super::{Options, data, folder, one, readme};
+use super::{NAME, one};
 
-fn options(quick: bool, out: Option<&Path>) -> Options {
-    Options { seeds: 1, out: out.map(Path::to_path_buf), redraw: false, quick }
+fn own_folder() -> std::path::PathBuf {
+    experiments().join(NAME)
 }
 
-/// Every file below the folders of the paper's figures, with its text.
-fn committed() -> Vec<(PathBuf, Vec<u8>)> {
-    let mut files = Vec::new();
-    for figure in FIGURES {
-        let folder = experiments().join(figure.name);
-        for name in ["README.md", "figure.svg", "data/simulated.json"] {
-            let path = folder.join(name);
-            let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            files.push((path, bytes));
-        }
-    }
-    files
+fn figure(name: &str) -> &'static Figure {
+    FIGURES.iter().find(|figure| figure.name == name).unwrap()
+}
+
+fn quick(figure: &Figure, measured: Option<&Measured>, folder: &Path, player: &mut Player) -> Data {
+    one(figure, &Effort::quick(), measured, folder, player).unwrap()
 }
 
 #[test]
 fn every_figure_of_the_evaluation_and_its_table_is_in_the_table() {
     let names: BTreeSet<String> = FIGURES.iter().map(|figure| figure.name.to_owned()).collect();
-    let wanted = (4..=16).map(|number| format!("sqs-{number:02}")).chain(["sqs-table-1".to_owned()]);
+    let wanted = (4..=16).map(|number| format!("{number:02}")).chain(["table-1".to_owned()]);
     assert_eq!(names, wanted.collect());
     assert_eq!(names.len(), FIGURES.len(), "no figure is there twice");
     let measured = FIGURES.iter().filter(|figure| figure.is_measured).map(|figure| figure.name);
-    let issue = ["sqs-04", "sqs-05", "sqs-08", "sqs-table-1", "sqs-09", "sqs-10"];
+    let issue = ["04", "05", "08", "table-1", "09", "10"];
     assert_eq!(measured.collect::<BTreeSet<_>>(), BTreeSet::from(issue));
 }
 
@@ -58,70 +55,75 @@ fn every_world_is_a_scenario_and_the_paper_s_bound_is_that_of_its_costs() {
 }
 
 #[test]
-fn a_quick_run_leaves_what_is_committed_as_it_is() {
-    let before = committed();
-    let figure = &FIGURES[0];
-    let quick = options(true, None);
-    let place = folder(figure, &quick).unwrap().canonicalize();
-    one(figure, &quick, &mut Player::default()).unwrap();
-    assert!(committed() == before, "a quick run changed what is committed");
-    let place = place.or_else(|_| folder(figure, &quick).unwrap().canonicalize()).unwrap();
-    assert!(!place.starts_with(experiments().canonicalize().unwrap()), "{}", place.display());
-    assert!(place.join("figure.svg").is_file());
-}
-
-#[test]
-fn all_kinds_of_data_are_read_back_as_they_were_written() {
+fn a_quick_run_draws_every_figure_and_leaves_the_committed_ones_alone() {
+    let committed = |figure: &Figure| fs::read(own_folder().join(format!("{}.svg", figure.name))).unwrap();
+    let before: Vec<_> = FIGURES.iter().map(committed).collect();
     let place = tempfile::tempdir().unwrap();
     let mut player = Player::default();
-    for figure in FIGURES.iter().take(8) {
-        one(figure, &options(true, Some(place.path())), &mut player).unwrap();
-        let path = place.path().join(figure.name).join("data/simulated.json");
-        let read: Data = crate::data::load(&path).unwrap().unwrap();
-        let again = place.path().join("again.json");
-        data::save(&again, &read).unwrap();
-        assert_eq!(crate::data::load::<Data>(&again).unwrap().unwrap(), read, "{}", figure.name);
-        assert_eq!(fs::read(&again).unwrap(), fs::read(&path).unwrap(), "{}", figure.name);
+    let told: Vec<Told> = FIGURES
+        .iter()
+        .map(|figure| Told::new(figure, &quick(figure, None, place.path(), &mut player)))
+        .collect();
+    for figure in FIGURES {
+        let drawn = fs::read_to_string(place.path().join(format!("{}.svg", figure.name))).unwrap();
+        assert!(drawn.starts_with("<svg") && !drawn.contains("measured"), "{}", figure.name);
     }
+    let first = readme::text("", &told, &[]);
+    let again = readme::text(&format!("# Title\n\n{first}\nBelow.\n"), &told, &[]);
+    assert_eq!(again, format!("# Title\n\n{first}\nBelow.\n"), "only the table is written anew");
+    assert_eq!(FIGURES.iter().map(committed).collect::<Vec<_>>(), before);
 }
 
 #[test]
 fn measurements_are_drawn_below_the_simulation_with_their_model() {
     let place = tempfile::tempdir().unwrap();
-    let figure = FIGURES.iter().find(|figure| figure.name == "sqs-05").unwrap();
-    let quick = options(true, Some(place.path()));
-    one(figure, &quick, &mut Player::default()).unwrap();
-    let own = place.path().join("sqs-05");
-    let drawn = || fs::read_to_string(own.join("figure.svg")).unwrap();
-    assert!(!drawn().contains("measured"), "nothing was measured yet");
-
-    let mut measured: Data = crate::data::load(&own.join("data/simulated.json")).unwrap().unwrap();
-    measured.scan.clear();
-    let machine = Machine::look(place.path());
-    measured.shop = Some(Shop { machine, speed: 0.9, static_sessions: 20 });
-    data::save(&own.join("data/measured.json"), &measured).unwrap();
-    one(figure, &quick, &mut Player::default()).unwrap();
-    assert!(drawn().contains("measured on the Tomcat shop"), "{}", drawn());
-    let simulated: Data = crate::data::load(&own.join("data/simulated.json")).unwrap().unwrap();
-    assert!(matches!(simulated.calibrated, Some(Content::Sweep(_))), "the model is played beside it");
-    assert!(fs::read_to_string(own.join("README.md")).unwrap().contains("**Measured** on the Tomcat shop"));
+    let measured = Measured::load(&own_folder()).unwrap().expect("the shop was measured");
+    let data = quick(figure("05"), Some(&measured), place.path(), &mut Player::default());
+    let drawn = fs::read_to_string(place.path().join("05.svg")).unwrap();
+    assert!(drawn.contains("measured on the Tomcat shop"), "{drawn}");
+    assert!(data.calibrated.is_some(), "the model is played beside it");
+    for figure in FIGURES {
+        assert_eq!(measured.content(figure).is_some(), figure.is_measured, "{}", figure.name);
+    }
 }
 
 #[test]
-fn what_is_committed_tells_what_its_data_say() {
+fn what_was_measured_is_written_as_it_was_read() {
+    let measured = Measured::load(&own_folder()).unwrap().expect("the shop was measured");
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join(FILE);
+    crate::data::save(&path, &measured).unwrap();
+    assert_eq!(Measured::load(place.path()).unwrap(), Some(measured));
+    assert_eq!(fs::read(&path).unwrap(), fs::read(own_folder().join(FILE)).unwrap());
+}
+
+/// No law of ours, and no settings to be tried first: what these two do is the simulator's alone.
+#[test]
+fn the_table_tells_what_the_simulator_says_today() {
+    let text = fs::read_to_string(own_folder().join("README.md")).unwrap();
+    let effort = Effort { sizes: TOLD.to_vec(), ..Effort::full(SEEDS) };
+    let controls = [Control::None, Control::PageOnly(Constants::usual())];
+    let mut player = Player::default();
     for figure in FIGURES {
-        let own = experiments().join(figure.name);
-        let simulated: Data = crate::data::load(&own.join("data/simulated.json")).unwrap().unwrap();
-        let measured: Option<Data> = crate::data::load(&own.join("data/measured.json")).unwrap();
-        let text = fs::read_to_string(own.join("README.md")).unwrap();
-        let wanted = readme::text(figure, &simulated, measured.as_ref());
-        assert!(
-            text == wanted,
-            "{}: write it anew with ./experiments/run {} --redraw",
-            figure.name,
-            figure.name
-        );
-        assert_eq!(simulated.seeds, [1, 2, 3, 4, 5], "{}", figure.name);
+        let name = figure.name;
+        let row = text.lines().find(|line| line.starts_with(&format!("| [{name}]({name}.svg) |")));
+        let row = row.unwrap_or_else(|| panic!("{name} has no row"));
+        if matches!(figure.shows, Shows::Interval | Shows::Limits) {
+            continue;
+        }
+        let content = Maker { player: &mut player, effort: &effort, shop: None }.content(figure, &controls);
+        let data = Data {
+            dead_after_s: 1800.0,
+            content: content.unwrap(),
+            scan: Vec::new(),
+            at_sixty: None,
+            calibrated: None,
+        };
+        let view = View { data: &data, world: figure.world };
+        for method in [Method::None, Method::PageOnly] {
+            let cell = format!("| {} |", readme::cell(figure, &view, method));
+            assert!(row.contains(&cell), "{name}: write it anew with ./experiments/run sqs: {cell} in {row}");
+        }
     }
 }
 

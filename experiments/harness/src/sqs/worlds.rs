@@ -71,20 +71,15 @@ impl Site {
 
     const fn folder(self) -> &'static str {
         match self {
-            Site::Paper => "sqs-model",
+            Site::Paper => "sqs/model",
             Site::Tomcat => "tomcat-model",
         }
     }
 }
 
-/// Returns where the scenario of a world lies, seen from the folder of all experiments.
-pub(super) fn file(site: Site, world: World) -> String {
-    format!("{}/{}.toml", site.folder(), world.name())
-}
-
 /// Returns the scenario.
 pub(super) fn load(site: Site, world: World) -> Result<Scenario> {
-    let path = experiments().join(file(site, world));
+    let path = experiments().join(format!("{}/{}.toml", site.folder(), world.name()));
     suimon_settings::scenario::load(&path).map_err(|faults| Trouble::Usage(faults.to_string()))
 }
 

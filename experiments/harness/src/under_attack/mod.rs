@@ -29,10 +29,10 @@ use crate::journey::{Arrivals, Journey, Thinks};
 use crate::machine::Machine;
 use crate::memory::memory;
 use crate::processes::{Program, Running};
-use crate::table::table;
 use crate::trouble::{Result, While, failed};
 use attackers::{Came, Manner};
 use contestants::Contestant;
+use suimon_statistics::table::numbers;
 
 const NAME: &str = "under-attack";
 /// Sessions of each shop's warm-up, and those in which the bound is measured, once.
@@ -323,7 +323,7 @@ fn tables(data: &Data) -> String {
     let rows: Vec<Vec<String>> = pairs(&data.cells).map(row).collect();
     format!(
         "B = {bound:.2} sessions/s; completed as shares of it, in peace and attacked\n{}\n{}",
-        table(&headings, &rows),
+        numbers(&headings, &rows),
         attack_table(&data.cells)
     )
 }
@@ -352,7 +352,7 @@ fn attack_table(cells: &[Cell]) -> String {
             ]
         })
         .collect();
-    table(&["in front", "attack", "opened", "refused", "cut off", "open s", "requests", "answers"], &rows)
+    numbers(&["in front", "attack", "opened", "refused", "cut off", "open s", "requests", "answers"], &rows)
 }
 
 fn draw(common: &Common, data: &Data) -> Result<()> {

@@ -23,11 +23,11 @@ use crate::figures::{self, Panel};
 use crate::gateways::{Gateway, start_suimon};
 use crate::machine::Machine;
 use crate::memory::{Stage, memory};
-use crate::statistics::median;
-use crate::table::table;
 use crate::trouble::{Result, While, failed};
 
 use asks::{Answers, Ask, Asker};
+use suimon_statistics::median;
+use suimon_statistics::table::numbers;
 
 const NAME: &str = "waiting-cost";
 /// Polls that one core must answer in a second.
@@ -210,8 +210,8 @@ fn tables(data: &Data) -> String {
         costs.map(|(what, us)| vec![what.to_string(), format!("{us:.1}"), format!("{:.0}", 1e6 / us)]);
     format!(
         "\nMemory of the gateway\n{}\nProcessor time of the gateway\n{}",
-        table(&["waiting", "anonymous MB"], &rows),
-        table(&["for", "µs", "a second and core"], &costs)
+        numbers(&["waiting", "anonymous MB"], &rows),
+        numbers(&["for", "µs", "a second and core"], &costs)
     )
 }
 

@@ -89,6 +89,7 @@ fn written(params: &Params) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use suimon_gate::Order;
 
     fn with(recorded: &Params, changes: &[&str]) -> Result<Params, String> {
         changed(recorded, &changes.iter().map(|change| (*change).to_string()).collect::<Vec<_>>())

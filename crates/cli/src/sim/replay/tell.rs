@@ -1,7 +1,6 @@
 //! What came of a replay, for people and as JSON.
 
 use crate::recording::Files;
-use crate::table::{Align, columns};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,6 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use suimon_model::{Record, Subject};
 use suimon_record::Damage;
 use suimon_sim::replay::{Figures, Replay, WhatIf};
+use suimon_statistics::table::{Align, columns};
 
 /// Everything there is to tell.
 pub(super) struct Told<'a> {
