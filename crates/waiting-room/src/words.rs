@@ -13,6 +13,7 @@ const FILES: &[(&str, &str)] = &[
     ("es", include_str!("../pages/languages/es.json")),
     ("fr", include_str!("../pages/languages/fr.json")),
     ("he", include_str!("../pages/languages/he.json")),
+    ("id", include_str!("../pages/languages/id.json")),
     ("it", include_str!("../pages/languages/it.json")),
     ("ko", include_str!("../pages/languages/ko.json")),
     ("nl", include_str!("../pages/languages/nl.json")),
@@ -20,6 +21,7 @@ const FILES: &[(&str, &str)] = &[
     ("pt-BR", include_str!("../pages/languages/pt-BR.json")),
     ("ru", include_str!("../pages/languages/ru.json")),
     ("tr", include_str!("../pages/languages/tr.json")),
+    ("vi", include_str!("../pages/languages/vi.json")),
     ("zh-Hans", include_str!("../pages/languages/zh-Hans.json")),
     ("zh-Hant", include_str!("../pages/languages/zh-Hant.json")),
 ];
