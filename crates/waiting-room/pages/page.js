@@ -9,7 +9,7 @@ boxes.outerHTML = boxes.textContent;
 
 // Digits are written as the server writes them, in Arabic too.
 const root = document.documentElement, locale = root.lang + "-u-nu-latn", words = JSON.parse(texts.textContent), headers = { Accept: "application/json" };
-const site = owner.textContent.trim(), calm = icon.href, waited = bar.value, short = { timeStyle: "short" }, began = Date.now(), stop = /^(ja|zh)/.test(root.lang) ? "。" : ".";
+const site = owner.textContent.trim(), calm = icon.href, waited = bar.value, short = { timeStyle: "short" }, began = Date.now(), stop = words.slower.match(/\p{STerm}$/u) || "";
 const clock = (time, style) => new Date(time).toLocaleTimeString(locale, style);
 
 let state = root.className, heard = began, misses = 0, asked = began, said = began, store = {};
@@ -86,7 +86,7 @@ function show() {
   leaf.style.transform = `translateY(${turn ? -24 : bar.value * -.24}px)`;
 
   // Read out at once when the state changes, else once a minute if there is something new.
-  const news = [heading, state != "opening" && big, sub, notes, now.message, fresh && lead].filter(Boolean).map(text => /[.!?。！？]$/.test(text) ? text : text + stop).join(" ");
+  const news = [heading, state != "opening" && big, sub, notes, now.message, fresh && lead].filter(Boolean).map(text => /\p{STerm}$/u.test(text) ? text : text + stop).join(" ");
   if (fresh || turn != was && was != null || news != told && Date.now() - said > 6e4) {
     said = Date.now();
     (turn ? alarm : say).textContent = told = news;

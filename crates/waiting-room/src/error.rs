@@ -175,7 +175,7 @@ impl Pages {
             .map(|seconds| seconds.max(RELOAD_MIN << tries.min(4)).min(RELOAD_MAX.max(seconds)));
         let when = match (reload, retry_seconds) {
             (Some(reload), _) => words.error("by_itself", 0).replace("{n}", &reload.to_string()),
-            (None, Some(retry)) => words.error("later", 0).replace("{n}", &retry.to_string()),
+            (None, Some(retry)) => words.error("later", 0).replace("{n}", &retry.max(2).to_string()),
             (None, None) => String::new(),
         };
         let (link, go) = match trouble {
@@ -265,5 +265,12 @@ mod tests {
         let page = pages.error(&speaks("en", ""), Trouble::Away, &posted);
         assert!(!page.text.contains("refresh") && page.tries.is_none(), "a form is not sent twice unasked");
         assert!(page.text.contains("Please try again in about 5 seconds."), "{}", page.text);
+        let soon = Particulars { retry_seconds: Some(1), ..posted };
+        let page = pages.error(&speaks("en", ""), Trouble::Away, &soon);
+        assert!(
+            page.text.contains("in about 2 seconds."),
+            "no language has to say one second: {}",
+            page.text
+        );
     }
 }
