@@ -434,14 +434,14 @@ mod tests {
         }
     }
 
+    const WORDS: &[Choice] =
+        &[Choice { word: "a", means: "" }, Choice { word: "b", means: "" }, Choice { word: "c", means: "" }];
+
     #[test]
     fn what_is_allowed_is_said_in_the_units_it_is_written_in() {
         assert_eq!(Shape::Count(1, 512).allowed(), "a whole number from 1 to 512");
         assert!(Shape::Time(10, 300_000).allowed().starts_with("a time from \"10ms\" to \"5m\""));
         assert!(Shape::Size(1024, 1 << 20).allowed().starts_with("a size from \"1KiB\" to \"1MiB\""));
-        assert_eq!(
-            Shape::Word(&["a", "b", "c"].map(|word| Choice { word, means: "" })).allowed(),
-            "\"a\", \"b\" or \"c\""
-        );
+        assert_eq!(Shape::Word(WORDS).allowed(), "\"a\", \"b\" or \"c\"");
     }
 }

@@ -79,7 +79,7 @@ fn what_is_set_reaches_its_room() {
     assert_eq!(shopping.begins[0], RoutePattern { method: Some("POST".into()), path: "/login".into() });
     assert_eq!(shopping.gate.patience, Some(Duration::from_secs(30)));
     assert_eq!(shopping.gate.hold, Some(Duration::from_secs(10)));
-    assert_eq!(proxy.sessions.kinds[1].gate.mode, RouteMode::Off);
+    assert_eq!(proxy.sessions.kinds[1].gate.mode, KindMode::Off);
     assert_eq!(proxy.routes.declared[0].mode, RouteMode::Fixed(Limit::of(3)));
     assert_eq!(proxy.routes.declared[1].pattern, RoutePattern { method: None, path: "/api/*".into() });
     assert_eq!(proxy.routes.declared[1].query, None);
