@@ -38,6 +38,9 @@ const NOT_ON_THE_REQUEST_PATH: &[&str] =
 /// Settings are checked without touching the network.
 const NOT_IN_SETTINGS: &[&str] = &["tokio", "hyper", "axum", "clap", "socket2"];
 
+/// Virtual time has no sockets.
+const NOT_SIMULATED: &[&str] = &["tokio", "hyper", "axum"];
+
 const PURE: Others = Others::Only(&[]);
 
 const ROOMS: &[Room] = &[
@@ -80,14 +83,13 @@ const ROOMS: &[Room] = &[
             "suimon-control",
             "suimon-fleet",
             "suimon-gate",
-            "suimon-line",
             "suimon-model",
             "suimon-record",
             "suimon-statistics",
             "suimon-workload",
         ],
         tests_know: &["suimon-settings"],
-        others: Others::AnyBut(&["tokio", "hyper", "axum"]),
+        others: Others::AnyBut(NOT_SIMULATED),
     },
     Room {
         name: "suimon-shop",
@@ -143,17 +145,32 @@ const ROOMS: &[Room] = &[
     },
     // Beside the product.
     Room {
+        name: "suimon-rivals",
+        knows: &["suimon-control", "suimon-line", "suimon-model", "suimon-sim"],
+        tests_know: &[],
+        others: Others::AnyBut(NOT_SIMULATED),
+    },
+    Room {
+        name: "suimon-sites",
+        knows: &["suimon-gate", "suimon-model", "suimon-sim", "suimon-workload"],
+        tests_know: &[],
+        others: Others::AnyBut(NOT_SIMULATED),
+    },
+    Room {
         name: "suimon-experiments",
         knows: &[
             "suimon-admin",
             "suimon-chart",
+            "suimon-cli",
             "suimon-control",
             "suimon-crowd",
             "suimon-gate",
             "suimon-model",
             "suimon-proxy",
+            "suimon-rivals",
             "suimon-settings",
             "suimon-sim",
+            "suimon-sites",
             "suimon-statistics",
             "suimon-workload",
         ],
