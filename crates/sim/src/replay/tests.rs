@@ -6,9 +6,11 @@ use super::*;
 use proptest::prelude::*;
 use suimon_control::SessionLawKind;
 use suimon_gate::line::{self, Command};
-use suimon_gate::{Arrival, KindParams, Lane, Membership, Mode, Params, Place, Word};
-use suimon_model::{KindId, RouteId, seconds};
-use suimon_record::{Encoder, Ending as SegmentEnding, NAME_BYTES_MAX};
+use suimon_gate::{
+    Arrival, Gate, InLine, KindParams, Lane, Membership, Mode, Output, Params, Place, Refusal, Token, Word,
+};
+use suimon_model::{Ending, KindId, RouteId, SessionId, seconds};
+use suimon_record::{Encoder, Ending as SegmentEnding, Event, Header, NAME_BYTES_MAX};
 use world::{ROUTES, World, session_of};
 
 /// Forty seconds of a gate with a line, whose application speaks and whose operator stops it now and then, in two segments.
