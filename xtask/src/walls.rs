@@ -42,6 +42,9 @@ const NO_SOCKETS: &[&str] =
 /// Settings are checked without touching the network.
 const NOT_IN_SETTINGS: &[&str] = &["tokio", "hyper", "axum", "clap", "socket2"];
 
+/// Virtual time has no sockets.
+const NOT_SIMULATED: &[&str] = &["tokio", "hyper", "axum"];
+
 const PURE: Others = Others::Only(&[]);
 
 const ROOMS: &[Room] = &[
@@ -174,7 +177,7 @@ const ROOMS: &[Room] = &[
             "suimon-workload",
         ],
         tests_know: &["suimon-settings"],
-        others: Others::AnyBut(&["tokio", "hyper", "axum"]),
+        others: Others::AnyBut(NOT_SIMULATED),
     },
     Room {
         name: "suimon-shop",
@@ -235,18 +238,33 @@ const ROOMS: &[Room] = &[
     // Beside the product.
     Room { name: "suimon-testing", knows: &[], tests_know: &[], others: Others::AnyBut(NO_SOCKETS) },
     Room {
+        name: "suimon-rivals",
+        knows: &["suimon-control", "suimon-line", "suimon-model", "suimon-sim"],
+        tests_know: &[],
+        others: Others::AnyBut(NOT_SIMULATED),
+    },
+    Room {
+        name: "suimon-sites",
+        knows: &["suimon-gate", "suimon-model", "suimon-sim", "suimon-workload"],
+        tests_know: &[],
+        others: Others::AnyBut(NOT_SIMULATED),
+    },
+    Room {
         name: "suimon-experiments",
         knows: &[
             "suimon-admin",
             "suimon-chart",
+            "suimon-cli",
             "suimon-control",
             "suimon-crowd",
             "suimon-gate",
             "suimon-identity",
             "suimon-model",
             "suimon-proxy",
+            "suimon-rivals",
             "suimon-settings",
             "suimon-sim",
+            "suimon-sites",
             "suimon-statistics",
             "suimon-workload",
         ],

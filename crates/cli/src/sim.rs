@@ -2,7 +2,8 @@
 //!
 //! Map: `question` what is to be played, from the command line and the files; `play` plays it on several threads; `answer`
 //! what came of it; `table` for the terminal; `json` for scripts; `report` (with `figures`) for the browser. `replay` plays
-//! recordings of a live gateway instead, `from` makes a scenario of what one has learned, and `site` says what a generated site is.
+//! recordings of a live gateway instead, and `from` makes a scenario of what one has learned. [`Beyond`] is what an experiment
+//! adds: laws of others and generated sites.
 
 mod answer;
 mod figures;
@@ -12,7 +13,6 @@ mod play;
 mod question;
 mod replay;
 mod report;
-mod site;
 mod table;
 
 use crate::exit::Exit;
@@ -21,16 +21,16 @@ use answer::Answer;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
-use suimon_sim::{Laws, SiteName};
+use suimon_sim::{HOW_WRITTEN, Laws, Scenario};
 use suimon_statistics::table::{Align, columns};
 
+/// Ask what would happen: play scenarios in a model, or a recording, in virtual time.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   suimon sim scenarios/                              every scenario of a folder
   suimon sim shop.toml --vs none --seeds 10          with Suimon and without, ten times each
   suimon sim shop.toml --vs all --report shop.html   against everything it is compared with, as a page with charts
   suimon sim shop.toml --seed 7                      one run, always the same
-  suimon sim --site chat:below:17 --vs none          a generated site; --show prints what it is
   suimon sim --from http://127.0.0.1:8001 --out site.toml
                                                      the site as a running gateway sees it, to be edited and played
   suimon sim --replay gate.rec                       are the decisions of a recorded gateway made again?
@@ -50,16 +50,10 @@ and take as long as they took, whatever the other settings would have changed ab
 
 Exit codes: 0 everything expected holds, or the same decisions were made; 1 not so, a checker found something that must never happen, or it
 was interrupted; 2 a file or the command line is wrong; a damaged, cut or foreign recording shows nothing.")]
-pub(crate) struct Sim {
+pub struct Sim {
     /// Scenario files; a folder means every *.toml in it, but for those whose names begin with an underscore.
-    #[arg(value_name = "FILE", required_unless_present_any = ["list_laws", "replay", "from", "site"])]
+    #[arg(value_name = "FILE", conflicts_with_all = ["replay", "from"])]
     pub(crate) files: Vec<PathBuf>,
-    /// Play a generated site, as experiments/any-site names it, such as chat:below:17; several times if need be. Its number is its seed.
-    #[arg(long, value_name = "FAMILY:REGIME:NUMBER", value_parser = SiteName::parse)]
-    pub(crate) site: Vec<SiteName>,
-    /// With --site: print what the site is, and end.
-    #[arg(long, requires = "site", conflicts_with = "files")]
-    pub(crate) show: bool,
     /// Play seeds 1 to N, in place of the file's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=question::SEEDS_MAX))]
     pub(crate) seeds: Option<u64>,
@@ -79,7 +73,7 @@ pub(crate) struct Sim {
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
     /// Play this recording of a live gateway instead.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "site", "seeds", "seed", "vs", "jobs", "report"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "report"])]
     pub(crate) replay: Option<PathBuf>,
     /// With --replay: a setting of [gate] to try in place of the recorded one, such as gate.order=first_in; several times if need be.
     #[arg(long, value_name = "KEY=VALUE", requires = "replay")]
@@ -88,7 +82,7 @@ pub(crate) struct Sim {
     #[arg(long, requires = "replay")]
     pub(crate) partial: bool,
     /// Make a scenario of what the gateway at this operator address has learned, such as http://127.0.0.1:8001, to be edited and played.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["files", "site", "seeds", "seed", "vs", "jobs", "json", "report", "replay", "list_laws"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "json", "report", "replay", "list_laws"])]
     pub(crate) from: Option<String>,
     /// With --from: the file it is written to. [default: standard output]
     #[arg(long, value_name = "FILE", requires = "from")]
@@ -101,10 +95,43 @@ pub(crate) struct Sim {
     pub(crate) list_laws: bool,
 }
 
-/// Plays, shows the tables, and writes what was asked for.
+/// What is compared and played beyond files and the product's own laws.
+#[derive(Debug)]
+pub struct Beyond {
+    /// Reads a law's name.
+    pub parse: fn(&str) -> Result<Laws, String>,
+    /// The laws there are, by name and in words.
+    pub catalogue: Vec<(String, String)>,
+    /// How those without a name of their own are written.
+    pub how_written: String,
+    /// Scenarios without a file, and how the command line names each.
+    pub scenarios: Vec<(String, Scenario)>,
+    /// The command that plays a run again.
+    pub command: &'static str,
+}
+
+impl Beyond {
+    /// Returns what the product has: nothing.
+    fn nothing() -> Self {
+        Beyond {
+            parse: Laws::parse,
+            catalogue: Laws::catalogue(),
+            how_written: HOW_WRITTEN.to_owned(),
+            scenarios: vec![],
+            command: "suimon sim",
+        }
+    }
+}
+
+/// Plays files with the product's own laws.
 pub(crate) fn run(args: &Sim) -> Exit {
+    play(args, &Beyond::nothing())
+}
+
+/// Plays, shows the tables, and writes what was asked for.
+pub(crate) fn play(args: &Sim, beyond: &Beyond) -> Exit {
     if args.list_laws {
-        print!("{}", laws());
+        print!("{}", laws(beyond));
         return Exit::Done;
     }
     if let Some(admin) = &args.from {
@@ -113,11 +140,7 @@ pub(crate) fn run(args: &Sim) -> Exit {
     if let Some(recording) = &args.replay {
         return replay::run(recording, args);
     }
-    if args.show {
-        args.site.iter().for_each(|site| print!("{}", site::text(&site.scenario())));
-        return Exit::Done;
-    }
-    let questions = match question::questions(args) {
+    let questions = match question::questions(args, beyond) {
         Ok(questions) => Arc::new(questions),
         Err(why) => {
             eprintln!("{why}");
@@ -165,14 +188,13 @@ fn cores() -> usize {
 }
 
 /// Returns the laws there are to compare with, and how others are written.
-fn laws() -> String {
-    let law = |(name, words): (String, String)| {
-        let laws = Laws::parse(&name).map_or_else(|_| String::new(), |laws| laws.to_string());
-        let meaning = if laws == name { String::new() } else { laws };
-        vec![name, meaning, words]
+fn laws(beyond: &Beyond) -> String {
+    let law = |(name, words): &(String, String)| {
+        let laws = (beyond.parse)(name).map_or_else(|_| String::new(), |laws| laws.to_string());
+        let meaning = if laws == *name { String::new() } else { laws };
+        vec![name.clone(), meaning, words.clone()]
     };
     let head = ["name", "stands for", ""].map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> =
-        std::iter::once(head).chain(Laws::catalogue().into_iter().map(law)).collect();
-    format!("{}\nAlso: {}\n", columns(&[Align::Left; 3], &rows), Laws::how_written())
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(beyond.catalogue.iter().map(law)).collect();
+    format!("{}\nAlso: {}\n", columns(&[Align::Left; 3], &rows), beyond.how_written)
 }

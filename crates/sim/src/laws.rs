@@ -1,7 +1,8 @@
 //! Which laws stand in the gate: those of the scenario, or others to compare them with.
 
-use crate::rivals::{RouteRival, SessionRival};
+use crate::others::{OtherRoutes, OtherSessions};
 use std::fmt;
+use std::sync::Arc;
 use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
 
 /// The laws of a run, by a name of the form `ROUTES+SESSIONS`.
@@ -16,7 +17,7 @@ pub struct Laws {
 }
 
 /// How limits are found.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum RouteChoice {
     /// As the scenario says.
     AsSet,
@@ -26,24 +27,19 @@ pub enum RouteChoice {
     Fixed(u32),
     /// A law of the gateway's.
     Law(RouteLawKind),
-    /// A law of others', let go as low as 1 where its published floor would decide the race.
-    Rival(RouteRival),
+    /// A law from outside.
+    Other(Arc<dyn OtherRoutes>),
 }
 
 /// How sessions are let in.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum SessionChoice {
     /// As the scenario says.
     AsSet,
     /// A law of the gateway's.
     Law(SessionLawKind),
-    /// A law of others'; the fixed rate is told the application's true bound, as nobody could.
-    Rival(SessionRival),
-    /// The fixed rate, told this many percent of the true bound, shared evenly among the kinds: what somebody would enter who knows everything and wants some room.
-    Told {
-        /// Percent of the bound, at least 1.
-        percent: u32,
-    },
+    /// A law from outside.
+    Other(Arc<dyn OtherSessions>),
 }
 
 impl Laws {
@@ -51,25 +47,9 @@ impl Laws {
     pub const AS_SET: Laws =
         Laws { routes: RouteChoice::AsSet, whole: false, sessions: SessionChoice::AsSet };
 
-    /// Returns how laws without a name of their own are written, for messages.
-    pub fn how_written() -> String {
-        let routes: Vec<&str> = RouteRival::ALL.iter().map(|rival| rival.name()).collect();
-        let sessions: Vec<&str> = SessionRival::ALL.iter().map(|rival| rival.name()).collect();
-        format!(
-            "ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N, {} (with @whole behind it: one limit for the whole application) and SESSIONS one of set, open, flow, seed, static:N, told:PERCENT (of the true bound), {}",
-            routes.join(", "),
-            sessions.join(", ")
-        )
-    }
-
-    /// Returns what may be compared, by name and in words: what has a name, then each law of others alone.
+    /// Returns what may be compared, by name and in words.
     pub fn catalogue() -> Vec<(String, String)> {
-        let aliases = ALIASES.iter().map(|(name, _, words)| ((*name).to_owned(), (*words).to_owned()));
-        let routes = RouteRival::ALL.iter();
-        let routes = routes.map(|rival| (format!("{}+open", rival.name()), rival.describe().to_owned()));
-        let sessions = SessionRival::ALL.iter();
-        let sessions = sessions.map(|rival| (format!("off+{}", rival.name()), rival.describe().to_owned()));
-        aliases.chain(routes).chain(sessions).collect()
+        ALIASES.iter().map(|(name, _, words)| ((*name).to_owned(), (*words).to_owned())).collect()
     }
 
     /// Returns the laws that `name` stands for.
@@ -77,14 +57,29 @@ impl Laws {
     /// # Errors
     /// Returns a sentence that says what may be written.
     pub fn parse(name: &str) -> Result<Laws, String> {
+        Laws::parse_among(name, &|_| None, &|_| None).ok_or_else(|| unknown(name, HOW_WRITTEN))
+    }
+
+    /// Returns the same, where words that are none of the product's laws may be found among others.
+    pub fn parse_among(
+        name: &str,
+        routes: &dyn Fn(&str) -> Option<Arc<dyn OtherRoutes>>,
+        sessions: &dyn Fn(&str) -> Option<Arc<dyn OtherSessions>>,
+    ) -> Option<Laws> {
         let alias = ALIASES.iter().find(|(alias, _, _)| *alias == name).map(|(_, meaning, _)| *meaning);
-        let (routes, sessions) = alias.unwrap_or(name).split_once('+').ok_or_else(|| unknown(name))?;
-        let (routes, whole) = routes.strip_suffix("@whole").map_or((routes, false), |routes| (routes, true));
-        let routes = route_choice(routes).ok_or_else(|| unknown(name))?;
-        let sessions = session_choice(sessions).ok_or_else(|| unknown(name))?;
-        Ok(Laws { routes, whole, sessions })
+        let (first, second) = alias.unwrap_or(name).split_once('+')?;
+        let (first, whole) = first.strip_suffix("@whole").map_or((first, false), |first| (first, true));
+        let found = |word: &str| routes(word).map(RouteChoice::Other);
+        let routes = route_choice(first).or_else(|| found(first))?;
+        let found = |word: &str| sessions(word).map(SessionChoice::Other);
+        let sessions = session_choice(second).or_else(|| found(second))?;
+        Some(Laws { routes, whole, sessions })
     }
 }
+
+/// How laws without a name of their own are written.
+pub const HOW_WRITTEN: &str = "ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N (with @whole behind it: one limit for \
+     the whole application) and SESSIONS one of set, open, flow, seed, static:N";
 
 /// Names for what is often compared: name, what it stands for, and what that is.
 pub const ALIASES: &[(&str, &str, &str)] = &[
@@ -95,9 +90,10 @@ pub const ALIASES: &[(&str, &str, &str)] = &[
     ("paper", "seed+seed", "the paper's rules"),
 ];
 
-fn unknown(name: &str) -> String {
+/// Returns what is said of a name that is no law. `how_written`: how those without a name of their own are.
+pub fn unknown(name: &str, how_written: &str) -> String {
     let aliases: Vec<&str> = ALIASES.iter().map(|(alias, _, _)| *alias).collect();
-    format!("{name:?} is no law: write one of {}, or {}", aliases.join(", "), Laws::how_written())
+    format!("{name:?} is no law: write one of {}, or {how_written}", aliases.join(", "))
 }
 
 fn number(text: &str, prefix: &str) -> Option<u32> {
@@ -113,10 +109,7 @@ fn route_choice(name: &str) -> Option<RouteChoice> {
         "seed" => {
             RouteChoice::Law(RouteLawKind::Seed(SeedRouteParams { initial: 2, ..SeedRouteParams::default() }))
         }
-        _ => match RouteRival::parse(name) {
-            Some(rival) => RouteChoice::Rival(rival),
-            None => RouteChoice::Fixed(number(name, "fixed:")?),
-        },
+        _ => RouteChoice::Fixed(number(name, "fixed:")?),
     })
 }
 
@@ -126,31 +119,24 @@ fn session_choice(name: &str) -> Option<SessionChoice> {
         "open" => SessionChoice::Law(SessionLawKind::Open),
         "flow" => SessionChoice::Law(SessionLawKind::Flow),
         "seed" => SessionChoice::Law(SessionLawKind::Seed(SeedSessionParams::default())),
-        _ => match SessionRival::parse(name) {
-            Some(rival) => SessionChoice::Rival(rival),
-            None => match number(name, "told:") {
-                Some(percent) => SessionChoice::Told { percent },
-                None => SessionChoice::Law(SessionLawKind::Static(number(name, "static:")?)),
-            },
-        },
+        _ => SessionChoice::Law(SessionLawKind::Static(number(name, "static:")?)),
     })
 }
 
 impl fmt::Display for Laws {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.routes {
+        match &self.routes {
             RouteChoice::AsSet => f.write_str("set")?,
             RouteChoice::Off => f.write_str("off")?,
             RouteChoice::Fixed(limit) => write!(f, "fixed:{limit}")?,
-            RouteChoice::Rival(rival) => f.write_str(rival.name())?,
+            RouteChoice::Other(law) => f.write_str(&law.written())?,
             RouteChoice::Law(RouteLawKind::Paired) => f.write_str("paired")?,
             RouteChoice::Law(RouteLawKind::Seed(_)) => f.write_str("seed")?,
         }
         f.write_str(if self.whole { "@whole+" } else { "+" })?;
-        match self.sessions {
+        match &self.sessions {
             SessionChoice::AsSet => f.write_str("set"),
-            SessionChoice::Rival(rival) => f.write_str(rival.name()),
-            SessionChoice::Told { percent } => write!(f, "told:{percent}"),
+            SessionChoice::Other(law) => f.write_str(&law.written()),
             SessionChoice::Law(SessionLawKind::Open) => f.write_str("open"),
             SessionChoice::Law(SessionLawKind::Flow) => f.write_str("flow"),
             SessionChoice::Law(SessionLawKind::Seed(_)) => f.write_str("seed"),
@@ -178,20 +164,14 @@ mod tests {
             assert_eq!(Laws::parse(alias), Laws::parse(meaning));
             assert_eq!(Laws::parse(alias).expect("an alias is a law").to_string(), *meaning);
         }
-        for name in [
-            "fixed:7+static:35",
-            "paired@whole+open",
-            "vegas@whole+sbac",
-            "envoy-gradient+fixed-rate",
-            "paired+told:90",
-        ] {
+        for name in ["fixed:7+static:35", "paired@whole+open"] {
             assert_eq!(Laws::parse(name).expect("a law").to_string(), name);
         }
     }
 
     #[test]
     fn what_is_no_law_is_told_what_may_be_written() {
-        for name in ["", "vega+open", "paired", "paired+", "fixed:0+open", "fixed:x+open", "a+b+c"] {
+        for name in ["", "vegas+open", "paired", "paired+", "fixed:0+open", "fixed:x+open", "a+b+c"] {
             let fault = Laws::parse(name).expect_err(name);
             assert!(fault.contains("routes-only") && fault.contains("static:N"), "{fault}");
         }

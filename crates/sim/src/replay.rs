@@ -19,6 +19,7 @@
 //! would have been, nor who would have come again. With the settings that were recorded it is the recording, exactly.
 
 mod figures;
+mod player;
 mod timeline;
 mod what_if;
 
@@ -27,23 +28,17 @@ pub use timeline::{Bin, CHANGES_MAX, Change, Moment, Of, RouteLine, Timeline, Vi
 pub use what_if::WhatIf;
 
 use figures::Counter;
+use player::{Player, Refused, Stay};
 use std::collections::BTreeMap;
 use std::fmt;
-use suimon_gate::{Gate, InLine, Output, Refusal, Token};
 use suimon_model::state::Broken;
-use suimon_model::{Duration, Ending, Instant, Record, RequestId, RouteId, SessionId};
-use suimon_record::{Answers, Block, Damage, Event, Header, Mark, Part, Segment};
+use suimon_model::{Duration, Instant, Record, RequestId};
+use suimon_record::{Answers, Block, Damage, Mark, Part, Segment};
 
 /// Decisions kept for the report; of a longer recording the last are only counted.
 pub const DECISIONS_MAX: usize = 100_000;
 /// Requests remembered for a what-if: about half a gigabyte.
 pub const STAYS_MAX: usize = 10_000_000;
-/// More routes, or kinds, than any gateway has.
-const ROUTES_MAX: usize = 12_000;
-const KINDS_MAX: usize = 64;
-/// What a request took that was never started, where no other was before it.
-const SERVICE_ASSUMED: Duration = Duration::from_millis(100);
-
 /// A recording being played, or played to its end.
 #[derive(Debug, Default)]
 pub struct Replay {
@@ -99,42 +94,6 @@ pub enum ReplayError {
     Impossible(&'static str),
     /// There are more requests than a what-if can remember.
     TooMany,
-}
-
-/// The gate of one run.
-#[derive(Debug)]
-struct Player {
-    gate: Gate,
-    tokens: BTreeMap<RequestId, Token>,
-    answers: Answers,
-    run: u64,
-    segment: u64,
-    begun: Instant,
-    now: Instant,
-    routes: usize,
-    kinds: usize,
-    /// For a what-if: where in the list a request is that is in the gate, and what the last one of each route took.
-    places: BTreeMap<RequestId, usize>,
-    services: Vec<Option<Duration>>,
-}
-
-/// What became of a request in the recording.
-#[derive(Clone, Copy, Debug)]
-struct Stay {
-    request: RequestId,
-    route: RouteId,
-    started: Option<Instant>,
-    /// What it took; where it was never started, what it is taken to have taken; `None`: it was not over at the end.
-    service: Option<Duration>,
-    ending: Ending,
-    /// The session it began or belonged to.
-    session: Option<SessionId>,
-    /// When its client left, if it did.
-    left: Option<Instant>,
-    was_refused: bool,
-    /// Since when it has been paused, and the time before that in which its client was waited for.
-    paused: Option<Instant>,
-    slept: Duration,
 }
 
 impl Replay {
@@ -289,267 +248,6 @@ impl Replay {
         if let Some(player) = &self.player {
             self.divergence = Some(Divergence { segment: player.segment, after, until: player.now, what });
         }
-    }
-}
-
-/// Why a gate was not told of an event.
-enum Refused {
-    Error(ReplayError),
-    Differs(&'static str),
-}
-
-impl Player {
-    fn new(segment: &Segment<'_>) -> Result<Self, ReplayError> {
-        let header = &segment.header;
-        let (gate, tokens) =
-            Gate::restore(header.params.clone(), &segment.snapshot).map_err(ReplayError::State)?;
-        let snapshot = gate.snapshot(header.at);
-        let (routes, kinds) = (snapshot.routes.len(), snapshot.kinds.len());
-        Ok(Player {
-            tokens: tokens.into_iter().map(|token| (token.request(), token)).collect(),
-            answers: Answers::default(),
-            run: header.run,
-            segment: header.segment,
-            begun: header.at,
-            now: header.at,
-            places: BTreeMap::new(),
-            services: vec![None; routes],
-            routes,
-            kinds,
-            gate,
-        })
-    }
-
-    fn is_followed_by(&self, header: &Header) -> bool {
-        self.run == header.run && self.segment + 1 == header.segment && self.begun <= header.at
-    }
-
-    /// Tells the gate of one event, and takes in what it answers.
-    fn tell(
-        &mut self,
-        now: Instant,
-        event: Event,
-        counter: &mut Counter,
-        mut stays: Option<&mut Vec<Stay>>,
-        mut decided: impl FnMut(Record),
-    ) -> Result<(), Refused> {
-        check(&event, self.routes, self.kinds).map_err(Refused::Error)?;
-        match event {
-            Event::Route { is_mixed, mode, name } => {
-                if is_mixed {
-                    self.gate.declare_mixed_route(now, mode);
-                } else {
-                    self.gate.declare_route(now, mode);
-                }
-                self.routes += 1;
-                self.services.push(None);
-                if let Some(timeline) = &mut counter.timeline {
-                    timeline.add_route(name.clone());
-                }
-                counter.declare(now, &self.gate, name);
-            }
-            Event::Renewed { route, mode, name } => {
-                self.gate.renew_route(now, route, mode);
-                self.services[route.index()] = None;
-                if let Some(timeline) = &mut counter.timeline {
-                    timeline.renew_route(route, name.clone());
-                }
-                counter.renew(now, &self.gate, route, name);
-            }
-            Event::LimitOf { route, other } => self.gate.begin_with_limit_of(route, other),
-            Event::Kind { params, name } => {
-                self.gate.declare_kind(now, params);
-                self.kinds += 1;
-                if let Some(timeline) = &mut counter.timeline {
-                    timeline.add_kind(name);
-                }
-            }
-            Event::Arrival(arrival) => {
-                let request = self.gate.handle_arrival(now, arrival);
-                counter.offered();
-                if let Some(timeline) = &mut counter.timeline {
-                    timeline.came(now, request, &arrival);
-                }
-                if let Some(stays) = stays.as_deref_mut() {
-                    self.places.insert(request, stays.len());
-                    remember(stays, Stay::new(request, arrival.route))?;
-                }
-            }
-            Event::Departure(request) => {
-                self.gate.handle_departure(now, request);
-                if let Some(timeline) = &mut counter.timeline {
-                    timeline.departed(request);
-                }
-                if let Some(stay) = self.stay_of(request, &mut stays) {
-                    stay.left = Some(now);
-                }
-                if !self.tokens.contains_key(&request) && self.forget(request, &mut stays) {
-                    counter.left();
-                }
-            }
-            Event::End(request, ending) => {
-                let Some(token) = self.tokens.remove(&request) else {
-                    return Err(Refused::Differs("a request ended that was not let in here"));
-                };
-                self.gate.handle_end(now, token, ending);
-                if let Some(timeline) = &mut counter.timeline {
-                    timeline.ended(now, request, ending);
-                }
-                self.note_end(now, request, ending, &mut stays);
-            }
-            Event::Timeout => self.gate.handle_timeout(now),
-            Event::Drain => self.gate.drain(now),
-            Event::Application(is_up) => self.gate.handle_application(now, is_up),
-            Event::Contact(kind, place) => {
-                self.gate.handle_contact(now, kind, place);
-                if let Some(timeline) = &mut counter.timeline {
-                    timeline.polled();
-                }
-            }
-            Event::Command(kind, command) => _ = self.gate.handle_command(now, kind, command),
-            Event::Word(session, word) => self.gate.handle_word(now, session, word),
-            Event::Pause(request, client_time) => {
-                self.gate.handle_pause(now, request, client_time);
-                if let Some(stay) = self.stay_of(request, &mut stays) {
-                    stay.slept += client_time;
-                    stay.paused.get_or_insert(now);
-                }
-            }
-            Event::Resume(request) => _ = self.gate.handle_resume(now, request),
-        }
-        while let Some(output) = self.gate.poll_output() {
-            self.answers.fold(&output);
-            counter.answered(now, &output);
-            if let Some(timeline) = &mut counter.timeline {
-                timeline.answered(now, &output);
-            }
-            let begun = if let Output::Wait(waits) = &output { waits.begun } else { None };
-            match output {
-                Output::Start(start) => {
-                    if let Some(stay) = self.stay_of(start.request, &mut stays) {
-                        stay.started = Some(now);
-                        stay.session = start.session.map(|(_, session)| session);
-                    }
-                    self.tokens.insert(start.request, start.token);
-                }
-                Output::Resumed(request) => {
-                    if let Some(stay) = self.stay_of(request, &mut stays) {
-                        stay.slept += stay.paused.take().map_or(Duration::ZERO, |paused| now.since(paused));
-                    }
-                }
-                Output::Refuse(Refusal { request, .. }) | Output::Wait(InLine { request, .. }) => {
-                    if let Some(stay) = self.stay_of(request, &mut stays) {
-                        stay.was_refused = true;
-                        // It asked for nothing but that its session begins.
-                        if begun.is_some() {
-                            (stay.session, stay.started) = (begun, Some(now));
-                        }
-                    }
-                    self.forget(request, &mut stays);
-                }
-                Output::Decided(record) => decided(record),
-            }
-        }
-        Ok(())
-    }
-
-    fn note_end(
-        &mut self,
-        now: Instant,
-        request: RequestId,
-        ending: Ending,
-        stays: &mut Option<&mut Vec<Stay>>,
-    ) {
-        let Some(stay) = self.stay_of(request, stays) else { return };
-        stay.ending = ending;
-        let until = stay.paused.unwrap_or(now);
-        stay.service = stay.started.map(|started| until.since(started).saturating_sub(stay.slept));
-        let (route, service) = (stay.route, stay.service);
-        if service.is_some() {
-            self.services[route.index()] = service;
-        }
-        self.places.remove(&request);
-    }
-
-    /// Takes note that a request is gone that was never started. Returns whether it was there.
-    fn forget(&mut self, request: RequestId, stays: &mut Option<&mut Vec<Stay>>) -> bool {
-        let Some(stays) = stays else { return true };
-        let Some(place) = self.places.remove(&request) else { return false };
-        let route = stays[place].route.index();
-        let any = || self.services.iter().flatten().next().copied();
-        stays[place].service = Some(self.services[route].or_else(any).unwrap_or(SERVICE_ASSUMED));
-        true
-    }
-
-    fn stay_of<'a>(&self, request: RequestId, stays: &'a mut Option<&mut Vec<Stay>>) -> Option<&'a mut Stay> {
-        let place = self.places.get(&request)?;
-        stays.as_deref_mut()?.get_mut(*place)
-    }
-
-    /// Remembers the requests that are in the gate when it begins.
-    fn remember_all(&self, stays: &mut Vec<Stay>) -> Result<(), ReplayError> {
-        for inside in self.gate.inside() {
-            let started = self.tokens.contains_key(&inside.request).then_some(self.now);
-            let stay = Stay { started, ..Stay::new(inside.request, inside.route) };
-            remember(stays, stay).map_err(|_| ReplayError::TooMany)?;
-        }
-        Ok(())
-    }
-}
-
-impl Stay {
-    fn new(request: RequestId, route: RouteId) -> Self {
-        let ending = Ending::Completed;
-        Stay {
-            request,
-            route,
-            started: None,
-            service: None,
-            ending,
-            session: None,
-            left: None,
-            was_refused: false,
-            paused: None,
-            slept: Duration::ZERO,
-        }
-    }
-}
-
-fn remember(stays: &mut Vec<Stay>, stay: Stay) -> Result<(), Refused> {
-    if stays.len() >= STAYS_MAX {
-        return Err(Refused::Error(ReplayError::TooMany));
-    }
-    stays.push(stay);
-    Ok(())
-}
-
-/// Succeeds if a gate with so many routes and kinds can be told of this.
-fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), ReplayError> {
-    use suimon_gate::Membership::{Drawing, Member, Newcomer, Passing, Placed};
-    let impossible = |why| Err(ReplayError::Impossible(why));
-    match event {
-        Event::Route { .. } if routes >= ROUTES_MAX => impossible("there are more routes than there can be"),
-        Event::Renewed { route, .. } if route.index() >= routes => {
-            impossible("a number that no route has is given to another")
-        }
-        Event::LimitOf { route, other } if route.index().max(other.index()) >= routes => {
-            impossible("a route that was not declared begins with a limit, or gives one")
-        }
-        Event::Kind { .. } if kinds >= KINDS_MAX => impossible("there are more kinds than there can be"),
-        Event::Arrival(arrival) if arrival.route.index() >= routes => {
-            impossible("a request is for a route that was not declared")
-        }
-        Event::Arrival(arrival) => match arrival.session {
-            Some(
-                Newcomer(kind)
-                | Passing(kind)
-                | Drawing { kind, .. }
-                | Placed { kind, .. }
-                | Member { kind, .. },
-            ) if kind.index() >= kinds => impossible("a session is of a kind that was not declared"),
-            _ => Ok(()),
-        },
-        _ => Ok(()),
     }
 }
 

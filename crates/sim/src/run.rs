@@ -7,9 +7,10 @@ mod visitors;
 use crate::check::{Checker, Violation};
 use crate::laws::{Laws, RouteChoice, SessionChoice};
 use crate::node::{Job, Lock, Node};
+use crate::others::Site;
 use crate::outcome::{Outcome, RECORDS_MAX, Sample};
-use crate::rivals::{Bounds, SessionRival, Site, Utilisation};
 use crate::scenario::{Cost, Scenario, What};
+use crate::utilisation::Utilisation;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::iter::Peekable;
@@ -411,41 +412,33 @@ fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate
     let setup = &scenario.gate;
     let params = suimon_gate::Params { seed, ..setup.params.clone() };
     let cores = params.cores;
-    let site = Site { cores, cpu: cpu.clone(), sessions_per_second: scenario.bound(Duration::ZERO) };
-    let mut gate = match laws.routes {
+    let sessions_per_second = scenario.bound(Duration::ZERO);
+    let site = Site { cores, cpu: cpu.clone(), sessions_per_second, kinds: setup.kinds.len() };
+    let mut gate = match &laws.routes {
         RouteChoice::AsSet | RouteChoice::Off | RouteChoice::Fixed(_) => Gate::new(params, now),
         RouteChoice::Law(kind) => Gate::with_route_law(params, kind.build(cores), now),
-        RouteChoice::Rival(rival) => {
-            let bounds = Bounds { least: 1, ..rival.bounds(cores) };
-            Gate::with_route_law(params, rival.build_within(&site, bounds), now)
-        }
+        RouteChoice::Other(other) => Gate::with_route_law(params, other.law(&site), now),
     };
     let modes: Vec<RouteMode> = scenario.routes.iter().map(|route| route.mode).collect();
     let modes = if laws.whole { &modes[..1] } else { &modes[..] };
     for mode in modes {
-        let mode = match laws.routes {
+        let mode = match &laws.routes {
             RouteChoice::AsSet => *mode,
             RouteChoice::Off => RouteMode::Off,
-            RouteChoice::Fixed(limit) => RouteMode::Fixed(Limit::of(limit)),
-            RouteChoice::Law(_) | RouteChoice::Rival(_) => RouteMode::Enforce,
+            RouteChoice::Fixed(limit) => RouteMode::Fixed(Limit::of(*limit)),
+            RouteChoice::Law(_) | RouteChoice::Other(_) => RouteMode::Enforce,
         };
         gate.declare_route(now, mode);
     }
     for (index, kind) in setup.kinds.iter().enumerate() {
         let id = KindId(index as u32);
-        match laws.sessions {
+        match &laws.sessions {
             SessionChoice::AsSet => gate.declare_kind(now, kind.params.clone()),
             SessionChoice::Law(law) => {
                 gate.declare_kind_with_law(now, kind.params.clone(), law.build(id, cores, now))
             }
-            SessionChoice::Rival(rival) => {
-                gate.declare_kind_with_law(now, kind.params.clone(), rival.build(&site, id, now))
-            }
-            SessionChoice::Told { percent } => {
-                let share = f64::from(percent) / 100.0 / setup.kinds.len() as f64;
-                let told = Site { sessions_per_second: share * site.sessions_per_second, ..site.clone() };
-                let law = SessionRival::FixedRate.build(&told, id, now);
-                gate.declare_kind_with_law(now, kind.params.clone(), law)
+            SessionChoice::Other(other) => {
+                gate.declare_kind_with_law(now, kind.params.clone(), other.law(&site, id, now))
             }
         };
     }

@@ -150,7 +150,7 @@ impl Scenario {
     }
 
     /// Returns the share of sessions whose visitors stay to the end of their own accord.
-    pub(crate) fn offered_share(&self) -> f64 {
+    pub fn offered_share(&self) -> f64 {
         self.state(Duration::ZERO).offered_share(self)
     }
 
@@ -160,7 +160,7 @@ impl Scenario {
     }
 
     /// Returns the bound and what is reachable at each of `times`, which ascend.
-    pub(crate) fn rates(&self, times: impl Iterator<Item = Duration>) -> Vec<(f64, f64)> {
+    pub fn rates(&self, times: impl Iterator<Item = Duration>) -> Vec<(f64, f64)> {
         let mut known: Option<(usize, State, f64)> = None;
         let rate = |at: Duration| {
             let changes = self.changes.partition_point(|change| change.at <= at);
@@ -178,7 +178,7 @@ impl Scenario {
     }
 
     /// Returns the machine, the costs by route and the weights of the journeys as they are at `at`.
-    pub(crate) fn state(&self, at: Duration) -> State {
+    pub fn state(&self, at: Duration) -> State {
         let mut state = State {
             machine: self.machine.clone(),
             costs: self.routes.iter().map(|route| route.cost).collect(),
@@ -217,12 +217,13 @@ impl Scenario {
 
 /// What a scenario is at one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct State {
-    pub(crate) machine: Machine,
+pub struct State {
+    /// What serves.
+    pub machine: Machine,
     /// By route.
-    pub(crate) costs: Vec<Cost>,
+    pub costs: Vec<Cost>,
     /// By kind of journey.
-    pub(crate) weights: Vec<f64>,
+    pub weights: Vec<f64>,
 }
 
 impl State {
@@ -238,7 +239,7 @@ impl State {
     }
 
     /// Returns by route how often a session asks for it, in the mean.
-    pub(crate) fn visits(&self, scenario: &Scenario) -> Vec<f64> {
+    pub fn visits(&self, scenario: &Scenario) -> Vec<f64> {
         let mut visits = vec![0.0; self.costs.len()];
         for (share, journey, steps) in self.journeys(scenario) {
             let mut still_there = share;
@@ -251,7 +252,7 @@ impl State {
     }
 
     /// See [`Scenario::bound`].
-    pub(crate) fn bound(&self, scenario: &Scenario) -> f64 {
+    pub fn bound(&self, scenario: &Scenario) -> f64 {
         let State { machine, costs, .. } = self;
         let visits = self.visits(scenario);
         let per_session = |of: fn(&Cost) -> f64| {
@@ -275,7 +276,7 @@ impl State {
     }
 
     /// See [`Scenario::offered`].
-    pub(crate) fn offered(&self, scenario: &Scenario, at: Duration) -> f64 {
+    pub fn offered(&self, scenario: &Scenario, at: Duration) -> f64 {
         let finished = self.offered_share(scenario);
         match &scenario.workload.arrivals {
             Arrivals::Closed { users, pause, .. } => {
@@ -297,14 +298,14 @@ impl State {
     }
 
     /// Returns the mean seconds of a session in which nobody waits.
-    pub(crate) fn session_seconds(&self, scenario: &Scenario) -> f64 {
+    pub fn session_seconds(&self, scenario: &Scenario) -> f64 {
         self.journeys(scenario)
             .map(|(share, journey, steps)| share * length(journey, steps, &self.costs))
             .sum()
     }
 
     /// Returns the share of sessions whose visitors stay to the end of their own accord.
-    pub(crate) fn offered_share(&self, scenario: &Scenario) -> f64 {
+    pub fn offered_share(&self, scenario: &Scenario) -> f64 {
         self.journeys(scenario).map(|(share, journey, _)| share * stays(journey)).sum()
     }
 }

@@ -16,6 +16,7 @@
 //! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and in company.
 //! - [`waiting_line`]: `waiting-line`, rules for a line of people who go away, simulated.
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
+//! - [`sim`]: `sim`, `suimon sim` with the laws of others and with generated sites.
 //!
 //! Beneath them: `processes` (pinned, gone with us), `cpu`, `machine`, `apps`, `gateways`, `crowd`, `journey`, `bound`,
 //! `observe`, `memory`; and `data`, `figures`, `clock`.
@@ -47,6 +48,8 @@ mod overload;
 mod parallel;
 mod processes;
 mod proxy_cost;
+mod sim;
+mod site;
 mod slow_answers;
 mod slow_clients;
 mod smuggling;
@@ -99,6 +102,8 @@ enum Experiment {
     GatewayRestart(gateway_restart::Options),
     #[command(name = "slow-answers")]
     SlowAnswers(slow_answers::Options),
+    #[command(name = "sim")]
+    Sim(Box<sim::Options>),
     #[command(name = "sqs")]
     Sqs(sqs::Options),
     #[command(name = "laws")]
@@ -154,6 +159,7 @@ fn main() -> ExitCode {
         Experiment::SlowClientsLoad(options) => slow_clients::run_load(&options),
         Experiment::UnderAttack(options) => under_attack::run(&options),
         Experiment::Attackers(options) => under_attack::run_attackers(&options),
+        Experiment::Sim(options) => return sim::run(&options),
         Experiment::Sqs(options) => sqs::run(options),
     };
     match outcome {

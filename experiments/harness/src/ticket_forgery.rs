@@ -2,13 +2,13 @@
 //!
 //! One work is one stream of random numbers, so the same seed makes the same forgeries on any machine, whatever its cores.
 
+mod edits;
+
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_identity::keys::Keys;
@@ -21,6 +21,7 @@ use crate::common::folder;
 use crate::data;
 use crate::parallel;
 use crate::trouble::{Result, Trouble, While, failed};
+use edits::{Way, bytes_of};
 
 const NAME: &str = "ticket-forgery";
 /// With --quick.
@@ -33,11 +34,6 @@ const KINDS: [&str; 2] = ["visit", "shopping"];
 /// Numbers of true ones are below this.
 const NUMBERS: usize = 1 << 40;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-/// Bytes of the signature, at the end of each.
-const MAC: usize = 16;
-/// Where the version, the key's id and the kind's tag stand in each.
-const VERSION: usize = 0;
-const KEY: usize = 1;
 const TAG: usize = 2;
 /// A way is given up for another where all it does so often is to bring forth a true one.
 const UNCHANGED_MAX: usize = 64;
@@ -88,63 +84,6 @@ struct Forged {
     unchanged: u64,
     /// The first that were taken.
     examples: Vec<String>,
-}
-
-/// A way to forge.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
-    Bits,
-    Letters,
-    Swapped,
-    Fields,
-    Sewn,
-    Length,
-    Alphabet,
-    Purpose,
-    Names,
-    OtherKeys,
-    MadeUp,
-}
-
-impl Way {
-    const ALL: [Way; 11] = [
-        Way::Bits,
-        Way::Letters,
-        Way::Swapped,
-        Way::Fields,
-        Way::Sewn,
-        Way::Length,
-        Way::Alphabet,
-        Way::Purpose,
-        Way::Names,
-        Way::OtherKeys,
-        Way::MadeUp,
-    ];
-
-    fn text(self) -> &'static str {
-        match self {
-            Way::Bits => "one to eight bits turned over",
-            Way::Letters => "one to four letters replaced",
-            Way::Swapped => "bytes, or runs of them, that change places",
-            Way::Fields => "fields of another true one",
-            Way::Sewn => "two true ones cut at one place and sewn together",
-            Way::Length => "cut, lengthened, or two in one",
-            Way::Alphabet => "the same bytes in another spelling",
-            Way::Purpose => "a true one of another sort",
-            Way::Names => "another version, key or kind named in it",
-            Way::OtherKeys => "signed rightly, with keys that are not ours",
-            Way::MadeUp => "made up, with the right beginning",
-        }
-    }
-}
-
-/// Returns where the fields of a sort end, the signature included; the first begins at 0.
-fn fields(kept: Kept) -> &'static [usize] {
-    match kept {
-        Kept::Ticket => &[1, 2, 4, 5, 9, 11, 17, 21, 25, 27, 31, 35, 37, 53],
-        Kept::Lease => &[1, 2, 4, 12, 16, 32],
-        Kept::Invitation => &[1, 2, 4, 8, 16, 32],
-    }
 }
 
 fn name(kept: Kept) -> &'static str {
@@ -224,141 +163,6 @@ impl Bench {
         }
         None
     }
-
-    fn edited(&self, rng: &mut Rng, kept: Kept, way: Way) -> String {
-        let text = self.pick(rng, kept);
-        match way {
-            Way::Bits => {
-                let mut bytes = bytes_of(text);
-                for _ in 0..=rng.below(8) {
-                    let bit = rng.below(bytes.len() * 8);
-                    bytes[bit / 8] ^= 1 << (bit % 8);
-                }
-                text_of(&bytes)
-            }
-            Way::Letters => {
-                let mut letters = text.as_bytes().to_vec();
-                for _ in 0..=rng.below(4) {
-                    let at = rng.below(letters.len());
-                    letters[at] = ALPHABET[rng.below(64)];
-                }
-                String::from_utf8(letters).expect("letters of the alphabet")
-            }
-            Way::Swapped => {
-                let mut bytes = bytes_of(text);
-                let length = 1 + rng.below(8);
-                let places = bytes.len() - length + 1;
-                let (one, other) = (rng.below(places), rng.below(places));
-                (0..length).for_each(|at| bytes.swap(one + at, other + at));
-                text_of(&bytes)
-            }
-            Way::Fields => {
-                let (mut bytes, other) = (bytes_of(text), bytes_of(self.pick(rng, kept)));
-                let ends = fields(kept);
-                for _ in 0..=rng.below(3) {
-                    let field = rng.below(ends.len());
-                    let begin = if field == 0 { 0 } else { ends[field - 1] };
-                    bytes[begin..ends[field]].copy_from_slice(&other[begin..ends[field]]);
-                }
-                text_of(&bytes)
-            }
-            Way::Sewn => {
-                let other = self.pick(rng, kept);
-                let at = rng.below(text.len() + 1);
-                format!("{}{}", &text[..at], &other[at..])
-            }
-            Way::Length => self.of_other_length(rng, kept, text),
-            Way::Alphabet => respelt(rng, text),
-            Way::Purpose => {
-                let others: Vec<Kept> = Kept::ALL.into_iter().filter(|other| *other != kept).collect();
-                let other = others[rng.below(others.len())];
-                let other = bytes_of(self.pick(rng, other));
-                let mut bytes = bytes_of(text);
-                // As long as one of this sort, where it is not; the signature stays at the end.
-                let shared = bytes.len().min(other.len()) - MAC;
-                let end = bytes.len() - MAC;
-                bytes[..shared].copy_from_slice(&other[..shared]);
-                bytes[end..].copy_from_slice(&other[other.len() - MAC..]);
-                text_of(&bytes)
-            }
-            Way::Names => {
-                let mut bytes = bytes_of(text);
-                for _ in 0..=rng.below(2) {
-                    match rng.below(3) {
-                        0 => bytes[VERSION] = rng.below(256) as u8,
-                        1 => bytes[KEY] = rng.below(3) as u8,
-                        _ => bytes[TAG..TAG + 2].copy_from_slice(&self.tags[rng.below(self.tags.len())]),
-                    }
-                }
-                text_of(&bytes)
-            }
-            Way::OtherKeys => self.others.make(kept, rng.below(KINDS.len()), rng.below(NUMBERS) as u64),
-            Way::MadeUp => {
-                let mut bytes = bytes_of(text);
-                let from = TAG + 2 + rng.below(bytes.len() - MAC - TAG - 1);
-                bytes[from..].iter_mut().for_each(|byte| *byte = rng.bits() as u8);
-                text_of(&bytes)
-            }
-        }
-    }
-
-    fn of_other_length(&self, rng: &mut Rng, kept: Kept, text: &str) -> String {
-        let mut bytes = bytes_of(text);
-        match rng.below(6) {
-            0 => text[..rng.below(text.len())].to_string(),
-            1 => text[1 + rng.below(text.len() - 1)..].to_string(),
-            2 => {
-                let more: Vec<u8> = (0..=rng.below(40)).map(|_| ALPHABET[rng.below(64)]).collect();
-                format!("{text}{}", String::from_utf8(more).expect("letters of the alphabet"))
-            }
-            3 => format!("{text}{}", self.pick(rng, kept)),
-            4 => {
-                bytes.remove(rng.below(bytes.len()));
-                text_of(&bytes)
-            }
-            _ => {
-                let at = rng.below(bytes.len() + 1);
-                bytes.insert(at, rng.bits() as u8);
-                text_of(&bytes)
-            }
-        }
-    }
-}
-
-/// Returns another spelling of the same.
-fn respelt(rng: &mut Rng, text: &str) -> String {
-    let bytes = bytes_of(text);
-    match rng.below(8) {
-        0 => STANDARD.encode(&bytes),
-        1 => format!("{text}{}", "=".repeat(1 + rng.below(3))),
-        2 => {
-            // The last letter has bits left over: two of 71 letters, four of 43.
-            let (rest, last) = text.split_at(text.len() - 1);
-            let place = ALPHABET.iter().position(|letter| *letter == last.as_bytes()[0]).unwrap_or_default();
-            let spare = if bytes.len() % 3 == 1 { 16 } else { 4 };
-            format!("{rest}{}", char::from(ALPHABET[place - place % spare + 1 + rng.below(spare - 1)]))
-        }
-        3 => text.replace('-', "+").replace('_', "/") + if text.contains(['-', '_']) { "" } else { "=" },
-        4 => {
-            let at = rng.below(text.len());
-            format!("{}%{:02X}{}", &text[..at], text.as_bytes()[at], &text[at + 1..])
-        }
-        5 => {
-            let blank = [" ", "\t", "\n", "\r\n", "\"", "\0", ".", ","][rng.below(8)];
-            let at = rng.below(text.len() + 1);
-            format!("{}{blank}{}", &text[..at], &text[at..])
-        }
-        6 => {
-            let turned = text.bytes().map(|letter| if rng.chance(0.5) { turned(letter) } else { letter });
-            String::from_utf8(turned.collect()).expect("ASCII")
-        }
-        _ => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-    }
-}
-
-/// Returns a capital for a small letter and the other way round.
-fn turned(letter: u8) -> u8 {
-    if letter.is_ascii_alphabetic() { letter ^ 0x20 } else { letter }
 }
 
 /// Returns the mint of a gateway with fresh keys, whose ids are those of every other.
@@ -379,14 +183,6 @@ fn mint_with(lines: &str, folder: &Path) -> Result<Mint> {
     let keys = Keys::open(&path).trouble("the keys");
     fs::remove_file(&path).trouble(path.display())?;
     Mint::new(&keys?, &KINDS).map_err(|_| Trouble::Failed("two kinds have one tag".to_string()))
-}
-
-fn bytes_of(text: &str) -> Vec<u8> {
-    URL_SAFE_NO_PAD.decode(text).expect("true ones are base64url")
-}
-
-fn text_of(bytes: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// So many forgeries of one sort in one way, from one stream of random numbers.
@@ -498,62 +294,4 @@ fn markdown(data: &Data) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bench(seed: u64) -> Bench {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("data")).unwrap();
-        Bench::new(seed, folder.path()).unwrap()
-    }
-
-    #[test]
-    fn tries_are_shared_out_to_the_last_one() {
-        for tries in [1, 33, 1000, 12_345_678] {
-            let works = works(tries);
-            assert_eq!(works.iter().map(|work| work.tries).sum::<u64>(), tries);
-            assert!(works.windows(2).all(|pair| pair[0].stream + 1 == pair[1].stream));
-        }
-    }
-
-    #[test]
-    fn each_way_makes_something_that_is_no_true_one_and_each_time_another() {
-        let bench = bench(1);
-        assert_eq!(bench.shown(), (3 * TRUE_ONES as u64, 3 * TRUE_ONES as u64));
-        for kept in Kept::ALL {
-            for way in Way::ALL {
-                let mut rng = Rng::new(5);
-                let texts: HashSet<String> =
-                    (0..200).map(|_| bench.forged(&mut rng, kept, way).expect("an edit").0).collect();
-                assert!(texts.len() > 150, "{kept:?} {way:?}: {}", texts.len());
-                assert!(texts.iter().all(|text| !bench.known[kept as usize].contains(text)));
-            }
-        }
-    }
-
-    #[test]
-    fn a_gateway_that_takes_what_others_have_signed_is_found_out() {
-        let mut bench = bench(1);
-        let data = forge(&bench, 1, 3300).unwrap();
-        assert!(claims::all_hold(&data.claims), "{:?}", data.claims);
-        assert_eq!(data, forge(&bench, 1, 3300).unwrap(), "the same seed, the same forgeries");
-        // Others who have our keys.
-        bench.others = self::bench(1).mint;
-        let data = forge(&bench, 1, 3300).unwrap();
-        assert!(!data.claims[0].holds, "{:?}", data.claims);
-        let taken = data.forged.iter().filter(|part| part.taken > 0);
-        let taken: Vec<_> = taken.map(|part| (part.way.as_str(), part.taken, part.tries)).collect();
-        assert_eq!(taken, [(Way::OtherKeys.text(), 100, 100); 3]);
-    }
-
-    #[test]
-    fn fields_end_where_the_text_does() {
-        let bench = bench(2);
-        for kept in Kept::ALL {
-            let length = bytes_of(&bench.true_ones[kept as usize][0]).len();
-            let ends = fields(kept);
-            assert_eq!(ends.last(), Some(&length));
-            assert!(ends.is_sorted() && ends.contains(&(length - MAC)) && ends.contains(&(TAG + 2)));
-        }
-    }
-}
+mod tests;

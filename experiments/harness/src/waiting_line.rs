@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_chart::{Bars, Hue};
-use suimon_sim::waiting::{self, Crowd, Policy};
+use suimon_rivals::waiting::{self, Crowd, Policy};
 use suimon_statistics::median;
 
 use crate::claims::{self, Claim};

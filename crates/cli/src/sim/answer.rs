@@ -1,6 +1,6 @@
 //! What came of a question: its runs, and what is to be said of them together.
 
-use super::question::{Contender, Question};
+use super::question::{Contender, Question, quoted};
 use suimon_sim::{Band, Outcome, Sample, Scenario, Summary, Violation};
 
 /// One run.
@@ -141,30 +141,9 @@ impl<'a> Answer<'a> {
 
     /// Returns the command that plays one of its seeds again, as a shell reads it.
     pub(super) fn again(&self, seed: u64, contender: Option<&Contender>) -> String {
-        let file = quoted(&self.question.file.display().to_string());
         let vs = contender
             .filter(|contender| !contender.is_own())
             .map_or(String::new(), |contender| format!(" --vs {}", quoted(&contender.name)));
-        let site = if self.question.is_site { "--site " } else { "" };
-        format!("suimon sim {site}{file} --seed {seed}{vs}")
-    }
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:@=,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_can_be_pasted_into_a_shell() {
-        let words = ["scenarios/shop-2.toml", "fixed:5+open", "my shop.toml", "it's", ""].map(quoted);
-        assert_eq!(words, ["scenarios/shop-2.toml", "fixed:5+open", "'my shop.toml'", r"'it'\''s'", "''"]);
+        format!("{} --seed {seed}{vs}", self.question.command)
     }
 }

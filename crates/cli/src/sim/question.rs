@@ -1,6 +1,6 @@
 //! What is to be played: scenarios, the laws they are played with, and seeds.
 
-use super::Sim;
+use super::{Beyond, Sim};
 use std::path::{Path, PathBuf};
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::RouteMode;
@@ -15,10 +15,10 @@ const ALL: &str = "all";
 /// A scenario, and how it is to be played.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
-    /// Its file, as it was named; or the name of a generated site.
+    /// Its file, as it was named; or what else the command line names it.
     pub(super) file: PathBuf,
-    /// Whether that is the name of a generated site.
-    pub(super) is_site: bool,
+    /// The command that plays it, and how its scenario is written behind that.
+    pub(super) command: String,
     pub(super) scenario: Scenario,
     /// The scenario's own laws first, then those they are compared with.
     pub(super) contenders: Vec<Contender>,
@@ -43,24 +43,37 @@ impl Contender {
 ///
 /// # Errors
 /// Returns everything that is wrong with it, a line each.
-pub(super) fn questions(args: &Sim) -> Result<Vec<Question>, String> {
+pub(super) fn questions(args: &Sim, beyond: &Beyond) -> Result<Vec<Question>, String> {
     let mut faults = vec![];
-    let rivals = rivals(&args.vs, &mut faults);
+    let rivals = rivals(&args.vs, beyond, &mut faults);
     let files = files(&args.files, &mut faults);
+    if files.is_empty() && beyond.scenarios.is_empty() && faults.is_empty() {
+        faults.push(format!("name a scenario, or a folder of them; {} --help explains", beyond.command));
+    }
     let mut questions = vec![];
     for file in files {
         match scenario::load(&file) {
-            Ok(scenario) => questions.push(question(args, file, false, scenario, &rivals)),
+            Ok(scenario) => {
+                let command = format!("{} {}", beyond.command, quoted(&file.display().to_string()));
+                questions.push(question(args, file, command, scenario, &rivals));
+            }
             Err(found) => faults.push(found.to_string()),
         }
     }
-    for site in &args.site {
-        questions.push(question(args, PathBuf::from(site.to_string()), true, site.scenario(), &rivals));
+    for (named, scenario) in &beyond.scenarios {
+        let command = format!("{} {named}", beyond.command);
+        questions.push(question(args, PathBuf::from(&scenario.name), command, scenario.clone(), &rivals));
     }
     if faults.is_empty() { Ok(questions) } else { Err(faults.join("\n")) }
 }
 
-fn question(args: &Sim, file: PathBuf, is_site: bool, scenario: Scenario, rivals: &[Contender]) -> Question {
+fn question(
+    args: &Sim,
+    file: PathBuf,
+    command: String,
+    scenario: Scenario,
+    rivals: &[Contender],
+) -> Question {
     let own = Contender { name: own_name(&scenario).to_owned(), laws: Laws::AS_SET };
     let seeds = match (args.seed, args.seeds) {
         (Some(seed), _) => vec![seed],
@@ -68,7 +81,16 @@ fn question(args: &Sim, file: PathBuf, is_site: bool, scenario: Scenario, rivals
         (None, None) => scenario.seeds.clone(),
     };
     let contenders = std::iter::once(own).chain(rivals.iter().cloned()).collect();
-    Question { file, is_site, scenario, contenders, seeds }
+    Question { file, command, scenario, contenders, seeds }
+}
+
+/// Returns a word as a shell reads it.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:@=,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// Returns what the scenario's own laws are called beside others.
@@ -80,15 +102,15 @@ fn own_name(scenario: &Scenario) -> &'static str {
 }
 
 /// Returns the laws to compare with, each once; the scenario's own are always there.
-fn rivals(names: &[String], faults: &mut Vec<String>) -> Vec<Contender> {
-    let catalogue = || Laws::catalogue().into_iter().map(|(name, _)| name).collect();
+fn rivals(names: &[String], beyond: &Beyond, faults: &mut Vec<String>) -> Vec<Contender> {
+    let catalogue = || beyond.catalogue.iter().map(|(name, _)| name.clone()).collect();
     let named = names.iter().flat_map(|name| match name.trim() {
         ALL => catalogue(),
         name => vec![name.to_owned()],
     });
     let mut rivals: Vec<Contender> = vec![];
     for name in named {
-        match Laws::parse(&name) {
+        match (beyond.parse)(&name) {
             Ok(laws) if laws == Laws::AS_SET || rivals.iter().any(|rival| rival.laws == laws) => {}
             Ok(laws) => rivals.push(Contender { name, laws }),
             Err(why) => faults.push(format!("--vs: {why}")),
@@ -151,7 +173,7 @@ mod tests {
     fn each_law_is_played_once_and_the_scenarios_own_is_no_rival() {
         let mut faults = vec![];
         let names = ["none", "off+open", "suimon", "fixed:3+open"].map(str::to_owned);
-        let rivals = rivals(&names, &mut faults);
+        let rivals = rivals(&names, &Beyond::nothing(), &mut faults);
         let names: Vec<&str> = rivals.iter().map(|rival| rival.name.as_str()).collect();
         assert_eq!((names, faults.len()), (vec!["none", "fixed:3+open"], 0));
     }
@@ -159,8 +181,14 @@ mod tests {
     #[test]
     fn all_is_everything_but_the_scenarios_own() {
         let mut faults = vec![];
-        let rivals = rivals(&["all".to_owned()], &mut faults);
+        let rivals = rivals(&["all".to_owned()], &Beyond::nothing(), &mut faults);
         assert_eq!((rivals.len(), faults.len()), (Laws::catalogue().len() - 1, 0));
         assert!(rivals.iter().all(|rival| !rival.is_own()));
+    }
+
+    #[test]
+    fn a_command_can_be_pasted_into_a_shell() {
+        let words = ["scenarios/shop-2.toml", "fixed:5+open", "my shop.toml", "it's", ""].map(quoted);
+        assert_eq!(words, ["scenarios/shop-2.toml", "fixed:5+open", "'my shop.toml'", r"'it'\''s'", "''"]);
     }
 }

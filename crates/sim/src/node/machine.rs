@@ -124,7 +124,7 @@ impl Machine {
     }
 
     /// Returns CPU seconds of work done a second by `jobs` holding `memory`.
-    pub(crate) fn work_per_second(&self, jobs: usize, memory: f64) -> f64 {
+    pub fn work_per_second(&self, jobs: usize, memory: f64) -> f64 {
         let n = jobs as f64;
         let efficiency = match self.efficiency {
             Efficiency::Flat => 1.0,

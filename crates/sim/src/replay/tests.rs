@@ -5,10 +5,12 @@ mod world;
 use super::*;
 use proptest::prelude::*;
 use suimon_control::SessionLawKind;
-use suimon_gate::{Arrival, KindParams, Membership, Params, RouteMode, Word};
+use suimon_gate::{
+    Arrival, Gate, InLine, KindParams, Membership, Output, Params, Refusal, RouteMode, Token, Word,
+};
 use suimon_line::{Command, Lane, Place};
-use suimon_model::{KindId, Limit, RouteId, seconds};
-use suimon_record::{Encoder, Ending as SegmentEnding, NAME_BYTES_MAX};
+use suimon_model::{Ending, KindId, Limit, RouteId, SessionId, seconds};
+use suimon_record::{Encoder, Ending as SegmentEnding, Event, Header, NAME_BYTES_MAX};
 use world::{ROUTES, World, session_of};
 
 /// Forty seconds of a gate with a line, whose application speaks and whose operator stops it now and then, in two segments.

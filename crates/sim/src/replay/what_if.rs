@@ -1,7 +1,8 @@
 //! Another gate, told of the visitors of a recording. The rules by which what follows from its answers is made up are in the
 //! documentation of the module above.
 
-use super::{Counter, DECISIONS_MAX, Figures, Replay, ReplayError, Stay, check};
+use super::player::{Stay, check};
+use super::{Counter, DECISIONS_MAX, Figures, Replay, ReplayError};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use suimon_gate::{Arrival, Gate, InLine, Membership, Output, Params, Refusal, Token};
 use suimon_model::{Duration, Ending, Instant, KindId, Record, RequestId, SessionId};

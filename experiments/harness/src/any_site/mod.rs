@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use suimon_sim::{Family, Laws, Regime};
+use suimon_sim::Laws;
+use suimon_sites::{Family, Regime};
 
 use crate::trouble::{Result, Trouble, While};
 
@@ -25,9 +26,9 @@ use crate::trouble::{Result, Trouble, While};
   ./experiments/run any-site --regimes below --sites 0..320        whether anybody notices the gate
   ./experiments/run any-site --families pool,threads --sites 0..320
                                                                    twenty sites of each of the two
-  ./experiments/run any-site --laws suimon,none,routes-only,paper  more laws; `suimon sim --list-laws` names them
+  ./experiments/run any-site --laws suimon,none,routes-only,paper  more laws; `./experiments/run sim --list-laws` names them
   ./experiments/run any-site --regimes above --oracle              what a gate could reach that is told the bound
-  suimon sim --site chat:below:17 --vs none                        one site again, as the last table says")]
+  ./experiments/run sim --site chat:below:17 --vs none             one site again, as the last table says")]
 pub(crate) struct Options {
     /// Sites, by their numbers.
     #[arg(long, value_name = "FROM..TO", default_value = "0..64", value_parser = super::laws::sites)]
@@ -38,7 +39,7 @@ pub(crate) struct Options {
     /// Only these regimes: below, around, above.
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = regime)]
     regimes: Vec<Regime>,
-    /// The laws, as `suimon sim --vs` takes them; the others are compared with `none` where it is among them.
+    /// The laws, as `./experiments/run sim --vs` takes them; the others are compared with `none` where it is among them.
     #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "suimon,none")]
     laws: Vec<String>,
     /// Ask an oracle too: the best that a gate reaches on each site when it is told the true bound, or does nothing. Takes six runs more a site.
@@ -92,7 +93,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         .iter()
         .copied()
         .chain(told)
-        .map(|name| Ok((name.to_owned(), Laws::parse(name).map_err(Trouble::Usage)?)))
+        .map(|name| Ok((name.to_owned(), suimon_rivals::parse(name).map_err(Trouble::Usage)?)))
         .collect::<Result<_>>()?;
     let mut played = play::all(options, &laws)?;
     // Of the oracle's runs too, which the tables leave out.

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use suimon_sim::{Family, Laws, Outcome, Regime, SiteName};
+use suimon_sim::{Laws, Outcome};
+use suimon_sites::{Family, Regime, SiteName};
 
 use super::{Options, Played};
 use crate::parallel;

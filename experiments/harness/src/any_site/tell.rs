@@ -1,6 +1,6 @@
 //! The tables: laws by regime, by family, and the worst sites with the command that plays each again.
 
-use suimon_sim::{Family, Regime};
+use suimon_sites::{Family, Regime};
 use suimon_statistics::quantile;
 
 use super::{Played, oracle};
@@ -149,8 +149,10 @@ fn worst(of: &[&Played], law: &str) -> String {
     for (played, _) in own.iter().take(WORST) {
         let none = same(of, NONE, played);
         let number = |value: fn(&Played) -> String| none.map_or("–".to_owned(), value);
-        let again =
-            format!("suimon sim --site {}:{}:{} --vs {NONE}", played.family, played.regime, played.number);
+        let again = format!(
+            "./experiments/run sim --site {}:{}:{} --vs {NONE}",
+            played.family, played.regime, played.number
+        );
         out += &format!(
             "| {:.3} | {} | {} | {} | {} | {:.1} % | {:.1} | {:.3} | `{again}`{} |\n",
             played.share,

@@ -58,7 +58,7 @@ pub(super) struct Data {
 /// One law's results.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct Law {
-    /// As `suimon sim --vs` understands it.
+    /// As `./experiments/run sim --vs` understands it.
     pub(super) name: String,
     pub(super) scenarios: Vec<Played>,
     pub(super) sites: Sites,

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use suimon_control::SessionLawKind;
-use suimon_sim::{Laws, Outcome, RouteRival, Scenario, SessionChoice, generate};
+use suimon_rivals::RouteRival;
+use suimon_sim::{Outcome, Scenario, SessionChoice};
+use suimon_sites::generate;
 
 use super::{Data, Law, Options, Played, Sites};
 use crate::clock::Clock;
@@ -69,7 +71,7 @@ fn scenarios() -> Result<Vec<Scenario>> {
 }
 
 fn law(name: String, scenarios: &[Scenario], options: &Options) -> Result<Law> {
-    let laws = Laws::parse(&name).map_err(Trouble::Usage)?;
+    let laws = suimon_rivals::parse(&name).map_err(Trouble::Usage)?;
     let jobs: Vec<(&Scenario, u64)> =
         scenarios.iter().flat_map(|scenario| (1..=options.seeds).map(move |seed| (scenario, seed))).collect();
     let outcomes = run(&jobs, |(scenario, seed)| suimon_sim::run(scenario, *seed, &laws))?;

@@ -151,7 +151,7 @@ impl SingleLimit for Brpc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rivals::bench::{Bench, sample};
+    use crate::bench::{Bench, sample};
 
     /// 10 at once without a queue, capacity 100/s.
     fn pool(n: u32) -> f64 {

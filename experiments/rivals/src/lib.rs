@@ -6,7 +6,8 @@
 //!
 //! - [`RouteRival`]: rules for the limit of a route. None knows of other routes.
 //! - [`SessionRival`]: rules for when a session may begin. A fixed count is [`suimon_control::StaticSessions`].
-//! - [`Site`]: what an owner tells a rival, and [`Utilisation`], what the simulator tells it.
+//! - [`parse`], [`catalogue`]: all laws by name, the product's among them, for a run of the simulator.
+//! - [`waiting`]: a crowd in the waiting room's line, under its rule and under those of others.
 
 mod aimd;
 #[cfg(test)]
@@ -19,26 +20,15 @@ mod hill_climbing;
 mod per_route;
 mod sbac;
 mod throughput_probing;
-mod utilisation;
 mod vegas;
+pub mod waiting;
 
 pub use per_route::Bounds;
-pub use utilisation::Utilisation;
-
 use per_route::PerRoute;
+use std::sync::Arc;
 use suimon_control::{RouteLaw, SessionLaw};
 use suimon_model::{Instant, KindId};
-
-/// What a rival is told of the site it is put in front of.
-#[derive(Clone, Debug)]
-pub struct Site {
-    /// Processor cores of the application's host.
-    pub cores: u32,
-    /// How busy these are, for the laws that look: hill climbing and session-based admission control.
-    pub cpu: Utilisation,
-    /// Sessions per second that the owner has entered, for the fixed rate.
-    pub sessions_per_second: f64,
-}
+use suimon_sim::{ALIASES, HOW_WRITTEN, Laws, OtherRoutes, OtherSessions, Site, unknown};
 
 /// A published rule for the limit of a route.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -193,6 +183,90 @@ impl SessionRival {
             SessionRival::FixedRate => Box::new(fixed_rate::FixedRate::new(site.sessions_per_second, now)),
         }
     }
+}
+
+impl OtherRoutes for RouteRival {
+    fn written(&self) -> String {
+        RouteRival::name(*self).to_owned()
+    }
+
+    /// It is let go as low as 1 where its published floor would decide the race.
+    fn law(&self, site: &Site) -> Box<dyn RouteLaw> {
+        self.build_within(site, Bounds { least: 1, ..self.bounds(site.cores) })
+    }
+}
+
+impl OtherSessions for SessionRival {
+    fn written(&self) -> String {
+        SessionRival::name(*self).to_owned()
+    }
+
+    /// The fixed rate is told the application's true bound, as nobody could.
+    fn law(&self, site: &Site, kind: KindId, now: Instant) -> Box<dyn SessionLaw> {
+        SessionRival::build(*self, site, kind, now)
+    }
+}
+
+/// The fixed rate, told this many percent of the true bound, shared evenly among the kinds: what somebody would enter
+/// who knows everything and wants some room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Told {
+    percent: u32,
+}
+
+impl OtherSessions for Told {
+    fn written(&self) -> String {
+        format!("{TOLD}{}", self.percent)
+    }
+
+    fn law(&self, site: &Site, kind: KindId, now: Instant) -> Box<dyn SessionLaw> {
+        let share = f64::from(self.percent) / 100.0 / site.kinds as f64;
+        let told = Site { sessions_per_second: share * site.sessions_per_second, ..site.clone() };
+        SessionRival::FixedRate.build(&told, kind, now)
+    }
+}
+
+/// What [`Told`] is written with, before its number.
+const TOLD: &str = "told:";
+
+/// Returns the laws that `name` stands for, the product's among them.
+///
+/// # Errors
+/// Returns a sentence that says what may be written.
+pub fn parse(name: &str) -> Result<Laws, String> {
+    let routes = |word: &str| {
+        let rival = RouteRival::parse(word)?;
+        Some(Arc::new(rival) as Arc<dyn OtherRoutes>)
+    };
+    let sessions = |word: &str| -> Option<Arc<dyn OtherSessions>> {
+        if let Some(rival) = SessionRival::parse(word) {
+            return Some(Arc::new(rival));
+        }
+        let percent = word.strip_prefix(TOLD)?.parse().ok().filter(|percent| *percent > 0)?;
+        Some(Arc::new(Told { percent }))
+    };
+    Laws::parse_among(name, &routes, &sessions).ok_or_else(|| unknown(name, &how_written()))
+}
+
+/// Returns how laws without a name of their own are written, for messages.
+pub fn how_written() -> String {
+    let routes: Vec<&str> = RouteRival::ALL.iter().map(|rival| rival.name()).collect();
+    let sessions: Vec<&str> = SessionRival::ALL.iter().map(|rival| rival.name()).collect();
+    format!(
+        "{HOW_WRITTEN}; of others, ROUTES may be one of {}, and SESSIONS one of told:PERCENT (of the true bound), {}",
+        routes.join(", "),
+        sessions.join(", ")
+    )
+}
+
+/// Returns what may be compared, by name and in words: what has a name, then each law of others alone.
+pub fn catalogue() -> Vec<(String, String)> {
+    let aliases = ALIASES.iter().map(|(name, _, words)| ((*name).to_owned(), (*words).to_owned()));
+    let routes = RouteRival::ALL.iter();
+    let routes = routes.map(|rival| (format!("{}+open", rival.name()), rival.describe().to_owned()));
+    let sessions = SessionRival::ALL.iter();
+    let sessions = sessions.map(|rival| (format!("off+{}", rival.name()), rival.describe().to_owned()));
+    aliases.chain(routes).chain(sessions).collect()
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ impl SingleLimit for Aimd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rivals::bench::sample;
+    use crate::bench::sample;
 
     fn after(samples: &[Sample]) -> u32 {
         let mut law = Aimd::new(Bounds { initial: 40, ..BOUNDS });

@@ -1,8 +1,7 @@
 //! What sites are promised to be.
 
 use super::*;
-use crate::node::Efficiency;
-use crate::{Laws, run};
+use suimon_sim::{Efficiency, Laws, run};
 use suimon_workload::Think;
 
 #[test]
@@ -86,7 +85,7 @@ fn no_page_takes_longer_than_its_visitors_wait() {
         for family in Family::ALL.iter().filter(|family| **family != Family::Aborts) {
             for regime in Regime::ALL {
                 let site = world(number, *family, *regime);
-                let longest = site.longest_page_seconds();
+                let longest = longest_page_seconds(&site);
                 for journey in &site.workload.kinds {
                     let waits = match &journey.patience {
                         Patience::Endless => unreachable!("nobody waits for ever"),

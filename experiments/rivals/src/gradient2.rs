@@ -114,7 +114,7 @@ impl SingleLimit for Gradient2 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rivals::bench::Bench;
+    use crate::bench::Bench;
 
     /// Returns the law at 100 after 20 windows of 0.1 s that told it nothing but that.
     fn settled() -> Gradient2 {

@@ -11,13 +11,12 @@ mod families;
 mod load;
 
 use crate::draw::between;
-use crate::node::Machine;
-use crate::scenario::{Change, Cost, GateSetup, Kind, Route, Scenario, What};
 use families::Draft;
 use std::fmt;
 use std::sync::Arc;
 use suimon_gate::{KindParams, Params, RouteMode};
 use suimon_model::{Duration, KindId, Rng, RouteId, seconds};
+use suimon_sim::{Change, Cost, GateSetup, Kind, Machine, Route, Scenario, State, What};
 use suimon_workload::{Arrivals, Journey, Patience, Spacing, Workload};
 
 /// Sites with numbers from here on are not to be looked at one by one while laws are developed.
@@ -247,7 +246,7 @@ fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
         measure: Duration::ZERO,
         expect: vec![],
     };
-    let least = PATIENCE_OVER_PAGE * site.longest_page_seconds();
+    let least = PATIENCE_OVER_PAGE * longest_page_seconds(&site);
     let (low, high) = draft.patience;
     if least > high {
         return None;
@@ -273,25 +272,22 @@ fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
     Some(site)
 }
 
-impl Scenario {
-    /// Returns seconds of the longest page at any time of the run, with nobody else there: its means and [`DEVIATIONS`] of each.
-    fn longest_page_seconds(&self) -> f64 {
-        let longest = |machine: &Machine, cost: &Cost| {
-            let speed = machine.work_per_second(1, cost.memory);
-            cost.cpu / speed * (1.0 + DEVIATIONS * cost.variation)
-                + cost.elsewhere * (1.0 + DEVIATIONS * cost.elsewhere_variation)
-        };
-        let states = self.states();
-        let pages =
-            states.iter().flat_map(|state| state.costs.iter().map(|cost| longest(&state.machine, cost)));
-        pages.fold(0.0, f64::max)
-    }
+/// Returns seconds of the longest page at any time of the run, with nobody else there: its means and [`DEVIATIONS`] of each.
+fn longest_page_seconds(site: &Scenario) -> f64 {
+    let longest = |machine: &Machine, cost: &Cost| {
+        let speed = machine.work_per_second(1, cost.memory);
+        cost.cpu / speed * (1.0 + DEVIATIONS * cost.variation)
+            + cost.elsewhere * (1.0 + DEVIATIONS * cost.elsewhere_variation)
+    };
+    let states = states(site);
+    let pages = states.iter().flat_map(|state| state.costs.iter().map(|cost| longest(&state.machine, cost)));
+    pages.fold(0.0, f64::max)
+}
 
-    /// Returns the site as it is from the beginning, and after each change.
-    fn states(&self) -> Vec<crate::scenario::State> {
-        let times = std::iter::once(Duration::ZERO).chain(self.changes.iter().map(|change| change.at));
-        times.map(|at| self.state(at)).collect()
-    }
+/// Returns the site as it is from the beginning, and after each change.
+fn states(site: &Scenario) -> Vec<State> {
+    let times = std::iter::once(Duration::ZERO).chain(site.changes.iter().map(|change| change.at));
+    times.map(|at| site.state(at)).collect()
 }
 
 /// Returns a whole number from the first to the second.

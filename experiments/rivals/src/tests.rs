@@ -1,9 +1,10 @@
 use super::bench::Bench;
 use super::*;
 use std::collections::BTreeSet;
+use suimon_sim::Utilisation;
 
 fn site() -> Site {
-    Site { cores: 2, cpu: Utilisation::default(), sessions_per_second: 3.0 }
+    Site { cores: 2, cpu: Utilisation::default(), sessions_per_second: 3.0, kinds: 1 }
 }
 
 /// A host that does ever less with more than about 8 at once, with noise and failures.
@@ -86,4 +87,31 @@ fn session_laws_are_told_of_the_site() {
         sbac.on_tick(now, &outlook, &mut vec![]);
     }
     assert_eq!(sbac.may_admit(Instant::ORIGIN, &outlook), suimon_control::Admission::Refuse);
+}
+
+#[test]
+fn whatever_may_be_compared_is_a_law_and_no_two_are_the_same() {
+    let laws: Vec<Laws> = catalogue().iter().map(|(name, _)| parse(name).expect(name)).collect();
+    for (number, law) in laws.iter().enumerate() {
+        assert!(!laws[..number].contains(law), "{law}");
+    }
+    assert_eq!(laws.len(), ALIASES.len() + RouteRival::ALL.len() + SessionRival::ALL.len());
+}
+
+#[test]
+fn every_name_is_read_back_as_it_is_shown() {
+    for name in ["vegas@whole+sbac", "envoy-gradient+fixed-rate", "paired+told:90", "fixed:7+static:35"] {
+        assert_eq!(parse(name).expect("a law").to_string(), name);
+    }
+}
+
+#[test]
+fn what_is_no_law_is_told_what_may_be_written() {
+    for name in ["", "vega+open", "vegas", "paired+told:0", "paired+told:x"] {
+        let fault = parse(name).expect_err(name);
+        assert!(
+            fault.contains("routes-only") && fault.contains("vegas") && fault.contains("sbac"),
+            "{fault}"
+        );
+    }
 }

@@ -143,7 +143,7 @@ impl SingleLimit for ThroughputProbing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rivals::bench::Bench;
+    use crate::bench::Bench;
 
     fn prober(initial: u32) -> ThroughputProbing {
         ThroughputProbing::new(Bounds { initial, ..bounds(2) })

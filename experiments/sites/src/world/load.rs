@@ -3,8 +3,8 @@
 use super::families::{Crowd, Draft};
 use super::{Family, Regime};
 use crate::draw::between;
-use crate::scenario::{Scenario, State};
 use suimon_model::{Duration, Rng, seconds};
+use suimon_sim::{Scenario, State};
 use suimon_workload::{Arrivals, Phase, Spacing, Think};
 
 /// Sites that can finish fewer or more sessions a second than this are drawn again: too few to count, too many to wait for.
@@ -54,7 +54,7 @@ pub(super) fn with_visitors(
     regime: Regime,
     rng: &mut Rng,
 ) -> Option<Scenario> {
-    let states = site.states();
+    let states = super::states(&site);
     let started = |state: &State| state.bound(&site) / state.offered_share(&site).max(1e-9);
     let bounds: Vec<f64> = states.iter().map(started).collect();
     let (low, high) = if family == Family::Big { BOUND_BIG } else { BOUND };

@@ -116,7 +116,7 @@ impl SingleLimit for Vegas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rivals::bench::{Bench, sample};
+    use crate::bench::{Bench, sample};
 
     /// Returns the limit of 20 after the best time 0.1 and then one end.
     fn after(next: Sample) -> u32 {

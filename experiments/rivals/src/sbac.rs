@@ -13,9 +13,9 @@
 //! *Source*: Cherkasova & Phaal, "Session based admission control" (HPL-98-119; IWQoS '99; IEEE Transactions on Computers 51(6), 2002):
 //! threshold 95 %, interval 1 s. k is 1 for their responsive and small for their stable controller; [`WEIGHT`] is between them.
 
-use super::utilisation::Utilisation;
 use suimon_control::{Admission, Outlook, SessionLaw};
 use suimon_model::{Duration, Instant, KindId, Quantity, Reason, Record, Signals, Subject};
+use suimon_sim::Utilisation;
 
 /// Over this utilisation newcomers are refused.
 const THRESHOLD: f64 = 0.95;

@@ -5,11 +5,10 @@
 //! them than it can serve. One in four changes while it runs. The same number gives the same site.
 
 use crate::draw::{between, machine};
-use crate::node::Machine;
-use crate::scenario::{Change, Cost, GateSetup, Kind, Route, Scenario, What};
 use std::sync::Arc;
 use suimon_gate::{KindParams, Params, RouteMode};
 use suimon_model::{Duration, KindId, Rng, seconds};
+use suimon_sim::{Change, Cost, GateSetup, Kind, Machine, Route, Scenario, What};
 use suimon_workload::{
     Arrivals, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
 };
@@ -185,7 +184,7 @@ fn arrivals(site: &Scenario, rng: &mut Rng) -> Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Laws, run};
+    use suimon_sim::{Laws, run};
 
     #[test]
     fn the_same_number_gives_the_same_site_and_another_another() {

@@ -1,6 +1,5 @@
 //! What a generated site is, for people: a scenario file cannot say all of it.
 
-use crate::summary;
 use std::fmt::Write;
 use suimon_model::Duration;
 use suimon_sim::{Scenario, What};
@@ -8,9 +7,9 @@ use suimon_statistics::table::{Align, columns};
 use suimon_workload::{Arrivals, OnFailure, Patience, Think};
 
 /// Returns the site in words and numbers.
-pub(super) fn text(site: &Scenario) -> String {
+pub(crate) fn text(site: &Scenario) -> String {
     let mut out = format!("{}\n", site.name);
-    for (what, words) in summary::of_scenario(site) {
+    for (what, words) in suimon_cli::summary_of(site) {
         let _ = writeln!(out, "  {what:<12} {words}");
     }
     let machine = &site.machine;

@@ -20,10 +20,10 @@
 //! moves at all is no part of it.
 
 use super::per_route::{Batch, Bounds, Sample, SingleLimit};
-use super::utilisation::Utilisation;
 use std::f64::consts::TAU;
 use suimon_model::real::{cos, pow};
 use suimon_model::{Instant, Rng, Signals};
+use suimon_sim::Utilisation;
 
 /// Samples in a wave, and the most that are looked at: eight waves.
 const PERIOD: usize = 4;
@@ -229,7 +229,7 @@ fn component(values: &[f64], period: f64) -> Option<Wave> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rivals::bench::Bench;
+    use crate::bench::Bench;
 
     /// Service time on a host whose throughput peaks at 20 at once (universal scalability law).
     fn peak_at_twenty(n: u32) -> f64 {

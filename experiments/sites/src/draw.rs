@@ -1,8 +1,8 @@
 //! What sites are drawn from: numbers and machines.
 
-use crate::node::{Efficiency, Machine};
 use suimon_model::Rng;
 use suimon_model::real::{exp, ln};
+use suimon_sim::{Efficiency, Machine};
 
 /// Returns a machine with so many cores and any of the efficiency curves.
 pub(crate) fn machine(cores: f64, rng: &mut Rng) -> Machine {

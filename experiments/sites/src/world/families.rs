@@ -2,9 +2,8 @@
 
 use super::{Family, whole};
 use crate::draw::{between, machine};
-use crate::node::Machine;
-use crate::scenario::Cost;
 use suimon_model::{Duration, Rng, seconds};
+use suimon_sim::{Cost, Machine};
 use suimon_workload::{InLine, Journey, OnFailure, OnRefusal, Patience, Retry, Step, Think};
 
 /// A site before it is known who comes.

@@ -174,7 +174,7 @@ fn quantile(samples: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rivals::bench::Bench;
+    use crate::bench::Bench;
     use suimon_model::Record;
 
     /// 20 at once without a queue, capacity 200/s.

@@ -1,0 +1,73 @@
+//! The suimon command, as a library: its `main`, and what an experiment uses of `suimon sim`.
+//!
+//! Each command has a file; `args.rs` says what can be written behind it. Standard output carries what was asked for,
+//! standard error what happens meanwhile. Exit codes: 0 done and it holds, 1 it does not or something failed while
+//! running, 2 wrong usage or settings.
+
+mod args;
+mod check;
+mod crowd;
+mod demo;
+mod exit;
+mod fetch;
+mod file_kind;
+mod interrupt;
+mod local_time;
+mod numbers;
+mod page;
+mod recording;
+mod report;
+mod serve;
+mod shop;
+mod sim;
+mod status;
+mod summary;
+mod terminal;
+mod waiting_room;
+mod whole_file;
+
+use args::{Cli, Command};
+use clap::Parser;
+use exit::Exit;
+use std::process::ExitCode;
+use suimon_sim::Scenario;
+
+pub use sim::{Beyond, Sim};
+
+/// Runs the command that this process was started with.
+pub fn main() -> ExitCode {
+    let exit = match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Status(args) => with_runtime(status::run(&args)),
+        Command::WaitingRoom(args) => with_runtime(waiting_room::run(&args)),
+        Command::Crowd(args) => crowd::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Shop(args) => shop::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::DemoCrowd(args) => demo::play(&args),
+    };
+    exit.into()
+}
+
+/// Runs `suimon sim` with laws and scenarios that the product does not have.
+pub fn simulate(args: &Sim, beyond: &Beyond) -> ExitCode {
+    sim::play(args, beyond).into()
+}
+
+/// Returns what `suimon check` tells of a scenario, by its heading.
+pub fn summary_of(scenario: &Scenario) -> Vec<(&'static str, String)> {
+    summary::of_scenario(scenario)
+}
+
+/// Runs a command that waits for little, on this thread.
+fn with_runtime(command: impl Future<Output = Exit>) -> Exit {
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(command),
+        Err(error) => {
+            eprintln!("the runtime cannot be started: {error}");
+            Exit::Failed
+        }
+    }
+}

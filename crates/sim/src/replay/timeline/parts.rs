@@ -1,0 +1,175 @@
+//! What a timeline is made of: bins, what the gate was at the end of each, and what became of routes and visitors.
+
+use suimon_gate::{SessionEnds, Snapshot};
+use suimon_model::Record;
+use suimon_statistics::Histogram;
+
+/// What became of visitors.
+#[derive(Clone, Debug, Default)]
+pub struct Visitors {
+    /// Newcomers.
+    pub came: u64,
+    /// Sessions that began.
+    pub began: u64,
+    /// How sessions ended.
+    pub ends: SessionEnds,
+    /// Places drawn in line.
+    pub drawn: u64,
+    /// Of these, sessions that began, ...
+    pub claimed: u64,
+    /// ... and those who were still there at the end.
+    pub still_waiting: u64,
+    /// The most who stood in line at once, as seen at the end of a bin.
+    pub in_line_max: u64,
+    /// Answers that showed a place, and questions how one stands.
+    pub waiting_pages: u64,
+    /// See `waiting_pages`.
+    pub polls: u64,
+    /// How long newcomers waited until their sessions began, in line and held.
+    pub waits: Histogram,
+}
+
+impl Visitors {
+    /// Returns how many drew a place and are not heard of any more, without a session.
+    pub fn gave_up(&self) -> u64 {
+        self.drawn.saturating_sub(self.claimed + self.still_waiting)
+    }
+}
+
+/// What a gate has counted since its beginning, all kinds of session together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counted {
+    pub(super) came: u64,
+    pub(super) began: u64,
+    pub(super) ends: SessionEnds,
+    pub(super) drawn: u64,
+    pub(super) claimed: u64,
+}
+
+impl Counted {
+    pub(super) fn of(snapshot: &Snapshot) -> Counted {
+        let mut counted = Counted::default();
+        for kind in &snapshot.kinds {
+            counted.came += kind.came;
+            counted.began += kind.admitted;
+            counted.ends = sum(counted.ends, kind.ends);
+            counted.drawn += kind.line.as_ref().map_or(0, |line| line.drawn);
+            counted.claimed += kind.line.as_ref().map_or(0, |line| line.claimed);
+        }
+        counted
+    }
+
+    pub(super) fn since(&self, before: &Counted) -> Counted {
+        let (now, then) = (&self.ends, &before.ends);
+        Counted {
+            came: self.came.saturating_sub(before.came),
+            began: self.began.saturating_sub(before.began),
+            ends: SessionEnds {
+                finished: now.finished.saturating_sub(then.finished),
+                silent: now.silent.saturating_sub(then.silent),
+                left: now.left.saturating_sub(then.left),
+                failed: now.failed.saturating_sub(then.failed),
+                resumed: now.resumed.saturating_sub(then.resumed),
+            },
+            drawn: self.drawn.saturating_sub(before.drawn),
+            claimed: self.claimed.saturating_sub(before.claimed),
+        }
+    }
+}
+
+pub(super) fn sum(a: SessionEnds, b: SessionEnds) -> SessionEnds {
+    SessionEnds {
+        finished: a.finished + b.finished,
+        silent: a.silent + b.silent,
+        left: a.left + b.left,
+        failed: a.failed + b.failed,
+        resumed: a.resumed + b.resumed,
+    }
+}
+
+/// A route or a kind of session, by its place in the list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Of {
+    /// A route.
+    Route(usize),
+    /// A kind of session.
+    Kind(usize),
+}
+
+/// What happened in a bin.
+#[derive(Clone, Debug, Default)]
+pub struct Bin {
+    /// Requests that came.
+    pub came: u64,
+    /// Requests that were let in to the application.
+    pub let_in: u64,
+    /// Requests that were refused: sent away without a place.
+    pub refused: u64,
+    /// Requests that were shown a place in line, or begun from there.
+    pub waiting_pages: u64,
+    /// Clients that left while they waited or were served.
+    pub left: u64,
+    /// Sessions that began, ...
+    pub began: u64,
+    /// ... and how sessions ended.
+    pub ends: SessionEnds,
+    /// How long newcomers had waited whose sessions began, in line and held.
+    pub entries: Histogram,
+    /// How long those who were let in had waited.
+    pub waits: Histogram,
+    /// The gate at its end.
+    pub gate: Moment,
+}
+
+/// The gate at one moment.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Moment {
+    /// By route: the limit; `None` where none is held, or the route is not there.
+    pub limits: Vec<Option<u32>>,
+    /// By kind: seconds between two session starts; 0 = open.
+    pub intervals: Vec<f64>,
+    /// Newcomers held at the gate.
+    pub held: usize,
+    /// Visitors in line, the held ones included.
+    pub in_line: u64,
+    /// Sessions under way.
+    pub sessions: usize,
+    /// Requests waiting for a slot.
+    pub queued: usize,
+    /// Requests in the application.
+    pub in_flight: usize,
+}
+
+/// What became of the requests of a route.
+#[derive(Clone, Debug, Default)]
+pub struct RouteLine {
+    /// As metrics name it.
+    pub name: String,
+    /// Requests that came.
+    pub came: u64,
+    /// Answered well, and their clients still there.
+    pub completed: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Left by their clients, waiting or served.
+    pub left: u64,
+    /// Refused: sent away without a place.
+    pub refused: u64,
+    /// Shown a place in line, or begun from there.
+    pub waiting_pages: u64,
+    /// How long those who were let in had waited.
+    pub waits: Histogram,
+    /// How long they were in the application.
+    pub services: Histogram,
+}
+
+/// A limit or an interval that was changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// When, in seconds of the time played.
+    pub at: f64,
+    /// Of what.
+    pub of: Of,
+    /// The decision itself.
+    pub record: Record,
+}
