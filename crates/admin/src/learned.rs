@@ -5,7 +5,8 @@
 use crate::state::finite;
 use serde::{Deserialize, Serialize};
 use suimon_gate::{
-    LearnedKind as GateKind, LearnedPlace as GatePlace, LearnedRoute as GateRoute, RouteMode, Think, Took,
+    LearnedKind as GateKind, LearnedRoute as GateRoute, LearnedTransitions as GatePlace, RouteMode,
+    ServiceTimeStats, Think,
 };
 use suimon_model::RouteId;
 use suimon_params::{RoutePattern, SessionKind};
@@ -77,7 +78,7 @@ pub struct LearnedKind {
     /// Visits a session makes in all, by route.
     pub visits: Vec<LearnedVisits>,
     /// Where a session can stand, and what comes next.
-    pub places: Vec<LearnedPlace>,
+    pub places: Vec<LearnedTransitions>,
 }
 
 /// Visits of a session to one route.
@@ -91,7 +92,7 @@ pub struct LearnedVisits {
 
 /// What comes next where a session stands. The shares of all that came next and of those that ended make one.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct LearnedPlace {
+pub struct LearnedTransitions {
     /// The route it asked for last; absent: it has not asked yet.
     pub after: Option<String>,
     /// How often a session stood here.
@@ -194,8 +195,8 @@ fn kind_of(view: &LearnedView, set: &SessionKind, kind: &GateKind) -> LearnedKin
     }
 }
 
-fn place_of(view: &LearnedView, place: &GatePlace) -> LearnedPlace {
-    LearnedPlace {
+fn place_of(view: &LearnedView, place: &GatePlace) -> LearnedTransitions {
+    LearnedTransitions {
         after: place.after.map(|route| name_of(view, route)),
         seen: place.seen,
         next: place
@@ -208,8 +209,11 @@ fn place_of(view: &LearnedView, place: &GatePlace) -> LearnedPlace {
 }
 
 fn route_of(name: &str, route: &GateRoute) -> LearnedRoute {
-    let times =
-        |took: Took| LearnedTimes { count: took.count, mean_seconds: took.mean, variation: took.variation };
+    let times = |took: ServiceTimeStats| LearnedTimes {
+        count: took.count,
+        mean_seconds: took.mean,
+        variation: took.variation,
+    };
     LearnedRoute {
         name: name.to_string(),
         mode: route.mode.word().to_string(),

@@ -27,7 +27,8 @@ mod waiting_room;
 mod windows;
 
 pub use learned::{
-    Learned, LearnedKind, LearnedNext, LearnedPlace, LearnedRoute, LearnedThink, LearnedTimes, LearnedVisits,
+    Learned, LearnedKind, LearnedNext, LearnedRoute, LearnedThink, LearnedTimes, LearnedTransitions,
+    LearnedVisits,
 };
 pub use listener::CONNECTIONS_MAX;
 pub use names::{LEARNED_PATH, STATE_PATH, WAITING_ROOM_PATH};
@@ -38,7 +39,7 @@ pub use state::{
 };
 pub use verdict::Verdict;
 
-pub use waiting_room::{INVITES_MAX, LineAnswer, LineRequest, LineState, Order};
+pub use waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineState};
 
 use std::time::Duration;
 use suimon_proxy::UpstreamNodeView;

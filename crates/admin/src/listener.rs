@@ -24,22 +24,22 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Accepts, and displaces where [`CONNECTIONS_MAX`] connections are open.
 pub(crate) struct Bounded {
     listener: TcpListener,
-    open: Arc<Mutex<Vec<Arc<Seat>>>>,
+    open: Arc<Mutex<Vec<Arc<ConnectionSlot>>>>,
     silence_max: Duration,
 }
 
 /// A connection, and its place among those that may be open.
-pub(crate) struct Held {
+pub(crate) struct TrackedConnection {
     stream: TcpStream,
-    seat: Arc<Seat>,
-    open: Arc<Mutex<Vec<Arc<Seat>>>>,
+    seat: Arc<ConnectionSlot>,
+    open: Arc<Mutex<Vec<Arc<ConnectionSlot>>>>,
     silence_max: Duration,
     silence: Pin<Box<Sleep>>,
 }
 
-struct Seat(Mutex<Spoken>);
+struct ConnectionSlot(Mutex<LastActivity>);
 
-struct Spoken {
+struct LastActivity {
     /// When it was opened, or the last piece of an answer was taken.
     last: Instant,
     is_displaced: bool,
@@ -51,9 +51,10 @@ impl Bounded {
         Bounded { listener, open: Arc::default(), silence_max: SILENCE_MAX }
     }
 
-    fn hold(&self, stream: TcpStream) -> Held {
+    fn hold(&self, stream: TcpStream) -> TrackedConnection {
         let last = Instant::now();
-        let seat = Arc::new(Seat(Mutex::new(Spoken { last, is_displaced: false, reader: None })));
+        let seat =
+            Arc::new(ConnectionSlot(Mutex::new(LastActivity { last, is_displaced: false, reader: None })));
         let mut open = lock(&self.open);
         if open.len() >= CONNECTIONS_MAX
             && let Some((at, _)) = open.iter().enumerate().min_by_key(|(_, seat)| seat.spoken().last)
@@ -63,7 +64,13 @@ impl Bounded {
         open.push(Arc::clone(&seat));
         drop(open);
         let silence = Box::pin(tokio::time::sleep(self.silence_max));
-        Held { stream, seat, open: Arc::clone(&self.open), silence_max: self.silence_max, silence }
+        TrackedConnection {
+            stream,
+            seat,
+            open: Arc::clone(&self.open),
+            silence_max: self.silence_max,
+            silence,
+        }
     }
 }
 
@@ -71,8 +78,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Seat {
-    fn spoken(&self) -> MutexGuard<'_, Spoken> {
+impl ConnectionSlot {
+    fn spoken(&self) -> MutexGuard<'_, LastActivity> {
         lock(&self.0)
     }
 
@@ -88,7 +95,7 @@ impl Seat {
     }
 }
 
-impl Held {
+impl TrackedConnection {
     /// Is ready when the connection is to be closed.
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         let last = {
@@ -110,17 +117,17 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for TrackedConnection {
     fn drop(&mut self) {
         lock(&self.open).retain(|seat| !Arc::ptr_eq(seat, &self.seat));
     }
 }
 
 impl Listener for Bounded {
-    type Io = Held;
+    type Io = TrackedConnection;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (Held, SocketAddr) {
+    async fn accept(&mut self) -> (TrackedConnection, SocketAddr) {
         // axum's own accept waits out errors such as a lack of descriptors.
         let (stream, address) = Listener::accept(&mut self.listener).await;
         (self.hold(stream), address)
@@ -131,7 +138,7 @@ impl Listener for Bounded {
     }
 }
 
-impl AsyncRead for Held {
+impl AsyncRead for TrackedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -144,7 +151,7 @@ impl AsyncRead for Held {
     }
 }
 
-impl AsyncWrite for Held {
+impl AsyncWrite for TrackedConnection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         match Pin::new(&mut self.stream).poll_write(cx, buf) {
             Poll::Ready(written) => {
@@ -173,7 +180,7 @@ mod tests {
         Bounded::new(TcpListener::bind("127.0.0.1:0").await.unwrap())
     }
 
-    async fn opened(bounded: &mut Bounded) -> (TcpStream, Held) {
+    async fn opened(bounded: &mut Bounded) -> (TcpStream, TrackedConnection) {
         let address = bounded.local_addr().unwrap();
         let (client, (held, _)) = tokio::join!(TcpStream::connect(address), bounded.accept());
         (client.unwrap(), held)

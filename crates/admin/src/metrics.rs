@@ -66,7 +66,7 @@ fn routes(out: &mut Exposition, view: &View) {
     };
     gated(names::ROUTE_LIMIT, |route| route.gate.limit.map(f64::from));
     gated(names::ROUTE_IN_FLIGHT, |route| Some(route.gate.in_flight as f64));
-    gated(names::ROUTE_GHOSTS, |route| Some(route.gate.ghosts as f64));
+    gated(names::ROUTE_GHOSTS, |route| Some(route.gate.orphaned as f64));
     gated(names::ROUTE_PAUSED, |route| Some(route.gate.paused as f64));
     gated(names::ROUTE_QUEUED, |route| Some(route.gate.waiting as f64));
     gated(names::ROUTE_OFFERED, |route| Some(route.gate.counts.offered as f64));
@@ -86,7 +86,7 @@ fn routes(out: &mut Exposition, view: &View) {
     }
     let mut active = out.family(names::ACTIVE);
     for route in &view.routes {
-        let clients = (route.gate.waiting + route.gate.in_flight).saturating_sub(route.gate.ghosts);
+        let clients = (route.gate.waiting + route.gate.in_flight).saturating_sub(route.gate.orphaned);
         with_http_labels(&route.name, |labels| {
             active.value(labels, clients as f64);
         });
@@ -192,7 +192,7 @@ fn lines(out: &mut Exposition, view: &View) {
     each(names::LINE_PROVISIONAL, |line| line.provisional as f64);
     each(names::LINE_SHOWN_UP, |line| line.shown_up);
     each(names::LINE_LEAVING, |line| line.leaving_per_second);
-    each(names::LINE_MOVING, |line| flag(line.state == suimon_line::State::Moving));
+    each(names::LINE_MOVING, |line| flag(line.state == suimon_line::LineStatus::Moving));
 }
 
 /// Writes waits in line, as they were told and as they were.

@@ -1,6 +1,6 @@
 //! Every path and every metric, named once: `suimon_<noun>_<unit>`, or OpenTelemetry's HTTP name where one exists. Names never change meaning.
 
-use crate::text::{Kind, Metric};
+use crate::text::{Metric, MetricKind};
 
 /// Where metrics are answered.
 pub(crate) const METRICS_PATH: &str = "/metrics";
@@ -17,7 +17,7 @@ pub(crate) const READY_PATH: &str = "/readyz";
 
 macro_rules! metrics {
     ($($constant:ident = $kind:ident $name:literal, $help:literal;)+) => {
-        $(pub(crate) const $constant: Metric = Metric { name: $name, kind: Kind::$kind, help: $help };)+
+        $(pub(crate) const $constant: Metric = Metric { name: $name, kind: MetricKind::$kind, help: $help };)+
 
         /// Every metric there is.
         #[cfg(test)]
@@ -125,8 +125,17 @@ mod tests {
                 "{}",
                 metric.name
             );
-            assert_eq!(metric.kind == Kind::Counter, metric.name.ends_with("_total"), "{}", metric.name);
-            assert!(metric.kind != Kind::Histogram || metric.name.ends_with("_seconds"), "{}", metric.name);
+            assert_eq!(
+                metric.kind == MetricKind::Counter,
+                metric.name.ends_with("_total"),
+                "{}",
+                metric.name
+            );
+            assert!(
+                metric.kind != MetricKind::Histogram || metric.name.ends_with("_seconds"),
+                "{}",
+                metric.name
+            );
             assert!(metric.help.ends_with('.') && !metric.help.contains('\n'), "{}", metric.name);
         }
     }

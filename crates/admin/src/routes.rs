@@ -6,8 +6,8 @@ use crate::learned::Learned;
 use crate::listener::Bounded;
 use crate::names;
 use crate::state::{self, State, not_ready_because};
-use crate::verdict::Since;
-use crate::waiting_room::{INVITES_MAX, LineAnswer, LineRequest, LineState, Order};
+use crate::verdict::SituationClock;
+use crate::waiting_room::{INVITES_MAX, LineAnswer, LineOrder, LineRequest, LineState};
 use crate::windows::{EVERY_S, Windows};
 use axum::Router;
 use axum::extract;
@@ -57,14 +57,14 @@ struct Shown {
     source: Arc<dyn Source>,
     version: Arc<str>,
     takes_commands: bool,
-    memory: Arc<Mutex<Memory>>,
+    memory: Arc<Mutex<History>>,
 }
 
 /// What was before, as far as it is needed to tell how things stand.
 #[derive(Default)]
-struct Memory {
+struct History {
     windows: Windows,
-    verdicts: Since,
+    verdicts: SituationClock,
 }
 
 impl Shown {
@@ -138,7 +138,7 @@ async fn metrics(extract::State(shown): extract::State<Shown>) -> Response {
 
 /// What may be asked of the state.
 #[derive(Deserialize)]
-struct Asked {
+struct StateQuery {
     /// Decisions up to this one are known already.
     #[serde(default)]
     since: u64,
@@ -146,10 +146,10 @@ struct Asked {
 
 async fn state(
     extract::State(shown): extract::State<Shown>,
-    extract::Query(Asked { since }): extract::Query<Asked>,
+    extract::Query(StateQuery { since }): extract::Query<StateQuery>,
 ) -> Json<State> {
     let mut memory = shown.memory.lock().unwrap_or_else(PoisonError::into_inner);
-    let Memory { windows, verdicts } = &mut *memory;
+    let History { windows, verdicts } = &mut *memory;
     Json(State::of(&*shown.source, &shown.version, windows, verdicts, since))
 }
 
@@ -181,7 +181,7 @@ async fn command_lines(
     };
     let done = match (command, &order) {
         (Some(command), _) => shown.source.command_line(kind, &command).map(|()| Vec::new()),
-        (None, Order::Invite { count, life_s }) if (1..=INVITES_MAX).contains(count) => {
+        (None, LineOrder::Invite { count, life_s }) if (1..=INVITES_MAX).contains(count) => {
             shown.source.invite(kind, *count, Duration::from_secs(*life_s))
         }
         (None, _) => {

@@ -3,13 +3,13 @@
 //! These structs are the wire's own: names here stay while those inside may change.
 
 use crate::Source;
-use crate::verdict::{self, Since, Verdict};
+use crate::verdict::{self, SituationClock, Verdict};
 use crate::waiting_room::LineState;
 use crate::windows::{KindTotals, LONG_S, RouteTimes, SHORT_S, Windows};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
-use suimon_gate::{Counts, Door, KindView};
+use suimon_gate::{Counts, GateState, KindView};
 use suimon_model::{Record, RouteId, Subject};
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{BUCKETS, LineCounts, RouteReport, Times, View, WAIT_BUCKETS};
@@ -350,7 +350,7 @@ impl State {
         source: &dyn Source,
         version: &str,
         windows: &Windows,
-        verdicts: &mut Since,
+        verdicts: &mut SituationClock,
         since: u64,
     ) -> State {
         let view = source.view();
@@ -422,9 +422,9 @@ pub(crate) fn queued(view: &View) -> usize {
 /// Returns what somebody who comes now would wait, in line or held, seconds; `None`: nobody can tell, or nobody is let in.
 pub(crate) fn wait_of_newcomer(kind: &KindView) -> Option<(f64, f64)> {
     let held = kind.predicted_wait_seconds;
-    let in_line = if kind.line.is_some() { kind.told_newcomer? } else { (0.0, 0.0) };
+    let in_line = if kind.line.is_some() { kind.newcomer_wait? } else { (0.0, 0.0) };
     let (low, high) = (in_line.0.max(held), in_line.1.max(held));
-    (low.is_finite() && high.is_finite() && kind.door != Door::Shut).then_some((low, high))
+    (low.is_finite() && high.is_finite() && kind.gate_state != GateState::Shut).then_some((low, high))
 }
 
 fn kinds(source: &dyn Source, view: &View, windows: &Windows) -> Vec<KindState> {
@@ -521,7 +521,7 @@ fn kind_state(name: &str, kind: &KindView, line: &LineCounts) -> KindState {
     KindState {
         name: name.to_string(),
         open: kind.open,
-        gate: kind.door.name().to_string(),
+        gate: kind.gate_state.name().to_string(),
         law: kind.law.to_string(),
         sessions_max: kind.sessions_max,
         interval_seconds: finite(kind.interval_seconds),
@@ -562,7 +562,7 @@ fn route_state(route: &RouteReport, times: &RouteTimes) -> RouteState {
         mode: route.id.map(|_| route.gate.mode.word().to_string()),
         limit: route.gate.limit,
         in_flight: route.gate.in_flight,
-        ghosts: route.gate.ghosts,
+        ghosts: route.gate.orphaned,
         paused: route.gate.paused,
         queued: route.gate.waiting,
         rate: finite(route.gate.rate).unwrap_or(0.0),
@@ -661,7 +661,7 @@ pub(crate) mod tests {
             let line = suimon_line::Line::new(suimon_line::Params::default(), Instant::ORIGIN);
             let kind = &mut self.view.kinds[0].1;
             kind.line = Some(suimon_line::View { waiting: people, ..line.view() });
-            (kind.door, kind.open, kind.told_newcomer) = (Door::Paced, false, Some(told));
+            (kind.gate_state, kind.open, kind.newcomer_wait) = (GateState::Paced, false, Some(told));
         }
     }
 
@@ -764,7 +764,7 @@ pub(crate) mod tests {
 
     fn state(view: View) -> State {
         let still = Still { view, ..Still::default() };
-        State::of(&still, "9.9.9", &Windows::default(), &mut Since::default(), 0)
+        State::of(&still, "9.9.9", &Windows::default(), &mut SituationClock::default(), 0)
     }
 
     #[test]
@@ -814,7 +814,7 @@ pub(crate) mod tests {
         still.view.gate.records = (7..10).map(record).collect();
         still.view.gate.recorded = 9;
         let ids = |since| {
-            let state = State::of(&still, "9", &Windows::default(), &mut Since::default(), since);
+            let state = State::of(&still, "9", &Windows::default(), &mut SituationClock::default(), since);
             state.decisions.iter().map(|decision| decision.id).collect::<Vec<_>>()
         };
         assert_eq!((ids(0), ids(8), ids(9)), (vec![7, 8, 9], vec![9], vec![]));

@@ -9,12 +9,12 @@ use std::fmt::Write;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: MetricKind,
     pub(crate) help: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum MetricKind {
     /// Goes up and down.
     Gauge,
     /// Only goes up.
@@ -36,9 +36,9 @@ impl Exposition {
     /// Begins a family; its numbers follow at once.
     pub(crate) fn family(&mut self, metric: Metric) -> Family<'_> {
         let kind = match metric.kind {
-            Kind::Gauge => "gauge",
-            Kind::Counter => "counter",
-            Kind::Histogram => "histogram",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Counter => "counter",
+            MetricKind::Histogram => "histogram",
         };
         let help = metric.help.replace('\\', "\\\\").replace('\n', "\\n");
         let _ = writeln!(self.text, "# HELP {} {help}\n# TYPE {} {kind}", metric.name, metric.name);
@@ -65,7 +65,7 @@ pub(crate) struct Family<'a> {
 impl Family<'_> {
     /// Writes one number.
     pub(crate) fn value(&mut self, labels: Labels<'_>, value: f64) -> &mut Self {
-        debug_assert_ne!(self.metric.kind, Kind::Histogram);
+        debug_assert_ne!(self.metric.kind, MetricKind::Histogram);
         self.line("", labels, None, value);
         self
     }
@@ -78,7 +78,7 @@ impl Family<'_> {
         counts: &[u64],
         sum: f64,
     ) -> &mut Self {
-        debug_assert_eq!(self.metric.kind, Kind::Histogram);
+        debug_assert_eq!(self.metric.kind, MetricKind::Histogram);
         debug_assert_eq!(counts.len(), bounds.len() + 1);
         let mut cumulated = 0;
         for (index, count) in counts.iter().enumerate() {
@@ -122,7 +122,7 @@ fn number(value: f64) -> String {
 mod tests {
     use super::*;
 
-    const GAUGE: Metric = Metric { name: "suimon_x", kind: Kind::Gauge, help: "An x\\y." };
+    const GAUGE: Metric = Metric { name: "suimon_x", kind: MetricKind::Gauge, help: "An x\\y." };
 
     #[test]
     fn a_family_has_help_type_and_numbers() {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn buckets_are_cumulated_and_end_at_infinity() {
-        let metric = Metric { name: "h", kind: Kind::Histogram, help: "h" };
+        let metric = Metric { name: "h", kind: MetricKind::Histogram, help: "h" };
         let mut exposition = Exposition::default();
         exposition.family(metric).histogram(&[("r", "x")], &[0.1, 1.0], &[2, 1, 4], 9.5);
         let text = exposition.finish();

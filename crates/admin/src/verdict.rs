@@ -22,12 +22,12 @@ pub struct Verdict {
 
 /// Remembers since when it is so.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Since {
+pub(crate) struct SituationClock {
     situation: String,
     at: f64,
 }
 
-impl Since {
+impl SituationClock {
     /// Returns the verdict with its time, at `now`, seconds since 1970.
     pub(crate) fn note(&mut self, verdict: Verdict, now: f64) -> Verdict {
         if verdict.situation != self.situation {
@@ -160,10 +160,10 @@ mod tests {
     use crate::Source;
     use crate::state::{State, tests::Still};
     use crate::windows::Windows;
-    use suimon_gate::Door;
+    use suimon_gate::GateState;
 
     fn told(still: &Still) -> Verdict {
-        State::of(still, "9.9.9", &Windows::default(), &mut Since::default(), 0).verdict
+        State::of(still, "9.9.9", &Windows::default(), &mut SituationClock::default(), 0).verdict
     }
 
     fn short(still: &Still) -> (String, String) {
@@ -191,7 +191,7 @@ mod tests {
         let sentence = told(&still).sentence;
         assert!(sentence.starts_with("480 visitors wait, 4–5 min for a newcomer; "), "{sentence}");
         let kind = &mut still.view.kinds[0].1;
-        (kind.door, kind.sessions_max, kind.remembered) = (Door::Full, Some(3), 3);
+        (kind.gate_state, kind.sessions_max, kind.remembered) = (GateState::Full, Some(3), 3);
         assert!(told(&still).sentence.contains("3 of 3 sessions are taken"), "{}", told(&still).sentence);
     }
 
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn it_is_known_since_when_it_is_so() {
-        let mut since = Since::default();
+        let mut since = SituationClock::default();
         let mut at =
             |situation: &str, now| since.note(verdict("ok", situation, String::new()), now).since.to_bits();
         let told = [at("open", 1.0), at("open", 2.0), at("line", 3.0), at("line", 9.0)];

@@ -74,13 +74,13 @@ impl LineState {
 }
 
 fn state_name(view: &suimon_line::View) -> &'static str {
-    use suimon_line::State;
+    use suimon_line::LineStatus;
     match view.state {
-        State::Moving if view.away => "application_down",
-        State::Moving => "moving",
-        State::Opening(_) => "opening",
-        State::Paused => "paused",
-        State::Closed => "closed",
+        LineStatus::Moving if view.away => "application_down",
+        LineStatus::Moving => "moving",
+        LineStatus::Opening(_) => "opening",
+        LineStatus::Paused => "paused",
+        LineStatus::Closed => "closed",
     }
 }
 
@@ -92,13 +92,13 @@ pub struct LineRequest {
     pub kind: Option<String>,
     /// What it is to do.
     #[serde(flatten)]
-    pub order: Order,
+    pub order: LineOrder,
 }
 
 /// What a line is to do.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
-pub enum Order {
+pub enum LineOrder {
     /// Stand still.
     Pause,
     /// Move.
@@ -127,19 +127,19 @@ pub enum Order {
     },
 }
 
-impl Order {
+impl LineOrder {
     /// Returns what the line is to be told, `now`; `None`: it is not for the line.
     ///
     /// # Errors
     /// A sentence, if it opens in the past, or at no time that there is.
     pub(crate) fn command(&self, now: SystemTime) -> Result<Option<LineCommand>, String> {
         Ok(Some(match self {
-            Order::Pause => LineCommand::Pause,
-            Order::Resume => LineCommand::Resume,
-            Order::Close => LineCommand::Close,
-            Order::Open { at, by_lot } => LineCommand::Open { at: opening(*at, now)?, by_lot: *by_lot },
-            Order::Say { message } => LineCommand::Say(message.clone()),
-            Order::Invite { .. } => return Ok(None),
+            LineOrder::Pause => LineCommand::Pause,
+            LineOrder::Resume => LineCommand::Resume,
+            LineOrder::Close => LineCommand::Close,
+            LineOrder::Open { at, by_lot } => LineCommand::Open { at: opening(*at, now)?, by_lot: *by_lot },
+            LineOrder::Say { message } => LineCommand::Say(message.clone()),
+            LineOrder::Invite { .. } => return Ok(None),
         }))
     }
 }

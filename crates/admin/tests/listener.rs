@@ -8,7 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use suimon_admin::{Learned, LineAnswer, Params, Source, State, serve};
-use suimon_gate::{Counts, Door, KindView, LearnedPlace, RouteMode, RouteView, SessionEnds, Snapshot, Took};
+use suimon_gate::{
+    Counts, GateState, KindView, LearnedTransitions, RouteMode, RouteView, ServiceTimeStats, SessionEnds,
+    Snapshot,
+};
 use suimon_model::{Instant, Limit, NodeId, Quantity, Reason, Record, RouteId, Signals, Subject};
 use suimon_params::{RoutePattern, SessionKind};
 use suimon_proxy::UpstreamNodeView;
@@ -54,7 +57,7 @@ impl Source for Fixed {
             mode: RouteMode::Enforce,
             limit: Some(3),
             in_flight: 3,
-            ghosts: 1,
+            orphaned: 1,
             waiting: 7,
             // Of those refused one was shown a place in line.
             counts: Counts { offered: 110, completed: 90, failed: 2, abandoned: 5, refused: 3 },
@@ -121,7 +124,7 @@ impl Source for Fixed {
     }
 
     fn learned(&self) -> LearnedView {
-        let place = |after, next: Vec<_>, ends| LearnedPlace { after, seen: 20, next, ends };
+        let place = |after, next: Vec<_>, ends| LearnedTransitions { after, seen: 20, next, ends };
         let kind = suimon_gate::LearnedKind {
             ended: 20,
             came_per_second: Some(2.5),
@@ -137,7 +140,7 @@ impl Source for Fixed {
         let search = suimon_gate::LearnedRoute {
             mode: RouteMode::Fixed(Limit::of(3)),
             limit: Some(3),
-            took_alone: Some(Took { count: 9, mean: 0.4, variation: 0.1 }),
+            took_alone: Some(ServiceTimeStats { count: 9, mean: 0.4, variation: 0.1 }),
             saturated: Some(4.5),
             ..suimon_gate::LearnedRoute::default()
         };
@@ -183,10 +186,10 @@ impl Source for Fixed {
 fn visit() -> KindView {
     let line = suimon_line::Line::new(suimon_line::Params::default(), Instant::ORIGIN).view();
     KindView {
-        door: Door::Paced,
+        gate_state: GateState::Paced,
         waiting: 5,
         predicted_wait_seconds: 4.0,
-        told_newcomer: Some((240.0, 300.0)),
+        newcomer_wait: Some((240.0, 300.0)),
         line: Some(suimon_line::View { waiting: 480, ..line }),
         ends: SessionEnds { finished: 300, silent: 57, left: 3, failed: 2, resumed: 1 },
         patience_source: "learned",

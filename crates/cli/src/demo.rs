@@ -26,7 +26,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::whole_file;
 use clap::Args;
-use outcome::Outcome;
+use outcome::DemoResult;
 use stage::Stage;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ pub(crate) fn run(args: &Demo) -> Exit {
     }
 }
 
-fn write(args: &Demo, outcome: &Outcome) -> Result<(), String> {
+fn write(args: &Demo, outcome: &DemoResult) -> Result<(), String> {
     let put = |path: &Path, text: String| {
         whole_file::write(path, &text)
             .map_err(|error| format!("{}: could not be written: {error}", path.display()))

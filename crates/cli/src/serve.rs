@@ -19,7 +19,7 @@ use suimon_params::upstream::{NodeAddress, NodeParams};
 use suimon_proxy::RecordError;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, Observer, Server, StartError, View};
-use suimon_settings::{Faults, Kept, Settings};
+use suimon_settings::{Faults, Settings, StatePath};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -89,13 +89,13 @@ fn settings(args: &Serve) -> Result<Settings, Faults> {
     }
     match args.lease_keys.as_ref() {
         None => {}
-        Some(path) if path.as_os_str() == "none" => settings.lease_keys = Kept::Nowhere,
-        Some(path) => settings.lease_keys = Kept::File(path.clone()),
+        Some(path) if path.as_os_str() == "none" => settings.lease_keys = StatePath::Nowhere,
+        Some(path) => settings.lease_keys = StatePath::File(path.clone()),
     }
     match args.learned.as_ref() {
         None => {}
-        Some(path) if path.as_os_str() == "none" => settings.learned_state = Kept::Nowhere,
-        Some(path) => settings.learned_state = Kept::File(path.clone()),
+        Some(path) if path.as_os_str() == "none" => settings.learned_state = StatePath::Nowhere,
+        Some(path) => settings.learned_state = StatePath::File(path.clone()),
     }
     if let Some(bytes_max) = args.record_bytes_max {
         settings.record_bytes_max = bytes_max;

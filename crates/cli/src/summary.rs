@@ -5,7 +5,7 @@ use std::time::Duration;
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::{KindMode, RouteMode};
 use suimon_params::{RoutePattern, SessionKind};
-use suimon_settings::{Kept, Settings, duration};
+use suimon_settings::{Settings, StatePath, duration};
 use suimon_sim::{Efficiency, Scenario};
 use suimon_workload::{Arrivals, Workload};
 
@@ -148,7 +148,7 @@ fn kind(kind: &SessionKind) -> String {
 fn session_law(settings: &Settings) -> String {
     let law = settings.proxy.gate.session_law;
     let numbers = match law {
-        SessionLawKind::Seed(params) => format!(", threshold {}", params.threshold),
+        SessionLawKind::Paper(params) => format!(", threshold {}", params.threshold),
         SessionLawKind::Static(sessions) => format!(", {sessions}"),
         _ => String::new(),
     };
@@ -158,7 +158,7 @@ fn session_law(settings: &Settings) -> String {
 fn route_law(settings: &Settings) -> String {
     let (law, order) = (settings.proxy.gate.route_law, settings.proxy.gate.order);
     let numbers = match law {
-        RouteLawKind::Seed(params) => format!(", from {}", params.initial),
+        RouteLawKind::Paper(params) => format!(", from {}", params.initial),
         _ => String::new(),
     };
     format!("{} ({}{numbers}); {} ({})", law.means(), law.word(), order.means(), order.word())
@@ -177,9 +177,9 @@ fn routes(settings: &Settings) -> String {
 
 fn leases(settings: &Settings) -> String {
     let keys = match &settings.lease_keys {
-        Kept::StateFolder => "keys in the state folder".to_string(),
-        Kept::File(path) => format!("keys in {}", path.display()),
-        Kept::Nowhere => "keys end with the process".to_string(),
+        StatePath::StateFolder => "keys in the state folder".to_string(),
+        StatePath::File(path) => format!("keys in {}", path.display()),
+        StatePath::Nowhere => "keys end with the process".to_string(),
     };
     format!("good for {}; {keys}", duration::show(settings.proxy.lease.life))
 }

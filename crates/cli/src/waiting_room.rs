@@ -6,7 +6,7 @@ use crate::args::{LineOf, Waiting, WaitingRoom};
 use crate::exit::Exit;
 use crate::fetch;
 use std::time::SystemTime;
-use suimon_admin::{LineAnswer, LineRequest, LineState, Order, WAITING_ROOM_PATH};
+use suimon_admin::{LineAnswer, LineOrder, LineRequest, LineState, WAITING_ROOM_PATH};
 use suimon_statistics::table::{Align, columns};
 
 /// Does what was asked for.
@@ -14,16 +14,18 @@ pub(crate) async fn run(args: &WaitingRoom) -> Exit {
     let (at, order) = match &args.what {
         Waiting::Preview(args) => return preview::run(args),
         Waiting::Status(at) => (at, None),
-        Waiting::Pause(LineOf { at, kind }) => (at, Some((kind, Order::Pause))),
-        Waiting::Resume(LineOf { at, kind }) => (at, Some((kind, Order::Resume))),
-        Waiting::Close(LineOf { at, kind }) => (at, Some((kind, Order::Close))),
+        Waiting::Pause(LineOf { at, kind }) => (at, Some((kind, LineOrder::Pause))),
+        Waiting::Resume(LineOf { at, kind }) => (at, Some((kind, LineOrder::Resume))),
+        Waiting::Close(LineOf { at, kind }) => (at, Some((kind, LineOrder::Close))),
         Waiting::Open { of, at, by_lot } => {
             let at = at.0.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-            (&of.at, Some((&of.kind, Order::Open { at, by_lot: *by_lot })))
+            (&of.at, Some((&of.kind, LineOrder::Open { at, by_lot: *by_lot })))
         }
-        Waiting::Say { of, message } => (&of.at, Some((&of.kind, Order::Say { message: message.clone() }))),
+        Waiting::Say { of, message } => {
+            (&of.at, Some((&of.kind, LineOrder::Say { message: message.clone() })))
+        }
         Waiting::Invite { of, count, life, url: _ } => {
-            (&of.at, Some((&of.kind, Order::Invite { count: *count, life_s: life.as_secs() })))
+            (&of.at, Some((&of.kind, LineOrder::Invite { count: *count, life_s: life.as_secs() })))
         }
     };
     let body = match order {

@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use suimon_gate::{Arrival, Gate, KindParams, Params, RouteMode};
-use suimon_model::{Ending, Instant, RequestId, RouteId, seconds};
-use suimon_record::{Encoder, Ending as SegmentEnding, Event, Header};
+use suimon_model::{Instant, Outcome, RequestId, RouteId, seconds};
+use suimon_record::{Encoder, Event, Header, SegmentEnd};
 
 fn report(recordings: &[&Path], folder: &Path, more: &[&str]) -> (Ran, Option<String>, Option<Value>) {
     let (page, json) = (folder.join("report.html"), folder.join("report.json"));
@@ -149,7 +149,7 @@ fn forged(name: &str, true_mark: bool) -> Vec<u8> {
     let arrival = Arrival { route: RouteId(0), session: None };
     encoder.push(at(1), &Event::Route { is_mixed: false, mode: RouteMode::Enforce, name: name.to_owned() });
     encoder.push(at(2), &Event::Arrival(arrival));
-    encoder.push(at(4), &Event::End(RequestId(0), Ending::Completed));
+    encoder.push(at(4), &Event::End(RequestId(0), Outcome::Completed));
     let mut trace = gate.trace();
     if !true_mark {
         trace.word(1);
@@ -160,7 +160,7 @@ fn forged(name: &str, true_mark: bool) -> Vec<u8> {
         encoder.answer(&output);
     }
     bytes.extend(suimon_record::events(&encoder.seal(trace, Vec::new())));
-    bytes.extend(suimon_record::end(SegmentEnding::Closed));
+    bytes.extend(suimon_record::end(SegmentEnd::Closed));
     bytes
 }
 

@@ -45,9 +45,9 @@ impl Trust {
     }
 
     /// Returns what is left of a mean, if anything is.
-    pub fn in_mean(self, known: Known) -> Option<Known> {
+    pub fn in_mean(self, known: KnownMean) -> Option<KnownMean> {
         let observations = self.observations(known.observations, OBSERVATIONS_MAX);
-        (observations > 0 && known.value.is_finite()).then_some(Known { observations, ..known })
+        (observations > 0 && known.value.is_finite()).then_some(KnownMean { observations, ..known })
     }
 
     /// Returns m' of (3): `limit`, or a value nearer to `start`. Both are at least 1.
@@ -59,7 +59,7 @@ impl Trust {
 
 /// A mean, and how many observations it stands for.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Known {
+pub struct KnownMean {
     /// The mean.
     pub value: f64,
     /// Observations.
@@ -74,7 +74,7 @@ pub struct RouteKnowledge {
     /// Whether it was found by a search that has ended. If not, the next one starts there as it would with nothing known.
     pub settled: bool,
     /// Mean seconds in the application.
-    pub service: Option<Known>,
+    pub service: Option<KnownMean>,
     /// The best mean of these, seconds.
     pub service_least: Option<f64>,
     /// The route's share of the application's work, 0 to 1; `None` before it was measured.
@@ -94,16 +94,16 @@ pub struct VisitsKnowledge {
     /// By [`RouteId`].
     pub routes: Vec<RouteVisits>,
     /// By [`suimon_model::KindId`]: the places sessions of the kind were seen at.
-    pub kinds: Vec<Vec<PlaceVisits>>,
+    pub kinds: Vec<Vec<VisitsAfter>>,
     /// Think times.
-    pub thinks: Values,
+    pub thinks: KnownDistribution,
 }
 
 /// Visits to one route, by sessions of all kinds.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct RouteVisits {
     /// Visits a session makes.
-    pub visits: Known,
+    pub visits: KnownMean,
     /// Mean seconds from a session's admission to a visit.
     pub delay: f64,
     /// Which of its session's visits a visit is, in the mean; at least 1.
@@ -112,7 +112,7 @@ pub struct RouteVisits {
 
 /// What is known of sessions that stand at one place.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct PlaceVisits {
+pub struct VisitsAfter {
     /// The route they asked for last; `None`: they have not asked yet.
     pub after: Option<RouteId>,
     /// How often one stood there.
@@ -122,15 +122,15 @@ pub struct PlaceVisits {
     /// The share that asked for each route next. Routes left out: none.
     pub next: Vec<(RouteId, f64)>,
     /// By stage of silence: the share of visitors that came back in it.
-    pub returned: [Known; STAGES],
+    pub returned: [KnownMean; STAGES],
 }
 
 /// How values are spread.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Values {
+pub struct KnownDistribution {
     /// How many there were.
     pub count: u64,
-    /// Values, and the share of all that are about as large. Shares sum to 1.
+    /// KnownDistribution, and the share of all that are about as large. Shares sum to 1.
     pub shares: Vec<(f64, f64)>,
 }
 
@@ -145,8 +145,8 @@ mod tests {
         assert_eq!([fresh, day, week].map(|trust| trust.observations(1_000_000, 20)), [20, 10, 0]);
         assert_eq!([fresh, day, week].map(|trust| trust.limit(32, 2)), [32, 8, 2]);
         assert_eq!(day.limit(2, 32), 8, "from above as from below");
-        assert_eq!(week.in_mean(Known { value: 3.0, observations: 1000 }), None);
-        assert_eq!(fresh.in_mean(Known { value: f64::NAN, observations: 1000 }), None);
+        assert_eq!(week.in_mean(KnownMean { value: 3.0, observations: 1000 }), None);
+        assert_eq!(fresh.in_mean(KnownMean { value: f64::NAN, observations: 1000 }), None);
         assert_eq!(Trust::after(Duration::MAX).observations(u64::MAX, u64::MAX), 0);
     }
 }

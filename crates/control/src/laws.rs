@@ -5,11 +5,11 @@
 
 use crate::route::RouteLaw;
 use crate::route_paired::Paired;
-use crate::route_seed::SeedRoutes;
+use crate::route_paper::PaperRoutes;
 use crate::session::{OpenGate, SessionLaw, StaticSessions};
 use crate::session_flow::Flow;
-use crate::session_seed::SeedSessions;
-use suimon_model::state::{Broken, Reader, State};
+use crate::session_paper::PaperSessions;
+use suimon_model::persist::{Broken, Persist, Reader};
 use suimon_model::{Duration, Instant, KindId};
 
 /// A row: variant (and the value it holds, if any), its number in recordings, its word, what it means; the law, and how it is built.
@@ -44,7 +44,7 @@ macro_rules! laws {
             /// Returns [`Broken`] where the bytes are not those of this law, for these routes.
             pub fn load(self, $($fits: $fits_type,)+ from: &mut Reader<'_>) -> Result<Box<dyn $law>, Broken> {
                 let law: Box<dyn $law> = match self {
-                    $($name::$variant { .. } => Box::new(<$own as State>::load(from)?),)+
+                    $($name::$variant { .. } => Box::new(<$own as Persist>::load(from)?),)+
                 };
                 if law.fits($($fits),+) { Ok(law) } else { Err(from.broken("a law that is for others")) }
             }
@@ -60,8 +60,8 @@ laws! {
     Paired = 0, "paired", "trials in paired windows, one route at a time, for the most useful work of the whole host",
         Paired = Paired::new(_cores);
     /// The paper's ±1 rule on each route's own throughput.
-    Seed(params: SeedRouteParams) = 1, "seed", "the paper's rule, one step up or down on each route's own throughput",
-        SeedRoutes = SeedRoutes::new(params);
+    Paper(params: PaperRouteParams) = 1, "paper", "the paper's rule, one step up or down on each route's own throughput",
+        PaperRoutes = PaperRoutes::new(params);
 }
 
 laws! {
@@ -72,8 +72,8 @@ laws! {
     Flow = 0, "flow", "by the work that sessions already let in still have to bring",
         Flow = Flow::new(kind, cores, now);
     /// The paper's threshold rule on the mean route queue.
-    Seed(params: SeedSessionParams) = 1, "seed", "the paper's rule on the mean route queue",
-        SeedSessions = SeedSessions::new(kind, params, now);
+    Paper(params: PaperSessionParams) = 1, "paper", "the paper's rule on the mean route queue",
+        PaperSessions = PaperSessions::new(kind, params, now);
     /// A fixed number of sessions at once; the rest is refused.
     Static(sessions: u32) = 2, "static", "at most gate.static_sessions at once",
         StaticSessions = StaticSessions { sessions };
@@ -84,24 +84,24 @@ laws! {
 
 /// The numbers of the paper's page rule that the paper leaves open.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct SeedRouteParams {
+pub struct PaperRouteParams {
     /// The limit to start from.
     pub initial: u32,
     /// Length of a throughput window.
     pub period: Duration,
 }
 
-suimon_model::saved_struct!(SeedRouteParams { initial, period });
+suimon_model::saved_struct!(PaperRouteParams { initial, period });
 
-impl Default for SeedRouteParams {
+impl Default for PaperRouteParams {
     fn default() -> Self {
-        SeedRouteParams { initial: 5, period: Duration::from_secs(2) }
+        PaperRouteParams { initial: 5, period: Duration::from_secs(2) }
     }
 }
 
 /// The numbers of the paper's session rule that the paper leaves open.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct SeedSessionParams {
+pub struct PaperSessionParams {
     /// Mean queue length at which the interval begins to grow.
     pub threshold: f64,
     /// Added to the interval in each period at or over the threshold.
@@ -112,11 +112,11 @@ pub struct SeedSessionParams {
     pub period: Duration,
 }
 
-suimon_model::saved_struct!(SeedSessionParams { threshold, up, down, period });
+suimon_model::saved_struct!(PaperSessionParams { threshold, up, down, period });
 
-impl Default for SeedSessionParams {
+impl Default for PaperSessionParams {
     fn default() -> Self {
-        SeedSessionParams {
+        PaperSessionParams {
             threshold: 3.0,
             up: Duration::from_millis(50),
             down: Duration::from_millis(50),

@@ -5,9 +5,9 @@
 //!
 //! - [`Meter`], [`Window`]: what happened on a route between two moments.
 //! - [`Visits`], [`Capacity`], [`Patience`]: signals learned from what happened.
-//! - [`RouteLaw`]: a limit for each route: [`Paired`] (ours) or [`SeedRoutes`] (the paper's).
+//! - [`RouteLaw`]: a limit for each route: [`Paired`] (ours) or [`PaperRoutes`] (the paper's).
 //! - [`RouteKnowledge`], [`VisitsKnowledge`]: what of it another process can begin with, as far as it is to be believed ([`Trust`]).
-//! - [`SessionLaw`]: when a session may begin: [`Flow`] (ours) or [`SeedSessions`] (the paper's).
+//! - [`SessionLaw`]: when a session may begin: [`Flow`] (ours) or [`PaperSessions`] (the paper's).
 
 mod capacity;
 mod forecast;
@@ -16,11 +16,11 @@ mod laws;
 mod patience;
 mod route;
 mod route_paired;
-mod route_seed;
+mod route_paper;
 mod service_times;
 mod session;
 mod session_flow;
-mod session_seed;
+mod session_paper;
 mod statistics;
 mod visits;
 mod window;
@@ -28,19 +28,21 @@ mod window;
 pub use capacity::{Capacity, Measured};
 pub use forecast::Forecast;
 pub use knowledge::{
-    Known, PlaceVisits, RouteKnowledge, RouteVisits, SessionKnowledge, Trust, Values, VisitsKnowledge,
+    KnownDistribution, KnownMean, RouteKnowledge, RouteVisits, SessionKnowledge, Trust, VisitsAfter,
+    VisitsKnowledge,
 };
-pub use laws::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
+pub use laws::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
 pub use patience::{Patience, PatienceEstimate};
 pub use route::{RequestEnd, RouteLaw};
 pub use route_paired::Paired;
-pub use route_seed::SeedRoutes;
+pub use route_paper::PaperRoutes;
 pub use service_times::ServiceTimes;
 pub use session::{
-    Admission, KindOutlook, OpenGate, Outlook, RouteOutlook, SessionLaw, StaticSessions, is_token_spare,
+    AdmissionDecision, AdmissionInputs, KindInputs, OpenGate, RouteInputs, SessionLaw, StaticSessions,
+    is_token_spare,
 };
 pub use session_flow::Flow;
-pub use session_seed::SeedSessions;
-pub use statistics::{Average, Moments, Pace, Spread};
-pub use visits::{PATH_MAX, Place, STAGES, STAYER_SHARE, STAYER_VISITS, Visit, Visits};
+pub use session_paper::PaperSessions;
+pub use statistics::{Average, DecayingHistogram, Moments, RateMeter};
+pub use visits::{LastRoute, PATH_MAX, STAGES, STAYER_SHARE, STAYER_VISITS, Visit, Visits};
 pub use window::{Meter, Reading, Window};

@@ -111,7 +111,7 @@ pub struct Patience {
     /// Leavers, and the sum of squares of the leavers of one period.
     leavers: f64,
     leavers_squared: f64,
-    /// The last visitors that left; `next` makes room.
+    /// The last visitors that left; `next` makes kept_share.
     visitors: Vec<u64>,
     next: usize,
     concluded: Instant,
@@ -274,8 +274,8 @@ impl Patience {
     fn remember(&mut self, passed: f64) {
         // What the old weighs beside `new`: all of it as long as there is room for both.
         let kept = |old: f64, new: f64, memory: f64| {
-            let room = ((memory - new) / old).clamp(0.0, 1.0);
-            room.max(exp(-(new / memory).min(passed / MEMORY_SECONDS)))
+            let kept_share = ((memory - new) / old).clamp(0.0, 1.0);
+            kept_share.max(exp(-(new / memory).min(passed / MEMORY_SECONDS)))
         };
         let mut past = 0.0;
         for class in self.classes.iter_mut().rev() {

@@ -2,7 +2,7 @@
 
 use crate::knowledge::{RouteKnowledge, Trust};
 use crate::window::Meter;
-use suimon_model::state::{Unsavable, Writer};
+use suimon_model::persist::{Unsavable, Writer};
 use suimon_model::{Instant, Record, RequestId, RouteId};
 
 /// A request that is no longer in the application.
@@ -64,13 +64,13 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     fn on_start(&mut self, _now: Instant, _route: RouteId, _request: RequestId, _meters: &[Meter]) {}
 
     /// Takes note that `request` waits for its client and is none of the application's for now. It starts again, or ends.
-    fn on_pause(&mut self, _route: RouteId, _request: RequestId) {}
+    fn on_suspend(&mut self, _route: RouteId, _request: RequestId) {}
 
     /// Sets the patience of the visitors, seconds.
     fn set_patience(&mut self, _patience: f64) {}
 
     /// Returns whether whoever can no longer be answered in time goes behind the others in a queue. The rules of others stay as they were published.
-    fn puts_late_last(&self) -> bool {
+    fn demotes_late_requests(&self) -> bool {
         false
     }
 
@@ -102,7 +102,7 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         true
     }
 
-    /// Appends all that the rule knows, to be loaded as its [`State`](suimon_model::state::State).
+    /// Appends all that the rule knows, to be loaded as its [`Persist`](suimon_model::persist::Persist).
     ///
     /// # Errors
     /// Returns [`Unsavable`] where a rule does not say how: one of a program that tries its own.

@@ -24,23 +24,23 @@
 //! *Source*: Progress-based Regulation (Douceur & Bolosky, SOSP '99) as the paper uses it; the pairing, the token and (2)
 //! are ours: `docs/laws/route.md`.
 
-mod brake;
-mod fast_up;
+mod backoff;
 mod knowledge;
-mod room;
 mod route;
 mod shares;
+mod slow_start;
 mod strain;
 mod trial;
+mod untried_raise;
 
 use crate::knowledge::{RouteKnowledge, Trust};
 use crate::route::{RequestEnd, RouteLaw};
 use crate::window::{Meter, Reading};
-use fast_up::{Outcome, Verdict as Fast};
-use route::{Inside, Reference, Route};
-use suimon_model::state::{State, Unsavable, Writer};
+use route::{InService, Reference, Route};
+use slow_start::{LimitStep, WindowResult};
+use suimon_model::persist::{Persist, Unsavable, Writer};
 use suimon_model::{Instant, Reason, Record, RequestId, RouteId, Signals, seconds};
-use trial::{Arm, Closed, Trial, Verdict};
+use trial::{Arm, Trial, TrialResult, WindowEnd};
 
 /// The highest limit the search goes to.
 const LIMIT_MAX: u32 = 1 << 16;
@@ -140,7 +140,7 @@ impl RouteLaw for Paired {
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
-        State::save(self, out);
+        Persist::save(self, out);
         Ok(())
     }
 
@@ -190,9 +190,9 @@ impl RouteLaw for Paired {
         let company = self.company(route) as u32 + 1;
         let state = &mut self.routes[route.index()];
         self.inside += state.weight;
-        state.in_service.insert(request, Inside { since: now, company });
-        let is_long = state.fast.is_some() && state.is_long(trusted);
-        if let Some(fast) = state.fast.as_mut().filter(|_| is_long) {
+        state.in_service.insert(request, InService { since: now, company });
+        let is_long = state.slow_start.is_some() && state.is_long(trusted);
+        if let Some(fast) = state.slow_start.as_mut().filter(|_| is_long) {
             fast.on_start(request, state.limit);
         }
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == route) {
@@ -200,11 +200,11 @@ impl RouteLaw for Paired {
         }
     }
 
-    fn on_pause(&mut self, route: RouteId, request: RequestId) {
+    fn on_suspend(&mut self, route: RouteId, request: RequestId) {
         let state = &mut self.routes[route.index()];
         let inside = state.in_service.remove(&request);
         self.inside = self.inside.saturating_sub(if inside.is_some() { state.weight } else { 0 });
-        if let Some(fast) = &mut state.fast {
+        if let Some(fast) = &mut state.slow_start {
             fast.on_leave(request);
         }
         if let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == route) {
@@ -221,12 +221,12 @@ impl RouteLaw for Paired {
             state.service.fold(end.service);
             state.times.fold(inside.map_or(1, |inside| inside.company), end.service);
         }
-        if let Some(fast) = state.fast.as_mut().filter(|_| !end.progress) {
+        if let Some(fast) = state.slow_start.as_mut().filter(|_| !end.progress) {
             fast.on_leave(end.request);
         }
         let Some(trial) = self.trial.as_mut().filter(|trial| trial.route == end.route) else {
             if end.progress {
-                self.fast_up(now, end, &meters[end.route.index()], out);
+                self.slow_start(now, end, &meters[end.route.index()], out);
             }
             return;
         };
@@ -260,7 +260,7 @@ impl RouteLaw for Paired {
                 route.full_since = None;
             }
             if route.learns {
-                self.brake(now, RouteId(index as u32), &meters[index], out);
+                self.back_off(now, RouteId(index as u32), &meters[index], out);
                 self.make_room(now, RouteId(index as u32), meters, out);
                 self.raise(now, RouteId(index as u32), &meters[index], binding, out);
                 self.watch_drift(now, RouteId(index as u32), meters);
@@ -281,7 +281,7 @@ impl RouteLaw for Paired {
         self.wanted = route;
     }
 
-    fn puts_late_last(&self) -> bool {
+    fn demotes_late_requests(&self) -> bool {
         true
     }
 
@@ -291,7 +291,7 @@ impl RouteLaw for Paired {
 
     fn is_settled(&self, route: RouteId) -> bool {
         let route = &self.routes[route.index()];
-        let rises = route.learns && route.fast.is_some();
+        let rises = route.learns && route.slow_start.is_some();
         !rises && route.limit == route.base
     }
 
@@ -305,14 +305,14 @@ impl RouteLaw for Paired {
 }
 
 impl Paired {
-    fn fast_up(&mut self, now: Instant, end: &RequestEnd, meter: &Meter, out: &mut Vec<Record>) {
+    fn slow_start(&mut self, now: Instant, end: &RequestEnd, meter: &Meter, out: &mut Vec<Record>) {
         let route = end.route;
         let trusted = self.trusted_cores();
         let state = &mut self.routes[route.index()];
-        let is_long = state.fast.is_some() && state.is_long(trusted);
+        let is_long = state.slow_start.is_some() && state.is_long(trusted);
         let long = if is_long { state.times.alone() } else { None };
-        let (Some(fast), true) = (&mut state.fast, state.learns) else { return };
-        let Some(Outcome { mean, elasticity, verdict }) =
+        let (Some(fast), true) = (&mut state.slow_start, state.learns) else { return };
+        let Some(WindowResult { mean, elasticity, verdict }) =
             fast.on_end(now, end.request, end.service, state.limit, long, meter)
         else {
             return;
@@ -326,35 +326,35 @@ impl Paired {
             && state.limit > trusted
             && mean > INFLATED * state.times.alone().unwrap_or(f64::INFINITY);
         match verdict {
-            Fast::More(_) if unfounded => {
-                state.fast = None;
+            LimitStep::More(_) if unfounded => {
+                state.slow_start = None;
                 state.up = false;
             }
-            Fast::More(_) if is_long && state.strain_elsewhere.is_some_and(|strain| strain > CALM) => {}
-            Fast::More(limit) => {
+            LimitStep::More(_) if is_long && state.strain_elsewhere.is_some_and(|strain| strain > CALM) => {}
+            LimitStep::More(limit) => {
                 let is_far = is_long && f64::from(state.limit) >= FAR * f64::from(trusted);
                 let far = (f64::from(state.limit) * RAISE_GROWTH_FAR).ceil() as u32;
                 let limit = if is_far { far } else { limit };
                 let limit = limit.min(state.highest(now, LIMIT_MAX).max(state.limit));
                 if limit == state.limit && !is_long {
                     // Whatever is higher was much worse, or was braked, a moment ago: trials tell the rest, and X can be measured meanwhile.
-                    state.fast = None;
+                    state.slow_start = None;
                     return;
                 }
-                self.set_base(now, route, limit, Reason::FastUp, signals, out);
+                self.set_base(now, route, limit, Reason::SlowStart, signals, out);
             }
-            Fast::Stay => {}
+            LimitStep::Stay => {}
             // Where each had a core of its own, company has not slowed them.
-            Fast::Over { .. } if elasticity.is_none() && state.limit <= trusted => {
+            LimitStep::Over { .. } if elasticity.is_none() && state.limit <= trusted => {
                 let limit = state.limit.saturating_mul(2).min(LIMIT_MAX);
-                self.set_base(now, route, limit, Reason::FastUp, signals, out);
+                self.set_base(now, route, limit, Reason::SlowStart, signals, out);
             }
-            Fast::Over { limit, up } => {
-                state.fast = None;
+            LimitStep::Over { limit, up } => {
+                state.slow_start = None;
                 state.up = up;
                 state.retried(now);
                 if limit != state.limit {
-                    self.set_base(now, route, limit, Reason::FastUpOver, signals, out);
+                    self.set_base(now, route, limit, Reason::SlowStartOver, signals, out);
                 }
             }
         }
@@ -365,7 +365,7 @@ impl Paired {
         let probed = self.probing();
         let route = &mut self.routes[id.index()];
         let Some(reference) = &mut route.reference else { return };
-        if probed.is_some() || now >= route.hold_until {
+        if probed.is_some() || now >= route.cooldown_until {
             // A probe elsewhere moves this route's numbers too; look again from its end.
             reference.begin = meters.iter().map(|meter| meter.read(now)).collect();
             return;
@@ -413,7 +413,7 @@ impl Paired {
         if self.wanted == Some(id) && probe > base {
             return self.set_base(now, id, probe, Reason::Headroom, Signals::none(), out);
         }
-        self.routes[id.index()].hold_until = now + seconds(2.0);
+        self.routes[id.index()].cooldown_until = now + seconds(2.0);
         self.set_base(now, id, base, Reason::TrialDropped, Signals::none(), out);
     }
 
@@ -421,10 +421,10 @@ impl Paired {
         let trusted = self.trusted_cores();
         let ready = |route: &Route| {
             route.learns
-                && route.fast.is_none()
+                && route.slow_start.is_none()
                 && route.binding_ticks > 0
                 && route.pressure >= PRESSURE_MIN
-                && now >= route.hold_until
+                && now >= route.cooldown_until
                 && route.share >= SHARE_MIN
                 && !route.is_raised(trusted)
                 && !route.is_unlike(now)
@@ -464,9 +464,9 @@ impl Paired {
         let id = trial.route;
         let route = &mut self.routes[id.index()];
         let window = match trial.close(now, route.in_service.values().map(|inside| inside.since), meters) {
-            Closed::Window(window) => window,
-            Closed::Spoiled => return self.open_window(now, out),
-            Closed::Hopeless => return self.drop_trial(now, id, out),
+            WindowEnd::Window(window) => window,
+            WindowEnd::Spoiled => return self.open_window(now, out),
+            WindowEnd::Hopeless => return self.drop_trial(now, id, out),
         };
         route.variation.fold(window.variation);
         if let Some(difference) = window.same_arm_difference {
@@ -492,7 +492,7 @@ impl Paired {
         &mut self,
         now: Instant,
         id: RouteId,
-        verdict: Verdict,
+        verdict: TrialResult,
         weights: Vec<f64>,
         meters: &[Meter],
         out: &mut Vec<Record>,
@@ -528,7 +528,7 @@ impl Paired {
         let known =
             if product.is_finite() { (BANDWIDTH_DELAY * product + 1.0).ceil() as u32 } else { LIMIT_MAX };
         // During fast-up the best rate is still being found; the product would stop the search at its start.
-        if route.fast.is_some() {
+        if route.slow_start.is_some() {
             LIMIT_MAX
         } else {
             known.clamp(self.cores.saturating_add(1).min(LIMIT_MAX), LIMIT_MAX)

@@ -2,8 +2,8 @@
 //! the two that decide nothing.
 
 use crate::knowledge::{SessionKnowledge, Trust};
-use crate::visits::{Place, Visits};
-use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
+use crate::visits::{LastRoute, Visits};
+use suimon_model::persist::{Broken, Persist, Reader, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
 /// Tokens closer to one than this are one: the clock has a grain.
@@ -13,24 +13,24 @@ const COMING: f64 = 2.0;
 
 /// What a session law may look at.
 #[derive(Clone, Copy, Debug)]
-pub struct Outlook<'a> {
+pub struct AdmissionInputs<'a> {
     /// What sessions still have to come.
     pub visits: &'a Visits,
     /// By [`suimon_model::RouteId`].
-    pub routes: &'a [RouteOutlook],
+    pub routes: &'a [RouteInputs],
     /// By [`suimon_model::KindId`].
-    pub kinds: &'a [KindOutlook],
+    pub kinds: &'a [KindInputs],
     /// Seconds a visitor of the kind waits for one answer.
     pub patience: f64,
     /// Newcomers of the kind waiting to begin.
     pub waiting: usize,
     /// Sessions of the kind let in and not known to have ended.
     pub active: usize,
-    /// Where whoever is asked about begins: at the route of its first request, or at [`Place::START`] if it comes from the waiting page.
-    pub entry: Place,
+    /// Where whoever is asked about begins: at the route of its first request, or at [`LastRoute::START`] if it comes from the waiting page.
+    pub entry: LastRoute,
 }
 
-impl Outlook<'_> {
+impl AdmissionInputs<'_> {
     /// Returns the seconds that a session let in now would wait until its visits at `route`, in the mean and by what is to come alone: R/X − δ − S.
     /// `None` where X is not known.
     pub fn foreseen(&self, route: RouteId) -> Option<f64> {
@@ -43,7 +43,7 @@ impl Outlook<'_> {
 
 /// One route, as far as admission is concerned.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RouteOutlook {
+pub struct RouteInputs {
     /// X: completions per second it can do; `None` where nothing is known or nothing is held back.
     pub capacity: Option<f64>,
     /// Seconds since it was seen to have all it could take.
@@ -62,31 +62,22 @@ pub struct RouteOutlook {
     pub bias: f64,
 }
 
-suimon_model::saved_struct!(RouteOutlook {
-    capacity,
-    capacity_age,
-    service,
-    work,
-    waiting,
-    idle,
-    rate,
-    bias
-});
+suimon_model::saved_struct!(RouteInputs { capacity, capacity_age, service, work, waiting, idle, rate, bias });
 
 /// One kind of session, as far as those of other kinds are concerned.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct KindOutlook {
+pub struct KindInputs {
     /// Newcomers per second, as a share of those of all kinds.
     pub share: f64,
     /// Sessions begun per second.
     pub begun: f64,
 }
 
-suimon_model::saved_struct!(KindOutlook { share, begun });
+suimon_model::saved_struct!(KindInputs { share, begun });
 
 /// Whether the head of the line may begin.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Admission {
+pub enum AdmissionDecision {
     /// It may.
     Now,
     /// Not before this moment; nothing else needs to happen.
@@ -100,21 +91,21 @@ pub enum Admission {
 /// A rule that says when a session of one kind may begin.
 pub trait SessionLaw: std::fmt::Debug + Send {
     /// Returns whether one more session may begin at `now`.
-    fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission;
+    fn may_admit(&mut self, now: Instant, inputs: &AdmissionInputs<'_>) -> AdmissionDecision;
 
     /// Returns whether so many `others`, who are to begin within the next seconds, lose nothing by it if one more begins now. Asked only where that one may.
-    fn has_enough_for(&self, _outlook: &Outlook<'_>, others: u64) -> bool {
+    fn has_enough_for(&self, _outlook: &AdmissionInputs<'_>, others: u64) -> bool {
         others == 0
     }
 
     /// Takes note that a session began at `entry`.
-    fn admitted(&mut self, _now: Instant, _entry: Place) {}
+    fn admitted(&mut self, _now: Instant, _entry: LastRoute) {}
 
     /// Takes note that a session that began is worth so many of others, at least 1.
     fn weighs(&mut self, _weight: u32) {}
 
     /// Does what is due every 250 ms or so; shows what was decided.
-    fn on_tick(&mut self, _now: Instant, _outlook: &Outlook<'_>, _out: &mut Vec<Record>) {}
+    fn on_tick(&mut self, _now: Instant, _outlook: &AdmissionInputs<'_>, _out: &mut Vec<Record>) {}
 
     /// Returns the wait foreseen for a newcomer with `ahead` others before it.
     fn predicted_wait(&self, now: Instant, ahead: usize) -> Duration;
@@ -157,7 +148,7 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         true
     }
 
-    /// Appends all that the rule knows, to be loaded as its [`State`].
+    /// Appends all that the rule knows, to be loaded as its [`Persist`].
     ///
     /// # Errors
     /// Returns [`Unsavable`] where a rule does not say how: one of a program that tries its own.
@@ -176,12 +167,16 @@ pub struct StaticSessions {
 suimon_model::saved_struct!(StaticSessions { sessions });
 
 impl SessionLaw for StaticSessions {
-    fn may_admit(&mut self, _now: Instant, outlook: &Outlook<'_>) -> Admission {
-        if outlook.active < self.sessions as usize { Admission::Now } else { Admission::Refuse }
+    fn may_admit(&mut self, _now: Instant, inputs: &AdmissionInputs<'_>) -> AdmissionDecision {
+        if inputs.active < self.sessions as usize {
+            AdmissionDecision::Now
+        } else {
+            AdmissionDecision::Refuse
+        }
     }
 
-    fn has_enough_for(&self, outlook: &Outlook<'_>, others: u64) -> bool {
-        outlook.active as u64 + others < u64::from(self.sessions)
+    fn has_enough_for(&self, inputs: &AdmissionInputs<'_>, others: u64) -> bool {
+        inputs.active as u64 + others < u64::from(self.sessions)
     }
 
     fn sessions_max(&self) -> Option<u32> {
@@ -189,7 +184,7 @@ impl SessionLaw for StaticSessions {
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
-        State::save(self, out);
+        Persist::save(self, out);
         Ok(())
     }
 
@@ -203,7 +198,7 @@ impl SessionLaw for StaticSessions {
 pub struct OpenGate;
 
 /// It knows nothing.
-impl State for OpenGate {
+impl Persist for OpenGate {
     fn save(&self, _out: &mut Writer) {}
 
     fn load(_from: &mut Reader<'_>) -> Result<Self, Broken> {
@@ -212,11 +207,11 @@ impl State for OpenGate {
 }
 
 impl SessionLaw for OpenGate {
-    fn may_admit(&mut self, _now: Instant, _outlook: &Outlook<'_>) -> Admission {
-        Admission::Now
+    fn may_admit(&mut self, _now: Instant, _outlook: &AdmissionInputs<'_>) -> AdmissionDecision {
+        AdmissionDecision::Now
     }
 
-    fn has_enough_for(&self, _outlook: &Outlook<'_>, _others: u64) -> bool {
+    fn has_enough_for(&self, _outlook: &AdmissionInputs<'_>, _others: u64) -> bool {
         true
     }
 

@@ -30,14 +30,14 @@
 //! *Source*: constant work in process as in production control; `docs/laws/session.md`.
 
 use crate::session::{
-    Admission, Outlook, SessionLaw, TOKEN_GRAIN, interval_record, is_token_spare, wait_behind,
+    AdmissionDecision, AdmissionInputs, SessionLaw, TOKEN_GRAIN, interval_record, is_token_spare, wait_behind,
 };
 
 use crate::statistics::Average;
-use crate::visits::Place;
+use crate::visits::LastRoute;
 use std::collections::VecDeque;
+use suimon_model::persist::{Persist, Unsavable, Writer};
 use suimon_model::real::{exp, pow};
-use suimon_model::state::{State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
 /// Nobody is told to come again sooner than this, seconds: the clock has a grain, and waiting for less than it never ends.
@@ -130,11 +130,11 @@ pub struct Flow {
     probe: f64,
     rate: f64,
     depth: f64,
-    /// The most tokens there was room for so far, while cold.
+    /// The most tokens there was headroom for so far, while cold.
     deepest: f64,
     /// Whether cheap requests of others have hidden what those cost who stay, since it is cold.
     was_hidden: bool,
-    /// Since it is cold: tokens that came by and by, whether there was room for them or not, and sessions that had come back before.
+    /// Since it is cold: tokens that came by and by, whether there was headroom for them or not, and sessions that had come back before.
     gained: f64,
     returned_before: u64,
     /// Tokens that a session takes, by where it begins, while cold; and those of the last that began, in the mean.
@@ -226,33 +226,33 @@ impl SessionLaw for Flow {
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
-        State::save(self, out);
+        Persist::save(self, out);
         Ok(())
     }
 
-    fn may_admit(&mut self, now: Instant, outlook: &Outlook<'_>) -> Admission {
+    fn may_admit(&mut self, now: Instant, inputs: &AdmissionInputs<'_>) -> AdmissionDecision {
         if self.depth <= 0.0 {
-            self.follow(outlook);
+            self.follow(inputs);
         }
         self.refill(now);
         self.held_by_pace = false;
-        if exceeded(outlook, self.is_wary).is_some() {
-            return Admission::Held(Reason::WorkToCome);
+        if exceeded(inputs, self.is_wary).is_some() {
+            return AdmissionDecision::Held(Reason::WorkToCome);
         }
-        let price = self.price(outlook.entry);
-        if self.tokens < price - TOKEN_GRAIN && !self.is_harmless(now, outlook) {
+        let price = self.price(inputs.entry);
+        if self.tokens < price - TOKEN_GRAIN && !self.is_harmless(now, inputs) {
             self.held_by_pace = true;
             let wait = (price - self.tokens) / (self.pace() * self.rate);
-            return Admission::NotBefore(self.tokens_at + seconds(wait.max(WAIT_GRAIN)));
+            return AdmissionDecision::NotBefore(self.tokens_at + seconds(wait.max(WAIT_GRAIN)));
         }
-        Admission::Now
+        AdmissionDecision::Now
     }
 
-    fn has_enough_for(&self, outlook: &Outlook<'_>, others: u64) -> bool {
+    fn has_enough_for(&self, inputs: &AdmissionInputs<'_>, others: u64) -> bool {
         // Where nobody is held for a token, it was let in without one.
-        let has_tokens = self.tokens < self.price(outlook.entry) - TOKEN_GRAIN
+        let has_tokens = self.tokens < self.price(inputs.entry) - TOKEN_GRAIN
             || is_token_spare(self.tokens, self.depth, self.pace() * self.rate, others);
-        has_tokens && others < room(self.kind, outlook) as u64
+        has_tokens && others < headroom(self.kind, inputs) as u64
     }
 
     /// Tokens are owed for what was let in as one.
@@ -260,7 +260,7 @@ impl SessionLaw for Flow {
         self.tokens -= f64::from(weight.saturating_sub(1));
     }
 
-    fn admitted(&mut self, now: Instant, entry: Place) {
+    fn admitted(&mut self, now: Instant, entry: LastRoute) {
         self.began.get_or_insert(now);
         let price = self.price(entry);
         self.tokens = (self.tokens - price).max(0.0);
@@ -271,26 +271,26 @@ impl SessionLaw for Flow {
         self.admissions.push_back(now);
     }
 
-    fn on_tick(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
+    fn on_tick(&mut self, now: Instant, inputs: &AdmissionInputs<'_>, out: &mut Vec<Record>) {
         self.refill(now);
-        self.note_line(now, outlook.waiting);
+        self.note_line(now, inputs.waiting);
         // Said anew by whoever asks next: while nobody is at the gate nothing is known.
-        let held_by_pace = std::mem::take(&mut self.held_by_pace) && outlook.waiting > 0;
+        let held_by_pace = std::mem::take(&mut self.held_by_pace) && inputs.waiting > 0;
         let passed = now.secs_since(self.ticked).min(1.0);
         self.ticked = now;
-        if outlook.waiting == 0 {
-            self.begun_freely = outlook.kinds.get(self.kind.index()).map_or(0.0, |kind| kind.begun);
+        if inputs.waiting == 0 {
+            self.begun_freely = inputs.kinds.get(self.kind.index()).map_or(0.0, |kind| kind.begun);
         }
         if (self.is_cold || self.bottleneck.is_none()) && held_by_pace {
-            let growth = if is_calm(outlook) { GROWTH_CALM } else { GROWTH };
+            let growth = if is_calm(inputs) { GROWTH_CALM } else { GROWTH };
             self.growth *= pow(growth, passed);
         }
-        self.try_more(passed, held_by_pace, outlook);
-        self.follow(outlook);
-        self.holds_for = exceeded(outlook, self.is_wary)
+        self.try_more(passed, held_by_pace, inputs);
+        self.follow(inputs);
+        self.holds_for = exceeded(inputs, self.is_wary)
             .or(self.bottleneck.filter(|_| held_by_pace))
-            .filter(|_| outlook.waiting > 0);
-        self.tell(now, outlook, out);
+            .filter(|_| inputs.waiting > 0);
+        self.tell(now, inputs, out);
     }
 
     fn interval(&self) -> f64 {
@@ -303,7 +303,7 @@ impl SessionLaw for Flow {
 
     /// Of those who come from the waiting page.
     fn rate(&self) -> Option<f64> {
-        Some(self.rate / self.price(Place::START))
+        Some(self.rate / self.price(LastRoute::START))
     }
 
     fn is_cold(&self) -> bool {
@@ -350,31 +350,31 @@ impl Flow {
     }
 
     /// Takes in what the signals say: rate, bottleneck and depth.
-    fn follow(&mut self, outlook: &Outlook<'_>) {
+    fn follow(&mut self, inputs: &AdmissionInputs<'_>) {
         let was_cold = self.is_cold;
-        self.is_cold = outlook.visits.ended(self.kind) < ENDED_MIN || outlook.visits.is_young(self.kind);
-        self.is_wary = self.is_cold && outlook.visits.mostly_passes_by(self.kind);
+        self.is_cold = inputs.visits.ended(self.kind) < ENDED_MIN || inputs.visits.is_young(self.kind);
+        self.is_wary = self.is_cold && inputs.visits.mostly_passes_by(self.kind);
         if self.is_cold && !was_cold {
             (self.was_hidden, self.gained) = (false, 0.0);
-            self.returned_before = outlook.visits.returned(self.kind);
+            self.returned_before = inputs.visits.returned(self.kind);
         }
-        let known = self.slowest(outlook);
+        let known = self.slowest(inputs);
         self.bottleneck = known.map(|(_, route)| route);
         let depth = self.depth;
         let was_hidden = self.was_hidden;
-        let cost = self.is_cold.then(|| self.cold_cost(outlook));
+        let cost = self.is_cold.then(|| self.cold_cost(inputs));
         let rate = self.rate;
         (self.rate, self.depth) = match (cost, known) {
             (Some(cost), known) => {
                 let known = known.map_or(f64::INFINITY, |(rate, _)| rate * self.probe);
                 let rate = (self.cores / cost * self.growth).min(known);
-                (rate, (COLD_WAIT * outlook.patience * self.cores / cost).max(BURST_MIN))
+                (rate, (COLD_WAIT * inputs.patience * self.cores / cost).max(BURST_MIN))
             }
             (None, Some((rate, route))) => {
                 let rate = rate * self.probe;
-                (rate, (BURST * rate * wait_allowed(outlook, route)).max(BURST_MIN))
+                (rate, (BURST * rate * wait_allowed(inputs, route)).max(BURST_MIN))
             }
-            (None, None) => self.never_full(outlook),
+            (None, None) => self.never_full(inputs),
         };
         if self.was_hidden && !was_hidden {
             // What came until now came too fast.
@@ -393,13 +393,13 @@ impl Flow {
         self.tokens = self.tokens.min(self.depth);
         if self.is_cold && self.was_hidden {
             // Those who stay took too few tokens until that was seen: no more of them are to have begun than there were tokens for.
-            let have = (outlook.visits.returned(self.kind) - self.returned_before) as f64;
-            let stay = have + outlook.visits.will_come_back(self.kind);
+            let have = (inputs.visits.returned(self.kind) - self.returned_before) as f64;
+            let stay = have + inputs.visits.will_come_back(self.kind);
             self.tokens = self.tokens.min((self.depth + self.gained - stay).max(0.0));
         }
-        match cost.filter(|_| outlook.visits.mostly_passes_by(self.kind)) {
+        match cost.filter(|_| inputs.visits.mostly_passes_by(self.kind)) {
             Some(cost) => {
-                let prices = outlook.visits.places().map(|entry| self.cold_price(outlook, entry, cost));
+                let prices = inputs.visits.places().map(|entry| self.cold_price(inputs, entry, cost));
                 self.prices = prices.collect();
             }
             None if self.prices.is_empty() => {}
@@ -408,61 +408,61 @@ impl Flow {
     }
 
     /// Returns the tokens that a session takes which begins at `entry`.
-    fn price(&self, entry: Place) -> f64 {
+    fn price(&self, entry: LastRoute) -> f64 {
         self.prices.get(entry.index()).copied().unwrap_or(1.0)
     }
 
     /// Returns the share of `cost` that a session which begins at `entry` is taken to cost: as likely as it comes back it costs all of it, and its first page in any case.
-    fn cold_price(&self, outlook: &Outlook<'_>, entry: Place, cost: f64) -> f64 {
-        let work = entry.route().and_then(|route| outlook.routes[route.index()].work);
+    fn cold_price(&self, inputs: &AdmissionInputs<'_>, entry: LastRoute, cost: f64) -> f64 {
+        let work = entry.route().and_then(|route| inputs.routes[route.index()].work);
         let first = work.map_or(1.0 / COLD_VISITS, |work| work / cost);
-        outlook.visits.comes_back_share(self.kind, entry).map_or(1.0, |share| (share + first).min(1.0))
+        inputs.visits.comes_back_share(self.kind, entry).map_or(1.0, |share| (share + first).min(1.0))
     }
 
     /// Tries a higher pace while tokens hold newcomers back for a route at which nobody waits.
-    fn try_more(&mut self, passed: f64, held_by_pace: bool, outlook: &Outlook<'_>) {
+    fn try_more(&mut self, passed: f64, held_by_pace: bool, inputs: &AdmissionInputs<'_>) {
         let Some(route) = self.bottleneck else {
             self.probe = 1.0;
             return;
         };
-        if !is_idle(outlook, route) {
+        if !is_idle(inputs, route) {
             self.probe = 1.0;
         } else if held_by_pace {
-            let delay = outlook.visits.delay(route).max(DOUBLING_MIN);
+            let delay = inputs.visits.delay(route).max(DOUBLING_MIN);
             self.probe = (self.probe * exp(std::f64::consts::LN_2 * passed / delay)).min(PROBE_MAX);
         }
     }
 
     /// Returns whether a cold start needs no care: people come for one page, and no route is short.
-    fn is_harmless(&self, now: Instant, outlook: &Outlook<'_>) -> bool {
+    fn is_harmless(&self, now: Instant, inputs: &AdmissionInputs<'_>) -> bool {
         let long_enough = self.began.is_some_and(|began| now.secs_since(began) > RETURNS_AFTER);
         self.is_cold
             && long_enough
-            && outlook.visits.returns_per_session(self.kind) < RETURNS_FEW
-            && !outlook.visits.often_comes_back(self.kind, outlook.entry, RETURNS_FEW)
-            && (is_calm(outlook) || self.is_only_waited_at(outlook))
+            && inputs.visits.returns_per_session(self.kind) < RETURNS_FEW
+            && !inputs.visits.often_comes_back(self.kind, inputs.entry, RETURNS_FEW)
+            && (is_calm(inputs) || self.only_long_polls_wait(inputs))
     }
 
     /// Returns whether nothing is completed at the routes where people wait, and nobody who stays asks for them, while many others have been answered: long polls,
     /// streams and uploads fill the slots there, and the machine has nothing to do.
-    fn is_only_waited_at(&self, outlook: &Outlook<'_>) -> bool {
+    fn only_long_polls_wait(&self, inputs: &AdmissionInputs<'_>) -> bool {
         let is_short = |route: RouteId| {
-            let there = &outlook.routes[route.index()];
-            there.idle <= SHORT && (there.rate > 0.0 || outlook.visits.is_asked_by_returned(route))
+            let there = &inputs.routes[route.index()];
+            there.idle <= SHORT && (there.rate > 0.0 || inputs.visits.is_asked_by_returned(route))
         };
-        outlook.visits.answered_share() > ANSWERED_SHARE && !outlook.visits.routes().any(is_short)
+        inputs.visits.answered_share() > ANSWERED_SHARE && !inputs.visits.routes().any(is_short)
     }
 
     /// Returns core-seconds that a session is taken to cost before sessions have ended.
-    fn cold_cost(&mut self, outlook: &Outlook<'_>) -> f64 {
-        let visits = outlook.visits;
+    fn cold_cost(&mut self, inputs: &AdmissionInputs<'_>) -> f64 {
+        let visits = inputs.visits;
         let mean = |weight: &dyn Fn(RouteId) -> f64, least: f64| {
-            let routes = visits.routes().zip(outlook.routes);
+            let routes = visits.routes().zip(inputs.routes);
             let weighed = routes.filter_map(|(id, route)| Some((route.work?, weight(id))));
             let (sum, all) = weighed.fold((0.0, 0.0), |(sum, all), (work, n)| (sum + n * work, all + n));
             (all > 0.0 && all >= least).then(|| sum / all)
         };
-        let done = mean(&|route| outlook.routes[route.index()].rate, 0.0);
+        let done = mean(&|route| inputs.routes[route.index()].rate, 0.0);
         let made = mean(&|route| visits.made(self.kind, route), 0.0);
         let enough = visits.returned(self.kind) - self.returned_before >= RETURNED_MIN;
         let by_returned = mean(&|route| visits.made_by_returned(self.kind, route), RETURNED_VISITS_MIN);
@@ -474,10 +474,10 @@ impl Flow {
 
     /// Returns rate and depth where it is known what sessions do, and no X, as no route was ever full: a session costs the requests it makes, and more may begin
     /// than did while nobody waited. All may where nothing is known of what a request costs.
-    fn never_full(&self, outlook: &Outlook<'_>) -> (f64, f64) {
+    fn never_full(&self, inputs: &AdmissionInputs<'_>) -> (f64, f64) {
         let (mut work, mut priced, mut all) = (0.0, 0.0, 0.0);
-        for (id, route) in outlook.visits.routes().zip(outlook.routes) {
-            let visits = outlook.visits.per_session(self.kind, id);
+        for (id, route) in inputs.visits.routes().zip(inputs.routes) {
+            let visits = inputs.visits.per_session(self.kind, id);
             all += visits;
             if let Some(each) = route.work {
                 work += visits * each;
@@ -489,35 +489,35 @@ impl Flow {
         }
         let cost = (work * all / priced).clamp(COLD_COST.0, COLD_COST.1);
         let rate = (self.cores / cost).max(FREELY * self.begun_freely) * self.growth;
-        (rate, (COLD_WAIT * outlook.patience * rate).max(BURST_MIN))
+        (rate, (COLD_WAIT * inputs.patience * rate).max(BURST_MIN))
     }
 
     /// Returns (4), and the route that sets it.
-    fn slowest(&self, outlook: &Outlook<'_>) -> Option<(f64, RouteId)> {
-        let rates = outlook.visits.routes().filter_map(|route| {
-            let own = outlook.visits.per_session(self.kind, route);
-            let capacity = believed_capacity(outlook, route)?;
+    fn slowest(&self, inputs: &AdmissionInputs<'_>) -> Option<(f64, RouteId)> {
+        let rates = inputs.visits.routes().filter_map(|route| {
+            let own = inputs.visits.per_session(self.kind, route);
+            let capacity = believed_capacity(inputs, route)?;
             if own <= VISITS_MIN {
                 return None;
             }
-            let kinds = || (0u32..).map(KindId).zip(outlook.kinds);
-            let all: f64 = kinds().map(|(kind, it)| it.share * outlook.visits.per_session(kind, route)).sum();
-            let share = outlook.kinds.get(self.kind.index()).map_or(1.0, |kind| kind.share);
+            let kinds = || (0u32..).map(KindId).zip(inputs.kinds);
+            let all: f64 = kinds().map(|(kind, it)| it.share * inputs.visits.per_session(kind, route)).sum();
+            let share = inputs.kinds.get(self.kind.index()).map_or(1.0, |kind| kind.share);
             let of_all = share * capacity / all.max(VISITS_MIN * share);
             // What the other kinds do not ask for is there for this one.
             let others: f64 = kinds()
                 .filter(|(kind, _)| *kind != self.kind)
-                .map(|(kind, it)| it.begun * outlook.visits.per_session(kind, route))
+                .map(|(kind, it)| it.begun * inputs.visits.per_session(kind, route))
                 .sum();
             Some((of_all.max((capacity - others) / own), route))
         });
         rates.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    fn tell(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
-        let exceeded = exceeded(outlook, self.is_wary);
-        let open = outlook.waiting == 0 && exceeded.is_none();
-        let interval = if open { 0.0 } else { self.price(Place::START) / self.rate.max(1e-6) };
+    fn tell(&mut self, now: Instant, inputs: &AdmissionInputs<'_>, out: &mut Vec<Record>) {
+        let exceeded = exceeded(inputs, self.is_wary);
+        let open = inputs.waiting == 0 && exceeded.is_none();
+        let interval = if open { 0.0 } else { self.price(LastRoute::START) / self.rate.max(1e-6) };
         let changed = (interval - self.interval).abs() > 0.05 * self.interval.max(interval);
         if !changed || now.secs_since(self.told) < 1.0 {
             return;
@@ -529,13 +529,13 @@ impl Flow {
             (false, false, None) => Reason::Capacity,
         };
         let mut signals =
-            Signals::none().with("sessions_per_s", self.rate).with("waiting", outlook.waiting as f64);
+            Signals::none().with("sessions_per_s", self.rate).with("waiting", inputs.waiting as f64);
         if let Some(route) = exceeded.or(self.bottleneck) {
             signals = signals
                 .with("route", f64::from(route.0))
-                .with("remaining_visits", outlook.visits.remaining(route))
-                .with("capacity_per_s", believed_capacity(outlook, route).unwrap_or(0.0))
-                .with("delay_seconds", outlook.visits.delay(route));
+                .with("remaining_visits", inputs.visits.remaining(route))
+                .with("capacity_per_s", believed_capacity(inputs, route).unwrap_or(0.0))
+                .with("delay_seconds", inputs.visits.delay(route));
         }
         out.push(interval_record(now, self.kind, self.interval, interval, reason, signals));
         self.interval = interval;
@@ -544,9 +544,9 @@ impl Flow {
 }
 
 /// Returns the route at which (2) is exceeded most, by the seconds of it.
-fn exceeded(outlook: &Outlook<'_>, is_wary: bool) -> Option<RouteId> {
-    let excess = outlook.visits.routes().filter_map(|route| {
-        let there = &outlook.routes[route.index()];
+fn exceeded(inputs: &AdmissionInputs<'_>, is_wary: bool) -> Option<RouteId> {
+    let excess = inputs.visits.routes().filter_map(|route| {
+        let there = &inputs.routes[route.index()];
         // Whatever is known or foreseen: those inside come first.
         let wait = there.waiting as f64 / there.rate;
         let share = match there.capacity_age > STALE {
@@ -554,69 +554,69 @@ fn exceeded(outlook: &Outlook<'_>, is_wary: bool) -> Option<RouteId> {
             true => INSIDE_UNKNOWN,
             false => INSIDE_KNOWN,
         };
-        if wait.is_finite() && wait > share * outlook.patience && there.waiting as f64 > REMAINING_MIN {
+        if wait.is_finite() && wait > share * inputs.patience && there.waiting as f64 > REMAINING_MIN {
             return Some((wait, route));
         }
         if there.capacity_age > STALE
-            || is_idle(outlook, route)
-            || outlook.visits.remaining(route) <= REMAINING_MIN
+            || is_idle(inputs, route)
+            || inputs.visits.remaining(route) <= REMAINING_MIN
         {
             return None;
         }
-        let allowed = outlook.visits.rank(route) * wait_allowed(outlook, route);
-        let excess = outlook.foreseen(route)? - there.bias - allowed;
+        let allowed = inputs.visits.rank(route) * wait_allowed(inputs, route);
+        let excess = inputs.foreseen(route)? - there.bias - allowed;
         (excess > 0.0).then_some((excess, route))
     });
     excess.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, route)| route)
 }
 
 /// Returns how many more of `kind` may begin before (2) is exceeded somewhere, where it is not: each brings the visits to come that a session has in the mean.
-fn room(kind: KindId, outlook: &Outlook<'_>) -> f64 {
-    let rooms = outlook.visits.routes().filter_map(|route| {
-        let there = &outlook.routes[route.index()];
-        let each = outlook.visits.per_session(kind, route);
-        if there.capacity_age > STALE || is_idle(outlook, route) || each <= VISITS_MIN {
+fn headroom(kind: KindId, inputs: &AdmissionInputs<'_>) -> f64 {
+    let headrooms = inputs.visits.routes().filter_map(|route| {
+        let there = &inputs.routes[route.index()];
+        let each = inputs.visits.per_session(kind, route);
+        if there.capacity_age > STALE || is_idle(inputs, route) || each <= VISITS_MIN {
             return None;
         }
-        let allowed = outlook.visits.rank(route) * wait_allowed(outlook, route) + there.bias;
-        let excess = outlook.foreseen(route)? - allowed;
+        let allowed = inputs.visits.rank(route) * wait_allowed(inputs, route) + there.bias;
+        let excess = inputs.foreseen(route)? - allowed;
         let until_exceeded = -excess * there.capacity?;
-        let until_it_counts = REMAINING_MIN - outlook.visits.remaining(route);
+        let until_it_counts = REMAINING_MIN - inputs.visits.remaining(route);
         Some(until_exceeded.max(until_it_counts) / each)
     });
-    rooms.fold(f64::INFINITY, f64::min).max(0.0)
+    headrooms.fold(f64::INFINITY, f64::min).max(0.0)
 }
 
 /// Returns whether nobody has waited at `route` for as long as it takes to come there and through it: those whom a forecast held back meanwhile would have
 /// been there by now. (Over the service time alone the pipe to a page twelve seconds away fills without a forecast, and admissions swing.) X of a long page
 /// is known from few windows, and to wait for δ besides would be minutes: there its own service time is enough.
-fn is_idle(outlook: &Outlook<'_>, route: RouteId) -> bool {
-    let there = &outlook.routes[route.index()];
+fn is_idle(inputs: &AdmissionInputs<'_>, route: RouteId) -> bool {
+    let there = &inputs.routes[route.index()];
     let service = there.service.unwrap_or(0.0);
-    let through = if service < LONG { outlook.visits.delay(route) + service } else { service };
+    let through = if service < LONG { inputs.visits.delay(route) + service } else { service };
     there.waiting == 0 && there.idle > through + IDLE_MIN
 }
 
 /// Returns whether no route is short of slots.
-fn is_calm(outlook: &Outlook<'_>) -> bool {
-    outlook.routes.iter().all(|route| route.idle > SHORT)
+fn is_calm(inputs: &AdmissionInputs<'_>) -> bool {
+    inputs.routes.iter().all(|route| route.idle > SHORT)
 }
 
 /// Returns X of (4): as it is known, or else what a route with a crowd before it is taken to be able to. A wait of no more than the page itself is no crowd: what a
 /// higher limit brings to a long page has not been completed yet.
-fn believed_capacity(outlook: &Outlook<'_>, route: RouteId) -> Option<f64> {
-    let there = &outlook.routes[route.index()];
+fn believed_capacity(inputs: &AdmissionInputs<'_>, route: RouteId) -> Option<f64> {
+    let there = &inputs.routes[route.index()];
     let wait = there.waiting as f64 / there.rate;
-    let most = wait_allowed(outlook, route).max(there.service.unwrap_or(0.0));
-    let is_slow = there.service.is_some_and(|service| service > SLOW * outlook.patience);
+    let most = wait_allowed(inputs, route).max(there.service.unwrap_or(0.0));
+    let is_slow = there.service.is_some_and(|service| service > SLOW * inputs.patience);
     let is_crowded = there.waiting as f64 > REMAINING_MIN && wait.is_finite() && wait > most && !is_slow;
     there.capacity.or(is_crowded.then_some(CROWDED * there.rate))
 }
 
 /// Returns W* of (2), seconds.
-fn wait_allowed(outlook: &Outlook<'_>, route: RouteId) -> f64 {
-    let service = outlook.routes[route.index()].service.unwrap_or(0.0);
-    (WAIT_SHARE * outlook.patience).min(WAIT_MIN.max(WAIT_SERVICES * service))
+fn wait_allowed(inputs: &AdmissionInputs<'_>, route: RouteId) -> f64 {
+    let service = inputs.routes[route.index()].service.unwrap_or(0.0);
+    (WAIT_SHARE * inputs.patience).min(WAIT_MIN.max(WAIT_SERVICES * service))
 }
 
 #[cfg(test)]

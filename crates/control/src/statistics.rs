@@ -89,15 +89,15 @@ impl Moments {
 
 /// How often something happens: a mean over windows, of which the newest weigh as in an [`Average`].
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct RateMeter {
     since: Instant,
     count: u64,
     rate: Average,
 }
 
-suimon_model::saved_struct!(Pace { since, count, rate });
+suimon_model::saved_struct!(RateMeter { since, count, rate });
 
-impl Pace {
+impl RateMeter {
     /// Length of a window, seconds.
     const WINDOW: f64 = 2.0;
     /// The least weight of the newest window: about two minutes are remembered.
@@ -105,7 +105,7 @@ impl Pace {
 
     /// Returns what is known at `now`: nothing.
     pub const fn new(now: Instant) -> Self {
-        Pace { since: now, count: 0, rate: Average::new(Pace::WEIGHT_MIN) }
+        RateMeter { since: now, count: 0, rate: Average::new(RateMeter::WEIGHT_MIN) }
     }
 
     /// Takes note that it happened.
@@ -116,7 +116,7 @@ impl Pace {
     /// Ends the window if it is long enough. For the tick.
     pub fn tick(&mut self, now: Instant) {
         let passed = now.secs_since(self.since);
-        if passed >= Pace::WINDOW {
+        if passed >= RateMeter::WINDOW {
             self.rate.fold(self.count as f64 / passed);
             (self.since, self.count) = (now, 0);
         }
@@ -128,12 +128,12 @@ impl Pace {
     }
 }
 
-/// How values from a millisecond to hours are spread, slowly forgetting: a histogram of [`Spread::BUCKETS`] buckets, each
-/// [`Spread::RATIO`] times as wide as the one before.
+/// How values from a millisecond to hours are spread, slowly forgetting: a histogram of [`DecayingHistogram::BUCKETS`] buckets, each
+/// [`DecayingHistogram::RATIO`] times as wide as the one before.
 ///
 /// Keeping the newest values instead would be simpler, and wrong: in a lull only long thinkers come back, and the newest are all theirs.
 #[derive(Clone, Debug)]
-pub struct Spread {
+pub struct DecayingHistogram {
     weights: Vec<f64>,
     total: f64,
     count: u64,
@@ -141,7 +141,7 @@ pub struct Spread {
     newest: f64,
 }
 
-impl Spread {
+impl DecayingHistogram {
     /// Buckets: up to 0.001 · 1.1¹⁷⁵ s, some five hours.
     const BUCKETS: usize = 176;
     const RATIO: f64 = 1.1;
@@ -206,14 +206,16 @@ impl Spread {
     }
 }
 
-impl Default for Spread {
+impl Default for DecayingHistogram {
     fn default() -> Self {
-        Spread { weights: vec![0.0; Self::BUCKETS], total: 0.0, count: 0, newest: 1.0 }
+        DecayingHistogram { weights: vec![0.0; Self::BUCKETS], total: 0.0, count: 0, newest: 1.0 }
     }
 }
 
-suimon_model::saved_struct!(Spread { weights, total, count, newest }, |it: &Spread| it.weights.len()
-    == Spread::BUCKETS);
+suimon_model::saved_struct!(DecayingHistogram { weights, total, count, newest }, |it: &DecayingHistogram| it
+    .weights
+    .len()
+    == DecayingHistogram::BUCKETS);
 
 #[cfg(test)]
 mod tests {
@@ -244,7 +246,7 @@ mod tests {
     #[test]
     fn a_pace_is_known_after_a_window_and_follows_what_happens() {
         let at = |seconds: f64| Instant::ORIGIN + suimon_model::seconds(seconds);
-        let mut pace = Pace::new(at(0.0));
+        let mut pace = RateMeter::new(at(0.0));
         pace.note();
         pace.tick(at(1.0));
         assert_eq!(pace.per_second(), None);
@@ -260,7 +262,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_within_a_tenth_and_forget_slowly() {
-        let mut spread = Spread::default();
+        let mut spread = DecayingHistogram::default();
         assert_eq!(spread.quantile(0.5), None);
         (0..1000).for_each(|i| spread.fold(f64::from(i * 617 % 1000) * 0.01));
         for (q, exact) in [(0.1, 1.0), (0.5, 5.0), (0.99, 9.9)] {
@@ -273,7 +275,7 @@ mod tests {
 
     #[test]
     fn mean_and_variation_are_within_a_tenth() {
-        let mut spread = Spread::default();
+        let mut spread = DecayingHistogram::default();
         assert_eq!(spread.mean_and_variation(), None);
         (0..1000).for_each(|n| spread.fold(if n % 2 == 0 { 1.0 } else { 3.0 }));
         let (mean, variation) = spread.mean_and_variation().unwrap();
@@ -282,7 +284,7 @@ mod tests {
 
     #[test]
     fn values_beyond_either_end_are_kept_there() {
-        let mut spread = Spread::default();
+        let mut spread = DecayingHistogram::default();
         [0.0, -1.0, f64::NAN].iter().for_each(|value| spread.fold(*value));
         assert!(spread.quantile(1.0).unwrap() <= 0.0011);
         spread.fold(f64::INFINITY);

@@ -27,8 +27,8 @@
 mod knowledge;
 mod usual;
 
-use self::usual::Usual;
-use crate::statistics::{Average, Spread};
+use self::usual::TypicalVisits;
+use crate::statistics::{Average, DecayingHistogram};
 use suimon_model::{KindId, RouteId};
 
 /// Visits of one session that are remembered to learn from.
@@ -74,28 +74,28 @@ const AWAY_QUANTILE: f64 = 0.8;
 
 /// Where a session stands: before its first request, or at the route it asked for last.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Place(u32);
+pub struct LastRoute(u32);
 
-impl suimon_model::state::State for Place {
-    fn save(&self, out: &mut suimon_model::state::Writer) {
+impl suimon_model::persist::Persist for LastRoute {
+    fn save(&self, out: &mut suimon_model::persist::Writer) {
         self.0.save(out);
     }
 
-    fn load(from: &mut suimon_model::state::Reader<'_>) -> Result<Self, suimon_model::state::Broken> {
-        u32::load(from).map(Place)
+    fn load(from: &mut suimon_model::persist::Reader<'_>) -> Result<Self, suimon_model::persist::Broken> {
+        u32::load(from).map(LastRoute)
     }
 }
 
-impl Place {
+impl LastRoute {
     /// Let in, nothing asked yet.
-    pub const START: Place = Place(0);
+    pub const START: LastRoute = LastRoute(0);
 
-    /// Returns the place of a session that asked for `route` last.
-    pub const fn at(route: RouteId) -> Place {
-        Place(route.0 + 1)
+    /// ReturnShare the place of a session that asked for `route` last.
+    pub const fn at(route: RouteId) -> LastRoute {
+        LastRoute(route.0 + 1)
     }
 
-    /// Returns the route it is at; `None` at the start.
+    /// ReturnShare the route it is at; `None` at the start.
     pub const fn route(self) -> Option<RouteId> {
         match self.0.checked_sub(1) {
             Some(route) => Some(RouteId(route)),
@@ -103,7 +103,7 @@ impl Place {
         }
     }
 
-    /// Returns its number: 0 for the start, and then by route.
+    /// ReturnShare its number: 0 for the start, and then by route.
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
@@ -117,7 +117,7 @@ pub type Visit = (RouteId, f32);
 #[derive(Clone, Debug, Default)]
 pub struct Visits {
     routes: usize,
-    kinds: Vec<Kind>,
+    kinds: Vec<KindVisits>,
     /// (2) without the requests now at a route.
     to_come: Vec<f64>,
     at_route: Vec<u32>,
@@ -128,9 +128,9 @@ pub struct Visits {
     visits: Vec<Average>,
     /// Of which visit there it is, summed: 1 + 2 + … + n.
     ranks: Vec<Average>,
-    thinks: Spread,
+    thinks: DecayingHistogram,
     /// Of those, the ones before a second page.
-    first_thinks: Spread,
+    first_thinks: DecayingHistogram,
     /// Seconds of silence at the end of each stage; the last ends the session. Taken from `thinks` once a tick.
     stage_ends: Option<[f64; STAGES]>,
     /// Seconds of silence after a first answer, after which few come back; `None`: not known. Taken from `first_thinks` once a tick.
@@ -154,7 +154,7 @@ suimon_model::saved_struct!(
     },
     |it: &Visits| {
         let lists = [it.to_come.len(), it.at_route.len(), it.offsets.len(), it.visits.len(), it.ranks.len()];
-        let kind_fits = |kind: &Kind| {
+        let kind_fits = |kind: &KindVisits| {
             kind.rows.len() == it.routes + 1
                 && kind.rows[0].further.len() == it.routes
                 && [kind.made.len(), kind.to_come.len(), kind.made_by_returned.len(), kind.usual.routes()]
@@ -166,9 +166,9 @@ suimon_model::saved_struct!(
 );
 
 #[derive(Clone, Debug, Default)]
-struct Kind {
-    /// By [`Place`].
-    rows: Vec<Row>,
+struct KindVisits {
+    /// By [`LastRoute`].
+    rows: Vec<Transitions>,
     /// Sessions begun, and by route the visits that all of them have made so far.
     begun: u64,
     made: Vec<f64>,
@@ -182,13 +182,13 @@ struct Kind {
     /// Sessions that have come back at least once.
     returned: u64,
     /// Of all places.
-    entered: Entered,
+    entered: ReturnCounts,
     /// Whether what sessions do is known from another run.
     recalled: bool,
-    usual: Usual,
+    usual: TypicalVisits,
 }
 
-suimon_model::saved_struct!(Kind {
+suimon_model::saved_struct!(KindVisits {
     rows,
     begun,
     made,
@@ -203,8 +203,8 @@ suimon_model::saved_struct!(Kind {
     usual
 });
 
-impl Kind {
-    /// Returns whether those that ended are too few beside those under way to stand for all: the first to end are those that end soon. A flood of sessions of
+impl KindVisits {
+    /// ReturnShare whether those that ended are too few beside those under way to stand for all: the first to end are those that end soon. A flood of sessions of
     /// one page says nothing of those that stay.
     fn is_young(&self) -> bool {
         let are_few = |ended: u64, under_way: f64| (ended as f64) < YOUNG * under_way;
@@ -214,21 +214,21 @@ impl Kind {
         !self.recalled && (all_are_few || stayers_are_few())
     }
 
-    /// Returns whether most sessions, as far as it is known of them, come for one page.
+    /// ReturnShare whether most sessions, as far as it is known of them, come for one page.
     fn mostly_passes_by(&self) -> bool {
-        let Entered { known, came_back, .. } = self.entered;
+        let ReturnCounts { known, came_back, .. } = self.entered;
         known >= ENTERED_MIN && 2 * came_back < known
     }
 
     /// Takes note of a session that began at `entry`: whether it came back, and that that is `news`, or else another thing was known of it before.
-    fn note_entered(&mut self, entry: Place, news: bool, came_back: bool) {
+    fn note_entered(&mut self, entry: LastRoute, news: bool, came_back: bool) {
         self.entered.note(news, came_back, ENTERED_REMEMBERED_ALL);
         self.rows[entry.0 as usize].entered.note(news, came_back, ENTERED_REMEMBERED);
     }
 }
 
 #[derive(Clone, Debug, Default)]
-struct Row {
+struct Transitions {
     /// By stage of silence.
     sessions_here: [u32; STAGES],
     ended: u64,
@@ -237,19 +237,19 @@ struct Row {
     /// (5), by route.
     next: Vec<f64>,
     /// By stage: h of (4).
-    returned: [Returns; STAGES],
-    entered: Entered,
+    returned: [ReturnShare; STAGES],
+    entered: ReturnCounts,
 }
 
 /// Sessions that began at a place: of so many it is not known yet whether they come back for another page, of so many it is, and so many of these did.
 #[derive(Clone, Copy, Debug, Default)]
-struct Entered {
+struct ReturnCounts {
     open: u64,
     known: u64,
     came_back: u64,
 }
 
-impl Entered {
+impl ReturnCounts {
     fn note(&mut self, news: bool, came_back: bool, remembered: u64) {
         self.open = self.open.saturating_sub(u64::from(news));
         self.known += u64::from(news);
@@ -259,7 +259,7 @@ impl Entered {
         }
     }
 
-    /// Returns how many of those of whom it is not known yet will come back, to judge by the others. Of these themselves half count as if they did not: they have not so far.
+    /// ReturnShare how many of those of whom it is not known yet will come back, to judge by the others. Of these themselves half count as if they did not: they have not so far.
     fn will_come_back(&self) -> f64 {
         let open = self.open as f64;
         open * self.came_back as f64 / (self.known as f64 + OPEN_SHARE * open).max(1.0)
@@ -268,12 +268,12 @@ impl Entered {
 
 /// An average of ones and zeros.
 #[derive(Clone, Copy, Debug, Default)]
-struct Returns {
+struct ReturnShare {
     count: u64,
     share: f64,
 }
 
-impl Returns {
+impl ReturnShare {
     fn fold(&mut self, came_back: bool) {
         self.count += 1;
         let weight = RETURN_WEIGHT.max(1.0 / self.count as f64);
@@ -281,8 +281,8 @@ impl Returns {
     }
 }
 
-impl Row {
-    /// Returns V of (4).
+impl Transitions {
+    /// ReturnShare V of (4).
     fn worth(&self, stage: usize) -> f64 {
         if stage == 0 {
             return 1.0;
@@ -291,13 +291,13 @@ impl Row {
         if all > 0.0 { (self.comes_back(stage) / all).min(1.0) } else { 0.0 }
     }
 
-    /// Returns P of (4): the share of those that come to `stage` of silence and come back.
+    /// ReturnShare P of (4): the share of those that come to `stage` of silence and come back.
     ///
     /// The end of the last stage is far off at first. Until it has been seen, whoever comes back is taken to think as long as all
     /// visitors do, and the rest, known from the first stages, to have gone.
     fn comes_back(&self, stage: usize) -> f64 {
         let stays_away =
-            |returned: &[Returns]| returned.iter().map(|returns| 1.0 - returns.share).product::<f64>();
+            |returned: &[ReturnShare]| returned.iter().map(|returns| 1.0 - returns.share).product::<f64>();
         if self.returned[stage..].iter().all(|returns| returns.count >= RETURNS_MIN) {
             return 1.0 - stays_away(&self.returned[stage..]);
         }
@@ -313,9 +313,9 @@ impl Row {
     }
 }
 
-suimon_model::saved_struct!(Row { sessions_here, ended, further, next, returned, entered });
-suimon_model::saved_struct!(Entered { open, known, came_back });
-suimon_model::saved_struct!(Returns { count, share });
+suimon_model::saved_struct!(Transitions { sessions_here, ended, further, next, returned, entered });
+suimon_model::saved_struct!(ReturnCounts { open, known, came_back });
+suimon_model::saved_struct!(ReturnShare { count, share });
 
 impl Visits {
     /// Adds a route.
@@ -333,7 +333,7 @@ impl Visits {
             kind.to_come.push(0.0);
             kind.made_by_returned.push(0.0);
             kind.usual.add_route();
-            kind.rows.push(Row { further: others.clone(), next: others, ..Row::default() });
+            kind.rows.push(Transitions { further: others.clone(), next: others, ..Transitions::default() });
             for row in &mut kind.rows {
                 row.further.push(0.0);
                 row.next.push(0.0);
@@ -361,29 +361,33 @@ impl Visits {
             }
             let row = &mut kind.rows[index + 1];
             let none = vec![0.0; self.routes];
-            *row =
-                Row { sessions_here: row.sessions_here, further: none.clone(), next: none, ..Row::default() };
+            *row = Transitions {
+                sessions_here: row.sessions_here,
+                further: none.clone(),
+                next: none,
+                ..Transitions::default()
+            };
         }
     }
 
     /// Adds a kind of session.
     pub fn add_kind(&mut self) {
         let none = vec![0.0; self.routes];
-        let row = Row { further: none.clone(), next: none, ..Row::default() };
-        self.kinds.push(Kind {
+        let row = Transitions { further: none.clone(), next: none, ..Transitions::default() };
+        self.kinds.push(KindVisits {
             rows: vec![row; self.routes + 1],
             made: vec![0.0; self.routes],
             to_come: vec![0.0; self.routes],
             made_by_returned: vec![0.0; self.routes],
-            usual: Usual::of(self.routes),
-            ..Kind::default()
+            usual: TypicalVisits::of(self.routes),
+            ..KindVisits::default()
         });
     }
 
     /// Counts a session in that begins.
     pub fn begin(&mut self, kind: KindId) {
         self.kinds[kind.index()].begun += 1;
-        self.enter(kind, Place::START);
+        self.enter(kind, LastRoute::START);
     }
 
     /// Takes note that a session taken to have ended goes on: what it does from now on counts as one of its own.
@@ -391,14 +395,14 @@ impl Visits {
         self.kinds[kind.index()].begun += 1;
     }
 
-    /// Returns whether one more visit to `route` is usual for a session of `kind` that has made those of `path`.
+    /// ReturnShare whether one more visit to `route` is usual for a session of `kind` that has made those of `path`.
     pub fn is_usual(&self, kind: KindId, route: RouteId, path: &[Visit]) -> bool {
         let made = path.iter().filter(|(other, _)| *other == route).count();
         made < self.kinds[kind.index()].usual.learned(route.index()) as usize
     }
 
     /// Counts a session in at `place`, and the visit that brings it there.
-    pub fn enter(&mut self, kind: KindId, place: Place) {
+    pub fn enter(&mut self, kind: KindId, place: LastRoute) {
         if let Some(route) = (place.0 as usize).checked_sub(1) {
             self.kinds[kind.index()].made[route] += 1.0;
         }
@@ -406,7 +410,7 @@ impl Visits {
     }
 
     /// Counts a session in at `place`; what brings it there is no visit to learn from.
-    pub fn enter_uncounted(&mut self, kind: KindId, place: Place) {
+    pub fn enter_uncounted(&mut self, kind: KindId, place: LastRoute) {
         let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
         row.sessions_here[0] += 1;
         for (sum, further) in self.to_come.iter_mut().zip(&row.further) {
@@ -415,7 +419,7 @@ impl Visits {
     }
 
     /// Counts a session out that stood at `place` in `stage`.
-    pub fn leave(&mut self, kind: KindId, place: Place, stage: usize) {
+    pub fn leave(&mut self, kind: KindId, place: LastRoute, stage: usize) {
         let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
         debug_assert!(row.sessions_here[stage] > 0, "a session leaves the place it entered");
         row.sessions_here[stage] = row.sessions_here[stage].saturating_sub(1);
@@ -426,7 +430,7 @@ impl Visits {
     }
 
     /// Moves a session at `place` from `stage` of silence to the next. The count (2) follows with the next tick.
-    pub fn fall_silent(&mut self, kind: KindId, place: Place, stage: usize) {
+    pub fn fall_silent(&mut self, kind: KindId, place: LastRoute, stage: usize) {
         let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
         row.sessions_here[stage] = row.sessions_here[stage].saturating_sub(1);
         row.sessions_here[stage + 1] += 1;
@@ -434,13 +438,13 @@ impl Visits {
     }
 
     /// Takes note of how a silence at `place` ended that had come to `stage`: whether the visitor came back.
-    pub fn silence_over(&mut self, kind: KindId, place: Place, stage: usize, came_back: bool) {
+    pub fn silence_over(&mut self, kind: KindId, place: LastRoute, stage: usize, came_back: bool) {
         self.kinds[kind.index()].rows[place.0 as usize].returned[stage].fold(came_back);
     }
 
     /// Takes note that a session of `kind` asks for its first page, having begun at `entry`. What follows of it is [`Visits::comes_back`], [`Visits::stays_away`], or the one after
     /// the other.
-    pub fn begins_at(&mut self, kind: KindId, entry: Place) {
+    pub fn begins_at(&mut self, kind: KindId, entry: LastRoute) {
         let kind = &mut self.kinds[kind.index()];
         kind.entered.open += 1;
         kind.rows[entry.0 as usize].entered.open += 1;
@@ -448,14 +452,14 @@ impl Visits {
 
     /// Takes note that a session of `kind` that began at `entry` comes back for a second page, which it has not done before. `stayed_away`: that was
     /// [not expected](Self::stays_away).
-    pub fn comes_back(&mut self, kind: KindId, entry: Place, stayed_away: bool) {
+    pub fn comes_back(&mut self, kind: KindId, entry: LastRoute, stayed_away: bool) {
         let kind = &mut self.kinds[kind.index()];
         kind.returned += 1;
         kind.note_entered(entry, !stayed_away, true);
     }
 
     /// Takes note that a session of `kind` that began at `entry` has not come back for so long that it hardly will.
-    pub fn stays_away(&mut self, kind: KindId, entry: Place) {
+    pub fn stays_away(&mut self, kind: KindId, entry: LastRoute) {
         self.kinds[kind.index()].note_entered(entry, true, false);
     }
 
@@ -523,7 +527,7 @@ impl Visits {
         // What lies ahead is what lies behind when walking backwards.
         let mut ahead = vec![0.0; self.routes];
         for step in (0..=path.len()).rev() {
-            let place = if step == 0 { Place::START } else { Place::at(path[step - 1].0) };
+            let place = if step == 0 { LastRoute::START } else { LastRoute::at(path[step - 1].0) };
             let row = &mut rows[place.0 as usize];
             row.ended += 1;
             let weight = weight(row.ended);
@@ -583,12 +587,12 @@ impl Visits {
         std::array::from_fn(stage)
     }
 
-    /// Returns R: visits to `route` that sessions already let in still have to make.
+    /// ReturnShare R: visits to `route` that sessions already let in still have to make.
     pub fn remaining(&self, route: RouteId) -> f64 {
         self.to_come[route.index()] + f64::from(self.at_route[route.index()])
     }
 
-    /// Returns F[START]: visits to `route` that a session of `kind` makes in all.
+    /// ReturnShare F[START]: visits to `route` that a session of `kind` makes in all.
     ///
     /// As long as few sessions have ended beside those under way, F of those that ended is that of the short ones. Then it is taken over all that began: what
     /// they have done, and what those under way still have to do.
@@ -600,62 +604,63 @@ impl Visits {
         kind.rows[0].further[route.index()]
     }
 
-    /// Returns whether too few sessions of `kind` have ended, beside those under way, to stand for all.
+    /// ReturnShare whether too few sessions of `kind` have ended, beside those under way, to stand for all.
     pub fn is_young(&self, kind: KindId) -> bool {
         self.kinds[kind.index()].is_young()
     }
 
-    /// Returns how often sessions of `kind` have come back for another visit, per session begun; 0 if none has begun.
+    /// ReturnShare how often sessions of `kind` have come back for another visit, per session begun; 0 if none has begun.
     pub fn returns_per_session(&self, kind: KindId) -> f64 {
         let kind = &self.kinds[kind.index()];
         let visits: f64 = kind.made.iter().sum();
         if kind.begun > 0 { (visits / kind.begun as f64 - 1.0).max(0.0) } else { 0.0 }
     }
 
-    /// Returns whether most sessions of `kind`, as far as it is known of them, come for one page: what is seen of all says little of those that stay.
+    /// ReturnShare whether most sessions of `kind`, as far as it is known of them, come for one page: what is seen of all says little of those that stay.
     pub fn mostly_passes_by(&self, kind: KindId) -> bool {
         self.kinds[kind.index()].mostly_passes_by()
     }
 
-    /// Returns the share of sessions begun at `entry` that come back for another page, counting one more that does; `None` as long as of none it is known.
-    pub fn comes_back_share(&self, kind: KindId, entry: Place) -> Option<f64> {
-        let Entered { known, came_back, .. } = self.kinds[kind.index()].rows.get(entry.0 as usize)?.entered;
+    /// ReturnShare the share of sessions begun at `entry` that come back for another page, counting one more that does; `None` as long as of none it is known.
+    pub fn comes_back_share(&self, kind: KindId, entry: LastRoute) -> Option<f64> {
+        let ReturnCounts { known, came_back, .. } =
+            self.kinds[kind.index()].rows.get(entry.0 as usize)?.entered;
         (known > 0).then(|| ((came_back + 1) as f64 / (known + 1) as f64).min(1.0))
     }
 
-    /// Returns whether at least `share` of those who begin at `entry` come back, as far as enough of them are known.
-    pub fn often_comes_back(&self, kind: KindId, entry: Place, share: f64) -> bool {
+    /// ReturnShare whether at least `share` of those who begin at `entry` come back, as far as enough of them are known.
+    pub fn often_comes_back(&self, kind: KindId, entry: LastRoute, share: f64) -> bool {
         let entered = self.kinds[kind.index()].rows.get(entry.0 as usize).map(|row| row.entered);
         let entered = entered.unwrap_or_default();
         entered.known >= ENTERED_THERE_MIN && entered.came_back as f64 >= share * entered.known as f64
     }
 
-    /// Returns whether whoever has been silent through `stage` after the first answer hardly comes back.
+    /// ReturnShare whether whoever has been silent through `stage` after the first answer hardly comes back.
     pub fn is_away_after(&self, stage: usize) -> bool {
         self.away_after.is_some_and(|seconds| self.silence_after(stage) >= seconds)
     }
 
-    /// Returns how often sessions of `kind` have asked for `route`.
+    /// ReturnShare how often sessions of `kind` have asked for `route`.
     pub fn made(&self, kind: KindId, route: RouteId) -> f64 {
         self.kinds[kind.index()].made[route.index()]
     }
 
-    /// Returns how often sessions of `kind` that have come back have asked for `route`.
+    /// ReturnShare how often sessions of `kind` that have come back have asked for `route`.
     pub fn made_by_returned(&self, kind: KindId, route: RouteId) -> f64 {
         self.kinds[kind.index()].made_by_returned[route.index()]
     }
 
-    /// Returns how many sessions of `kind` are under way that have come back, and have made fewer than [`STAYER_VISITS`] visits.
+    /// ReturnShare how many sessions of `kind` are under way that have come back, and have made fewer than [`STAYER_VISITS`] visits.
     pub fn returned_under_way(&self, kind: KindId) -> u64 {
         self.kinds[kind.index()].returned_under_way
     }
 
-    /// Returns how many sessions of `kind` will come back of whom that is not known yet, to judge by those who began where they did.
+    /// ReturnShare how many sessions of `kind` will come back of whom that is not known yet, to judge by those who began where they did.
     pub fn will_come_back(&self, kind: KindId) -> f64 {
         self.kinds[kind.index()].rows.iter().map(|row| row.entered.will_come_back()).sum()
     }
 
-    /// Returns how many sessions of `kind` have ever come back.
+    /// ReturnShare how many sessions of `kind` have ever come back.
     pub fn returned(&self, kind: KindId) -> u64 {
         self.kinds[kind.index()].returned
     }
@@ -665,87 +670,87 @@ impl Visits {
         self.unanswered += 1.0;
     }
 
-    /// Returns the share of the sessions under way that were answered and wait for nothing, as far as that is known; no less than 0. Whoever was ever without an answer
+    /// ReturnShare the share of the sessions under way that were answered and wait for nothing, as far as that is known; no less than 0. Whoever was ever without an answer
     /// counts as if they were under way still.
     pub fn answered_share(&self) -> f64 {
         let under_way: f64 = self.kinds.iter().map(|kind| kind.under_way).sum();
-        let begun_only = |kind: &Kind| kind.rows[0].sessions_here.iter().sum::<u32>();
+        let begun_only = |kind: &KindVisits| kind.rows[0].sessions_here.iter().sum::<u32>();
         let at_start = self.kinds.iter().map(begun_only).sum::<u32>();
         let at_routes: u32 = self.at_route.iter().sum();
         let answered = under_way - f64::from(at_start) - f64::from(at_routes) - self.unanswered;
         if under_way > 0.0 { (answered / under_way).max(0.0) } else { 0.0 }
     }
 
-    /// Returns whether a session of any kind that has come back has asked for `route`.
+    /// ReturnShare whether a session of any kind that has come back has asked for `route`.
     pub fn is_asked_by_returned(&self, route: RouteId) -> bool {
         self.kinds.iter().any(|kind| kind.made_by_returned[route.index()] > 0.0)
     }
 
-    /// Returns (5) behind `place`: how many visits there it was learned from, and the shares by route.
-    pub fn next(&self, kind: KindId, place: Place) -> (u64, &[f64]) {
+    /// ReturnShare (5) behind `place`: how many visits there it was learned from, and the shares by route.
+    pub fn next(&self, kind: KindId, place: LastRoute) -> (u64, &[f64]) {
         let row = &self.kinds[kind.index()].rows[place.0 as usize];
         (row.ended, &row.next)
     }
 
-    /// Returns whether enough think times are known for silence to say something.
+    /// ReturnShare whether enough think times are known for silence to say something.
     pub fn knows_think_times(&self) -> bool {
         self.thinks.count() >= THINKS_MIN
     }
 
-    /// Returns the think times, seconds.
-    pub fn think_times(&self) -> &Spread {
+    /// ReturnShare the think times, seconds.
+    pub fn think_times(&self) -> &DecayingHistogram {
         &self.thinks
     }
 
-    /// Returns δ: mean seconds from admission to a visit at `route`, at least 0; 0 if none is known.
+    /// ReturnShare δ: mean seconds from admission to a visit at `route`, at least 0; 0 if none is known.
     pub fn delay(&self, route: RouteId) -> f64 {
         let visits = self.visits[route.index()].get().unwrap_or(0.0);
         if visits > 1e-6 { (self.offsets[route.index()].get().unwrap_or(0.0) / visits).max(0.0) } else { 0.0 }
     }
 
-    /// Returns which of its session's visits to `route` a visit there is, in the mean; 1 if none is known.
+    /// ReturnShare which of its session's visits to `route` a visit there is, in the mean; 1 if none is known.
     pub fn rank(&self, route: RouteId) -> f64 {
         let visits = self.visits[route.index()].get().unwrap_or(0.0);
         if visits > 1e-6 { self.ranks[route.index()].get().unwrap_or(0.0) / visits } else { 1.0 }
     }
 
-    /// Returns how many sessions of `kind` have ended and been learned from.
+    /// ReturnShare how many sessions of `kind` have ended and been learned from.
     pub fn ended(&self, kind: KindId) -> u64 {
         self.kinds[kind.index()].rows[0].ended
     }
 
-    /// Returns how many sessions of `kind` are counted in.
+    /// ReturnShare how many sessions of `kind` are counted in.
     pub fn under_way(&self, kind: KindId) -> usize {
         self.kinds[kind.index()].rows.iter().flat_map(|row| row.sessions_here).map(|n| n as usize).sum()
     }
 
-    /// Returns the silence after which a session is taken to have ended, seconds: half as much again as the 99th percentile of
+    /// ReturnShare the silence after which a session is taken to have ended, seconds: half as much again as the 99th percentile of
     /// the think times, at least 2.
     pub fn silence(&self) -> f64 {
         self.silence_after(STAGES - 1)
     }
 
-    /// Returns the silence that ends `stage`, seconds; the last ends the session. Works out nothing anew: see [`Visits::refresh`].
+    /// ReturnShare the silence that ends `stage`, seconds; the last ends the session. Works out nothing anew: see [`Visits::refresh`].
     pub fn silence_after(&self, stage: usize) -> f64 {
         self.stage_ends.map_or_else(|| self.stage_ends()[stage], |ends| ends[stage])
     }
 
-    /// Returns whether these are visits to so many routes of sessions of so many kinds.
+    /// ReturnShare whether these are visits to so many routes of sessions of so many kinds.
     pub fn fits(&self, routes: usize, kinds: usize) -> bool {
         (self.routes, self.kinds.len()) == (routes, kinds)
     }
 
-    /// Returns how many sessions of `kind` are counted in at `place` in `stage`; `None` if there is no such place or stage.
-    pub fn here(&self, kind: KindId, place: Place, stage: usize) -> Option<u32> {
+    /// ReturnShare how many sessions of `kind` are counted in at `place` in `stage`; `None` if there is no such place or stage.
+    pub fn here(&self, kind: KindId, place: LastRoute, stage: usize) -> Option<u32> {
         self.kinds.get(kind.index())?.rows.get(place.0 as usize)?.sessions_here.get(stage).copied()
     }
 
-    /// Returns the places, in order: the start, and then the routes.
-    pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
-        (0..=self.routes as u32).map(Place)
+    /// ReturnShare the places, in order: the start, and then the routes.
+    pub fn places(&self) -> impl Iterator<Item = LastRoute> + use<> {
+        (0..=self.routes as u32).map(LastRoute)
     }
 
-    /// Returns the routes, in order.
+    /// ReturnShare the routes, in order.
     pub fn routes(&self) -> impl Iterator<Item = RouteId> + use<> {
         (0..self.routes as u32).map(RouteId)
     }

@@ -22,7 +22,7 @@ mod user;
 mod wire;
 
 pub use line::{Edit, FarmReport, ForgeReport, LineReport, LineTold, LineWait, OrderReport, ToldReport, Who};
-pub use report::{Bin, Ended, Report, SecondReport, Spread, StepReport};
+pub use report::{Bin, Ended, Quantiles, Report, SecondReport, StepReport};
 pub use run::{CrowdError, OnProgress, Options, Progress, run};
 
 /// The journey file of the shop of the paper, as `suimon-settings` reads it; also the example of all its keys.

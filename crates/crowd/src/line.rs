@@ -99,7 +99,7 @@ pub struct LineTold {
 
 /// What the twin says, as far as a script needs it.
 #[derive(Debug, Deserialize)]
-struct Twin {
+struct WaitNoticeJson {
     state: String,
     poll_after_s: Option<f64>,
     enter_after_s: Option<f64>,
@@ -191,25 +191,25 @@ impl Waiting {
         if answer.status == StatusCode::NO_CONTENT.as_u16() {
             return NextInLine::Enter(now);
         }
-        let Ok(twin) = serde_json::from_slice::<Twin>(&answer.body) else {
+        let Ok(notice) = serde_json::from_slice::<WaitNoticeJson>(&answer.body) else {
             return self.at(now, answer.retry_after().unwrap_or(UNANSWERED));
         };
-        self.seen.position = self.seen.position.or(twin.position);
-        if let (Some(low_s), Some(high_s)) = (twin.eta_low_s, twin.eta_high_s) {
+        self.seen.position = self.seen.position.or(notice.position);
+        if let (Some(low_s), Some(high_s)) = (notice.eta_low_s, notice.eta_high_s) {
             if self.seen.told.len() == TOLD_MAX {
                 thin_out(&mut self.seen.told);
             }
             self.seen.told.push(LineTold { after_s: now.secs_since(self.began), low_s, high_s });
         }
-        match twin.state.as_str() {
+        match notice.state.as_str() {
             // At the gate: whoever asks for the page there is held until they are let in, as the page's script is.
             "next" => NextInLine::Enter(now),
             "your_turn" => {
-                let after = twin.enter_after_s.map_or(ENTERING, suimon_model::seconds);
+                let after = notice.enter_after_s.map_or(ENTERING, suimon_model::seconds);
                 NextInLine::Enter(now + after)
             }
             "closed" => NextInLine::GiveUp(now),
-            _ => self.at(now, twin.poll_after_s.map_or(UNANSWERED, suimon_model::seconds)),
+            _ => self.at(now, notice.poll_after_s.map_or(UNANSWERED, suimon_model::seconds)),
         }
     }
 
@@ -248,7 +248,7 @@ pub(crate) fn line_of(cookie: &str) -> Option<&str> {
 
 /// How a place stands, as the twin says it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
+pub(crate) enum PollResult {
     /// There is such a place, and it is not its turn yet.
     NotYet,
     /// There is, and its holder may come in.
@@ -258,17 +258,17 @@ pub(crate) enum Standing {
 }
 
 /// Returns how the place stands that was asked for.
-pub(crate) fn standing(answer: Option<&Answer>) -> Standing {
-    let Some(answer) = answer else { return Standing::Unknown };
+pub(crate) fn standing(answer: Option<&Answer>) -> PollResult {
+    let Some(answer) = answer else { return PollResult::Unknown };
     // Whoever has no place is not told so.
     if answer.status == StatusCode::NO_CONTENT.as_u16() {
-        return Standing::Due;
+        return PollResult::Due;
     }
-    let twin = serde_json::from_slice::<Twin>(&answer.body).ok();
-    match twin.as_ref().map(|twin| twin.state.as_str()) {
-        Some("next" | "your_turn") => Standing::Due,
-        Some("waiting" | "soon" | "opening" | "paused" | "down") => Standing::NotYet,
-        _ => Standing::Unknown,
+    let notice = serde_json::from_slice::<WaitNoticeJson>(&answer.body).ok();
+    match notice.as_ref().map(|notice| notice.state.as_str()) {
+        Some("next" | "your_turn") => PollResult::Due,
+        Some("waiting" | "soon" | "opening" | "paused" | "down") => PollResult::NotYet,
+        _ => PollResult::Unknown,
     }
 }
 
@@ -322,8 +322,11 @@ mod tests {
     #[test]
     fn the_script_does_as_it_is_told() {
         let mut waiting = waiting(&InLine::default());
-        let twin = r#"{"state":"waiting","poll_after_s":12,"position":7,"eta_low_s":40,"eta_high_s":60}"#;
-        assert_eq!(waiting.answered(second(13.0), Some(&answer(200, twin))), NextInLine::Poll(second(25.0)));
+        let notice = r#"{"state":"waiting","poll_after_s":12,"position":7,"eta_low_s":40,"eta_high_s":60}"#;
+        assert_eq!(
+            waiting.answered(second(13.0), Some(&answer(200, notice))),
+            NextInLine::Poll(second(25.0))
+        );
         assert_eq!(waiting.answered(second(25.0), None), NextInLine::Poll(second(55.0)));
         let next = answer(200, r#"{"state":"next","ahead_present":1,"poll_after_s":3}"#);
         assert_eq!(waiting.answered(second(55.0), Some(&next)), NextInLine::Enter(second(55.0)));
@@ -339,8 +342,8 @@ mod tests {
     fn of_a_long_wait_the_beginning_the_minute_and_the_end_are_kept() {
         let mut waiting = waiting(&InLine::default());
         for n in 1..=1000 {
-            let twin = format!(r#"{{"state":"waiting","poll_after_s":7,"eta_low_s":1,"eta_high_s":{n}}}"#);
-            waiting.answered(second(10.0 + f64::from(n) * 7.0), Some(&answer(200, &twin)));
+            let notice = format!(r#"{{"state":"waiting","poll_after_s":7,"eta_low_s":1,"eta_high_s":{n}}}"#);
+            waiting.answered(second(10.0 + f64::from(n) * 7.0), Some(&answer(200, &notice)));
         }
         let told = waiting.end(second(7020.0), true).told;
         assert!((TOLD_MAX / 2..=TOLD_MAX).contains(&told.len()));

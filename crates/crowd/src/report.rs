@@ -74,11 +74,11 @@ pub struct Report {
     pub users_not_started: u64,
 
     /// From a session's first request to its last answer, of the completed ones.
-    pub session_time: Spread,
+    pub session_time: Quantiles,
     /// The same, in bins.
     pub session_time_distribution: Vec<Bin>,
     /// From a session's first request to its first step's good answer, refusals and retries included.
-    pub first_step_wait: Spread,
+    pub first_step_wait: Quantiles,
     /// Each step's good answers, in the order of the journeys.
     pub steps: Vec<StepReport>,
     /// Every second of the run, warm-up included.
@@ -91,7 +91,7 @@ pub struct Report {
     /// The crowd's own CPU time ÷ time: above 0.8 or so it was the bottleneck, and this measures the crowd.
     pub crowd_cpu_share: f64,
     /// How much later than planned requests were sent: the crowd's own slowness.
-    pub send_delay: Spread,
+    pub send_delay: Quantiles,
 }
 
 /// Why a run ended.
@@ -108,7 +108,7 @@ pub enum Ended {
 
 /// Some durations, summed up. All zero if there were none.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Spread {
+pub struct Quantiles {
     /// How many.
     pub count: u64,
     /// Mean.
@@ -153,7 +153,7 @@ pub struct StepReport {
     #[serde(default)]
     pub waiting_pages: u64,
     /// Time to its good answers.
-    pub time: Spread,
+    pub time: Quantiles,
 }
 
 /// What happened in one second.
@@ -241,22 +241,22 @@ impl Report {
             requests_per_s: per_s(counts.requests),
             reconnects: facts.reconnects,
             users_not_started: facts.not_started,
-            session_time: Spread::of(tally.session_time()),
+            session_time: Quantiles::of(tally.session_time()),
             session_time_distribution: bins(tally.session_time()),
-            first_step_wait: Spread::of(tally.first_step_wait()),
+            first_step_wait: Quantiles::of(tally.first_step_wait()),
             steps,
             series: series(facts),
             line: facts.books.line.report(),
             crowd_cpu_share: facts.cpu.as_secs_f64() / facts.cpu_over.as_secs_f64().max(1e-9),
-            send_delay: Spread::of(&facts.books.send_delay),
+            send_delay: Quantiles::of(&facts.books.send_delay),
         }
     }
 }
 
-impl Spread {
+impl Quantiles {
     fn of(histogram: &Histogram) -> Self {
         let secs = |time: Option<Duration>| time.unwrap_or_default().as_secs_f64();
-        Spread {
+        Quantiles {
             count: histogram.count(),
             mean_s: secs(histogram.mean()),
             min_s: secs(histogram.min()),
@@ -273,7 +273,7 @@ impl Spread {
         seconds.sort_by(f64::total_cmp);
         let count = seconds.len();
         let at = |per_cent: usize| seconds.get(count * per_cent / 100).copied().unwrap_or_default();
-        Spread {
+        Quantiles {
             count: count as u64,
             mean_s: seconds.iter().sum::<f64>() / count.max(1) as f64,
             min_s: at(0),
@@ -305,7 +305,7 @@ fn steps(facts: &Facts<'_>) -> Vec<StepReport> {
                 failures: tally.failures,
                 refusals: tally.refusals,
                 waiting_pages: tally.waiting_pages,
-                time: Spread::of(&tally.time),
+                time: Quantiles::of(&tally.time),
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use suimon_workload::Outcome;
+use suimon_workload::StepOutcome;
 
 /// Why a request did not pass.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -35,19 +35,21 @@ pub(crate) enum Trouble {
 
 impl Trouble {
     /// Returns what it means to the visitor. `retry_after` belongs to a refusal, and to 503 and 429 without one.
-    pub(crate) const fn outcome(self, retry_after: Option<std::time::Duration>) -> Outcome {
+    pub(crate) const fn outcome(self, retry_after: Option<std::time::Duration>) -> StepOutcome {
         match self {
-            Trouble::TimedOut => Outcome::TimedOut,
+            Trouble::TimedOut => StepOutcome::TimedOut,
             // Waited for already: it is time to ask again.
-            Trouble::InLine => Outcome::InLine { again_after: std::time::Duration::ZERO },
-            Trouble::Refused | Trouble::Status(503 | 429) => Outcome::Refused { retry_after },
-            Trouble::NotConnected | Trouble::OutOfPorts | Trouble::ConnectionLost => Outcome::Disconnected,
+            Trouble::InLine => StepOutcome::InLine { again_after: std::time::Duration::ZERO },
+            Trouble::Refused | Trouble::Status(503 | 429) => StepOutcome::Refused { retry_after },
+            Trouble::NotConnected | Trouble::OutOfPorts | Trouble::ConnectionLost => {
+                StepOutcome::Disconnected
+            }
             Trouble::Status(_)
             | Trouble::TextMissing
             | Trouble::ValueMissing
             | Trouble::Unaskable
             | Trouble::BadAnswer
-            | Trouble::AnswerTooLong => Outcome::Failed,
+            | Trouble::AnswerTooLong => StepOutcome::Failed,
         }
     }
 }

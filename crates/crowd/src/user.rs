@@ -12,7 +12,7 @@ use std::time::Duration;
 use http::header::SET_COOKIE;
 use suimon_model::{Instant, Rng};
 use suimon_statistics::Histogram;
-use suimon_workload::{InLine, Journey, Manner, Next, Outcome, Start, Step, Tally, Visitor, Workload};
+use suimon_workload::{InLine, Journey, Manner, Next, Start, Step, StepOutcome, Tally, Visitor, Workload};
 
 use crate::answer::{Answer, needs_body};
 use crate::asking::{Values, request};
@@ -144,9 +144,9 @@ impl User {
                 shared.books.borrow_mut().line.farm.put_off += 1;
             }
             let (outcome, trouble) = match answered {
-                Ok(()) => (Outcome::Passed, None),
+                Ok(()) => (StepOutcome::Passed, None),
                 Err((Trouble::InLine, _)) if !self.wait_in_line(&journey, step).await => {
-                    (Outcome::LeftLine, None)
+                    (StepOutcome::LeftLine, None)
                 }
                 Err((trouble, retry_after)) => (trouble.outcome(retry_after), Some(trouble)),
             };

@@ -14,7 +14,7 @@ use crate::connection::Busy;
 use crate::connections::ClientWait;
 use crate::piece::{Counted, Piece};
 use crate::queue::Reader;
-use crate::streams::Taking;
+use crate::streams::Delivery;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
@@ -29,12 +29,12 @@ use suimon_message::headers;
 const UNCOUNTED_MAX: usize = 16 << 10;
 
 /// The body of an answer.
-pub struct AnswerBody {
+pub struct ResponseBody {
     source: Source,
     /// What it holds beside a queue.
     counted: Option<Counted>,
     /// How the client takes it, where its connection does not tell.
-    taking: Option<Arc<Taking>>,
+    taking: Option<Arc<Delivery>>,
     /// Whether the client is waited for, where its connection does not tell: over HTTP/2, and by a stream that says nothing.
     client: Option<ClientWait>,
     /// Let go of when the answer is complete or given up.
@@ -47,24 +47,24 @@ enum Source {
     /// A queue that a task fills.
     Queued(Reader),
     /// As it comes.
-    Passing(UnsyncBoxBody<Bytes, BoxError>),
+    Streamed(UnsyncBoxBody<Bytes, BoxError>),
 }
 
-impl AnswerBody {
+impl ResponseBody {
     /// Returns a body that is all there.
     pub fn whole(first: Option<Bytes>, rest: VecDeque<Frame<Bytes>>) -> Self {
-        AnswerBody::of(Source::Whole { first, rest })
+        ResponseBody::of(Source::Whole { first, rest })
     }
 
     fn of(source: Source) -> Self {
-        AnswerBody { source, counted: None, taking: None, client: None, _until_done: None }
+        ResponseBody { source, counted: None, taking: None, client: None, _until_done: None }
     }
 
     /// Counts what it holds in `budget`, if that is much.
     pub fn counted(mut self, budget: &Arc<Budget>) -> Self {
         let bytes = usize::try_from(self.size_hint().lower()).unwrap_or(usize::MAX);
         // Over HTTP/2 a client may leave a hundred of them lying for as long as it likes.
-        if bytes > UNCOUNTED_MAX || Taking::current().is_some() {
+        if bytes > UNCOUNTED_MAX || Delivery::current().is_some() {
             self.counted = Some(Counted::new(budget, bytes));
         }
         self
@@ -72,31 +72,31 @@ impl AnswerBody {
 
     /// Returns a body of one piece, or of none.
     pub fn text(text: String) -> Self {
-        AnswerBody::whole((!text.is_empty()).then(|| Bytes::from(text)), VecDeque::new())
+        ResponseBody::whole((!text.is_empty()).then(|| Bytes::from(text)), VecDeque::new())
     }
 
     /// Returns a body of nothing.
     pub fn empty() -> Self {
-        AnswerBody::whole(None, VecDeque::new())
+        ResponseBody::whole(None, VecDeque::new())
     }
 
     /// Returns the body that `reader` takes out of its queue.
     pub fn queued(reader: Reader) -> Self {
-        AnswerBody::of(Source::Queued(reader))
+        ResponseBody::of(Source::Queued(reader))
     }
 
     /// Returns a body passed through as it comes.
-    pub fn passing<B>(body: B) -> Self
+    pub fn streamed<B>(body: B) -> Self
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
     {
-        AnswerBody::of(Source::Passing(body.map_err(Into::into).boxed_unsync()))
+        ResponseBody::of(Source::Streamed(body.map_err(Into::into).boxed_unsync()))
     }
 
     /// Keeps `busy` until the body is complete or given up.
     pub fn keeping(mut self, busy: Busy) -> Self {
-        self.taking = Taking::current();
-        if (self.taking.is_some() || self.is_passing()) && !self.is_end_stream() {
+        self.taking = Delivery::current();
+        if (self.taking.is_some() || self.is_streamed()) && !self.is_end_stream() {
             // Over HTTP/2 the first piece is not asked for before there is room for it.
             let mut client = busy.client_wait();
             client.begin();
@@ -109,8 +109,8 @@ impl AnswerBody {
         self
     }
 
-    fn is_passing(&self) -> bool {
-        matches!(self.source, Source::Passing(_))
+    fn is_streamed(&self) -> bool {
+        matches!(self.source, Source::Streamed(_))
     }
 
     /// Counts a piece for as long as the client's connection keeps it: all of them over HTTP/2, and those counted before.
@@ -123,16 +123,16 @@ impl AnswerBody {
                 (None, None) => None,
             };
         }
-        piece._given = self.taking.as_ref().map(Taking::give);
+        piece._given = self.taking.as_ref().map(Delivery::give);
     }
 
     /// Takes note of what the client is given, or waits for.
     fn note(&mut self, polled: &Poll<Option<Result<Frame<Piece>, BoxError>>>) {
-        let is_passing = self.is_passing();
+        let is_streamed = self.is_streamed();
         if let Some(client) = &mut self.client {
             match polled {
                 // It is for the application to go on, but no slot is held: like a tunnel, it is the client who keeps it open.
-                Poll::Pending if is_passing => client.begin(),
+                Poll::Pending if is_streamed => client.begin(),
                 Poll::Pending => client.end(),
                 Poll::Ready(_) => {
                     client.end();
@@ -153,7 +153,7 @@ impl AnswerBody {
     }
 }
 
-impl Body for AnswerBody {
+impl Body for ResponseBody {
     type Data = Piece;
     type Error = BoxError;
 
@@ -180,7 +180,7 @@ impl Body for AnswerBody {
         match &self.source {
             Source::Whole { first, rest } => first.is_none() && rest.is_empty(),
             Source::Queued(_) => false,
-            Source::Passing(body) => body.is_end_stream(),
+            Source::Streamed(body) => body.is_end_stream(),
         }
     }
 
@@ -200,7 +200,7 @@ impl Body for AnswerBody {
             }
             // A declared length stays in the head, which says it better.
             Source::Queued(_) => SizeHint::default(),
-            Source::Passing(body) => body.size_hint(),
+            Source::Streamed(body) => body.size_hint(),
         }
     }
 }
@@ -212,7 +212,7 @@ impl Source {
                 first.take().map(Frame::data).or_else(|| rest.pop_front()).map(Ok)
             }
             Source::Queued(reader) => return reader.poll_frame(cx),
-            Source::Passing(body) => ready!(Pin::new(body).poll_frame(cx)),
+            Source::Streamed(body) => ready!(Pin::new(body).poll_frame(cx)),
         };
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(Piece::from))))
     }

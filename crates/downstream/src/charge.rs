@@ -22,14 +22,14 @@ pub trait Slot: fmt::Debug + Send {
 }
 
 /// Where a request goes, and whether anything goes on there.
-pub trait Way: fmt::Debug + Send {
+pub trait RouteActivity: fmt::Debug + Send {
     /// Returns whether some wait there, and nothing has been answered for a while.
     fn is_silent(&self) -> bool;
 }
 
 /// A slot that is the application's time and not the client's; or, without one, a worker of the application that is.
 #[derive(Debug)]
-pub(crate) struct Charge {
+pub(crate) struct SlotCharge {
     pub(crate) turn: Option<Box<dyn Slot>>,
     /// When so much of the client's time has been the slot's that it is given back.
     pub(crate) due: Deadline,
@@ -46,11 +46,11 @@ pub(crate) struct Charge {
     /// The end of the body, that the application gets once the slot is held again, ...
     pub(crate) end: Option<Option<Bytes>>,
     /// ... or where that waits for nothing but this; asked again then.
-    pub(crate) way: Box<dyn Way>,
+    pub(crate) way: Box<dyn RouteActivity>,
     pub(crate) asked_again: Deadline,
 }
 
-impl Charge {
+impl SlotCharge {
     /// Gives the slot back, if there is one. Returns false where there was and is none any more.
     pub(crate) fn pause(&mut self, client_time: Duration) -> bool {
         self.turn.as_mut().is_none_or(|turn| turn.pause(client_time))

@@ -1,9 +1,9 @@
 //! What all requests of one client connection share.
 
-use crate::connections::{ClientWait, Entry, Standing};
+use crate::connections::{ClientWait, ConnectionState, Entry};
 use crate::deadline::Deadline;
 use crate::host::Host;
-use crate::streams::Taking;
+use crate::streams::Delivery;
 use crate::watch::Socket;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use suimon_message::peer::Peer;
-use suimon_message::validate::Fault;
+use suimon_message::validate::RequestFault;
 use suimon_model::{KindId, SessionId};
 
 /// How long a client that says it will send no more is answered all the same. Some half-close behind their request and read on; most that say so have left, and
@@ -26,9 +26,9 @@ pub struct Connection {
     /// Its socket, where a closed one is not noticed otherwise: HTTP/1.
     socket: Option<Socket>,
     /// Until the watch is armed.
-    patience: Mutex<Deadline>,
+    watch_delay: Mutex<Deadline>,
     /// Who comes by it, of those whom nothing else tells from others.
-    known: Mutex<Known>,
+    known: Mutex<ConnectionVisitor>,
     /// Whether what is written waits for the client.
     writes_wait: AtomicBool,
     host: Arc<dyn Host>,
@@ -36,7 +36,7 @@ pub struct Connection {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Known {
+enum ConnectionVisitor {
     #[default]
     Nobody,
     Visitor(u64, (KindId, SessionId)),
@@ -52,10 +52,10 @@ impl Connection {
     /// Returns the connection of `peer`. `socket` is that of an HTTP/1 connection.
     pub fn new(peer: Peer, socket: Option<Socket>, host: Arc<dyn Host>, entry: Entry) -> Arc<Self> {
         host.note_connection_opened();
-        let patience = Mutex::default();
+        let watch_delay = Mutex::default();
         let known = Mutex::default();
         let writes_wait = AtomicBool::new(false);
-        Arc::new(Connection { peer, socket, patience, known, writes_wait, host, entry })
+        Arc::new(Connection { peer, socket, watch_delay, known, writes_wait, host, entry })
     }
 
     /// Returns who is at the other end.
@@ -64,7 +64,7 @@ impl Connection {
     }
 
     /// Returns the whole answer to a request that cannot be read, and takes note of it. `accepts`: what its head says of the answer it asks for.
-    pub fn unreadable(&self, fault: Fault, accepts: Option<HeaderMap>) -> Bytes {
+    pub fn unreadable(&self, fault: RequestFault, accepts: Option<HeaderMap>) -> Bytes {
         self.host.note_unreadable();
         self.host.unreadable(fault, accepts)
     }
@@ -73,12 +73,12 @@ impl Connection {
     pub fn session_of(&self, client: u64) -> Option<(KindId, SessionId)> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match *known {
-            Known::Visitor(key, session) if key == client => Some(session),
-            Known::Visitor(..) => {
-                *known = Known::Many;
+            ConnectionVisitor::Visitor(key, session) if key == client => Some(session),
+            ConnectionVisitor::Visitor(..) => {
+                *known = ConnectionVisitor::Many;
                 None
             }
-            Known::Nobody | Known::Many => None,
+            ConnectionVisitor::Nobody | ConnectionVisitor::Many => None,
         }
     }
 
@@ -89,12 +89,14 @@ impl Connection {
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match *known {
-            Known::Many => return false,
-            Known::Visitor(key, _) if key != client => {
-                *known = Known::Many;
+            ConnectionVisitor::Many => return false,
+            ConnectionVisitor::Visitor(key, _) if key != client => {
+                *known = ConnectionVisitor::Many;
                 return false;
             }
-            Known::Nobody | Known::Visitor(..) => *known = Known::Visitor(client, session),
+            ConnectionVisitor::Nobody | ConnectionVisitor::Visitor(..) => {
+                *known = ConnectionVisitor::Visitor(client, session);
+            }
         }
         true
     }
@@ -106,7 +108,7 @@ impl Connection {
     }
 
     /// Returns what is known of it among all connections.
-    pub fn standing(&self) -> &Arc<Standing> {
+    pub fn standing(&self) -> &Arc<ConnectionState> {
         self.entry.standing()
     }
 
@@ -135,8 +137,8 @@ impl Connection {
         self.standing().begun()
     }
 
-    fn patience(&self) -> MutexGuard<'_, Deadline> {
-        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    fn watch_delay(&self) -> MutexGuard<'_, Deadline> {
+        self.watch_delay.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns once the client is known to have closed the connection; the watch is armed `after` a while. Never returns
@@ -146,8 +148,8 @@ impl Connection {
             return pending().await;
         };
         // One timer serves all requests of the connection: most are answered long before it goes off.
-        self.patience().set(Some(after));
-        poll_fn(|cx| self.patience().poll(cx)).await;
+        self.watch_delay().set(Some(after));
+        poll_fn(|cx| self.watch_delay().poll(cx)).await;
         match socket.watch() {
             Ok(watch) => watch.await,
             // Out of kernel memory: the library still notices most clients that leave.
@@ -172,7 +174,7 @@ impl Connection {
 impl Busy {
     /// Returns what tells whether the request waits for its client.
     pub fn client_wait(&self) -> ClientWait {
-        ClientWait::of(self.0.standing(), Taking::current())
+        ClientWait::of(self.0.standing(), Delivery::current())
     }
 }
 

@@ -5,15 +5,15 @@
 //!
 //! | worth | which |
 //! |---|---|
-//! | [`Worth::Silent`] | nothing was ever asked by it, for a second and more |
-//! | [`Worth::Stranger`] | idle, and nobody was ever admitted by it: those who wait in line, static files alone |
-//! | [`Worth::Fresh`] | nothing was asked by it yet, within its first second, while there are many such |
-//! | [`Worth::Tunnel`] | a tunnel, while tunnels hold more than their part of all |
-//! | [`Worth::Idle`] | idle, and somebody admitted came by it: their client opens another, and displaces in its turn |
-//! | [`Worth::Held`] | all that is under way waits for its client: a tunnel, a body that does not come, an answer that is not taken, an open stream |
-//! | [`Worth::Arriving`] | nothing was asked by it yet, within its first second: else newcomers would displace each other in their handshakes |
-//! | [`Worth::Asking`] | a request is under way, and nobody was ever admitted by it |
-//! | [`Worth::Greedy`] | somebody admitted is being answered, at an address that holds more than most do |
+//! | [`DisplacementRank::Silent`] | nothing was ever asked by it, for a second and more |
+//! | [`DisplacementRank::Stranger`] | idle, and nobody was ever admitted by it: those who wait in line, static files alone |
+//! | [`DisplacementRank::Fresh`] | nothing was asked by it yet, within its first second, while there are many such |
+//! | [`DisplacementRank::Tunnel`] | a tunnel, while tunnels hold more than their part of all |
+//! | [`DisplacementRank::Idle`] | idle, and somebody admitted came by it: their client opens another, and displaces in its turn |
+//! | [`DisplacementRank::Held`] | all that is under way waits for its client: a tunnel, a body that does not come, an answer that is not taken, an open stream |
+//! | [`DisplacementRank::Arriving`] | nothing was asked by it yet, within its first second: else newcomers would displace each other in their handshakes |
+//! | [`DisplacementRank::Asking`] | a request is under way, and nobody was ever admitted by it |
+//! | [`DisplacementRank::Greedy`] | somebody admitted is being answered, at an address that holds more than most do |
 //!
 //! and of those first the ones of the address that holds most, and then the one by which nothing moved the longest. Addresses are compared with one another: as many as
 //! somebody likes to use, those who hold all connections hold more than the others. But thousands may share an address, so what the application works on for somebody
@@ -24,7 +24,7 @@
 //!
 //! A request pays nothing for that but marks on its own connection: who is displaced is looked up when somebody has to be.
 
-use crate::streams::Taking;
+use crate::streams::Delivery;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map;
@@ -69,32 +69,32 @@ pub struct Connections {
     permits: Arc<Semaphore>,
     since: Instant,
     displaced: Arc<AtomicU64>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionsInner>,
 }
 
 #[derive(Default, Debug)]
-struct State {
-    entries: Vec<Option<Arc<Standing>>>,
+struct ConnectionsInner {
+    entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
     /// How many each address has that counts, which is fewer than there are entries.
     held: HashMap<Origin, usize>,
     /// What the last look found for a newcomer, and for one whose address holds its share.
-    found: [Found; 2],
+    found: [DisplacementCandidates; 2],
 }
 
 #[derive(Default, Debug)]
-struct Found {
+struct DisplacementCandidates {
     /// Worth least last.
-    list: Vec<(Worth, Arc<Standing>)>,
+    list: Vec<(DisplacementRank, Arc<ConnectionState>)>,
     /// Whether there was none.
     is_none: bool,
     at: Option<Instant>,
-    many: Many,
+    many: OverShare,
 }
 
 /// Of what there is more than its part of all.
 #[derive(Clone, Copy, Default, Debug)]
-struct Many {
+struct OverShare {
     tunnels: bool,
     fresh: bool,
 }
@@ -105,7 +105,7 @@ pub struct Origin(u128);
 
 /// What a connection is worth, the least first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Worth {
+enum DisplacementRank {
     Silent,
     Stranger,
     Fresh,
@@ -122,13 +122,13 @@ enum Worth {
 pub struct Entry {
     all: Arc<Connections>,
     index: usize,
-    standing: Arc<Standing>,
+    standing: Arc<ConnectionState>,
     _permit: OwnedSemaphorePermit,
 }
 
 /// What there is to know of one connection.
 #[derive(Debug)]
-pub struct Standing {
+pub struct ConnectionState {
     begun: AtomicU32,
     done: AtomicU32,
     /// When something was last asked by it, or it was opened: milliseconds since the start. Wraps.
@@ -147,9 +147,9 @@ pub struct Standing {
 /// Something under way by a connection that waits for its client now and then. Dropped, it waits no more.
 #[derive(Debug)]
 pub struct ClientWait {
-    standing: Arc<Standing>,
+    standing: Arc<ConnectionState>,
     /// The request it is one side of, where others may be under way beside it: both sides together are one that waits.
-    request: Option<Arc<Taking>>,
+    request: Option<Arc<Delivery>>,
     waits: bool,
     is_tunnel: bool,
 }
@@ -157,7 +157,7 @@ pub struct ClientWait {
 /// What a connection is told.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
-pub enum Told {
+pub enum CloseRequest {
     /// Nothing: it may go on.
     Nothing,
     /// To end once what is under way has.
@@ -194,7 +194,7 @@ impl Connections {
             Ok(permit) => permit,
             Err(_) => self.make_room(origin).await?,
         };
-        let standing = Arc::new(Standing {
+        let standing = Arc::new(ConnectionState {
             begun: AtomicU32::new(0),
             done: AtomicU32::new(0),
             asked_at: AtomicU32::new(self.millis(Instant::now())),
@@ -204,7 +204,7 @@ impl Connections {
             since: self.since,
             is_admitted: AtomicBool::new(is_admitted),
             origin: Mutex::new(origin),
-            told: AtomicU8::new(Told::Nothing as u8),
+            told: AtomicU8::new(CloseRequest::Nothing as u8),
             heard: Notify::new(),
         });
         let index = self.lock().enter(Arc::clone(&standing), origin);
@@ -227,14 +227,14 @@ impl Connections {
     /// Displaces the connection worth least for one of `origin`, if there is one, and returns whether that one may stay, or wait. `newcomer`: that one, if it has
     /// been entered.
     ///
-    fn displace(&self, origin: Option<Origin>, newcomer: Option<&Arc<Standing>>) -> bool {
+    fn displace(&self, origin: Option<Origin>, newcomer: Option<&Arc<ConnectionState>>) -> bool {
         let now = Instant::now();
         let mut state = self.lock();
         let held = origin.map_or(0, |origin| state.held(origin));
         let is_limited = held >= self.share();
         let which = usize::from(is_limited);
         if state.found[which].at.is_none_or(|at| now - at > FOUND_FOR) {
-            state.found[which] = Found::default();
+            state.found[which] = DisplacementCandidates::default();
         }
         // What was found before may be of no use by now. That there was nothing is taken for true: else each of many newcomers would look through all.
         for is_new in [false, true] {
@@ -249,15 +249,18 @@ impl Connections {
                 let is_greedy = state.is_greedy(&standing, self.max);
                 let is_still = standing.worth(self.millis(now), many, is_greedy);
                 let is_newcomer = newcomer.is_some_and(|newcomer| Arc::ptr_eq(newcomer, &standing));
-                if is_still.is_none_or(|is| is > worth) || standing.told() == Told::Close || is_newcomer {
+                if is_still.is_none_or(|is| is > worth)
+                    || standing.told() == CloseRequest::Close
+                    || is_newcomer
+                {
                     continue;
                 }
                 // Else those who hold as much would cut off each other's work.
-                if worth == Worth::Greedy && state.held_with(&standing) <= held {
+                if worth == DisplacementRank::Greedy && state.held_with(&standing) <= held {
                     state.found[which].list.push((worth, standing));
                     return true;
                 }
-                standing.tell(Told::Close);
+                standing.tell(CloseRequest::Close);
                 self.displaced.fetch_add(1, Ordering::Relaxed);
                 return true;
             }
@@ -273,7 +276,7 @@ impl Connections {
     /// Tells all to end once what is under way has.
     pub fn end(&self) {
         for standing in self.lock().entries.iter().flatten() {
-            standing.tell(Told::End);
+            standing.tell(CloseRequest::End);
         }
     }
 
@@ -291,7 +294,7 @@ impl Connections {
         millis(self.since, now)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionsInner> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -301,8 +304,8 @@ fn millis(since: Instant, now: Instant) -> u32 {
     (now - since).as_millis() as u32
 }
 
-impl State {
-    fn enter(&mut self, standing: Arc<Standing>, origin: Option<Origin>) -> usize {
+impl ConnectionsInner {
+    fn enter(&mut self, standing: Arc<ConnectionState>, origin: Option<Origin>) -> usize {
         self.count(origin);
         match self.free.pop() {
             Some(index) => {
@@ -339,23 +342,29 @@ impl State {
     }
 
     /// Returns how many the address of a connection has.
-    fn held_with(&self, standing: &Standing) -> usize {
+    fn held_with(&self, standing: &ConnectionState) -> usize {
         standing.origin().map_or(0, |origin| self.held(origin))
     }
 
     /// Returns whether the address of a connection has more than each would have if all had as many, and a newcomer too.
-    fn is_greedy(&self, standing: &Standing, max: usize) -> bool {
+    fn is_greedy(&self, standing: &ConnectionState, max: usize) -> bool {
         self.held_with(standing) > (max / (self.held.len() + 1)).max(SHARE_MIN)
     }
 
     /// Finds those worth least, of those that a newcomer may displace.
-    fn look(&self, at: Instant, max: usize, is_limited: bool, newcomer: Option<&Arc<Standing>>) -> Found {
+    fn look(
+        &self,
+        at: Instant,
+        max: usize,
+        is_limited: bool,
+        newcomer: Option<&Arc<ConnectionState>>,
+    ) -> DisplacementCandidates {
         let is_newcomer = |standing: &_| newcomer.is_some_and(|newcomer| Arc::ptr_eq(newcomer, standing));
         let there = || {
             let all = self.entries.iter().flatten();
-            all.filter(|standing| standing.told() < Told::Close && !is_newcomer(standing))
+            all.filter(|standing| standing.told() < CloseRequest::Close && !is_newcomer(standing))
         };
-        let many = Many {
+        let many = OverShare {
             tunnels: there().filter(|standing| standing.is_tunnel()).count() > max / TUNNELS_PART,
             fresh: there().filter(|standing| standing.is_fresh(millis(standing.since, at))).count()
                 > max / FRESH_PART,
@@ -366,8 +375,10 @@ impl State {
                 let is_greedy = self.is_greedy(standing, max);
                 let worth = standing.worth(now, many, is_greedy)?;
                 // Else one address would displace others who are inside.
-                let may = worth < Worth::Idle || worth == Worth::Held || worth == Worth::Idle && is_greedy;
-                let waits = worth == Worth::Held || worth == Worth::Tunnel;
+                let may = worth < DisplacementRank::Idle
+                    || worth == DisplacementRank::Held
+                    || worth == DisplacementRank::Idle && is_greedy;
+                let waits = worth == DisplacementRank::Held || worth == DisplacementRank::Tunnel;
                 let age = if waits { standing.held_for(now) } else { standing.age(now) };
                 let order = (worth, Reverse(self.held_with(standing)), Reverse(age));
                 (may || !is_limited).then_some((order, standing))
@@ -381,13 +392,13 @@ impl State {
         all.sort_by_key(|(order, _)| Reverse(*order));
         let list: Vec<_> =
             all.into_iter().map(|((worth, ..), standing)| (worth, Arc::clone(standing))).collect();
-        Found { is_none: list.is_empty(), list, at: Some(at), many }
+        DisplacementCandidates { is_none: list.is_empty(), list, at: Some(at), many }
     }
 }
 
 impl Entry {
     /// Returns what there is to know of the connection.
-    pub fn standing(&self) -> &Arc<Standing> {
+    pub fn standing(&self) -> &Arc<ConnectionState> {
         &self.standing
     }
 
@@ -424,7 +435,7 @@ impl Drop for Entry {
     }
 }
 
-impl Standing {
+impl ConnectionState {
     /// Takes note that something asked has ended, answered or not.
     pub fn end(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
@@ -482,39 +493,39 @@ impl Standing {
     }
 
     /// Returns what it is worth; `None`: it is never displaced.
-    fn worth(&self, now: u32, many: Many, is_greedy: bool) -> Option<Worth> {
+    fn worth(&self, now: u32, many: OverShare, is_greedy: bool) -> Option<DisplacementRank> {
         let (begun, done) = (self.begun(), self.done());
         match (begun == done, self.is_admitted()) {
-            (false, _) if many.tunnels && self.is_tunnel() => Some(Worth::Tunnel),
-            (false, _) if self.is_held() => Some(Worth::Held),
-            (true, true) => Some(Worth::Idle),
-            (true, false) if begun > 0 => Some(Worth::Stranger),
-            (true, false) if self.is_fresh(now) && many.fresh => Some(Worth::Fresh),
-            (true, false) if self.is_fresh(now) => Some(Worth::Arriving),
-            (true, false) => Some(Worth::Silent),
-            (false, false) => Some(Worth::Asking),
-            (false, true) => is_greedy.then_some(Worth::Greedy),
+            (false, _) if many.tunnels && self.is_tunnel() => Some(DisplacementRank::Tunnel),
+            (false, _) if self.is_held() => Some(DisplacementRank::Held),
+            (true, true) => Some(DisplacementRank::Idle),
+            (true, false) if begun > 0 => Some(DisplacementRank::Stranger),
+            (true, false) if self.is_fresh(now) && many.fresh => Some(DisplacementRank::Fresh),
+            (true, false) if self.is_fresh(now) => Some(DisplacementRank::Arriving),
+            (true, false) => Some(DisplacementRank::Silent),
+            (false, false) => Some(DisplacementRank::Asking),
+            (false, true) => is_greedy.then_some(DisplacementRank::Greedy),
         }
     }
 
     /// Tells it something, unless it was told more.
-    pub fn tell(&self, told: Told) {
+    pub fn tell(&self, told: CloseRequest) {
         if self.told.fetch_max(told as u8, Ordering::AcqRel) < told as u8 {
             self.heard.notify_waiters();
         }
     }
 
     /// Returns what it was told last.
-    pub fn told(&self) -> Told {
+    pub fn told(&self) -> CloseRequest {
         match self.told.load(Ordering::Acquire) {
-            0 => Told::Nothing,
-            1 => Told::End,
-            _ => Told::Close,
+            0 => CloseRequest::Nothing,
+            1 => CloseRequest::End,
+            _ => CloseRequest::Close,
         }
     }
 
     /// Returns once it is told `least` or more, and which.
-    pub async fn hears(&self, least: Told) -> Told {
+    pub async fn hears(&self, least: CloseRequest) -> CloseRequest {
         loop {
             let mut heard = pin!(self.heard.notified());
             heard.as_mut().enable();
@@ -529,17 +540,17 @@ impl Standing {
 
 impl ClientWait {
     /// Returns something under way by a connection, which does not wait yet.
-    pub fn new(standing: &Arc<Standing>) -> Self {
+    pub fn new(standing: &Arc<ConnectionState>) -> Self {
         ClientWait::of(standing, None)
     }
 
     /// Returns one side of a request, which does not wait yet.
-    pub fn of(standing: &Arc<Standing>, request: Option<Arc<Taking>>) -> Self {
+    pub fn of(standing: &Arc<ConnectionState>, request: Option<Arc<Delivery>>) -> Self {
         ClientWait { standing: Arc::clone(standing), request, waits: false, is_tunnel: false }
     }
 
     /// Returns a tunnel, which waits from now on.
-    pub fn tunnel(standing: &Arc<Standing>) -> Self {
+    pub fn tunnel(standing: &Arc<ConnectionState>) -> Self {
         standing.tunnels.fetch_add(1, Ordering::Relaxed);
         let mut wait = ClientWait::new(standing);
         wait.is_tunnel = true;
@@ -612,7 +623,7 @@ mod tests {
     }
 
     fn displaced(entries: &[&Entry]) -> Vec<usize> {
-        (0..entries.len()).filter(|at| entries[*at].standing().told() == Told::Close).collect()
+        (0..entries.len()).filter(|at| entries[*at].standing().told() == CloseRequest::Close).collect()
     }
 
     #[test]
@@ -788,7 +799,7 @@ mod tests {
         let _waits: Vec<_> = entries.iter().map(held).collect();
         let newcomer = enter(&all, None).unwrap();
         assert!(newcomer.note_origin(origin(1)));
-        assert!(newcomer.standing().told() < Told::Close);
+        assert!(newcomer.standing().told() < CloseRequest::Close);
     }
 
     #[test]

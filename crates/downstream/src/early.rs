@@ -126,13 +126,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Early<S> {
 ///
 /// The HTTP library waits for both without a limit of time.
 #[derive(Default, Debug)]
-pub struct Opening {
+pub struct H2Preface {
     seen: usize,
     /// Of the frame, as far as it has come.
     length: usize,
 }
 
-impl Opening {
+impl H2Preface {
     /// Follows the bytes just read, and returns whether the frame is complete.
     pub fn scan(&mut self, bytes: &[u8]) -> bool {
         for &byte in bytes {
@@ -195,12 +195,12 @@ mod tests {
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0".to_vec();
         bytes.extend([0, 3, 0, 0, 0, 100]);
         for size in 1..bytes.len() {
-            let mut opening = Opening::default();
+            let mut opening = H2Preface::default();
             let over: Vec<bool> = bytes.chunks(size).map(|piece| opening.scan(piece)).collect();
             let (last, before) = over.split_last().unwrap();
             assert!(*last && !before.contains(&true), "pieces of {size} bytes");
         }
         let empty = [&bytes[..24], &[0; 9]].concat();
-        assert!(Opening::default().scan(&empty));
+        assert!(H2Preface::default().scan(&empty));
     }
 }

@@ -23,13 +23,13 @@ pub enum Phase {
 /// Follows the framing of one connection.
 #[derive(Debug)]
 pub struct Framing {
-    state: State,
+    state: FramingState,
     head: Head,
     heads: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum FramingState {
     Between,
     FirstLine,
     LineStart,
@@ -88,7 +88,7 @@ impl Name {
 impl Default for Framing {
     /// The scanner of a connection that nothing has come over yet.
     fn default() -> Self {
-        Framing { state: State::Between, head: Head::default(), heads: 0 }
+        Framing { state: FramingState::Between, head: Head::default(), heads: 0 }
     }
 }
 
@@ -96,14 +96,14 @@ impl Framing {
     /// Returns what the next byte belongs to.
     pub fn phase(&self) -> Phase {
         match self.state {
-            State::Between => Phase::Between,
-            State::FirstLine
-            | State::LineStart
-            | State::Name(..)
-            | State::Length
-            | State::OtherLine
-            | State::HeadEnd
-            | State::Spoilt => Phase::Head,
+            FramingState::Between => Phase::Between,
+            FramingState::FirstLine
+            | FramingState::LineStart
+            | FramingState::Name(..)
+            | FramingState::Length
+            | FramingState::OtherLine
+            | FramingState::HeadEnd
+            | FramingState::Spoilt => Phase::Head,
             _ => Phase::Beyond,
         }
     }
@@ -118,92 +118,99 @@ impl Framing {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             match self.state {
-                State::Between => {
+                FramingState::Between => {
                     if byte != b'\r' && byte != b'\n' {
                         self.head = Head::default();
-                        self.state = State::FirstLine;
+                        self.state = FramingState::FirstLine;
                     }
                     at += 1;
                 }
-                State::FirstLine | State::OtherLine => at = self.after_line(bytes, at, State::LineStart),
+                FramingState::FirstLine | FramingState::OtherLine => {
+                    at = self.after_line(bytes, at, FramingState::LineStart);
+                }
                 // As the library reads them: a trailer's line ends with a carriage return, and a line feed without one is part of it.
-                State::TrailerLine => match memchr::memchr(b'\r', &bytes[at..]) {
+                FramingState::TrailerLine => match memchr::memchr(b'\r', &bytes[at..]) {
                     Some(end) => {
-                        self.state = State::TrailerLineEnd;
+                        self.state = FramingState::TrailerLineEnd;
                         at += end + 1;
                     }
                     None => at = bytes.len(),
                 },
-                State::TrailerLineEnd | State::TrailersEnd => {
+                FramingState::TrailerLineEnd | FramingState::TrailersEnd => {
                     self.state = match self.state {
-                        _ if byte != b'\n' => State::Spoilt,
-                        State::TrailersEnd => State::Between,
-                        _ => State::TrailerStart,
+                        _ if byte != b'\n' => FramingState::Spoilt,
+                        FramingState::TrailersEnd => FramingState::Between,
+                        _ => FramingState::TrailerStart,
                     };
                     at += 1;
                 }
-                State::LineStart => {
+                FramingState::LineStart => {
                     self.state = match byte {
                         b'\n' => self.end_of_head(),
-                        b'\r' => State::HeadEnd,
+                        b'\r' => FramingState::HeadEnd,
                         _ => match Name::starting_with(byte) {
-                            Some(name) => State::Name(name, 1),
-                            None => State::OtherLine,
+                            Some(name) => FramingState::Name(name, 1),
+                            None => FramingState::OtherLine,
                         },
                     };
                     at += 1;
                 }
-                State::HeadEnd => {
-                    self.state = if byte == b'\n' { self.end_of_head() } else { State::Spoilt };
+                FramingState::HeadEnd => {
+                    self.state = if byte == b'\n' { self.end_of_head() } else { FramingState::Spoilt };
                     at += 1;
                 }
-                State::Name(name, matched) => {
+                FramingState::Name(name, matched) => {
                     let text = name.text();
                     let matched = usize::from(matched);
                     if matched == text.len() && byte == b':' {
                         if self.contradicts(name) {
                             bytes[at] = 0;
-                            self.state = State::Spoilt;
+                            self.state = FramingState::Spoilt;
                             return;
                         }
                         at += 1;
                     } else if text.get(matched) == Some(&byte.to_ascii_lowercase()) {
-                        self.state = State::Name(name, matched as u8 + 1);
+                        self.state = FramingState::Name(name, matched as u8 + 1);
                         at += 1;
                     } else {
-                        self.state = State::OtherLine;
+                        self.state = FramingState::OtherLine;
                     }
                 }
-                State::Length => {
+                FramingState::Length => {
                     match byte {
                         b'0'..=b'9' => {
                             let so_far = self.head.length.unwrap_or(0);
                             self.head.length =
                                 Some(so_far.saturating_mul(10).saturating_add(u64::from(byte - b'0')));
                         }
-                        b'\n' => self.state = State::LineStart,
+                        b'\n' => self.state = FramingState::LineStart,
                         _ => {}
                     }
                     at += 1;
                 }
-                State::Body(left) => at = self.pass(bytes, at, left, State::Between, State::Body),
-                State::Chunk(left) => at = self.pass(bytes, at, left, State::ChunkSize(0), State::Chunk),
-                State::ChunkSize(size) => {
+                FramingState::Body(left) => {
+                    at = self.pass(bytes, at, left, FramingState::Between, FramingState::Body);
+                }
+                FramingState::Chunk(left) => {
+                    at = self.pass(bytes, at, left, FramingState::ChunkSize(0), FramingState::Chunk);
+                }
+                FramingState::ChunkSize(size) => {
                     self.state = match (byte as char).to_digit(16) {
                         Some(digit) => {
-                            State::ChunkSize(size.saturating_mul(16).saturating_add(u64::from(digit)))
+                            FramingState::ChunkSize(size.saturating_mul(16).saturating_add(u64::from(digit)))
                         }
                         None if byte == b'\n' => after_chunk_size(size),
-                        None => State::ChunkExtension(size),
+                        None => FramingState::ChunkExtension(size),
                     };
                     at += 1;
                 }
-                State::ChunkExtension(size) => at = self.after_line(bytes, at, after_chunk_size(size)),
-                State::TrailerStart => {
-                    self.state = if byte == b'\r' { State::TrailersEnd } else { State::TrailerLine };
+                FramingState::ChunkExtension(size) => at = self.after_line(bytes, at, after_chunk_size(size)),
+                FramingState::TrailerStart => {
+                    self.state =
+                        if byte == b'\r' { FramingState::TrailersEnd } else { FramingState::TrailerLine };
                     at += 1;
                 }
-                State::Spoilt | State::Off => return,
+                FramingState::Spoilt | FramingState::Off => return,
             }
         }
     }
@@ -214,41 +221,41 @@ impl Framing {
             Name::ContentLength => {
                 let contradicts = self.head.chunked || self.head.length.is_some();
                 self.head.length = Some(0);
-                self.state = State::Length;
+                self.state = FramingState::Length;
                 contradicts
             }
             Name::TransferEncoding => {
                 let contradicts = self.head.length.is_some();
                 self.head.chunked = true;
-                self.state = State::OtherLine;
+                self.state = FramingState::OtherLine;
                 contradicts
             }
             Name::Upgrade => {
                 self.head.upgrade = true;
-                self.state = State::OtherLine;
+                self.state = FramingState::OtherLine;
                 false
             }
         }
     }
 
-    fn end_of_head(&mut self) -> State {
+    fn end_of_head(&mut self) -> FramingState {
         self.heads = self.heads.wrapping_add(1);
         if self.head.upgrade {
             // What follows may be another protocol, whose bytes are nobody's to change. A request that offers an
             // upgrade and does not get it is the last of its connection.
-            State::Off
+            FramingState::Off
         } else if self.head.chunked {
-            State::ChunkSize(0)
+            FramingState::ChunkSize(0)
         } else {
             match self.head.length {
-                None | Some(0) => State::Between,
-                Some(length) => State::Body(length),
+                None | Some(0) => FramingState::Between,
+                Some(length) => FramingState::Body(length),
             }
         }
     }
 
     /// Skips to behind the line's end, if it is among `bytes`; only then the next state begins.
-    fn after_line(&mut self, bytes: &[u8], at: usize, next: State) -> usize {
+    fn after_line(&mut self, bytes: &[u8], at: usize, next: FramingState) -> usize {
         match memchr::memchr(b'\n', &bytes[at..]) {
             Some(end) => {
                 self.state = next;
@@ -264,8 +271,8 @@ impl Framing {
         bytes: &[u8],
         at: usize,
         left: u64,
-        next: State,
-        rest: impl FnOnce(u64) -> State,
+        next: FramingState,
+        rest: impl FnOnce(u64) -> FramingState,
     ) -> usize {
         let here = (bytes.len() - at) as u64;
         if left <= here {
@@ -278,9 +285,9 @@ impl Framing {
     }
 }
 
-fn after_chunk_size(size: u64) -> State {
+fn after_chunk_size(size: u64) -> FramingState {
     // The two bytes after the data are its line end.
-    if size == 0 { State::TrailerStart } else { State::Chunk(size.saturating_add(2)) }
+    if size == 0 { FramingState::TrailerStart } else { FramingState::Chunk(size.saturating_add(2)) }
 }
 
 #[cfg(test)]

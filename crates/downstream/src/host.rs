@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use std::fmt;
-use suimon_message::validate::Fault;
+use suimon_message::validate::RequestFault;
 
 /// Who counts connections, and says what is answered where there is no request.
 pub trait Host: fmt::Debug + Send + Sync + 'static {
@@ -17,7 +17,7 @@ pub trait Host: fmt::Debug + Send + Sync + 'static {
     fn note_unreadable(&self);
 
     /// Returns the whole answer, as bytes, to an HTTP/1 request that could not be read. `accepts`: what its head says of the answer it asks for, as far as that is known.
-    fn unreadable(&self, fault: Fault, accepts: Option<HeaderMap>) -> Bytes;
+    fn unreadable(&self, fault: RequestFault, accepts: Option<HeaderMap>) -> Bytes;
 
     /// Returns whether the log is to tell of a balancer whose connections are refused: not each time.
     fn is_to_warn_of_balancer(&self) -> bool;

@@ -2,14 +2,14 @@
 
 use crate::BoxError;
 use crate::connection::Connection;
-use crate::connections::{Connections, Entry, Origin, Told};
+use crate::connections::{CloseRequest, Connections, Entry, Origin};
 use crate::early::Early;
 use crate::host::Host;
 use crate::service::{Rules, Service};
 use crate::streams::Streams;
 use crate::tls::Certificate;
 use crate::watch::Socket;
-use crate::wire::{Patience, Wire};
+use crate::wire::{ClientTimeouts, Wire};
 use bytes::Bytes;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use suimon_message::peer::{self, Peer};
-use suimon_message::validate::Fault;
+use suimon_message::validate::RequestFault;
 use suimon_params::Network;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -160,7 +160,7 @@ impl<S: Service> Acceptor<S> {
             biased;
             told = tokio::time::timeout(self.rules.timeouts.header_read, stream.header()) => told?,
             // Nobody is behind it yet.
-            _ = entry.standing().hears(Told::End) => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ = entry.standing().hears(CloseRequest::End) => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
@@ -178,7 +178,7 @@ impl<S: Service> Acceptor<S> {
         }
         if self.certificate.is_none() {
             // It may have gone.
-            let _ = stream.write_all(&self.service.unreadable(Fault::NoProxyHeader, None)).await;
+            let _ = stream.write_all(&self.service.unreadable(RequestFault::NoProxyHeader, None)).await;
         }
     }
 
@@ -193,7 +193,7 @@ impl<S: Service> Acceptor<S> {
             biased;
             is_h2 = tokio::time::timeout(self.rules.timeouts.header_read, stream.begins_as_h2()) => is_h2??,
             // It has asked for nothing.
-            _ = entry.standing().hears(Told::End) => return Ok(()),
+            _ = entry.standing().hears(CloseRequest::End) => return Ok(()),
         };
         self.speak(stream, socket, is_h2, client, entry).await
     }
@@ -211,7 +211,7 @@ impl<S: Service> Acceptor<S> {
             biased;
             stream = tokio::time::timeout(self.rules.timeouts.handshake, handshake) => stream??,
             // It has asked for nothing.
-            _ = entry.standing().hears(Told::End) => return Ok(()),
+            _ = entry.standing().hears(CloseRequest::End) => return Ok(()),
         };
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         self.speak(stream, socket, is_h2, client, entry).await
@@ -234,7 +234,7 @@ impl<S: Service> Acceptor<S> {
         let host: Arc<dyn Host> = Arc::clone(&service) as _;
         let connection = Connection::new(peer, watched, host, entry);
         let timeouts = &rules.timeouts;
-        let patience = Patience {
+        let patience = ClientTimeouts {
             head: timeouts.header_read,
             idle: timeouts.keep_alive,
             write: timeouts.body_write,
@@ -271,14 +271,14 @@ where
     let asked = Arc::clone(&connection);
     let service = service_fn(move |request| Arc::clone(&service).serve(Arc::clone(&connection), request));
     let mut served = pin!(builder.serve_connection(TokioIo::new(wire), service).with_upgrades());
-    let mut hears = pin!(asked.standing().hears(Told::End));
+    let mut hears = pin!(asked.standing().hears(CloseRequest::End));
     let mut listens = false;
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = served.as_mut().poll(cx) {
             return Poll::Ready(Some(ended));
         }
         // Once it has heard of this task it need not be asked again each time: what was told is seen without it.
-        if listens && asked.standing().told() < Told::End {
+        if listens && asked.standing().told() < CloseRequest::End {
             return Poll::Pending;
         }
         listens = true;
@@ -287,14 +287,14 @@ where
     if let Some(ended) = ended.await {
         return ended;
     }
-    if asked.standing().told() == Told::Close {
+    if asked.standing().told() == CloseRequest::Close {
         return Ok(());
     }
     served.as_mut().graceful_shutdown();
     tokio::select! {
         biased;
         ended = served.as_mut() => ended,
-        _ = asked.standing().hears(Told::Close) => Ok(()),
+        _ = asked.standing().hears(CloseRequest::Close) => Ok(()),
     }
 }
 
@@ -336,9 +336,9 @@ where
     let told = tokio::select! {
         biased;
         ended = served.as_mut() => return ended,
-        told = asked.standing().hears(Told::End) => told,
-        () = idle(&asked, keep_alive) => Told::End,
-        () = left_lying() => Told::End,
+        told = asked.standing().hears(CloseRequest::End) => told,
+        () = idle(&asked, keep_alive) => CloseRequest::End,
+        () = left_lying() => CloseRequest::End,
         // A proxy in front of us resets for all of its clients.
         () = streams.too_many_resets(), if !asked.peer().is_trusted() => {
             tracing::debug!("a client resets more requests than it lets end");
@@ -347,7 +347,7 @@ where
             return Ok(());
         }
     };
-    if told == Told::Close {
+    if told == CloseRequest::Close {
         return Ok(());
     }
     served.as_mut().graceful_shutdown();
@@ -357,7 +357,7 @@ where
         // It is for the client to answer the goodbye, and one that has fallen silent does not.
         () = idle(&asked, FAREWELL) => Ok(()),
         () = left_lying() => Ok(()),
-        _ = asked.standing().hears(Told::Close) => Ok(()),
+        _ = asked.standing().hears(CloseRequest::Close) => Ok(()),
     }
 }
 

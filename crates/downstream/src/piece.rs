@@ -1,7 +1,7 @@
 //! A piece of an answer in the hands of the client's connection.
 
 use crate::budget::Budget;
-use crate::streams::Given;
+use crate::streams::UnwrittenPiece;
 use bytes::{Buf, Bytes};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct Piece {
     pub(crate) bytes: Bytes,
     pub(crate) counted: Option<Counted>,
-    pub(crate) _given: Option<Given>,
+    pub(crate) _given: Option<UnwrittenPiece>,
 }
 
 /// Bytes of an answer in the budget.

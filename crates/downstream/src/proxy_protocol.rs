@@ -34,7 +34,7 @@ pub enum Read {
 
 /// Why bytes are no header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum ProxyHeaderFault {
     /// They begin neither as version 1 nor as version 2.
     NoHeader,
     /// The line of version 1 has no end where it must.
@@ -57,7 +57,7 @@ pub enum Fault {
 ///
 /// # Errors
 /// If no header can begin so.
-pub fn read(bytes: &[u8]) -> Result<Read, Fault> {
+pub fn read(bytes: &[u8]) -> Result<Read, ProxyHeaderFault> {
     let begins = |start: &[u8]| {
         let length = bytes.len().min(start.len());
         bytes[..length] == start[..length]
@@ -67,21 +67,21 @@ pub fn read(bytes: &[u8]) -> Result<Read, Fault> {
     } else if begins(SIGNATURE) {
         read_binary(bytes)
     } else {
-        Err(Fault::NoHeader)
+        Err(ProxyHeaderFault::NoHeader)
     }
 }
 
-fn read_line(bytes: &[u8]) -> Result<Read, Fault> {
+fn read_line(bytes: &[u8]) -> Result<Read, ProxyHeaderFault> {
     let start = &bytes[..bytes.len().min(LINE_MAX)];
     let Some(end) = memchr::memchr(b'\n', start) else {
-        return if start.len() < LINE_MAX { Ok(Read::More) } else { Err(Fault::EndlessLine) };
+        return if start.len() < LINE_MAX { Ok(Read::More) } else { Err(ProxyHeaderFault::EndlessLine) };
     };
     let line = bytes[..end].strip_suffix(b"\r").and_then(|line| line.strip_prefix(LINE_START));
-    let line = line.and_then(|line| str::from_utf8(line).ok()).ok_or(Fault::BadLine)?;
+    let line = line.and_then(|line| str::from_utf8(line).ok()).ok_or(ProxyHeaderFault::BadLine)?;
     let client = if line == "UNKNOWN" || line.starts_with("UNKNOWN ") {
         None
     } else {
-        Some(addresses(line).ok_or(Fault::BadLine)?)
+        Some(addresses(line).ok_or(ProxyHeaderFault::BadLine)?)
     };
     Ok(Read::Header { length: end + 1, client })
 }
@@ -101,18 +101,18 @@ fn addresses(line: &str) -> Option<IpAddr> {
     (are_ports && words.next().is_none()).then_some(from)
 }
 
-fn read_binary(bytes: &[u8]) -> Result<Read, Fault> {
+fn read_binary(bytes: &[u8]) -> Result<Read, ProxyHeaderFault> {
     let Some(fixed) = bytes.first_chunk::<FIXED>() else { return Ok(Read::More) };
     let (version, command, family) = (fixed[12] >> 4, fixed[12] & 15, fixed[13]);
     if version != 2 {
-        return Err(Fault::Version(version));
+        return Err(ProxyHeaderFault::Version(version));
     }
     if command > 1 {
-        return Err(Fault::Command(command));
+        return Err(ProxyHeaderFault::Command(command));
     }
     let length = FIXED + usize::from(u16::from_be_bytes([fixed[14], fixed[15]]));
     if length > HEADER_MAX {
-        return Err(Fault::TooLong(length));
+        return Err(ProxyHeaderFault::TooLong(length));
     }
     let needed = match family {
         // Not said, or a socket of the balancer's own machine.
@@ -120,10 +120,10 @@ fn read_binary(bytes: &[u8]) -> Result<Read, Fault> {
         0x11 => ADDRESSES_V4,
         0x21 => ADDRESSES_V6,
         _ if command == 0 => 0,
-        _ => return Err(Fault::Family(family)),
+        _ => return Err(ProxyHeaderFault::Family(family)),
     };
     if command == 1 && length < FIXED + needed {
-        return Err(Fault::NoAddresses);
+        return Err(ProxyHeaderFault::NoAddresses);
     }
     let Some(addresses) = bytes.get(FIXED..length) else { return Ok(Read::More) };
     let client = match (command, family) {
@@ -134,33 +134,39 @@ fn read_binary(bytes: &[u8]) -> Result<Read, Fault> {
     Ok(Read::Header { length, client })
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ProxyHeaderFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::NoHeader => f.write_str("it does not begin with a PROXY header, of version 1 or 2"),
-            Fault::EndlessLine => write!(f, "its PROXY line does not end within {LINE_MAX} bytes"),
-            Fault::BadLine => f.write_str(
+            ProxyHeaderFault::NoHeader => {
+                f.write_str("it does not begin with a PROXY header, of version 1 or 2")
+            }
+            ProxyHeaderFault::EndlessLine => write!(f, "its PROXY line does not end within {LINE_MAX} bytes"),
+            ProxyHeaderFault::BadLine => f.write_str(
                 "its PROXY line is not TCP4 or TCP6 with two addresses and two ports, nor UNKNOWN",
             ),
-            Fault::Version(version) => write!(f, "its PROXY header is of version {version}, and 2 is known"),
-            Fault::Command(command) => {
+            ProxyHeaderFault::Version(version) => {
+                write!(f, "its PROXY header is of version {version}, and 2 is known")
+            }
+            ProxyHeaderFault::Command(command) => {
                 write!(f, "its PROXY header has command {command}, and 0 (LOCAL) and 1 (PROXY) are known")
             }
-            Fault::Family(family) => {
+            ProxyHeaderFault::Family(family) => {
                 write!(
                     f,
                     "its PROXY header has family and transport {family:#04x}, which does not come over TCP"
                 )
             }
-            Fault::NoAddresses => f.write_str("its PROXY header is too short for the addresses in it"),
-            Fault::TooLong(length) => {
+            ProxyHeaderFault::NoAddresses => {
+                f.write_str("its PROXY header is too short for the addresses in it")
+            }
+            ProxyHeaderFault::TooLong(length) => {
                 write!(f, "its PROXY header has {length} bytes, and {HEADER_MAX} are read at most")
             }
         }
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ProxyHeaderFault {}
 
 #[cfg(test)]
 mod tests {
@@ -172,7 +178,7 @@ mod tests {
         [&SIGNATURE[..], &[version_command, family], &length, payload].concat()
     }
 
-    fn client(bytes: &[u8]) -> Result<Option<IpAddr>, Fault> {
+    fn client(bytes: &[u8]) -> Result<Option<IpAddr>, ProxyHeaderFault> {
         match read(&[bytes, b"GET / HTTP/1.1\r\n"].concat())? {
             Read::Header { length, client } => {
                 assert_eq!(length, bytes.len());
@@ -216,21 +222,21 @@ mod tests {
     #[test]
     fn what_is_no_header_is_refused_with_its_reason() {
         for (bytes, fault) in [
-            (b"GET / HTTP/1.1\r\n".to_vec(), Fault::NoHeader),
-            (b"PROXYTCP4".to_vec(), Fault::NoHeader),
-            (b"\r\n\r\nGET".to_vec(), Fault::NoHeader),
-            ([&b"PROXY TCP4 "[..], &[b'1'; 100]].concat(), Fault::EndlessLine),
-            (b"PROXY TCP4 203.0.113.7 10.0.0.1 8080 80\n".to_vec(), Fault::BadLine),
-            (b"PROXY TCP4 203.0.113.7 10.0.0.1 8080\r\n".to_vec(), Fault::BadLine),
-            (b"PROXY TCP4 203.0.113.7 10.0.0.1 8080 80 1\r\n".to_vec(), Fault::BadLine),
-            (b"PROXY TCP4 2001:db8::7 10.0.0.1 8080 80\r\n".to_vec(), Fault::BadLine),
-            (b"PROXY TCP4 203.0.113.7 10.0.0.1 +80 65536\r\n".to_vec(), Fault::BadLine),
-            (b"PROXY UDP4 203.0.113.7 10.0.0.1 8080 80\r\n".to_vec(), Fault::BadLine),
-            (binary(0x11, 0x11, &V4), Fault::Version(1)),
-            (binary(0x22, 0x11, &V4), Fault::Command(2)),
-            (binary(0x21, 0x12, &V4), Fault::Family(0x12)),
-            (binary(0x21, 0x11, &V4[..11]), Fault::NoAddresses),
-            (binary(0x21, 0x00, &[0; HEADER_MAX]), Fault::TooLong(HEADER_MAX + FIXED)),
+            (b"GET / HTTP/1.1\r\n".to_vec(), ProxyHeaderFault::NoHeader),
+            (b"PROXYTCP4".to_vec(), ProxyHeaderFault::NoHeader),
+            (b"\r\n\r\nGET".to_vec(), ProxyHeaderFault::NoHeader),
+            ([&b"PROXY TCP4 "[..], &[b'1'; 100]].concat(), ProxyHeaderFault::EndlessLine),
+            (b"PROXY TCP4 203.0.113.7 10.0.0.1 8080 80\n".to_vec(), ProxyHeaderFault::BadLine),
+            (b"PROXY TCP4 203.0.113.7 10.0.0.1 8080\r\n".to_vec(), ProxyHeaderFault::BadLine),
+            (b"PROXY TCP4 203.0.113.7 10.0.0.1 8080 80 1\r\n".to_vec(), ProxyHeaderFault::BadLine),
+            (b"PROXY TCP4 2001:db8::7 10.0.0.1 8080 80\r\n".to_vec(), ProxyHeaderFault::BadLine),
+            (b"PROXY TCP4 203.0.113.7 10.0.0.1 +80 65536\r\n".to_vec(), ProxyHeaderFault::BadLine),
+            (b"PROXY UDP4 203.0.113.7 10.0.0.1 8080 80\r\n".to_vec(), ProxyHeaderFault::BadLine),
+            (binary(0x11, 0x11, &V4), ProxyHeaderFault::Version(1)),
+            (binary(0x22, 0x11, &V4), ProxyHeaderFault::Command(2)),
+            (binary(0x21, 0x12, &V4), ProxyHeaderFault::Family(0x12)),
+            (binary(0x21, 0x11, &V4[..11]), ProxyHeaderFault::NoAddresses),
+            (binary(0x21, 0x00, &[0; HEADER_MAX]), ProxyHeaderFault::TooLong(HEADER_MAX + FIXED)),
         ] {
             assert_eq!(read(&bytes), Err(fault), "{bytes:?}");
         }

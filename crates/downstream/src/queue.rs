@@ -7,7 +7,7 @@ use crate::BoxError;
 use crate::budget::Budget;
 use crate::deadline::Deadline;
 use crate::piece::{Counted, Piece};
-use crate::spool::{Filling, PIECE_BYTES, Reading, Spool};
+use crate::spool::{PIECE_BYTES, PieceRead, PieceWrite, Spool};
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use std::collections::VecDeque;
@@ -52,25 +52,25 @@ pub struct Writer {
 struct Spilling {
     frames: VecDeque<Frame<Bytes>>,
     bytes: usize,
-    is_written: Filling,
+    is_written: PieceWrite,
 }
 
 /// The end of a queue that the client's connection empties.
 pub struct Reader {
     queue: Arc<Queue>,
     /// A piece on its way from the file.
-    reading: Option<Reading>,
+    reading: Option<PieceRead>,
 }
 
 #[derive(Debug)]
 struct Queue {
     budget: Arc<Budget>,
     bytes_max: usize,
-    state: Mutex<State>,
+    state: Mutex<QueueInner>,
 }
 
 #[derive(Default, Debug)]
-struct State {
+struct QueueInner {
     frames: VecDeque<Frame<Bytes>>,
     /// What follows them: the file, from what is read of it to what is written, and what is being written to it ...
     spool: Option<Arc<Spool>>,
@@ -131,7 +131,7 @@ pub fn queue(
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueInner> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -411,7 +411,7 @@ impl Reader {
     }
 }
 
-impl State {
+impl QueueInner {
     /// Returns whether something that has come later than what `frames` hold is still to be taken.
     fn is_spooled(&self) -> bool {
         self.read < self.written || self.is_writing || !self.behind.is_empty()

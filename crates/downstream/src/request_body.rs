@@ -12,10 +12,10 @@
 //! However it is read, its client must keep a pace: no long pause, a least rate, and an end.
 
 use crate::budget::Budget;
-use crate::charge::{Charge, Slot, Way};
+use crate::charge::{RouteActivity, Slot, SlotCharge};
 use crate::connections::ClientWait;
 use crate::deadline::Deadline;
-use crate::spool::{Of, PIECE_BYTES, Reading, Spool, Spools};
+use crate::spool::{BodyKind, PIECE_BYTES, PieceRead, Spool, Spools};
 use crate::uploads::{Sender, Upload, Uploads};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -31,7 +31,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use std::{error, fmt, io};
 use suimon_message::headers;
-use suimon_message::validate::Fault;
+use suimon_message::validate::RequestFault;
 use tokio::time::Instant;
 
 /// How long a client may be waited for while its request holds a slot, all of its body together.
@@ -52,7 +52,7 @@ struct Inner {
     early: VecDeque<Bytes>,
     early_bytes: usize,
     /// What follows it, as far as that is kept.
-    kept: Option<Box<Kept>>,
+    kept: Option<Box<BufferedRest>>,
     /// What both count in, apart from what is in a file.
     budget: Arc<Budget>,
     /// What came behind the body, to be sent on behind it.
@@ -63,19 +63,19 @@ struct Inner {
     declared: Option<u64>,
     /// Bytes that may still come.
     left: u64,
-    pace: Pace,
+    pace: BodyRateLimits,
     progress: Progress,
     client: ClientWait,
     /// Whether the client may be silent for as long as it likes.
     unhurried: Arc<AtomicBool>,
-    patience: Deadline,
+    stall_deadline: Deadline,
     /// The slot that the request holds while the rest of its body is sent on.
-    charge: Option<Box<Charge>>,
+    charge: Option<Box<SlotCharge>>,
 }
 
 /// Which bodies are kept until they are whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Keeps {
+pub enum BufferPolicy {
     /// What does not come as quickly as it began.
     Slow,
     /// What is not there at once: how fast it began says nothing about its client, as where the request was held, or is not believed.
@@ -86,18 +86,18 @@ pub enum Keeps {
 
 /// What is kept of a body of a slow client: first what is in a file, then what is not there yet.
 #[derive(Default)]
-struct Kept {
+struct BufferedRest {
     spool: Option<Arc<Spool>>,
     written: u64,
     read: u64,
-    reading: Option<Reading>,
+    reading: Option<PieceRead>,
     tail: VecDeque<Bytes>,
     tail_bytes: usize,
 }
 
 /// How fast a client must send a body, while it is the client who is waited for.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct BodyRateLimits {
     /// The longest pause, and what a body may take beside the time that its length at the least rate takes.
     pub pause_max: Duration,
     /// The least rate, bytes a second. 0: none.
@@ -116,9 +116,9 @@ struct Progress {
 
 /// Why a request body broke off: the client's fault.
 #[derive(Clone, Copy, Debug)]
-pub struct BodyFault(pub Fault);
+pub struct BodyFault(pub RequestFault);
 
-impl Pace {
+impl BodyRateLimits {
     /// Returns how much longer a client may be waited for now, of whose body so many bytes have come after waits of so long in all.
     fn allows(&self, bytes: u64, waited: Duration) -> Duration {
         let by_rate = bytes.checked_div(self.rate_min).map_or(Duration::MAX, Duration::from_secs);
@@ -133,7 +133,7 @@ impl RequestBody {
     pub fn new(
         rest: Incoming,
         bytes_max: Option<u64>,
-        pace: Pace,
+        pace: BodyRateLimits,
         budget: &Arc<Budget>,
         client: impl FnOnce() -> ClientWait,
     ) -> Self {
@@ -155,7 +155,7 @@ impl RequestBody {
                 progress: Progress::default(),
                 client: client(),
                 unhurried: Arc::default(),
-                patience: Deadline::default(),
+                stall_deadline: Deadline::default(),
                 charge: None,
             })),
         }
@@ -188,10 +188,10 @@ impl RequestBody {
         turn: Option<Box<dyn Slot>>,
         uploads: &Arc<Uploads>,
         sender: Sender,
-        way: Box<dyn Way>,
+        way: Box<dyn RouteActivity>,
     ) {
         let Some(inner) = &mut self.inner else { return };
-        inner.charge = Some(Box::new(Charge {
+        inner.charge = Some(Box::new(SlotCharge {
             turn,
             due: Deadline::default(),
             waits_since: None,
@@ -233,7 +233,7 @@ impl RequestBody {
         spools: &Arc<Spools>,
         among: &Arc<Uploads>,
         sender: Sender,
-        keeps: Keeps,
+        keeps: BufferPolicy,
     ) -> Result<(), BodyFault> {
         let Some(inner) = &mut self.inner else { return Ok(()) };
         if inner.rest_ended || !spools.is_on() {
@@ -314,7 +314,7 @@ impl Inner {
 
     /// Reads on for a moment, and returns whether the client need not be waited for: the body is whole, or will be within [`CLIENT_TIME_MAX`] in all if the
     /// rest comes as fast as what has come. Where the budget leaves too little to tell it need.
-    async fn is_quick(&mut self, keeps: Keeps) -> Result<bool, BodyFault> {
+    async fn is_quick(&mut self, keeps: BufferPolicy) -> Result<bool, BodyFault> {
         let read = poll_fn(|cx| {
             // One piece is read whatever is held: most bodies are no longer.
             if self.early.is_empty() {
@@ -330,7 +330,9 @@ impl Inner {
         let Progress { bytes, waited, .. } = self.progress;
         let whole = bytes + self.declared.unwrap_or(0);
         let in_all = waited.as_secs_f64() * whole as f64 / bytes.max(1) as f64;
-        Ok(keeps == Keeps::Slow && bytes >= TELLING_BYTES as u64 && in_all <= CLIENT_TIME_MAX.as_secs_f64())
+        Ok(keeps == BufferPolicy::Slow
+            && bytes >= TELLING_BYTES as u64
+            && in_all <= CLIENT_TIME_MAX.as_secs_f64())
     }
 
     /// Reads on until the body is whole, or no more of it may be kept. Broken off where too many are kept and this one is the slowest.
@@ -339,7 +341,7 @@ impl Inner {
         spools: &Arc<Spools>,
         among: &Arc<Uploads>,
         sender: Sender,
-        keeps: Keeps,
+        keeps: BufferPolicy,
     ) -> Result<(), BodyFault> {
         let mut upload = None;
         loop {
@@ -352,9 +354,9 @@ impl Inner {
                 let Progress { bytes, waited, .. } = self.progress;
                 upload = among.begin(sender, bytes, waited);
                 if upload.is_none() {
-                    return Err(BodyFault(Fault::BodyTimeout));
+                    return Err(BodyFault(RequestFault::BodyTimeout));
                 }
-                let Some(begun) = spools.begin(Of::Request, sender.origin).await else { return Ok(()) };
+                let Some(begun) = spools.begin(BodyKind::Request, sender.origin).await else { return Ok(()) };
                 kept.spool = Some(begun);
             }
             let Some(spool) = &kept.spool else { return Ok(()) };
@@ -367,7 +369,7 @@ impl Inner {
             self.budget.release(written);
             let is_wary =
                 || self.charge.as_ref().is_some_and(|it| it.uploads.is_wary(std::time::Instant::now()));
-            if keeps == Keeps::WhileWary && self.declared.is_none() && !is_wary() {
+            if keeps == BufferPolicy::WhileWary && self.declared.is_none() && !is_wary() {
                 return Ok(());
             }
         }
@@ -384,7 +386,7 @@ impl Inner {
             let Poll::Ready(piece) = self.poll_rest(cx) else {
                 let Some(upload) = upload else { return Poll::Pending };
                 ready!(upload.poll_broken_off(cx));
-                return Poll::Ready(Err(BodyFault(Fault::BodyTimeout)));
+                return Poll::Ready(Err(BodyFault(RequestFault::BodyTimeout)));
             };
             let Some(piece) = piece.transpose()? else { continue };
             if let Some(upload) = upload {
@@ -409,7 +411,7 @@ impl Inner {
             let reading = kept.reading.get_or_insert_with(|| spool.send(kept.read, kept.written));
             let read = ready!(reading.as_mut().poll(cx));
             kept.reading = None;
-            let Ok(piece) = read else { return Poll::Ready(Some(Err(BodyFault(Fault::BrokenBody)))) };
+            let Ok(piece) = read else { return Poll::Ready(Some(Err(BodyFault(RequestFault::BrokenBody)))) };
             kept.read += piece.len() as u64;
             return Poll::Ready(Some(Ok(piece)));
         }
@@ -427,8 +429,8 @@ impl Inner {
         loop {
             let Poll::Ready(frame) = Pin::new(&mut self.rest).poll_frame(cx) else {
                 self.client.begin();
-                ready!(self.poll_patience(cx));
-                return Poll::Ready(Some(Err(BodyFault(Fault::BodyTimeout))));
+                ready!(self.poll_stall_deadline(cx));
+                return Poll::Ready(Some(Err(BodyFault(RequestFault::BodyTimeout))));
             };
             self.client.end();
             if let Some(since) = self.progress.waits_since.take() {
@@ -447,7 +449,7 @@ impl Inner {
                     self.declared = self.declared.map(|left| left.saturating_sub(piece.len() as u64));
                     match self.left.checked_sub(piece.len() as u64) {
                         Some(left) => self.left = left,
-                        None => return Poll::Ready(Some(Err(BodyFault(Fault::BodyTooLarge)))),
+                        None => return Poll::Ready(Some(Err(BodyFault(RequestFault::BodyTooLarge)))),
                     }
                     return Poll::Ready(Some(Ok(piece)));
                 }
@@ -471,7 +473,7 @@ impl Inner {
             }
             let Poll::Ready(piece) = self.poll_rest(cx) else {
                 ready!(self.poll_charge(cx));
-                return Poll::Ready(Some(Err(BodyFault(Fault::BodyTimeout))));
+                return Poll::Ready(Some(Err(BodyFault(RequestFault::BodyTimeout))));
             };
             let piece = piece.transpose()?;
             let is_end = piece.is_none() || self.declared == Some(0) || self.rest.is_end_stream();
@@ -521,15 +523,15 @@ impl Inner {
     }
 
     /// Is ready when the client has been too slow.
-    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_stall_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.unhurried.load(Relaxed) {
             return Poll::Pending;
         }
         if self.progress.waits_since.is_none() {
             self.progress.waits_since = Some(Instant::now());
-            self.patience.set(Some(self.pace.allows(self.progress.bytes, self.progress.waited)));
+            self.stall_deadline.set(Some(self.pace.allows(self.progress.bytes, self.progress.waited)));
         }
-        ready!(self.patience.poll(cx));
+        ready!(self.stall_deadline.poll(cx));
         // Set since then, perhaps.
         if self.unhurried.load(Relaxed) { Poll::Pending } else { Poll::Ready(()) }
     }
@@ -542,14 +544,14 @@ impl Progress {
     }
 }
 
-impl Kept {
+impl BufferedRest {
     /// Returns how many bytes are still to be sent on.
     fn left(&self) -> u64 {
         self.written - self.read + self.tail_bytes as u64
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for BufferedRest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kept({} of {} written, {} not)", self.written - self.read, self.written, self.tail_bytes)
     }
@@ -574,11 +576,15 @@ impl BodyFault {
             if let Some(error) = error.downcast_ref::<io::Error>() {
                 let is_malformed =
                     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData);
-                return BodyFault(if is_malformed { Fault::BadBody } else { Fault::BrokenBody });
+                return BodyFault(if is_malformed {
+                    RequestFault::BadBody
+                } else {
+                    RequestFault::BrokenBody
+                });
             }
             cause = error.source();
         }
-        BodyFault(Fault::BrokenBody)
+        BodyFault(RequestFault::BrokenBody)
     }
 }
 
@@ -636,9 +642,9 @@ impl Body for RequestBody {
 impl fmt::Display for BodyFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Fault::BodyTooLarge => "the request body is larger than is accepted",
-            Fault::BodyTimeout => "the request body came too slowly",
-            Fault::BrokenBody => "the request body broke off",
+            RequestFault::BodyTooLarge => "the request body is larger than is accepted",
+            RequestFault::BodyTimeout => "the request body came too slowly",
+            RequestFault::BrokenBody => "the request body broke off",
             _ => "the request body is malformed",
         })
     }
@@ -650,8 +656,11 @@ impl error::Error for BodyFault {}
 mod tests {
     use super::*;
 
-    const PACE: Pace =
-        Pace { pause_max: Duration::from_secs(30), rate_min: 500, total_max: Duration::from_secs(3600) };
+    const PACE: BodyRateLimits = BodyRateLimits {
+        pause_max: Duration::from_secs(30),
+        rate_min: 500,
+        total_max: Duration::from_secs(3600),
+    };
 
     /// Returns when a client is given up that sends so many bytes, the first of them at once, each `every` seconds.
     fn lasts(bytes: u64, every: u64) -> Option<u64> {
@@ -673,7 +682,7 @@ mod tests {
         // 50 MB at 1 Mbit/s take 400 s.
         assert_eq!(lasts(125_000, 1), Some(3600));
         assert_eq!(lasts(125_000, 31), Some(30), "no pause is longer");
-        let none = Pace { rate_min: 0, ..PACE };
+        let none = BodyRateLimits { rate_min: 0, ..PACE };
         assert_eq!(none.allows(1, Duration::from_secs(60)), none.pause_max, "without a least rate");
     }
 }

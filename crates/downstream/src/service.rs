@@ -1,6 +1,6 @@
 //! What serves the requests of connections, and what holds for all of these.
 
-use crate::answer_body::AnswerBody;
+use crate::answer_body::ResponseBody;
 use crate::budget::Budget;
 use crate::connection::Connection;
 use crate::host::Host;
@@ -21,7 +21,7 @@ pub trait Service: Host {
         self: Arc<Self>,
         connection: Arc<Connection>,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<AnswerBody>, Self::Gone>> + Send;
+    ) -> impl Future<Output = Result<Response<ResponseBody>, Self::Gone>> + Send;
 }
 
 /// What holds for all connections.

@@ -40,44 +40,44 @@ pub struct Spools {
     each_max: u64,
     bytes_max: u64,
     is_on: bool,
-    taken: Mutex<Taken>,
+    taken: Mutex<SpoolUsage>,
     disk: Arc<Semaphore>,
     /// When the next piece of an answer may be written.
-    fills: Pace,
-    sends: Pace,
+    fills: DiskPacer,
+    sends: DiskPacer,
     warned: Mutex<Option<Instant>>,
 }
 
 /// When the next piece may be moved.
 #[derive(Debug)]
-struct Pace(Mutex<Instant>);
+struct DiskPacer(Mutex<Instant>);
 
 /// One of them.
 #[derive(Debug)]
 pub struct Spool {
     /// `None` once it is dropped.
-    kept: Option<Kept>,
+    kept: Option<SpoolContents>,
 }
 
 /// What a spool keeps until it is freed: the file goes first.
 #[derive(Debug)]
-struct Kept {
+struct SpoolContents {
     file: File,
-    place: Place,
+    place: SpoolQuota,
 }
 
 /// What a spool takes of the bounds.
 #[derive(Debug)]
-struct Place {
+struct SpoolQuota {
     all: Arc<Spools>,
-    body: Of,
+    body: BodyKind,
     origin: Origin,
     bytes: AtomicU64,
 }
 
 /// Whose bodies there are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Of {
+pub enum BodyKind {
     /// A request's, on its way to the application.
     Request,
     /// An answer's, on its way to the client.
@@ -86,13 +86,13 @@ pub enum Of {
 
 /// What is taken of the bounds.
 #[derive(Default, Debug)]
-struct Taken {
+struct SpoolUsage {
     /// What all may have, in bytes, as of when the last spool began.
-    room: u64,
+    waiting_room: u64,
     in_all: Part,
     answers: Part,
     /// Of each address that has any.
-    by_origin: HashMap<(Of, Origin), Part>,
+    by_origin: HashMap<(BodyKind, Origin), Part>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -102,10 +102,10 @@ struct Part {
 }
 
 /// A piece on its way from the file.
-pub type Reading = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
+pub type PieceRead = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
 
 /// Pieces on their way to the file; whether they are there.
-pub type Filling = Pin<Box<dyn Future<Output = bool> + Send>>;
+pub type PieceWrite = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl Spools {
     /// Returns what makes spools. Where none can be made that is said here, and never again.
@@ -127,8 +127,8 @@ impl Spools {
             is_on,
             taken: Mutex::default(),
             disk: Arc::new(Semaphore::new(DISK_MAX)),
-            fills: Pace::new(),
-            sends: Pace::new(),
+            fills: DiskPacer::new(),
+            sends: DiskPacer::new(),
             warned: Mutex::default(),
         })
     }
@@ -144,19 +144,19 @@ impl Spools {
     }
 
     /// Makes a spool for a body of this sort, from a client or for it, if there is room for one.
-    pub async fn begin(self: &Arc<Self>, body: Of, origin: Origin) -> Option<Arc<Spool>> {
+    pub async fn begin(self: &Arc<Self>, body: BodyKind, origin: Origin) -> Option<Arc<Spool>> {
         if !self.is_on || !self.taken().take(body, origin, Part { files: 1, bytes: 0 }) {
             return None;
         }
-        let place = Place { all: Arc::clone(self), body, origin, bytes: AtomicU64::new(0) };
+        let place = SpoolQuota { all: Arc::clone(self), body, origin, bytes: AtomicU64::new(0) };
         let directory = self.directory.clone();
         let made = self.on_disk(move || {
-            make(&directory).map(|(file, free)| (Spool { kept: Some(Kept { file, place }) }, free))
+            make(&directory).map(|(file, free)| (Spool { kept: Some(SpoolContents { file, place }) }, free))
         });
         match made.await {
             Ok((spool, free)) => {
                 let mut taken = self.taken();
-                taken.room = self.bytes_max.min(free.saturating_add(taken.in_all.bytes) / 2);
+                taken.waiting_room = self.bytes_max.min(free.saturating_add(taken.in_all.bytes) / 2);
                 Some(Arc::new(spool))
             }
             Err(error) => {
@@ -179,7 +179,7 @@ impl Spools {
         done.await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, SpoolUsage> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,9 +192,9 @@ impl Spools {
     }
 }
 
-impl Pace {
+impl DiskPacer {
     fn new() -> Self {
-        Pace(Mutex::new(Instant::now()))
+        DiskPacer(Mutex::new(Instant::now()))
     }
 
     /// Waits until it is the turn of so many bytes, and takes their time.
@@ -210,12 +210,12 @@ impl Pace {
 }
 
 impl Spool {
-    fn kept(&self) -> &Kept {
+    fn kept(&self) -> &SpoolContents {
         self.kept.as_ref().expect("only its drop takes it")
     }
 
     /// Writes as [`Spool::write`] does, once it is the turn of so many bytes of an answer.
-    pub fn fill(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> Filling {
+    pub fn fill(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> PieceWrite {
         let spool = Arc::clone(self);
         Box::pin(async move {
             let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
@@ -250,7 +250,7 @@ impl Spool {
     }
 
     /// Reads as [`Spool::read`] does, once it is the turn of so many bytes of an upload.
-    pub fn send(self: &Arc<Self>, at: u64, end: u64) -> Reading {
+    pub fn send(self: &Arc<Self>, at: u64, end: u64) -> PieceRead {
         let spool = Arc::clone(self);
         Box::pin(async move {
             spool.kept().place.all.sends.turn((end - at).min(PIECE_BYTES as u64)).await;
@@ -259,7 +259,7 @@ impl Spool {
     }
 
     /// Reads a piece that begins at `at`, of what is there up to `end`.
-    pub fn read(self: &Arc<Self>, at: u64, end: u64) -> Reading {
+    pub fn read(self: &Arc<Self>, at: u64, end: u64) -> PieceRead {
         let spool = Arc::clone(self);
         let bytes = usize::try_from(end - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
         Box::pin(async move {
@@ -293,7 +293,7 @@ impl Drop for Spool {
     }
 }
 
-impl Place {
+impl SpoolQuota {
     /// Takes room for so many bytes, if there is.
     fn take(&self, bytes: u64) -> bool {
         let own = self.bytes.load(Relaxed) + bytes;
@@ -306,24 +306,24 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SpoolQuota {
     fn drop(&mut self) {
         let own = Part { files: 1, bytes: *self.bytes.get_mut() };
         self.all.taken().give_back(self.body, self.origin, own);
     }
 }
 
-impl Taken {
+impl SpoolUsage {
     /// Takes so much more, if there is room for it.
-    fn take(&mut self, body: Of, origin: Origin, more: Part) -> bool {
-        let in_all = Part { files: FILES_MAX, bytes: self.room };
+    fn take(&mut self, body: BodyKind, origin: Origin, more: Part) -> bool {
+        let in_all = Part { files: FILES_MAX, bytes: self.waiting_room };
         let of_sort = match body {
-            Of::Request => in_all,
-            Of::Answer => in_all.one_in(2),
+            BodyKind::Request => in_all,
+            BodyKind::Answer => in_all.one_in(2),
         };
         let own = self.by_origin.get(&(body, origin)).copied().unwrap_or_default();
         let fits = self.in_all.has_room(more, in_all)
-            && (body == Of::Request || self.answers.has_room(more, of_sort))
+            && (body == BodyKind::Request || self.answers.has_room(more, of_sort))
             && (origin == Origin::Anybody || own.has_room(more, of_sort.one_in(SHARES)));
         if fits {
             self.parts(body, origin).into_iter().flatten().for_each(|part| part.add(more));
@@ -331,7 +331,7 @@ impl Taken {
         fits
     }
 
-    fn give_back(&mut self, body: Of, origin: Origin, less: Part) {
+    fn give_back(&mut self, body: BodyKind, origin: Origin, less: Part) {
         self.parts(body, origin).into_iter().flatten().for_each(|part| part.remove(less));
         if self.by_origin.get(&(body, origin)) == Some(&Part::default()) {
             self.by_origin.remove(&(body, origin));
@@ -339,8 +339,8 @@ impl Taken {
     }
 
     /// Returns all that a body counts in.
-    fn parts(&mut self, body: Of, origin: Origin) -> [Option<&mut Part>; 3] {
-        let answers = (body == Of::Answer).then_some(&mut self.answers);
+    fn parts(&mut self, body: BodyKind, origin: Origin) -> [Option<&mut Part>; 3] {
+        let answers = (body == BodyKind::Answer).then_some(&mut self.answers);
         let own = (origin != Origin::Anybody).then(|| self.by_origin.entry((body, origin)).or_default());
         [Some(&mut self.in_all), answers, own]
     }
@@ -387,11 +387,11 @@ mod tests {
     #[tokio::test]
     async fn what_is_written_is_read_and_no_more_is_taken_than_may_be() {
         let all = spools(100_000, 80_000);
-        let spool = all.begin(Of::Request, Origin::Anybody).await.unwrap();
+        let spool = all.begin(BodyKind::Request, Origin::Anybody).await.unwrap();
         let piece = |byte: u8, bytes: usize| Bytes::from(vec![byte; bytes]);
         assert!(spool.write(0, vec![piece(1, 10), piece(2, 69_990)]).await);
         assert!(!spool.write(70_000, vec![piece(3, 10_001)]).await, "more than one may have");
-        let other = all.begin(Of::Request, Origin::Anybody).await.unwrap();
+        let other = all.begin(BodyKind::Request, Origin::Anybody).await.unwrap();
         assert!(!other.write(0, vec![piece(3, 30_001)]).await, "more than all may have");
         assert_eq!(all.bytes(), 70_000);
         let first = spool.read(0, 70_000).await.unwrap();
@@ -405,9 +405,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn answers_together_fill_files_and_uploads_leave_them_at_a_pace() {
         let all = spools(PER_S_MAX, PER_S_MAX);
-        let spool = all.begin(Of::Request, Origin::Anybody).await.unwrap();
+        let spool = all.begin(BodyKind::Request, Origin::Anybody).await.unwrap();
         let start = Instant::now();
-        let turns = async |pace: &Pace, pieces: u64| {
+        let turns = async |pace: &DiskPacer, pieces: u64| {
             for _ in 0..pieces {
                 pace.turn(PIECE_BYTES as u64).await;
             }
@@ -431,18 +431,20 @@ mod tests {
         };
         let mut kept = Vec::new();
         for host in 1..=4 {
-            kept.push(write(Of::Answer, from(host), 100).await.expect("a share"));
-            assert!(write(Of::Answer, from(host), 1).await.is_none(), "and no more");
+            kept.push(write(BodyKind::Answer, from(host), 100).await.expect("a share"));
+            assert!(write(BodyKind::Answer, from(host), 1).await.is_none(), "and no more");
         }
         for origin in [from(5), Origin::Anybody] {
-            assert!(write(Of::Answer, origin, 1).await.is_none(), "half of all is taken");
+            assert!(write(BodyKind::Answer, origin, 1).await.is_none(), "half of all is taken");
         }
-        kept.push(write(Of::Request, from(1), 200).await.expect("a share of its own"));
-        assert!(write(Of::Request, from(1), 1).await.is_none());
-        kept.push(write(Of::Request, Origin::Anybody, 200).await.expect("all that is left"));
-        assert!(write(Of::Request, from(2), 1).await.is_none());
+        kept.push(write(BodyKind::Request, from(1), 200).await.expect("a share of its own"));
+        assert!(write(BodyKind::Request, from(1), 1).await.is_none());
+        kept.push(write(BodyKind::Request, Origin::Anybody, 200).await.expect("all that is left"));
+        assert!(write(BodyKind::Request, from(2), 1).await.is_none());
         kept.clear();
-        for (body, max) in [(Of::Answer, FILES_MAX / 2 / SHARES), (Of::Request, FILES_MAX / SHARES)] {
+        for (body, max) in
+            [(BodyKind::Answer, FILES_MAX / 2 / SHARES), (BodyKind::Request, FILES_MAX / SHARES)]
+        {
             while let Some(spool) = all.begin(body, from(1)).await {
                 kept.push(spool);
             }
@@ -460,7 +462,7 @@ mod tests {
         let runtime = runtime.enable_time().max_blocking_threads(1).build().unwrap();
         runtime.block_on(async {
             let all = spools(100_000, 80_000);
-            let spool = all.begin(Of::Request, Origin::Anybody).await.unwrap();
+            let spool = all.begin(BodyKind::Request, Origin::Anybody).await.unwrap();
             // The disk stands still.
             let (go_on, waits) = std::sync::mpsc::channel::<()>();
             let disk = tokio::task::spawn_blocking(move || waits.recv());
@@ -468,7 +470,7 @@ mod tests {
             let write = || spool.write(0, vec![Bytes::from_static(b"x")]);
             for _ in 0..2 {
                 assert!(pin!(write()).poll(&mut cx).is_pending());
-                assert!(pin!(all.begin(Of::Request, Origin::Anybody)).poll(&mut cx).is_pending());
+                assert!(pin!(all.begin(BodyKind::Request, Origin::Anybody)).poll(&mut cx).is_pending());
                 assert!(spool.read(0, 1).as_mut().poll(&mut cx).is_pending());
             }
             assert_eq!(all.disk.available_permits(), DISK_MAX - 6);
@@ -488,7 +490,7 @@ mod tests {
     async fn where_no_file_can_be_made_there_are_no_spools() {
         let directory = Some(PathBuf::from("/there/is/no/such/place"));
         let all = Spools::new(&SpoolParams { directory, bytes_max: 1 << 20, each_max: 1 << 20 });
-        assert!(!all.is_on() && all.begin(Of::Request, Origin::Anybody).await.is_none());
+        assert!(!all.is_on() && all.begin(BodyKind::Request, Origin::Anybody).await.is_none());
         assert!(!spools(0, 0).is_on(), "nor where none are wanted");
     }
 }

@@ -27,7 +27,7 @@ const RESETS_BURST: f64 = 200.0;
 const RESETS_PER_SECOND: f64 = 20.0;
 
 tokio::task_local! {
-    static TAKING: Arc<Taking>;
+    static TAKING: Arc<Delivery>;
 }
 
 /// Runs the requests of one connection.
@@ -41,12 +41,12 @@ struct Shared {
     budget: Arc<Budget>,
     resets: Mutex<Resets>,
     too_many: Notify,
-    untaken: Untaken,
+    untaken: UnreadAnswers,
 }
 
 /// Answers whose requests have ended before all of them was written, by the period in which they did.
 #[derive(Default, Debug)]
-struct Untaken {
+struct UnreadAnswers {
     period: AtomicUsize,
     /// Of even periods and of odd ones: there are never more than two.
     answers: [AtomicUsize; 2],
@@ -54,11 +54,11 @@ struct Untaken {
 
 /// A piece of an answer that is not written yet.
 #[derive(Debug)]
-pub struct Given(Arc<Taking>);
+pub struct UnwrittenPiece(Arc<Delivery>);
 
 /// How a client takes one answer.
 #[derive(Debug)]
-pub struct Taking {
+pub struct Delivery {
     shared: Arc<Shared>,
     begin: Instant,
     /// When it was given a piece that it must take before the next, in nanoseconds since `begin`. 0: it is not waited for.
@@ -83,7 +83,7 @@ impl Streams {
     /// Returns what runs the requests of one connection whose client may take nothing for `stall_max`.
     pub fn new(stall_max: Duration, budget: Arc<Budget>) -> Self {
         let resets = Mutex::new(Resets { level: 0.0, at: Instant::now() });
-        let (too_many, untaken) = (Notify::new(), Untaken::default());
+        let (too_many, untaken) = (Notify::new(), UnreadAnswers::default());
         Streams(Arc::new(Shared { stall_max, budget, resets, too_many, untaken }))
     }
 
@@ -99,8 +99,8 @@ impl Streams {
     }
 
     /// Returns how the client takes an answer that is still to come.
-    pub fn taking(&self) -> Arc<Taking> {
-        Arc::new(Taking {
+    pub fn taking(&self) -> Arc<Delivery> {
+        Arc::new(Delivery {
             shared: Arc::clone(&self.0),
             begin: Instant::now(),
             since: AtomicU64::new(0),
@@ -133,7 +133,7 @@ where
 
 impl Shared {
     /// Returns once `future` is ready, or its client has taken nothing for too long.
-    async fn run(&self, taking: &Taking, future: impl Future<Output = ()>) {
+    async fn run(&self, taking: &Delivery, future: impl Future<Output = ()>) {
         let mut future = pin!(future);
         let (mut deadline, mut armed, mut is_pressed) = (Deadline::default(), 0, true);
         poll_fn(|cx| {
@@ -165,7 +165,7 @@ impl Shared {
     }
 }
 
-impl Untaken {
+impl UnreadAnswers {
     /// Enters an answer, and returns in which period.
     fn enter(&self) -> usize {
         let period = self.period.load(Relaxed);
@@ -188,7 +188,7 @@ impl Untaken {
     }
 }
 
-impl Drop for Given {
+impl Drop for UnwrittenPiece {
     fn drop(&mut self) {
         self.0.note_written();
     }
@@ -206,9 +206,9 @@ impl Resets {
     }
 }
 
-impl Taking {
+impl Delivery {
     /// Returns that of the request that is under way, if it came over HTTP/2.
-    pub fn current() -> Option<Arc<Taking>> {
+    pub fn current() -> Option<Arc<Delivery>> {
         TAKING.try_with(Arc::clone).ok()
     }
 
@@ -228,9 +228,9 @@ impl Taking {
     }
 
     /// Returns what to keep with a piece of the answer until it is written.
-    pub fn give(self: &Arc<Self>) -> Given {
+    pub fn give(self: &Arc<Self>) -> UnwrittenPiece {
         self.unwritten.fetch_add(1, Relaxed);
-        Given(Arc::clone(self))
+        UnwrittenPiece(Arc::clone(self))
     }
 
     /// Takes note that the request has ended: nothing but what is written of its answer is known from now on.
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_a_client_leaves_lying_is_found_after_a_period_and_before_the_end_of_the_next() {
-        let untaken = Untaken::default();
+        let untaken = UnreadAnswers::default();
         for _ in 0..5 {
             let (slow, quick) = (untaken.enter(), untaken.enter());
             untaken.leave(quick);

@@ -35,7 +35,7 @@ const RATE_OVER: Duration = Duration::from_secs(5);
 /// All that there are of a sort.
 #[derive(Debug)]
 pub struct Uploads {
-    state: Mutex<State>,
+    state: Mutex<SlowBodiesInner>,
     /// How many there are, and how many may become some.
     count: AtomicUsize,
     reserved: AtomicUsize,
@@ -45,8 +45,8 @@ pub struct Uploads {
 }
 
 #[derive(Default, Debug)]
-struct State {
-    under_way: Vec<Arc<Pace>>,
+struct SlowBodiesInner {
+    under_way: Vec<Arc<UploadProgress>>,
     /// When room was made last, and how many had to go.
     room_made: Option<(Instant, usize)>,
     wary_until: Option<Instant>,
@@ -77,7 +77,7 @@ pub struct Sender {
 #[derive(Debug)]
 pub struct Upload {
     all: Arc<Uploads>,
-    pace: Arc<Pace>,
+    pace: Arc<UploadProgress>,
 }
 
 /// One that may become one of them. Dropped, it never will.
@@ -85,16 +85,16 @@ pub struct Upload {
 pub struct Reserved(Arc<Uploads>);
 
 #[derive(Debug)]
-struct Pace {
+struct UploadProgress {
     sender: Sender,
-    came: Mutex<Came>,
+    came: Mutex<ReceivedBytes>,
     is_broken_off: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
 /// What has come of a body, and what had at two moments before.
 #[derive(Clone, Copy, Debug)]
-struct Came {
+struct ReceivedBytes {
     bytes: u64,
     before: (Instant, u64),
     lately: (Instant, u64),
@@ -132,9 +132,9 @@ impl Uploads {
     pub fn begin(self: &Arc<Self>, sender: Sender, bytes: u64, waited: Duration) -> Option<Upload> {
         let now = Instant::now();
         let since = now.checked_sub(waited).unwrap_or(now);
-        let pace = Arc::new(Pace {
+        let pace = Arc::new(UploadProgress {
             sender,
-            came: Mutex::new(Came { bytes, before: (since, 0), lately: (now, bytes) }),
+            came: Mutex::new(ReceivedBytes { bytes, before: (since, 0), lately: (now, bytes) }),
             is_broken_off: AtomicBool::new(false),
             waker: Mutex::default(),
         });
@@ -148,7 +148,7 @@ impl Uploads {
             // What may be of anybody is taken for that of different ones.
             let of = |origin: Origin| counts.get(&origin).copied().unwrap_or(1);
             let most = if is_share { own } else { counts.values().copied().max().unwrap_or(1) };
-            let is_rival = |other: &Pace| {
+            let is_rival = |other: &UploadProgress| {
                 if is_share {
                     is_one(other.sender.origin, sender.origin)
                 } else {
@@ -214,7 +214,7 @@ impl Uploads {
         count
     }
 
-    fn note_count(&self, state: &State) {
+    fn note_count(&self, state: &SlowBodiesInner) {
         self.count.store(state.under_way.len(), Relaxed);
     }
 
@@ -233,12 +233,12 @@ impl Uploads {
         self.lock().wary_until.is_some_and(|until| now < until)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SlowBodiesInner> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl SlowBodiesInner {
     /// Returns how many there are of each address that is somebody's.
     fn counts(&self) -> HashMap<Origin, usize> {
         let mut counts = HashMap::new();
@@ -288,13 +288,13 @@ impl Drop for Upload {
     }
 }
 
-impl Pace {
+impl UploadProgress {
     /// Returns bytes a second of late.
     fn rate(&self, now: Instant) -> f64 {
         self.came().rate(now)
     }
 
-    fn came(&self) -> MutexGuard<'_, Came> {
+    fn came(&self) -> MutexGuard<'_, ReceivedBytes> {
         self.came.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -310,7 +310,7 @@ impl Pace {
     }
 }
 
-impl Came {
+impl ReceivedBytes {
     fn note(&mut self, now: Instant, bytes: u64) {
         if now.saturating_duration_since(self.lately.0) >= RATE_OVER {
             self.before = self.lately;
@@ -448,7 +448,8 @@ mod tests {
     fn a_burst_makes_nobody_quick_for_long_however_seldom_more_comes() {
         let start = Instant::now();
         for every in [1, 29] {
-            let mut came = Came { bytes: 320_000, before: (start, 0), lately: (start + SECOND, 320_000) };
+            let mut came =
+                ReceivedBytes { bytes: 320_000, before: (start, 0), lately: (start + SECOND, 320_000) };
             let mut rates = Vec::new();
             for second in 1..=100 {
                 let now = start + second * SECOND;

@@ -7,7 +7,7 @@
 use crate::connection::{Connection, HALF_CLOSED_MAX};
 use crate::connections::ClientWait;
 use crate::deadline::Deadline;
-use crate::early::Opening;
+use crate::early::H2Preface;
 use crate::framing::{Framing, Phase};
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use suimon_message::accept;
-use suimon_message::validate::Fault;
+use suimon_message::validate::RequestFault;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Answers up to this many bytes, head included, are written in one piece.
@@ -28,7 +28,7 @@ const LIBRARY_WORDS_MAX: usize = 160;
 
 /// How long a client may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct ClientTimeouts {
     /// For the head of a request.
     pub head: Duration,
     /// Between two requests.
@@ -47,8 +47,8 @@ pub struct Wire<S> {
     /// `None`: HTTP/2, whose library frames for itself.
     framing: Option<Framing>,
     /// What an HTTP/2 connection begins with, until it has come.
-    opening: Option<Opening>,
-    patience: Patience,
+    opening: Option<H2Preface>,
+    timeouts: ClientTimeouts,
     awaited: Awaited,
     reading: Deadline,
     writing: Deadline,
@@ -80,23 +80,28 @@ enum Awaited {
 
 impl<S> Wire<S> {
     /// Returns the bytes of an HTTP/1 connection.
-    pub fn http1(stream: S, connection: Arc<Connection>, patience: Patience) -> Self {
-        Wire::new(stream, connection, Some(Framing::default()), patience)
+    pub fn http1(stream: S, connection: Arc<Connection>, timeouts: ClientTimeouts) -> Self {
+        Wire::new(stream, connection, Some(Framing::default()), timeouts)
     }
 
     /// Returns the bytes of an HTTP/2 connection.
-    pub fn http2(stream: S, connection: Arc<Connection>, patience: Patience) -> Self {
-        Wire::new(stream, connection, None, patience)
+    pub fn http2(stream: S, connection: Arc<Connection>, timeouts: ClientTimeouts) -> Self {
+        Wire::new(stream, connection, None, timeouts)
     }
 
-    fn new(stream: S, connection: Arc<Connection>, framing: Option<Framing>, patience: Patience) -> Self {
+    fn new(
+        stream: S,
+        connection: Arc<Connection>,
+        framing: Option<Framing>,
+        timeouts: ClientTimeouts,
+    ) -> Self {
         Wire {
             stream,
             taking: framing.is_some().then(|| ClientWait::new(connection.standing())),
             connection,
-            opening: framing.is_none().then(Opening::default),
+            opening: framing.is_none().then(H2Preface::default),
             framing,
-            patience,
+            timeouts,
             awaited: Awaited::Anything,
             reading: Deadline::default(),
             writing: Deadline::default(),
@@ -138,16 +143,16 @@ impl<S> Wire<S> {
     }
 
     /// Is ready when the client has taken too long.
-    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_timeouts(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let awaited = self.awaited();
         if self.awaited != awaited {
             self.awaited = awaited;
             let limit = match awaited {
                 Awaited::Anything => None,
                 // A connection that says nothing at all is worth less than one that has said something.
-                Awaited::Request(_) if self.is_fresh => Some(self.patience.head),
-                Awaited::Request(_) => Some(self.patience.idle),
-                Awaited::Head(_) => Some(self.patience.head),
+                Awaited::Request(_) if self.is_fresh => Some(self.timeouts.head),
+                Awaited::Request(_) => Some(self.timeouts.idle),
+                Awaited::Head(_) => Some(self.timeouts.head),
             };
             self.reading.set(limit);
         }
@@ -200,7 +205,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
                 }
                 Poll::Ready(result)
             }
-            Poll::Pending => this.poll_patience(cx),
+            Poll::Pending => this.poll_timeouts(cx),
         }
     }
 }
@@ -216,7 +221,7 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
             self.writing.set(None);
             if let Some(since) = self.writes_since.take() {
                 self.connection.note_writes_wait(false);
-                if self.patience.rate_min > 0 {
+                if self.timeouts.rate_min > 0 {
                     self.slowness += since.elapsed();
                 }
             }
@@ -229,7 +234,7 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
             taking.begin();
         }
         if !self.writing.is_set() {
-            self.writing.set(Some(self.patience.write.saturating_sub(self.slowness)));
+            self.writing.set(Some(self.timeouts.write.saturating_sub(self.slowness)));
             self.writes_since = Some(Instant::now());
             self.connection.note_writes_wait(true);
         }
@@ -245,7 +250,7 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
     ) -> Poll<io::Result<usize>> {
         let bytes = ready!(self.poll_writing(cx, poll))?;
         if !self.slowness.is_zero() {
-            let millis = (bytes as u64 * 1000).checked_div(self.patience.rate_min);
+            let millis = (bytes as u64 * 1000).checked_div(self.timeouts.rate_min);
             self.slowness = self.slowness.saturating_sub(Duration::from_millis(millis.unwrap_or(u64::MAX)));
         }
         Poll::Ready(Ok(bytes))
@@ -274,7 +279,7 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
 
     /// Returns what is wrong with the request that `bytes` are the library's own answer to: a head without a word of
     /// explanation, for a request that was never handed on.
-    fn refused_by_library(&self, bytes: &[u8]) -> Option<Fault> {
+    fn refused_by_library(&self, bytes: &[u8]) -> Option<RequestFault> {
         let framing = self.framing.as_ref().filter(|_| self.last_words.is_none())?;
         let is_handed_on = framing.phase() != Phase::Head && framing.heads() == self.connection.begun();
         if is_handed_on || bytes.len() > LIBRARY_WORDS_MAX {
@@ -282,9 +287,9 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
         }
         let mut lines = bytes.strip_suffix(b"\r\n\r\n")?.split(|byte| *byte == b'\n');
         let fault = match lines.next()?.strip_prefix(b"HTTP/1.1 ")?.get(..3)? {
-            b"400" => Fault::BadHead,
-            b"414" => Fault::UrlTooLong,
-            b"431" => Fault::HeadTooLarge,
+            b"400" => RequestFault::BadHead,
+            b"414" => RequestFault::UrlTooLong,
+            b"431" => RequestFault::HeadTooLarge,
             _ => return None,
         };
         // The application's answers have no `connection: close` here, or it is their client who asked for it.
@@ -339,7 +344,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         }
         // With its last byte an answer is over, and the library does not read again before there is something to read: the time
         // that the connection may be idle begins here. It has only just begun, so what comes of it is for the read that it wakes.
-        let _ = self.poll_patience(cx);
+        let _ = self.poll_timeouts(cx);
         Poll::Ready(Ok(()))
     }
 

@@ -7,7 +7,7 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use suimon_gate::{Arrival, Gate, KindParams, Membership, Output, Params, RouteMode, Start};
-use suimon_model::{Duration, Ending, Instant, KindId, RouteId, SessionId};
+use suimon_model::{Duration, Instant, KindId, Outcome, RouteId, SessionId};
 
 /// A gate with a shop's number of routes and sessions that have been learned from.
 struct Bench {
@@ -39,8 +39,8 @@ impl Bench {
         let membership = Membership::Member { kind: self.kind, session, leased: true, ends: false };
         self.gate.handle_arrival(self.now, Arrival { route, session: Some(membership) });
         while let Some(output) = self.gate.poll_output() {
-            if let Output::Start(Start { token, .. }) = output {
-                self.gate.handle_end(self.now, token, Ending::Completed);
+            if let Output::Start(Start { permit, .. }) = output {
+                self.gate.handle_end(self.now, permit, Outcome::Completed);
             }
         }
         if self.gate.poll_timeout().is_some_and(|due| due <= self.now) {

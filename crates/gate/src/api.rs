@@ -1,7 +1,7 @@
 //! What goes into the gate and what comes out of it.
 
 use suimon_control::{RouteLawKind, SessionLawKind};
-use suimon_line::{Lane, Place, Standing};
+use suimon_line::{Lane, Position, PositionStatus};
 use suimon_model::{Choice, Duration, KindId, Limit, Reason, Record, RequestId, RouteId, SessionId};
 
 /// Everything the gate is told before it starts. The defaults run an application nobody knows anything about.
@@ -16,7 +16,7 @@ pub struct Params {
     /// How sessions are let in.
     pub session_law: SessionLawKind,
     /// Who goes first in a route's queue.
-    pub order: Order,
+    pub order: QueueOrder,
     /// How long clients wait for one answer when nothing was declared or learned yet.
     pub patience: Duration,
     /// The most requests held waiting at once; newcomers beyond it are refused.
@@ -49,7 +49,7 @@ impl Default for Params {
             seed: 1,
             route_law: RouteLawKind::default(),
             session_law: SessionLawKind::default(),
-            order: Order::default(),
+            order: QueueOrder::default(),
             patience: Duration::from_secs(60),
             waiting_max: 20_000,
             sessions_max: 200_000,
@@ -62,7 +62,7 @@ impl Default for Params {
 suimon_model::choices! {
     /// Who goes first in a route's queue.
     #[derive(Eq)]
-    pub enum Order {
+    pub enum QueueOrder {
         /// First in, first out.
         FirstIn = 1, "first_in", "first in, first out";
         /// The session with more requests behind it; equal ones first in, first out. Saves what can be saved where sessions are let in
@@ -156,13 +156,13 @@ pub enum Membership {
         lane: Lane,
     },
     /// It would begin a session of this kind, but is to draw no place: it is no visit of a page.
-    Passing(KindId),
+    WithoutLine(KindId),
     /// It holds a place it drew before.
     Placed {
         /// The kind of session it waits to begin.
         kind: KindId,
         /// The place.
-        place: Place,
+        position: Position,
         /// The session that this place begins, whoever comes with it and however often.
         session: SessionId,
         /// Whether it may draw another place, if that session is over.
@@ -174,7 +174,7 @@ pub enum Membership {
         /// The kind of session it waits to begin.
         kind: KindId,
         /// The place.
-        place: Place,
+        position: Position,
         /// The session that this place begins.
         session: SessionId,
     },
@@ -193,18 +193,18 @@ pub enum Membership {
 
 /// What the application says of a session of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Word {
+pub enum SessionSignal {
     /// It has ended.
     Ends,
     /// Its visitor pays: it goes first in every queue from now on.
     Checkout,
-    /// It is worth so many of others, 1 to [`Word::WEIGHT_MAX`]: as much later the next one begins. Only the first such word counts.
+    /// It is worth so many of others, 1 to [`SessionSignal::WEIGHT_MAX`]: as much later the next one begins. Only the first such word counts.
     Weighs(u32),
 }
 
-suimon_model::saved_enum!(Word { 0 = Ends, 1 = Checkout, 2 = Weighs(weight) });
+suimon_model::saved_enum!(SessionSignal { 0 = Ends, 1 = Checkout, 2 = Weighs(weight) });
 
-impl Word {
+impl SessionSignal {
     /// The most that a session can weigh.
     pub const WEIGHT_MAX: u32 = 100;
 }
@@ -212,11 +212,11 @@ impl Word {
 /// The right to be in the application. Not copyable: it ends once, in `Gate::handle_end`.
 #[derive(Debug)]
 #[must_use = "a slot leaks unless its token is handed to Gate::handle_end"]
-pub struct Token {
+pub struct Permit {
     pub(crate) request: RequestId,
 }
 
-impl Token {
+impl Permit {
     /// Returns the request that holds the slot.
     pub fn request(&self) -> RequestId {
         self.request
@@ -244,7 +244,7 @@ pub struct Start {
     /// The request.
     pub request: RequestId,
     /// Its slot.
-    pub token: Token,
+    pub permit: Permit,
     /// The session it belongs to from now on.
     pub session: Option<(KindId, SessionId)>,
     /// Whether the answer should carry a lease.
@@ -255,7 +255,7 @@ pub struct Start {
 
 /// How a session stands that was let in and is not known to have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Begun {
+pub struct SessionStatus {
     /// Whether its visitor has come with a lease.
     pub is_leased: bool,
     /// Whether a request of it is at a gate or in the application.
@@ -296,16 +296,16 @@ pub struct InLine {
     /// The kind of session it waits to begin.
     pub kind: KindId,
     /// Its place; `None` where the line takes nobody any more, or the place it came with is over.
-    pub place: Option<Place>,
+    pub position: Option<Position>,
     /// The session that has begun for it, where it asked for no more.
     pub begun: Option<SessionId>,
     /// How far away its turn is. One that was called was held as long as is good for a connection, or there was no room to hold it, and asks again at once.
-    pub standing: Standing,
+    pub standing: PositionStatus,
 }
 
 /// A request in the gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Inside {
+pub struct RequestInfo {
     /// The request.
     pub request: RequestId,
     /// Its route.
@@ -349,7 +349,7 @@ pub struct RouteView {
     /// Requests in the application.
     pub in_flight: usize,
     /// Of these, requests whose client has gone.
-    pub ghosts: usize,
+    pub orphaned: usize,
     /// Beside these, requests whose client is waited for in the middle of its body.
     pub paused: usize,
     /// Requests waiting.
@@ -366,7 +366,7 @@ pub struct RouteView {
 
 /// What a session gate does with the next newcomer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Door {
+pub enum GateState {
     /// Nobody is ever held back here.
     Off,
     /// Measured and shown; nobody is held back.
@@ -382,16 +382,16 @@ pub enum Door {
     Shut,
 }
 
-impl Door {
+impl GateState {
     /// Returns its name, which never changes.
     pub const fn name(self) -> &'static str {
         match self {
-            Door::Off => "off",
-            Door::Observe => "observe",
-            Door::Open => "open",
-            Door::Paced => "paced",
-            Door::Full => "full",
-            Door::Shut => "shut",
+            GateState::Off => "off",
+            GateState::Observe => "observe",
+            GateState::Open => "open",
+            GateState::Paced => "paced",
+            GateState::Full => "full",
+            GateState::Shut => "shut",
         }
     }
 }
@@ -417,7 +417,7 @@ pub struct KindView {
     /// Whether newcomers pass without being held back.
     pub open: bool,
     /// What happens to the next newcomer.
-    pub door: Door,
+    pub gate_state: GateState,
     /// `flow`, `seed`, `static` or `open`.
     pub law: &'static str,
     /// Sessions that may be at once, where the law goes by their number.
@@ -441,7 +441,7 @@ pub struct KindView {
     /// Seconds that a newcomer who is held would wait.
     pub predicted_wait_seconds: f64,
     /// What a newcomer who draws a place now is told of the wait, seconds, at the least and at the most. `None`: there is no line, or nobody can tell.
-    pub told_newcomer: Option<(f64, f64)>,
+    pub newcomer_wait: Option<(f64, f64)>,
     /// Patience in use, seconds, and whether it was declared, learned or assumed.
     pub patience_seconds: f64,
     /// Where the patience comes from.

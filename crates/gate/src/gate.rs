@@ -12,23 +12,23 @@
 //! | `knowledge` | what another process can begin with, and beginning with it |
 
 use crate::api::{
-    Arrival, Begun, KindParams, KindView, LeaseDue, Membership, Output, Params, Refusal, RouteMode,
-    RouteView, Snapshot, Token, Word,
+    Arrival, KindParams, KindView, LeaseDue, Membership, Output, Params, Permit, Refusal, RouteMode,
+    RouteView, SessionSignal, SessionStatus, Snapshot,
 };
 use crate::held::Newcomer;
-use crate::kinds::Kind;
+use crate::kinds::KindGate;
 use crate::requests::{Request, Requests, Stage};
-use crate::sessions::{Session, Sessions, Trouble};
-use away::Away;
+use crate::sessions::{RequestTrouble, Session, Sessions};
+use away::Outage;
 use route_gate::Route;
 use session_gate::Claim;
 use std::collections::VecDeque;
 use suimon_control::{
-    KindOutlook, Meter, RequestEnd, RouteKnowledge, RouteLaw, RouteOutlook, SessionLaw, Trust, Visits,
+    KindInputs, Meter, RequestEnd, RouteInputs, RouteKnowledge, RouteLaw, SessionLaw, Trust, Visits,
 };
 use suimon_line::Lane;
 use suimon_model::{
-    Duration, Ending, Failure, Instant, KindId, Reason, Record, RequestId, Rng, RouteId, SessionId,
+    Duration, Failure, Instant, KindId, Outcome, Reason, Record, RequestId, Rng, RouteId, SessionId,
     TraceHash, seconds,
 };
 
@@ -48,9 +48,9 @@ pub struct Gate {
     routes: Vec<Route>,
     /// By route, beside `routes` so that the law can read all of them.
     meters: Vec<Meter>,
-    outlook: Vec<RouteOutlook>,
-    kinds_outlook: Vec<KindOutlook>,
-    kinds: Vec<Kind>,
+    inputs: Vec<RouteInputs>,
+    kind_inputs: Vec<KindInputs>,
+    kinds: Vec<KindGate>,
     visits: Visits,
     law: Box<dyn RouteLaw>,
     rng: Rng,
@@ -68,7 +68,7 @@ pub struct Gate {
     /// As long as the gate may close before long.
     close_until: Instant,
     draining: bool,
-    away: Away,
+    away: Outage,
 }
 
 impl Gate {
@@ -85,8 +85,8 @@ impl Gate {
             sessions: Sessions::new(params.sessions_max),
             routes: vec![],
             meters: vec![],
-            outlook: vec![],
-            kinds_outlook: vec![],
+            inputs: vec![],
+            kind_inputs: vec![],
             kinds: vec![],
             visits: Visits::default(),
             law,
@@ -102,7 +102,7 @@ impl Gate {
             pressed_until: Instant::ORIGIN,
             close_until: Instant::ORIGIN,
             draining: false,
-            away: Away::default(),
+            away: Outage::default(),
             params,
         }
     }
@@ -113,7 +113,7 @@ impl Gate {
         let meter = Meter::new(now);
         self.routes.push(Route::new(mode, &meter, now));
         self.meters.push(meter);
-        self.outlook.push(RouteOutlook::default());
+        self.inputs.push(RouteInputs::default());
         let fixed = mode.fixed();
         self.law.add_route(now, fixed);
         self.visits.add_route();
@@ -151,7 +151,7 @@ impl Gate {
         }
         let index = route.index();
         self.routes[index] = Route::new(mode, &self.meters[index], now);
-        self.outlook[index] = RouteOutlook::default();
+        self.inputs[index] = RouteInputs::default();
         let fixed = mode.fixed();
         self.law.renew_route(now, route, fixed, &self.meters[index]);
         self.visits.renew_route(route);
@@ -172,7 +172,7 @@ impl Gate {
         law: Box<dyn SessionLaw>,
     ) -> KindId {
         let id = KindId(self.kinds.len() as u32);
-        self.kinds.push(Kind::new(id, params, law, self.params.patience, now));
+        self.kinds.push(KindGate::new(id, params, law, self.params.patience, now));
         self.visits.add_kind();
         id
     }
@@ -185,9 +185,9 @@ impl Gate {
             route: arrival.route,
             session: None,
             newcomer: None,
-            place: None,
+            position: None,
             begins: None,
-            passes: false,
+            without_line: false,
             enters: false,
             leased: false,
             ends_session: false,
@@ -245,38 +245,38 @@ impl Gate {
                 self.enter_session_gate(now, id, kind, Claim::Draws(lane));
                 id
             }
-            Some(Membership::Passing(kind)) => {
+            Some(Membership::WithoutLine(kind)) => {
                 request.newcomer = Some(kind);
-                request.passes = true;
+                request.without_line = true;
                 let id = self.requests.insert(request);
                 self.enter_session_gate(now, id, kind, Claim::None);
                 id
             }
             // Whoever comes with a place that has begun its session belongs to that.
-            Some(Membership::Placed { kind, place, session, draws: _ })
+            Some(Membership::Placed { kind, position, session, draws: _ })
                 if self.sessions.get(session).is_some() =>
             {
                 request.session = Some((kind, session));
-                request.place = Some(place);
+                request.position = Some(position);
                 let id = self.requests.insert(request);
                 self.enter_as_member(now, id, session);
                 id
             }
-            Some(Membership::Placed { kind, place, session, draws }) => {
+            Some(Membership::Placed { kind, position, session, draws }) => {
                 request.newcomer = Some(kind);
-                request.place = Some(place);
+                request.position = Some(position);
                 request.begins = Some(session);
                 let id = self.requests.insert(request);
-                self.enter_session_gate(now, id, kind, Claim::Holds(place, draws));
+                self.enter_session_gate(now, id, kind, Claim::Holds(position, draws));
                 id
             }
-            Some(Membership::Entering { kind, place, session }) => {
+            Some(Membership::Entering { kind, position, session }) => {
                 request.newcomer = Some(kind);
-                request.place = Some(place);
+                request.position = Some(position);
                 request.begins = Some(session);
                 request.enters = true;
                 let id = self.requests.insert(request);
-                self.enter_only(now, id, kind, place);
+                self.enter_only(now, id, kind, position);
                 id
             }
         };
@@ -290,11 +290,11 @@ impl Gate {
         let Some(entry) = self.requests.get(request).copied() else { return };
         match entry.stage {
             // One that is paused ends with its body, and its token tells.
-            Stage::Ghost(_) | Stage::Paused | Stage::Returning(_) => return,
+            Stage::Orphaned(_) | Stage::Suspended | Stage::Returning(_) => return,
             Stage::InApplication(since) => {
                 let ghost = self.requests.get_mut(request).expect("the request was there a line ago");
-                ghost.stage = Stage::Ghost(since);
-                self.routes[entry.route.index()].ghosts += 1;
+                ghost.stage = Stage::Orphaned(since);
+                self.routes[entry.route.index()].orphaned += 1;
                 self.learn_patience(&entry, now, true);
                 return;
             }
@@ -303,8 +303,9 @@ impl Gate {
                     let kind = &mut self.kinds[kind.index()];
                     kind.held.remove(key);
                     // Nobody else knows of a place that was drawn here and never told.
-                    if let (Some(line), Some(place), None) = (&mut kind.line, entry.place, entry.begins) {
-                        line.left(place);
+                    if let (Some(line), Some(position), None) = (&mut kind.line, entry.position, entry.begins)
+                    {
+                        line.left(position);
                     }
                 }
             }
@@ -316,7 +317,7 @@ impl Gate {
                 self.note_load(now, entry.route);
                 if let Some((_, session)) = entry.session {
                     self.sessions.waited(now, session, entry.arrived);
-                    self.sessions.came_to(session, Some(Trouble::Left));
+                    self.sessions.came_to(session, Some(RequestTrouble::Left));
                     self.visits.unanswered();
                     self.sessions.answered(now, session, entry.counted(), &mut self.visits);
                 }
@@ -332,20 +333,20 @@ impl Gate {
 
     /// Takes back a slot.
     #[allow(clippy::needless_pass_by_value)] // taking the token is what ends it
-    pub fn handle_end(&mut self, now: Instant, token: Token, ending: Ending) {
-        let Token { request: id } = token;
+    pub fn handle_end(&mut self, now: Instant, permit: Permit, outcome: Outcome) {
+        let Permit { request: id } = permit;
         let entry =
             self.requests.remove(id).expect("a token is made for a request in the table and ends once");
-        let ghost = matches!(entry.stage, Stage::Ghost(_));
+        let ghost = matches!(entry.stage, Stage::Orphaned(_));
         let alone = entry.alone && self.has_cores_for_all();
         let route = &mut self.routes[entry.route.index()];
         let service = match entry.stage {
-            Stage::InApplication(since) | Stage::Ghost(since) => {
+            Stage::InApplication(since) | Stage::Orphaned(since) => {
                 route.in_flight -= 1;
                 self.in_flight -= 1;
                 now.secs_since(since)
             }
-            Stage::Paused => {
+            Stage::Suspended => {
                 route.paused -= 1;
                 entry.spent.as_secs_f64()
             }
@@ -358,15 +359,15 @@ impl Gate {
                 unreachable!("a token is given only to a request in the application")
             }
         };
-        route.ghosts -= usize::from(ghost);
-        let counted = match ending {
-            Ending::Completed | Ending::Declined if ghost => &mut route.counts.abandoned,
-            Ending::Completed | Ending::Declined => &mut route.counts.completed,
-            Ending::Failed(_) => &mut route.counts.failed,
-            Ending::Abandoned => &mut route.counts.abandoned,
+        route.orphaned -= usize::from(ghost);
+        let counted = match outcome {
+            Outcome::Completed | Outcome::Declined if ghost => &mut route.counts.abandoned,
+            Outcome::Completed | Outcome::Declined => &mut route.counts.completed,
+            Outcome::Failed(_) => &mut route.counts.failed,
+            Outcome::Abandoned => &mut route.counts.abandoned,
         };
         *counted += 1;
-        let progress = !matches!(ending, Ending::Failed(_));
+        let progress = !matches!(outcome, Outcome::Failed(_));
         if progress {
             route.took.fold(service);
             if alone {
@@ -378,18 +379,18 @@ impl Gate {
         let end = RequestEnd { route: entry.route, request: id, service, progress };
         self.law.on_end(now, &end, &self.meters, &mut self.fresh);
         if let Some((_, session)) = entry.session {
-            let trouble = trouble(ending, ghost);
+            let trouble = trouble(outcome, ghost);
             self.sessions.came_to(session, trouble);
             if trouble.is_some() {
                 self.visits.unanswered();
             }
             self.sessions.answered(now, session, entry.counted(), &mut self.visits);
-            if entry.ends_session && ending == Ending::Completed {
+            if entry.ends_session && outcome == Outcome::Completed {
                 self.sessions.end(session, &mut self.visits);
             }
         }
         if !ghost {
-            self.learn_patience(&entry, now, ending == Ending::Abandoned);
+            self.learn_patience(&entry, now, outcome == Outcome::Abandoned);
         }
         self.serve_route(now, entry.route);
         self.admit_from_lines(now);
@@ -399,10 +400,10 @@ impl Gate {
     /// Takes note that the application waits for the client of `request`, who was waited for `client_time` of its stay so far, or that the request could not be
     /// sent to it and waits for its return: from now on it holds no slot, and time passes for it no more. Its token stays, and may end it. Ignored of any other request than one
     /// in the application. Returns whether it was not.
-    pub fn handle_pause(&mut self, now: Instant, request: RequestId, client_time: Duration) -> bool {
+    pub fn handle_suspend(&mut self, now: Instant, request: RequestId, client_time: Duration) -> bool {
         let Some(entry) = self.requests.get_mut(request) else { return false };
         let Stage::InApplication(since) = entry.stage else { return false };
-        entry.stage = Stage::Paused;
+        entry.stage = Stage::Suspended;
         entry.spent = now.since(since).saturating_sub(client_time);
         let id = entry.route;
         let route = &mut self.routes[id.index()];
@@ -410,7 +411,7 @@ impl Gate {
         route.paused += 1;
         self.in_flight -= 1;
         self.note_load(now, id);
-        self.law.on_pause(id, request);
+        self.law.on_suspend(id, request);
         self.serve_route(now, id);
         self.admit_from_lines(now);
         self.publish();
@@ -421,7 +422,7 @@ impl Gate {
     /// for a first one. `Output::Resumed` follows then. Ignored of any other request. Returns whether it was not.
     pub fn handle_resume(&mut self, now: Instant, request: RequestId) -> bool {
         let Some(entry) = self.requests.get_mut(request) else { return false };
-        if entry.stage != Stage::Paused {
+        if entry.stage != Stage::Suspended {
             return false;
         }
         let id = entry.route;
@@ -435,14 +436,14 @@ impl Gate {
     }
 
     /// Takes note of what the application says of a session. Sessions that are not known are ignored.
-    pub fn handle_word(&mut self, now: Instant, session: SessionId, word: Word) {
+    pub fn handle_session_signal(&mut self, now: Instant, session: SessionId, word: SessionSignal) {
         let Some(kind) = self.sessions.get(session).map(|session| session.kind()) else { return };
         match word {
-            Word::Ends => self.sessions.end(session, &mut self.visits),
-            Word::Checkout => self.sessions.checks_out(session),
-            Word::Weighs(weight) => {
+            SessionSignal::Ends => self.sessions.end(session, &mut self.visits),
+            SessionSignal::Checkout => self.sessions.checks_out(session),
+            SessionSignal::Weighs(weight) => {
                 if self.sessions.weighs(session) {
-                    self.kinds[kind.index()].law.weighs(weight.clamp(1, Word::WEIGHT_MAX));
+                    self.kinds[kind.index()].law.weighs(weight.clamp(1, SessionSignal::WEIGHT_MAX));
                 }
             }
         }
@@ -465,7 +466,7 @@ impl Gate {
     }
 
     /// Returns how a session stands that was let in and is not known to have ended.
-    pub fn begun(&self, session: SessionId) -> Option<Begun> {
+    pub fn begun(&self, session: SessionId) -> Option<SessionStatus> {
         self.sessions.get(session).map(Session::view)
     }
 
@@ -489,7 +490,7 @@ impl Gate {
     /// Returns when `handle_timeout` is to be called, if nothing else happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
         // Of a line that stands still nobody is let in, whatever the law says.
-        let kinds = self.kinds.iter().filter(|kind| kind.lets_in() && !kind.held.is_empty());
+        let kinds = self.kinds.iter().filter(|kind| kind.admits() && !kind.held.is_empty());
         let next = kinds.filter_map(|kind| kind.next).min();
         Some(next.map_or(self.next_tick, |next| next.min(self.next_tick)))
     }
@@ -562,7 +563,7 @@ impl Gate {
             mode: route.mode,
             limit: self.limit(RouteId(index as u32)),
             in_flight: route.in_flight,
-            ghosts: route.ghosts,
+            orphaned: route.orphaned,
             paused: route.paused,
             waiting: route.queue.len(),
             rate: route.view_rate,
@@ -570,12 +571,12 @@ impl Gate {
             counts: route.counts,
             placed: route.placed,
         };
-        let kind_view = |kind: &Kind| {
+        let kind_view = |kind: &KindGate| {
             let (ends, is_shut) = (self.sessions.ends(kind.id), self.draining);
             KindView {
                 ends,
                 law: self.params.session_law.word(),
-                ..kind.view(now, &self.outlook_of(kind.id), is_shut)
+                ..kind.view(now, &self.inputs_of(kind.id), is_shut)
             }
         };
         Snapshot {
@@ -655,12 +656,12 @@ impl Gate {
 }
 
 /// Returns what came of a request instead of an answer; `ghost`: its client had gone before.
-fn trouble(ending: Ending, ghost: bool) -> Option<Trouble> {
-    match ending {
-        Ending::Failed(Failure::BadRequest) => None,
-        Ending::Failed(_) => Some(Trouble::Failed),
-        Ending::Abandoned => Some(Trouble::Left),
-        Ending::Completed | Ending::Declined => ghost.then_some(Trouble::Left),
+fn trouble(outcome: Outcome, ghost: bool) -> Option<RequestTrouble> {
+    match outcome {
+        Outcome::Failed(Failure::BadRequest) => None,
+        Outcome::Failed(_) => Some(RequestTrouble::Failed),
+        Outcome::Abandoned => Some(RequestTrouble::Left),
+        Outcome::Completed | Outcome::Declined => ghost.then_some(RequestTrouble::Left),
     }
 }
 

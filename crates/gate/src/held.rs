@@ -17,21 +17,21 @@ pub(crate) struct Newcomer {
 
 /// All of a kind.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldNewcomers {
     lanes: [BTreeMap<u64, (RequestId, Instant)>; LANES],
     by_arrival: BTreeSet<(Instant, Key)>,
     shares: Shares,
 }
 
-suimon_model::saved_struct!(Held { lanes, by_arrival, shares }, |it: &Held| {
+suimon_model::saved_struct!(HeldNewcomers { lanes, by_arrival, shares }, |it: &HeldNewcomers| {
     let is_listed =
         |(arrived, key): &(Instant, Key)| it.at(*key).is_some_and(|held| held.arrived == *arrived);
     it.by_arrival.len() == it.len() && it.by_arrival.iter().all(is_listed)
 });
 
-impl Held {
+impl HeldNewcomers {
     pub(crate) fn new(line: Option<Params>) -> Self {
-        Held {
+        HeldNewcomers {
             lanes: Default::default(),
             by_arrival: BTreeSet::new(),
             shares: Shares::new(line.unwrap_or_default().weights),

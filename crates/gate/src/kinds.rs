@@ -1,13 +1,13 @@
 //! One kind of session at the gate: its line, its law, its visitors' patience.
 
-use crate::api::{Door, KindMode, KindParams, KindView, SessionEnds};
-use crate::held::{Held, Key};
+use crate::api::{GateState, KindMode, KindParams, KindView, SessionEnds};
+use crate::held::{HeldNewcomers, Key};
 use crate::knowledge::RecalledPatience;
 use crate::rush::Rush;
-use suimon_control::{Outlook, Pace, Patience, SessionLaw, SessionLawKind};
-use suimon_line::{Lane, Line, Place, Standing};
+use suimon_control::{AdmissionInputs, Patience, RateMeter, SessionLaw, SessionLawKind};
+use suimon_line::{Lane, Line, Position, PositionStatus};
+use suimon_model::persist::{Broken, Persist, Reader, Unsavable, Writer};
 use suimon_model::real::pow;
-use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Quantity, Reason, Record, Signals, Subject, seconds};
 
 /// A newcomer is held for at most this share of the patience, where nothing is declared, ...
@@ -45,17 +45,17 @@ const RETRY_MAX: f64 = 30.0;
 
 /// State of one kind.
 #[derive(Debug)]
-pub(crate) struct Kind {
+pub(crate) struct KindGate {
     pub(crate) id: KindId,
     pub(crate) params: KindParams,
     pub(crate) law: Box<dyn SessionLaw>,
     /// Newcomers held until they may begin.
-    pub(crate) held: Held,
+    pub(crate) held: HeldNewcomers,
     /// Of those who have no place in line: the rank of the next.
     arrivals: u64,
     pub(crate) line: Option<Line>,
     /// Whether anybody waits in line who was not called, as of the last tick.
-    pub(crate) is_waited_in: bool,
+    pub(crate) has_waiters: bool,
     /// When the head of the line may begin if nothing else happens.
     pub(crate) next: Option<Instant>,
     pub(crate) learner: Patience,
@@ -65,9 +65,9 @@ pub(crate) struct Kind {
     pub(crate) admitted: u64,
     pub(crate) refused: u64,
     /// Newcomers, whatever became of them, ...
-    pub(crate) came: Pace,
+    pub(crate) came: RateMeter,
     /// ... and those that were let in.
-    pub(crate) begun: Pace,
+    pub(crate) begun: RateMeter,
     /// Whether newcomers have come fast just now.
     rush: Rush,
     /// Whether somebody is held only as nothing was known when they came.
@@ -75,7 +75,7 @@ pub(crate) struct Kind {
     /// For show: newcomers in all, ...
     came_in_all: u64,
     /// ... and what was told last of a law that goes by the number of sessions: whether it is full, and how many were refused until then.
-    told_full: bool,
+    announced_full: bool,
     refused_then: u64,
     /// Whether the application does not answer.
     away: bool,
@@ -84,7 +84,7 @@ pub(crate) struct Kind {
     back: Option<Instant>,
 }
 
-impl Kind {
+impl KindGate {
     pub(crate) fn new(
         id: KindId,
         params: KindParams,
@@ -92,11 +92,11 @@ impl Kind {
         assumed: Duration,
         now: Instant,
     ) -> Self {
-        Kind {
+        KindGate {
             id,
-            held: Held::new(params.line),
+            held: HeldNewcomers::new(params.line),
             line: params.line.map(|line| Line::new(line, now)),
-            is_waited_in: false,
+            has_waiters: false,
             params,
             law,
             arrivals: 0,
@@ -106,12 +106,12 @@ impl Kind {
             assumed: assumed.as_secs_f64(),
             admitted: 0,
             refused: 0,
-            came: Pace::new(now),
-            begun: Pace::new(now),
+            came: RateMeter::new(now),
+            begun: RateMeter::new(now),
             rush: Rush::new(now),
             holds_blindly: false,
             came_in_all: 0,
-            told_full: false,
+            announced_full: false,
             refused_then: 0,
             away: false,
             before: None,
@@ -160,14 +160,14 @@ impl Kind {
 
     /// Appends everything about it.
     pub(crate) fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
-        let Kind {
+        let KindGate {
             id,
             params,
             law,
             held,
             arrivals,
             line,
-            is_waited_in,
+            has_waiters,
             next,
             learner,
             recalled,
@@ -179,7 +179,7 @@ impl Kind {
             rush,
             holds_blindly,
             came_in_all: _,
-            told_full: _,
+            announced_full: _,
             refused_then: _,
             away,
             before,
@@ -190,7 +190,7 @@ impl Kind {
         held.save(out);
         arrivals.save(out);
         line.save(out);
-        is_waited_in.save(out);
+        has_waiters.save(out);
         next.save(out);
         learner.save(out);
         recalled.save(out);
@@ -209,30 +209,30 @@ impl Kind {
 
     /// Takes one that was saved, whose newcomers were let in by `law`, at a gate of so many `routes`.
     pub(crate) fn load(law: SessionLawKind, routes: usize, from: &mut Reader<'_>) -> Result<Self, Broken> {
-        let id = State::load(from)?;
-        Ok(Kind {
+        let id = Persist::load(from)?;
+        Ok(KindGate {
             id,
-            params: State::load(from)?,
-            held: State::load(from)?,
-            arrivals: State::load(from)?,
-            line: State::load(from)?,
-            is_waited_in: State::load(from)?,
-            next: State::load(from)?,
-            learner: State::load(from)?,
-            recalled: State::load(from)?,
-            assumed: State::load(from)?,
-            admitted: State::load(from)?,
-            refused: State::load(from)?,
-            came: State::load(from)?,
-            begun: State::load(from)?,
-            rush: State::load(from)?,
-            holds_blindly: State::load(from)?,
+            params: Persist::load(from)?,
+            held: Persist::load(from)?,
+            arrivals: Persist::load(from)?,
+            line: Persist::load(from)?,
+            has_waiters: Persist::load(from)?,
+            next: Persist::load(from)?,
+            learner: Persist::load(from)?,
+            recalled: Persist::load(from)?,
+            assumed: Persist::load(from)?,
+            admitted: Persist::load(from)?,
+            refused: Persist::load(from)?,
+            came: Persist::load(from)?,
+            begun: Persist::load(from)?,
+            rush: Persist::load(from)?,
+            holds_blindly: Persist::load(from)?,
             came_in_all: 0,
-            told_full: false,
+            announced_full: false,
             refused_then: 0,
-            away: State::load(from)?,
-            before: State::load(from)?,
-            back: State::load(from)?,
+            away: Persist::load(from)?,
+            before: Persist::load(from)?,
+            back: Persist::load(from)?,
             law: law.load(id, routes, from)?,
         })
     }
@@ -254,7 +254,7 @@ impl Kind {
     }
 
     /// Returns whether its line, if it has one, moves: whoever runs the site may have stopped it.
-    pub(crate) fn lets_in(&self) -> bool {
+    pub(crate) fn admits(&self) -> bool {
         !self.away && self.line.as_ref().is_none_or(Line::is_moving)
     }
 
@@ -263,9 +263,9 @@ impl Kind {
         self.line.as_ref().is_none_or(|line| line.waiting() == 0)
     }
 
-    /// Returns whether the holder of `place` lets others go first who are not back yet after a restart.
-    pub(crate) fn makes_way(&self, now: Instant, place: Place) -> bool {
-        self.line.as_ref().is_some_and(|line| line.gathers(now, line.rank(place)))
+    /// Returns whether the holder of `position` lets others go first who are not back yet after a restart.
+    pub(crate) fn makes_way(&self, now: Instant, position: Position) -> bool {
+        self.line.as_ref().is_some_and(|line| line.gathers(now, line.rank(position)))
     }
 
     /// Returns whether whoever is held there does so.
@@ -319,7 +319,7 @@ impl Kind {
     /// Returns whether newcomers are held whatever their turn, as little is known yet of how soon that is.
     pub(crate) fn is_blind(&self, now: Instant) -> bool {
         let is_young = self.rush.age(now).is_none_or(|age| age < BLIND_SECONDS);
-        is_young && self.lets_in() && self.law.is_cold()
+        is_young && self.admits() && self.law.is_cold()
     }
 
     /// Returns whether one more may be held for that.
@@ -327,10 +327,10 @@ impl Kind {
         self.is_blind(now) && self.held.len() < BLIND_MAX
     }
 
-    /// Returns whether whoever is held last, at this `place` in line, is held for longer than it is worth.
-    pub(crate) fn is_last_held_in_vain(&self, now: Instant, place: Place) -> bool {
+    /// Returns whether whoever is held last, at this `position` in line, is held for longer than it is worth.
+    pub(crate) fn is_last_held_in_vain(&self, now: Instant, position: Position) -> bool {
         let in_vain =
-            |line: &Line| self.held.len() > line.held_at_once() || !line.standing(now, place).is_called();
+            |line: &Line| self.held.len() > line.held_at_once() || !line.standing(now, position).is_called();
         self.line.as_ref().is_some_and(in_vain)
     }
 
@@ -366,10 +366,10 @@ impl Kind {
     /// Returns newcomers waiting to begin, as the session law sees them: one in line is as good as many.
     pub(crate) fn waiting(&self) -> usize {
         // Where the line stands still, it is not the law that keeps them.
-        if !self.lets_in() {
+        if !self.admits() {
             return 0;
         }
-        self.held.len() + usize::from(self.is_waited_in)
+        self.held.len() + usize::from(self.has_waiters)
     }
 
     pub(crate) fn predicted_wait(&self, now: Instant) -> Duration {
@@ -390,7 +390,7 @@ impl Kind {
 
     /// Notices whether anybody waits in line.
     pub(crate) fn look_at_line(&mut self) {
-        self.is_waited_in = self.line.as_ref().is_some_and(Line::is_waited_in);
+        self.has_waiters = self.line.as_ref().is_some_and(Line::has_waiters);
     }
 
     /// Returns when a refused newcomer should come back: when the line has moved far enough that the rest of the wait is
@@ -407,12 +407,13 @@ impl Kind {
         let in_line = self.line.as_ref().map_or(0, Line::waiting);
         let somebody_waits = self.waiting() > 0 || in_line > 0 || refused > 0;
         let is_full = active >= sessions_max as usize;
-        let turned = if self.told_full { !is_full && !somebody_waits } else { is_full && somebody_waits };
+        let turned =
+            if self.announced_full { !is_full && !somebody_waits } else { is_full && somebody_waits };
         if !turned {
             return None;
         }
-        self.told_full = !self.told_full;
-        let (old, new, reason) = match self.told_full {
+        self.announced_full = !self.announced_full;
+        let (old, new, reason) = match self.announced_full {
             true => (0.0, f64::INFINITY, Reason::SessionsFull),
             false => (f64::INFINITY, 0.0, Reason::SessionsFree),
         };
@@ -425,46 +426,49 @@ impl Kind {
     }
 
     /// Returns what happens to the next newcomer, while `active` sessions are let in and not known to have ended.
-    fn door(&self, active: usize, is_draining: bool) -> Door {
+    fn gate_state(&self, active: usize, is_draining: bool) -> GateState {
         let interval = self.law.interval();
         match self.params.mode {
-            KindMode::Off => Door::Off,
-            KindMode::Observe => Door::Observe,
-            _ if is_draining || !self.lets_in() || interval.is_infinite() => Door::Shut,
-            _ if self.law.sessions_max().is_some_and(|max| active >= max as usize) => Door::Full,
-            _ if self.held.is_empty() && self.nobody_in_line() && interval == 0.0 => Door::Open,
-            _ => Door::Paced,
+            KindMode::Off => GateState::Off,
+            KindMode::Observe => GateState::Observe,
+            _ if is_draining || !self.admits() || interval.is_infinite() => GateState::Shut,
+            _ if self.law.sessions_max().is_some_and(|max| active >= max as usize) => GateState::Full,
+            _ if self.held.is_empty() && self.nobody_in_line() && interval == 0.0 => GateState::Open,
+            _ => GateState::Paced,
         }
     }
 
     /// Returns what a newcomer who draws a place now is told of the wait, seconds.
-    fn told_newcomer(&self, now: Instant) -> Option<(f64, f64)> {
-        let last = Place { lane: Lane::Normal, number: u64::MAX };
+    fn newcomer_wait(&self, now: Instant) -> Option<(f64, f64)> {
+        let last = Position { lane: Lane::Normal, number: u64::MAX };
         match self.line.as_ref()?.standing(now, last) {
-            Standing::Waiting(wait) if wait.ahead > 0 && wait.high.is_zero() => None,
-            Standing::Waiting(wait) | Standing::Called(wait) => {
+            PositionStatus::Waiting(wait) if wait.ahead > 0 && wait.high.is_zero() => None,
+            PositionStatus::Waiting(wait) | PositionStatus::Called(wait) => {
                 Some((wait.low.as_secs_f64(), wait.high.as_secs_f64()))
             }
-            Standing::Opening(..) | Standing::Paused(_) | Standing::Away(_) | Standing::Closed => None,
+            PositionStatus::Opening(..)
+            | PositionStatus::Paused(_)
+            | PositionStatus::ApplicationDown(_)
+            | PositionStatus::Closed => None,
         }
     }
 
     /// Returns what can be seen of it, but for what the gate alone knows.
-    pub(crate) fn view(&self, now: Instant, outlook: &Outlook<'_>, is_draining: bool) -> KindView {
-        let door = self.door(outlook.active, is_draining);
+    pub(crate) fn view(&self, now: Instant, inputs: &AdmissionInputs<'_>, is_draining: bool) -> KindView {
+        let gate_state = self.gate_state(inputs.active, is_draining);
         KindView {
-            open: matches!(door, Door::Off | Door::Observe | Door::Open),
-            door,
+            open: matches!(gate_state, GateState::Off | GateState::Observe | GateState::Open),
+            gate_state,
             law: "",
             sessions_max: self.law.sessions_max(),
             interval_seconds: self.law.interval(),
             waiting: self.held.len(),
-            active: outlook.visits.under_way(self.id),
-            remembered: outlook.active,
+            active: inputs.visits.under_way(self.id),
+            remembered: inputs.active,
             ends: SessionEnds::default(),
             came: self.came_in_all,
             admitted: self.admitted,
-            told_newcomer: self.told_newcomer(now),
+            newcomer_wait: self.newcomer_wait(now),
             rate: self.law.rate().unwrap_or(0.0),
             predicted_wait_seconds: if self.held.is_empty() {
                 0.0

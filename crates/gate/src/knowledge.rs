@@ -1,7 +1,7 @@
 //! What a gate knows that is still worth something in another process, and how a gate that begins with it comes to doubt it.
 
-use crate::learned::Took;
-use suimon_control::{Known, RouteKnowledge, SessionKnowledge, Trust, VisitsKnowledge};
+use crate::learned::ServiceTimeStats;
+use suimon_control::{KnownMean, RouteKnowledge, SessionKnowledge, Trust, VisitsKnowledge};
 use suimon_model::Instant;
 
 /// Everything known, without what is under way: no requests, sessions or lines.
@@ -23,11 +23,11 @@ pub struct KnownRoute {
     /// What the law knows of it.
     pub law: Option<RouteKnowledge>,
     /// X: completions a second when it has all it can take.
-    pub capacity: Option<Known>,
+    pub capacity: Option<KnownMean>,
     /// Time in the application.
-    pub took: Option<Took>,
+    pub took: Option<ServiceTimeStats>,
     /// The same, of those that had a core of their own.
-    pub took_alone: Option<Took>,
+    pub took_alone: Option<ServiceTimeStats>,
 }
 
 /// What is known of one kind of session.
@@ -69,7 +69,7 @@ pub(crate) struct RecalledCapacity {
 suimon_model::saved_struct!(RecalledCapacity { per_second, observations, held, looked });
 
 impl RecalledCapacity {
-    pub(crate) fn new(known: Known, trust: Trust, now: Instant) -> Option<Self> {
+    pub(crate) fn new(known: KnownMean, trust: Trust, now: Instant) -> Option<Self> {
         let observations = trust.observations(known.observations, CAPACITY_OBSERVATIONS);
         let is_rate = known.value.is_finite() && known.value >= CAPACITY_LEAST;
         (is_rate && observations > 0).then_some(RecalledCapacity {
@@ -81,8 +81,8 @@ impl RecalledCapacity {
     }
 
     /// Returns what was measured here as knowledge.
-    pub(crate) fn known(per_second: f64) -> Known {
-        Known { value: per_second, observations: CAPACITY_OBSERVATIONS }
+    pub(crate) fn known(per_second: f64) -> KnownMean {
+        KnownMean { value: per_second, observations: CAPACITY_OBSERVATIONS }
     }
 
     /// Holds it against what is seen: `rate` is the route's throughput over `seconds`, `is_held` whether newcomers are held back, `is_free`
@@ -90,7 +90,7 @@ impl RecalledCapacity {
     ///
     /// Whoever was held back for the sake of this route before as many seconds as `delay` could not be here yet: until then it says nothing
     /// that there are slots to spare.
-    pub(crate) fn doubt(&mut self, now: Instant, seen: Seen) {
+    pub(crate) fn doubt(&mut self, now: Instant, seen: RouteSample) {
         let passed = now.secs_since(self.looked).min(1.0);
         self.looked = now;
         self.held = (self.held + if seen.is_held { passed } else { -passed }).max(0.0);
@@ -105,7 +105,7 @@ impl RecalledCapacity {
 
 /// What a route shows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct RouteSample {
     pub(crate) rate: f64,
     pub(crate) seconds: f64,
     pub(crate) is_held: bool,
@@ -155,14 +155,14 @@ mod tests {
         Trust::after(Duration::ZERO)
     }
 
-    fn seen(is_held: bool, is_free: bool) -> Seen {
-        Seen { rate: 3.0, seconds: 2.0, is_held, is_free, delay: 10.0 }
+    fn seen(is_held: bool, is_free: bool) -> RouteSample {
+        RouteSample { rate: 3.0, seconds: 2.0, is_held, is_free, delay: 10.0 }
     }
 
     #[test]
     fn a_capacity_grows_once_those_it_holds_back_for_would_have_been_there() {
         let mut recalled = RecalledCapacity::new(RecalledCapacity::known(4.0), fresh(), at(0.0)).unwrap();
-        let mut play = |from: u32, to: u32, seen: Seen| {
+        let mut play = |from: u32, to: u32, seen: RouteSample| {
             (from..to).for_each(|tick| recalled.doubt(at(f64::from(tick + 1) * 0.25), seen));
             recalled.per_second
         };
@@ -176,9 +176,9 @@ mod tests {
     #[test]
     fn a_capacity_that_is_surpassed_is_raised() {
         let mut recalled = RecalledCapacity::new(RecalledCapacity::known(4.0), fresh(), at(0.0)).unwrap();
-        recalled.doubt(at(1.0), Seen { rate: 5.0, seconds: 1.0, ..seen(false, false) });
+        recalled.doubt(at(1.0), RouteSample { rate: 5.0, seconds: 1.0, ..seen(false, false) });
         assert!((recalled.per_second - 4.0).abs() < 1e-9, "five completions are a burst");
-        recalled.doubt(at(2.0), Seen { rate: 5.0, ..seen(false, false) });
+        recalled.doubt(at(2.0), RouteSample { rate: 5.0, ..seen(false, false) });
         assert!((recalled.per_second - 5.0).abs() < 1e-9);
     }
 

@@ -36,7 +36,7 @@ impl Think {
 
 /// Times in the application.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Took {
+pub struct ServiceTimeStats {
     /// How many.
     pub count: u64,
     /// Their mean, seconds.
@@ -53,9 +53,9 @@ pub struct LearnedRoute {
     /// The limit now; `None` where none is held.
     pub limit: Option<u32>,
     /// Time in the application of whatever made progress.
-    pub took: Option<Took>,
+    pub took: Option<ServiceTimeStats>,
     /// The same, of those that had a core of their own when they began and when they ended: what a request takes by itself.
-    pub took_alone: Option<Took>,
+    pub took_alone: Option<ServiceTimeStats>,
     /// Share of the ended requests that failed, since the start.
     pub errors: f64,
     /// Completions a second when it had all it could take; `None` if it never had.
@@ -80,12 +80,12 @@ pub struct LearnedKind {
     /// By [`RouteId`]: visits a session makes in all.
     pub visits: Vec<f64>,
     /// Where a session can stand; places nobody was seen at are left out.
-    pub places: Vec<LearnedPlace>,
+    pub places: Vec<LearnedTransitions>,
 }
 
 /// What comes next where a session stands.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct LearnedPlace {
+pub struct LearnedTransitions {
     /// The route it asked for last; `None`: it has not asked yet.
     pub after: Option<RouteId>,
     /// How often a session stood here.

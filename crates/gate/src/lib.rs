@@ -4,7 +4,7 @@
 //!
 //! ```
 //! use suimon_gate::{Arrival, Gate, KindParams, Membership, RouteMode, Output, Params};
-//! use suimon_model::{Ending, Instant, seconds};
+//! use suimon_model::{Outcome, Instant, seconds};
 //!
 //! let now = Instant::ORIGIN;
 //! let mut gate = Gate::new(Params::default(), now);
@@ -13,7 +13,7 @@
 //!
 //! gate.handle_arrival(now, Arrival { route, session: Some(Membership::Newcomer(kind)) });
 //! let Some(Output::Start(start)) = gate.poll_output() else { panic!("an idle application starts at once") };
-//! gate.handle_end(now + seconds(0.1), start.token, Ending::Completed);
+//! gate.handle_end(now + seconds(0.1), start.permit, Outcome::Completed);
 //! assert!(gate.poll_timeout().is_some(), "call handle_timeout then");
 //! ```
 
@@ -29,13 +29,14 @@ mod rush;
 mod sessions;
 
 pub use api::{
-    Arrival, Begun, Counts, Door, InLine, Inside, KindMode, KindParams, KindView, LeaseDue, Membership,
-    Order, Output, Params, Refusal, RouteMode, RouteView, SessionEnds, Snapshot, Start, Token, Word,
+    Arrival, Counts, GateState, InLine, KindMode, KindParams, KindView, LeaseDue, Membership, Output, Params,
+    Permit, QueueOrder, Refusal, RequestInfo, RouteMode, RouteView, SessionEnds, SessionSignal,
+    SessionStatus, Snapshot, Start,
 };
 pub use gate::Gate;
 pub use knowledge::{Knowledge, KnownKind, KnownRoute};
-pub use learned::{Learned, LearnedKind, LearnedPlace, LearnedRoute, Think, Took};
+pub use learned::{Learned, LearnedKind, LearnedRoute, LearnedTransitions, ServiceTimeStats, Think};
 /// What a gate knows, in the words of those who learned it.
 pub use suimon_control::{
-    Known, PlaceVisits, RouteKnowledge, RouteVisits, SessionKnowledge, Values, VisitsKnowledge,
+    KnownDistribution, KnownMean, RouteKnowledge, RouteVisits, SessionKnowledge, VisitsAfter, VisitsKnowledge,
 };

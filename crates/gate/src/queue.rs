@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use suimon_model::RequestId;
 
 /// Positions beyond this are equal: by then a session is far along.
-const POSITION_MAX: u32 = 1000;
+const PRIORITY_MAX: u32 = 1000;
 
 /// Waiting requests of one route. Bounded by the gate's `waiting_max` for newcomers; members are bounded by the shell's connections.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ suimon_model::saved_struct!(Queue { entries, late, arrivals, last }, |it: &Queue
 impl Queue {
     /// Puts `request` in; a higher `position` goes first. Returns the key to take it out by.
     pub(crate) fn push(&mut self, position: u32, request: RequestId) -> (u32, u64) {
-        let key = (POSITION_MAX - position.min(POSITION_MAX), self.arrivals);
+        let key = (PRIORITY_MAX - position.min(PRIORITY_MAX), self.arrivals);
         self.arrivals += 1;
         self.entries.insert(key, request);
         self.last += usize::from(is_last(key));
@@ -84,7 +84,7 @@ impl Queue {
 }
 
 fn is_last((position, _): (u32, u64)) -> bool {
-    position == POSITION_MAX
+    position == PRIORITY_MAX
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The requests inside the gate: a table whose ids go stale.
 
 use crate::held::Key;
-use suimon_line::Place;
+use suimon_line::Position;
 use suimon_model::{Duration, Instant, KindId, RequestId, RouteId, SessionId};
 
 /// Where a request is.
@@ -14,16 +14,16 @@ pub(crate) enum Stage {
     /// In the application since then.
     InApplication(Instant),
     /// In the application since then, its client gone.
-    Ghost(Instant),
+    Orphaned(Instant),
     /// In the application, which waits for its client: it holds no slot.
-    Paused,
+    Suspended,
     /// The same, and its client is waited for no longer: it is to have a slot again, and stands first in its route's queue, at this key.
     Returning((u32, u64)),
     /// Belongs to a session that has begun, and waits until then for an application that does not answer.
     AwaitsApplication(Instant),
 }
 
-suimon_model::saved_enum!(Stage { 0 = AtSessionGate(key), 1 = AtRouteGate(key), 2 = InApplication(since), 3 = Ghost(since), 4 = Paused, 5 = Returning(key), 6 = AwaitsApplication(until) });
+suimon_model::saved_enum!(Stage { 0 = AtSessionGate(key), 1 = AtRouteGate(key), 2 = InApplication(since), 3 = Orphaned(since), 4 = Suspended, 5 = Returning(key), 6 = AwaitsApplication(until) });
 
 /// One request inside the gate.
 #[derive(Clone, Copy, Debug)]
@@ -33,10 +33,10 @@ pub(crate) struct Request {
     /// For a newcomer: the kind it would begin.
     pub(crate) newcomer: Option<KindId>,
     /// Its place in line, and the session that this place begins, if it came with one.
-    pub(crate) place: Option<Place>,
+    pub(crate) position: Option<Position>,
     pub(crate) begins: Option<SessionId>,
     /// Whether it is no visit of a page, and to be told of no place.
-    pub(crate) passes: bool,
+    pub(crate) without_line: bool,
     /// Whether it asks for nothing but that its session begins.
     pub(crate) enters: bool,
     pub(crate) leased: bool,
@@ -57,9 +57,9 @@ suimon_model::saved_struct!(Request {
     route,
     session,
     newcomer,
-    place,
+    position,
     begins,
-    passes,
+    without_line,
     enters,
     leased,
     ends_session,

@@ -1,8 +1,8 @@
 //! The sessions that were let in: where each stands, its path so far, and when it was last heard of.
 
-use crate::api::{Begun, SessionEnds};
+use crate::api::{SessionEnds, SessionStatus};
 use std::collections::{BTreeMap, BTreeSet};
-use suimon_control::{PATH_MAX, Place, STAGES, STAYER_SHARE, STAYER_VISITS, Visit, Visits};
+use suimon_control::{LastRoute, PATH_MAX, STAGES, STAYER_SHARE, STAYER_VISITS, Visit, Visits};
 use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
 
 /// Requests of one session at gates and in the application at once, and requests it may ask for at once and a second after that: what goes beyond is no
@@ -27,7 +27,7 @@ pub(crate) struct Session {
     /// Seconds it has waited at gates since then, and until when that is counted.
     waited: f64,
     waited_until: Instant,
-    place: Place,
+    place: LastRoute,
     /// Whether it began from the waiting page, before its first request.
     from_page: bool,
     /// Whether it counts as one that does not come back for a second page, and whether it ever has.
@@ -52,12 +52,12 @@ pub(crate) struct Session {
     budget: f64,
     budget_at: Instant,
     /// What came of its last request, where that was no answer. For show.
-    trouble: Option<Trouble>,
+    trouble: Option<RequestTrouble>,
 }
 
 /// What may come of a request instead of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum RequestTrouble {
     /// It failed.
     Failed,
     /// Its client went away before.
@@ -101,10 +101,10 @@ impl Session {
     }
 
     /// Returns where it began, as long as it has asked once or twice and not rested in between; of one that has asked once that is where it is.
-    fn entry(&self) -> Place {
+    fn entry(&self) -> LastRoute {
         match self.path.first() {
-            _ if self.from_page => Place::START,
-            Some((first, _)) => Place::at(*first),
+            _ if self.from_page => LastRoute::START,
+            Some((first, _)) => LastRoute::at(*first),
             None => self.place,
         }
     }
@@ -148,8 +148,8 @@ impl Session {
         self.pending >= PENDING_MAX
     }
 
-    pub(crate) fn view(&self) -> Begun {
-        Begun { is_leased: self.leased, is_busy: self.pending > 0 }
+    pub(crate) fn view(&self) -> SessionStatus {
+        SessionStatus { is_leased: self.leased, is_busy: self.pending > 0 }
     }
 }
 
@@ -193,7 +193,7 @@ impl Sessions {
     }
 
     /// Takes note of what came of a request of `id`; `None`: an answer.
-    pub(crate) fn came_to(&mut self, id: SessionId, trouble: Option<Trouble>) {
+    pub(crate) fn came_to(&mut self, id: SessionId, trouble: Option<RequestTrouble>) {
         if let Some(session) = self.by_id.get_mut(&id) {
             session.trouble = trouble;
         }
@@ -260,7 +260,7 @@ impl Sessions {
                 *came_back.entry(session.kind).or_insert(0) += 1;
             }
         }
-        let counted = |((kind, place, stage), count): (&(KindId, Place, usize), &u32)| {
+        let counted = |((kind, place, stage), count): (&(KindId, LastRoute, usize), &u32)| {
             visits.here(*kind, *place, *stage) >= Some(*count)
         };
         let leased = self.by_id.values().filter(|session| session.leased).count();
@@ -324,7 +324,7 @@ impl Sessions {
             admitted: now,
             waited: 0.0,
             waited_until: now,
-            place: Place::START,
+            place: LastRoute::START,
             from_page,
             stays_away: false,
             has_come_back: false,
@@ -405,7 +405,7 @@ impl Sessions {
         }
         session.active = true;
         session.stage = 0;
-        session.place = Place::at(route);
+        session.place = LastRoute::at(route);
         session.requests = session.requests.saturating_add(1);
         session.pending += 1;
         let is_learned = within_budget && session.path.len() < PATH_MAX;
@@ -538,14 +538,14 @@ impl Sessions {
         self.note_end(kind, trouble, silent);
     }
 
-    fn note_end(&mut self, kind: KindId, trouble: Option<Trouble>, silent: bool) {
+    fn note_end(&mut self, kind: KindId, trouble: Option<RequestTrouble>, silent: bool) {
         let ends = self.ends_of(kind);
         let counted = match trouble {
             // Whoever says goodbye was answered.
             _ if !silent => &mut ends.finished,
             None => &mut ends.silent,
-            Some(Trouble::Left) => &mut ends.left,
-            Some(Trouble::Failed) => &mut ends.failed,
+            Some(RequestTrouble::Left) => &mut ends.left,
+            Some(RequestTrouble::Failed) => &mut ends.failed,
         };
         *counted += 1;
     }
@@ -670,14 +670,14 @@ mod tests {
         };
         asks(&mut sessions, &mut visits, 1, 0);
         assert_eq!(
-            visits.comes_back_share(SHOP, Place::at(RouteId(0))),
+            visits.comes_back_share(SHOP, LastRoute::at(RouteId(0))),
             Some(0.5),
             "one, who stays away, and one more"
         );
         asks(&mut sessions, &mut visits, 200, 1);
         asks(&mut sessions, &mut visits, 400, 1);
-        assert_eq!(visits.comes_back_share(SHOP, Place::at(RouteId(0))), Some(1.0));
-        assert_eq!(visits.comes_back_share(SHOP, Place::at(RouteId(1))), None);
+        assert_eq!(visits.comes_back_share(SHOP, LastRoute::at(RouteId(0))), Some(1.0));
+        assert_eq!(visits.comes_back_share(SHOP, LastRoute::at(RouteId(1))), None);
         assert_eq!(visits.returned(SHOP), 1);
     }
 

@@ -5,7 +5,7 @@
 use crate::identify::{Identifier, strip_own_cookies};
 use crate::keys::Keys;
 use crate::lease::Leases;
-use crate::mint::{Kept, Mint};
+use crate::mint::{Mint, SignedItem};
 use http::header::{COOKIE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 use std::sync::LazyLock;
 use suimon_params::Sessions;
@@ -40,7 +40,7 @@ static MINT: LazyLock<Mint> =
 
 /// Nothing is taken for a ticket, a lease or an invitation that is none; of a true one no byte may be another.
 pub fn forged(bytes: &[u8]) {
-    for kept in Kept::ALL {
+    for kept in SignedItem::ALL {
         assert!(!MINT.takes(kept, bytes), "{kept:?}");
         let (Some((at, rest)), Some(byte)) = (bytes.split_first(), bytes.get(1)) else { continue };
         let number = rest.iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));

@@ -21,8 +21,8 @@ use crate::passes::{self, Pass, Passes};
 use crate::ticket::{self, Ticket, Tickets};
 use http::header::{ACCEPT_LANGUAGE, COOKIE, HeaderMap, HeaderValue, SET_COOKIE, USER_AGENT};
 use http::{Method, request};
-use known::{AliasKey, End, Known};
-use names::Names;
+use known::{AliasKey, CookieSessions, SessionEnd};
+use names::CookieNames;
 use std::cell::{Cell, LazyCell};
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
@@ -45,17 +45,17 @@ const DECLARED_VALUE_MIN: usize = 8;
 /// Tells sessions from strangers.
 #[derive(Debug)]
 pub struct Identifier {
-    kinds: Vec<Kind>,
+    kinds: Vec<KindRules>,
     /// Where session cookies are recognised without being declared.
-    names: Option<Names>,
+    names: Option<CookieNames>,
     leases: Leases,
-    known: Known,
+    known: CookieSessions,
     /// Hashes what tells clients apart.
     clients: RandomState,
 }
 
 #[derive(Debug)]
-struct Kind {
+struct KindRules {
     begins: Vec<Pattern>,
     ends: Vec<Pattern>,
     app_cookie: Option<String>,
@@ -63,7 +63,7 @@ struct Kind {
 
 /// A session that a visitor has.
 #[derive(Clone, Copy, Debug)]
-struct Own {
+struct OwnSession {
     kind: KindId,
     session: SessionId,
     leased: bool,
@@ -171,16 +171,16 @@ impl Identifier {
         secret: [u8; 32],
     ) -> Self {
         let patterns = |list: &[suimon_params::RoutePattern]| list.iter().map(Pattern::new).collect();
-        let kind = |kind: &suimon_params::SessionKind| Kind {
+        let kind = |kind: &suimon_params::SessionKind| KindRules {
             begins: patterns(&kind.begins),
             ends: patterns(&kind.ends),
             app_cookie: kind.app_cookie.clone(),
         };
         Identifier {
             kinds: sessions.kinds.iter().map(kind).collect(),
-            names: sessions.detect_cookies.then(Names::new),
+            names: sessions.detect_cookies.then(CookieNames::new),
             leases,
-            known: Known::new(aliases_max, secret),
+            known: CookieSessions::new(aliases_max, secret),
             clients: RandomState::new(),
         }
     }
@@ -272,17 +272,17 @@ impl Identifier {
         visitor: &Visitor,
         kind: KindId,
         is_begun: &impl Fn(SessionId) -> bool,
-    ) -> Option<Own> {
+    ) -> Option<OwnSession> {
         let lease = visitor.leases.iter().flatten().find(|lease| lease.proof.kind == kind);
         if let Some(Lease { proof, is_ending }) = lease.copied()
             && (proof.stands || is_begun(proof.session))
         {
-            return Some(Own { kind, session: proof.session, leased: proof.stands, is_ending });
+            return Some(OwnSession { kind, session: proof.session, leased: proof.stands, is_ending });
         }
         visitor.app.iter().flatten().find_map(|key| {
             let session = self.known.find(kind, *key)?;
             if is_begun(session) {
-                return Some(Own { kind, session, leased: false, is_ending: false });
+                return Some(OwnSession { kind, session, leased: false, is_ending: false });
             }
             self.known.forget(kind, *key, session);
             None
@@ -326,8 +326,8 @@ impl Identifier {
         path: &str,
         now: u32,
     ) -> Option<Membership> {
-        let is_open = self.known.end_of(session, now) == End::None;
-        let own = Own { kind, session, leased: false, is_ending: false };
+        let is_open = self.known.end_of(session, now) == SessionEnd::None;
+        let own = OwnSession { kind, session, leased: false, is_ending: false };
         is_open.then(|| self.member(own, method, path))
     }
 
@@ -335,7 +335,7 @@ impl Identifier {
     pub fn kind(&self, method: &Method, path: &str) -> Option<KindId> {
         // Where any request begins one, nobody has to read it.
         let path = LazyCell::new(|| Readings::of(path));
-        let begins = |kind: &Kind| {
+        let begins = |kind: &KindRules| {
             kind.begins.is_empty() || kind.begins.iter().any(|pattern| pattern.may_match(method, &path))
         };
         self.kinds.iter().position(begins).map(|kind| KindId(kind as u32))
@@ -387,11 +387,11 @@ impl Identifier {
     fn read_lease(&self, text: &[u8], now: u32) -> Option<Lease> {
         let proof = self.leases.check(text, now)?;
         let end = self.known.end_of(proof.session, now);
-        (end != End::Over).then_some(Lease { proof, is_ending: end == End::JustNow })
+        (end != SessionEnd::Over).then_some(Lease { proof, is_ending: end == SessionEnd::JustNow })
     }
 
-    fn member(&self, own: Own, method: &Method, path: &str) -> Membership {
-        let Own { kind, session, leased, is_ending } = own;
+    fn member(&self, own: OwnSession, method: &Method, path: &str) -> Membership {
+        let OwnSession { kind, session, leased, is_ending } = own;
         // One that has ended begins again for what was asked for at the same time, and ends with that.
         let ends = is_ending || self.is_end(kind, method, path);
         Membership::Member { kind, session, leased, ends }

@@ -23,7 +23,7 @@
 use crate::generations::Generations;
 use std::hash::RandomState;
 use std::sync::{Arc, Weak};
-use suimon_gate::Begun;
+use suimon_gate::SessionStatus;
 use suimon_model::{Duration, Instant, KindId, SessionId};
 
 /// Entries, and sessions that one leads to; the oldest are forgotten.
@@ -61,7 +61,7 @@ pub struct Client {
 
 /// The memory. Lives under the lock of the gate, which it asks. `C` is a connection, of which it only asks whether it is still there.
 #[derive(Debug)]
-pub struct Memory<C> {
+pub struct ClientMemory<C> {
     entries: Generations<u64, Entry<C>, RandomState>,
     /// Of sessions whose visitors were given a cookie of the application's and have not come with it yet: where they are remembered.
     given: Generations<SessionId, u64, RandomState>,
@@ -108,13 +108,13 @@ impl<C> Remembered<C> {
     }
 }
 
-impl<C> Default for Memory<C> {
+impl<C> Default for ClientMemory<C> {
     fn default() -> Self {
-        Memory { entries: Generations::new(CLIENTS_MAX), given: Generations::new(CLIENTS_MAX) }
+        ClientMemory { entries: Generations::new(CLIENTS_MAX), given: Generations::new(CLIENTS_MAX) }
     }
 }
 
-impl<C> Memory<C> {
+impl<C> ClientMemory<C> {
     /// Remembers that `client` was served as `session`, and what it is owed for that. `connection`: its own, if it has one.
     pub fn note(
         &mut self,
@@ -175,12 +175,12 @@ impl<C> Memory<C> {
         client: &Client,
         kind: Option<KindId>,
         is_pressed: bool,
-        begun: impl Fn(SessionId) -> Option<Begun>,
+        begun: impl Fn(SessionId) -> Option<SessionStatus>,
     ) -> Option<(KindId, SessionId)> {
         let entry = self.entries.find_mut(client.key)?;
         let is_over = now.since(entry.used) > LIFE;
         // Whoever has come with the lease is known by that; others may have been served as the same session.
-        let is_needed = |it: &Remembered<C>, begun: Begun| !begun.is_leased || it.owed > 0;
+        let is_needed = |it: &Remembered<C>, begun: SessionStatus| !begun.is_leased || it.owed > 0;
         entry.sessions.retain(|it| !is_over && begun(it.session).is_some_and(|begun| is_needed(it, begun)));
         if entry.sessions.is_empty() {
             self.entries.remove(client.key);

@@ -5,7 +5,7 @@ use crate::invite::Invites;
 use crate::keys::Keys;
 use crate::lease::Leases;
 use crate::ticket::{Ticket, Tickets};
-use suimon_line::{Lane, Place};
+use suimon_line::{Lane, Position};
 use suimon_model::{KindId, SessionId};
 
 /// Seconds for which tickets and leases are good.
@@ -13,7 +13,7 @@ const LIFE: u32 = 86_400;
 
 /// What a visitor keeps for us and cannot change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kept {
+pub enum SignedItem {
     /// A place in line.
     Ticket,
     /// A session that was let in.
@@ -22,9 +22,9 @@ pub enum Kept {
     Invitation,
 }
 
-impl Kept {
+impl SignedItem {
     /// All of them.
-    pub const ALL: [Kept; 3] = [Kept::Ticket, Kept::Lease, Kept::Invitation];
+    pub const ALL: [SignedItem; 3] = [SignedItem::Ticket, SignedItem::Lease, SignedItem::Invitation];
 }
 
 /// Makes true ones, and says of any text whether it is taken for one. All happens at one moment.
@@ -56,14 +56,14 @@ impl Mint {
     }
 
     /// Returns the text of a true one for a session of the kind of this index. Different numbers make different ones.
-    pub fn make(&self, kept: Kept, kind: usize, number: u64) -> String {
+    pub fn make(&self, kept: SignedItem, kind: usize, number: u64) -> String {
         let kind = KindId(kind as u32);
         let some = |below: u64| (number % below) as u32;
         let text = match kept {
-            Kept::Ticket => {
+            SignedItem::Ticket => {
                 let ticket = Ticket {
                     kind,
-                    place: Place { lane: Lane::ALL[some(4) as usize], number },
+                    position: Position { lane: Lane::ALL[some(4) as usize], number },
                     epoch: 7,
                     start: 1 + some(2) as u16,
                     drawn: Self::NOW - 60 - some(3600),
@@ -77,12 +77,12 @@ impl Mint {
                 self.tickets.write(&ticket, &mut text);
                 text
             }
-            Kept::Lease => {
+            SignedItem::Lease => {
                 let cookie = self.leases.issue(kind, SessionId(number), Self::NOW - some(3600), false);
                 let value = cookie.as_bytes().split(|byte| matches!(byte, b'=' | b';')).nth(1);
                 value.unwrap_or_default().to_vec()
             }
-            Kept::Invitation => {
+            SignedItem::Invitation => {
                 self.invites.text(kind, Self::NOW + 1 + some(3600), number.to_be_bytes()).into_bytes()
             }
         };
@@ -90,11 +90,11 @@ impl Mint {
     }
 
     /// Returns whether `text` is taken for a true one, of whatever kind.
-    pub fn takes(&self, kept: Kept, text: &[u8]) -> bool {
+    pub fn takes(&self, kept: SignedItem, text: &[u8]) -> bool {
         match kept {
-            Kept::Ticket => self.tickets.read(text, Self::NOW).is_some(),
-            Kept::Lease => self.leases.check(text, Self::NOW).is_some(),
-            Kept::Invitation => {
+            SignedItem::Ticket => self.tickets.read(text, Self::NOW).is_some(),
+            SignedItem::Lease => self.leases.check(text, Self::NOW).is_some(),
+            SignedItem::Invitation => {
                 (0..self.kinds).any(|kind| self.invites.read(text, KindId(kind as u32), Self::NOW).is_some())
             }
         }

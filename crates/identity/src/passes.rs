@@ -18,8 +18,8 @@ use crate::sealed::{self, Seal};
 use http::HeaderValue;
 use std::hash::RandomState;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use suimon_line::Place;
-use suimon_message::signals::Passed;
+use suimon_line::Position;
+use suimon_message::signals::PassGrant;
 use suimon_model::KindId;
 
 const BYTES: usize = 32;
@@ -55,11 +55,11 @@ impl Pass {
 
 /// What a pass is good for now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum GoodFor {
+pub enum PassUse {
     /// A number may be drawn.
     Number,
     /// This place in the line of this epoch is its account's.
-    Place(Place),
+    Place(Position),
     /// A number is being drawn for its account.
     Later,
     /// Nothing: it was used.
@@ -67,7 +67,7 @@ pub enum GoodFor {
 }
 
 /// The place of an account: in the line of which epoch, `None` while a number is drawn, and since when, seconds since 1970.
-type PlaceOf = (u32, Option<Place>, u32);
+type PlaceOf = (u32, Option<Position>, u32);
 
 /// Issues and reads passes.
 #[derive(Debug)]
@@ -111,17 +111,17 @@ impl Passes {
     }
 
     /// Returns the `Set-Cookie` of the pass that the application's word stands for; `None`: the system gives no random bytes.
-    pub fn issue(&self, word: &Passed, now: u32, secure: bool) -> Option<HeaderValue> {
+    pub fn issue(&self, word: &PassGrant, now: u32, secure: bool) -> Option<HeaderValue> {
         let mut bytes = [0; BYTES];
         bytes[0] = VERSION;
         bytes[1] = self.seal.key();
         let life = match word {
-            Passed::Once => {
+            PassGrant::Once => {
                 bytes[2] = ONCE;
                 keys::fill_random(&mut bytes[4..12]).ok()?;
                 ONCE_LIFE
             }
-            Passed::Account(name) => {
+            PassGrant::Account(name) => {
                 bytes[2] = ACCOUNT;
                 bytes[4..12].copy_from_slice(&self.seal.number(name.as_bytes()).to_be_bytes());
                 self.account_life
@@ -151,26 +151,26 @@ impl Passes {
     }
 
     /// Uses a pass for a place in the line of `kind` and `epoch`, and returns what it is good for. Whatever number is drawn then is to be told to [`Passes::note`].
-    pub fn take(&self, pass: Pass, kind: KindId, epoch: u32, now: u32) -> GoodFor {
+    pub fn take(&self, pass: Pass, kind: KindId, epoch: u32, now: u32) -> PassUse {
         match pass {
             Pass::Once(number) => {
                 let mut used = lock(&self.used);
                 if used.find(number).is_some() {
-                    return GoodFor::Nothing;
+                    return PassUse::Nothing;
                 }
                 used.insert(number, ());
-                GoodFor::Number
+                PassUse::Number
             }
             Pass::Account(number) => {
                 let mut accounts = lock(&self.accounts);
                 match accounts.find((kind, number)) {
-                    Some((of, Some(place), _)) if of == epoch => GoodFor::Place(place),
+                    Some((of, Some(position), _)) if of == epoch => PassUse::Place(position),
                     Some((of, None, since)) if of == epoch && now.saturating_sub(since) < DRAWING => {
-                        GoodFor::Later
+                        PassUse::Later
                     }
                     _ => {
                         accounts.insert((kind, number), (epoch, None, now));
-                        GoodFor::Number
+                        PassUse::Number
                     }
                 }
             }
@@ -178,9 +178,9 @@ impl Passes {
     }
 
     /// Takes note of the place that was drawn with a pass.
-    pub fn note(&self, pass: Pass, kind: KindId, epoch: u32, place: Place, now: u32) {
+    pub fn note(&self, pass: Pass, kind: KindId, epoch: u32, position: Position, now: u32) {
         if let Pass::Account(number) = pass {
-            lock(&self.accounts).insert((kind, number), (epoch, Some(place), now));
+            lock(&self.accounts).insert((kind, number), (epoch, Some(position), now));
         }
     }
 }
@@ -197,13 +197,13 @@ mod tests {
 
     const NOW: u32 = 1_000_000;
     const KIND: KindId = KindId(0);
-    const PLACE: Place = Place { lane: Lane::Normal, number: 7 };
+    const PLACE: Position = Position { lane: Lane::Normal, number: 7 };
 
     fn passes() -> Passes {
         Passes::new(&Keys::fresh().unwrap(), "/human", false, 3600)
     }
 
-    fn pass(passes: &Passes, word: &Passed) -> Pass {
+    fn pass(passes: &Passes, word: &PassGrant) -> Pass {
         let cookie = passes.issue(word, NOW, false).unwrap();
         passes.read(text_of(&cookie).as_bytes(), NOW).expect("it was issued a line ago")
     }
@@ -213,17 +213,17 @@ mod tests {
         pair.split_once('=').unwrap().1.to_owned()
     }
 
-    fn account(name: &str) -> Passed {
-        Passed::Account(name.to_owned())
+    fn account(name: &str) -> PassGrant {
+        PassGrant::Account(name.to_owned())
     }
 
     #[test]
     fn a_challenge_solved_is_good_for_one_number() {
         let passes = passes();
-        let (one, other) = (pass(&passes, &Passed::Once), pass(&passes, &Passed::Once));
-        assert_eq!(passes.take(one, KIND, 1, NOW), GoodFor::Number);
-        assert_eq!(passes.take(one, KIND, 1, NOW), GoodFor::Nothing);
-        assert_eq!(passes.take(other, KIND, 1, NOW), GoodFor::Number);
+        let (one, other) = (pass(&passes, &PassGrant::Once), pass(&passes, &PassGrant::Once));
+        assert_eq!(passes.take(one, KIND, 1, NOW), PassUse::Number);
+        assert_eq!(passes.take(one, KIND, 1, NOW), PassUse::Nothing);
+        assert_eq!(passes.take(other, KIND, 1, NOW), PassUse::Number);
     }
 
     #[test]
@@ -232,15 +232,15 @@ mod tests {
         let own = pass(&passes, &account("4711"));
         assert_eq!(own, pass(&passes, &account("4711")));
         assert_ne!(own, pass(&passes, &account("4712")));
-        assert_eq!(passes.take(own, KIND, 1, NOW), GoodFor::Number);
-        assert_eq!(passes.take(own, KIND, 1, NOW), GoodFor::Later, "it is being drawn");
+        assert_eq!(passes.take(own, KIND, 1, NOW), PassUse::Number);
+        assert_eq!(passes.take(own, KIND, 1, NOW), PassUse::Later, "it is being drawn");
         passes.note(own, KIND, 1, PLACE, NOW);
-        assert_eq!(passes.take(own, KIND, 1, NOW), GoodFor::Place(PLACE));
-        assert_eq!(passes.take(own, KindId(1), 1, NOW), GoodFor::Number, "another line");
-        assert_eq!(passes.take(own, KIND, 2, NOW), GoodFor::Number, "a new one");
+        assert_eq!(passes.take(own, KIND, 1, NOW), PassUse::Place(PLACE));
+        assert_eq!(passes.take(own, KindId(1), 1, NOW), PassUse::Number, "another line");
+        assert_eq!(passes.take(own, KIND, 2, NOW), PassUse::Number, "a new one");
         assert_eq!(
             passes.take(own, KIND, 2, NOW + DRAWING),
-            GoodFor::Number,
+            PassUse::Number,
             "whoever drew it was let in at once"
         );
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_pass_ends() {
         let passes = passes();
-        let once = text_of(&passes.issue(&Passed::Once, NOW, true).unwrap());
+        let once = text_of(&passes.issue(&PassGrant::Once, NOW, true).unwrap());
         assert!(passes.read(once.as_bytes(), NOW + ONCE_LIFE - 1).is_some());
         assert_eq!(passes.read(once.as_bytes(), NOW + ONCE_LIFE), None);
         let other = Passes::new(&Keys::fresh().unwrap(), "/human", false, 3600);

@@ -25,7 +25,7 @@ use crate::keys::Keys;
 use crate::sealed::{self, MAC, Seal};
 use bytes::Bytes;
 use http::HeaderValue;
-use suimon_line::{Lane, Place};
+use suimon_line::{Lane, Position};
 use suimon_model::{KindId, SessionId};
 
 const BYTES: usize = 53;
@@ -44,7 +44,7 @@ pub struct Ticket {
     /// The kind of session it is for.
     pub kind: KindId,
     /// Its place in that line.
-    pub place: Place,
+    pub position: Position,
     /// The line it was drawn in.
     pub epoch: u32,
     /// Which start of the gateway drew it.
@@ -123,10 +123,10 @@ impl Tickets {
         bytes[0] = VERSION;
         bytes[1] = self.seal.key();
         bytes[2..4].copy_from_slice(&self.tag(ticket.kind));
-        bytes[4] = ticket.place.lane.index() as u8;
+        bytes[4] = ticket.position.lane.index() as u8;
         bytes[5..9].copy_from_slice(&ticket.epoch.to_be_bytes());
         bytes[9..11].copy_from_slice(&ticket.start.to_be_bytes());
-        bytes[11..17].copy_from_slice(&ticket.place.number.min(NUMBER_MAX).to_be_bytes()[2..]);
+        bytes[11..17].copy_from_slice(&ticket.position.number.min(NUMBER_MAX).to_be_bytes()[2..]);
         bytes[17..21].copy_from_slice(&ticket.drawn.to_be_bytes());
         bytes[21..25].copy_from_slice(&ticket.heard.to_be_bytes());
         bytes[25..27].copy_from_slice(&ticket.again_after.to_be_bytes());
@@ -154,7 +154,7 @@ impl Tickets {
         let is_good = now.saturating_sub(four(21)) < self.life && drawn.saturating_sub(now) < self.life;
         is_good.then(|| Ticket {
             kind: KindId(kind as u32),
-            place: Place { lane, number },
+            position: Position { lane, number },
             epoch: four(5),
             start: two(9),
             drawn,
@@ -170,10 +170,10 @@ impl Tickets {
     pub fn session(&self, ticket: &Ticket) -> SessionId {
         let mut words = [0; 17];
         words[..2].copy_from_slice(&self.tag(ticket.kind));
-        words[2] = ticket.place.lane.index() as u8;
+        words[2] = ticket.position.lane.index() as u8;
         words[3..7].copy_from_slice(&ticket.epoch.to_be_bytes());
         words[7..9].copy_from_slice(&ticket.start.to_be_bytes());
-        words[9..].copy_from_slice(&ticket.place.number.to_be_bytes());
+        words[9..].copy_from_slice(&ticket.position.number.to_be_bytes());
         SessionId(self.seal.number(&words))
     }
 

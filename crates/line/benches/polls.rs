@@ -5,7 +5,7 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use suimon_line::{Command, Lane, Line, Params, Place, Standing};
+use suimon_line::{Command, Lane, Line, Params, Position, PositionStatus};
 use suimon_model::{Duration, Instant, Rng};
 
 const PEOPLE: u64 = 1_000_000;
@@ -15,19 +15,21 @@ fn million() -> (Line, Instant) {
     let now = Instant::ORIGIN;
     let mut line = Line::new(Params::default(), now);
     for _ in 0..PEOPLE {
-        let place = line.draw(Lane::Normal).unwrap();
-        line.contact(now, place);
+        let position = line.draw(Lane::Normal).unwrap();
+        line.contact(now, position);
     }
     let quarters = (1..=120).map(|quarter| now + Duration::from_millis(250 * quarter));
     quarters.for_each(|now| line.tick(now, Some(50.0), 5.0));
     let now = now + Duration::from_secs(30);
-    let Standing::Waiting(wait) = line.standing(now, at(PEOPLE - 1)) else { panic!("the last one waits") };
+    let PositionStatus::Waiting(wait) = line.standing(now, at(PEOPLE - 1)) else {
+        panic!("the last one waits")
+    };
     assert!(wait.ahead > PEOPLE - 10_000, "{wait:?}");
     (line, now)
 }
 
-fn at(number: u64) -> Place {
-    Place { lane: Lane::Normal, number }
+fn at(number: u64) -> Position {
+    Position { lane: Lane::Normal, number }
 }
 
 fn polls(criterion: &mut Criterion) {

@@ -7,7 +7,7 @@ pub const LANES: usize = 4;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Lane {
     /// Visitors who had been let in and lost it through no fault of their own.
-    Resumed,
+    Restored,
     /// Visitors with an invitation signed by whoever runs the site.
     Invited,
     /// Everybody.
@@ -16,11 +16,11 @@ pub enum Lane {
     Crawlers,
 }
 
-suimon_model::saved_enum!(Lane { 0 = Resumed, 1 = Invited, 2 = Normal, 3 = Crawlers });
+suimon_model::saved_enum!(Lane { 0 = Restored, 1 = Invited, 2 = Normal, 3 = Crawlers });
 
 impl Lane {
     /// All lanes, in the order of their index.
-    pub const ALL: [Lane; LANES] = [Lane::Resumed, Lane::Invited, Lane::Normal, Lane::Crawlers];
+    pub const ALL: [Lane; LANES] = [Lane::Restored, Lane::Invited, Lane::Normal, Lane::Crawlers];
 
     /// Returns its place among [`Lane::ALL`].
     pub const fn index(self) -> usize {
@@ -30,7 +30,7 @@ impl Lane {
     /// Returns its name.
     pub const fn name(self) -> &'static str {
         match self {
-            Lane::Resumed => "resumed",
+            Lane::Restored => "resumed",
             Lane::Invited => "invited",
             Lane::Normal => "normal",
             Lane::Crawlers => "crawlers",
@@ -40,11 +40,11 @@ impl Lane {
 
 /// A place in the line, as it was drawn.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place {
+pub struct Position {
     /// Its lane.
     pub lane: Lane,
     /// Its number there, counted from 0.
     pub number: u64,
 }
 
-suimon_model::saved_struct!(Place { lane, number });
+suimon_model::saved_struct!(Position { lane, number });

@@ -2,7 +2,7 @@
 
 use crate::calibration::Calibration;
 use crate::estimate::Estimate;
-use crate::lane::{LANES, Lane, Place};
+use crate::lane::{LANES, Lane, Position};
 use crate::lottery::Lottery;
 use crate::numbers::{NUMBERS_MAX, Numbers, runs_are_sound};
 use crate::shares::Shares;
@@ -11,7 +11,7 @@ use suimon_model::{Duration, Instant, seconds};
 /// Whoever is not heard of for a whole period is present no more; no visitor is told to stay silent for longer than [`POLL_MAX`].
 const PERIOD: Duration = Duration::from_secs(75);
 /// Whoever was at the gate and could not be let in is there again within so long.
-const KNOCKS: Duration = Duration::from_secs(20);
+const CHECK_IN_SPAN: Duration = Duration::from_secs(20);
 /// So many are called ahead at the least.
 const AHEAD_MIN: f64 = 3.0;
 /// The page lets its visitor in so long after it has said that it is their turn: time to hear it, and to say "not yet".
@@ -57,7 +57,7 @@ suimon_model::saved_struct!(Params { weights });
 
 /// Whether the line moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum LineStatus {
     /// It moves.
     Moving,
     /// It takes numbers and does not move before this moment, when lots decide about the numbers taken till then.
@@ -68,7 +68,7 @@ pub enum State {
     Closed,
 }
 
-suimon_model::saved_enum!(State { 0 = Moving, 1 = Opening(at), 2 = Paused, 3 = Closed });
+suimon_model::saved_enum!(LineStatus { 0 = Moving, 1 = Opening(at), 2 = Paused, 3 = Closed });
 
 /// What an operator may say to a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,7 +92,7 @@ suimon_model::saved_enum!(Command { 0 = Pause, 1 = Move, 2 = Close, 3 = OpenAt {
 
 /// What is to be told to the holder of a place.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Standing {
+pub enum PositionStatus {
     /// They are called: whoever of the called is at the gate begins as the session gate decides, and these are ahead of them there.
     Called(Wait),
     /// Not yet.
@@ -102,15 +102,15 @@ pub enum Standing {
     /// Its operator has stopped the line; times are unknown.
     Paused(Wait),
     /// The application does not answer, and nobody is let in until it does, called or not; times are unknown. Nobody is ahead of whoever is called.
-    Away(Wait),
+    ApplicationDown(Wait),
     /// The line is closed: nobody will be called any more.
     Closed,
 }
 
-impl Standing {
+impl PositionStatus {
     /// Returns whether they are called.
     pub const fn is_called(&self) -> bool {
-        matches!(self, Standing::Called(_))
+        matches!(self, PositionStatus::Called(_))
     }
 }
 
@@ -131,7 +131,7 @@ pub struct Wait {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct View {
     /// Whether it moves.
-    pub state: State,
+    pub state: LineStatus,
     /// Whether it stands still as the application does not answer, whatever its operator has said.
     pub away: bool,
     /// Numbers drawn, called and claimed since the line began, all lanes.
@@ -158,44 +158,44 @@ pub struct View {
 
 /// What must survive a restart.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Saved {
+pub struct SavedLine {
     /// By [`Lane::index`]: how far it is.
-    pub lanes: [Reached; LANES],
+    pub lanes: [SavedLane; LANES],
     /// Share of those waiting that gives up each second.
     pub leaving_per_second: f64,
     /// The seed of lots that are still to be drawn.
     pub lots: Option<[u64; 2]>,
-    /// The lots that were drawn, the oldest first; at most [`Saved::LOTTERIES_MAX`].
+    /// The lots that were drawn, the oldest first; at most [`SavedLine::LOTTERIES_MAX`].
     pub lotteries: Vec<Lottery>,
     /// Whether it moves.
-    pub state: State,
+    pub state: LineStatus,
 }
 
-impl Saved {
+impl SavedLine {
     /// Of more openings by lot than this the oldest are forgotten: whoever still holds a place of one of them then stands where the number says.
     pub const LOTTERIES_MAX: usize = 16;
 }
 
 /// How far a lane is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Reached {
+pub struct SavedLane {
     /// The next number.
     pub next: u64,
     /// The first that is not called.
     pub called: u64,
-    /// Numbers that were called and whose visitors are still on the way, as far as is known; at most [`Reached::COMING_MAX`].
+    /// Numbers that were called and whose visitors are still on the way, as far as is known; at most [`SavedLane::COMING_MAX`].
     pub coming: Vec<u64>,
-    /// Who of those not called is there, as far as is known: runs of numbers, each with its first and the one behind its last; at most [`Reached::THERE_MAX`].
+    /// Who of those not called is there, as far as is known: runs of numbers, each with its first and the one behind its last; at most [`SavedLane::THERE_MAX`].
     pub there: Vec<(u64, u64)>,
     /// From this number on they have just drawn and were not heard of again.
     pub settled: u64,
-    /// Runs of numbers that are not called and that nobody holds, as far as is known; at most [`Reached::NOBODYS_MAX`].
+    /// Runs of numbers that are not called and that nobody holds, as far as is known; at most [`SavedLane::NOBODYS_MAX`].
     pub nobodys: Vec<(u64, u64)>,
     /// How many numbers that nobody holds were passed over by calling.
     pub nobodys_called: u64,
 }
 
-impl Reached {
+impl SavedLane {
     /// The most numbers that are told to be on the way.
     pub const COMING_MAX: usize = 10_000;
     /// The most runs of people who are there. Of more than these the shortest gaps are closed: some who have gone are then taken to be there.
@@ -225,7 +225,7 @@ impl Reached {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Line {
     params: Params,
-    state: State,
+    state: LineStatus,
     /// Whether the application does not answer.
     away: bool,
     lanes: [Numbers; LANES],
@@ -246,7 +246,7 @@ pub struct Line {
     returned: u64,
     ticked: Instant,
     period_ends: Instant,
-    knocks_end: Instant,
+    check_in_span_ends: Instant,
     /// Until when those who are back after a restart let those before them come.
     gathers_until: Instant,
 }
@@ -269,7 +269,7 @@ suimon_model::saved_struct!(
         returned,
         ticked,
         period_ends,
-        knocks_end,
+        check_in_span_ends,
         gathers_until,
     },
     |it: &Line| it.claims_seen <= it.claims
@@ -280,7 +280,7 @@ impl Line {
     pub fn new(params: Params, now: Instant) -> Self {
         Line {
             params,
-            state: State::Moving,
+            state: LineStatus::Moving,
             away: false,
             lanes: Default::default(),
             lots: None,
@@ -295,7 +295,7 @@ impl Line {
             returned: 0,
             ticked: now,
             period_ends: now + PERIOD,
-            knocks_end: now + KNOCKS,
+            check_in_span_ends: now + CHECK_IN_SPAN,
             gathers_until: now,
         }
     }
@@ -304,7 +304,7 @@ impl Line {
     /// nobody's: whoever holds one all the same is present there as soon as it is heard of.
     ///
     /// Whoever was there is taken to be present until this period ends without a word of them; whoever had just drawn, for some seconds.
-    pub fn resume(params: Params, now: Instant, saved: &Saved, skipped: u64) -> Self {
+    pub fn resume(params: Params, now: Instant, saved: &SavedLine, skipped: u64) -> Self {
         let mut line = Line::new(params, now);
         line.state = saved.state;
         line.gathers_until = now + GATHERS;
@@ -317,8 +317,8 @@ impl Line {
     }
 
     /// Returns what must survive a restart.
-    pub fn saved(&self) -> Saved {
-        Saved {
+    pub fn saved(&self) -> SavedLine {
+        SavedLine {
             lanes: self.lanes.each_ref().map(Numbers::reached),
             leaving_per_second: self.estimate.leaving(),
             lots: self.lots,
@@ -328,34 +328,34 @@ impl Line {
     }
 
     /// Draws a place; `None` if there are too many, or the line is closed.
-    pub fn draw(&mut self, lane: Lane) -> Option<Place> {
-        if self.state == State::Closed {
+    pub fn draw(&mut self, lane: Lane) -> Option<Position> {
+        if self.state == LineStatus::Closed {
             return None;
         }
         let numbers = &mut self.lanes[lane.index()];
         if numbers.next - numbers.presence.first() >= NUMBERS_MAX {
             return None;
         }
-        let place = Place { lane, number: numbers.next };
+        let position = Position { lane, number: numbers.next };
         numbers.next += 1;
         self.call();
-        Some(place)
+        Some(position)
     }
 
-    /// Takes note that the holder of `place` is at the gate, and returns what to tell them if they are not let in.
-    pub fn knock(&mut self, now: Instant, place: Place) -> Standing {
-        let standing = self.contact(now, place);
+    /// Takes note that the holder of `position` is at the gate, and returns what to tell them if they are not let in.
+    pub fn check_in(&mut self, now: Instant, position: Position) -> PositionStatus {
+        let standing = self.contact(now, position);
         if standing.is_called() {
-            let (_, rank) = self.rank(place);
-            self.lanes[place.lane.index()].presence.knock(rank);
+            let (_, rank) = self.rank(position);
+            self.lanes[position.lane.index()].presence.check_in(rank);
         }
         standing
     }
 
-    /// Takes note that the holder of `place` asks, and returns what to tell them. A number that was never drawn is taken for the last one.
-    pub fn contact(&mut self, now: Instant, place: Place) -> Standing {
-        let (_, rank) = self.rank(place);
-        let numbers = &mut self.lanes[place.lane.index()];
+    /// Takes note that the holder of `position` asks, and returns what to tell them. A number that was never drawn is taken for the last one.
+    pub fn contact(&mut self, now: Instant, position: Position) -> PositionStatus {
+        let (_, rank) = self.rank(position);
+        let numbers = &mut self.lanes[position.lane.index()];
         if rank < numbers.next {
             let is_new = numbers.presence.hear(rank);
             if is_new {
@@ -367,67 +367,67 @@ impl Line {
         if rank < numbers.called {
             numbers.presence.come(rank);
         }
-        self.standing(now, place)
+        self.standing(now, position)
     }
 
-    /// Returns what to tell the holder of `place`.
-    pub fn standing(&self, now: Instant, place: Place) -> Standing {
-        if self.state == State::Closed {
-            return Standing::Closed;
+    /// Returns what to tell the holder of `position`.
+    pub fn standing(&self, now: Instant, position: Position) -> PositionStatus {
+        if self.state == LineStatus::Closed {
+            return PositionStatus::Closed;
         }
-        let (_, rank) = self.rank(place);
-        let numbers = &self.lanes[place.lane.index()];
+        let (_, rank) = self.rank(position);
+        let numbers = &self.lanes[position.lane.index()];
         let is_called = rank < numbers.called;
         if is_called && self.is_moving() {
-            return Standing::Called(self.left_at_the_gate(place));
+            return PositionStatus::Called(self.left_at_the_gate(position));
         }
         let ahead = numbers.expected_before(rank.min(numbers.next));
         let idle =
             |left: f64| Wait { ahead, low: Duration::ZERO, high: Duration::ZERO, poll_after: seconds(left) };
         match self.state {
-            State::Opening(at) => {
+            LineStatus::Opening(at) => {
                 // Not all at the same moment; those who come first are called some seconds ahead.
-                let left = at.secs_since(now) + POLL_SPREAD * spread(place.number);
-                Standing::Opening(at, idle(left.clamp(POLL_MIN, POLL_IDLE)))
+                let left = at.secs_since(now) + POLL_SPREAD * spread(position.number);
+                PositionStatus::Opening(at, idle(left.clamp(POLL_MIN, POLL_IDLE)))
             }
-            State::Paused => Standing::Paused(idle(POLL_IDLE)),
-            State::Closed => Standing::Closed,
-            State::Moving if self.away => {
+            LineStatus::Paused => PositionStatus::Paused(idle(POLL_IDLE)),
+            LineStatus::Closed => PositionStatus::Closed,
+            LineStatus::Moving if self.away => {
                 let ahead = if is_called { 0 } else { ahead };
                 let first = (lead(self.hold) * self.rate).clamp(AHEAD_MIN, FIRST_MAX);
                 let left = if (ahead as f64) < first { POLL_MIN } else { POLL_IDLE };
-                Standing::Away(Wait { ahead, ..idle(left) })
+                PositionStatus::ApplicationDown(Wait { ahead, ..idle(left) })
             }
-            State::Moving if !self.estimate.is_known() => Standing::Waiting(idle(POLL_UNKNOWN)),
-            State::Moving => {
-                let share = self.share(place.lane);
+            LineStatus::Moving if !self.estimate.is_known() => PositionStatus::Waiting(idle(POLL_UNKNOWN)),
+            LineStatus::Moving => {
+                let share = self.share(position.lane);
                 let there = self.estimate.still_there(ahead, self.unheard(now));
                 let (foreseen, _) = self.estimate.wait(there, share);
                 let (low, high) = self.calibration.range(foreseen, there);
                 let soonest = self.estimate.soonest(there, share, self.rate);
-                let poll_after = seconds(poll_after(soonest, lead(self.hold), place.number));
-                Standing::Waiting(Wait { ahead, low: seconds(low), high: seconds(high), poll_after })
+                let poll_after = seconds(poll_after(soonest, lead(self.hold), position.number));
+                PositionStatus::Waiting(Wait { ahead, low: seconds(low), high: seconds(high), poll_after })
             }
         }
     }
 
-    /// Returns what is left for `place`, which is called: until those called before it have begun, and until one more has.
-    fn left_at_the_gate(&self, place: Place) -> Wait {
-        let ahead = self.expected_before(place);
+    /// Returns what is left for `position`, which is called: until those called before it have begun, and until one more has.
+    fn left_at_the_gate(&self, position: Position) -> Wait {
+        let ahead = self.expected_before(position);
         let poll_after = seconds(POLL_MIN);
         if !self.estimate.is_known() {
             return Wait { ahead, low: Duration::ZERO, high: Duration::ZERO, poll_after };
         }
-        let share = self.share(place.lane);
+        let share = self.share(position.lane);
         let (low, _) = self.estimate.wait(ahead as f64, share);
         let (_, high) = self.estimate.wait(ahead as f64 + 1.0, share);
         Wait { ahead, low: seconds(low), high: seconds(high), poll_after }
     }
 
-    /// Takes note that the session of `place` has begun, and returns whether that is new.
-    pub fn claimed(&mut self, place: Place) -> bool {
-        let (_, rank) = self.rank(place);
-        let numbers = &mut self.lanes[place.lane.index()];
+    /// Takes note that the session of `position` has begun, and returns whether that is new.
+    pub fn claimed(&mut self, position: Position) -> bool {
+        let (_, rank) = self.rank(position);
+        let numbers = &mut self.lanes[position.lane.index()];
         // A number that was never drawn is nobody's.
         let is_new = rank < numbers.next && numbers.presence.claim(rank);
         self.claims += u64::from(is_new);
@@ -435,16 +435,16 @@ impl Line {
         is_new
     }
 
-    /// Returns whether the session of `place` has begun, as far as it is known.
-    pub fn is_claimed(&self, place: Place) -> bool {
-        let (_, rank) = self.rank(place);
-        self.lanes[place.lane.index()].presence.is_claimed(rank)
+    /// Returns whether the session of `position` has begun, as far as it is known.
+    pub fn is_claimed(&self, position: Position) -> bool {
+        let (_, rank) = self.rank(position);
+        self.lanes[position.lane.index()].presence.is_claimed(rank)
     }
 
-    /// Takes note that the holder of `place` has gone for good.
-    pub fn left(&mut self, place: Place) {
-        let (_, rank) = self.rank(place);
-        let numbers = &mut self.lanes[place.lane.index()];
+    /// Takes note that the holder of `position` has gone for good.
+    pub fn left(&mut self, position: Position) {
+        let (_, rank) = self.rank(position);
+        let numbers = &mut self.lanes[position.lane.index()];
         if rank < numbers.next {
             numbers.presence.claim(rank);
         }
@@ -460,7 +460,7 @@ impl Line {
     /// gate holds whoever is called.
     pub fn tick(&mut self, now: Instant, rate: Option<f64>, hold: f64) {
         self.hold = hold;
-        let waited = self.is_waited_in();
+        let waited = self.has_waiters();
         let claims = self.claims - std::mem::replace(&mut self.claims_seen, self.claims);
         let passed = now.secs_since(self.ticked);
         // While the application is away nothing is learned of the pace, and what was known is not forgotten. Nor is anything while those in front come back.
@@ -471,18 +471,18 @@ impl Line {
         // Where nobody knows, as many are called as have begun of late.
         self.rate = rate.unwrap_or_else(|| self.estimate.per_second());
         self.ticked = now;
-        if let State::Opening(at) = self.state
+        if let LineStatus::Opening(at) = self.state
             && now >= at
         {
-            self.state = State::Moving;
+            self.state = LineStatus::Moving;
             if let Some(seed) = self.lots.take() {
                 self.draw_lots(seed);
             }
         }
         self.lanes.iter_mut().for_each(|numbers| numbers.age(now));
-        if now >= self.knocks_end {
-            self.knocks_end = now + KNOCKS;
-            self.lanes.iter_mut().for_each(|numbers| numbers.presence.end_knocks());
+        if now >= self.check_in_span_ends {
+            self.check_in_span_ends = now + CHECK_IN_SPAN;
+            self.lanes.iter_mut().for_each(|numbers| numbers.presence.end_check_in_span());
         }
         if now >= self.period_ends {
             self.period_ends = now + PERIOD;
@@ -494,7 +494,7 @@ impl Line {
 
     /// Holds what was told against what came, and notes what is told now.
     fn learn_errors(&mut self, now: Instant) {
-        if self.state != State::Moving || !self.estimate.is_known() {
+        if self.state != LineStatus::Moving || !self.estimate.is_known() {
             return;
         }
         let share = self.share(Lane::Normal);
@@ -516,10 +516,10 @@ impl Line {
     pub fn command(&mut self, command: Command) {
         self.calibration.interrupt();
         match command {
-            Command::Pause => self.state = State::Paused,
-            Command::Move => self.state = State::Moving,
-            Command::Close => self.state = State::Closed,
-            Command::OpenAt { at, lots } => (self.state, self.lots) = (State::Opening(at), lots),
+            Command::Pause => self.state = LineStatus::Paused,
+            Command::Move => self.state = LineStatus::Moving,
+            Command::Close => self.state = LineStatus::Closed,
+            Command::OpenAt { at, lots } => (self.state, self.lots) = (LineStatus::Opening(at), lots),
         }
     }
 
@@ -539,19 +539,19 @@ impl Line {
         let lottery = Lottery::new(seed, numbers.called, numbers.next);
         numbers.reorder(|number| lottery.rank(number));
         self.calibration.interrupt();
-        if self.lotteries.len() >= Saved::LOTTERIES_MAX {
+        if self.lotteries.len() >= SavedLine::LOTTERIES_MAX {
             self.lotteries.remove(0);
         }
         self.lotteries.push(lottery);
     }
 
-    /// Returns the lane of `place`, and its rank there: who comes first.
-    pub fn rank(&self, place: Place) -> (Lane, u64) {
-        if place.lane != Lane::Normal {
-            return (place.lane, place.number);
+    /// Returns the lane of `position`, and its rank there: who comes first.
+    pub fn rank(&self, position: Position) -> (Lane, u64) {
+        if position.lane != Lane::Normal {
+            return (position.lane, position.number);
         }
         // No number is in two of them, and none leaves its own.
-        (place.lane, self.lotteries.iter().fold(place.number, |number, lottery| lottery.rank(number)))
+        (position.lane, self.lotteries.iter().fold(position.number, |number, lottery| lottery.rank(number)))
     }
 
     /// Returns whether lots have decided about numbers that are still to be called.
@@ -561,13 +561,13 @@ impl Line {
     }
 
     /// Returns whether it moves, or will.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> LineStatus {
         self.state
     }
 
     /// Returns whether it moves.
     pub fn is_moving(&self) -> bool {
-        self.state == State::Moving && !self.away
+        self.state == LineStatus::Moving && !self.away
     }
 
     /// Returns whether whoever stands there in their lane lets others go first, who stand before them and are not back yet after a restart.
@@ -576,21 +576,21 @@ impl Line {
             return false;
         }
         let numbers = &self.lanes[lane.index()];
-        let back = numbers.presence.knocking(numbers.presence.first(), rank);
+        let back = numbers.presence.checked_in(numbers.presence.first(), rank);
         numbers.expected_before(rank) > back
     }
 
-    /// Returns how many of those called before `place` in its lane are at the gate or expected there.
-    pub fn expected_before(&self, place: Place) -> u64 {
-        let (lane, rank) = self.rank(place);
+    /// Returns how many of those called before `position` in its lane are at the gate or expected there.
+    pub fn expected_before(&self, position: Position) -> u64 {
+        let (lane, rank) = self.rank(position);
         self.lanes[lane.index()].expected(rank).round() as u64
     }
 
-    /// Returns how many of those called are at the gate or expected there, but for those behind `place` in its lane.
-    pub fn expected_beside(&self, place: Place) -> u64 {
-        let others = Lane::ALL.into_iter().filter(|lane| *lane != place.lane);
+    /// Returns how many of those called are at the gate or expected there, but for those behind `position` in its lane.
+    pub fn expected_beside(&self, position: Position) -> u64 {
+        let others = Lane::ALL.into_iter().filter(|lane| *lane != position.lane);
         let expected = |lane: Lane| self.lanes[lane.index()].expected(u64::MAX).ceil() as u64;
-        others.map(expected).sum::<u64>() + self.expected_before(place)
+        others.map(expected).sum::<u64>() + self.expected_before(position)
     }
 
     /// Returns how many of those called may be held at the gate at once: as many as begin while one is held.
@@ -599,8 +599,8 @@ impl Line {
     }
 
     /// Returns whether anybody waits who is not called.
-    pub fn is_waited_in(&self) -> bool {
-        self.lanes.iter().any(Numbers::is_waited_in)
+    pub fn has_waiters(&self) -> bool {
+        self.lanes.iter().any(Numbers::has_waiters)
     }
 
     /// Returns how many wait, as far as is known: whoever is present and has not begun, and whoever has just drawn.
@@ -654,7 +654,7 @@ impl Line {
     }
 
     fn share(&self, lane: Lane) -> f64 {
-        let has = |other: Lane| other == lane || self.lanes[other.index()].is_waited_in();
+        let has = |other: Lane| other == lane || self.lanes[other.index()].has_waiters();
         Shares::new(self.params.weights).share(lane, has)
     }
 

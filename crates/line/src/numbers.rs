@@ -1,6 +1,6 @@
 //! The numbers of one lane: drawn, recent, called, and how many of those called are expected to come.
 
-use crate::line::Reached;
+use crate::line::SavedLane;
 use crate::presence::Presence;
 use std::collections::VecDeque;
 use suimon_model::{Duration, Instant};
@@ -77,7 +77,7 @@ suimon_model::saved_struct!(
             && it.late <= it.called
             && it.settled <= it.next
             && it.presence.first() <= it.next
-            && it.nobodys.len() <= Reached::NOBODYS_MAX
+            && it.nobodys.len() <= SavedLane::NOBODYS_MAX
             && runs_are_sound(it.nobodys.iter().copied(), it.next)
             && it.nobodys_called <= it.called
             && it.marks.len() <= MARKS_MAX
@@ -108,9 +108,9 @@ struct Unconfirmed {
 suimon_model::saved_struct!(Unconfirmed { from, to, until });
 
 impl Numbers {
-    pub(crate) fn reached(&self) -> Reached {
-        let coming = self.presence.unclaimed_in(self.late, self.called).take(Reached::COMING_MAX);
-        Reached {
+    pub(crate) fn reached(&self) -> SavedLane {
+        let coming = self.presence.unclaimed_in(self.late, self.called).take(SavedLane::COMING_MAX);
+        SavedLane {
             next: self.next,
             called: self.called,
             coming: coming.collect(),
@@ -129,16 +129,16 @@ impl Numbers {
             let settled = self.settled.max(self.called);
             let present = self.presence.unclaimed_in(self.called, settled);
             let drawn = self.presence.unclaimed_or_new(settled, self.next);
-            let runs = runs(present.chain(drawn), gap, Reached::THERE_MAX);
-            if gap >= Reached::GAP_MAX || runs.len() < Reached::THERE_MAX {
+            let runs = runs(present.chain(drawn), gap, SavedLane::THERE_MAX);
+            if gap >= SavedLane::GAP_MAX || runs.len() < SavedLane::THERE_MAX {
                 return runs;
             }
-            gap = (16 * gap).clamp(16, Reached::GAP_MAX);
+            gap = (16 * gap).clamp(16, SavedLane::GAP_MAX);
         }
     }
 
-    /// Goes on where another lane ended, which [`Reached::is_sound`], behind so many numbers that were `skipped`.
-    pub(crate) fn go_on(&mut self, now: Instant, skipped: u64, saved: &Reached) {
+    /// Goes on where another lane ended, which [`SavedLane::is_sound`], behind so many numbers that were `skipped`.
+    pub(crate) fn go_on(&mut self, now: Instant, skipped: u64, saved: &SavedLane) {
         self.next = saved.next.saturating_add(skipped);
         self.settled = self.next;
         self.called = saved.called.min(saved.next);
@@ -161,7 +161,7 @@ impl Numbers {
     }
 
     fn add_nobodys(&mut self, from: u64, to: u64) {
-        let is_full = self.nobodys.len() >= Reached::NOBODYS_MAX;
+        let is_full = self.nobodys.len() >= SavedLane::NOBODYS_MAX;
         match self.nobodys.back_mut() {
             Some(last) if last.1 == from => last.1 = to,
             // How many there are is exact; where, not quite.
@@ -180,7 +180,7 @@ impl Numbers {
             (true, true) => _ = self.nobodys.remove(index),
             (true, false) => self.nobodys[index].0 += 1,
             (false, true) => self.nobodys[index].1 -= 1,
-            (false, false) if self.nobodys.len() < Reached::NOBODYS_MAX => {
+            (false, false) if self.nobodys.len() < SavedLane::NOBODYS_MAX => {
                 self.nobodys[index].1 = number;
                 self.nobodys.insert(index + 1, (number + 1, to));
             }
@@ -275,14 +275,14 @@ impl Numbers {
     /// was heard of since, and of the others called of late the share that comes. Of those called before who are not at the gate most have gone, or are in no haste.
     pub(crate) fn expected(&self, number: u64) -> f64 {
         let end = number.min(self.called);
-        let at_the_gate = self.presence.knocking(self.presence.first(), end);
+        let at_the_gate = self.presence.checked_in(self.presence.first(), end);
         let on_the_way = self.presence.on_the_way(self.late, end);
-        let known = on_the_way + self.presence.knocking(self.late, end);
+        let known = on_the_way + self.presence.checked_in(self.late, end);
         let all = self.expected_before(end).saturating_sub(self.expected_before(self.late));
         (at_the_gate + on_the_way) as f64 + self.show() * all.saturating_sub(known) as f64
     }
 
-    pub(crate) fn is_waited_in(&self) -> bool {
+    pub(crate) fn has_waiters(&self) -> bool {
         self.next > self.called && self.expected_before(self.next) > self.expected_before(self.called)
     }
 

@@ -49,11 +49,11 @@ struct Block {
     came: [u64; WORDS],
     claimed: [u64; WORDS],
     /// At the gate, in this span of knocks and in the one before.
-    knocks: [u64; WORDS],
-    knocks_before: [u64; WORDS],
+    check_ins: [u64; WORDS],
+    check_ins_before: [u64; WORDS],
 }
 
-suimon_model::saved_struct!(Block { now, before, came, claimed, knocks, knocks_before });
+suimon_model::saved_struct!(Block { now, before, came, claimed, check_ins, check_ins_before });
 
 impl Block {
     const EMPTY: Block = Block {
@@ -61,12 +61,12 @@ impl Block {
         before: [0; WORDS],
         came: [0; WORDS],
         claimed: [0; WORDS],
-        knocks: [0; WORDS],
-        knocks_before: [0; WORDS],
+        check_ins: [0; WORDS],
+        check_ins_before: [0; WORDS],
     };
 
-    fn knocking(&self, word: usize) -> u64 {
-        (self.knocks[word] | self.knocks_before[word]) & !self.claimed[word]
+    fn checked_in(&self, word: usize) -> u64 {
+        (self.check_ins[word] | self.check_ins_before[word]) & !self.claimed[word]
     }
 
     fn word(&self, word: usize) -> u64 {
@@ -83,7 +83,7 @@ impl Block {
 
 /// What a period has brought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Turnover {
+pub(crate) struct PeriodCounts {
     /// Who was heard of in the period before, and has not begun.
     pub(crate) heard: u64,
     /// Who of them was not heard of in this one.
@@ -140,16 +140,16 @@ impl Presence {
     }
 
     /// Takes note that `number` is at the gate.
-    pub(crate) fn knock(&mut self, number: u64) {
+    pub(crate) fn check_in(&mut self, number: u64) {
         if let Some((index, word, bit)) = self.grown_to(number) {
-            self.blocks[index].knocks[word] |= bit;
+            self.blocks[index].check_ins[word] |= bit;
         }
     }
 
     /// Ends a span of knocks: whoever was at the gate in neither of two is not counted there.
-    pub(crate) fn end_knocks(&mut self) {
+    pub(crate) fn end_check_in_span(&mut self) {
         for block in &mut self.blocks {
-            block.knocks_before = std::mem::replace(&mut block.knocks, [0; WORDS]);
+            block.check_ins_before = std::mem::replace(&mut block.check_ins, [0; WORDS]);
         }
     }
 
@@ -239,13 +239,13 @@ impl Presence {
     }
 
     /// Returns how many in `from .. to` were at the gate of late, and have not claimed.
-    pub(crate) fn knocking(&self, from: u64, to: u64) -> u64 {
-        self.count(from, to, Block::knocking)
+    pub(crate) fn checked_in(&self, from: u64, to: u64) -> u64 {
+        self.count(from, to, Block::checked_in)
     }
 
     /// Returns how many in `from .. to` were heard of since they were called, and have neither claimed nor been at the gate of late.
     pub(crate) fn on_the_way(&self, from: u64, to: u64) -> u64 {
-        self.count(from, to, |block, word| block.came[word] & !block.claimed[word] & !block.knocking(word))
+        self.count(from, to, |block, word| block.came[word] & !block.claimed[word] & !block.checked_in(word))
     }
 
     /// Counts the numbers in `from .. to` whose bits are set in what `of` returns for a word of a block. What is no longer kept is left out.
@@ -302,7 +302,7 @@ impl Presence {
     }
 
     /// Ends a period: whoever was not heard of in it is present no more.
-    pub(crate) fn turn_over(&mut self) -> Turnover {
+    pub(crate) fn turn_over(&mut self) -> PeriodCounts {
         let present = self.present;
         let mut heard = 0;
         for (block, count) in self.blocks.iter_mut().zip(&mut self.counts) {
@@ -311,7 +311,7 @@ impl Presence {
             count.present = block.count().present;
         }
         self.present = self.counts.iter().map(|count| u64::from(count.present)).sum();
-        Turnover { heard, lost: present - self.present }
+        PeriodCounts { heard, lost: present - self.present }
     }
 
     /// Forgets whole blocks before `number`, whoever is there: nobody is counted any more whose turn has long come.
@@ -401,9 +401,9 @@ mod tests {
     fn whoever_is_not_heard_of_for_a_whole_period_is_present_no_more_and_comes_back_where_they_were() {
         let mut presence = Presence::default();
         (0..10).for_each(|number| assert!(presence.hear(number)));
-        assert_eq!(presence.turn_over(), Turnover { heard: 0, lost: 0 }, "they are new");
+        assert_eq!(presence.turn_over(), PeriodCounts { heard: 0, lost: 0 }, "they are new");
         assert!(!presence.hear(3), "still present from the period before");
-        assert_eq!(presence.turn_over(), Turnover { heard: 10, lost: 9 });
+        assert_eq!(presence.turn_over(), PeriodCounts { heard: 10, lost: 9 });
         assert_eq!((presence.ahead_of(3), presence.ahead_of(4)), (0, 1));
         assert!(presence.hear(7) && presence.ahead_of(9) == 2);
     }
@@ -462,7 +462,7 @@ mod tests {
             let mut presence = Presence::default();
             let (mut now, mut before, mut claimed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
             let mut came = BTreeSet::new();
-            let (mut knocks, mut knocks_before) = (BTreeSet::new(), BTreeSet::new());
+            let (mut check_ins, mut check_ins_before) = (BTreeSet::new(), BTreeSet::new());
             for step in steps {
                 match step {
                     Step::Hear(number) => {
@@ -481,12 +481,12 @@ mod tests {
                         came.insert(number);
                     }
                     Step::Knock(number) => {
-                        presence.knock(number);
-                        knocks.insert(number);
+                        presence.check_in(number);
+                        check_ins.insert(number);
                     }
                     Step::EndKnocks => {
-                        presence.end_knocks();
-                        knocks_before = std::mem::take(&mut knocks);
+                        presence.end_check_in_span();
+                        check_ins_before = std::mem::take(&mut check_ins);
                     }
                     Step::TurnOver => {
                         presence.turn_over();
@@ -495,9 +495,9 @@ mod tests {
                 }
             }
             let present: BTreeSet<u64> = now.union(&before).copied().collect();
-            let knocking: BTreeSet<u64> = knocks.union(&knocks_before).copied().filter(|number| !claimed.contains(number)).collect();
-            prop_assert_eq!(presence.knocking(from, 3 * BLOCK), knocking.range(from..).count() as u64);
-            let on_the_way = came.iter().filter(|number| **number >= from && !claimed.contains(number) && !knocking.contains(number));
+            let checked_in: BTreeSet<u64> = check_ins.union(&check_ins_before).copied().filter(|number| !claimed.contains(number)).collect();
+            prop_assert_eq!(presence.checked_in(from, 3 * BLOCK), checked_in.range(from..).count() as u64);
+            let on_the_way = came.iter().filter(|number| **number >= from && !claimed.contains(number) && !checked_in.contains(number));
             prop_assert_eq!(presence.on_the_way(from, 3 * BLOCK), on_the_way.count() as u64);
             let either = came.union(&claimed).filter(|number| **number >= from).count() as u64;
             prop_assert_eq!(presence.came(from, 3 * BLOCK), either);

@@ -10,29 +10,29 @@ use crate::lane::{LANES, Lane};
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shares {
     weights: [f64; LANES],
-    passes: [f64; LANES],
+    virtual_times: [f64; LANES],
     /// The pass of the last turn.
     reached: f64,
 }
 
-suimon_model::saved_struct!(Shares { weights, passes, reached });
+suimon_model::saved_struct!(Shares { weights, virtual_times, reached });
 
 impl Shares {
     /// Returns shares by these weights, each above 0, by [`Lane::index`].
     pub const fn new(weights: [f64; LANES]) -> Self {
-        Shares { weights, passes: [0.0; LANES], reached: 0.0 }
+        Shares { weights, virtual_times: [0.0; LANES], reached: 0.0 }
     }
 
     /// Returns the lane whose turn it is among those of which `has` says that somebody is there.
     pub fn next(&self, has: impl Fn(Lane) -> bool) -> Option<Lane> {
         let there = Lane::ALL.into_iter().filter(|lane| has(*lane));
-        there.min_by(|a, b| self.pass(*a).total_cmp(&self.pass(*b)))
+        there.min_by(|a, b| self.virtual_time(*a).total_cmp(&self.virtual_time(*b)))
     }
 
     /// Takes note that somebody of `lane` had a turn.
     pub fn took(&mut self, lane: Lane) {
-        self.reached = self.pass(lane);
-        self.passes[lane.index()] = self.reached + 1.0 / self.weights[lane.index()];
+        self.reached = self.virtual_time(lane);
+        self.virtual_times[lane.index()] = self.reached + 1.0 / self.weights[lane.index()];
     }
 
     /// Returns the share of turns of `lane` where `has` says who else is there; 0 if it is not there itself.
@@ -42,8 +42,8 @@ impl Shares {
         if has(lane) { weight(&lane) / all } else { 0.0 }
     }
 
-    fn pass(&self, lane: Lane) -> f64 {
-        self.passes[lane.index()].max(self.reached)
+    fn virtual_time(&self, lane: Lane) -> f64 {
+        self.virtual_times[lane.index()].max(self.reached)
     }
 }
 

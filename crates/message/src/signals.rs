@@ -19,7 +19,7 @@
 
 use crate::headers::list;
 use http::header::{HeaderMap, HeaderName};
-use suimon_gate::Word;
+use suimon_gate::SessionSignal;
 use suimon_line::Command;
 
 const SESSION: HeaderName = HeaderName::from_static("suimon-session");
@@ -35,7 +35,7 @@ const ACCOUNT_MAX: usize = 200;
 
 /// What the application says of a visitor who may draw a number.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Passed {
+pub enum PassGrant {
     /// One number.
     Once,
     /// They are who has this name, and may have one place at a time.
@@ -43,30 +43,30 @@ pub enum Passed {
 }
 
 /// Returns what is said of a visitor who may draw a number.
-pub fn of_pass(headers: &HeaderMap) -> Option<Passed> {
+pub fn pass_grant(headers: &HeaderMap) -> Option<PassGrant> {
     // A name is taken as it stands, commas and all.
     let word = headers.get(PASS)?.to_str().ok()?.trim_ascii();
     if word == "once" {
-        return Some(Passed::Once);
+        return Some(PassGrant::Once);
     }
     let name = word.strip_prefix("account=")?;
-    (1..=ACCOUNT_MAX).contains(&name.len()).then(|| Passed::Account(name.to_owned()))
+    (1..=ACCOUNT_MAX).contains(&name.len()).then(|| PassGrant::Account(name.to_owned()))
 }
 
 /// Returns what is said of the session.
-pub fn of_session(headers: &HeaderMap) -> impl Iterator<Item = Word> {
+pub fn session_signals(headers: &HeaderMap) -> impl Iterator<Item = SessionSignal> {
     list(headers, &SESSION).filter_map(|word| match word {
-        "end" => Some(Word::Ends),
-        "checkout" => Some(Word::Checkout),
+        "end" => Some(SessionSignal::Ends),
+        "checkout" => Some(SessionSignal::Checkout),
         word => {
             let weight = word.strip_prefix("weight=")?.parse().ok()?;
-            (1..=Word::WEIGHT_MAX).contains(&weight).then_some(Word::Weighs(weight))
+            (1..=SessionSignal::WEIGHT_MAX).contains(&weight).then_some(SessionSignal::Weighs(weight))
         }
     })
 }
 
 /// Returns what is said of the line; the last word counts.
-pub fn of_line(headers: &HeaderMap) -> Option<Command> {
+pub fn line_command(headers: &HeaderMap) -> Option<Command> {
     let commands = list(headers, &LINE).filter_map(|word| match word {
         "closed" => Some(Command::Close),
         "open" => Some(Command::Move),
@@ -84,17 +84,17 @@ mod tests {
 
     #[test]
     fn words_are_known_and_what_is_none_is_ignored() {
-        let of = |lines: &[&str]| of_session(&headers(&SESSION, lines)).collect::<Vec<_>>();
-        assert_eq!(of(&["checkout, weight=3"]), [Word::Checkout, Word::Weighs(3)]);
-        assert_eq!(of(&["end", "Checkout"]), [Word::Ends]);
+        let of = |lines: &[&str]| session_signals(&headers(&SESSION, lines)).collect::<Vec<_>>();
+        assert_eq!(of(&["checkout, weight=3"]), [SessionSignal::Checkout, SessionSignal::Weighs(3)]);
+        assert_eq!(of(&["end", "Checkout"]), [SessionSignal::Ends]);
         assert_eq!(of(&["weight=0", "weight=101", "weight=x", "weight", ""]), []);
-        let line = |lines: &[&str]| of_line(&headers(&LINE, lines));
+        let line = |lines: &[&str]| line_command(&headers(&LINE, lines));
         assert_eq!(line(&["closed"]), Some(Command::Close));
         assert_eq!(line(&["closed", "open"]), Some(Command::Move));
         assert_eq!(line(&["shut"]), None);
-        let pass = |line: &str| of_pass(&headers(&PASS, &[line]));
-        assert_eq!(pass("once"), Some(Passed::Once));
-        assert_eq!(pass("account=Doe, J."), Some(Passed::Account("Doe, J.".to_owned())));
+        let pass = |line: &str| pass_grant(&headers(&PASS, &[line]));
+        assert_eq!(pass("once"), Some(PassGrant::Once));
+        assert_eq!(pass("account=Doe, J."), Some(PassGrant::Account("Doe, J.".to_owned())));
         assert_eq!(
             (pass("account="), pass("twice"), pass(&format!("account={}", "x".repeat(201)))),
             (None, None, None)
@@ -118,18 +118,18 @@ mod tests {
                 headers.append(&LINE, line.clone());
                 headers.append(&PASS, line);
             }
-            for word in of_session(&headers) {
+            for word in session_signals(&headers) {
                 // Said again as it was understood, it is understood the same.
                 let said = match word {
-                    Word::Ends => "end".to_owned(),
-                    Word::Checkout => "checkout".to_owned(),
-                    Word::Weighs(weight) => format!("weight={weight}"),
+                    SessionSignal::Ends => "end".to_owned(),
+                    SessionSignal::Checkout => "checkout".to_owned(),
+                    SessionSignal::Weighs(weight) => format!("weight={weight}"),
                 };
-                prop_assert_eq!(of_session(&self::headers(&SESSION, &[&said])).collect::<Vec<_>>(), [word]);
-                prop_assert!(!matches!(word, Word::Weighs(weight) if !(1..=Word::WEIGHT_MAX).contains(&weight)));
+                prop_assert_eq!(session_signals(&self::headers(&SESSION, &[&said])).collect::<Vec<_>>(), [word]);
+                prop_assert!(!matches!(word, SessionSignal::Weighs(weight) if !(1..=SessionSignal::WEIGHT_MAX).contains(&weight)));
             }
-            let _ = of_line(&headers);
-            prop_assert!(!matches!(of_pass(&headers), Some(Passed::Account(name)) if name.len() > ACCOUNT_MAX));
+            let _ = line_command(&headers);
+            prop_assert!(!matches!(pass_grant(&headers), Some(PassGrant::Account(name)) if name.len() > ACCOUNT_MAX));
         }
     }
 }

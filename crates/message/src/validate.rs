@@ -11,7 +11,7 @@ use suimon_params::Limits;
 
 /// What is wrong with a request. The client's fault; the same request will fail again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum RequestFault {
     /// The head is no HTTP/1, or could be read in more than one way: found by the HTTP library or by `framing`.
     BadHead,
     /// A balancer's connection does not begin with the header that it is set to send.
@@ -51,27 +51,27 @@ pub enum Fault {
 }
 
 /// Checks a request's head. `limits` are those on the head and on a declared length; `names_protocol`: over HTTP/2, whether it names a protocol for a tunnel.
-pub fn validate(parts: &Parts, limits: &Limits, names_protocol: bool) -> Result<(), Fault> {
+pub fn validate(parts: &Parts, limits: &Limits, names_protocol: bool) -> Result<(), RequestFault> {
     if has_too_many_headers(parts, limits.headers) {
-        return Err(Fault::HeadTooLarge);
+        return Err(RequestFault::HeadTooLarge);
     }
     if names_protocol && parts.method == Method::CONNECT {
-        return Err(Fault::Protocol);
+        return Err(RequestFault::Protocol);
     }
     if parts.method == Method::CONNECT || parts.method == Method::TRACE {
-        return Err(Fault::Method);
+        return Err(RequestFault::Method);
     }
     target(parts, limits.url_bytes)?;
     host(parts)?;
     framing(parts)?;
     let is_understood = |expect: &http::HeaderValue| expect.as_bytes().eq_ignore_ascii_case(b"100-continue");
     if !parts.headers.get_all(EXPECT).iter().all(is_understood) {
-        return Err(Fault::Expectation);
+        return Err(RequestFault::Expectation);
     }
     if let Some(max) = limits.body_bytes
         && declared_length(parts).is_some_and(|length| length > max)
     {
-        return Err(Fault::BodyTooLarge);
+        return Err(RequestFault::BodyTooLarge);
     }
     Ok(())
 }
@@ -89,38 +89,38 @@ pub fn declared_length(parts: &Parts) -> Option<u64> {
     parts.headers.get(http::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn target(parts: &Parts, url_max: usize) -> Result<(), Fault> {
+fn target(parts: &Parts, url_max: usize) -> Result<(), RequestFault> {
     let uri = &parts.uri;
     let length = uri.path_and_query().map_or(0, |target| target.as_str().len());
     if length > url_max {
-        return Err(Fault::UrlTooLong);
+        return Err(RequestFault::UrlTooLong);
     }
     if uri.scheme_str().is_some_and(|scheme| scheme != "http" && scheme != "https") {
-        return Err(Fault::BadTarget);
+        return Err(RequestFault::BadTarget);
     }
     let path = uri.path();
     let is_asterisk = path == "*" && parts.method == Method::OPTIONS;
-    if path.starts_with('/') || is_asterisk { Ok(()) } else { Err(Fault::BadTarget) }
+    if path.starts_with('/') || is_asterisk { Ok(()) } else { Err(RequestFault::BadTarget) }
 }
 
-fn host(parts: &Parts) -> Result<(), Fault> {
+fn host(parts: &Parts) -> Result<(), RequestFault> {
     let mut hosts = parts.headers.get_all(HOST).iter();
     let host = hosts.next();
     if hosts.next().is_some() {
-        return Err(Fault::ManyHosts);
+        return Err(RequestFault::ManyHosts);
     }
     let authority = parts.uri.authority().map(|authority| authority.as_str().as_bytes());
     // Before HTTP/2 the target's authority is no substitute: the header itself is required.
     let Some(named) = host.map(http::HeaderValue::as_bytes).or(authority.filter(|_| is_h2(parts))) else {
         // HTTP/1.0 asks for no host, and health checks of balancers send none.
         let needs_none = parts.version == Version::HTTP_10 && authority.is_none();
-        return if needs_none { Ok(()) } else { Err(Fault::NoHost) };
+        return if needs_none { Ok(()) } else { Err(RequestFault::NoHost) };
     };
     if !is_host(named) {
-        return Err(Fault::BadHost);
+        return Err(RequestFault::BadHost);
     }
     match authority {
-        Some(authority) if !authority.eq_ignore_ascii_case(named) => Err(Fault::HostMismatch),
+        Some(authority) if !authority.eq_ignore_ascii_case(named) => Err(RequestFault::HostMismatch),
         _ => Ok(()),
     }
 }
@@ -129,13 +129,13 @@ fn is_h2(parts: &Parts) -> bool {
     parts.version == Version::HTTP_2
 }
 
-fn framing(parts: &Parts) -> Result<(), Fault> {
+fn framing(parts: &Parts) -> Result<(), RequestFault> {
     let mut codings = parts.headers.get_all(TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
         (None, _) => Ok(()),
         (Some(coding), None) if coding.as_bytes().eq_ignore_ascii_case(b"chunked") => Ok(()),
-        (Some(_), None) => Err(Fault::TransferCoding),
-        (Some(_), Some(_)) => Err(Fault::ManyTransferCodings),
+        (Some(_), None) => Err(RequestFault::TransferCoding),
+        (Some(_), Some(_)) => Err(RequestFault::ManyTransferCodings),
     }
 }
 
@@ -171,7 +171,12 @@ mod tests {
     use super::*;
     use http::Request;
 
-    fn check(version: Version, method: &str, target: &str, headers: &[(&str, &str)]) -> Result<(), Fault> {
+    fn check(
+        version: Version,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<(), RequestFault> {
         let mut request = Request::builder().version(version).method(method).uri(target);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -180,18 +185,18 @@ mod tests {
         validate(&request.body(()).unwrap().into_parts().0, &limits, false)
     }
 
-    fn h1(target: &str, headers: &[(&str, &str)]) -> Result<(), Fault> {
+    fn h1(target: &str, headers: &[(&str, &str)]) -> Result<(), RequestFault> {
         check(Version::HTTP_11, "GET", target, headers)
     }
 
     #[test]
     fn there_is_exactly_one_host_and_it_is_one() {
         assert_eq!(h1("/", &[("host", "a")]), Ok(()));
-        assert_eq!(h1("/", &[]), Err(Fault::NoHost));
-        assert_eq!(h1("http://a/", &[]), Err(Fault::NoHost));
-        assert_eq!(h1("/", &[("host", "a"), ("host", "a")]), Err(Fault::ManyHosts));
+        assert_eq!(h1("/", &[]), Err(RequestFault::NoHost));
+        assert_eq!(h1("http://a/", &[]), Err(RequestFault::NoHost));
+        assert_eq!(h1("/", &[("host", "a"), ("host", "a")]), Err(RequestFault::ManyHosts));
         for host in ["", "a b", "user@a", "a/b", "a:b", "a:123456", ":80", "a,b", "[::1", "[::1]x", "[]"] {
-            assert_eq!(h1("/", &[("host", host)]), Err(Fault::BadHost), "{host:?}");
+            assert_eq!(h1("/", &[("host", host)]), Err(RequestFault::BadHost), "{host:?}");
         }
         for host in ["a", "a.b-c_d:8080", "127.0.0.1:1", "[::1]", "[fe80::1]:443", "a:"] {
             assert_eq!(h1("/", &[("host", host)]), Ok(()), "{host:?}");
@@ -202,27 +207,27 @@ mod tests {
     fn the_first_version_of_http_needs_no_host() {
         let h1_0 = |target, headers: &[(&str, &str)]| check(Version::HTTP_10, "GET", target, headers);
         assert_eq!(h1_0("/", &[]), Ok(()));
-        assert_eq!(h1_0("/", &[("host", "a b")]), Err(Fault::BadHost));
-        assert_eq!(h1_0("http://a/", &[]), Err(Fault::NoHost));
+        assert_eq!(h1_0("/", &[("host", "a b")]), Err(RequestFault::BadHost));
+        assert_eq!(h1_0("http://a/", &[]), Err(RequestFault::NoHost));
     }
 
     #[test]
     fn the_target_names_the_same_host() {
         assert_eq!(h1("http://A.b:1/x", &[("host", "a.B:1")]), Ok(()));
-        assert_eq!(h1("http://other/x", &[("host", "a")]), Err(Fault::HostMismatch));
+        assert_eq!(h1("http://other/x", &[("host", "a")]), Err(RequestFault::HostMismatch));
         let h2 = |target, headers: &[(&str, &str)]| check(Version::HTTP_2, "GET", target, headers);
         assert_eq!(h2("https://a/x", &[]), Ok(()));
         assert_eq!(h2("https://a/x", &[("host", "a")]), Ok(()));
-        assert_eq!(h2("https://a/x", &[("host", "b")]), Err(Fault::HostMismatch));
-        assert_eq!(h2("https://user@a/x", &[]), Err(Fault::BadHost));
+        assert_eq!(h2("https://a/x", &[("host", "b")]), Err(RequestFault::HostMismatch));
+        assert_eq!(h2("https://user@a/x", &[]), Err(RequestFault::BadHost));
     }
 
     #[test]
     fn targets_are_paths_of_a_bounded_length() {
-        assert_eq!(h1("ftp://a/x", &[("host", "a")]), Err(Fault::BadTarget));
+        assert_eq!(h1("ftp://a/x", &[("host", "a")]), Err(RequestFault::BadTarget));
         assert_eq!(check(Version::HTTP_11, "OPTIONS", "*", &[("host", "a")]), Ok(()));
-        assert_eq!(h1("*", &[("host", "a")]), Err(Fault::BadTarget));
-        assert_eq!(h1(&format!("/{}", "x".repeat(100)), &[("host", "a")]), Err(Fault::UrlTooLong));
+        assert_eq!(h1("*", &[("host", "a")]), Err(RequestFault::BadTarget));
+        assert_eq!(h1(&format!("/{}", "x".repeat(100)), &[("host", "a")]), Err(RequestFault::UrlTooLong));
     }
 
     #[test]
@@ -233,7 +238,7 @@ mod tests {
             check(Version::HTTP_2, "GET", "https://a/", &headers)
         };
         assert_eq!(lines("x-any", 9), Ok(()));
-        assert_eq!(lines("x-any", 10), Err(Fault::HeadTooLarge));
+        assert_eq!(lines("x-any", 10), Err(RequestFault::HeadTooLarge));
         assert_eq!(lines("cookie", 60), Ok(()));
     }
 
@@ -241,25 +246,28 @@ mod tests {
     fn only_chunked_only_once() {
         let host = ("host", "a");
         assert_eq!(h1("/", &[host, ("transfer-encoding", "Chunked")]), Ok(()));
-        assert_eq!(h1("/", &[host, ("transfer-encoding", "gzip, chunked")]), Err(Fault::TransferCoding));
+        assert_eq!(
+            h1("/", &[host, ("transfer-encoding", "gzip, chunked")]),
+            Err(RequestFault::TransferCoding)
+        );
         assert_eq!(
             h1("/", &[host, ("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")]),
-            Err(Fault::ManyTransferCodings)
+            Err(RequestFault::ManyTransferCodings)
         );
     }
 
     #[test]
     fn methods_expectations_and_lengths_have_their_bounds() {
         let host = ("host", "a");
-        assert_eq!(check(Version::HTTP_11, "TRACE", "/", &[host]), Err(Fault::Method));
-        assert_eq!(check(Version::HTTP_11, "CONNECT", "a:1", &[host]), Err(Fault::Method));
+        assert_eq!(check(Version::HTTP_11, "TRACE", "/", &[host]), Err(RequestFault::Method));
+        assert_eq!(check(Version::HTTP_11, "CONNECT", "a:1", &[host]), Err(RequestFault::Method));
         assert_eq!(h1("/", &[host, ("expect", "100-Continue")]), Ok(()));
-        assert_eq!(h1("/", &[host, ("expect", "a-pony")]), Err(Fault::Expectation));
+        assert_eq!(h1("/", &[host, ("expect", "a-pony")]), Err(RequestFault::Expectation));
         assert_eq!(
             h1("/", &[host, ("expect", "100-continue"), ("expect", "200-ok")]),
-            Err(Fault::Expectation)
+            Err(RequestFault::Expectation)
         );
         assert_eq!(h1("/", &[host, ("content-length", "10")]), Ok(()));
-        assert_eq!(h1("/", &[host, ("content-length", "11")]), Err(Fault::BodyTooLarge));
+        assert_eq!(h1("/", &[host, ("content-length", "11")]), Err(RequestFault::BodyTooLarge));
     }
 }

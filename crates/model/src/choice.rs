@@ -12,7 +12,7 @@ pub struct Choice {
 }
 
 /// Makes an enum of choices, the first of which is the default, with `CHOICES`, `word`, `means` and `of`, and makes it a
-/// [`State`](crate::state::State):
+/// [`Persist`](crate::persist::Persist):
 ///
 /// ```
 /// suimon_model::choices! {

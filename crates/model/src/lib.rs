@@ -6,28 +6,28 @@
 //! - [`Instant`] and [`Duration`]: time since an origin that a shell chose.
 //! - [`RouteId`], [`KindId`], [`SessionId`], [`RequestId`], [`NodeId`]: what a number means.
 //! - [`Limit`]: requests of a route that may be in the application at once.
-//! - [`Ending`]: the four ways a slot is given back.
+//! - [`Outcome`]: the four ways a slot is given back.
 //! - [`Record`]: one decision, with its reason and the signals it rests on.
 //! - [`Choice`]: a word that a setting may have; [`choices!`] makes an enum of a table of them.
 //! - [`Rng`]: random numbers that are the same again for the same seed.
 //! - [`real`]: logarithms and the like, the same on every machine.
-//! - [`state`]: a machine's state as bytes, and back.
+//! - [`persist`]: a machine's state as bytes, and back.
 
 mod choice;
-mod ending;
 mod id;
 mod instant;
 mod limit;
+mod outcome;
+pub mod persist;
 pub mod real;
 mod record;
 mod rng;
-pub mod state;
 
 pub use choice::Choice;
-pub use ending::{Ending, Failure};
 pub use id::{KindId, NodeId, RequestId, RouteId, SessionId};
 pub use instant::{Instant, seconds};
 pub use limit::Limit;
+pub use outcome::{Failure, Outcome};
 pub use record::{Quantity, Reason, Record, Signals, Subject, TraceHash};
 pub use rng::Rng;
 pub use std::time::Duration;

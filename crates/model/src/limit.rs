@@ -1,6 +1,6 @@
 //! A concurrency limit.
 
-use crate::state::{Broken, Reader, State, Writer};
+use crate::persist::{Broken, Persist, Reader, Writer};
 use std::fmt;
 
 /// Requests of one route that may be in the application at once: at least one.
@@ -34,7 +34,7 @@ impl fmt::Display for Limit {
     }
 }
 
-impl State for Limit {
+impl Persist for Limit {
     fn save(&self, out: &mut Writer) {
         self.0.save(out);
     }

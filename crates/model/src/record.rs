@@ -61,9 +61,9 @@ macro_rules! reasons {
 
 reasons! {
     /// Service times are not inflated and requests wait.
-    FastUp = "fast_up", "requests wait and service times are not inflated, so more at once is safe";
+    SlowStart = "fast_up", "requests wait and service times are not inflated, so more at once is safe";
     /// The last raise of fast-up brought nothing.
-    FastUpOver = "fast_up_over", "the last raise only made requests wait for each other inside";
+    SlowStartOver = "fast_up_over", "the last raise only made requests wait for each other inside";
     /// Paired windows: the new limit did better by more than one standard error.
     TrialBetter = "trial_better", "paired windows favour the new limit by more than their standard error, so the search goes on from there";
     /// Paired windows could not tell, and the new limit is the one to prefer: the lower, or the higher where requests are quick.
@@ -77,7 +77,7 @@ reasons! {
     /// A trial lasted too long, or its route went idle.
     TrialDropped = "trial_dropped", "the trial was dropped because its route went idle or it took too long";
     /// Requests stay far too long in the application.
-    Brake = "brake", "requests stay in the application too long, so the limit is lowered at once";
+    Backoff = "brake", "requests stay in the application too long, so the limit is lowered at once";
     /// Useful work moved away from what the limit was found at.
     Drift = "drift", "useful work changed by more than noise, so the search starts anew";
     /// A light route that cannot be probed gets room.
@@ -180,12 +180,12 @@ pub struct Record {
 pub struct TraceHash(u64);
 
 /// Its bits are as good as random, so a fixed length is the shortest.
-impl crate::state::State for TraceHash {
-    fn save(&self, out: &mut crate::state::Writer) {
+impl crate::persist::Persist for TraceHash {
+    fn save(&self, out: &mut crate::persist::Writer) {
         out.raw(&self.0.to_le_bytes());
     }
 
-    fn load(from: &mut crate::state::Reader<'_>) -> Result<Self, crate::state::Broken> {
+    fn load(from: &mut crate::persist::Reader<'_>) -> Result<Self, crate::persist::Broken> {
         Ok(TraceHash(u64::from_le_bytes(from.array()?)))
     }
 }

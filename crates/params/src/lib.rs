@@ -32,9 +32,9 @@ pub struct Params {
     /// The kinds of session, at least one; the first whose `begins` matches a request is the request's kind.
     pub sessions: Sessions,
     /// The cookie that proves a session was let in.
-    pub lease: Lease,
+    pub lease: LeaseParams,
     /// The waiting room of those kinds of session that have a line.
-    pub waiting_room: WaitingRoom,
+    pub waiting_room: WaitingRoomParams,
     /// What becomes of the work of a client that has gone.
     pub on_abandon: OnAbandon,
     /// Whether requests to the application carry `Via: 1.1 suimon` (HTTP/2: `2.0`).
@@ -275,7 +275,7 @@ impl Default for SessionKind {
 
 /// The cookie that proves a session was let in.
 #[derive(Clone, Debug)]
-pub struct Lease {
+pub struct LeaseParams {
     /// The file of signing keys, made with mode 0600 if it is not there. `None`: a key that ends with the process,
     /// so that leases do not outlive a restart and are not shared between gateways.
     pub keys_file: Option<PathBuf>,
@@ -287,15 +287,20 @@ pub struct Lease {
     pub given: LeaseGiven,
 }
 
-impl Default for Lease {
+impl Default for LeaseParams {
     fn default() -> Self {
-        Lease { keys_file: None, life: Duration::from_secs(3600), secure: false, given: LeaseGiven::Needed }
+        LeaseParams {
+            keys_file: None,
+            life: Duration::from_secs(3600),
+            secure: false,
+            given: LeaseGiven::Needed,
+        }
     }
 }
 
 /// The waiting room: what those see who have a place in line, and what is kept of the line.
 #[derive(Clone, Debug)]
-pub struct WaitingRoom {
+pub struct WaitingRoomParams {
     /// The site's name, as its visitors know it. Empty: the host that was asked for.
     pub name: String,
     /// Path of a picture of this site, which the gate lets pass to everybody.
@@ -304,7 +309,7 @@ pub struct WaitingRoom {
     pub colours: Option<(String, String)>,
     /// The operator's words to all who wait.
     pub message: String,
-    /// File of a page in place of ours: see `docs/waiting-room.md`.
+    /// File of a page in place of ours: see `docs/waiting-waiting_room.md`.
     pub template: Option<PathBuf>,
     /// Whether numbers of people are kept from those who wait, and only times are told.
     pub hides_numbers: bool,
@@ -337,9 +342,9 @@ pub struct PassPage {
     pub needed_by: PassFor,
 }
 
-impl Default for WaitingRoom {
+impl Default for WaitingRoomParams {
     fn default() -> Self {
-        WaitingRoom {
+        WaitingRoomParams {
             name: String::new(),
             logo: None,
             colours: None,

@@ -18,10 +18,10 @@ use std::time::Duration;
 use suimon_gate::Refusal;
 use suimon_message::accept::Form;
 use suimon_message::headers;
-use suimon_message::validate::Fault;
+use suimon_message::validate::RequestFault;
 use suimon_model::Reason;
 use suimon_upstream::{UpstreamError, UpstreamErrorKind};
-use suimon_waiting_room::{Pages, Particulars, Speaks, Trouble};
+use suimon_waiting_room::{BrowserPreferences, ErrorDetails, ErrorTopic, Pages};
 
 pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const PROXY_STATUS: HeaderName = HeaderName::from_static("proxy-status");
@@ -34,9 +34,9 @@ const RETRY_UPSTREAM: Duration = Duration::from_secs(5);
 
 /// Who asks: what decides the form of an answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct ErrorFormat {
     /// How to speak to it, where the answer is a page.
-    speaks: Option<Box<Speaks>>,
+    speaks: Option<Box<BrowserPreferences>>,
     /// Whether the page may ask the browser to try again by itself.
     pub(crate) may_reload: bool,
     /// Whether there is a `Connection` header to say things with: HTTP/1.
@@ -49,7 +49,7 @@ pub(crate) struct Asker {
 struct Answer<'a> {
     status: StatusCode,
     /// What people are told.
-    trouble: Trouble,
+    trouble: ErrorTopic,
     /// Short name, which never changes.
     code: &'a str,
     title: &'a str,
@@ -60,12 +60,12 @@ struct Answer<'a> {
     predicted_wait: Option<Duration>,
 }
 
-impl Asker {
+impl ErrorFormat {
     /// Returns who asks, by the request's head.
     pub(crate) fn new(parts: &Parts) -> Self {
         let is_page = Form::of(&parts.headers) == Form::Page;
-        Asker {
-            speaks: is_page.then(|| Box::new(Speaks::of(&parts.headers))),
+        ErrorFormat {
+            speaks: is_page.then(|| Box::new(BrowserPreferences::of(&parts.headers))),
             may_reload: is_page && parts.method == Method::GET && is_visit(&parts.headers),
             has_connection_header: parts.version < Version::HTTP_2,
             is_grpc: headers::is_grpc(&parts.headers),
@@ -100,9 +100,9 @@ impl Asker {
             &Answer {
                 status: StatusCode::SERVICE_UNAVAILABLE,
                 trouble: match refusal.reason {
-                    Reason::ShuttingDown => Trouble::Restart,
-                    Reason::ApplicationDown => Trouble::Away,
-                    _ => Trouble::Busy,
+                    Reason::ShuttingDown => ErrorTopic::Restart,
+                    Reason::ApplicationDown => ErrorTopic::Away,
+                    _ => ErrorTopic::Busy,
                 },
                 code: refusal.reason.code(),
                 title,
@@ -119,7 +119,7 @@ impl Asker {
     }
 
     /// Returns the answer to a bad request. The connection is closed where what follows on it cannot be trusted.
-    pub(crate) fn fault(&self, fault: Fault, pages: &Pages) -> Response<String> {
+    pub(crate) fn fault(&self, fault: RequestFault, pages: &Pages) -> Response<String> {
         let (status, code, title, detail) = describe(fault);
         let mut response = self.answer(
             &Answer {
@@ -135,7 +135,7 @@ impl Asker {
             pages,
         );
         let headers = response.headers_mut();
-        if fault == Fault::Method {
+        if fault == RequestFault::Method {
             let allowed = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
             headers.insert(ALLOW, allowed);
         }
@@ -198,12 +198,12 @@ impl Asker {
             ),
         };
         let trouble = match kind {
-            UpstreamErrorKind::GatewayFull => Trouble::Busy,
+            UpstreamErrorKind::GatewayFull => ErrorTopic::Busy,
             UpstreamErrorKind::NoNode
             | UpstreamErrorKind::Connect
             | UpstreamErrorKind::TlsHandshake
-            | UpstreamErrorKind::ConnectTimeout => Trouble::Away,
-            _ => Trouble::Unsure,
+            | UpstreamErrorKind::ConnectTimeout => ErrorTopic::Away,
+            _ => ErrorTopic::Unsure,
         };
         self.answer(
             &Answer {
@@ -261,7 +261,7 @@ impl Asker {
         *response.status_mut() = answer.status;
         let headers = response.headers_mut();
         let content_type = if let Some(speaks) = &self.speaks {
-            let particulars = Particulars { code: answer.code, retry_seconds, may_reload: self.may_reload };
+            let particulars = ErrorDetails { code: answer.code, retry_seconds, may_reload: self.may_reload };
             let page = pages.error(speaks, answer.trouble, &particulars);
             headers.insert(CONTENT_SECURITY_POLICY, page.policy);
             headers.extend(page.tries.map(|tries| (SET_COOKIE, tries)));
@@ -354,10 +354,10 @@ pub(crate) fn status<B>(response: &Response<B>) -> StatusCode {
 
 /// Returns the whole answer, as bytes, to an HTTP/1 request that could not even be read.
 /// `speaks`: who asked, if what could be read of the head says that it is a browser.
-pub(crate) fn unreadable(fault: Fault, speaks: Option<Speaks>, pages: &Pages) -> Bytes {
+pub(crate) fn unreadable(fault: RequestFault, speaks: Option<BrowserPreferences>, pages: &Pages) -> Bytes {
     let speaks = speaks.map(Box::new);
-    let asker = Asker { speaks, may_reload: false, has_connection_header: true, is_grpc: false };
-    let (head, text) = asker.fault(fault, pages).into_parts();
+    let error_format = ErrorFormat { speaks, may_reload: false, has_connection_header: true, is_grpc: false };
+    let (head, text) = error_format.fault(fault, pages).into_parts();
     let reason = head.status.canonical_reason().unwrap_or_default();
     let mut answer = format!("HTTP/1.1 {} {reason}\r\n", head.status.as_str()).into_bytes();
     for (name, value) in &head.headers {
@@ -392,98 +392,100 @@ fn is_visit(headers: &HeaderMap) -> bool {
 }
 
 /// Returns what people are told of a bad request.
-fn trouble(fault: Fault) -> Trouble {
+fn trouble(fault: RequestFault) -> ErrorTopic {
     match fault {
-        Fault::BodyTooLarge => Trouble::Large,
-        Fault::HeadTooLarge => Trouble::Cookies,
-        Fault::UrlTooLong => Trouble::Address,
-        Fault::BrokenBody | Fault::BodyTimeout => Trouble::Slow,
-        _ => Trouble::Bad,
+        RequestFault::BodyTooLarge => ErrorTopic::Large,
+        RequestFault::HeadTooLarge => ErrorTopic::Cookies,
+        RequestFault::UrlTooLong => ErrorTopic::Address,
+        RequestFault::BrokenBody | RequestFault::BodyTimeout => ErrorTopic::Slow,
+        _ => ErrorTopic::Bad,
     }
 }
 
-fn describe(fault: Fault) -> (StatusCode, &'static str, &'static str, &'static str) {
+fn describe(fault: RequestFault) -> (StatusCode, &'static str, &'static str, &'static str) {
     let bad = StatusCode::BAD_REQUEST;
     match fault {
-        Fault::BadHead => (
+        RequestFault::BadHead => (
             bad,
             "bad_head",
             "Bad request",
             "The request's head is not well-formed HTTP/1.1, or could be read in more than one way.",
         ),
-        Fault::HeadTooLarge => (
+        RequestFault::HeadTooLarge => (
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "head_too_large",
             "Head too large",
             "The request's head is longer, or has more headers, than is accepted.",
         ),
-        Fault::NoHost => (bad, "no_host", "Bad request", "The request does not say which host it is for."),
-        Fault::ManyHosts => {
+        RequestFault::NoHost => {
+            (bad, "no_host", "Bad request", "The request does not say which host it is for.")
+        }
+        RequestFault::ManyHosts => {
             (bad, "many_hosts", "Bad request", "The request says more than once which host it is for.")
         }
-        Fault::NoProxyHeader => (
+        RequestFault::NoProxyHeader => (
             bad,
             "no_proxy_header",
             "Bad request",
             "The connection does not begin with the PROXY header that its balancer is set to send.",
         ),
-        Fault::BadHost => {
+        RequestFault::BadHost => {
             (bad, "bad_host", "Bad request", "The request's Host is not a host name with an optional port.")
         }
-        Fault::HostMismatch => (
+        RequestFault::HostMismatch => (
             bad,
             "host_mismatch",
             "Bad request",
             "The request's target names another host than its Host header.",
         ),
-        Fault::BadTarget => {
+        RequestFault::BadTarget => {
             (bad, "bad_target", "Bad request", "The request's target is not a path on this server.")
         }
-        Fault::TransferCoding => (
+        RequestFault::TransferCoding => (
             StatusCode::NOT_IMPLEMENTED,
             "transfer_coding",
             "Not implemented",
             "The request's body is coded in a way other than chunked.",
         ),
-        Fault::ManyTransferCodings => (
+        RequestFault::ManyTransferCodings => (
             bad,
             "many_transfer_codings",
             "Bad request",
             "The request says more than once how its body is coded.",
         ),
-        Fault::Expectation => (
+        RequestFault::Expectation => (
             StatusCode::EXPECTATION_FAILED,
             "expectation",
             "Expectation failed",
             "The request expects something other than 100-continue.",
         ),
-        Fault::Protocol => (
+        RequestFault::Protocol => (
             StatusCode::NOT_IMPLEMENTED,
             "protocol",
             "Not implemented",
             "What was to be spoken over this connection is not WebSocket, or the application did not switch to it.",
         ),
-        Fault::Method => (
+        RequestFault::Method => (
             StatusCode::METHOD_NOT_ALLOWED,
             "method",
             "Method not allowed",
             "The request's method is not passed on by this gateway.",
         ),
-        Fault::UrlTooLong => (
+        RequestFault::UrlTooLong => (
             StatusCode::URI_TOO_LONG,
             "url_too_long",
             "Address too long",
             "The request's target is longer than is accepted.",
         ),
-        Fault::BodyTooLarge => (
+        RequestFault::BodyTooLarge => (
             StatusCode::PAYLOAD_TOO_LARGE,
             "body_too_large",
             "Too large",
             "The request's body is larger than is accepted.",
         ),
-        Fault::BadBody => (bad, "bad_body", "Bad request", "The request's body is malformed."),
-        Fault::BrokenBody => (bad, "broken_body", "Bad request", "The request's body broke off."),
-        Fault::BodyTimeout => {
+        RequestFault::BadBody => (bad, "bad_body", "Bad request", "The request's body is malformed."),
+        RequestFault::BrokenBody => (bad, "broken_body", "Bad request", "The request's body broke off."),
+        RequestFault::BodyTimeout => {
             (StatusCode::REQUEST_TIMEOUT, "body_timeout", "Too slow", "The request's body came too slowly.")
         }
     }
@@ -502,7 +504,7 @@ mod tests {
     }
 
     fn pages() -> Pages {
-        Pages::of(&suimon_params::WaitingRoom::default(), None, true)
+        Pages::of(&suimon_params::WaitingRoomParams::default(), None, true)
     }
 
     fn refusal(millis: u64) -> Refusal {
@@ -515,14 +517,14 @@ mod tests {
         }
     }
 
-    fn asker(method: &Method, accept: &'static str) -> Asker {
+    fn error_format(method: &Method, accept: &'static str) -> ErrorFormat {
         let request = http::Request::builder().method(method).header(ACCEPT, accept);
-        Asker::new(&request.body(()).unwrap().into_parts().0)
+        ErrorFormat::new(&request.body(()).unwrap().into_parts().0)
     }
 
     #[test]
     fn a_browser_gets_a_page_that_comes_back_by_itself() {
-        let browser = asker(&Method::GET, "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8");
+        let browser = error_format(&Method::GET, "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8");
         let response = browser.refused(&refusal(31_200), Duration::from_millis(1500), &pages());
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()[RETRY_AFTER], "32");
@@ -535,16 +537,17 @@ mod tests {
         assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
         let page = body(response);
         assert!(page.contains("<meta http-equiv=refresh content=32>"), "{page}");
-        let posted = asker(&Method::POST, "text/html").refused(&refusal(5000), Duration::ZERO, &pages());
+        let posted =
+            error_format(&Method::POST, "text/html").refused(&refusal(5000), Duration::ZERO, &pages());
         assert!(!body(posted).contains("http-equiv=refresh"), "a form is not sent twice unasked");
     }
 
     #[test]
     fn a_program_gets_a_problem_it_can_read() {
         for accept in ["text/html;q=0, */*", "text/html;q=0.1, application/json"] {
-            assert!(asker(&Method::GET, accept).speaks.is_none(), "{accept}");
+            assert!(error_format(&Method::GET, accept).speaks.is_none(), "{accept}");
         }
-        let response = asker(&Method::GET, "*/*").refused(&refusal(10), Duration::ZERO, &pages());
+        let response = error_format(&Method::GET, "*/*").refused(&refusal(10), Duration::ZERO, &pages());
         assert_eq!(response.headers()[RETRY_AFTER], "1");
         assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
         let problem: Value = serde_json::from_str(&body(response)).unwrap();
@@ -558,7 +561,7 @@ mod tests {
     fn a_grpc_client_gets_a_status_and_nothing_else() {
         let call = http::Request::builder().version(Version::HTTP_2).method(Method::POST);
         let call = call.header(CONTENT_TYPE, "application/grpc+proto").body(()).unwrap();
-        let caller = Asker::new(&call.into_parts().0);
+        let caller = ErrorFormat::new(&call.into_parts().0);
         let of = |response: &Response<String>| {
             assert_eq!(
                 (response.status(), &response.headers()[CONTENT_TYPE]),
@@ -576,10 +579,10 @@ mod tests {
             assert!(refused.headers().contains_key(PROXY_STATUS));
         }
         for (fault, grpc) in [
-            (Fault::BodyTooLarge, "8"),
-            (Fault::BodyTimeout, "4"),
-            (Fault::BrokenBody, "13"),
-            (Fault::Method, "12"),
+            (RequestFault::BodyTooLarge, "8"),
+            (RequestFault::BodyTimeout, "4"),
+            (RequestFault::BrokenBody, "13"),
+            (RequestFault::Method, "12"),
         ] {
             let response = caller.fault(fault, &pages());
             assert_eq!(of(&response), grpc, "{fault:?}");
@@ -594,20 +597,20 @@ mod tests {
 
     #[test]
     fn every_reason_and_every_fault_has_an_answer() {
-        let program = asker(&Method::GET, "*/*");
+        let program = error_format(&Method::GET, "*/*");
         for reason in Reason::ALL {
             let refused =
                 program.refused(&Refusal { reason: *reason, ..refusal(1000) }, Duration::ZERO, &pages());
             assert_eq!(refused.status(), 503);
         }
         for (fault, status) in [
-            (Fault::NoHost, 400),
-            (Fault::TransferCoding, 501),
-            (Fault::Method, 405),
-            (Fault::UrlTooLong, 414),
-            (Fault::BodyTooLarge, 413),
-            (Fault::BodyTimeout, 408),
-            (Fault::Expectation, 417),
+            (RequestFault::NoHost, 400),
+            (RequestFault::TransferCoding, 501),
+            (RequestFault::Method, 405),
+            (RequestFault::UrlTooLong, 414),
+            (RequestFault::BodyTooLarge, 413),
+            (RequestFault::BodyTimeout, 408),
+            (RequestFault::Expectation, 417),
         ] {
             let response = program.fault(fault, &pages());
             assert_eq!(response.status(), status);

@@ -6,7 +6,7 @@
 
 use crate::backend::Backend;
 use crate::gatekeeper::Slot;
-use crate::returns::Whose;
+use crate::returns::WaitOwner;
 use crate::stall::Unanswered;
 use bytes::Bytes;
 use http::response;
@@ -19,11 +19,11 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use suimon_downstream::charge::Slot as _;
 use suimon_downstream::queue::{Next, Writer};
-use suimon_downstream::spool::{Of, Spool};
+use suimon_downstream::spool::{BodyKind, Spool};
 use suimon_downstream::uploads::{CROWD_LEAST, Sender, Upload};
-use suimon_model::{Ending, Failure, KindId, RouteId};
+use suimon_model::{Failure, KindId, Outcome, RouteId};
 use suimon_params::OnAbandon;
-use suimon_upstream::{Fault, Sending, Unsent, UpstreamBody, UpstreamError};
+use suimon_upstream::{Blame, Sending, Unsent, UpstreamBody, UpstreamError};
 use tokio::runtime::Handle;
 
 /// A body of a declared length up to this many bytes is taken whole before its head goes out.
@@ -44,16 +44,16 @@ pub(crate) struct Exchange {
     phase: Phase,
     /// `None`: ungated.
     slot: Option<Slot>,
-    tally: Tally,
+    tally: ExchangeInfo,
     /// As long as no head has come.
     unanswered: Option<Unanswered>,
     /// Whose request it is that waits for the application's return where no node can be connected to, and of which kind; `None`: it does not.
-    awaits: Option<(Whose, Option<KindId>)>,
+    awaits: Option<(WaitOwner, Option<KindId>)>,
 }
 
 /// What is needed to count an exchange, and to end it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tally {
+pub(crate) struct ExchangeInfo {
     pub(crate) sent: Instant,
     pub(crate) route: Option<RouteId>,
     /// What is done when the client leaves.
@@ -85,8 +85,8 @@ impl Exchange {
         backend: Arc<Backend>,
         sending: Sending,
         slot: Option<Slot>,
-        tally: Tally,
-        awaits: Option<(Whose, Option<KindId>)>,
+        tally: ExchangeInfo,
+        awaits: Option<(WaitOwner, Option<KindId>)>,
     ) -> Self {
         Exchange { backend, phase: Phase::Sending(sending), slot, tally, unanswered: None, awaits }
     }
@@ -98,7 +98,7 @@ impl Exchange {
     pub(crate) async fn head(&mut self) -> Result<(response::Parts, Instant), UpstreamError> {
         let mut return_by = None;
         loop {
-            let Tally { sent, route, tells_of_others, .. } = self.tally;
+            let ExchangeInfo { sent, route, tells_of_others, .. } = self.tally;
             let says_how_long = is_usual(&self.backend);
             self.unanswered =
                 tells_of_others.then(|| Unanswered::new(&self.backend.telemetry, route, sent, says_how_long));
@@ -131,7 +131,7 @@ impl Exchange {
             ))
             .await;
             let Some(again) = again else {
-                self.settle(Ending::Failed(failure(&error)));
+                self.settle(Outcome::Failed(failure(&error)));
                 return Err(error);
             };
             self.tally.sent = Instant::now();
@@ -149,15 +149,15 @@ impl Exchange {
             gather(body, bytes_max).await
         };
         if let Err(error) = &gathered {
-            self.settle(Ending::Failed(failure(error)));
+            self.settle(Outcome::Failed(failure(error)));
         }
         gathered
     }
 
     /// Ends the exchange: the slot is given back. Returns the body, whatever is still to come of it.
-    pub(crate) fn release(mut self, ending: Ending) -> Option<UpstreamBody> {
+    pub(crate) fn release(mut self, outcome: Outcome) -> Option<UpstreamBody> {
         let phase = std::mem::replace(&mut self.phase, Phase::Over);
-        self.settle(ending);
+        self.settle(outcome);
         match phase {
             Phase::Reading(body) => Some(body),
             Phase::Sending(_) | Phase::Over => None,
@@ -170,7 +170,7 @@ impl Exchange {
     ///
     /// An application that waits has a worker waiting: then the answer is among those that may have to go, once others wait for that; and where it was stuck not long
     /// ago, and many wait already, a client that takes little goes at once.
-    pub(crate) async fn pump(mut self, mut writer: Writer, ending: Ending) {
+    pub(crate) async fn pump(mut self, mut writer: Writer, outcome: Outcome) {
         let mut becomes_stream = pin!(tokio::time::sleep(STREAM_AFTER));
         let mut may_spool = true;
         let mut held: Option<Upload> = None;
@@ -183,7 +183,7 @@ impl Exchange {
                     biased;
                     next = poll_fn(|cx| writer.poll_move(cx, body, failure)) => next,
                     () = becomes_stream.as_mut(), if holds_slot => {
-                        self.end_slot(ending);
+                        self.end_slot(outcome);
                         continue;
                     }
                     () = broken_off(held.as_ref()) => return writer.cut(),
@@ -203,12 +203,12 @@ impl Exchange {
                 }
                 Next::ClientSlow => {
                     if std::mem::take(&mut may_spool)
-                        && let Some(spool) = self.begin_spool(&mut writer, ending).await
+                        && let Some(spool) = self.begin_spool(&mut writer, outcome).await
                     {
                         writer.spool(spool);
                         continue;
                     }
-                    self.end_slot_without(ending, writer.client_time());
+                    self.end_slot_without(outcome, writer.client_time());
                     if !writer.fills_file() {
                         let (all, now) = (&self.backend.held_answers, Instant::now());
                         held = all.begin(self.tally.sender, writer.bytes(), self.tally.sent.elapsed());
@@ -221,9 +221,9 @@ impl Exchange {
                     }
                 }
                 Next::Done(failure) => {
-                    let ending = failure.map_or(ending, Ending::Failed);
-                    self.end_slot_without(ending, writer.client_time());
-                    return self.settle(ending);
+                    let outcome = failure.map_or(outcome, Outcome::Failed);
+                    self.end_slot_without(outcome, writer.client_time());
+                    return self.settle(outcome);
                 }
                 // Dropping the exchange does what is to be done about it.
                 Next::ReaderGone => return,
@@ -232,36 +232,36 @@ impl Exchange {
     }
 
     /// Makes the file for what the client does not take, if there is room for one. Where that takes long, the slot is given back before.
-    async fn begin_spool(&mut self, writer: &mut Writer, ending: Ending) -> Option<Arc<Spool>> {
+    async fn begin_spool(&mut self, writer: &mut Writer, outcome: Outcome) -> Option<Arc<Spool>> {
         let backend = Arc::clone(&self.backend);
-        let mut begin = pin!(backend.spools.begin(Of::Answer, self.tally.sender.origin));
+        let mut begin = pin!(backend.spools.begin(BodyKind::Answer, self.tally.sender.origin));
         if let Ok(begun) = tokio::time::timeout(writer.client_time_max(), begin.as_mut()).await {
             return begun;
         }
-        self.end_slot_without(ending, writer.client_time());
+        self.end_slot_without(outcome, writer.client_time());
         begin.await
     }
 
-    fn settle(&mut self, ending: Ending) {
+    fn settle(&mut self, outcome: Outcome) {
         self.phase = Phase::Over;
         let now = Instant::now();
         self.backend.telemetry.route(self.tally.route).served(now.saturating_duration_since(self.tally.sent));
         if let Some(slot) = self.slot.take() {
-            slot.end_at(ending, now);
+            slot.end_at(outcome, now);
         }
     }
 
-    fn end_slot(&mut self, ending: Ending) {
+    fn end_slot(&mut self, outcome: Outcome) {
         if let Some(slot) = self.slot.take() {
-            slot.end(ending);
+            slot.end(outcome);
         }
     }
 
     /// Gives the slot back, if it is held, of an application that was kept waiting for `client_time`.
-    fn end_slot_without(&mut self, ending: Ending, client_time: Duration) {
+    fn end_slot_without(&mut self, outcome: Outcome, client_time: Duration) {
         match self.slot.take() {
-            Some(slot) if client_time.is_zero() => slot.end(ending),
-            Some(slot) => slot.end_without(ending, client_time),
+            Some(slot) if client_time.is_zero() => slot.end(outcome),
+            Some(slot) => slot.end_without(outcome, client_time),
             None => {}
         }
     }
@@ -287,7 +287,7 @@ impl Drop for Exchange {
             // First the connection to the application, then the slot: never more in there than the limit.
             _ => {
                 drop(phase);
-                slot.end(Ending::Abandoned);
+                slot.end(Outcome::Abandoned);
             }
         }
     }
@@ -297,7 +297,7 @@ impl Drop for Exchange {
 async fn return_of(
     backend: &Backend,
     slot: Option<&Slot>,
-    awaits: Option<(Whose, Option<KindId>)>,
+    awaits: Option<(WaitOwner, Option<KindId>)>,
     error: &mut UpstreamError,
     return_by: &mut Option<Instant>,
 ) -> Option<Box<Unsent>> {
@@ -331,7 +331,7 @@ async fn finish(backend: Arc<Backend>, phase: Phase, unanswered: Option<Unanswer
         let _ = tokio::time::timeout(STREAM_AFTER, rest).await;
         drop(body);
     }
-    slot.end(Ending::Abandoned);
+    slot.end(Outcome::Abandoned);
 }
 
 /// Returns once an answer that holds a worker has to go; never, if it holds none.
@@ -392,7 +392,7 @@ async fn gather(body: &mut UpstreamBody, bytes_max: usize) -> Result<Gathered, U
 /// Returns what the gate is told of an error.
 pub(crate) fn failure(error: &UpstreamError) -> Failure {
     match error.fault() {
-        Fault::Client => Failure::BadRequest,
+        Blame::Client => Failure::BadRequest,
         _ if error.kind().is_timeout() => Failure::Timeout,
         _ => Failure::Connection,
     }

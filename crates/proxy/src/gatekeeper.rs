@@ -13,15 +13,15 @@ use std::time::Duration;
 use suimon_downstream::charge;
 use suimon_downstream::connection::Connection;
 use suimon_gate::{
-    Arrival, Gate, InLine, KindParams, Knowledge, Learned, LeaseDue, Membership, Output, Params, Refusal,
-    RouteMode, Snapshot, Start, Token, Word,
+    Arrival, Gate, InLine, KindParams, Knowledge, Learned, LeaseDue, Membership, Output, Params, Permit,
+    Refusal, RouteMode, SessionSignal, Snapshot, Start,
 };
-use suimon_identity::memory::{Client, Memory, Owed};
-use suimon_line::{Command, Place, Saved, Standing};
-use suimon_model::{Ending, Instant, KindId, RequestId, RouteId, SessionId};
+use suimon_identity::memory::{Client, ClientMemory, Owed};
+use suimon_line::{Command, Position, PositionStatus, SavedLine};
+use suimon_model::{Instant, KindId, Outcome, RequestId, RouteId, SessionId};
 use suimon_params::Recording;
 use suimon_record::{Event, name_cut};
-use suimon_store::recorder::{Names, RecordError, Recorder};
+use suimon_store::recorder::{RecordError, RecordNames, Recorder};
 use tokio::sync::{Notify, oneshot};
 
 /// The longest the gate is left alone. Also keeps the runtime's timer from being rearmed for each request.
@@ -50,11 +50,11 @@ pub(crate) struct Gatekeeper {
 struct Inner {
     gate: Gate,
     /// Bounded by the gate's `waiting_max`.
-    waiters: HashMap<RequestId, oneshot::Sender<Verdict>>,
+    waiters: HashMap<RequestId, oneshot::Sender<GateAnswer>>,
     /// Who was served and is known by no cookie.
-    memory: Memory<Connection>,
+    memory: ClientMemory<Connection>,
     /// What a recording calls the gate's routes and kinds.
-    names: Names,
+    names: RecordNames,
     /// Told of each call that changes the gate, before it is made, where what happens is recorded.
     recorder: Option<Recorder>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Clock {
 }
 
 #[derive(Debug)]
-enum Verdict {
+enum GateAnswer {
     Start(Start),
     Refuse(Refusal),
     Wait(InLine),
@@ -75,7 +75,7 @@ enum Verdict {
 
 /// A client that no cookie tells from others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unknown {
+pub(crate) struct UnidentifiedClient {
     pub(crate) client: Client,
     /// The session it has been served as by the same connection.
     pub(crate) hint: Option<(KindId, SessionId)>,
@@ -99,7 +99,7 @@ pub(crate) enum Named {
 #[derive(Debug)]
 pub(crate) enum Arrived {
     /// It may go to the application now.
-    Admitted(Admission),
+    Admitted(GateAdmission),
     /// It is not let in now.
     TurnedAway(TurnedAway),
     /// It waits.
@@ -117,7 +117,7 @@ pub(crate) enum TurnedAway {
 
 /// A request that may go to the application.
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct GateAdmission {
     pub(crate) slot: Slot,
     pub(crate) session: Option<(KindId, SessionId)>,
     pub(crate) lease: LeaseDue,
@@ -129,7 +129,7 @@ pub(crate) struct Admission {
 pub(crate) struct Waiting {
     keeper: Arc<Gatekeeper>,
     request: RequestId,
-    verdict: oneshot::Receiver<Verdict>,
+    verdict: oneshot::Receiver<GateAnswer>,
     settled: bool,
 }
 
@@ -137,23 +137,23 @@ pub(crate) struct Waiting {
 #[derive(Debug)]
 pub(crate) struct Slot {
     keeper: Arc<Gatekeeper>,
-    token: Option<Token>,
+    permit: Option<Permit>,
 }
 
 /// The slot of a request as the request's body sees it: given back while the client is waited for in the middle of it, and taken again before its
 /// end.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct BodySlot {
     keeper: Arc<Gatekeeper>,
     request: RequestId,
-    held: Held,
+    held: SlotState,
 }
 
 #[derive(Debug)]
-enum Held {
+enum SlotState {
     Yes,
     No,
-    Again(oneshot::Receiver<Verdict>),
+    Again(oneshot::Receiver<GateAnswer>),
 }
 
 impl Clock {
@@ -193,8 +193,8 @@ impl Gatekeeper {
             inner: Mutex::new(Inner {
                 gate,
                 waiters: HashMap::new(),
-                memory: Memory::default(),
-                names: Names::default(),
+                memory: ClientMemory::default(),
+                names: RecordNames::default(),
                 recorder: None,
             }),
             earlier: Notify::new(),
@@ -277,7 +277,12 @@ impl Gatekeeper {
     }
 
     /// Finds the session of a client that no cookie tells from others.
-    pub(crate) fn recognise(&self, unknown: &mut Unknown, kind: Option<KindId>, member: MemberOf<'_>) {
+    pub(crate) fn recognise(
+        &self,
+        unknown: &mut UnidentifiedClient,
+        kind: Option<KindId>,
+        member: MemberOf<'_>,
+    ) {
         let now = self.clock.now();
         self.lock().recognise(now, unknown, kind, member);
     }
@@ -309,7 +314,7 @@ impl Gatekeeper {
     pub(crate) fn arrive(
         self: &Arc<Self>,
         mut arrival: Arrival,
-        unknown: Option<(&mut Unknown, MemberOf<'_>)>,
+        unknown: Option<(&mut UnidentifiedClient, MemberOf<'_>)>,
         named: Named,
     ) -> Option<Arrived> {
         let now = self.clock.now();
@@ -327,10 +332,10 @@ impl Gatekeeper {
         let request = inner.gate.handle_arrival(now, arrival);
         let verdict = inner.settle(now, Some(request));
         let arrived = match verdict {
-            Some(Verdict::Start(start)) => Arrived::Admitted(self.admission(start)),
-            Some(Verdict::Refuse(refusal)) => Arrived::TurnedAway(TurnedAway::Refused(refusal)),
-            Some(Verdict::Wait(place)) => Arrived::TurnedAway(TurnedAway::InLine(place)),
-            Some(Verdict::Resumed) => unreachable!("what has just come was not paused"),
+            Some(GateAnswer::Start(start)) => Arrived::Admitted(self.admission(start)),
+            Some(GateAnswer::Refuse(refusal)) => Arrived::TurnedAway(TurnedAway::Refused(refusal)),
+            Some(GateAnswer::Wait(position)) => Arrived::TurnedAway(TurnedAway::InLine(position)),
+            Some(GateAnswer::Resumed) => unreachable!("what has just come was not paused"),
             None => {
                 let (sender, verdict) = oneshot::channel();
                 inner.waiters.insert(request, sender);
@@ -382,26 +387,28 @@ impl Gatekeeper {
     }
 
     /// Takes note that the holder of a place asks how it stands, and returns that; `None`: the kind has no line.
-    pub(crate) fn contact(&self, kind: KindId, place: Place) -> Option<Standing> {
+    pub(crate) fn contact(&self, kind: KindId, position: Position) -> Option<PositionStatus> {
         let now = self.clock.now();
         let mut inner = self.lock();
-        inner.note(now, || Event::Contact(kind, place));
-        inner.gate.handle_contact(now, kind, place)
+        inner.note(now, || Event::Contact(kind, position));
+        inner.gate.handle_contact(now, kind, position)
     }
 
     /// Returns when the line of `kind` opens, if it is to.
     pub(crate) fn opens(&self, kind: KindId) -> Option<Instant> {
         let inner = self.lock();
         match inner.gate.line(kind)?.state() {
-            suimon_line::State::Opening(at) => Some(at),
-            suimon_line::State::Moving | suimon_line::State::Paused | suimon_line::State::Closed => None,
+            suimon_line::LineStatus::Opening(at) => Some(at),
+            suimon_line::LineStatus::Moving
+            | suimon_line::LineStatus::Paused
+            | suimon_line::LineStatus::Closed => None,
         }
     }
 
     /// Returns whether the line of `kind` is closed.
     pub(crate) fn is_closed(&self, kind: KindId) -> bool {
         let state = self.lock().gate.line(kind).map(|line| line.view().state);
-        state == Some(suimon_line::State::Closed)
+        state == Some(suimon_line::LineStatus::Closed)
     }
 
     /// Returns whether lots have decided about people who are still to be called.
@@ -420,21 +427,21 @@ impl Gatekeeper {
     }
 
     /// Tells the gate what the application says of a session.
-    pub(crate) fn word(&self, session: SessionId, word: Word) {
+    pub(crate) fn session_signal(&self, session: SessionId, word: SessionSignal) {
         self.with_gate(|inner, now| {
-            inner.note(now, || Event::Word(session, word));
-            inner.gate.handle_word(now, session, word);
+            inner.note(now, || Event::SessionSignal(session, word));
+            inner.gate.handle_session_signal(now, session, word);
         });
     }
 
     /// Goes on with a line where another process ended. Before anything is recorded.
-    pub(crate) fn resume_line(&self, kind: KindId, saved: &Saved, skipped: u64) {
+    pub(crate) fn restore_line(&self, kind: KindId, saved: &SavedLine, skipped: u64) {
         let now = self.clock.now();
-        self.lock().gate.resume_line(now, kind, saved, skipped);
+        self.lock().gate.restore_line(now, kind, saved, skipped);
     }
 
     /// Returns what of a line must survive a restart, if the kind has one.
-    pub(crate) fn saved_line(&self, kind: KindId) -> Option<Saved> {
+    pub(crate) fn saved_line(&self, kind: KindId) -> Option<SavedLine> {
         self.lock().gate.line(kind).map(suimon_line::Line::saved)
     }
 
@@ -506,10 +513,10 @@ impl Gatekeeper {
         }
     }
 
-    fn admission(self: &Arc<Self>, start: Start) -> Admission {
-        let Start { request: _, token, session, lease, waited } = start;
-        let slot = Slot { keeper: Arc::clone(self), token: Some(token) };
-        Admission { slot, session, lease, waited }
+    fn admission(self: &Arc<Self>, start: Start) -> GateAdmission {
+        let Start { request: _, permit, session, lease, waited } = start;
+        let slot = Slot { keeper: Arc::clone(self), permit: Some(permit) };
+        GateAdmission { slot, session, lease, waited }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -521,7 +528,7 @@ impl Gatekeeper {
 /// Returns the kind of session that a request of nobody in particular would begin.
 pub(crate) fn kind_of(session: Option<Membership>) -> Option<KindId> {
     match session? {
-        Membership::Newcomer(kind) | Membership::Drawing { kind, .. } | Membership::Passing(kind) => {
+        Membership::Newcomer(kind) | Membership::Drawing { kind, .. } | Membership::WithoutLine(kind) => {
             Some(kind)
         }
         Membership::Placed { kind, .. }
@@ -531,7 +538,13 @@ pub(crate) fn kind_of(session: Option<Membership>) -> Option<KindId> {
 }
 
 impl Inner {
-    fn recognise(&mut self, now: Instant, unknown: &mut Unknown, kind: Option<KindId>, member: MemberOf<'_>) {
+    fn recognise(
+        &mut self,
+        now: Instant,
+        unknown: &mut UnidentifiedClient,
+        kind: Option<KindId>,
+        member: MemberOf<'_>,
+    ) {
         let gate = &self.gate;
         let is_fit = |(own, session): &(KindId, SessionId)| {
             let is_of_kind = kind.is_none_or(|kind| kind == *own);
@@ -548,17 +561,17 @@ impl Inner {
     }
 
     /// Does what the gate wants done. Returns the verdict on `own`, if there is one among it.
-    fn settle(&mut self, now: Instant, own: Option<RequestId>) -> Option<Verdict> {
+    fn settle(&mut self, now: Instant, own: Option<RequestId>) -> Option<GateAnswer> {
         let mut verdict_on_own = None;
         while let Some(output) = self.gate.poll_output() {
             if let Some(recorder) = &mut self.recorder {
                 recorder.answer(&output);
             }
             let (request, verdict) = match output {
-                Output::Start(start) => (start.request, Verdict::Start(start)),
-                Output::Refuse(refusal) => (refusal.request, Verdict::Refuse(refusal)),
-                Output::Wait(place) => (place.request, Verdict::Wait(place)),
-                Output::Resumed(request) => (request, Verdict::Resumed),
+                Output::Start(start) => (start.request, GateAnswer::Start(start)),
+                Output::Refuse(refusal) => (refusal.request, GateAnswer::Refuse(refusal)),
+                Output::Wait(position) => (position.request, GateAnswer::Wait(position)),
+                Output::Resumed(request) => (request, GateAnswer::Resumed),
                 Output::Decided(record) => {
                     tracing::debug!(?record, reason = record.reason.code(), "decided");
                     continue;
@@ -573,8 +586,8 @@ impl Inner {
                 None => Some(verdict),
             };
             // Its client left at this very moment: the slot goes to the next.
-            if let Some(Verdict::Start(start)) = unheard {
-                self.end(now, start.token, Ending::Abandoned);
+            if let Some(GateAnswer::Start(start)) = unheard {
+                self.end(now, start.permit, Outcome::Abandoned);
             }
         }
         self.keep_recording(now);
@@ -596,18 +609,18 @@ impl Inner {
         }
     }
 
-    fn end(&mut self, now: Instant, token: Token, ending: Ending) {
+    fn end(&mut self, now: Instant, permit: Permit, ending: Outcome) {
         if !self.waiters.is_empty() {
             // A body that waits for this slot has nothing to wait for any more.
-            self.waiters.remove(&token.request());
+            self.waiters.remove(&permit.request());
         }
-        self.note(now, || Event::End(token.request(), ending));
-        self.gate.handle_end(now, token, ending);
+        self.note(now, || Event::End(permit.request(), ending));
+        self.gate.handle_end(now, permit, ending);
     }
 
     fn pause(&mut self, now: Instant, request: RequestId, client_time: Duration) -> bool {
-        self.note(now, || Event::Pause(request, client_time));
-        self.gate.handle_pause(now, request, client_time)
+        self.note(now, || Event::Suspend(request, client_time));
+        self.gate.handle_suspend(now, request, client_time)
     }
 
     fn depart(&mut self, now: Instant, request: RequestId) {
@@ -618,14 +631,14 @@ impl Inner {
 
 impl Waiting {
     /// Waits for the gate's word. May be dropped and called again.
-    pub(crate) async fn verdict(&mut self) -> Result<Admission, TurnedAway> {
+    pub(crate) async fn verdict(&mut self) -> Result<GateAdmission, TurnedAway> {
         let verdict = (&mut self.verdict).await;
         self.settled = true;
         match verdict {
-            Ok(Verdict::Start(start)) => Ok(self.keeper.admission(start)),
-            Ok(Verdict::Refuse(refusal)) => Err(TurnedAway::Refused(refusal)),
-            Ok(Verdict::Wait(place)) => Err(TurnedAway::InLine(place)),
-            Ok(Verdict::Resumed) => unreachable!("what waits for its first slot was not paused"),
+            Ok(GateAnswer::Start(start)) => Ok(self.keeper.admission(start)),
+            Ok(GateAnswer::Refuse(refusal)) => Err(TurnedAway::Refused(refusal)),
+            Ok(GateAnswer::Wait(position)) => Err(TurnedAway::InLine(position)),
+            Ok(GateAnswer::Resumed) => unreachable!("what waits for its first slot was not paused"),
             // The sender goes only with a verdict or with the keeper, of which we hold a share.
             Err(_) => std::future::pending().await,
         }
@@ -643,8 +656,8 @@ impl Drop for Waiting {
         inner.waiters.remove(&request);
         // Under the lock no verdict can be on its way any more: either it is here, or it never comes.
         match self.verdict.try_recv() {
-            Ok(Verdict::Start(start)) => inner.end(now, start.token, Ending::Abandoned),
-            Ok(Verdict::Refuse(_) | Verdict::Wait(_) | Verdict::Resumed) => {}
+            Ok(GateAnswer::Start(start)) => inner.end(now, start.permit, Outcome::Abandoned),
+            Ok(GateAnswer::Refuse(_) | GateAnswer::Wait(_) | GateAnswer::Resumed) => {}
             Err(_) => inner.depart(now, request),
         }
         inner.settle(now, None);
@@ -654,74 +667,74 @@ impl Drop for Waiting {
 
 impl Slot {
     /// Gives the slot back.
-    pub(crate) fn end(mut self, ending: Ending) {
+    pub(crate) fn end(mut self, ending: Outcome) {
         let now = self.keeper.clock.now();
         self.settle(ending, now);
     }
 
     /// As [`Slot::end`], by whoever knows what time it is: `now`.
-    pub(crate) fn end_at(mut self, ending: Ending, now: std::time::Instant) {
+    pub(crate) fn end_at(mut self, ending: Outcome, now: std::time::Instant) {
         let now = self.keeper.clock.at(now);
         self.settle(ending, now);
     }
 
     /// Gives the slot back of a request whose answer waits for its client, who was waited for `client_time` of its stay: that is none of the application's.
-    pub(crate) fn end_without(mut self, ending: Ending, client_time: Duration) {
-        let Some(token) = self.token.take() else { return };
+    pub(crate) fn end_without(mut self, ending: Outcome, client_time: Duration) {
+        let Some(permit) = self.permit.take() else { return };
         self.keeper.with_gate(|inner, now| {
-            inner.pause(now, token.request(), client_time);
-            inner.end(now, token, ending);
+            inner.pause(now, permit.request(), client_time);
+            inner.end(now, permit, ending);
         });
     }
 
     /// Returns the slot as the request's body sees it.
-    pub(crate) fn turn(&self) -> Option<Turn> {
-        let request = self.token.as_ref()?.request();
+    pub(crate) fn turn(&self) -> Option<BodySlot> {
+        let request = self.permit.as_ref()?.request();
         self.keeper.sending.fetch_add(1, Relaxed);
-        Some(Turn { keeper: Arc::clone(&self.keeper), request, held: Held::Yes })
+        Some(BodySlot { keeper: Arc::clone(&self.keeper), request, held: SlotState::Yes })
     }
 
     /// Takes note that the client has gone; the slot stays taken, by work for nobody.
     pub(crate) fn depart(&self) {
-        if let Some(token) = &self.token {
-            let request = token.request();
+        if let Some(permit) = &self.permit {
+            let request = permit.request();
             self.keeper.with_gate(|inner, now| inner.depart(now, request));
         }
     }
 
-    fn settle(&mut self, ending: Ending, now: Instant) {
-        if let Some(token) = self.token.take() {
-            self.keeper.with_gate_at(now, |inner, now| inner.end(now, token, ending));
+    fn settle(&mut self, ending: Outcome, now: Instant) {
+        if let Some(permit) = self.permit.take() {
+            self.keeper.with_gate_at(now, |inner, now| inner.end(now, permit, ending));
         }
     }
 }
 
-impl charge::Slot for Turn {
+impl charge::Slot for BodySlot {
     fn is_paused(&self) -> bool {
-        !matches!(self.held, Held::Yes)
+        !matches!(self.held, SlotState::Yes)
     }
 
     fn pause(&mut self, client_time: Duration) -> bool {
         let mut was_held = false;
         self.keeper.with_gate(|inner, now| was_held = inner.pause(now, self.request, client_time));
-        self.hold(if was_held { Held::No } else { Held::Yes });
+        self.hold(if was_held { SlotState::No } else { SlotState::Yes });
         was_held
     }
 
     fn poll_resumed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if matches!(self.held, Held::No) {
+        if matches!(self.held, SlotState::No) {
             self.resume();
         }
-        if let Held::Again(verdict) = &mut self.held {
+        if let SlotState::Again(verdict) = &mut self.held {
             // Where the slot is given back for good meanwhile, there is none to wait for.
             let _ = ready!(Pin::new(verdict).poll(cx));
-            self.hold(Held::Yes);
+            self.hold(SlotState::Yes);
         }
         Poll::Ready(())
     }
 }
 
-impl Turn {
+impl BodySlot {
     fn resume(&mut self) {
         let now = self.keeper.clock.now();
         let mut inner = self.keeper.lock();
@@ -731,17 +744,17 @@ impl Turn {
             None if is_resumed => {
                 let (sender, verdict) = oneshot::channel();
                 inner.waiters.insert(self.request, sender);
-                Held::Again(verdict)
+                SlotState::Again(verdict)
             }
-            _ => Held::Yes,
+            _ => SlotState::Yes,
         };
         self.keeper.rearm(inner);
         self.hold(held);
     }
 
-    fn hold(&mut self, held: Held) {
-        let was_held = matches!(std::mem::replace(&mut self.held, held), Held::Yes);
-        match (was_held, matches!(self.held, Held::Yes)) {
+    fn hold(&mut self, held: SlotState) {
+        let was_held = matches!(std::mem::replace(&mut self.held, held), SlotState::Yes);
+        match (was_held, matches!(self.held, SlotState::Yes)) {
             (true, false) => _ = self.keeper.sending.fetch_sub(1, Relaxed),
             (false, true) => _ = self.keeper.sending.fetch_add(1, Relaxed),
             _ => {}
@@ -749,12 +762,12 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for BodySlot {
     fn drop(&mut self) {
-        if matches!(self.held, Held::Yes) {
+        if matches!(self.held, SlotState::Yes) {
             self.keeper.sending.fetch_sub(1, Relaxed);
         }
-        if matches!(self.held, Held::Again(_)) {
+        if matches!(self.held, SlotState::Again(_)) {
             self.keeper.lock().waiters.remove(&self.request);
         }
     }
@@ -762,9 +775,9 @@ impl Drop for Turn {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if self.token.is_some() {
+        if self.permit.is_some() {
             let now = self.keeper.clock.now();
-            self.settle(Ending::Abandoned, now);
+            self.settle(Outcome::Abandoned, now);
         }
     }
 }

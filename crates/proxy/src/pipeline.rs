@@ -31,7 +31,7 @@ mod tunnel;
 
 pub(crate) use core::{Core, Parts};
 
-use crate::error_response::{self, Asker};
+use crate::error_response::{self, ErrorFormat};
 use crate::wall_clock::now_unix;
 use http::header::{CONNECTION, EXPECT, HeaderValue, UPGRADE};
 use http::{Method, Request, Response, StatusCode, Version, request};
@@ -41,28 +41,28 @@ use not_admitted::NotAdmitted;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{error, fmt};
-use suimon_downstream::answer_body::AnswerBody;
+use suimon_downstream::answer_body::ResponseBody;
 use suimon_downstream::connection::{Busy, Connection};
-use suimon_downstream::connections::Told;
-use suimon_downstream::request_body::{BodyFault, Keeps, Pace, RequestBody};
+use suimon_downstream::connections::CloseRequest;
+use suimon_downstream::request_body::{BodyFault, BodyRateLimits, BufferPolicy, RequestBody};
 use suimon_downstream::uploads::{Origin, Sender};
 use suimon_identity::identify::Visitor;
 use suimon_message::headers;
 use suimon_message::validate::validate;
 use suimon_routes::{Class, Exempt};
-use suimon_waiting_room::{self as room, Room};
+use suimon_waiting_room::{self as waiting_room, WaitingRoom};
 use tunnel::{asks_for_tunnel, names_protocol};
 
 /// The client has closed its connection: there is nobody to answer.
 #[derive(Debug)]
-pub(crate) struct Gone;
+pub(crate) struct ClientGone;
 
 /// Takes one request from its head to its answer.
 pub(crate) fn serve(
     core: Arc<Core>,
     connection: Arc<Connection>,
     mut request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<AnswerBody>, Gone>> {
+) -> impl Future<Output = Result<Response<ResponseBody>, ClientGone>> {
     let arrived = Instant::now();
     let busy = connection.begin(arrived);
     core.telemetry.note_request();
@@ -80,11 +80,11 @@ pub(crate) fn serve(
     let (parts, incoming) = request.into_parts();
     // On the heap: a head is handed on from phase to phase, and is large to move. And before the future, which would keep room for the request to its end.
     let parts = Box::new(parts);
-    serve_parts(core, connection, Came { arrived, busy, parts, incoming, tunnel, switch, close })
+    serve_parts(core, connection, IncomingRequest { arrived, busy, parts, incoming, tunnel, switch, close })
 }
 
 /// A request taken apart.
-struct Came {
+struct IncomingRequest {
     arrived: Instant,
     busy: Busy,
     parts: Box<request::Parts>,
@@ -99,45 +99,50 @@ struct Came {
 async fn serve_parts(
     core: Arc<Core>,
     connection: Arc<Connection>,
-    Came { arrived, busy, parts, incoming, tunnel, switch, close }: Came,
-) -> Result<Response<AnswerBody>, Gone> {
-    let asker = Asker::new(&parts);
+    IncomingRequest { arrived, busy, parts, incoming, tunnel, switch, close }: IncomingRequest,
+) -> Result<Response<ResponseBody>, ClientGone> {
+    let error_format = ErrorFormat::new(&parts);
     if let Err(fault) = validate(&parts, &core.limits, names_protocol(&parts)) {
         core.telemetry.note_fault();
-        return Ok(last_if(close, asker.fault(fault, &core.pages).map(AnswerBody::text))
+        return Ok(last_if(close, error_format.fault(fault, &core.pages).map(ResponseBody::text))
             .map(|body| body.keeping(busy)));
     }
 
     let class = core.table.classify(&parts.method, parts.uri.path(), parts.uri.query());
-    let asks_room = core.room.as_ref().filter(|_| room::is_for_it(&parts));
+    let asks_room = core.waiting_room.as_ref().filter(|_| waiting_room::is_for_it(&parts));
     let visitor = match class {
         // Whoever asks for a static asset may be anybody, and costs nobody a signature.
         Class::Ungated(_) if asks_room.is_none() => Visitor::unread(&parts.headers),
-        _ => core.identifier.read(&parts.headers, core.room.as_ref().map(Room::credentials), now_unix),
+        _ => core.identifier.read(
+            &parts.headers,
+            core.waiting_room.as_ref().map(WaitingRoom::credentials),
+            now_unix,
+        ),
     };
     let is_call = core.is_call(&parts, class);
     let mut body =
         RequestBody::new(incoming, core.limits.body_bytes, core.pace(is_call), &core.backend.budget, || {
             busy.client_wait()
         });
-    let mut asked = Asked { arrived, asker, visitor, class, tunnel };
-    if let Some(room) = asks_room {
+    let mut context = RequestContext { arrived, error_format, visitor, class, tunnel };
+    if let Some(waiting_room) = asks_room {
         // On the heap: see below.
-        let answered = Box::pin(core.beside(room, &connection, &parts, &mut body, &asked)).await;
+        let answered =
+            Box::pin(core.answer_waiting_room(waiting_room, &connection, &parts, &mut body, &context)).await;
         if answered.is_err() {
             core.telemetry.note_gone_while_waiting();
         }
         let close = close | spares_connection(&connection, parts.version);
         return answered
-            .map(|page| last_if(close, page.map(AnswerBody::text)).map(|body| body.keeping(busy)));
+            .map(|page| last_if(close, page.map(ResponseBody::text)).map(|body| body.keeping(busy)));
     }
 
     let version = parts.version;
     // What needs no slot is asked for at once: a place is for what the application has to do.
     let waits_to_ask = || parts.headers.contains_key(EXPECT) && !matches!(class, Class::Ungated(_));
     let reads_ahead = body.is_some() && !is_call && !tunnel && !waits_to_ask();
-    let passed = match core.read_ahead(&connection, &parts, &mut body, &mut asked, reads_ahead).await {
-        Ok(()) => core.admit(&connection, &parts, &mut body, &asked).await,
+    let passed = match core.read_ahead(&connection, &parts, &mut body, &mut context, reads_ahead).await {
+        Ok(()) => core.admit(&connection, &parts, &mut body, &context).await,
         Err(fault) => Err(fault.into()),
     };
     if passed.as_ref().is_ok_and(|passed| passed.admission.is_some()) {
@@ -148,12 +153,12 @@ async fn serve_parts(
     let is_of_room = passed.as_ref().is_err_and(NotAdmitted::is_of_room);
     // On the heap, both: what only admitted requests need is nothing that waiting ones should carry, nor the other way round.
     let answered = match passed {
-        Ok(passed) => Box::pin(core.pass(&connection, parts, body, &asked, switch, passed)).await,
-        Err(why) => Box::pin(core.send_away(why, &connection, &parts, body, &asked)).await,
+        Ok(passed) => Box::pin(core.forward(&connection, parts, body, &context, switch, passed)).await,
+        Err(why) => Box::pin(core.send_away(why, &connection, &parts, body, &context)).await,
     };
     let close = close | (waits && spares_connection(&connection, version));
     let response = last_if(close, answered?);
-    let_others_catch_up().await;
+    yield_to_coalesce_writes().await;
     if !is_of_room {
         core.telemetry.route(class.route()).answered(error_response::status(&response));
     }
@@ -169,13 +174,13 @@ fn spares_connection(connection: &Connection, version: Version) -> bool {
     }
     let is_h2 = version >= Version::HTTP_2;
     if is_h2 {
-        connection.standing().tell(Told::End);
+        connection.standing().tell(CloseRequest::End);
     }
     !is_h2
 }
 
 /// Returns an answer, as the last of its HTTP/1 connection if `close` and it does not switch to another protocol.
-fn last_if(close: bool, mut response: Response<AnswerBody>) -> Response<AnswerBody> {
+fn last_if(close: bool, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     if close && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -183,9 +188,9 @@ fn last_if(close: bool, mut response: Response<AnswerBody>) -> Response<AnswerBo
 }
 
 /// What is known of a request beside its head and body.
-struct Asked {
+struct RequestContext {
     arrived: Instant,
-    asker: Asker,
+    error_format: ErrorFormat,
     visitor: Visitor,
     class: Class,
     /// Whether a good status would open a tunnel: WebSocket over HTTP/2.
@@ -202,10 +207,10 @@ impl Core {
     }
 
     /// Returns how fast clients must send.
-    fn pace(&self, is_call: bool) -> Pace {
+    fn pace(&self, is_call: bool) -> BodyRateLimits {
         let (rate_min, total_max) =
             if is_call { (0, Duration::MAX) } else { (self.limits.body_rate, self.timeouts.body_total) };
-        Pace { pause_max: self.timeouts.body_read, rate_min, total_max }
+        BodyRateLimits { pause_max: self.timeouts.body_read, rate_min, total_max }
     }
 
     /// Reads a request's body before the gate is asked, unless reading would ask the client for it, or it may never come.
@@ -214,22 +219,22 @@ impl Core {
         connection: &Connection,
         parts: &request::Parts,
         body: &mut RequestBody,
-        asked: &mut Asked,
+        context: &mut RequestContext,
         reads_ahead: bool,
     ) -> Result<(), BodyFault> {
         if reads_ahead {
             body.read_ahead(self.limits.prefix_bytes).await?;
             if body.is_unfinished()
-                && let Class::Ungated(exempt) = asked.class
+                && let Class::Ungated(exempt) = context.class
             {
                 // There will be no slot to give back. Log-ins have so few places that none is taken before all is there.
                 let origin = Origin::of(connection.peer().client(&parts.headers));
                 let sender = Sender { origin, is_inside: false };
-                let keeps = if exempt == Exempt::PassForm { Keeps::All } else { Keeps::Slow };
+                let keeps = if exempt == Exempt::PassForm { BufferPolicy::All } else { BufferPolicy::Slow };
                 Box::pin(body.keep(&self.backend.spools, &self.backend.kept, sender, keeps)).await?;
             }
             // What the client took to send is no wait of ours.
-            asked.arrived = Instant::now();
+            context.arrived = Instant::now();
         }
         Ok(())
     }
@@ -239,14 +244,14 @@ impl Core {
 ///
 /// What is written wakes the process at the other end, and to wake one that has gone to sleep is the dearest part of
 /// a request. Written one right behind the other, many requests wake it once (`experiments/proxy-cost`).
-async fn let_others_catch_up() {
+async fn yield_to_coalesce_writes() {
     tokio::task::yield_now().await;
 }
 
-impl fmt::Display for Gone {
+impl fmt::Display for ClientGone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the client has closed its connection")
     }
 }
 
-impl error::Error for Gone {}
+impl error::Error for ClientGone {}

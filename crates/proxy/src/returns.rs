@@ -18,23 +18,23 @@ const UNREACHED_OF_ADDRESS_MAX: u32 = 64;
 
 /// Whose request it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Whose {
+pub(crate) enum WaitOwner {
     Session(SessionId),
     /// A newcomer's, whose session is not worth more than its address before it is answered.
     Address(IpAddr),
 }
 
-impl Whose {
+impl WaitOwner {
     /// Returns that of a newcomer at this address: for IPv6, what one subscriber has.
     pub(crate) fn of(address: IpAddr) -> Self {
-        Whose::Address(match address.to_canonical() {
+        WaitOwner::Address(match address.to_canonical() {
             IpAddr::V4(v4) => IpAddr::V4(v4),
             IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
         })
     }
 
     fn is_newcomer(self) -> bool {
-        matches!(self, Whose::Address(_))
+        matches!(self, WaitOwner::Address(_))
     }
 }
 
@@ -48,22 +48,22 @@ pub(crate) struct Returns {
 struct Waiting {
     all: usize,
     newcomers: usize,
-    of: HashMap<Whose, u32>,
+    of: HashMap<WaitOwner, u32>,
 }
 
 /// The right to wait; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ReturnPermit {
     returns: Arc<Returns>,
-    whose: Whose,
+    whose: WaitOwner,
 }
 
 impl Returns {
     /// Returns a place for one more, if there is one.
-    pub(crate) fn enter(self: &Arc<Self>, whose: Whose) -> Option<Place> {
+    pub(crate) fn enter(self: &Arc<Self>, whose: WaitOwner) -> Option<ReturnPermit> {
         let most = match whose {
-            Whose::Session(_) => UNREACHED_OF_SESSION_MAX,
-            Whose::Address(_) => UNREACHED_OF_ADDRESS_MAX,
+            WaitOwner::Session(_) => UNREACHED_OF_SESSION_MAX,
+            WaitOwner::Address(_) => UNREACHED_OF_ADDRESS_MAX,
         };
         let mut waiting = self.lock();
         let is_full = waiting.all >= UNREACHED_MAX
@@ -74,7 +74,7 @@ impl Returns {
         waiting.all += 1;
         waiting.newcomers += usize::from(whose.is_newcomer());
         *waiting.of.entry(whose).or_default() += 1;
-        Some(Place { returns: Arc::clone(self), whose })
+        Some(ReturnPermit { returns: Arc::clone(self), whose })
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -83,7 +83,7 @@ impl Returns {
     }
 }
 
-impl Drop for Place {
+impl Drop for ReturnPermit {
     fn drop(&mut self) {
         let mut waiting = self.returns.lock();
         waiting.all -= 1;
@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn neither_a_session_nor_an_address_takes_the_room_of_the_others() {
         let returns = Arc::new(Returns::default());
-        let address = |number: u32| Whose::of(IpAddr::from(number.to_be_bytes()));
-        let session = |number| Whose::Session(SessionId(number));
+        let address = |number: u32| WaitOwner::of(IpAddr::from(number.to_be_bytes()));
+        let session = |number| WaitOwner::Session(SessionId(number));
         for (whose, another, most) in [
             (session(1), session(2), UNREACHED_OF_SESSION_MAX),
             (address(1), address(2), UNREACHED_OF_ADDRESS_MAX),
@@ -126,7 +126,7 @@ mod tests {
     fn one_subscriber_s_addresses_are_one() {
         let returns = Arc::new(Returns::default());
         let address = |subscriber: u16, host| {
-            Whose::of(Ipv6Addr::new(0x2001, 0xdb8, 0, subscriber, 0, 0, 0, host).into())
+            WaitOwner::of(Ipv6Addr::new(0x2001, 0xdb8, 0, subscriber, 0, 0, 0, host).into())
         };
         let _places: Vec<_> = (0..)
             .map_while(|host| returns.enter(address(1, host)))
@@ -136,8 +136,8 @@ mod tests {
         assert!(returns.enter(address(2, 1)).is_some());
         let v4 = Ipv4Addr::new(192, 0, 2, 1);
         assert_eq!(
-            Whose::of(v4.to_ipv6_mapped().into()),
-            Whose::Address(v4.into()),
+            WaitOwner::of(v4.to_ipv6_mapped().into()),
+            WaitOwner::Address(v4.into()),
             "and one of IPv4 is its own"
         );
     }
@@ -145,8 +145,8 @@ mod tests {
     #[test]
     fn newcomers_leave_places_for_sessions() {
         let returns = Arc::new(Returns::default());
-        let address = |number: u32| Whose::of(IpAddr::from(number.to_be_bytes()));
-        let session = |number| Whose::Session(SessionId(number));
+        let address = |number: u32| WaitOwner::of(IpAddr::from(number.to_be_bytes()));
+        let session = |number| WaitOwner::Session(SessionId(number));
         let newcomers: Vec<_> = (0..).map_while(|it| returns.enter(address(it))).collect();
         let sessions: Vec<_> = (0..).map_while(|it| returns.enter(session(it))).collect();
         assert_eq!(newcomers.len(), UNREACHED_NEWCOMERS_MAX);

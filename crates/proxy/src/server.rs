@@ -10,8 +10,8 @@ use crate::backend::Backend;
 use crate::gatekeeper::Gatekeeper;
 use crate::pipeline::{Core, Parts};
 use crate::telemetry::{LearnedView, Telemetry, View};
-use kept::{LinesKept, resume_lines};
-use learned::{Begun, LearnedKept, recall};
+use kept::{LineStore, restore_lines};
+use learned::{LearnedStore, StartedWith, recall};
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use suimon_routes::{SHARES, Table};
 use suimon_store::lines::StoredError;
 use suimon_store::recorder::RecordError;
 use suimon_upstream::{Upstream, UpstreamNodeView};
-use suimon_waiting_room::{Pages, Room, read_template};
+use suimon_waiting_room::{Pages, WaitingRoom, read_template};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -50,7 +50,7 @@ pub struct Server {
     plain: Option<TcpListener>,
     tls: Option<(TcpListener, Arc<Certificate>)>,
     connections: Arc<Connections>,
-    begun: Begun,
+    begun: StartedWith,
 }
 
 /// A look at a running proxy, for whoever reports on it. Clones see the same one.
@@ -131,17 +131,17 @@ impl Server {
             keeper.declare_kind(&kind.name, kind.gate.clone());
         }
         let template = read_template(&params.waiting_room).map_err(StartError::Params)?;
-        let lines = resume_lines(&params, &keeper)?;
+        let lines = restore_lines(&params, &keeper)?;
         let has_room = lines.iter().any(Option::is_some);
         let pages = Arc::new(Pages::of(&params.waiting_room, template, has_room));
-        let room = has_room.then(|| {
+        let waiting_room = has_room.then(|| {
             let of = lines.iter().map(|line| line.as_ref().map(|line| line.of)).collect();
-            let room = Room::new(&params.waiting_room, Arc::clone(&pages), &keys, tags, of);
+            let waiting_room = WaitingRoom::new(&params.waiting_room, Arc::clone(&pages), &keys, tags, of);
             for (index, line) in lines.into_iter().enumerate() {
                 let (Some(line), kind) = (line, KindId(index as u32)) else { continue };
                 identifier.leases().end_all(kind, line.leases_ended);
                 if let Some(said) = line.said {
-                    room.say(kind, &said);
+                    waiting_room.say(kind, &said);
                 }
             }
             for (index, _) in params.sessions.kinds.iter().enumerate() {
@@ -149,9 +149,9 @@ impl Server {
                 let saved = keeper.saved_line(kind);
                 let seed = saved
                     .and_then(|saved| saved.lots.or(saved.lotteries.last().map(|lottery| lottery.seed())));
-                room.commit(kind, seed);
+                waiting_room.commit(kind, seed);
             }
-            room
+            waiting_room
         });
         let others: [_; SHARES] =
             std::array::from_fn(|_| keeper.declare_other("other", params.routes.discovered_mode));
@@ -183,7 +183,7 @@ impl Server {
         }
         let backend = Backend::new(&params, Arc::clone(&keeper), upstream, Arc::clone(&telemetry));
         let watcher = Arc::new(watcher);
-        let core = Core::new(&params, Parts { table, identifier, room, pages, backend, watcher });
+        let core = Core::new(&params, Parts { table, identifier, waiting_room, pages, backend, watcher });
         let displaced = core.backend().telemetry.connections_displaced();
         let connections = Connections::new(params.limits.connections, displaced);
         Ok(Server { core, params, plain, tls, connections, begun })
@@ -224,11 +224,11 @@ impl Server {
                 );
             }
         });
-        let lines = LinesKept::new(&self.core, &self.params);
+        let lines = LineStore::new(&self.core, &self.params);
         if let Some(mut lines) = lines.clone() {
             background.spawn(async move { lines.keep().await });
         }
-        let learned = LearnedKept::new(&self.core, &self.params, self.begun);
+        let learned = LearnedStore::new(&self.core, &self.params, self.begun);
         if let Some(mut learned) = learned.clone() {
             background.spawn(async move { learned.keep().await });
         }

@@ -32,7 +32,7 @@ use suimon_model::RouteId;
 const HELD: Duration = Duration::from_secs(5);
 /// Where a request goes, and whether anything goes on there.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct RouteActivity {
     pub(crate) telemetry: Arc<Telemetry>,
     pub(crate) route: Option<RouteId>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Unanswered {
     says_how_long: bool,
 }
 
-impl suimon_downstream::charge::Way for Way {
+impl suimon_downstream::charge::RouteActivity for RouteActivity {
     fn is_silent(&self) -> bool {
         self.telemetry.route(self.route).pulse().is_silent(moment(Instant::now()))
     }
@@ -81,7 +81,7 @@ impl Drop for Unanswered {
 }
 
 impl Backend {
-    /// Makes room for those who wait because the application waits for others' clients. Never returns.
+    /// Makes waiting_room for those who wait because the application waits for others' clients. Never returns.
     pub(crate) async fn make_room(&self) {
         loop {
             tokio::time::sleep(ROOM_EVERY).await;

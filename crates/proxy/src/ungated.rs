@@ -18,7 +18,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 
 /// One such limit.
 #[derive(Debug)]
-pub(crate) struct OpenLimit {
+pub(crate) struct UngatedLimit {
     least: usize,
     patience: Duration,
     permits: Semaphore,
@@ -38,7 +38,7 @@ struct Window {
 
 /// The right to be in the application. Dropped, it goes to the next.
 #[derive(Debug)]
-pub(crate) struct OpenPass(Arc<OpenLimit>);
+pub(crate) struct UngatedPermit(Arc<UngatedLimit>);
 
 struct Waits<'a>(&'a AtomicUsize);
 
@@ -48,10 +48,10 @@ impl Drop for Waits<'_> {
     }
 }
 
-impl OpenLimit {
+impl UngatedLimit {
     /// Returns a limit that is never below `least`, at which a request waits for so long.
     pub(crate) fn new(least: usize, patience: Duration) -> Arc<Self> {
-        Arc::new(OpenLimit {
+        Arc::new(UngatedLimit {
             least,
             patience,
             permits: Semaphore::new(least),
@@ -63,15 +63,15 @@ impl OpenLimit {
     }
 
     /// Lets a request in, at once or after a wait; `None` where it waited for too long, or too many wait.
-    pub(crate) async fn enter(self: &Arc<Self>) -> Option<OpenPass> {
+    pub(crate) async fn enter(self: &Arc<Self>) -> Option<UngatedPermit> {
         if let Ok(permit) = self.permits.try_acquire() {
             permit.forget();
-            return Some(OpenPass(Arc::clone(self)));
+            return Some(UngatedPermit(Arc::clone(self)));
         }
         self.wait().await
     }
 
-    async fn wait(self: &Arc<Self>) -> Option<OpenPass> {
+    async fn wait(self: &Arc<Self>) -> Option<UngatedPermit> {
         let waits = Waits(&self.waiting);
         if self.waiting.fetch_add(1, Relaxed) >= WAITING_MAX {
             return None;
@@ -80,7 +80,7 @@ impl OpenLimit {
         let permit = tokio::time::timeout(self.patience, self.permits.acquire()).await;
         drop(waits);
         permit.ok()?.ok()?.forget();
-        Some(OpenPass(Arc::clone(self)))
+        Some(UngatedPermit(Arc::clone(self)))
     }
 
     /// Opens or narrows the limit by what has ended since the last time. Only where somebody waits.
@@ -105,7 +105,7 @@ impl OpenLimit {
     }
 }
 
-impl Drop for OpenPass {
+impl Drop for UngatedPermit {
     fn drop(&mut self) {
         let limit = &*self.0;
         limit.done.fetch_add(1, Relaxed);
@@ -127,7 +127,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    async fn enter(limit: &Arc<OpenLimit>, count: usize) -> Vec<OpenPass> {
+    async fn enter(limit: &Arc<UngatedLimit>, count: usize) -> Vec<UngatedPermit> {
         let mut passes = vec![];
         for _ in 0..count {
             passes.push(limit.enter().await.expect("there is room"));
@@ -137,7 +137,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_too_many_waits_for_another_to_end() {
-        let limit = OpenLimit::new(4, PATIENCE);
+        let limit = UngatedLimit::new(4, PATIENCE);
         let mut passes = enter(&limit, 4).await;
         let mut next = pin!(limit.enter());
         assert!(futures_ready(&mut next).await.is_none(), "it waits");
@@ -155,14 +155,14 @@ mod tests {
 
     #[tokio::test]
     async fn where_nothing_ends_the_wait_is_short() {
-        let limit = OpenLimit::new(4, Duration::from_millis(10));
+        let limit = UngatedLimit::new(4, Duration::from_millis(10));
         let _passes = enter(&limit, 4).await;
         assert!(limit.enter().await.is_none());
     }
 
     #[tokio::test]
     async fn what_ends_quickly_opens_the_limit() {
-        let limit = OpenLimit::new(4, PATIENCE);
+        let limit = UngatedLimit::new(4, PATIENCE);
         let held = enter(&limit, 3).await;
         // Each waits for the one before: at the limit all the time, and all of it within a second on any machine, or again.
         for _ in 0..1000 {
@@ -179,7 +179,7 @@ mod tests {
 
     #[tokio::test]
     async fn too_many_do_not_even_wait() {
-        let limit = OpenLimit::new(1, PATIENCE);
+        let limit = UngatedLimit::new(1, PATIENCE);
         let _pass = enter(&limit, 1).await;
         let waiting: Vec<_> = (0..WAITING_MAX)
             .map(|_| {

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::future::pending;
 use std::time::Duration;
 use suimon_params::upstream::{HealthParams, NodeParams, UpstreamParams};
-use suimon_upstream::{Fault, Upstream, UpstreamError};
+use suimon_upstream::{Blame, Upstream, UpstreamError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -59,7 +59,7 @@ async fn a_gateway_without_descriptors_takes_no_node_for_dead() {
     let files: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     for upstream in &upstreams {
         let error = get(upstream).await.unwrap_err();
-        assert_eq!((error.kind().code(), error.fault()), ("gateway_full", Fault::Gateway), "{error}");
+        assert_eq!((error.kind().code(), error.fault()), ("gateway_full", Blame::Gateway), "{error}");
         assert!(error.retry_may_help());
         let checked = upstream.clone();
         tokio::spawn(async move { checked.run(pending()).await });

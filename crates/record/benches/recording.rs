@@ -9,7 +9,7 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use suimon_gate::{Arrival, Gate, KindParams, Membership, Output, Params, RouteMode};
-use suimon_model::{Duration, Ending, Instant, KindId, RouteId, SessionId};
+use suimon_model::{Duration, Instant, KindId, Outcome, RouteId, SessionId};
 use suimon_record::{Encoder, Event};
 
 const ROUTES: u32 = 5;
@@ -51,8 +51,8 @@ impl Bench {
                 recorder.answer(&output);
             }
             if let Output::Start(start) = output {
-                self.note(|| Event::End(start.request, Ending::Completed));
-                self.gate.handle_end(self.now, start.token, Ending::Completed);
+                self.note(|| Event::End(start.request, Outcome::Completed));
+                self.gate.handle_end(self.now, start.permit, Outcome::Completed);
             }
         }
         if self.gate.poll_timeout().is_some_and(|due| due <= self.now) {

@@ -1,7 +1,7 @@
 //! A running hash of what a gate answered: who was started, who refused and who waits in line. Decisions have one of their own, the trace.
 
 use suimon_gate::Output;
-use suimon_line::Standing;
+use suimon_line::PositionStatus;
 
 /// Equal answers in equal order, equal hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -23,13 +23,16 @@ impl Answers {
             }
             Output::Wait(wait) => {
                 self.word(!(wait.request.0 << 1));
-                self.word(wait.place.map_or(u64::MAX, |place| place.number << 2 | place.lane.index() as u64));
+                self.word(
+                    wait.position
+                        .map_or(u64::MAX, |position| position.number << 2 | position.lane.index() as u64),
+                );
                 self.word(wait.begun.map_or(0, |session| session.0));
-                if let Standing::Called(left)
-                | Standing::Waiting(left)
-                | Standing::Opening(_, left)
-                | Standing::Paused(left)
-                | Standing::Away(left) = wait.standing
+                if let PositionStatus::Called(left)
+                | PositionStatus::Waiting(left)
+                | PositionStatus::Opening(_, left)
+                | PositionStatus::Paused(left)
+                | PositionStatus::ApplicationDown(left) = wait.standing
                 {
                     self.word(left.ahead);
                     self.word(left.poll_after.as_nanos() as u64);

@@ -17,13 +17,13 @@ pub const VERSION: u16 = 15;
 pub(crate) const PREFIX: usize = MAGIC.len() + 2;
 /// The longest content of a block.
 pub const BLOCK_BYTES_MAX: usize = 256 << 10;
-/// Kind, length, checksum.
+/// BlockKind, length, checksum.
 pub(crate) const FRAME: usize = 9;
 
 /// What a block holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum BlockKind {
     Header = b'h',
     Snapshot = b's',
     Events = b'e',
@@ -36,7 +36,7 @@ pub fn is_recording(beginning: &[u8]) -> bool {
 }
 
 /// Appends one block.
-pub(crate) fn frame(kind: Kind, content: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn frame(kind: BlockKind, content: &[u8], out: &mut Vec<u8>) {
     assert!(content.len() <= BLOCK_BYTES_MAX, "whoever fills a block ends it in time");
     let begin = out.len();
     out.push(kind as u8);
@@ -47,17 +47,17 @@ pub(crate) fn frame(kind: Kind, content: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Takes the block at `at`. Returns its kind, its content, and where the next begins.
-pub(crate) fn unframe(bytes: &[u8], at: usize) -> Result<(Kind, &[u8], usize), Damage> {
+pub(crate) fn unframe(bytes: &[u8], at: usize) -> Result<(BlockKind, &[u8], usize), Damage> {
     let damage = |what| Damage { at, what };
     let rest = bytes.get(at..).unwrap_or_default();
     let Some((head, rest)) = rest.split_at_checked(FRAME) else {
         return Err(Damage { at: bytes.len(), what: What::CutOff });
     };
     let kind = match head[0] {
-        b'h' => Kind::Header,
-        b's' => Kind::Snapshot,
-        b'e' => Kind::Events,
-        b'z' => Kind::End,
+        b'h' => BlockKind::Header,
+        b's' => BlockKind::Snapshot,
+        b'e' => BlockKind::Events,
+        b'z' => BlockKind::End,
         _ => return Err(damage(What::Misplaced)),
     };
     let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;

@@ -2,7 +2,7 @@
 
 use crate::block::VERSION;
 use std::fmt;
-use suimon_model::state::Broken;
+use suimon_model::persist::Broken;
 
 /// What is wrong, and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

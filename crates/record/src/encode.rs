@@ -1,11 +1,11 @@
 //! Writing: events into blocks, blocks into a segment.
 
 use crate::answers::Answers;
-use crate::block::{BLOCK_BYTES_MAX, Kind, MAGIC, VERSION, frame};
+use crate::block::{BLOCK_BYTES_MAX, BlockKind, MAGIC, VERSION, frame};
 use crate::event::Event;
-use crate::segment::{Ending, Header};
+use crate::segment::{Header, SegmentEnd};
 use suimon_gate::Output;
-use suimon_model::state::Writer;
+use suimon_model::persist::Writer;
 use suimon_model::{Instant, TraceHash};
 
 /// A block with this much in it is full: what one call of the gate can add at most still fits into [`BLOCK_BYTES_MAX`].
@@ -75,8 +75,8 @@ pub fn begin(header: &Header, snapshot: &[u8]) -> Vec<u8> {
     header.save(snapshot.len(), &mut content);
     // Names of ten thousand routes are more than a block holds, so the header takes as many as it needs.
     let content = content.into_bytes();
-    content.chunks(BLOCK_FULL).for_each(|part| frame(Kind::Header, part, &mut out));
-    snapshot.chunks(BLOCK_FULL).for_each(|part| frame(Kind::Snapshot, part, &mut out));
+    content.chunks(BLOCK_FULL).for_each(|part| frame(BlockKind::Header, part, &mut out));
+    snapshot.chunks(BLOCK_FULL).for_each(|part| frame(BlockKind::Snapshot, part, &mut out));
     out
 }
 
@@ -85,14 +85,14 @@ pub fn begin(header: &Header, snapshot: &[u8]) -> Vec<u8> {
 pub fn events(content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + 16);
     if content.len() <= BLOCK_BYTES_MAX {
-        frame(Kind::Events, content, &mut out);
+        frame(BlockKind::Events, content, &mut out);
     }
     out
 }
 
 /// Returns the end of a segment.
-pub fn end(ending: Ending) -> Vec<u8> {
+pub fn end(ending: SegmentEnd) -> Vec<u8> {
     let mut out = Vec::new();
-    frame(Kind::End, &[ending.code()], &mut out);
+    frame(BlockKind::End, &[ending.code()], &mut out);
     out
 }

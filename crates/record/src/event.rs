@@ -6,10 +6,10 @@
 //!
 //! The time is signed because a shell reads its clock before it takes its lock: of two threads the later may go first.
 
-use suimon_gate::{Arrival, KindParams, Membership, RouteMode, Word};
-use suimon_line::{Command, Place};
-use suimon_model::state::{Broken, Reader, State, Writer};
-use suimon_model::{Duration, Ending, Failure, KindId, RequestId, RouteId, SessionId};
+use suimon_gate::{Arrival, KindParams, Membership, RouteMode, SessionSignal};
+use suimon_line::{Command, Position};
+use suimon_model::persist::{Broken, Persist, Reader, Writer};
+use suimon_model::{Duration, Failure, KindId, Outcome, RequestId, RouteId, SessionId};
 
 /// A longer name of a route or a kind is cut.
 pub const NAME_BYTES_MAX: usize = 256;
@@ -53,20 +53,20 @@ pub enum Event {
     Arrival(Arrival),
     /// `Gate::handle_departure`.
     Departure(RequestId),
-    /// `Gate::handle_end`, of the token of this request.
-    End(RequestId, Ending),
+    /// `Gate::handle_end`, of the permit of this request.
+    End(RequestId, Outcome),
     /// `Gate::handle_timeout`.
     Timeout,
     /// `Gate::drain`.
     Drain,
     /// `Gate::handle_contact`.
-    Contact(KindId, Place),
+    Contact(KindId, Position),
     /// `Gate::handle_command`.
     Command(KindId, Command),
-    /// `Gate::handle_word`.
-    Word(SessionId, Word),
-    /// `Gate::handle_pause`.
-    Pause(RequestId, Duration),
+    /// `Gate::handle_session_signal`.
+    SessionSignal(SessionId, SessionSignal),
+    /// `Gate::handle_suspend`.
+    Suspend(RequestId, Duration),
     /// `Gate::handle_resume`.
     Resume(RequestId),
     /// `Gate::handle_application`.
@@ -76,7 +76,7 @@ pub enum Event {
 const TIMEOUT: u8 = 0;
 const SESSIONLESS: u8 = 1;
 const NEWCOMER: u8 = 2;
-const PASSING: u8 = 3;
+const WITHOUT_LINE: u8 = 3;
 /// Plus [`LEASED`] and [`ENDS`].
 const MEMBER: u8 = 4;
 const LEASED: u8 = 1;
@@ -121,19 +121,19 @@ impl Event {
             Event::Timeout | Event::Drain => {}
             Event::Application(is_up) => is_up.save(out),
             Event::Departure(request) | Event::End(request, _) | Event::Resume(request) => request.save(out),
-            Event::Pause(request, client_time) => {
+            Event::Suspend(request, client_time) => {
                 request.save(out);
                 client_time.save(out);
             }
-            Event::Contact(kind, place) => {
+            Event::Contact(kind, position) => {
                 kind.save(out);
-                place.save(out);
+                position.save(out);
             }
             Event::Command(kind, command) => {
                 kind.save(out);
                 command.save(out);
             }
-            Event::Word(session, word) => {
+            Event::SessionSignal(session, word) => {
                 session.save(out);
                 word.save(out);
             }
@@ -141,20 +141,20 @@ impl Event {
                 route.save(out);
                 match session {
                     None => {}
-                    Some(Membership::Newcomer(kind) | Membership::Passing(kind)) => kind.save(out),
+                    Some(Membership::Newcomer(kind) | Membership::WithoutLine(kind)) => kind.save(out),
                     Some(Membership::Drawing { kind, lane }) => {
                         kind.save(out);
                         lane.save(out);
                     }
-                    Some(Membership::Placed { kind, place, session, draws }) => {
+                    Some(Membership::Placed { kind, position, session, draws }) => {
                         kind.save(out);
-                        place.save(out);
+                        position.save(out);
                         session.save(out);
                         draws.save(out);
                     }
-                    Some(Membership::Entering { kind, place, session }) => {
+                    Some(Membership::Entering { kind, position, session }) => {
                         kind.save(out);
-                        place.save(out);
+                        position.save(out);
                         session.save(out);
                     }
                     Some(Membership::Member { kind, session, leased: _, ends: _ }) => {
@@ -190,66 +190,72 @@ impl Event {
         let event = match tag {
             TIMEOUT => Event::Timeout,
             DRAIN => Event::Drain,
-            SESSIONLESS => Event::Arrival(Arrival { route: State::load(from)?, session: None }),
+            SESSIONLESS => Event::Arrival(Arrival { route: Persist::load(from)?, session: None }),
             NEWCOMER => {
-                let route = State::load(from)?;
-                Event::Arrival(Arrival { route, session: Some(Membership::Newcomer(State::load(from)?)) })
+                let route = Persist::load(from)?;
+                Event::Arrival(Arrival { route, session: Some(Membership::Newcomer(Persist::load(from)?)) })
             }
-            PASSING => {
-                let route = State::load(from)?;
-                Event::Arrival(Arrival { route, session: Some(Membership::Passing(State::load(from)?)) })
+            WITHOUT_LINE => {
+                let route = Persist::load(from)?;
+                Event::Arrival(Arrival {
+                    route,
+                    session: Some(Membership::WithoutLine(Persist::load(from)?)),
+                })
             }
             DRAWING => {
-                let (route, kind) = (State::load(from)?, State::load(from)?);
-                let session = Some(Membership::Drawing { kind, lane: State::load(from)? });
+                let (route, kind) = (Persist::load(from)?, Persist::load(from)?);
+                let session = Some(Membership::Drawing { kind, lane: Persist::load(from)? });
                 Event::Arrival(Arrival { route, session })
             }
             PLACED => {
-                let (route, kind) = (State::load(from)?, State::load(from)?);
-                let (place, session, draws) = (State::load(from)?, State::load(from)?, State::load(from)?);
+                let (route, kind) = (Persist::load(from)?, Persist::load(from)?);
+                let (position, session, draws) =
+                    (Persist::load(from)?, Persist::load(from)?, Persist::load(from)?);
                 Event::Arrival(Arrival {
                     route,
-                    session: Some(Membership::Placed { kind, place, session, draws }),
+                    session: Some(Membership::Placed { kind, position, session, draws }),
                 })
             }
             ENTERING => {
-                let (route, kind) = (State::load(from)?, State::load(from)?);
-                let (place, session) = (State::load(from)?, State::load(from)?);
-                let session = Some(Membership::Entering { kind, place, session });
+                let (route, kind) = (Persist::load(from)?, Persist::load(from)?);
+                let (position, session) = (Persist::load(from)?, Persist::load(from)?);
+                let session = Some(Membership::Entering { kind, position, session });
                 Event::Arrival(Arrival { route, session })
             }
             MEMBER..DEPARTURE => {
-                let route = State::load(from)?;
-                let (kind, session) = (State::load(from)?, State::load(from)?);
+                let route = Persist::load(from)?;
+                let (kind, session) = (Persist::load(from)?, Persist::load(from)?);
                 let (leased, ends) = (tag & LEASED != 0, tag & ENDS != 0);
                 Event::Arrival(Arrival {
                     route,
                     session: Some(Membership::Member { kind, session, leased, ends }),
                 })
             }
-            DEPARTURE => Event::Departure(State::load(from)?),
-            CONTACT => Event::Contact(State::load(from)?, State::load(from)?),
-            COMMAND => Event::Command(State::load(from)?, State::load(from)?),
-            APPLICATION => Event::Application(State::load(from)?),
-            WORD => Event::Word(State::load(from)?, State::load(from)?),
-            PAUSE => Event::Pause(State::load(from)?, State::load(from)?),
-            RESUME => Event::Resume(State::load(from)?),
-            COMPLETED => Event::End(State::load(from)?, Ending::Completed),
-            DECLINED => Event::End(State::load(from)?, Ending::Declined),
-            ABANDONED => Event::End(State::load(from)?, Ending::Abandoned),
+            DEPARTURE => Event::Departure(Persist::load(from)?),
+            CONTACT => Event::Contact(Persist::load(from)?, Persist::load(from)?),
+            COMMAND => Event::Command(Persist::load(from)?, Persist::load(from)?),
+            APPLICATION => Event::Application(Persist::load(from)?),
+            WORD => Event::SessionSignal(Persist::load(from)?, Persist::load(from)?),
+            PAUSE => Event::Suspend(Persist::load(from)?, Persist::load(from)?),
+            RESUME => Event::Resume(Persist::load(from)?),
+            COMPLETED => Event::End(Persist::load(from)?, Outcome::Completed),
+            DECLINED => Event::End(Persist::load(from)?, Outcome::Declined),
+            ABANDONED => Event::End(Persist::load(from)?, Outcome::Abandoned),
             FAILED..DRAIN => {
                 let failure = FAILURES[usize::from(tag - FAILED)];
-                Event::End(State::load(from)?, Ending::Failed(failure))
+                Event::End(Persist::load(from)?, Outcome::Failed(failure))
             }
             ROUTE | MIXED => {
                 let is_mixed = tag == MIXED;
-                Event::Route { is_mixed, mode: State::load(from)?, name: load_name(from)? }
+                Event::Route { is_mixed, mode: Persist::load(from)?, name: load_name(from)? }
             }
-            RENEWED => {
-                Event::Renewed { route: State::load(from)?, mode: State::load(from)?, name: load_name(from)? }
-            }
-            LIMIT_OF => Event::LimitOf { route: State::load(from)?, other: State::load(from)? },
-            KIND => Event::Kind { params: State::load(from)?, name: load_name(from)? },
+            RENEWED => Event::Renewed {
+                route: Persist::load(from)?,
+                mode: Persist::load(from)?,
+                name: load_name(from)?,
+            },
+            LIMIT_OF => Event::LimitOf { route: Persist::load(from)?, other: Persist::load(from)? },
+            KIND => Event::Kind { params: Persist::load(from)?, name: load_name(from)? },
             _ => return Err(from.broken("there is no such event")),
         };
         Ok((at, event))
@@ -261,15 +267,15 @@ impl Event {
             Event::Drain => DRAIN,
             Event::Contact(..) => CONTACT,
             Event::Command(..) => COMMAND,
-            Event::Word(..) => WORD,
+            Event::SessionSignal(..) => WORD,
             Event::Application(_) => APPLICATION,
             Event::Departure(_) => DEPARTURE,
-            Event::Pause(..) => PAUSE,
+            Event::Suspend(..) => PAUSE,
             Event::Resume(_) => RESUME,
-            Event::End(_, Ending::Completed) => COMPLETED,
-            Event::End(_, Ending::Declined) => DECLINED,
-            Event::End(_, Ending::Abandoned) => ABANDONED,
-            Event::End(_, Ending::Failed(failure)) => {
+            Event::End(_, Outcome::Completed) => COMPLETED,
+            Event::End(_, Outcome::Declined) => DECLINED,
+            Event::End(_, Outcome::Abandoned) => ABANDONED,
+            Event::End(_, Outcome::Failed(failure)) => {
                 FAILED
                     + match failure {
                         Failure::Connection => 0,
@@ -280,7 +286,7 @@ impl Event {
             }
             Event::Arrival(Arrival { session: None, .. }) => SESSIONLESS,
             Event::Arrival(Arrival { session: Some(Membership::Newcomer(_)), .. }) => NEWCOMER,
-            Event::Arrival(Arrival { session: Some(Membership::Passing(_)), .. }) => PASSING,
+            Event::Arrival(Arrival { session: Some(Membership::WithoutLine(_)), .. }) => WITHOUT_LINE,
             Event::Arrival(Arrival { session: Some(Membership::Drawing { .. }), .. }) => DRAWING,
             Event::Arrival(Arrival { session: Some(Membership::Placed { .. }), .. }) => PLACED,
             Event::Arrival(Arrival { session: Some(Membership::Entering { .. }), .. }) => ENTERING,

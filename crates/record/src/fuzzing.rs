@@ -1,6 +1,6 @@
 //! What must hold of whatever is read as a recording, for a fuzzer to break: `fuzz/` feeds it, and the test here replays what it has found.
 
-use crate::{BLOCK_BYTES_MAX, Block, Damage, Encoder, Ending, Event, Header, Part, Segment, block};
+use crate::{BLOCK_BYTES_MAX, Block, Damage, Encoder, Event, Header, Part, Segment, SegmentEnd, block};
 use std::sync::LazyLock;
 use suimon_gate::{Gate, Params};
 use suimon_model::{Instant, TraceHash};
@@ -11,7 +11,7 @@ pub fn recording(bytes: &[u8]) {
     read(bytes);
     read(&sealed(bytes));
     if bytes.len() <= BLOCK_BYTES_MAX {
-        read(&[BEGINNING.as_slice(), &crate::events(bytes), &crate::end(Ending::Closed)].concat());
+        read(&[BEGINNING.as_slice(), &crate::events(bytes), &crate::end(SegmentEnd::Closed)].concat());
     }
 }
 

@@ -12,7 +12,7 @@
 //! ```
 //! use suimon_gate::{Gate, RouteMode, Params};
 //! use suimon_model::Instant;
-//! use suimon_record::{Encoder, Ending, Event, Header, Part, Segment};
+//! use suimon_record::{Encoder, SegmentEnd, Event, Header, Part, Segment};
 //!
 //! let (now, params) = (Instant::ORIGIN, Params::default());
 //! let mut gate = Gate::new(params.clone(), now);
@@ -23,7 +23,7 @@
 //! encoder.push(now, &Event::Route { is_mixed: false, mode: RouteMode::Enforce, name: "GET /".to_string() });
 //! gate.declare_route(now, RouteMode::Enforce);
 //! file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
-//! file.extend(suimon_record::end(Ending::Closed));
+//! file.extend(suimon_record::end(SegmentEnd::Closed));
 //!
 //! let segment = Segment::read(&file).unwrap();
 //! let parts: Result<Vec<Part<'_>>, _> = segment.parts().collect();
@@ -44,7 +44,7 @@ pub use block::{BLOCK_BYTES_MAX, MAGIC, VERSION, is_recording};
 pub use damage::{Damage, What};
 pub use encode::{BLOCK_FULL, Encoder, begin, end, events};
 pub use event::{Event, NAME_BYTES_MAX, name_cut};
-pub use segment::{Block, Ending, Events, Header, Mark, Part, Parts, Segment};
+pub use segment::{Block, Events, Header, Mark, Part, Parts, Segment, SegmentEnd};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 //! Reading: a segment's header, the state it begins with, and its parts one after another.
 
-use crate::block::{self, Kind, MAGIC, PREFIX, VERSION, unframe};
+use crate::block::{self, BlockKind, MAGIC, PREFIX, VERSION, unframe};
 use crate::damage::{Damage, What};
 use crate::event::{Event, load_name, save_name};
 use std::fmt;
 use suimon_gate::Params;
-use suimon_model::state::{Broken, Reader, State, Writer};
+use suimon_model::persist::{Broken, Persist, Reader, Writer};
 use suimon_model::{Duration, Instant};
 
 /// The most bytes of a header: names of ten thousand routes and of all kinds.
@@ -60,7 +60,7 @@ pub enum Part<'a> {
     /// Events, and a mark after the last.
     Block(Block<'a>),
     /// Nothing follows.
-    End(Ending),
+    End(SegmentEnd),
 }
 
 /// Events, and a mark after the last.
@@ -95,7 +95,7 @@ pub struct Events<'a> {
 
 /// Why a segment ends where it does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
+pub enum SegmentEnd {
     /// The gateway ended in good order.
     Closed,
     /// It was long enough; the next one goes on.
@@ -108,9 +108,14 @@ pub enum Ending {
     NoSnapshot,
 }
 
-impl Ending {
-    const ALL: [Ending; 5] =
-        [Ending::Closed, Ending::Continued, Ending::TooSlow, Ending::WriteFailed, Ending::NoSnapshot];
+impl SegmentEnd {
+    const ALL: [SegmentEnd; 5] = [
+        SegmentEnd::Closed,
+        SegmentEnd::Continued,
+        SegmentEnd::TooSlow,
+        SegmentEnd::WriteFailed,
+        SegmentEnd::NoSnapshot,
+    ];
 
     /// Returns its number in the file.
     pub const fn code(self) -> u8 {
@@ -118,19 +123,19 @@ impl Ending {
     }
 
     /// Returns the ending with this number.
-    pub fn from_code(code: u8) -> Option<Ending> {
-        Ending::ALL.into_iter().find(|ending| ending.code() == code)
+    pub fn from_code(code: u8) -> Option<SegmentEnd> {
+        SegmentEnd::ALL.into_iter().find(|ending| ending.code() == code)
     }
 }
 
-impl fmt::Display for Ending {
+impl fmt::Display for SegmentEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Ending::Closed => "the gateway ended",
-            Ending::Continued => "the next segment goes on",
-            Ending::TooSlow => "the disk could not keep up",
-            Ending::WriteFailed => "the file could not be written any more",
-            Ending::NoSnapshot => "the state of the gate was too large to begin another segment with",
+            SegmentEnd::Closed => "the gateway ended",
+            SegmentEnd::Continued => "the next segment goes on",
+            SegmentEnd::TooSlow => "the disk could not keep up",
+            SegmentEnd::WriteFailed => "the file could not be written any more",
+            SegmentEnd::NoSnapshot => "the state of the gate was too large to begin another segment with",
         })
     }
 }
@@ -152,7 +157,7 @@ impl Header {
     /// and the segment's first block is whole.
     pub fn place_of(beginning: &[u8]) -> Option<(u64, u64)> {
         let version: [u8; 2] = beginning.strip_prefix(&MAGIC)?.first_chunk().copied()?;
-        let (Kind::Header, content, _) = unframe(beginning, PREFIX).ok()? else { return None };
+        let (BlockKind::Header, content, _) = unframe(beginning, PREFIX).ok()? else { return None };
         if u16::from_le_bytes(version) != VERSION {
             return None;
         }
@@ -164,15 +169,15 @@ impl Header {
     fn load(from: &mut Reader<'_>) -> Result<(Header, usize), Broken> {
         let header = Header {
             program: load_name(from)?,
-            run: State::load(from)?,
-            segment: State::load(from)?,
-            at: State::load(from)?,
-            since_1970: State::load(from)?,
-            params: State::load(from)?,
+            run: Persist::load(from)?,
+            segment: Persist::load(from)?,
+            at: Persist::load(from)?,
+            since_1970: Persist::load(from)?,
+            params: Persist::load(from)?,
             routes: load_names(from)?,
             kinds: load_names(from)?,
         };
-        let snapshot_bytes = State::load(from)?;
+        let snapshot_bytes = Persist::load(from)?;
         from.finish()?;
         Ok((header, snapshot_bytes))
     }
@@ -197,7 +202,7 @@ impl<'a> Segment<'a> {
         if version != VERSION {
             return Err(Damage { at: MAGIC.len(), what: What::Version(version) });
         }
-        let (content, after_header) = gather(bytes, PREFIX, Kind::Header, HEADER_BYTES_MAX)?;
+        let (content, after_header) = gather(bytes, PREFIX, BlockKind::Header, HEADER_BYTES_MAX)?;
         let base = PREFIX + block::FRAME;
         let (header, snapshot_bytes) = match Header::load(&mut Reader::new(&content)) {
             Ok(loaded) => loaded,
@@ -210,7 +215,7 @@ impl<'a> Segment<'a> {
             }
             Err(broken) => return Err(Damage::inside(base, broken)),
         };
-        let (snapshot, begin) = gather(bytes, after_header, Kind::Snapshot, snapshot_bytes)?;
+        let (snapshot, begin) = gather(bytes, after_header, BlockKind::Snapshot, snapshot_bytes)?;
         if snapshot.len() != snapshot_bytes {
             let what = match begin == bytes.len() {
                 true => What::CutOff,
@@ -228,7 +233,12 @@ impl<'a> Segment<'a> {
 }
 
 /// Returns the contents of all blocks of `kind` from `at` on, put together, and where they end.
-fn gather(bytes: &[u8], mut at: usize, kind: Kind, bytes_max: usize) -> Result<(Vec<u8>, usize), Damage> {
+fn gather(
+    bytes: &[u8],
+    mut at: usize,
+    kind: BlockKind,
+    bytes_max: usize,
+) -> Result<(Vec<u8>, usize), Damage> {
     let mut gathered = Vec::new();
     // The kind is looked at first: what follows the last of them may be damaged without concern to these.
     while bytes.get(at) == Some(&(kind as u8)) {
@@ -254,16 +264,16 @@ impl<'a> Iterator for Parts<'a> {
             self.at = next;
             let base = at + block::FRAME;
             match (kind, content) {
-                (Kind::Events, content) => Block::read(base, content).map(Part::Block),
-                (Kind::End, [code]) => match Ending::from_code(*code) {
+                (BlockKind::Events, content) => Block::read(base, content).map(Part::Block),
+                (BlockKind::End, [code]) => match SegmentEnd::from_code(*code) {
                     Some(_) if next < self.bytes.len() => {
                         Err(Damage { at: next, what: What::Content("something follows the end") })
                     }
                     Some(ending) => Ok(Part::End(ending)),
                     None => Err(Damage { at: base, what: What::Content("there is no such ending") }),
                 },
-                (Kind::End, _) => Err(Damage { at: base, what: What::Content("an end says one thing") }),
-                (Kind::Header | Kind::Snapshot, _) => Err(Damage { at, what: What::Misplaced }),
+                (BlockKind::End, _) => Err(Damage { at: base, what: What::Content("an end says one thing") }),
+                (BlockKind::Header | BlockKind::Snapshot, _) => Err(Damage { at, what: What::Misplaced }),
             }
         });
         self.over = !matches!(part, Ok(Part::Block(_)));

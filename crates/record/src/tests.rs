@@ -2,14 +2,15 @@
 
 use super::*;
 use proptest::prelude::*;
-use suimon_gate::{Arrival, Gate, KindMode, KindParams, Membership, Params, RouteMode, Word};
-use suimon_line::{Command, Lane, Place};
+use suimon_gate::{Arrival, Gate, KindMode, KindParams, Membership, Params, RouteMode, SessionSignal};
+use suimon_line::{Command, Lane, Position};
 use suimon_model::{
-    Ending as How, Failure, Instant, KindId, Limit, RequestId, RouteId, SessionId, TraceHash, seconds,
+    Failure, Instant, KindId, Limit, Outcome as How, RequestId, RouteId, SessionId, TraceHash, seconds,
 };
 
-fn place() -> impl Strategy<Value = Place> {
-    (prop::sample::select(Lane::ALL.to_vec()), any::<u64>()).prop_map(|(lane, number)| Place { lane, number })
+fn position() -> impl Strategy<Value = Position> {
+    (prop::sample::select(Lane::ALL.to_vec()), any::<u64>())
+        .prop_map(|(lane, number)| Position { lane, number })
 }
 
 fn command() -> impl Strategy<Value = Command> {
@@ -18,8 +19,12 @@ fn command() -> impl Strategy<Value = Command> {
     prop_oneof![Just(Command::Pause), Just(Command::Move), Just(Command::Close), opening]
 }
 
-fn word() -> impl Strategy<Value = Word> {
-    prop_oneof![Just(Word::Ends), Just(Word::Checkout), any::<u32>().prop_map(Word::Weighs)]
+fn word() -> impl Strategy<Value = SessionSignal> {
+    prop_oneof![
+        Just(SessionSignal::Ends),
+        Just(SessionSignal::Checkout),
+        any::<u32>().prop_map(SessionSignal::Weighs)
+    ]
 }
 
 fn line() -> impl Strategy<Value = Option<suimon_line::Params>> {
@@ -30,20 +35,18 @@ fn event() -> impl Strategy<Value = Event> {
     let route = any::<u32>().prop_map(RouteId);
     let kind = || any::<u32>().prop_map(KindId);
     let session = || any::<u64>().prop_map(SessionId);
-    let placed = (kind(), place(), session(), any::<bool>())
-        .prop_map(|(kind, place, session, draws)| Membership::Placed { kind, place, session, draws });
-    let entering = (kind(), place(), session()).prop_map(|(kind, place, session)| Membership::Entering {
-        kind,
-        place,
-        session,
-    });
-    let drawing = (kind(), place()).prop_map(|(kind, Place { lane, .. })| Membership::Drawing { kind, lane });
+    let placed = (kind(), position(), session(), any::<bool>())
+        .prop_map(|(kind, position, session, draws)| Membership::Placed { kind, position, session, draws });
+    let entering = (kind(), position(), session())
+        .prop_map(|(kind, position, session)| Membership::Entering { kind, position, session });
+    let drawing =
+        (kind(), position()).prop_map(|(kind, Position { lane, .. })| Membership::Drawing { kind, lane });
     let member = (kind(), any::<u64>().prop_map(SessionId), any::<bool>(), any::<bool>())
         .prop_map(|(kind, session, leased, ends)| Membership::Member { kind, session, leased, ends });
     let membership = prop_oneof![
         Just(None),
         kind().prop_map(|kind| Some(Membership::Newcomer(kind))),
-        kind().prop_map(|kind| Some(Membership::Passing(kind))),
+        kind().prop_map(|kind| Some(Membership::WithoutLine(kind))),
         drawing.prop_map(Some),
         placed.prop_map(Some),
         entering.prop_map(Some),
@@ -84,9 +87,9 @@ fn event() -> impl Strategy<Value = Event> {
         }),
         (0u32..9, 0u32..9)
             .prop_map(|(route, other)| Event::LimitOf { route: RouteId(route), other: RouteId(other) }),
-        (kind(), place()).prop_map(|(kind, place)| Event::Contact(kind, place)),
+        (kind(), position()).prop_map(|(kind, position)| Event::Contact(kind, position)),
         (kind(), command()).prop_map(|(kind, command)| Event::Command(kind, command)),
-        (session(), word()).prop_map(|(session, word)| Event::Word(session, word)),
+        (session(), word()).prop_map(|(session, word)| Event::SessionSignal(session, word)),
         (kind_mode, "[a-z]{0,20}", any::<Option<u32>>(), line()).prop_map(|(mode, name, patience, line)| {
             Event::Kind {
                 params: KindParams {
@@ -122,7 +125,7 @@ fn segment(events: &[(u64, Event)], per_block: usize) -> Vec<u8> {
         chunk.iter().for_each(|(at, event)| encoder.push(Instant::from_nanos(*at), event));
         file.extend(super::events(&encoder.seal(TraceHash::default(), Vec::new())));
     }
-    file.extend(end(Ending::Closed));
+    file.extend(end(SegmentEnd::Closed));
     file
 }
 
@@ -204,14 +207,14 @@ proptest! {
     #[test]
     fn no_content_with_a_good_checksum_is_reason_to_panic(content in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut file = segment(&[], 1);
-        file.truncate(file.len() - end(Ending::Closed).len());
+        file.truncate(file.len() - end(SegmentEnd::Closed).len());
         file.extend(super::events(&content));
-        file.extend(end(Ending::Closed));
+        file.extend(end(SegmentEnd::Closed));
         let _ = read(&file);
         // As a header, too.
         let mut headed = MAGIC.to_vec();
         headed.extend(VERSION.to_le_bytes());
-        block::frame(block::Kind::Header, &content, &mut headed);
+        block::frame(block::BlockKind::Header, &content, &mut headed);
         prop_assert!(Segment::read(&headed).is_err());
     }
 }
@@ -263,10 +266,10 @@ fn a_request_takes_about_twenty_bytes() {
 fn a_state_of_any_size_is_spread_over_blocks() {
     let state: Vec<u8> = (0..300_000u32).map(|n| n as u8).collect();
     let mut file = begin(&header(), &state);
-    file.extend(end(Ending::Continued));
+    file.extend(end(SegmentEnd::Continued));
     let segment = Segment::read(&file).unwrap();
     assert_eq!(segment.snapshot, state);
-    assert!(matches!(segment.parts().next(), Some(Ok(Part::End(Ending::Continued)))));
+    assert!(matches!(segment.parts().next(), Some(Ok(Part::End(SegmentEnd::Continued)))));
     assert_eq!(Header::place_of(&file[..200]), Some((7, 3)));
     assert_eq!(Header::place_of(&file[..20]), None);
 }

@@ -1,9 +1,9 @@
 //! Routes found from traffic: a tree of path segments, bounded in depth and in names side by side.
 
-use crate::Seat;
+use crate::TableSlot;
 use crate::pattern::folded;
 use crate::spelling::segments;
-use crate::turnover::Turnover;
+use crate::turnover::RouteReplacement;
 use http::Method;
 use std::collections::HashMap;
 use suimon_model::RouteId;
@@ -17,13 +17,13 @@ pub(crate) const SIBLINGS_MAX: usize = 32;
 
 /// Routes found from traffic: a tree of path segments.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct DiscoveredRoutes {
     pub(crate) nodes: Vec<Node>,
     /// All there are, those included that are not found.
     pub(crate) routes: usize,
     /// Those that are found, in the order of their indices.
     pub(crate) templates: Vec<(Method, Template)>,
-    pub(crate) turnover: Turnover,
+    pub(crate) turnover: RouteReplacement,
 }
 
 /// Segments of a path; `None`: an identifier.
@@ -36,10 +36,15 @@ pub(crate) struct Node {
     pub(crate) routes: Vec<(Method, RouteId)>,
 }
 
-impl Found {
+impl DiscoveredRoutes {
     /// Returns the tree of nothing, where there are `routes` that are not found.
     pub(crate) fn new(routes: usize) -> Self {
-        Found { nodes: vec![Node::default()], routes, templates: vec![], turnover: Turnover::new() }
+        DiscoveredRoutes {
+            nodes: vec![Node::default()],
+            routes,
+            templates: vec![],
+            turnover: RouteReplacement::new(),
+        }
     }
 
     pub(crate) fn find(&self, method: &Method, path: &str) -> Option<RouteId> {
@@ -79,14 +84,14 @@ impl Found {
     }
 
     /// Gives a route its place; `first` is the index of the first that is found.
-    pub(crate) fn seat(&mut self, seat: Seat, first: usize, method: Method, template: Template) {
+    pub(crate) fn seat(&mut self, seat: TableSlot, first: usize, method: Method, template: Template) {
         match seat {
-            Seat::New(index) => {
+            TableSlot::New(index) => {
                 self.plant(index, &method, &template);
                 self.templates.push((method, template));
                 self.routes += 1;
             }
-            Seat::Of(index) => {
+            TableSlot::Of(index) => {
                 self.turnover.renewed(index);
                 self.templates[index.index() - first] = (method, template);
                 self.nodes = vec![Node::default()];

@@ -22,7 +22,7 @@ pub use pattern::Pattern;
 pub use query::QueryPattern;
 pub use spelling::Readings;
 
-use found::{DEPTH_MAX, Found, is_identifier, name_of};
+use found::{DEPTH_MAX, DiscoveredRoutes, is_identifier, name_of};
 use http::Method;
 use pages::Pages;
 use pattern::folded;
@@ -99,7 +99,7 @@ pub struct Table {
     ungated: Vec<String>,
     pass_page: Option<String>,
     routes_max: usize,
-    found: RwLock<Found>,
+    found: RwLock<DiscoveredRoutes>,
     /// Paths that look like static assets, and are pages.
     pages: Pages,
     hasher: RandomState,
@@ -111,7 +111,7 @@ pub struct Asset(u64);
 
 /// The place in the table that a route gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Seat {
+pub enum TableSlot {
     /// The next free one.
     New(RouteId),
     /// That of a route which is asked for less.
@@ -159,7 +159,7 @@ impl Table {
             ungated: params.ungated.clone(),
             pass_page: None,
             routes_max: routes + params.discovered_max,
-            found: RwLock::new(Found::new(routes)),
+            found: RwLock::new(DiscoveredRoutes::new(routes)),
             pages: Pages::new(),
             hasher: RandomState::new(),
         }
@@ -234,7 +234,7 @@ impl Table {
         path: &str,
         now: Instant,
         uses: impl Fn(RouteId) -> u64,
-        take: impl FnOnce(Seat, &str) -> bool,
+        take: impl FnOnce(TableSlot, &str) -> bool,
     ) {
         let path = &*plainly_spelled(path);
         let mut found = self.found.write().expect("nobody panics while holding the table");
@@ -246,12 +246,12 @@ impl Table {
         let routes = found.routes;
         let seat = if routes < self.routes_max {
             let is_plenty = (routes - first) * 2 < self.routes_max - first;
-            (is_plenty || found.turnover.may_find(now)).then_some(Seat::New(RouteId(routes as u32)))
+            (is_plenty || found.turnover.may_find(now)).then_some(TableSlot::New(RouteId(routes as u32)))
         } else {
             let hash = self.hasher.hash_one((&method, &template));
             let place =
                 found.turnover.place_for(hash, now, (first..routes).map(|index| RouteId(index as u32)), uses);
-            place.filter(|_| found.turnover.may_find(now)).map(Seat::Of)
+            place.filter(|_| found.turnover.may_find(now)).map(TableSlot::Of)
         };
         if let Some(seat) = seat.filter(|seat| take(*seat, &name_of(&method, &template))) {
             found.seat(seat, first, method, template);
@@ -324,7 +324,7 @@ impl Table {
         }) || self.static_prefixes.iter().any(|prefix| path.starts_with(prefix.as_str()))
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Found> {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, DiscoveredRoutes> {
         self.found.read().expect("nobody panics while holding the table")
     }
 }

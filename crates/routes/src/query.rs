@@ -164,8 +164,8 @@ impl Conditions {
     }
 
     /// Returns what of it a query meets. Whichever parameter of a name meets it is enough.
-    pub(super) fn met_by(&self, query: &str) -> Met {
-        let mut met = Met::default();
+    pub(super) fn met_by(&self, query: &str) -> ConditionsMet {
+        let mut met = ConditionsMet::default();
         let (mut name_room, mut value_room) = ([0; QueryPattern::BYTES_MAX], [0; QueryPattern::BYTES_MAX]);
         for parameter in query.split('&') {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -188,9 +188,9 @@ impl Conditions {
 
 /// What a query meets, by number.
 #[derive(Default)]
-pub(super) struct Met([u64; QueryPattern::ALL_MAX / 64]);
+pub(super) struct ConditionsMet([u64; QueryPattern::ALL_MAX / 64]);
 
-impl Met {
+impl ConditionsMet {
     fn note(&mut self, number: usize) {
         if let Some(word) = self.0.get_mut(number / 64) {
             *word |= 1 << (number % 64);
@@ -205,18 +205,18 @@ impl Met {
     }
 }
 
-/// Returns a name or a value of a request, decoded, in `room` if need be. `None`: an escape is broken, or it is longer than any of a pattern.
-fn decoded<'a>(text: &'a str, room: &'a mut [u8; QueryPattern::BYTES_MAX]) -> Option<&'a [u8]> {
+/// Returns a name or a value of a request, decoded, in `waiting_room` if need be. `None`: an escape is broken, or it is longer than any of a pattern.
+fn decoded<'a>(text: &'a str, waiting_room: &'a mut [u8; QueryPattern::BYTES_MAX]) -> Option<&'a [u8]> {
     let text = text.as_bytes();
     if memchr::memchr2(b'%', b'+', text).is_none() {
         return Some(text);
     }
     let mut length = 0;
     for byte in bytes(text) {
-        *room.get_mut(length)? = byte?;
+        *waiting_room.get_mut(length)? = byte?;
         length += 1;
     }
-    Some(&room[..length])
+    Some(&waiting_room[..length])
 }
 
 /// Returns the bytes that a part of a query stands for; `None` for a percent sign that stands for none.

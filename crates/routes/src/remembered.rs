@@ -2,7 +2,7 @@
 
 use crate::found::{DEPTH_MAX, SEGMENT_MAX, SIBLINGS_MAX, Template, is_identifier};
 use crate::pattern::folded;
-use crate::{SHARES, Seat, Table};
+use crate::{SHARES, Table, TableSlot};
 use http::Method;
 use suimon_model::RouteId;
 
@@ -40,7 +40,7 @@ impl Table {
         }
         let route = RouteId(found.routes as u32);
         declare(route, name);
-        found.seat(Seat::New(route), declared, method, template);
+        found.seat(TableSlot::New(route), declared, method, template);
     }
 }
 

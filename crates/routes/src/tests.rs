@@ -24,7 +24,7 @@ fn learn(table: &Table, path: &str) -> Option<String> {
 }
 
 /// Answers a path well, where the routes have been answered well so often, and returns the place and the name that it gets.
-fn learn_at(table: &Table, path: &str, now: Instant, uses: &[u64]) -> Option<(Seat, String)> {
+fn learn_at(table: &Table, path: &str, now: Instant, uses: &[u64]) -> Option<(TableSlot, String)> {
     let mut got = None;
     let uses = |route: RouteId| uses.get(row(route)).copied().unwrap_or(0);
     table.learn(&Method::GET, path, now, uses, |seat, name| {
@@ -83,7 +83,7 @@ fn where_all_places_are_taken_a_path_gets_that_of_a_route_asked_for_much_less() 
         assert_eq!(learn_at(&table, "/c", now, &uses), None);
         assert_eq!(get(&table, "/c").route(), Some(OTHER));
     }
-    assert_eq!(learn_at(&table, "/c", now, &uses), Some((Seat::Of(route_of(2)), "GET /c".to_owned())));
+    assert_eq!(learn_at(&table, "/c", now, &uses), Some((TableSlot::Of(route_of(2)), "GET /c".to_owned())));
     assert_eq!(
         (get(&table, "/a"), get(&table, "/c")),
         (Class::Known(route_of(1)), Class::Known(route_of(2)))
@@ -126,7 +126,7 @@ fn a_route_that_is_asked_for_gets_the_place_of_one_that_is_not_any_more() {
     let got: Vec<_> = (0..4).filter_map(|_| learn_at(&table, "/new", at(23), &uses)).collect();
     assert_eq!(
         got,
-        [(Seat::Of(route_of(1)), "GET /new".to_owned())],
+        [(TableSlot::Of(route_of(1)), "GET /new".to_owned())],
         "twice ten minutes without a good answer"
     );
 }

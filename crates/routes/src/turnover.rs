@@ -17,7 +17,7 @@ const TIMES: u64 = 4;
 const CANDIDATES: usize = 512;
 
 #[derive(Debug)]
-pub(super) struct Turnover {
+pub(super) struct RouteReplacement {
     pace: f64,
     paced: Instant,
     candidates: Vec<Candidate>,
@@ -32,10 +32,10 @@ struct Candidate {
     count: u64,
 }
 
-impl Turnover {
+impl RouteReplacement {
     pub(super) fn new() -> Self {
         let now = Instant::now();
-        Turnover {
+        RouteReplacement {
             pace: FOUND_PER_MINUTE,
             paced: now,
             candidates: Vec::new(),

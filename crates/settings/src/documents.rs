@@ -1,6 +1,6 @@
 //! The files written from the schema: the commented example, and the table of all settings.
 
-use crate::schema::{Form, Key, LeftOut, SECTIONS, Section};
+use crate::schema::{DefaultValue, Form, Key, SECTIONS, Section};
 use std::fmt::Write;
 
 /// How wide prose in the example file may be.
@@ -37,14 +37,14 @@ pub fn example_file() -> String {
             text.push('\n');
             comment(&mut text, &format!("{} ({})", key.meaning(), range(key)));
             match key.default {
-                LeftOut::Is(literal) => {
+                DefaultValue::Is(literal) => {
                     let _ = writeln!(text, "{off}{} = {literal}", key.name);
                 }
-                LeftOut::Unset { means, example } => {
+                DefaultValue::Unset { means, example } => {
                     comment(&mut text, &format!("Left out: {means}."));
                     let _ = writeln!(text, "#{} = {example}", key.name);
                 }
-                LeftOut::Required { example } => {
+                DefaultValue::Required { example } => {
                     let _ = writeln!(text, "#{} = {example}", key.name);
                 }
             }
@@ -61,9 +61,9 @@ pub fn settings_document() -> String {
         text.push_str("| key | default | allowed | meaning |\n|---|---|---|---|\n");
         for key in section.keys {
             let default = match key.default {
-                LeftOut::Is(literal) => format!("`{literal}`"),
-                LeftOut::Unset { means, .. } => means.to_string(),
-                LeftOut::Required { .. } => "must be given".to_string(),
+                DefaultValue::Is(literal) => format!("`{literal}`"),
+                DefaultValue::Unset { means, .. } => means.to_string(),
+                DefaultValue::Required { .. } => "must be given".to_string(),
             };
             let _ = writeln!(
                 text,

@@ -30,7 +30,7 @@ use suimon_workload::{
 use toml::Value;
 
 use crate::faults::Faults;
-use crate::known::Known;
+use crate::known::KnownKeys;
 use crate::lines::Lines;
 use crate::read;
 use values::Reader;
@@ -65,7 +65,7 @@ const DEFAULT_USERS_MAX: u32 = 10_000;
 pub fn read(text: &str) -> Result<Workload, Faults> {
     let table = read::parse("journeys", text)?;
     let mut reader = Reader::default();
-    let file = Known { path: "", keys: known::FILE };
+    let file = KnownKeys { path: "", keys: known::FILE };
     known::refuse(&file, &table, &mut reader.faults);
     let workload = reader.workload(table);
     reader.faults.into_result(workload)

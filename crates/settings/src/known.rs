@@ -9,7 +9,7 @@ const ALIKE: f64 = 0.7;
 
 /// A table that may stand in a file.
 #[derive(Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct KnownKeys {
     /// Where, with `[]` behind a name for each of a list of tables, and `*` for any name; empty: the file itself.
     pub(crate) path: &'static str,
     /// What it may hold.
@@ -17,11 +17,11 @@ pub(crate) struct Known {
 }
 
 /// Notes every key that `known` does not have, and what should be a table and is not. Tables that are not in `known` are not looked into.
-pub(crate) fn refuse_unknown(table: &Table, known: &[Known], faults: &mut Faults) {
+pub(crate) fn refuse_unknown(table: &Table, known: &[KnownKeys], faults: &mut Faults) {
     look_at("", "", table, known, faults);
 }
 
-fn look_at(path: &str, key: &str, table: &Table, known: &[Known], faults: &mut Faults) {
+fn look_at(path: &str, key: &str, table: &Table, known: &[KnownKeys], faults: &mut Faults) {
     let Some(here) = known.iter().find(|here| here.path == path) else { return };
     let any = here.keys == ["*"];
     for (name, value) in table {
@@ -81,12 +81,12 @@ fn hint(name: &str, keys: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    const KNOWN: &[Known] = &[
-        Known { path: "", keys: &["one", "many", "free"] },
-        Known { path: "one", keys: &["colour"] },
-        Known { path: "many[]", keys: &["size", "named"] },
-        Known { path: "many[].named", keys: &["*"] },
-        Known { path: "many[].named.*", keys: &["x"] },
+    const KNOWN: &[KnownKeys] = &[
+        KnownKeys { path: "", keys: &["one", "many", "free"] },
+        KnownKeys { path: "one", keys: &["colour"] },
+        KnownKeys { path: "many[]", keys: &["size", "named"] },
+        KnownKeys { path: "many[].named", keys: &["*"] },
+        KnownKeys { path: "many[].named.*", keys: &["x"] },
     ];
 
     fn faults(text: &str) -> String {

@@ -23,5 +23,5 @@ mod shape;
 pub use documents::{example_file, settings_document};
 pub use faults::{Fault, Faults};
 pub use read::{FILE_BYTES_MAX, text_of};
-pub use settings::{Kept, Settings, with_lines};
+pub use settings::{Settings, StatePath, with_lines};
 pub use shape::parse_size;

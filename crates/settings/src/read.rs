@@ -1,6 +1,6 @@
 //! From text to values that each have the form and lie in the range the schema asks for.
 
-use crate::schema::{self, Form, Key, LeftOut, Section};
+use crate::schema::{self, DefaultValue, Form, Key, Section};
 use crate::shape::Checked;
 use crate::{Faults, duration};
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ fn read_keys(section: &'static Section, prefix: &str, table: &Table, faults: &mu
                 None
             }
             None => {
-                if let LeftOut::Required { example } = key.default {
+                if let DefaultValue::Required { example } = key.default {
                     faults.missing(
                         path,
                         format!("it must be {}, for example {} = {example}", key.shape.allowed(), key.name),
@@ -164,7 +164,7 @@ fn read_keys(section: &'static Section, prefix: &str, table: &Table, faults: &mu
 
 /// Returns the value a key has where it is left out, if it then has one.
 fn default(key: &Key) -> Option<Checked> {
-    let LeftOut::Is(literal) = key.default else { return None };
+    let DefaultValue::Is(literal) = key.default else { return None };
     let table: Table =
         format!("x = {literal}").parse().expect("defaults in the schema are TOML; a test reads them all");
     Some(
@@ -399,9 +399,9 @@ mod tests {
     fn every_default_and_every_example_of_the_schema_fits_its_own_shape() {
         for section in schema::SECTIONS {
             for key in section.keys {
-                let (LeftOut::Is(literal)
-                | LeftOut::Unset { example: literal, .. }
-                | LeftOut::Required { example: literal }) = key.default;
+                let (DefaultValue::Is(literal)
+                | DefaultValue::Unset { example: literal, .. }
+                | DefaultValue::Required { example: literal }) = key.default;
                 let table: Table = format!("x = {literal}").parse().unwrap();
                 let checked = key.shape.check(&table["x"]);
                 assert!(checked.is_ok(), "{}.{} = {literal}: {checked:?}", section.path, key.name);

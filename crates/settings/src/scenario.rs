@@ -28,7 +28,7 @@ mod server;
 use crate::faults::Faults;
 use crate::journey::known as journey_known;
 use crate::journey::values::Reader;
-use crate::known::Known;
+use crate::known::KnownKeys;
 use crate::lines::Lines;
 use crate::read::{self, seen};
 use crate::settings::{self, pattern};
@@ -36,7 +36,7 @@ use std::path::Path;
 use std::sync::Arc;
 use suimon_model::{Duration, KindId, RouteId};
 use suimon_params::{Params, RoutePattern};
-use suimon_sim::{Change, GateSetup, Kind, Route, Scenario, What};
+use suimon_sim::{Change, GateSetup, KindSetup, Route, Scenario, What};
 use suimon_workload::Journey;
 use toml::{Table, Value};
 
@@ -57,7 +57,7 @@ const MEASURE: Duration = Duration::from_secs(600);
 /// The tables that are those of `suimon serve`; for them its own schema is asked.
 const OF_SERVE: &[&str] = &["gate", "session", "route", "discovery"];
 
-const FILE: Known = Known {
+const FILE: KnownKeys = KnownKeys {
     path: "",
     keys: &[
         "question",
@@ -247,7 +247,7 @@ fn gate_setup(served: &Params, names: &[String], steps: &[Vec<RouteId>], cores: 
         let found = kinds.iter().position(|kind| kind.begins.is_empty() || matches(&kind.begins, first));
         KindId(found.unwrap_or(kinds.len().saturating_sub(1)) as u32)
     };
-    let kind = |kind: &suimon_params::SessionKind| Kind {
+    let kind = |kind: &suimon_params::SessionKind| KindSetup {
         name: kind.name.clone(),
         params: kind.gate.clone(),
         ends: all().filter(|route| matches(&kind.ends, *route)).collect(),

@@ -36,7 +36,7 @@ pub(crate) enum Form {
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) shape: Shape,
-    pub(crate) default: LeftOut,
+    pub(crate) default: DefaultValue,
     pub(crate) doc: &'static str,
 }
 
@@ -54,7 +54,7 @@ impl Key {
 
 /// What holds where a setting is left out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum LeftOut {
+pub(crate) enum DefaultValue {
     /// This value, as it would be written in the file.
     Is(&'static str),
     /// No value; what that means, and an example of one.
@@ -76,7 +76,7 @@ const ROUTES_MAX: usize = 1000;
 /// The most entries of any other list.
 const ENTRIES_MAX: usize = 256;
 
-const fn key(name: &'static str, shape: Shape, default: LeftOut, doc: &'static str) -> Key {
+const fn key(name: &'static str, shape: Shape, default: DefaultValue, doc: &'static str) -> Key {
     Key { name, shape, default, doc }
 }
 

@@ -7,29 +7,29 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
-use suimon_gate::{KindMode, KindParams, Order, RouteMode};
+use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
+use suimon_gate::{KindMode, KindParams, QueueOrder, RouteMode};
 use suimon_model::Limit;
 use suimon_params::upstream::{
     EjectionParams, HealthParams, NodeAddress, Protocol, TlsParams, UpstreamParams,
 };
 use suimon_params::{
-    DeclaredRoute, Lease, LeaseGiven, Limits, Listen, ListenTls, Network, OnAbandon, PassFor, PassPage,
-    QueryPattern, Recording, RoutePattern, Routes, SessionKind, Sessions, SpoolParams, Timeouts, WaitingRoom,
-    WaitingStatus,
+    DeclaredRoute, LeaseGiven, LeaseParams, Limits, Listen, ListenTls, Network, OnAbandon, PassFor, PassPage,
+    QueryPattern, Recording, RoutePattern, Routes, SessionKind, Sessions, SpoolParams, Timeouts,
+    WaitingRoomParams, WaitingStatus,
 };
 
 /// Everything `suimon serve` is told: each room's own parameters, checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The proxy's. `lease.keys_file` is set only where the file is named; see [`Kept`]; `waiting_room.state_file` and `learned_file` likewise.
+    /// The proxy's. `lease.keys_file` is set only where the file is named; see [`StatePath`]; `waiting_room.state_file` and `learned_file` likewise.
     pub proxy: suimon_params::Params,
     /// Where the keys that sign leases are kept.
-    pub lease_keys: Kept,
+    pub lease_keys: StatePath,
     /// Where what of the line survives a restart is kept.
-    pub waiting_room_state: Kept,
+    pub waiting_room_state: StatePath,
     /// Where what was learned survives a restart.
-    pub learned_state: Kept,
+    pub learned_state: StatePath,
     /// Where the operator's listener is; `None`: nowhere.
     pub admin_listen: Option<SocketAddr>,
     /// Names the operator's listener may be reached by, beside localhost and addresses.
@@ -42,7 +42,7 @@ pub struct Settings {
 
 /// Where something is kept that outlives the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Kept {
+pub enum StatePath {
     /// In a folder for state that whoever starts the gateway chooses.
     StateFolder,
     /// In this file.
@@ -115,15 +115,15 @@ pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
     (settings, faults)
 }
 
-fn kept(path: Option<PathBuf>) -> Kept {
+fn kept(path: Option<PathBuf>) -> StatePath {
     match path {
-        None => Kept::StateFolder,
-        Some(path) if path.as_os_str() == "none" => Kept::Nowhere,
-        Some(path) => Kept::File(path),
+        None => StatePath::StateFolder,
+        Some(path) if path.as_os_str() == "none" => StatePath::Nowhere,
+        Some(path) => StatePath::File(path),
     }
 }
 
-fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_params::Params {
+fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> suimon_params::Params {
     let listen = sections.once("listen");
     let application = sections.once("upstream");
     let lease = sections.once("lease");
@@ -141,10 +141,10 @@ fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_
         spool: spool(sections.once("spool")),
         routes: routes(sections, faults),
         sessions: sessions(sections, faults),
-        lease: Lease {
+        lease: LeaseParams {
             keys_file: match lease_keys {
-                Kept::File(path) => Some(path.clone()),
-                Kept::StateFolder | Kept::Nowhere => None,
+                StatePath::File(path) => Some(path.clone()),
+                StatePath::StateFolder | StatePath::Nowhere => None,
             },
             life: lease.time("life"),
             secure: lease.flag("secure"),
@@ -155,14 +155,14 @@ fn proxy(sections: &Sections, lease_keys: &Kept, faults: &mut Faults) -> suimon_
         via: application.flag("via"),
         gate: gate(sections, faults),
         learned_file: match kept(sections.once("learned").given_path("state")) {
-            Kept::File(path) => Some(path),
-            Kept::StateFolder | Kept::Nowhere => None,
+            StatePath::File(path) => Some(path),
+            StatePath::StateFolder | StatePath::Nowhere => None,
         },
         record: recording(sections.once("record")),
     }
 }
 
-fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoom {
+fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoomParams {
     let text = |key: &str| values.given_text(key).map(str::to_string);
     let colours = match (text("colour"), text("colour_dark")) {
         (Some(light), Some(dark)) => Some((light, dark)),
@@ -193,7 +193,7 @@ fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoom {
             }
         }
     }
-    WaitingRoom {
+    WaitingRoomParams {
         name: text("name").unwrap_or_default(),
         logo: text("logo"),
         colours,
@@ -212,8 +212,8 @@ fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoom {
             needed_by: values.choice("pass_for", PassFor::of),
         }),
         state_file: match kept(values.given_path("state")) {
-            Kept::File(path) => Some(path),
-            Kept::StateFolder | Kept::Nowhere => None,
+            StatePath::File(path) => Some(path),
+            StatePath::StateFolder | StatePath::Nowhere => None,
         },
     }
 }
@@ -431,7 +431,7 @@ fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {
         seed: gate.count("seed"),
         route_law: route_law(sections),
         session_law: session_law(sections, faults),
-        order: gate.choice("order", Order::of),
+        order: gate.choice("order", QueueOrder::of),
         patience: gate.time("patience"),
         waiting_max: gate.size("waiting_max"),
         sessions_max: gate.size("sessions_max"),
@@ -446,14 +446,14 @@ fn cores_here() -> u32 {
     u32::try_from(cores).unwrap_or(u32::MAX)
 }
 
-fn seed_route(values: &Values) -> SeedRouteParams {
-    SeedRouteParams { initial: values.small("initial"), period: values.time("period") }
+fn seed_route(values: &Values) -> PaperRouteParams {
+    PaperRouteParams { initial: values.small("initial"), period: values.time("period") }
 }
 
 /// Returns the law with its numbers; one that has none needs no line here.
 fn route_law(sections: &Sections) -> RouteLawKind {
     match sections.once("gate").choice("route_law", RouteLawKind::of) {
-        RouteLawKind::Seed(_) => RouteLawKind::Seed(seed_route(sections.once("gate.seed_route"))),
+        RouteLawKind::Paper(_) => RouteLawKind::Paper(seed_route(sections.once("gate.seed_route"))),
         law => law,
     }
 }
@@ -462,9 +462,9 @@ fn route_law(sections: &Sections) -> RouteLawKind {
 fn session_law(sections: &Sections, faults: &mut Faults) -> SessionLawKind {
     let gate = sections.once("gate");
     match gate.choice("session_law", SessionLawKind::of) {
-        SessionLawKind::Seed(_) => {
+        SessionLawKind::Paper(_) => {
             let values = sections.once("gate.seed_session");
-            SessionLawKind::Seed(SeedSessionParams {
+            SessionLawKind::Paper(PaperSessionParams {
                 threshold: values.number("threshold"),
                 up: values.time("up"),
                 down: values.time("down"),

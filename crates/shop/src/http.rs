@@ -65,16 +65,16 @@ pub(crate) struct Response {
 
 /// Why no request could be had from a connection.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum HttpFault {
     /// The client's bytes are no request we accept: to be answered with this status and reason, then closed.
     Refused(u16, &'static str),
     /// There is nobody to answer.
     Gone,
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for HttpFault {
     fn from(_: io::Error) -> Self {
-        Fault::Gone
+        HttpFault::Gone
     }
 }
 
@@ -102,13 +102,13 @@ impl Connection {
     }
 
     /// Waits for a request and returns it.
-    pub(crate) fn read_request(&mut self) -> Result<Request, Fault> {
+    pub(crate) fn read_request(&mut self) -> Result<Request, HttpFault> {
         let head = loop {
             if let Some(head) = parse_head(&self.unused)? {
                 break head;
             }
             if self.unused.len() > HEAD_BYTES_MAX {
-                return Err(Fault::Refused(431, "The request's head is too large"));
+                return Err(HttpFault::Refused(431, "The request's head is too large"));
             }
             self.read_more()?;
         };
@@ -160,10 +160,10 @@ impl Connection {
         }
     }
 
-    fn read_more(&mut self) -> Result<(), Fault> {
+    fn read_more(&mut self) -> Result<(), HttpFault> {
         let mut chunk = [0; 4096];
         match self.stream.read(&mut chunk) {
-            Ok(0) => Err(Fault::Gone),
+            Ok(0) => Err(HttpFault::Gone),
             Ok(read) => {
                 self.unused.extend_from_slice(&chunk[..read]);
                 Ok(())
@@ -175,21 +175,23 @@ impl Connection {
 }
 
 /// Returns the head at the beginning of the bytes, nothing if it is not complete yet.
-fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Fault> {
-    let bad = |reason| Err(Fault::Refused(400, reason));
+fn parse_head(bytes: &[u8]) -> Result<Option<Head>, HttpFault> {
+    let bad = |reason| Err(HttpFault::Refused(400, reason));
     let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Request::new(&mut fields);
     let head_bytes = match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(head_bytes)) => head_bytes,
         Ok(httparse::Status::Partial) => return Ok(None),
-        Err(httparse::Error::TooManyHeaders) => return Err(Fault::Refused(431, "Too many header fields")),
+        Err(httparse::Error::TooManyHeaders) => {
+            return Err(HttpFault::Refused(431, "Too many header fields"));
+        }
         Err(httparse::Error::Version) => {
-            return Err(Fault::Refused(505, "Only HTTP/1.0 and HTTP/1.1 are spoken here"));
+            return Err(HttpFault::Refused(505, "Only HTTP/1.0 and HTTP/1.1 are spoken here"));
         }
         Err(_) => return bad("The request's head is malformed"),
     };
     if head_bytes > HEAD_BYTES_MAX {
-        return Err(Fault::Refused(431, "The request's head is too large"));
+        return Err(HttpFault::Refused(431, "The request's head is too large"));
     }
     let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
         return bad("The request's head is malformed");
@@ -206,7 +208,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Fault> {
     let lengths: Vec<String> = all("content-length").collect();
     if all("transfer-encoding").next().is_some() {
         return if lengths.is_empty() {
-            Err(Fault::Refused(411, "A body needs its Content-Length here"))
+            Err(HttpFault::Refused(411, "A body needs its Content-Length here"))
         } else {
             bad("Content-Length and Transfer-Encoding exclude each other")
         };
@@ -219,11 +221,11 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Fault> {
         _ => return bad("Content-Length must be one whole number"),
     };
     if body_bytes > BODY_BYTES_MAX {
-        return Err(Fault::Refused(413, "The request's body is too large"));
+        return Err(HttpFault::Refused(413, "The request's body is too large"));
     }
     let expectations: Vec<String> = all("expect").collect();
     if expectations.iter().any(|expected| !expected.eq_ignore_ascii_case("100-continue")) {
-        return Err(Fault::Refused(417, "Only 100-continue can be expected here"));
+        return Err(HttpFault::Refused(417, "Only 100-continue can be expected here"));
     }
     let Some((path, query)) = origin_form(target) else {
         return bad("The request's target must be a path");

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::http::{Connection, Fault};
+use crate::http::{Connection, HttpFault};
 use crate::options::Options;
 use crate::pages::{self, Pages};
 use crate::work::Work;
@@ -134,19 +134,19 @@ fn begin(inside: &Arc<Inside>, stream: TcpStream) -> io::Result<()> {
         connections.open.insert(key, noted);
         key
     };
-    let place = Place { inside: Arc::clone(inside), key };
+    let place = ThreadPermit { inside: Arc::clone(inside), key };
     let thread = thread::Builder::new().name("shop".to_owned()).stack_size(STACK_BYTES);
     // If the thread cannot be had, the place is given back with the closure.
     thread.spawn(move || converse(&place.inside, stream)).map(drop)
 }
 
 /// A connection's entry among the open ones; given back on every way out, a panic included.
-struct Place {
+struct ThreadPermit {
     inside: Arc<Inside>,
     key: u64,
 }
 
-impl Drop for Place {
+impl Drop for ThreadPermit {
     fn drop(&mut self) {
         self.inside.connections().open.remove(&self.key);
         self.inside.one_ended.notify_all();
@@ -169,13 +169,13 @@ fn converse(inside: &Inside, stream: TcpStream) {
                     return connection.linger();
                 }
             }
-            Err(Fault::Refused(status, reason)) => {
+            Err(HttpFault::Refused(status, reason)) => {
                 if connection.write_response(&pages::page(status, reason, ""), false, false).is_ok() {
                     connection.linger();
                 }
                 return;
             }
-            Err(Fault::Gone) => return,
+            Err(HttpFault::Gone) => return,
         }
     }
 }

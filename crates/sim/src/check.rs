@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use suimon_gate::{Arrival, Counts, Gate, InLine, Membership, Order, Refusal, Start};
+use suimon_gate::{Arrival, Counts, Gate, InLine, Membership, QueueOrder, Refusal, Start};
 use suimon_model::{Instant, RequestId, RouteId, SessionId};
 
 /// Something that must never happen, and did.
@@ -32,7 +32,7 @@ impl std::error::Error for Violation {}
 /// Books of what is inside the gate.
 #[derive(Debug)]
 pub(crate) struct Checker {
-    order: Order,
+    order: QueueOrder,
     waiting: HashMap<RequestId, Waiting>,
     /// By route: members and admitted newcomers waiting, in the order in which they must start.
     queues: Vec<BTreeSet<(u32, u64, RequestId)>>,
@@ -49,7 +49,7 @@ pub(crate) struct Checker {
 struct Waiting {
     route: RouteId,
     member: Option<SessionId>,
-    place: Option<(u32, u64, RequestId)>,
+    position: Option<(u32, u64, RequestId)>,
     /// Which request of its session it is, if it is a member's.
     number: u32,
 }
@@ -57,10 +57,10 @@ struct Waiting {
 /// Nobody asks for too much before the request after this one.
 const BUDGET_MIN: u32 = 8;
 /// The highest position told apart: see the gate's queue.
-const POSITION_MAX: u32 = 1000;
+const PRIORITY_MAX: u32 = 1000;
 
 impl Checker {
-    pub(crate) fn new(order: Order, routes: usize) -> Self {
+    pub(crate) fn new(order: QueueOrder, routes: usize) -> Self {
         Checker {
             order,
             waiting: HashMap::new(),
@@ -81,7 +81,7 @@ impl Checker {
             Some(Membership::Placed { session, .. }) if self.requests.contains_key(&session) => Some(session),
             Some(
                 Membership::Newcomer(_)
-                | Membership::Passing(_)
+                | Membership::WithoutLine(_)
                 | Membership::Drawing { .. }
                 | Membership::Placed { .. }
                 | Membership::Entering { .. },
@@ -93,14 +93,15 @@ impl Checker {
             *requests += 1;
             *requests
         });
-        let place = member.map(|_| {
-            let position = if self.order == Order::LaterInSession { number.min(POSITION_MAX) } else { 0 };
-            (POSITION_MAX - position, self.arrivals, request)
+        let position = member.map(|_| {
+            let position =
+                if self.order == QueueOrder::LaterInSession { number.min(PRIORITY_MAX) } else { 0 };
+            (PRIORITY_MAX - position, self.arrivals, request)
         });
-        if let Some(place) = place {
-            self.queues[arrival.route.index()].insert(place);
+        if let Some(position) = position {
+            self.queues[arrival.route.index()].insert(position);
         }
-        self.waiting.insert(request, Waiting { route: arrival.route, member, place, number });
+        self.waiting.insert(request, Waiting { route: arrival.route, member, position, number });
     }
 
     /// Returns whether `request`, which waits, was to let those who came after it go first.
@@ -116,9 +117,9 @@ impl Checker {
             return Err(format!("{request:?} was started, but does not wait"));
         };
         let index = waiting.route.index();
-        if let Some(place) = waiting.place {
+        if let Some(position) = waiting.position {
             // Who came before, can still be answered in time and asks for no more than a visitor does goes first.
-            let mut before = self.queues[index].range(..place);
+            let mut before = self.queues[index].range(..position);
             if before.any(|before| !self.goes_behind(gate, before.2)) {
                 return Err(format!("{request:?} was started before members who were to go first"));
             }
@@ -129,11 +130,11 @@ impl Checker {
                     "{request:?}, beyond what a visitor asks for, was started before others"
                 ));
             }
-            self.queues[index].remove(&place);
-        } else if self.order == Order::LaterInSession && !self.queues[index].is_empty() {
+            self.queues[index].remove(&position);
+        } else if self.order == QueueOrder::LaterInSession && !self.queues[index].is_empty() {
             // Every member has at least as many requests behind it as someone who begins.
             let first = self.queues[index].first().expect("not empty");
-            if POSITION_MAX - first.0 > 1 && !self.goes_behind(gate, first.2) {
+            if PRIORITY_MAX - first.0 > 1 && !self.goes_behind(gate, first.2) {
                 return Err(format!(
                     "a newcomer, {request:?}, was started while {:?}, a member, waited",
                     first.2
@@ -186,8 +187,8 @@ impl Checker {
     /// The client of a request is gone: it no longer waits, if it did.
     pub(crate) fn departed(&mut self, request: RequestId) {
         let Some(waiting) = self.waiting.remove(&request) else { return };
-        if let Some(place) = waiting.place {
-            self.queues[waiting.route.index()].remove(&place);
+        if let Some(position) = waiting.position {
+            self.queues[waiting.route.index()].remove(&position);
         }
         self.settled[waiting.route.index()] += 1;
     }

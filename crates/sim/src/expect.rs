@@ -1,6 +1,6 @@
 //! What is expected of a run: bands that its numbers must lie in.
 
-use crate::outcome::{Outcome, Summary};
+use crate::outcome::{RunResult, Summary};
 use std::fmt;
 
 /// A number of a run, and the band it must lie in.
@@ -31,8 +31,8 @@ macro_rules! metrics {
                 match self { $(Metric::$name => $key,)+ }
             }
 
-            fn of(self, summary: &Summary, outcome: &Outcome) -> f64 {
-                let of: fn(&Summary, &Outcome) -> f64 = match self { $(Metric::$name => $of,)+ };
+            fn of(self, summary: &Summary, outcome: &RunResult) -> f64 {
+                let of: fn(&Summary, &RunResult) -> f64 = match self { $(Metric::$name => $of,)+ };
                 of(summary, outcome)
             }
         }
@@ -83,7 +83,7 @@ pub struct Miss {
 
 impl Band {
     /// Returns the band's number in `outcome`.
-    pub fn value(&self, outcome: &Outcome) -> f64 {
+    pub fn value(&self, outcome: &RunResult) -> f64 {
         let summary = match self.between {
             Some((from, to)) => outcome.between(from, to),
             None => outcome.summary,
@@ -97,7 +97,7 @@ impl Band {
     }
 
     /// Returns what was missed, if it was.
-    pub fn judge(&self, outcome: &Outcome) -> Option<Miss> {
+    pub fn judge(&self, outcome: &RunResult) -> Option<Miss> {
         let seen = self.value(outcome);
         (!self.holds(seen)).then(|| Miss { seed: outcome.seed, band: self.clone(), seen })
     }

@@ -3,7 +3,7 @@
 use crate::others::{OtherRoutes, OtherSessions};
 use std::fmt;
 use std::sync::Arc;
-use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
+use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
 
 /// The laws of a run, by a name of the form `ROUTES+SESSIONS`.
 #[derive(Clone, PartialEq, Debug)]
@@ -106,9 +106,10 @@ fn route_choice(name: &str) -> Option<RouteChoice> {
         "off" => RouteChoice::Off,
         "paired" => RouteChoice::Law(RouteLawKind::Paired),
         // The lowest of the plausible beginnings: from 5 and 10 it loses more.
-        "seed" => {
-            RouteChoice::Law(RouteLawKind::Seed(SeedRouteParams { initial: 2, ..SeedRouteParams::default() }))
-        }
+        "seed" => RouteChoice::Law(RouteLawKind::Paper(PaperRouteParams {
+            initial: 2,
+            ..PaperRouteParams::default()
+        })),
         _ => RouteChoice::Fixed(number(name, "fixed:")?),
     })
 }
@@ -118,7 +119,7 @@ fn session_choice(name: &str) -> Option<SessionChoice> {
         "set" => SessionChoice::AsSet,
         "open" => SessionChoice::Law(SessionLawKind::Open),
         "flow" => SessionChoice::Law(SessionLawKind::Flow),
-        "seed" => SessionChoice::Law(SessionLawKind::Seed(SeedSessionParams::default())),
+        "seed" => SessionChoice::Law(SessionLawKind::Paper(PaperSessionParams::default())),
         _ => SessionChoice::Law(SessionLawKind::Static(number(name, "static:")?)),
     })
 }
@@ -131,7 +132,7 @@ impl fmt::Display for Laws {
             RouteChoice::Fixed(limit) => write!(f, "fixed:{limit}")?,
             RouteChoice::Other(law) => f.write_str(&law.written())?,
             RouteChoice::Law(RouteLawKind::Paired) => f.write_str("paired")?,
-            RouteChoice::Law(RouteLawKind::Seed(_)) => f.write_str("seed")?,
+            RouteChoice::Law(RouteLawKind::Paper(_)) => f.write_str("seed")?,
         }
         f.write_str(if self.whole { "@whole+" } else { "+" })?;
         match &self.sessions {
@@ -139,7 +140,7 @@ impl fmt::Display for Laws {
             SessionChoice::Other(law) => f.write_str(&law.written()),
             SessionChoice::Law(SessionLawKind::Open) => f.write_str("open"),
             SessionChoice::Law(SessionLawKind::Flow) => f.write_str("flow"),
-            SessionChoice::Law(SessionLawKind::Seed(_)) => f.write_str("seed"),
+            SessionChoice::Law(SessionLawKind::Paper(_)) => f.write_str("seed"),
             SessionChoice::Law(SessionLawKind::Static(sessions)) => write!(f, "static:{sessions}"),
         }
     }

@@ -3,7 +3,7 @@
 //! - [`Scenario`]: the question: who comes ([`suimon_workload::Workload`]), what the application is ([`Machine`], [`Cost`]), what
 //!   changes, which gate is in front, and what is expected ([`Band`]).
 //! - [`run`]: plays it with a seed and with [`Laws`]; every event is checked ([`Violation`]).
-//! - [`Outcome`]: what came of it.
+//! - [`RunResult`]: what came of it.
 //! - [`replay`]: a recording of a gateway's gate played again, and what other settings would have decided.
 //! - [`OtherRoutes`], [`OtherSessions`]: the door for laws that are not the product's; `experiments/rivals` has some.
 //!
@@ -26,7 +26,7 @@ pub use expect::{Band, Metric, Miss};
 pub use laws::{ALIASES, HOW_WRITTEN, Laws, RouteChoice, SessionChoice, unknown};
 pub use node::{Curve, Efficiency, Job, Lock, Machine, Node, POINTS_MAX, Usage};
 pub use others::{OtherRoutes, OtherSessions, Site};
-pub use outcome::{Gates, Outcome, RECORDS_MAX, Sample, Summary};
+pub use outcome::{Gates, RECORDS_MAX, RunResult, Sample, Summary};
 pub use run::{run, run_knowing};
-pub use scenario::{Change, Cost, GateSetup, Kind, Route, Scenario, State, What};
+pub use scenario::{Change, Cost, GateSetup, KindSetup, Route, Scenario, SiteState, What};
 pub use utilisation::Utilisation;

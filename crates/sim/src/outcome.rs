@@ -18,7 +18,7 @@ pub const RECORDS_MAX: usize = 10_000;
 
 /// What came of one run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct RunResult {
     /// The scenario's name.
     pub scenario: String,
     /// The seed with which all of it happens again.
@@ -166,9 +166,9 @@ impl Sample {
     }
 }
 
-impl Outcome {
+impl RunResult {
     pub(crate) fn new(scenario: &Scenario, seed: u64, laws: &Laws, gate_routes: usize) -> Self {
-        Outcome {
+        RunResult {
             scenario: scenario.name.clone(),
             seed,
             laws: laws.to_string(),

@@ -24,14 +24,14 @@ mod timeline;
 mod what_if;
 
 pub use figures::{Figures, RouteFigures};
-pub use timeline::{Bin, CHANGES_MAX, Change, Moment, Of, RouteLine, Timeline, Visitors};
+pub use timeline::{Bin, CHANGES_MAX, Change, Moment, RouteLine, Timeline, TimelineSubject, Visitors};
 pub use what_if::WhatIf;
 
 use figures::Counter;
 use player::{Player, Refused, Stay};
 use std::collections::BTreeMap;
 use std::fmt;
-use suimon_model::state::Broken;
+use suimon_model::persist::Broken;
 use suimon_model::{Duration, Instant, Record, RequestId};
 use suimon_record::{Answers, Block, Damage, Mark, Part, Segment};
 

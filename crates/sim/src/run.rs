@@ -8,7 +8,7 @@ use crate::check::{Checker, Violation};
 use crate::laws::{Laws, RouteChoice, SessionChoice};
 use crate::node::{Job, Lock, Node};
 use crate::others::Site;
-use crate::outcome::{Outcome, RECORDS_MAX, Sample};
+use crate::outcome::{RECORDS_MAX, RunResult, Sample};
 use crate::scenario::{Cost, Scenario, What};
 use crate::utilisation::Utilisation;
 use std::cmp::Reverse;
@@ -16,11 +16,11 @@ use std::collections::{BinaryHeap, HashMap};
 use std::iter::Peekable;
 use std::sync::Arc;
 use suimon_fleet::Fleet;
-use suimon_gate::{Gate, Knowledge, Output, RouteMode, Start, Token};
+use suimon_gate::{Gate, Knowledge, Output, Permit, RouteMode, Start};
 use suimon_model::{
-    Duration, Ending, Failure, Instant, KindId, Limit, NodeId, Reason, RequestId, Rng, RouteId,
+    Duration, Failure, Instant, KindId, Limit, NodeId, Outcome, Reason, RequestId, Rng, RouteId,
 };
-use suimon_workload::{Outcome as Answer, Starts, Tally, Window, Workload};
+use suimon_workload::{Starts, StepOutcome as Answer, Tally, Window, Workload};
 use visitors::User;
 
 /// Streams of random numbers of their own, so that drawing more in one place never changes another.
@@ -49,7 +49,7 @@ enum Event {
 
 /// A request in the application.
 struct Work {
-    token: Token,
+    permit: Permit,
     gate_route: RouteId,
     node: NodeId,
     fails: bool,
@@ -85,7 +85,7 @@ struct Run<'a> {
     cost_rng: Rng,
     checker: Checker,
     tally: Tally,
-    outcome: Outcome,
+    outcome: RunResult,
     end: Instant,
 }
 
@@ -93,11 +93,11 @@ struct Run<'a> {
 ///
 /// # Errors
 /// Returns the first thing a checker found that must never happen.
-pub fn run(scenario: &Scenario, seed: u64, laws: &Laws) -> Result<Outcome, Violation> {
+pub fn run(scenario: &Scenario, seed: u64, laws: &Laws) -> Result<RunResult, Violation> {
     play(Run::new(scenario, seed, laws))
 }
 
-/// Plays `scenario` as [`run`] does, to a gate that begins with what another one knew so long ago: [`Outcome::knowledge`] of a run of a site
+/// Plays `scenario` as [`run`] does, to a gate that begins with what another one knew so long ago: [`RunResult::knowledge`] of a run of a site
 /// with the same routes and kinds of session.
 ///
 /// # Errors
@@ -107,13 +107,13 @@ pub fn run_knowing(
     seed: u64,
     laws: &Laws,
     (knowledge, age): (&Knowledge, Duration),
-) -> Result<Outcome, Violation> {
+) -> Result<RunResult, Violation> {
     let mut run = Run::new(scenario, seed, laws);
     run.gate.recall(Instant::ORIGIN, knowledge, age);
     play(run)
 }
 
-fn play(mut run: Run<'_>) -> Result<Outcome, Violation> {
+fn play(mut run: Run<'_>) -> Result<RunResult, Violation> {
     let last = run.play()?;
     Ok(run.conclude(last))
 }
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
             checker: Checker::new(scenario.gate.params.order, routes),
             tally: Tally::new(&workload, window),
             starts: Starts::new(&workload.arrivals, seed).peekable(),
-            outcome: Outcome::new(scenario, seed, laws, routes),
+            outcome: RunResult::new(scenario, seed, laws, routes),
             end: window.to,
             nodes: (0..scenario.nodes).map(node).collect(),
             node_wakes: vec![Instant::FAR_FUTURE; scenario.nodes as usize],
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
                 let user = self.users[owner].as_mut().expect("a request has its user until it ends");
                 let was_let_in = user.session.is_some();
                 user.session = start.session;
-                user.place = None;
+                user.position = None;
                 (self.scenario.steps[user.visitor.kind().index()][user.visitor.step_number()], was_let_in)
             }
         };
@@ -274,7 +274,7 @@ impl<'a> Run<'a> {
             if fails { 0.0 } else { self.cost_rng.lognormal(cost.elsewhere, cost.elsewhere_variation) };
         let node = self.fleet.pick(now, None).ok_or("no node was found")?.node;
         let gate_route = self.gate_route(route);
-        let work = Work { token: start.token, gate_route, node, fails };
+        let work = Work { permit: start.permit, gate_route, node, fails };
         let id = match self.free_work.pop() {
             Some(index) => {
                 self.work[index] = Some(work);
@@ -310,13 +310,13 @@ impl<'a> Run<'a> {
             self.free_work.push(id as usize);
             self.fleet.handle_release(work.node);
             self.fleet.handle_answer(now, work.node);
-            let owner = self.owners.remove(&work.token.request());
+            let owner = self.owners.remove(&work.permit.request());
             let ending = match owner {
-                None if self.unnoticed.remove(&work.token.request()).is_none() => Ending::Abandoned,
-                _ if work.fails => Ending::Failed(Failure::ServerError),
-                _ => Ending::Completed,
+                None if self.unnoticed.remove(&work.permit.request()).is_none() => Outcome::Abandoned,
+                _ if work.fails => Outcome::Failed(Failure::ServerError),
+                _ => Outcome::Completed,
             };
-            self.gate.handle_end(now, work.token, ending);
+            self.gate.handle_end(now, work.permit, ending);
             self.checker.ended(work.gate_route);
             if let Some(index) = owner {
                 self.answered(now, index, if work.fails { Answer::Failed } else { Answer::Passed });
@@ -396,7 +396,7 @@ impl<'a> Run<'a> {
         self.heap.push(Reverse((when, self.order, event)));
     }
 
-    fn conclude(mut self, last: Instant) -> Outcome {
+    fn conclude(mut self, last: Instant) -> RunResult {
         self.sample(last);
         self.tally.close(last.max(Instant::ORIGIN + Duration::from_nanos(1)));
         self.outcome.trace = self.gate.trace().value();

@@ -115,7 +115,7 @@ pub struct GateSetup {
     /// As of `suimon serve`.
     pub params: Params,
     /// The kinds of session, by [`KindId`]; at least one.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<KindSetup>,
     /// By kind of journey: the kind of session it begins.
     pub kind_of: Vec<KindId>,
     /// Whether a client that has left goes unnoticed: its request keeps its place, and is worked on as if somebody waited for it,
@@ -125,7 +125,7 @@ pub struct GateSetup {
 
 /// One kind of session, as the gate is told of it.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct KindSetup {
     /// Its name.
     pub name: String,
     /// As of `suimon serve`.
@@ -161,7 +161,7 @@ impl Scenario {
 
     /// Returns the bound and what is reachable at each of `times`, which ascend.
     pub fn rates(&self, times: impl Iterator<Item = Duration>) -> Vec<(f64, f64)> {
-        let mut known: Option<(usize, State, f64)> = None;
+        let mut known: Option<(usize, SiteState, f64)> = None;
         let rate = |at: Duration| {
             let changes = self.changes.partition_point(|change| change.at <= at);
             let (_, state, bound) = match known.take().filter(|(seen, ..)| *seen == changes) {
@@ -178,8 +178,8 @@ impl Scenario {
     }
 
     /// Returns the machine, the costs by route and the weights of the journeys as they are at `at`.
-    pub fn state(&self, at: Duration) -> State {
-        let mut state = State {
+    pub fn state(&self, at: Duration) -> SiteState {
+        let mut state = SiteState {
             machine: self.machine.clone(),
             costs: self.routes.iter().map(|route| route.cost).collect(),
             weights: self.workload.kinds.iter().map(|journey| journey.weight).collect(),
@@ -217,7 +217,7 @@ impl Scenario {
 
 /// What a scenario is at one moment.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct SiteState {
     /// What serves.
     pub machine: Machine,
     /// By route.
@@ -226,7 +226,7 @@ pub struct State {
     pub weights: Vec<f64>,
 }
 
-impl State {
+impl SiteState {
     /// Returns the journeys that are chosen, each with the share of the sessions it has and the routes of its steps.
     fn journeys<'a>(
         &'a self,
@@ -253,7 +253,7 @@ impl State {
 
     /// See [`Scenario::bound`].
     pub fn bound(&self, scenario: &Scenario) -> f64 {
-        let State { machine, costs, .. } = self;
+        let SiteState { machine, costs, .. } = self;
         let visits = self.visits(scenario);
         let per_session = |of: fn(&Cost) -> f64| {
             visits.iter().zip(costs).map(|(visits, cost)| visits * of(cost)).sum::<f64>()

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 use suimon_gate::Knowledge;
 use suimon_settings::scenario;
-use suimon_sim::{Laws, Outcome, Scenario, run, run_knowing};
+use suimon_sim::{Laws, RunResult, Scenario, run, run_knowing};
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=3;
 
@@ -18,11 +18,11 @@ fn site(name: &str, cost: f64) -> Scenario {
     site
 }
 
-fn cold(site: &Scenario, seed: u64) -> Outcome {
+fn cold(site: &Scenario, seed: u64) -> RunResult {
     run(site, seed, &Laws::AS_SET).unwrap_or_else(|violation| panic!("{violation}"))
 }
 
-fn knowing(site: &Scenario, seed: u64, knowledge: &Knowledge) -> Outcome {
+fn knowing(site: &Scenario, seed: u64, knowledge: &Knowledge) -> RunResult {
     let knowledge = (knowledge, Duration::from_secs(60));
     run_knowing(site, seed, &Laws::AS_SET, knowledge).unwrap_or_else(|violation| panic!("{violation}"))
 }
@@ -32,7 +32,7 @@ fn known(name: &str, cost: f64, seed: u64) -> Knowledge {
     cold(&site(name, cost), seed + 100).knowledge
 }
 
-fn done(outcomes: &[Outcome], from: f64, to: f64) -> f64 {
+fn done(outcomes: &[RunResult], from: f64, to: f64) -> f64 {
     outcomes.iter().map(|outcome| outcome.between(from, to).completed as f64).sum()
 }
 
@@ -43,7 +43,7 @@ fn a_gate_restarted_in_the_rush_does_at_once_what_a_new_one_must_find_out() {
         let site = site(name, 1.0);
         let new: Vec<_> = SEEDS.map(|seed| cold(&site, seed)).collect();
         let restarted: Vec<_> = SEEDS.map(|seed| knowing(&site, seed, &known(name, 1.0, seed))).collect();
-        let failures = |outcomes: &[Outcome]| {
+        let failures = |outcomes: &[RunResult]| {
             outcomes.iter().map(|outcome| outcome.summary.mid_session_failures).sum::<u64>()
         };
         let (lost_by_new, lost) = (failures(&new), failures(&restarted));

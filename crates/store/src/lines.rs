@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::{error, fmt};
-use suimon_line::{LANES, Lottery, Reached, Saved, State};
+use suimon_line::{LANES, LineStatus, Lottery, SavedLane, SavedLine};
 use suimon_model::{Instant, seconds};
 
 /// What the file says it is.
@@ -30,9 +30,9 @@ pub struct StoredLine {
     /// The name of its kind of session.
     pub kind: String,
     /// Which line it is.
-    pub of: LineOf,
+    pub of: LineEpoch,
     /// What the line says of itself.
-    pub saved: Saved,
+    pub saved: SavedLine,
     /// So many numbers may have been drawn since it was written.
     pub skipped: u64,
     /// What the operator has said to all who wait, if anything, in place of what the settings say.
@@ -43,7 +43,7 @@ pub struct StoredLine {
 
 /// One line, as its tickets know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LineOf {
+pub struct LineEpoch {
     /// Another line has another.
     pub epoch: u32,
     /// Counts the starts of the gateway in this epoch.
@@ -154,7 +154,7 @@ impl StoredLine {
         let (next, called, settled) = (numbers("next")?, numbers("called")?, numbers("settled")?);
         let nobodys_called = numbers("nobodys_called")?;
         let (mut coming, mut there, mut nobodys) = (lists("coming")?, runs("there")?, runs("nobodys")?);
-        let lanes = std::array::from_fn(|lane| Reached {
+        let lanes = std::array::from_fn(|lane| SavedLane {
             next: next[lane],
             called: called[lane],
             coming: std::mem::take(&mut coming[lane]),
@@ -163,16 +163,16 @@ impl StoredLine {
             nobodys: std::mem::take(&mut nobodys[lane]),
             nobodys_called: nobodys_called[lane],
         });
-        if !lanes.iter().all(Reached::is_sound) {
+        if !lanes.iter().all(SavedLane::is_sound) {
             return None;
         }
         let state = match line["state"].as_str()? {
-            "moving" => State::Moving,
-            "paused" => State::Paused,
-            "closed" => State::Closed,
+            "moving" => LineStatus::Moving,
+            "paused" => LineStatus::Paused,
+            "closed" => LineStatus::Closed,
             "opening" => {
                 let left = line["opens_at"].as_f64()? - f64::from(unix);
-                State::Opening(instant + seconds(left.max(0.0)))
+                LineStatus::Opening(instant + seconds(left.max(0.0)))
             }
             _ => return None,
         };
@@ -182,7 +182,7 @@ impl StoredLine {
         let lotteries: Vec<Lottery> =
             line["lotteries"].as_array()?.iter().map(lottery).collect::<Option<_>>()?;
         let in_order = |pair: &[Lottery]| pair[0].range().1 <= pair[1].range().0;
-        if lotteries.len() > Saved::LOTTERIES_MAX || !lotteries.windows(2).all(in_order) {
+        if lotteries.len() > SavedLine::LOTTERIES_MAX || !lotteries.windows(2).all(in_order) {
             return None;
         }
         let lots = match &line["lots"] {
@@ -191,11 +191,11 @@ impl StoredLine {
         };
         Some(StoredLine {
             kind: line["kind"].as_str()?.to_owned(),
-            of: LineOf {
+            of: LineEpoch {
                 epoch: u32::try_from(line["epoch"].as_u64()?).ok()?,
                 start: u16::try_from(line["start"].as_u64()?).ok()?,
             },
-            saved: Saved {
+            saved: SavedLine {
                 lanes,
                 leaving_per_second: line["leaving_per_second"]
                     .as_f64()
@@ -204,19 +204,19 @@ impl StoredLine {
                 lotteries,
                 state,
             },
-            skipped: line["skipped"].as_u64().filter(|skipped| *skipped <= Reached::SPAN_MAX)?,
+            skipped: line["skipped"].as_u64().filter(|skipped| *skipped <= SavedLane::SPAN_MAX)?,
             said: line["said"].as_str().map(str::to_owned),
             leases_ended: line["leases_ended"].as_u64().and_then(|at| u32::try_from(at).ok()).unwrap_or(0),
         })
     }
 
     fn json(&self, (unix, instant): (u32, Instant)) -> Value {
-        let Saved { lanes, leaving_per_second, lots, lotteries, state } = &self.saved;
+        let SavedLine { lanes, leaving_per_second, lots, lotteries, state } = &self.saved;
         let (name, opens_at) = match state {
-            State::Moving => ("moving", None),
-            State::Paused => ("paused", None),
-            State::Closed => ("closed", None),
-            State::Opening(at) => ("opening", Some(f64::from(unix) + at.secs_since(instant))),
+            LineStatus::Moving => ("moving", None),
+            LineStatus::Paused => ("paused", None),
+            LineStatus::Closed => ("closed", None),
+            LineStatus::Opening(at) => ("opening", Some(f64::from(unix) + at.secs_since(instant))),
         };
         json!({
             "kind": self.kind,
@@ -275,10 +275,10 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn stored(state: State) -> Stored {
-        let saved = Saved {
+    fn stored(state: LineStatus) -> Stored {
+        let saved = SavedLine {
             lanes: [(0, 0, vec![]), (3, 1, vec![]), (1_000_000, 999, vec![990, 997]), (0, 0, vec![])].map(
-                |(next, called, coming)| Reached {
+                |(next, called, coming)| SavedLane {
                     next,
                     called,
                     coming,
@@ -296,7 +296,7 @@ mod tests {
         Stored {
             lines: vec![StoredLine {
                 kind: "visit".to_owned(),
-                of: LineOf { epoch: 77, start: 3 },
+                of: LineEpoch { epoch: 77, start: 3 },
                 saved,
                 skipped: 40,
                 said: Some("Back at 15:10.".to_owned()),
@@ -308,13 +308,17 @@ mod tests {
     #[test]
     fn what_was_written_is_read_again() {
         let at = |n: f64| Instant::ORIGIN + seconds(n);
-        for state in [State::Moving, State::Paused, State::Closed] {
+        for state in [LineStatus::Moving, LineStatus::Paused, LineStatus::Closed] {
             let text = stored(state).text((1000, at(5.0)));
             assert_eq!(Stored::parse(text.as_bytes(), (2000, at(0.0))), Ok(stored(state)));
         }
-        let text = stored(State::Opening(at(65.0))).text((1000, at(5.0)));
+        let text = stored(LineStatus::Opening(at(65.0))).text((1000, at(5.0)));
         let read = Stored::parse(text.as_bytes(), (1010, at(2.0))).unwrap();
-        assert_eq!(read.lines[0].saved.state, State::Opening(at(52.0)), "another process, another origin");
+        assert_eq!(
+            read.lines[0].saved.state,
+            LineStatus::Opening(at(52.0)),
+            "another process, another origin"
+        );
     }
 
     #[test]
@@ -323,7 +327,7 @@ mod tests {
         let path = folder.path().join("room.json");
         let now = (1000, Instant::ORIGIN);
         assert_eq!(Stored::read(&path, now).unwrap(), Stored::default());
-        let whole = stored(State::Moving).text(now);
+        let whole = stored(LineStatus::Moving).text(now);
         let (cut, huge) = (&whole[..whole.len() / 2], whole.replace("1000000", "9000000000000000000"));
         for text in [
             "",
@@ -351,18 +355,18 @@ mod tests {
         let now = (1000, Instant::ORIGIN);
         // Numbers of nineteen digits would not be sound: these are the longest that are.
         let first = 1_000_000_000_000_000_000;
-        let lane = || Reached {
-            next: first + Reached::SPAN_MAX,
+        let lane = || SavedLane {
+            next: first + SavedLane::SPAN_MAX,
             called: first + 20_000,
-            coming: (first..first + Reached::COMING_MAX as u64).collect(),
-            there: (0..Reached::THERE_MAX as u64)
+            coming: (first..first + SavedLane::COMING_MAX as u64).collect(),
+            there: (0..SavedLane::THERE_MAX as u64)
                 .map(|run| (first + 30_000 + 9 * run, first + 30_003 + 9 * run))
                 .collect(),
             settled: first,
             nobodys: vec![],
             nobodys_called: 0,
         };
-        let mut long = stored(State::Moving).lines.remove(0);
+        let mut long = stored(LineStatus::Moving).lines.remove(0);
         long.saved.lanes = std::array::from_fn(|_| lane());
         let kinds = suimon_params::KINDS_MAX;
         let all = Stored { lines: (0..kinds).map(|_| long.clone()).collect() };
@@ -370,6 +374,6 @@ mod tests {
         assert!(text.len() as u64 <= BYTES_MAX, "{}", text.len());
         let read = Stored::parse(text.as_bytes(), now).unwrap();
         assert_eq!(read.lines.len(), kinds);
-        assert!(read.lines.iter().all(|line| line.saved.lanes[0].next == first + Reached::SPAN_MAX));
+        assert!(read.lines.iter().all(|line| line.saved.lanes[0].next == first + SavedLane::SPAN_MAX));
     }
 }

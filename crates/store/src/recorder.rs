@@ -17,7 +17,7 @@ use store::{Message, Store};
 use suimon_gate::{Gate, Output};
 use suimon_model::{Instant, TraceHash};
 use suimon_params::Recording;
-use suimon_record::{BLOCK_BYTES_MAX, BLOCK_FULL, Encoder, Ending, Event, Header};
+use suimon_record::{BLOCK_BYTES_MAX, BLOCK_FULL, Encoder, Event, Header, SegmentEnd};
 
 /// Blocks on their way to the disk: about four megabytes, seconds of the busiest gateway.
 const BLOCKS_MAX: usize = 64;
@@ -30,7 +30,7 @@ const SEGMENT_BYTES_MAX: u64 = 256 << 20;
 
 /// What a recording calls the gate's routes and kinds, in the order of their ids.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct RecordNames {
     /// By route.
     pub routes: Vec<String>,
     /// By kind of session.
@@ -79,7 +79,7 @@ impl Recorder {
     pub fn begin(
         recording: &Recording,
         gate: &Gate,
-        names: &Names,
+        names: &RecordNames,
         now: Instant,
     ) -> Result<Self, RecordError> {
         let segment_bytes = (recording.bytes_max / SEGMENTS).min(SEGMENT_BYTES_MAX);
@@ -100,7 +100,7 @@ impl Recorder {
         let written = size_of_beginning(&header, &snapshot);
         let (blocks, messages) = sync_channel(BLOCKS_MAX);
         let (used, spare) = sync_channel(BLOCKS_MAX);
-        let ending = Arc::new(AtomicU8::new(Ending::Closed.code()));
+        let ending = Arc::new(AtomicU8::new(SegmentEnd::Closed.code()));
         let heard = Arc::clone(&ending);
         let thread = thread::Builder::new()
             .name("recording".to_owned())
@@ -138,14 +138,14 @@ impl Recorder {
     }
 
     /// Hands on what there is, and begins another segment when this one is long enough.
-    pub fn hand_on(&mut self, gate: &Gate, names: &Names, now: Instant) -> Result<(), Ended> {
+    pub fn hand_on(&mut self, gate: &Gate, names: &RecordNames, now: Instant) -> Result<(), Ended> {
         self.handed_on = now;
         if self.encoder.is_empty() {
             return Ok(());
         }
         let content = self.seal(gate.trace());
         if content.len() > BLOCK_BYTES_MAX {
-            return Err(self.give_up(Ending::TooSlow));
+            return Err(self.give_up(SegmentEnd::TooSlow));
         }
         self.written += content.len() as u64;
         self.send(Message::Events(content))?;
@@ -157,10 +157,10 @@ impl Recorder {
         self.header.since_1970 = self.origin + now.since(Instant::ORIGIN);
         self.header.routes.clone_from(&names.routes);
         self.header.kinds.clone_from(&names.kinds);
-        let Ok(snapshot) = gate.save() else { return Err(self.give_up(Ending::NoSnapshot)) };
+        let Ok(snapshot) = gate.save() else { return Err(self.give_up(SegmentEnd::NoSnapshot)) };
         self.written = size_of_beginning(&self.header, &snapshot);
         if self.written > self.segment_bytes / 2 {
-            return Err(self.give_up(Ending::NoSnapshot));
+            return Err(self.give_up(SegmentEnd::NoSnapshot));
         }
         self.encoder.restart();
         self.send(Message::Begin(Box::new(self.header.clone()), snapshot))
@@ -184,12 +184,12 @@ impl Recorder {
     fn send(&mut self, message: Message) -> Result<(), Ended> {
         match self.blocks.try_send(message) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(_)) => Err(self.give_up(Ending::TooSlow)),
+            Err(TrySendError::Full(_)) => Err(self.give_up(SegmentEnd::TooSlow)),
             Err(TrySendError::Disconnected(_)) => Err(Ended),
         }
     }
 
-    fn give_up(&self, why: Ending) -> Ended {
+    fn give_up(&self, why: SegmentEnd) -> Ended {
         self.ending.store(why.code(), Relaxed);
         tracing::error!("the recording has ended: {why}; the gateway goes on without it");
         Ended

@@ -8,10 +8,10 @@
 mod file;
 mod text;
 
-pub use file::{Found, Written, find, write};
+pub use file::{LoadResult, WriteResult, find, write};
 
 use std::collections::{BTreeMap, HashMap};
-use suimon_gate::{Knowledge, KnownKind, KnownRoute, PlaceVisits, VisitsKnowledge};
+use suimon_gate::{Knowledge, KnownKind, KnownRoute, VisitsAfter, VisitsKnowledge};
 use suimon_model::RouteId;
 
 /// The most routes of which anything is remembered.
@@ -98,14 +98,14 @@ impl Remembered {
 
 /// Makes what a gate knows into what is worth remembering, again and again.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub struct DemandMemory {
     /// By name.
-    asked: HashMap<String, Asked>,
+    asked: HashMap<String, RouteDemand>,
 }
 
 /// How a route has been asked for.
 #[derive(Clone, Copy, Debug, Default)]
-struct Asked {
+struct RouteDemand {
     /// Requests at the last look.
     came: u64,
     /// When the last one was seen to have come.
@@ -114,12 +114,12 @@ struct Asked {
     is_proved: bool,
 }
 
-impl Memory {
+impl DemandMemory {
     /// Returns the memory of a gateway that begins with `remembered`.
     pub fn new(remembered: Option<&Remembered>) -> Self {
         let routes = remembered.map_or(&[][..], |remembered| &remembered.routes);
-        let asked = |route: &RememberedRoute| Asked { came: 0, last: route.asked, is_proved: true };
-        Memory { asked: routes.iter().map(|route| (route.name.clone(), asked(route))).collect() }
+        let asked = |route: &RememberedRoute| RouteDemand { came: 0, last: route.asked, is_proved: true };
+        DemandMemory { asked: routes.iter().map(|route| (route.name.clone(), asked(route))).collect() }
     }
 
     /// Takes note of what was asked for since the last look, and returns what is worth remembering. `declared`: how many routes, from the first, are
@@ -172,19 +172,19 @@ impl Memory {
 }
 
 /// Returns the places as they are where routes are numbered so; what has no number there is left out.
-fn renumber(places: &[PlaceVisits], numbers: &[Option<RouteId>]) -> Vec<PlaceVisits> {
+fn renumber(places: &[VisitsAfter], numbers: &[Option<RouteId>]) -> Vec<VisitsAfter> {
     let number = |route: RouteId| numbers.get(route.index()).copied().flatten();
     let list = |values: &[(RouteId, f64)]| {
         let kept = values.iter().filter_map(|(route, value)| Some((number(*route)?, *value)));
         // In order, whatever the order was there.
         kept.collect::<BTreeMap<_, _>>().into_iter().collect()
     };
-    let place = |place: &PlaceVisits| {
+    let place = |place: &VisitsAfter| {
         let after = match place.after {
             None => None,
             Some(route) => Some(number(route)?),
         };
-        Some(PlaceVisits {
+        Some(VisitsAfter {
             after,
             seen: place.seen,
             further: list(&place.further),

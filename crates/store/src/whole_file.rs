@@ -66,14 +66,14 @@ pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
 
 /// The order of writings: one that is still under way when another begins, as may be at the end, must not come after it.
 #[derive(Debug, Default)]
-pub struct Order {
+pub struct WriteOrder {
     /// How many have begun.
     begun: AtomicU64,
     /// The number of the newest that has reached the disk; held while one is written.
     newest: Mutex<u64>,
 }
 
-impl Order {
+impl WriteOrder {
     /// Returns the number of a writing that begins now.
     pub fn begin(&self) -> u64 {
         self.begun.fetch_add(1, Ordering::Relaxed)
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_is_older_is_not_written_over_what_is_newer() {
-        let (order, written) = (Order::default(), std::cell::Cell::new(None));
+        let (order, written) = (WriteOrder::default(), std::cell::Cell::new(None));
         let write = |own| {
             order.write(own, || {
                 written.set(Some(own));

@@ -7,7 +7,7 @@ use super::Guard;
 use super::connect::Stream;
 use super::error::{UpstreamError, UpstreamErrorKind};
 use super::http1::{BodyFault, Http1};
-use super::http2::Lease;
+use super::http2::StreamPermit;
 use super::request::Progress;
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
@@ -26,7 +26,7 @@ const BROKEN: &str = "the connection broke in the middle of the response";
 
 /// The body of a response, or the raw connection after a `101`.
 pub struct UpstreamBody {
-    state: State,
+    state: BodySource,
     node: NodeId,
     tries: u32,
     idle_timeout: Duration,
@@ -35,9 +35,9 @@ pub struct UpstreamBody {
     guard: Option<Guard>,
 }
 
-enum State {
+enum BodySource {
     Http1(Box<Http1>),
-    Http2 { incoming: Incoming, lease: Lease },
+    Http2 { incoming: Incoming, lease: StreamPermit },
     Upgraded { stream: Stream, early: Bytes },
     Over,
 }
@@ -64,37 +64,37 @@ impl UpstreamBody {
 
     /// Returns the raw connection, if this is the body of a `101`.
     pub fn into_upgraded(mut self) -> Option<UpgradedIo> {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Upgraded { stream, early } => {
+        match std::mem::replace(&mut self.state, BodySource::Over) {
+            BodySource::Upgraded { stream, early } => {
                 Some(UpgradedIo { stream, early, _guard: self.guard.take() })
             }
             _ => None,
         }
     }
 
-    pub(super) fn http1(connection: Box<Http1>, sent: Sent) -> Self {
-        let mut body = sent.into_body(State::Http1(connection));
+    pub(super) fn http1(connection: Box<Http1>, sent: SentRequest) -> Self {
+        let mut body = sent.into_body(BodySource::Http1(connection));
         if body.is_end_stream() {
             body.end();
         }
         body
     }
 
-    pub(super) fn http2(incoming: Incoming, lease: Lease, sent: Sent) -> Self {
-        let mut body = sent.into_body(State::Http2 { incoming, lease });
+    pub(super) fn http2(incoming: Incoming, lease: StreamPermit, sent: SentRequest) -> Self {
+        let mut body = sent.into_body(BodySource::Http2 { incoming, lease });
         if body.is_end_stream() {
             body.end();
         }
         body
     }
 
-    pub(super) fn upgraded(stream: Stream, early: Bytes, sent: Sent) -> Self {
-        sent.into_body(State::Upgraded { stream, early })
+    pub(super) fn upgraded(stream: Stream, early: Bytes, sent: SentRequest) -> Self {
+        sent.into_body(BodySource::Upgraded { stream, early })
     }
 
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UpstreamError>>> {
         let (kind, detail, cause) = match &mut self.state {
-            State::Http1(connection) => match ready!(connection.poll_frame(cx)) {
+            BodySource::Http1(connection) => match ready!(connection.poll_frame(cx)) {
                 Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
                 None => return Poll::Ready(None),
                 Some(Err(BodyFault::Request(cause))) => {
@@ -107,7 +107,7 @@ impl UpstreamBody {
                     (UpstreamErrorKind::BrokenInBody, BROKEN, cause.into())
                 }
             },
-            State::Http2 { incoming, .. } => match ready!(Pin::new(incoming).poll_frame(cx)) {
+            BodySource::Http2 { incoming, .. } => match ready!(Pin::new(incoming).poll_frame(cx)) {
                 Some(Ok(frame)) => return Poll::Ready(Some(Ok(frame))),
                 None => return Poll::Ready(None),
                 Some(Err(cause)) if self.progress.as_ref().is_some_and(|progress| progress.failed()) => {
@@ -115,16 +115,16 @@ impl UpstreamBody {
                 }
                 Some(Err(cause)) => (UpstreamErrorKind::BrokenInBody, BROKEN, cause.into()),
             },
-            State::Upgraded { .. } | State::Over => return Poll::Ready(None),
+            BodySource::Upgraded { .. } | BodySource::Over => return Poll::Ready(None),
         };
         Poll::Ready(Some(Err(self.fail(kind, detail).caused_by(cause))))
     }
 
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let silence = match &mut self.state {
-            State::Http1(connection) => connection.silence(),
-            State::Http2 { lease, .. } => lease.silence(),
-            State::Upgraded { .. } | State::Over => return Poll::Pending,
+            BodySource::Http1(connection) => connection.silence(),
+            BodySource::Http2 { lease, .. } => lease.silence(),
+            BodySource::Upgraded { .. } | BodySource::Over => return Poll::Pending,
         };
         if !std::mem::replace(&mut self.waiting, true) {
             silence.begin(self.idle_timeout);
@@ -134,7 +134,7 @@ impl UpstreamBody {
 
     /// The response is complete: gives the connection back, if it can be used again, and the place in the node.
     fn end(&mut self) {
-        if let State::Http1(connection) = std::mem::replace(&mut self.state, State::Over)
+        if let BodySource::Http1(connection) = std::mem::replace(&mut self.state, BodySource::Over)
             && let Some(guard) = &self.guard
             && connection.is_at_rest()
         {
@@ -144,14 +144,14 @@ impl UpstreamBody {
     }
 
     fn fail(&mut self, kind: UpstreamErrorKind, detail: &'static str) -> UpstreamError {
-        self.state = State::Over;
+        self.state = BodySource::Over;
         self.guard = None;
         UpstreamError::new(kind, self.node, detail)
     }
 }
 
 /// How a request was sent: what its response's body has to know.
-pub(super) struct Sent {
+pub(super) struct SentRequest {
     pub(super) node: NodeId,
     pub(super) tries: u32,
     pub(super) idle_timeout: Duration,
@@ -159,9 +159,9 @@ pub(super) struct Sent {
     pub(super) guard: Guard,
 }
 
-impl Sent {
-    fn into_body(self, state: State) -> UpstreamBody {
-        let Sent { node, tries, idle_timeout, progress, guard } = self;
+impl SentRequest {
+    fn into_body(self, state: BodySource) -> UpstreamBody {
+        let SentRequest { node, tries, idle_timeout, progress, guard } = self;
         UpstreamBody { state, node, tries, idle_timeout, waiting: false, progress, guard: Some(guard) }
     }
 }
@@ -197,17 +197,17 @@ impl Body for UpstreamBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.state {
-            State::Http1(connection) => connection.is_over(),
-            State::Http2 { incoming, .. } => incoming.is_end_stream(),
-            State::Upgraded { .. } | State::Over => true,
+            BodySource::Http1(connection) => connection.is_over(),
+            BodySource::Http2 { incoming, .. } => incoming.is_end_stream(),
+            BodySource::Upgraded { .. } | BodySource::Over => true,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.state {
-            State::Http1(connection) => connection.size_hint(),
-            State::Http2 { incoming, .. } => incoming.size_hint(),
-            State::Upgraded { .. } | State::Over => SizeHint::with_exact(0),
+            BodySource::Http1(connection) => connection.size_hint(),
+            BodySource::Http2 { incoming, .. } => incoming.size_hint(),
+            BodySource::Upgraded { .. } | BodySource::Over => SizeHint::with_exact(0),
         }
     }
 }

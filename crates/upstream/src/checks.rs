@@ -50,7 +50,7 @@ impl Upstream {
 
 /// Checks one node and tells the fleet, whatever comes of it.
 async fn check(shared: Arc<Shared>, node: NodeId) {
-    let mut verdict = Verdict { shared, node, checked: Checked::Failed };
+    let mut verdict = CheckResult { shared, node, checked: Checked::Failed };
     let shared = &verdict.shared;
     // One that accepts connections and lets them break, as a port that is forwarded to nobody does, has to answer.
     let must_answer = shared.fleet().is_doubted(node);
@@ -58,13 +58,13 @@ async fn check(shared: Arc<Shared>, node: NodeId) {
 }
 
 /// Tells the fleet what came of a check when it is dropped, so that none stays open for ever.
-struct Verdict {
+struct CheckResult {
     shared: Arc<Shared>,
     node: NodeId,
     checked: Checked,
 }
 
-impl Drop for Verdict {
+impl Drop for CheckResult {
     fn drop(&mut self) {
         self.shared.fleet().handle_check(self.shared.now(), self.node, self.checked);
         self.shared.tell_changes();

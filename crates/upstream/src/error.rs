@@ -57,7 +57,7 @@ pub enum UpstreamErrorKind {
 
 /// Whose fault an error is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum Blame {
     /// The client sent something broken, or went away.
     Client,
     /// The application or the way to it.
@@ -100,11 +100,11 @@ impl UpstreamErrorKind {
     }
 
     /// Returns whose fault it is.
-    pub const fn fault(self) -> Fault {
+    pub const fn fault(self) -> Blame {
         match self {
-            UpstreamErrorKind::NoNode | UpstreamErrorKind::GatewayFull => Fault::Gateway,
-            UpstreamErrorKind::RequestBody => Fault::Client,
-            _ => Fault::Upstream,
+            UpstreamErrorKind::NoNode | UpstreamErrorKind::GatewayFull => Blame::Gateway,
+            UpstreamErrorKind::RequestBody => Blame::Client,
+            _ => Blame::Upstream,
         }
     }
 
@@ -143,7 +143,7 @@ impl UpstreamError {
     }
 
     /// Returns whose fault it is.
-    pub fn fault(&self) -> Fault {
+    pub fn fault(&self) -> Blame {
         self.kind.fault()
     }
 

@@ -64,7 +64,7 @@ struct Streams {
 }
 
 /// The right to one stream of a connection.
-pub(super) struct Lease {
+pub(super) struct StreamPermit {
     sender: SendRequest<RequestBody>,
     streams: Arc<Streams>,
     silence: Silence,
@@ -81,7 +81,7 @@ impl SharedPool {
         &self,
         connector: &Connector,
         fresh: bool,
-    ) -> Result<(Lease, bool), ConnectError> {
+    ) -> Result<(StreamPermit, bool), ConnectError> {
         if !fresh && let Some(lease) = self.roomy() {
             return Ok((lease, true));
         }
@@ -106,7 +106,7 @@ impl SharedPool {
     }
 
     /// Returns a stream of a connection over `stream` that is not shared and ends with it.
-    pub(super) async fn open_alone(&self, stream: Stream) -> Result<Lease, ConnectError> {
+    pub(super) async fn open_alone(&self, stream: Stream) -> Result<StreamPermit, ConnectError> {
         Ok(open(stream, &self.limits).await?.lease())
     }
 
@@ -128,12 +128,12 @@ impl SharedPool {
         });
     }
 
-    fn roomy(&self) -> Option<Lease> {
+    fn roomy(&self) -> Option<StreamPermit> {
         self.least_used(self.limits.streams_max.max(1))
     }
 
     /// Returns a stream of the least used connection with fewer than `streams_max`, and fewer than its node allows.
-    fn least_used(&self, streams_max: usize) -> Option<Lease> {
+    fn least_used(&self, streams_max: usize) -> Option<StreamPermit> {
         let mut open = self.lock();
         open.retain(|shared| !shared.sender.is_closed());
         let least = open.iter_mut().min_by_key(|shared| shared.streams.used.load(Relaxed))?;
@@ -176,14 +176,14 @@ impl Streams {
 }
 
 impl Shared {
-    fn lease(&self) -> Lease {
+    fn lease(&self) -> StreamPermit {
         self.streams.used.fetch_add(1, Relaxed);
         let silence = Silence::new(self.timeout);
-        Lease { sender: self.sender.clone(), streams: Arc::clone(&self.streams), silence }
+        StreamPermit { sender: self.sender.clone(), streams: Arc::clone(&self.streams), silence }
     }
 }
 
-impl Lease {
+impl StreamPermit {
     /// Returns the timer of whatever this stream is waited for.
     pub(super) fn silence(&mut self) -> &mut Silence {
         &mut self.silence
@@ -216,7 +216,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.streams.used.fetch_sub(1, Relaxed);
     }

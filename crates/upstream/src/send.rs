@@ -1,11 +1,11 @@
 //! One request, from the choice of its node to the head of its response, with the tries that are safe.
 
-use super::body::{Sent, UpstreamBody};
+use super::body::{SentRequest, UpstreamBody};
 use super::connect::ConnectError;
 use super::error::{Unsent, UpstreamError, UpstreamErrorKind};
 use super::head::RequestHead;
 use super::http1::{Failed, Http1};
-use super::http2::Lease;
+use super::http2::StreamPermit;
 use super::request::{Progress, RequestBody, is_safe};
 use super::{Node, Pool, Shared};
 use http::header::{CONNECTION, HOST, UPGRADE};
@@ -25,7 +25,7 @@ pub type Sending = Pin<Box<dyn Future<Output = Result<Response<UpstreamBody>, Up
 /// An open connection, ready for one request.
 enum Link {
     Http1(Box<Http1>),
-    Http2(Lease),
+    Http2(StreamPermit),
 }
 
 /// How a try came to nothing.
@@ -77,7 +77,7 @@ pub(super) async fn send(
                 continue;
             }
         };
-        let sent = Sent {
+        let sent = SentRequest {
             node: pick.node,
             tries,
             idle_timeout: shared.params.idle_timeout,
@@ -148,7 +148,7 @@ async fn attempt(
     node: &Node,
     head: &RequestHead,
     body: RequestBody,
-    sent: Sent,
+    sent: SentRequest,
     first_byte_timeout: Duration,
 ) -> Result<Response<UpstreamBody>, Missed> {
     let progress = sent.progress.clone();
@@ -186,7 +186,7 @@ fn upgrade(
     answer: response::Parts,
     connection: Http1,
     was_asked: bool,
-    sent: Sent,
+    sent: SentRequest,
 ) -> Result<Response<UpstreamBody>, Missed> {
     if !was_asked {
         let detail = "the node switched protocols without being asked to";

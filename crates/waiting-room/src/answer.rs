@@ -1,9 +1,9 @@
 //! What the waiting room answers: the page, its twin for programs, and what each of them carries.
 
-use super::page::{Extras, Form};
-use super::side::names_a_host;
-use super::told::{Before, State, Told};
-use super::{Room, words};
+use super::endpoint::names_a_host;
+use super::notice::{LastNotice, NoticeState, WaitNotice};
+use super::page::{Form, PageDetails};
+use super::{WaitingRoom, texts};
 use http::header::{
     ACCEPT, ACCEPT_LANGUAGE, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, HeaderMap,
     HeaderName, HeaderValue, RETRY_AFTER, SET_COOKIE, VARY,
@@ -15,11 +15,11 @@ use std::time::Duration;
 use suimon_gate::InLine;
 use suimon_identity::own::{CODE_COOKIE, LANGUAGE_COOKIE, PLACE, REFRESH_COOKIE};
 use suimon_identity::ticket::Ticket;
-use suimon_line::{Place, Standing, Wait};
+use suimon_line::{Position, PositionStatus, Wait};
 use suimon_message::accept::{self, Form as AnswerForm};
 use suimon_model::KindId;
 use suimon_params::WaitingStatus;
-use suimon_store::lines::LineOf;
+use suimon_store::lines::LineEpoch;
 
 const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
@@ -51,7 +51,7 @@ impl At {
 
 /// What came with a request that is not let in.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Sent {
+pub enum SubmittedForm {
     /// Nothing.
     Nothing,
     /// A form that the page keeps.
@@ -60,54 +60,60 @@ pub enum Sent {
     Lost,
 }
 
-impl Room {
+impl WaitingRoom {
     /// Returns the answer to a request that is not let in, and has a place. `held` is the ticket it came with.
     pub fn answer(
         &self,
         parts: &Parts,
         waits: &InLine,
         held: Option<Ticket>,
-        sent: Sent,
+        sent: SubmittedForm,
         at: At,
     ) -> Response<String> {
-        let ticket = held.or_else(|| self.ticket_of(waits.kind, waits.place?, at.now));
-        let (told, ticket) = self.tell(waits.kind, waits.standing, ticket, at);
+        let ticket = held.or_else(|| self.ticket_of(waits.kind, waits.position?, at.now));
+        let (notice, ticket) = self.tell(waits.kind, waits.standing, ticket, at);
         let mut response = match AnswerForm::of(&parts.headers) {
-            AnswerForm::Page => self.page(parts, waits.kind, &told, ticket.as_ref(), sent),
-            AnswerForm::Json | AnswerForm::Problem => self.twin(&told, ticket.as_ref()),
+            AnswerForm::Page => self.page(parts, waits.kind, &notice, ticket.as_ref(), sent),
+            AnswerForm::Json | AnswerForm::Problem => self.json_form(&notice, ticket.as_ref()),
         };
         *response.status_mut() = self.status();
-        self.finish(response, &told, ticket.as_ref(), at)
+        self.finish(response, &notice, ticket.as_ref(), at)
     }
 
     /// Returns the answer to whoever asks how their place stands. `standing`: `None` where there is nothing to wait for.
-    pub fn poll(&self, standing: Option<Standing>, ticket: Option<Ticket>, at: At) -> Response<String> {
+    pub fn poll(&self, standing: Option<PositionStatus>, ticket: Option<Ticket>, at: At) -> Response<String> {
         let (Some(standing), Some(ticket)) = (standing, ticket) else {
             let mut response = Response::new(String::new());
             *response.status_mut() = StatusCode::NO_CONTENT;
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             return response;
         };
-        let (told, ticket) = self.tell(ticket.kind, standing, Some(ticket), at);
-        let response = self.twin(&told, ticket.as_ref());
-        self.finish(response, &told, ticket.as_ref(), at)
+        let (notice, ticket) = self.tell(ticket.kind, standing, Some(ticket), at);
+        let response = self.json_form(&notice, ticket.as_ref());
+        self.finish(response, &notice, ticket.as_ref(), at)
     }
 
     /// Returns the answer to the holder of a place who asked to begin, was held at the gate for so long, and stays where they are.
-    pub fn still_next(&self, standing: Standing, ticket: Ticket, held: Duration, at: At) -> Response<String> {
-        let (mut told, ticket) = self.tell(ticket.kind, standing, Some(ticket), at);
+    pub fn still_next(
+        &self,
+        standing: PositionStatus,
+        ticket: Ticket,
+        held: Duration,
+        at: At,
+    ) -> Response<String> {
+        let (mut notice, ticket) = self.tell(ticket.kind, standing, Some(ticket), at);
         // They are back at once, so that nobody behind them overtakes them meanwhile.
-        if told.state == State::Next && held.as_secs() >= u64::from(EARLIEST) {
-            told.poll_after = 0;
+        if notice.state == NoticeState::Next && held.as_secs() >= u64::from(EARLIEST) {
+            notice.poll_after = 0;
         }
-        let response = self.twin(&told, ticket.as_ref());
-        self.finish(response, &told, ticket.as_ref(), at)
+        let response = self.json_form(&notice, ticket.as_ref());
+        self.finish(response, &notice, ticket.as_ref(), at)
     }
 
     /// Returns the answer to the holder of a place whose session has begun. `lease` proves that; without cookies the ticket leads there.
     pub fn let_in(&self, ticket: Ticket, lease: HeaderValue, at: At) -> Response<String> {
-        let told = Told { state: State::YourTurn, poll_after: EARLIEST, ..self.full(at) };
-        let mut response = self.finish(self.twin(&told, Some(&ticket)), &told, None, at);
+        let notice = WaitNotice { state: NoticeState::YourTurn, poll_after: EARLIEST, ..self.full(at) };
+        let mut response = self.finish(self.json_form(&notice, Some(&ticket)), &notice, None, at);
         let headers = response.headers_mut();
         headers.append(SET_COOKIE, lease);
         headers.append(SET_COOKIE, self.tickets.withdraw(ticket.kind, at.secure));
@@ -119,9 +125,9 @@ impl Room {
     pub fn poll_without_place(&self, page: &[u8], closed: Option<KindId>, at: At) -> Response<String> {
         match (page, closed) {
             (b"closed", Some(kind)) => {
-                let (told, _) = self.tell(kind, Standing::Closed, None, at);
-                let response = self.twin(&told, None);
-                self.finish(response, &told, None, at)
+                let (notice, _) = self.tell(kind, PositionStatus::Closed, None, at);
+                let response = self.json_form(&notice, None);
+                self.finish(response, &notice, None, at)
             }
             (b"closed" | b"full", _) => self.poll(None, None, at),
             // It keeps no cookies, and would draw a number each time it is loaded anew.
@@ -147,12 +153,12 @@ impl Room {
 
     /// Returns the answer to a request that may draw a number only after so many seconds.
     pub fn later(&self, parts: &Parts, kind: KindId, after: u32, at: At) -> Response<String> {
-        self.without_place(parts, kind, &Told { poll_after: after, ..self.full(at) }, at)
+        self.without_place(parts, kind, &WaitNotice { poll_after: after, ..self.full(at) }, at)
     }
 
     /// Returns the answer to whoever asks, holds no place and can get one only after so many seconds.
     pub fn full_for(after: u32) -> Response<String> {
-        let mut response = Room::too_early();
+        let mut response = WaitingRoom::too_early();
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after));
         response
     }
@@ -161,50 +167,52 @@ impl Room {
     pub fn asks_for_pass(&self, parts: &Parts, kind: KindId, at: At) -> Response<String> {
         let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         let pass_url = self.passes.as_ref().map(|passes| passes.address(url));
-        let told = Told { state: State::Pass, poll_after: COOKIELESS_RETRY, pass_url, ..self.full(at) };
-        self.without_place(parts, kind, &told, at)
+        let notice =
+            WaitNotice { state: NoticeState::Pass, poll_after: COOKIELESS_RETRY, pass_url, ..self.full(at) };
+        self.without_place(parts, kind, &notice, at)
     }
 
-    fn without_place(&self, parts: &Parts, kind: KindId, told: &Told, at: At) -> Response<String> {
+    fn without_place(&self, parts: &Parts, kind: KindId, notice: &WaitNotice, at: At) -> Response<String> {
         let mut response = match AnswerForm::of(&parts.headers) {
             AnswerForm::Page => {
-                let sent = if parts.method == Method::POST { Sent::Lost } else { Sent::Nothing };
-                self.page(parts, kind, told, None, sent)
+                let sent =
+                    if parts.method == Method::POST { SubmittedForm::Lost } else { SubmittedForm::Nothing };
+                self.page(parts, kind, notice, None, sent)
             }
-            AnswerForm::Json | AnswerForm::Problem => self.twin(told, None),
+            AnswerForm::Json | AnswerForm::Problem => self.json_form(notice, None),
         };
         *response.status_mut() = self.status();
-        self.finish(response, told, None, at)
+        self.finish(response, notice, None, at)
     }
 
     /// Returns what is to be said, and the ticket that remembers it.
     fn tell(
         &self,
         kind: KindId,
-        standing: Standing,
+        standing: PositionStatus,
         ticket: Option<Ticket>,
         at: At,
-    ) -> (Told, Option<Ticket>) {
-        let before = ticket.map_or(Before::NOTHING, |ticket| Before {
+    ) -> (WaitNotice, Option<Ticket>) {
+        let before = ticket.map_or(LastNotice::NOTHING, |ticket| LastNotice {
             fewest_ahead: ticket.fewest_ahead,
             turn_by: ticket.turn_by,
             drawn: ticket.drawn,
         });
-        let (mut told, mut after) = Told::of(standing, before, at.now, |time| at.unix(time));
-        told.message = self.said(kind);
+        let (mut notice, mut after) = WaitNotice::of(standing, before, at.now, |time| at.unix(time));
+        notice.message = self.said(kind);
         if self.hides_numbers {
-            told.ahead = None;
-            after.fewest_ahead = Before::NOTHING.fewest_ahead;
-            told.eta = told.eta.map(|(low, high)| words::rounded(low, high));
+            notice.ahead = None;
+            after.fewest_ahead = LastNotice::NOTHING.fewest_ahead;
+            notice.eta = notice.eta.map(|(low, high)| texts::rounded(low, high));
         } else {
-            told.position = ticket.map(|ticket| ticket.place.number + 1);
+            notice.position = ticket.map(|ticket| ticket.position.number + 1);
         }
         // They are called, and nobody is before them: they may take their time.
-        if matches!(standing, Standing::Called(Wait { ahead: 0, .. })) {
-            told.expires_at = ticket.map(|_| at.now.saturating_add(self.tickets.hold()));
+        if matches!(standing, PositionStatus::Called(Wait { ahead: 0, .. })) {
+            notice.expires_at = ticket.map(|_| at.now.saturating_add(self.tickets.hold()));
         }
         // Whoever is next goes to the gate at once, and from there again.
-        let again_after = if told.state == State::Next { 0 } else { told.poll_after };
+        let again_after = if notice.state == NoticeState::Next { 0 } else { notice.poll_after };
         let ticket = ticket.map(|ticket| Ticket {
             heard: at.now,
             again_after: u16::try_from(again_after).unwrap_or(u16::MAX),
@@ -212,22 +220,23 @@ impl Room {
             turn_by: after.turn_by,
             ..ticket
         });
-        (told, ticket)
+        (notice, ticket)
     }
 
     /// Returns what is to be said where no place can be given.
-    fn full(&self, at: At) -> Told {
-        let (told, _) = Told::of(Standing::Closed, Before::NOTHING, at.now, |time| at.unix(time));
-        Told { state: State::Full, poll_after: FULL_RETRY, ..told }
+    fn full(&self, at: At) -> WaitNotice {
+        let (notice, _) =
+            WaitNotice::of(PositionStatus::Closed, LastNotice::NOTHING, at.now, |time| at.unix(time));
+        WaitNotice { state: NoticeState::Full, poll_after: FULL_RETRY, ..notice }
     }
 
     /// Returns a ticket of a place, as if it was just drawn.
-    pub(crate) fn ticket_of(&self, kind: KindId, place: Place, now: u32) -> Option<Ticket> {
-        let LineOf { epoch, start } = self.line(kind)?;
-        let Before { fewest_ahead, turn_by, drawn: _ } = Before::NOTHING;
+    pub(crate) fn ticket_of(&self, kind: KindId, position: Position, now: u32) -> Option<Ticket> {
+        let LineEpoch { epoch, start } = self.line(kind)?;
+        let LastNotice { fewest_ahead, turn_by, drawn: _ } = LastNotice::NOTHING;
         Some(Ticket {
             kind,
-            place,
+            position,
             epoch,
             start,
             drawn: now,
@@ -235,7 +244,7 @@ impl Room {
             again_after: 0,
             fewest_ahead,
             turn_by,
-            moved: self.moves.count(kind, epoch, place),
+            moved: self.moves.count(kind, epoch, position),
         })
     }
 
@@ -243,33 +252,33 @@ impl Room {
         &self,
         parts: &Parts,
         kind: KindId,
-        told: &Told,
+        notice: &WaitNotice,
         ticket: Option<&Ticket>,
-        sent: Sent,
+        sent: SubmittedForm,
     ) -> Response<String> {
         let (form, form_lost) = match sent {
-            Sent::Nothing => (None, false),
-            Sent::Form(form) => (Some(form), false),
-            Sent::Lost => (None, true),
+            SubmittedForm::Nothing => (None, false),
+            SubmittedForm::Form(form) => (Some(form), false),
+            SubmittedForm::Lost => (None, true),
         };
         let code = ticket.and_then(|ticket| self.moves.code_of(ticket));
         let commitment = self.commitment(kind);
         let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         let url = if names_a_host(url) { Cow::Owned(format!("/.{url}")) } else { Cow::Borrowed(url) };
         let device_wrong = cookie(&parts.headers, CODE_COOKIE).is_some();
-        let extras = Extras {
+        let extras = PageDetails {
             host: host_of(parts),
             url: &url,
-            progress: progress(told, ticket),
+            progress: progress(notice, ticket),
             form: form.as_ref(),
             form_lost,
             refresh: cookie(&parts.headers, REFRESH_COOKIE) != Some("off"),
             device_wrong,
             device_code: code.as_deref().unwrap_or_default(),
             seed_hash: &commitment,
-            retry_after: told.poll_after,
+            retry_after: notice.poll_after,
         };
-        let mut response = Response::new(self.pages.render(self.language(parts), told, &extras));
+        let mut response = Response::new(self.pages.render(self.language(parts), notice, &extras));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
         headers.insert(CONTENT_SECURITY_POLICY, self.pages.policy(&extras));
@@ -283,8 +292,8 @@ impl Room {
         response
     }
 
-    fn twin(&self, told: &Told, ticket: Option<&Ticket>) -> Response<String> {
-        let mut response = Response::new(told.json());
+    fn json_form(&self, notice: &WaitNotice, ticket: Option<&Ticket>) -> Response<String> {
+        let mut response = Response::new(notice.json());
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(ticket) = ticket {
@@ -297,7 +306,7 @@ impl Room {
     fn finish(
         &self,
         mut response: Response<String>,
-        told: &Told,
+        notice: &WaitNotice,
         ticket: Option<&Ticket>,
         at: At,
     ) -> Response<String> {
@@ -307,7 +316,7 @@ impl Room {
         for name in [ACCEPT, ACCEPT_LANGUAGE, COOKIE] {
             headers.append(VARY, HeaderValue::from(name));
         }
-        headers.insert(RETRY_AFTER, HeaderValue::from(told.poll_after));
+        headers.insert(RETRY_AFTER, HeaderValue::from(notice.poll_after));
         if let Some(ticket) = ticket {
             headers.append(SET_COOKIE, self.tickets.cookie(ticket, at.secure));
         }
@@ -329,15 +338,15 @@ impl Room {
 }
 
 /// Returns the share of the wait that is over, per cent.
-fn progress(told: &Told, ticket: Option<&Ticket>) -> u32 {
-    let (Some(ticket), Some((_, high))) = (ticket, told.eta) else {
-        return match told.state {
-            State::YourTurn => 100,
-            State::Next => NEARLY,
+fn progress(notice: &WaitNotice, ticket: Option<&Ticket>) -> u32 {
+    let (Some(ticket), Some((_, high))) = (ticket, notice.eta) else {
+        return match notice.state {
+            NoticeState::YourTurn => 100,
+            NoticeState::Next => NEARLY,
             _ => 0,
         };
     };
-    let waited = u64::from(told.updated_at.saturating_sub(ticket.drawn));
+    let waited = u64::from(notice.updated_at.saturating_sub(ticket.drawn));
     u32::try_from(100 * waited / (waited + u64::from(high)).max(1)).unwrap_or(100)
 }
 

@@ -3,8 +3,8 @@
 
 use super::page::{ICON, Pages, source_hash};
 use super::template::{Template, Value, Values};
-use super::words::Words;
-use super::{look::Look, strip};
+use super::texts::Texts;
+use super::{look::Appearance, strip};
 use http::HeaderValue;
 use http::header::{ACCEPT_LANGUAGE, COOKIE, HeaderMap};
 use suimon_identity::own::{LANGUAGE_COOKIE, REFRESH_COOKIE, TRIES_COOKIE};
@@ -19,7 +19,7 @@ const RELOAD_MAX: u64 = 160;
 
 /// What has happened, as visitors are told it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
+pub enum ErrorTopic {
     /// More have come than can be served.
     Busy,
     /// The gateway ends, and another will take its place.
@@ -40,46 +40,46 @@ pub enum Trouble {
     Bad,
 }
 
-impl Trouble {
+impl ErrorTopic {
     /// All of them.
-    pub(crate) const ALL: [Trouble; 9] = [
-        Trouble::Busy,
-        Trouble::Restart,
-        Trouble::Away,
-        Trouble::Unsure,
-        Trouble::Large,
-        Trouble::Cookies,
-        Trouble::Address,
-        Trouble::Slow,
-        Trouble::Bad,
+    pub(crate) const ALL: [ErrorTopic; 9] = [
+        ErrorTopic::Busy,
+        ErrorTopic::Restart,
+        ErrorTopic::Away,
+        ErrorTopic::Unsure,
+        ErrorTopic::Large,
+        ErrorTopic::Cookies,
+        ErrorTopic::Address,
+        ErrorTopic::Slow,
+        ErrorTopic::Bad,
     ];
 
     /// Returns its name, as the languages' files have it.
     pub(crate) fn key(self) -> &'static str {
         match self {
-            Trouble::Busy => "busy",
-            Trouble::Restart => "restart",
-            Trouble::Away => "away",
-            Trouble::Unsure => "unsure",
-            Trouble::Large => "large",
-            Trouble::Cookies => "cookies",
-            Trouble::Address => "address",
-            Trouble::Slow => "slow",
-            Trouble::Bad => "bad",
+            ErrorTopic::Busy => "busy",
+            ErrorTopic::Restart => "restart",
+            ErrorTopic::Away => "away",
+            ErrorTopic::Unsure => "unsure",
+            ErrorTopic::Large => "large",
+            ErrorTopic::Cookies => "cookies",
+            ErrorTopic::Address => "address",
+            ErrorTopic::Slow => "slow",
+            ErrorTopic::Bad => "bad",
         }
     }
 }
 
 /// What a browser says of how it wants to be spoken to. Shares the memory of the request's head.
 #[derive(Clone, Default, Debug)]
-pub struct Speaks {
+pub struct BrowserPreferences {
     language: Option<HeaderValue>,
     cookies: Option<HeaderValue>,
 }
 
 /// What one page says beside what has happened.
 #[derive(Clone, Copy, Debug)]
-pub struct Particulars<'a> {
+pub struct ErrorDetails<'a> {
     /// The reason's name, for whoever is asked about it.
     pub code: &'a str,
     /// Seconds after which it is worth trying again, if it is.
@@ -100,19 +100,22 @@ pub struct ErrorPage {
 /// The pages, in all languages.
 #[derive(Debug)]
 pub(crate) struct ErrorPages {
-    languages: Vec<(Template, Words)>,
+    languages: Vec<(Template, Texts)>,
     policy: HeaderValue,
 }
 
-impl Speaks {
+impl BrowserPreferences {
     /// Returns what the head says.
     pub fn of(headers: &HeaderMap) -> Self {
-        Speaks { language: headers.get(ACCEPT_LANGUAGE).cloned(), cookies: headers.get(COOKIE).cloned() }
+        BrowserPreferences {
+            language: headers.get(ACCEPT_LANGUAGE).cloned(),
+            cookies: headers.get(COOKIE).cloned(),
+        }
     }
 
     /// Returns what somebody says who reads this language.
     pub(crate) fn language(tag: &str) -> Self {
-        Speaks { language: HeaderValue::from_str(tag).ok(), cookies: None }
+        BrowserPreferences { language: HeaderValue::from_str(tag).ok(), cookies: None }
     }
 
     fn cookie(&self, name: &str) -> Option<&str> {
@@ -131,7 +134,7 @@ impl Speaks {
 
 impl ErrorPages {
     /// Returns the pages of a site that looks like this.
-    pub(crate) fn new(look: &Look, all: Vec<Words>, style: &str, colours: &str) -> ErrorPages {
+    pub(crate) fn new(look: &Appearance, all: Vec<Texts>, style: &str, colours: &str) -> ErrorPages {
         let template = Template::new(&strip::html(HTML));
         let languages = all.into_iter().map(|words| {
             let values = Values::from([
@@ -163,15 +166,22 @@ impl ErrorPages {
 
 impl Pages {
     /// Returns the page that says what has happened.
-    pub fn error(&self, speaks: &Speaks, trouble: Trouble, particulars: &Particulars<'_>) -> ErrorPage {
-        let Particulars { code, retry_seconds, may_reload } = *particulars;
+    pub fn error(
+        &self,
+        speaks: &BrowserPreferences,
+        trouble: ErrorTopic,
+        particulars: &ErrorDetails<'_>,
+    ) -> ErrorPage {
+        let ErrorDetails { code, retry_seconds, may_reload } = *particulars;
         let pages = &self.errors;
         let (template, words) = &pages.languages[speaks.index(self).min(pages.languages.len() - 1)];
         let key = trouble.key();
         let tries = speaks.cookie(TRIES_COOKIE).and_then(|tries| tries.parse().ok()).unwrap_or(0_u32);
         // Never at once, and the less often the longer it lasts; and not for whoever wants none of it.
         let reload = retry_seconds
-            .filter(|_| may_reload && self.has_side && speaks.cookie(REFRESH_COOKIE) != Some("off"))
+            .filter(|_| {
+                may_reload && self.has_internal_endpoints && speaks.cookie(REFRESH_COOKIE) != Some("off")
+            })
             .map(|seconds| seconds.max(RELOAD_MIN << tries.min(4)).min(RELOAD_MAX.max(seconds)));
         let when = match (reload, retry_seconds) {
             (Some(reload), _) => words.error("by_itself", 0).replace("{n}", &reload.to_string()),
@@ -179,7 +189,7 @@ impl Pages {
             (None, None) => String::new(),
         };
         let (link, go) = match trouble {
-            Trouble::Address | Trouble::Bad => ("/", words.error("home", 0)),
+            ErrorTopic::Address | ErrorTopic::Bad => ("/", words.error("home", 0)),
             // The same address.
             _ if may_reload => ("", words.error("now", 0)),
             _ => ("", ""),
@@ -209,29 +219,30 @@ mod tests {
 
     fn pages() -> Pages {
         Pages::new(
-            &Look {
+            &Appearance {
                 name: "Riverside Tickets".to_owned(),
                 logo: Some("/logo.svg".to_owned()),
-                ..Look::default()
+                ..Appearance::default()
             },
             true,
         )
     }
 
-    fn speaks(language: &'static str, cookies: &'static str) -> Speaks {
-        Speaks {
+    fn speaks(language: &'static str, cookies: &'static str) -> BrowserPreferences {
+        BrowserPreferences {
             language: Some(HeaderValue::from_static(language)),
             cookies: Some(HeaderValue::from_static(cookies)),
         }
     }
 
-    const LATER: Particulars<'_> = Particulars { code: "connect", retry_seconds: Some(5), may_reload: true };
+    const LATER: ErrorDetails<'_> =
+        ErrorDetails { code: "connect", retry_seconds: Some(5), may_reload: true };
 
     #[test]
     fn every_trouble_is_told_in_every_language_without_a_place_left() {
         let pages = pages();
         for tag in pages.tags() {
-            for trouble in Trouble::ALL {
+            for trouble in ErrorTopic::ALL {
                 let page = pages.error(&speaks(tag, ""), trouble, &LATER).text;
                 assert!(page.contains(&format!("<html lang={tag}")), "{page}");
                 assert!(
@@ -248,7 +259,7 @@ mod tests {
     fn a_page_tries_again_by_itself_less_and_less_often_and_not_where_it_is_stopped() {
         let pages = pages();
         let reload = |cookies| {
-            let page = pages.error(&speaks("en", cookies), Trouble::Away, &LATER);
+            let page = pages.error(&speaks("en", cookies), ErrorTopic::Away, &LATER);
             let (_, rest) = page.text.split_once("http-equiv=refresh content=")?;
             assert!(page.text.contains("/.well-known/suimon/refresh?off"), "{}", page.text);
             Some((
@@ -261,12 +272,12 @@ mod tests {
         assert_eq!(reload("a=b; suimon-tries=1"), of("20", "2"));
         assert_eq!(reload("suimon-tries=9"), of("160", "9"));
         assert_eq!(reload("suimon-refresh=off"), None);
-        let posted = Particulars { may_reload: false, ..LATER };
-        let page = pages.error(&speaks("en", ""), Trouble::Away, &posted);
+        let posted = ErrorDetails { may_reload: false, ..LATER };
+        let page = pages.error(&speaks("en", ""), ErrorTopic::Away, &posted);
         assert!(!page.text.contains("refresh") && page.tries.is_none(), "a form is not sent twice unasked");
         assert!(page.text.contains("Please try again in about 5 seconds."), "{}", page.text);
-        let soon = Particulars { retry_seconds: Some(1), ..posted };
-        let page = pages.error(&speaks("en", ""), Trouble::Away, &soon);
+        let soon = ErrorDetails { retry_seconds: Some(1), ..posted };
+        let page = pages.error(&speaks("en", ""), ErrorTopic::Away, &soon);
         assert!(
             page.text.contains("in about 2 seconds."),
             "no language has to say one second: {}",

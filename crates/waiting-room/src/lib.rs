@@ -4,45 +4,45 @@
 //! |---|---|
 //! | `requests` | what a request is to the room: whether it draws a number, whether its form is kept |
 //! | `answer` | what is answered to it |
-//! | `told` | what is to be said, and its form for programs |
+//! | `notice` | what is to be said, and its form for programs |
 //! | `error` | the page where the application gives none |
 //! | `page`, `template`, `strip`, `words`, `time` | its form for people |
 //! | `look`, `preview` | what an operator says of that, and all of it to be looked at |
 //! | `quota` | how fast one network may draw numbers |
 //! | `moves` | short codes by which a place goes to another device |
-//! | `side` | the few addresses beside the page |
+//! | `endpoint` | the few addresses beside the page |
 //!
 //! Whose turn it is, the line decides (`suimon-line`), and who comes in when, the gate. Here nothing is decided, and of those who wait nothing is kept.
 
 mod answer;
+mod endpoint;
 mod error;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod look;
 mod moves;
+mod notice;
 mod page;
 mod preview;
 mod quota;
 mod requests;
-mod side;
 mod strip;
 mod template;
+mod texts;
 mod time;
-mod told;
-mod words;
 
-pub use answer::{At, Sent};
-pub use error::{Particulars, Speaks, Trouble};
+pub use answer::{At, SubmittedForm};
+pub use endpoint::{InternalEndpoint, InternalRequest};
+pub use error::{BrowserPreferences, ErrorDetails, ErrorTopic};
 pub use look::read_template;
 pub use page::{Form, Pages};
 pub use preview::preview;
 pub use requests::{POLL, asks_to_begin, draws, is_for_it, keeps_form};
-pub use side::{Asked, Side};
 
 use answer::FULL_RETRY;
 use http::request::Parts;
 use moves::Moves;
-use quota::{Held, Quota};
+use quota::{OpeningQuota, Quota};
 use requests::is_too_early;
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -51,12 +51,12 @@ use std::time::Duration;
 use suimon_identity::identify::Credentials;
 use suimon_identity::invite::Invites;
 use suimon_identity::keys::{Keys, KeysError};
-use suimon_identity::passes::{GoodFor, Pass, Passes};
+use suimon_identity::passes::{Pass, PassUse, Passes};
 use suimon_identity::ticket::{Ticket, Tickets};
-use suimon_line::{Lane, Place};
+use suimon_line::{Lane, Position};
 use suimon_model::KindId;
-use suimon_params::{Network, PassFor, WaitingRoom, WaitingStatus};
-use suimon_store::lines::{LineOf, hex};
+use suimon_params::{Network, PassFor, WaitingRoomParams, WaitingStatus};
+use suimon_store::lines::{LineEpoch, hex};
 
 /// Codes for another device that one network may ask for or guess at once, and a second after that.
 const CODES_BURST: u32 = 20;
@@ -70,7 +70,7 @@ const OPENING_RETRY_MAX: u32 = 3600;
 const REDEEMED_MAX: usize = 100_000;
 /// The waiting room of all kinds that have a line.
 #[derive(Debug)]
-pub struct Room {
+pub struct WaitingRoom {
     pages: Arc<Pages>,
     tickets: Tickets,
     status: WaitingStatus,
@@ -78,12 +78,12 @@ pub struct Room {
     /// What the settings say to all who wait.
     message: String,
     /// By kind: what its operator has made known.
-    announced: Mutex<Vec<Announced>>,
+    announced: Mutex<Vec<OperatorNotice>>,
     /// By kind: whose line its tickets are for.
-    lines: Vec<Option<LineOf>>,
+    lines: Vec<Option<LineEpoch>>,
     quota: Quota,
     /// Numbers drawn for an opening.
-    held: Held,
+    opening_quota: OpeningQuota,
     /// How often one ticket may ask, whatever it says itself of when it was last heard of.
     polls: Quota,
     /// Whose visitors have a lane of their own.
@@ -95,12 +95,12 @@ pub struct Room {
     /// Where the application is to say who may draw a number.
     passes: Option<Passes>,
     /// Places of lines that were lost, given again.
-    redeemed: Mutex<HashSet<(KindId, u32, u16, Place)>>,
+    redeemed: Mutex<HashSet<(KindId, u32, u16, Position)>>,
 }
 
 /// What the operator of a line has made known to all who wait there.
 #[derive(Clone, Debug, Default)]
-struct Announced {
+struct OperatorNotice {
     /// What they have said while it ran; `None`: what the settings say holds.
     said: Option<String>,
     /// The hash of the seed by which lots are drawn at its opening, or were; empty if there is none.
@@ -109,14 +109,14 @@ struct Announced {
 
 /// When a line opens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Opens {
+pub struct LineOpening {
     /// By the gate's clock.
     pub at: suimon_model::Instant,
     /// Seconds till then.
     pub left: u32,
 }
 
-impl Opens {
+impl LineOpening {
     fn retry_after(self) -> u32 {
         self.left.clamp(FULL_RETRY, OPENING_RETRY_MAX)
     }
@@ -124,7 +124,7 @@ impl Opens {
 
 /// What a request has to do with the room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standpoint {
+pub enum LineClaim {
     /// It holds this place.
     Holds(Ticket),
     /// It may draw a number, in this lane.
@@ -134,29 +134,29 @@ pub enum Standpoint {
     /// It may draw a number with a pass of the application's.
     NeedsPass,
     /// It is no visit of a page: it draws none.
-    Passes,
+    WithoutLine,
 }
 
-impl Room {
+impl WaitingRoom {
     /// Returns the room of the `lines`, by kind; `tags` tell their tickets apart, and `pages` are what people see.
     pub fn new(
-        params: &WaitingRoom,
+        params: &WaitingRoomParams,
         pages: Arc<Pages>,
         keys: &Keys,
         tags: Vec<[u8; 2]>,
-        lines: Vec<Option<LineOf>>,
-    ) -> Room {
+        lines: Vec<Option<LineEpoch>>,
+    ) -> WaitingRoom {
         let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         let (life, hold) = (seconds(params.keep), seconds(params.hold));
-        Room {
+        WaitingRoom {
             pages,
             tickets: Tickets::new(keys, life, hold, tags.clone()),
             status: params.status,
             hides_numbers: params.hides_numbers,
             message: params.message.clone(),
-            announced: Mutex::new(vec![Announced::default(); lines.len()]),
+            announced: Mutex::new(vec![OperatorNotice::default(); lines.len()]),
             quota: Quota::new(quota::NETWORKS, params.draws_burst, params.draws_per_second),
-            held: Held::new(params.draws_for_opening),
+            opening_quota: OpeningQuota::new(params.draws_for_opening),
             polls: Quota::new(quota::TICKETS, POLLS_BURST, POLLS_PER_SECOND),
             crawlers: params.crawlers.clone(),
             codes_quota: Quota::new(quota::NETWORKS, CODES_BURST, CODES_PER_SECOND),
@@ -187,7 +187,7 @@ impl Room {
     }
 
     /// Returns what tickets know of the kind's line.
-    pub fn line(&self, kind: KindId) -> Option<LineOf> {
+    pub fn line(&self, kind: KindId) -> Option<LineEpoch> {
         self.lines.get(kind.index()).copied().flatten()
     }
 
@@ -195,74 +195,75 @@ impl Room {
     pub fn place_of(&self, ticket: Option<Ticket>) -> Option<Ticket> {
         let is_of_now =
             |ticket: &Ticket| self.line(ticket.kind).is_some_and(|line| line.epoch == ticket.epoch);
-        ticket.filter(|ticket| is_of_now(ticket) && !self.moves.has_gone(ticket))
+        ticket.filter(|ticket| is_of_now(ticket) && !self.moves.was_moved(ticket))
     }
 
     /// Returns what a request that would begin a session of `kind` has to do with its line. `ticket` is the one it carries, if it carries one; `client` says whose it
-    /// is, and is asked only where others wait already (`is_waited_in`).
-    pub fn standpoint(
+    /// is, and is asked only where others wait already (`has_waiters`).
+    pub fn line_claim(
         &self,
         kind: KindId,
         (ticket, pass): (Option<Ticket>, Option<Pass>),
         parts: &Parts,
-        is_waited_in: bool,
+        has_waiters: bool,
         client: impl Fn() -> IpAddr,
-        (now, opens): (impl Fn() -> u32, impl Fn() -> Option<Opens>),
-    ) -> Standpoint {
+        (now, opens): (impl Fn() -> u32, impl Fn() -> Option<LineOpening>),
+    ) -> LineClaim {
         let ticket = ticket.filter(|ticket| ticket.kind == kind);
         if let Some(own) = self.place_of(ticket) {
-            return Standpoint::Holds(own);
+            return LineClaim::Holds(own);
         }
         if !draws(parts) {
-            return Standpoint::Passes;
+            return LineClaim::WithoutLine;
         }
         // The line they waited in was lost; once for each place.
-        if ticket.is_some_and(|ticket| !self.moves.has_gone(&ticket) && self.redeem(&ticket)) {
-            return Standpoint::Draws(Lane::Resumed);
+        if ticket.is_some_and(|ticket| !self.moves.was_moved(&ticket) && self.redeem(&ticket)) {
+            return LineClaim::Draws(Lane::Restored);
         }
         if self.invites.takes(&parts.uri, kind, &now) {
-            return Standpoint::Draws(Lane::Invited);
+            return LineClaim::Draws(Lane::Invited);
         }
-        if !is_waited_in {
-            return Standpoint::Draws(Lane::Normal);
+        if !has_waiters {
+            return LineClaim::Draws(Lane::Normal);
         }
         let client = client();
         if self.crawlers.iter().any(|network| network.contains(client)) {
-            return Standpoint::Draws(Lane::Crawlers);
+            return LineClaim::Draws(Lane::Crawlers);
         }
         if let (Some(passes), Some(pass), Some(line)) = (&self.passes, pass, self.line(kind)) {
             let now = now();
             match passes.take(pass, kind, line.epoch, now) {
-                GoodFor::Number => return Standpoint::Draws(Lane::Normal),
-                GoodFor::Place(place) => {
-                    let ticket = self.ticket_of(kind, place, now);
-                    return ticket.map_or(Standpoint::Later(FULL_RETRY), Standpoint::Holds);
+                PassUse::Number => return LineClaim::Draws(Lane::Normal),
+                PassUse::Place(position) => {
+                    let ticket = self.ticket_of(kind, position, now);
+                    return ticket.map_or(LineClaim::Later(FULL_RETRY), LineClaim::Holds);
                 }
-                GoodFor::Later => return Standpoint::Later(FULL_RETRY),
-                GoodFor::Nothing => {}
+                PassUse::Later => return LineClaim::Later(FULL_RETRY),
+                PassUse::Nothing => {}
             }
         }
         let asks = self.passes.as_ref().map(Passes::for_everybody);
         let mut after = FULL_RETRY;
         if asks != Some(true) && self.quota.takes(client) {
             let opens = opens();
-            if opens.is_none_or(|opens| self.held.takes((kind, opens.at), client)) {
-                return Standpoint::Draws(Lane::Normal);
+            if opens.is_none_or(|opens| self.opening_quota.takes((kind, opens.at), client)) {
+                return LineClaim::Draws(Lane::Normal);
             }
-            after = opens.map_or(after, Opens::retry_after);
+            after = opens.map_or(after, LineOpening::retry_after);
         }
-        if asks.is_some() { Standpoint::NeedsPass } else { Standpoint::Later(after) }
+        if asks.is_some() { LineClaim::NeedsPass } else { LineClaim::Later(after) }
     }
 
     /// Returns after how many seconds `client` may draw a number for the line of `kind`, which `opens` then; `None`: now.
-    pub fn may_draw_after(&self, kind: KindId, opens: Opens, client: IpAddr) -> Option<u32> {
-        self.held.is_full((kind, opens.at), client).then(|| opens.retry_after())
+    pub fn may_draw_after(&self, kind: KindId, opens: LineOpening, client: IpAddr) -> Option<u32> {
+        self.opening_quota.is_full((kind, opens.at), client).then(|| opens.retry_after())
     }
 
     /// Returns whether the holder of a ticket asks again sooner than anybody needs to, or comes with an old one again and again.
     pub fn asks_too_early(&self, ticket: &Ticket, now: u32) -> bool {
-        let Ticket { kind, epoch, place, .. } = ticket;
-        is_too_early(ticket, now) || !self.polls.takes_one((kind, epoch, place.lane.index(), place.number))
+        let Ticket { kind, epoch, position, .. } = ticket;
+        is_too_early(ticket, now)
+            || !self.polls.takes_one((kind, epoch, position.lane.index(), position.number))
     }
 
     /// Returns where passes are read and issued, if they are.
@@ -271,11 +272,11 @@ impl Room {
     }
 
     /// Takes note of the place that was drawn with a pass.
-    pub fn note_pass(&self, pass: Option<Pass>, kind: KindId, place: Option<Place>, now: u32) {
-        if let (Some(passes), Some(pass), Some(place), Some(line)) =
-            (&self.passes, pass, place, self.line(kind))
+    pub fn note_pass(&self, pass: Option<Pass>, kind: KindId, position: Option<Position>, now: u32) {
+        if let (Some(passes), Some(pass), Some(position), Some(line)) =
+            (&self.passes, pass, position, self.line(kind))
         {
-            passes.note(pass, kind, line.epoch, place, now);
+            passes.note(pass, kind, line.epoch, position, now);
         }
     }
 
@@ -283,7 +284,7 @@ impl Room {
     fn redeem(&self, ticket: &Ticket) -> bool {
         let mut redeemed = self.redeemed.lock().unwrap_or_else(PoisonError::into_inner);
         redeemed.len() < REDEEMED_MAX
-            && redeemed.insert((ticket.kind, ticket.epoch, ticket.start, ticket.place))
+            && redeemed.insert((ticket.kind, ticket.epoch, ticket.start, ticket.position))
     }
 
     /// Says `message` to all who wait in the line of `kind`.
@@ -311,14 +312,14 @@ impl Room {
         self.announced(kind, |own| own.commitment.clone())
     }
 
-    fn announce(&self, kind: KindId, change: impl FnOnce(&mut Announced)) {
+    fn announce(&self, kind: KindId, change: impl FnOnce(&mut OperatorNotice)) {
         let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = announced.get_mut(kind.index()) {
             change(own);
         }
     }
 
-    fn announced<T: Default>(&self, kind: KindId, of: impl FnOnce(&Announced) -> T) -> T {
+    fn announced<T: Default>(&self, kind: KindId, of: impl FnOnce(&OperatorNotice) -> T) -> T {
         let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
         announced.get(kind.index()).map(of).unwrap_or_default()
     }

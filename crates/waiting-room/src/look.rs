@@ -4,14 +4,14 @@ use super::{moves, page};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::PathBuf;
-use suimon_params::WaitingRoom;
+use suimon_params::WaitingRoomParams;
 
 /// The longest template, in bytes.
 const TEMPLATE_BYTES_MAX: u64 = 1 << 20;
 
 /// How the page looks, as far as an operator says so.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct Appearance {
     pub name: String,
     pub logo: Option<String>,
     /// On light, and on dark.
@@ -21,9 +21,9 @@ pub struct Look {
     pub keep_hours: u64,
 }
 
-impl Default for Look {
+impl Default for Appearance {
     fn default() -> Self {
-        Look {
+        Appearance {
             name: String::new(),
             logo: None,
             colours: None,
@@ -34,10 +34,10 @@ impl Default for Look {
     }
 }
 
-impl Look {
+impl Appearance {
     /// Returns what the settings say, with the template they name.
-    pub(crate) fn of(params: &WaitingRoom, template: Option<String>) -> Look {
-        Look {
+    pub(crate) fn of(params: &WaitingRoomParams, template: Option<String>) -> Appearance {
+        Appearance {
             name: params.name.clone(),
             logo: params.logo.clone(),
             colours: params.colours.clone(),
@@ -73,7 +73,7 @@ impl Look {
 }
 
 /// Returns the operator's template, if there is one.
-pub fn read_template(params: &WaitingRoom) -> Result<Option<String>, String> {
+pub fn read_template(params: &WaitingRoomParams) -> Result<Option<String>, String> {
     let read = |path: &PathBuf| {
         let wrong = |why: String| format!("{}: {why}", path.display());
         let mut text = String::new();

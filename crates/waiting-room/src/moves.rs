@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use suimon_identity::keys;
 use suimon_identity::ticket::Ticket;
-use suimon_line::Place;
+use suimon_line::Position;
 use suimon_model::KindId;
 
 /// Minutes for which a code is good.
@@ -22,7 +22,7 @@ const LETTERS: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 const LENGTH: usize = 8;
 
 /// What a place is known by: kind, epoch of the line, place.
-type Key = (KindId, u32, Place);
+type Key = (KindId, u32, Position);
 
 /// Codes given out, and places moved.
 #[derive(Debug)]
@@ -92,15 +92,15 @@ impl Moves {
     }
 
     /// Returns whether the place of `ticket` has gone to another device.
-    pub(crate) fn has_gone(&self, ticket: &Ticket) -> bool {
+    pub(crate) fn was_moved(&self, ticket: &Ticket) -> bool {
         let inner = self.lock();
         let moved = inner.moved.get(&key(ticket));
         moved.is_some_and(|moved| *moved != ticket.moved)
     }
 
     /// Returns how often a place has gone to another device.
-    pub(crate) fn count(&self, kind: KindId, epoch: u32, place: Place) -> u16 {
-        self.lock().moved.get(&(kind, epoch, place)).copied().unwrap_or_default()
+    pub(crate) fn count(&self, kind: KindId, epoch: u32, position: Position) -> u16 {
+        self.lock().moved.get(&(kind, epoch, position)).copied().unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -109,7 +109,7 @@ impl Moves {
 }
 
 fn key(ticket: &Ticket) -> Key {
-    (ticket.kind, ticket.epoch, ticket.place)
+    (ticket.kind, ticket.epoch, ticket.position)
 }
 
 fn shown(code: &[u8; LENGTH]) -> String {
@@ -124,10 +124,10 @@ mod tests {
     use suimon_line::Lane;
 
     fn ticket(number: u64) -> Ticket {
-        let place = Place { lane: Lane::Normal, number };
+        let position = Position { lane: Lane::Normal, number };
         Ticket {
             kind: KindId(0),
-            place,
+            position,
             epoch: 1,
             start: 1,
             drawn: 5,
@@ -148,8 +148,8 @@ mod tests {
         assert_eq!(moves.code_of(&ticket(7)), Some(code.clone()));
         let typed = code.to_lowercase().replace('-', " ");
         let moved = moves.take(&typed).unwrap();
-        assert_eq!(moved.place, ticket(7).place);
-        assert!(moves.has_gone(&ticket(7)) && !moves.has_gone(&moved) && !moves.has_gone(&ticket(8)));
+        assert_eq!(moved.position, ticket(7).position);
+        assert!(moves.was_moved(&ticket(7)) && !moves.was_moved(&moved) && !moves.was_moved(&ticket(8)));
         assert_eq!(moves.take(&code), None, "once");
         assert_eq!(moves.take("no code at all"), None);
     }

@@ -1,17 +1,17 @@
 //! The waiting page: one response, nothing fetched, complete without a script.
 
 use super::error::ErrorPages;
-use super::look::Look;
+use super::look::Appearance;
+use super::notice::{NoticeState, WaitNotice};
 use super::strip;
 use super::template::{Template, Value, Values, escape};
+use super::texts::{self, Texts, marked};
 use super::time;
-use super::told::{State, Told};
-use super::words::{self, Words, marked};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use std::borrow::Cow;
-use suimon_params::WaitingRoom;
+use suimon_params::WaitingRoomParams;
 
 const HTML: &str = include_str!("../pages/page.html");
 const CSS: &str = include_str!("../pages/page.css");
@@ -33,12 +33,12 @@ pub struct Pages {
     policy_with_form: HeaderValue,
     pub(crate) errors: ErrorPages,
     /// Whether there are addresses beside the page, where a visitor's choices are taken.
-    pub(crate) has_side: bool,
+    pub(crate) has_internal_endpoints: bool,
 }
 
 #[derive(Debug)]
 struct Language {
-    words: Words,
+    words: Texts,
     template: Template,
     /// The script's words, by state: those of the state itself are on the page.
     for_script: Vec<String>,
@@ -48,7 +48,7 @@ struct Language {
 
 /// What a page says beside how things stand.
 #[derive(Clone, Debug, Default)]
-pub struct Extras<'a> {
+pub struct PageDetails<'a> {
     /// The host that was asked for, and path and query of the page.
     pub host: &'a str,
     /// See `host`.
@@ -80,17 +80,17 @@ pub struct Form {
 
 impl Pages {
     /// Returns the pages of a site, as its operator says it looks; `template` in place of our waiting page.
-    pub fn of(params: &WaitingRoom, template: Option<String>, has_side: bool) -> Pages {
-        Pages::new(&Look::of(params, template), has_side)
+    pub fn of(params: &WaitingRoomParams, template: Option<String>, has_internal_endpoints: bool) -> Pages {
+        Pages::new(&Appearance::of(params, template), has_internal_endpoints)
     }
 
     /// Returns the pages of a site that looks like this; `template` in place of ours, if the operator has one.
-    pub fn new(look: &Look, has_side: bool) -> Pages {
+    pub fn new(look: &Appearance, has_internal_endpoints: bool) -> Pages {
         let (style, script) = (strip::css(CSS), strip::js(JS));
         let template = look.template.clone().unwrap_or_else(|| strip::html(HTML));
         let template = Template::new(&template);
         let colours = look.style();
-        let all = words::all();
+        let all = texts::all();
         let names: Vec<(&str, String)> = all.iter().map(|words| (words.tag, words.name.clone())).collect();
         let languages = all.into_iter().map(|words| {
             let listed = names.iter().map(|(tag, name)| {
@@ -121,7 +121,7 @@ impl Pages {
                 values.insert("site_name", Value::text(look.name.as_str()));
             }
             let template = template.with(&values);
-            let for_script = State::ALL.iter().map(|state| for_script(&words, state.name())).collect();
+            let for_script = NoticeState::ALL.iter().map(|state| for_script(&words, state.name())).collect();
             Language { template, for_script, naming, words }
         });
         let languages: Vec<Language> = languages.collect();
@@ -142,8 +142,8 @@ impl Pages {
             site: look.name.clone(),
             policy: policy("form-action 'self'; "),
             policy_with_form: policy(""),
-            errors: ErrorPages::new(look, words::all(), &style, &colours),
-            has_side,
+            errors: ErrorPages::new(look, texts::all(), &style, &colours),
+            has_internal_endpoints,
         }
     }
 
@@ -160,23 +160,23 @@ impl Pages {
     }
 
     /// Returns what browsers are to be told to let the page do.
-    pub fn policy(&self, extras: &Extras<'_>) -> HeaderValue {
+    pub fn policy(&self, extras: &PageDetails<'_>) -> HeaderValue {
         if extras.form.is_some() { self.policy_with_form.clone() } else { self.policy.clone() }
     }
 
     /// Returns the page, in the language of this index.
-    pub fn render(&self, language: usize, told: &Told, extras: &Extras<'_>) -> String {
+    pub fn render(&self, language: usize, notice: &WaitNotice, extras: &PageDetails<'_>) -> String {
         let Language { words, template, for_script, naming } =
             &self.languages[language.min(self.languages.len() - 1)];
-        let state = told.state;
+        let state = notice.state;
         let site = if self.site.is_empty() { extras.host } else { &self.site };
         let (heading, mut lead) = words.state(state.name());
         let heading = heading.replace(SITE, site);
         let full;
         let (mut big, mut brief, mut sub) = (String::new(), String::new(), String::new());
         match state {
-            State::Opening => {
-                if let Some(at) = told.opens_at {
+            NoticeState::Opening => {
+                if let Some(at) = notice.opens_at {
                     (big, sub) = (time::clock(at), time::day(at));
                     brief.clone_from(&big);
                 }
@@ -186,48 +186,54 @@ impl Pages {
                         words.page.get("opening_in_turn").and_then(serde_json::Value::as_str).unwrap_or(lead);
                 }
             }
-            State::Full => {
+            NoticeState::Full => {
                 full = lead.replace("{n}", &extras.retry_after.max(2).to_string());
                 lead = &full;
             }
-            State::Waiting | State::Soon | State::Next | State::Paused | State::Away => {
-                if let Some((low, high)) = told.eta {
+            NoticeState::Waiting
+            | NoticeState::Soon
+            | NoticeState::Next
+            | NoticeState::Paused
+            | NoticeState::ApplicationDown => {
+                if let Some((low, high)) = notice.eta {
                     (big, brief) = words.wait(low, high);
                 }
-                if let Some(ahead) = told.ahead {
+                if let Some(ahead) = notice.ahead {
                     sub = words.say("ahead").replace("{n}", &words.number(ahead));
                 }
             }
-            State::YourTurn | State::Closed | State::Pass => {}
+            NoticeState::YourTurn | NoticeState::Closed | NoticeState::Pass => {}
         }
         let title = match brief.as_str() {
             "" => format!("{heading} – {site}"),
             brief => format!("({brief}) {site}"),
         };
         let go = match state {
-            State::YourTurn => words.say("enter"),
-            State::Pass => words.page.get("pass_go").and_then(serde_json::Value::as_str).unwrap_or_default(),
+            NoticeState::YourTurn => words.say("enter"),
+            NoticeState::Pass => {
+                words.page.get("pass_go").and_then(serde_json::Value::as_str).unwrap_or_default()
+            }
             _ => words.say("check"),
         };
-        let index = State::ALL.iter().position(|other| *other == state).unwrap_or_default();
+        let index = NoticeState::ALL.iter().position(|other| *other == state).unwrap_or_default();
         // A page that answers a form has no link that would lose what was sent.
         let has_form = extras.form.is_some();
         let mut values = Values::from([
             ("site_name", Value::text(site)),
             ("state", Value::text(state.name())),
-            ("words", Value::raw(with_now(&for_script[index], told, site))),
+            ("words", Value::raw(with_now(&for_script[index], notice, site))),
             ("title", Value::text(title)),
             ("heading", Value::text(heading.as_str())),
             ("lead", Value::text(lead)),
             ("big", Value::raw(marked(&big))),
             ("sub", Value::text(sub)),
-            ("notes", Value::text(if told.is_slower { words.say("slower") } else { "" })),
-            ("message", Value::text(told.message.as_str())),
+            ("notes", Value::text(if notice.is_slower { words.say("slower") } else { "" })),
+            ("message", Value::text(notice.message.as_str())),
             ("progress", Value::text(extras.progress.min(100).to_string())),
-            ("updated", Value::text(time::clock(told.updated_at))),
-            ("url", Value::text(told.pass_url.as_deref().unwrap_or(extras.url))),
+            ("updated", Value::text(time::clock(notice.updated_at))),
+            ("url", Value::text(notice.pass_url.as_deref().unwrap_or(extras.url))),
             ("go", Value::text(go)),
-            ("seed_hash", Value::text(if state == State::Opening { extras.seed_hash } else { "" })),
+            ("seed_hash", Value::text(if state == NoticeState::Opening { extras.seed_hash } else { "" })),
             ("post", Value::Flag(has_form)),
             ("post_type", Value::text("application/x-www-form-urlencoded")),
             ("post_fields", Value::raw(extras.form.map_or(Cow::Borrowed(""), |form| form.html().into()))),
@@ -239,8 +245,11 @@ impl Pages {
             ("switch", Value::Flag(!has_form)),
             ("device", Value::Flag(!has_form)),
             ("refresh", Value::Flag(extras.refresh && !has_form)),
-            ("refresh_after", Value::raw(if state == State::Next { "10" } else { "60" })),
-            ("placed", Value::Flag(!matches!(state, State::Full | State::Closed | State::Pass))),
+            ("refresh_after", Value::raw(if state == NoticeState::Next { "10" } else { "60" })),
+            (
+                "placed",
+                Value::Flag(!matches!(state, NoticeState::Full | NoticeState::Closed | NoticeState::Pass)),
+            ),
         ]);
         values.extend(naming.iter().map(|(key, text)| (key.as_str(), Value::text(text.replace(SITE, site)))));
         template.fill(&values)
@@ -276,20 +285,20 @@ impl Form {
 }
 
 /// Returns what the script says in other states than this one, as JSON that can stand inside of `<script>`.
-fn for_script(words: &Words, state: &str) -> String {
+fn for_script(words: &Texts, state: &str) -> String {
     let mut others = words.script.clone();
     others.remove(state);
     serde_json::Value::Object(others).to_string().replace('<', "\\u003c")
 }
 
 /// Returns the script's words, with the site's name in them, and how things stand when the page is written, so that it need not ask first.
-fn with_now(words: &str, told: &Told, site: &str) -> String {
+fn with_now(words: &str, notice: &WaitNotice, site: &str) -> String {
     let site = serde_json::Value::from(site).to_string().replace('<', "\\u003c");
     // Within a text, whose quotes are there.
     let words = words.replace(SITE, &site[1..site.len() - 1]);
     format!(
         "{{\"now\":{},{}",
-        told.json().replace('<', "\\u003c"),
+        notice.json().replace('<', "\\u003c"),
         words.strip_prefix('{').unwrap_or_default()
     )
 }
@@ -306,35 +315,47 @@ mod tests {
     /// As much as a page may have: with its head it comes with the first ten packets, which a server sends without waiting for a word of the client's.
     const BYTES_MAX: usize = 14_000;
 
-    fn told(state: State) -> Told {
-        let waits = matches!(state, State::Waiting | State::Soon | State::Next | State::Paused | State::Away);
-        Told {
+    fn notice(state: NoticeState) -> WaitNotice {
+        let waits = matches!(
+            state,
+            NoticeState::Waiting
+                | NoticeState::Soon
+                | NoticeState::Next
+                | NoticeState::Paused
+                | NoticeState::ApplicationDown
+        );
+        WaitNotice {
             state,
             position: Some(1310),
             ahead: waits.then_some(1204),
-            eta: matches!(state, State::Waiting | State::Soon | State::Next).then_some((372, 538)),
+            eta: matches!(state, NoticeState::Waiting | NoticeState::Soon | NoticeState::Next)
+                .then_some((372, 538)),
             is_slower: false,
             poll_after: 12,
             updated_at: 1_752_238_722,
-            opens_at: (state == State::Opening).then_some(1_752_300_000),
-            expires_at: (state == State::Next).then_some(1_752_239_000),
-            pass_url: (state == State::Pass).then(|| "/human?back=%2F".to_owned()),
+            opens_at: (state == NoticeState::Opening).then_some(1_752_300_000),
+            expires_at: (state == NoticeState::Next).then_some(1_752_239_000),
+            pass_url: (state == NoticeState::Pass).then(|| "/human?back=%2F".to_owned()),
             message: String::new(),
         }
     }
 
-    fn look() -> Look {
-        Look { name: "Riverside Tickets".to_owned(), ..Look::default() }
+    fn look() -> Appearance {
+        Appearance { name: "Riverside Tickets".to_owned(), ..Appearance::default() }
     }
 
     #[test]
     fn every_state_is_told_in_every_language_in_one_small_page_without_a_place_left() {
         let pages = Pages::new(&look(), true);
-        for state in State::ALL {
+        for state in NoticeState::ALL {
             for (index, tag) in pages.tags().iter().enumerate() {
-                let extras =
-                    Extras { url: "/concerts/42?seats=2", progress: 38, refresh: true, ..Extras::default() };
-                let page = pages.render(index, &told(state), &extras);
+                let extras = PageDetails {
+                    url: "/concerts/42?seats=2",
+                    progress: 38,
+                    refresh: true,
+                    ..PageDetails::default()
+                };
+                let page = pages.render(index, &notice(state), &extras);
                 assert!(page.len() < BYTES_MAX, "{tag} {state:?}: {}", page.len());
                 assert!(page.contains(&format!("<html lang={tag}")), "{page}");
                 let script = strip::js(JS);
@@ -350,10 +371,11 @@ mod tests {
     fn whatever_was_sent_or_asked_for_is_text_and_nothing_else() {
         let evil = "\"><script>alert(1)</script>{{style}}";
         let form = Form { fields: vec![(evil.to_owned(), format!("\n{evil}</textarea>"))] };
-        let extras = Extras { url: evil, form: Some(&form), ..Extras::default() };
-        let mut told = told(State::Waiting);
-        told.message = evil.to_owned();
-        let page = Pages::new(&Look { name: evil.to_owned(), ..look() }, true).render(0, &told, &extras);
+        let extras = PageDetails { url: evil, form: Some(&form), ..PageDetails::default() };
+        let mut notice = notice(NoticeState::Waiting);
+        notice.message = evil.to_owned();
+        let page =
+            Pages::new(&Appearance { name: evil.to_owned(), ..look() }, true).render(0, &notice, &extras);
         assert!(!page.contains("<script>alert"), "{page}");
         assert_eq!(page.matches("</textarea>").count(), 1, "{page}");
     }
@@ -361,8 +383,8 @@ mod tests {
     #[test]
     fn the_policy_knows_what_is_on_the_page_by_its_hash() {
         let pages = Pages::new(&look(), true);
-        let policy = pages.policy(&Extras::default());
-        let page = pages.render(0, &told(State::Waiting), &Extras::default());
+        let policy = pages.policy(&PageDetails::default());
+        let page = pages.render(0, &notice(NoticeState::Waiting), &PageDetails::default());
         for (begin, end) in [("<style>", "</style>"), ("<script>", "</script>")] {
             let text = page.split(begin).nth(1).unwrap().split(end).next().unwrap();
             assert!(policy.to_str().unwrap().contains(&source_hash(text)), "{begin}");

@@ -74,7 +74,7 @@ impl Quota {
 
 /// How many numbers each network has drawn for the opening of a line.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct OpeningQuota {
     max: u32,
     hasher: RandomState,
     /// The opening, and numbers drawn for it.
@@ -84,10 +84,10 @@ pub(crate) struct Held {
 /// The line of a kind, and when it opens.
 pub(crate) type Opening = (KindId, suimon_model::Instant);
 
-impl Held {
+impl OpeningQuota {
     /// Returns counts of networks that have drawn nothing and may draw `max` numbers for an opening.
-    pub(crate) fn new(max: u32) -> Held {
-        Held { max, hasher: RandomState::new(), counts: Mutex::new(vec![(None, 0); NETWORKS]) }
+    pub(crate) fn new(max: u32) -> OpeningQuota {
+        OpeningQuota { max, hasher: RandomState::new(), counts: Mutex::new(vec![(None, 0); NETWORKS]) }
     }
 
     /// Counts one for the network of `address`, if it may draw one for this opening.
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_network_draws_so_many_for_an_opening_and_again_for_the_next() {
-        let held = Held::new(3);
+        let held = OpeningQuota::new(3);
         let at = |secs| (KindId(0), suimon_model::Instant::ORIGIN + std::time::Duration::from_secs(secs));
         let farm = |host: u8| IpAddr::from([203, 0, 113, host]);
         assert_eq!((0..50).filter(|host| held.takes(at(9), farm(*host))).count(), 3);

@@ -1,7 +1,7 @@
 //! What a request is to the waiting room, as its head tells: whether it draws a number, whether its form is kept, who sent it.
 
 use super::answer::EARLIEST;
-use super::side::Side;
+use super::endpoint::InternalEndpoint;
 use http::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN};
 use http::request::Parts;
 use http::{Method, Uri};
@@ -20,7 +20,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Returns whether a request is for the waiting room itself: it asks how a place stands, or is for an address beside the page.
 pub fn is_for_it(parts: &Parts) -> bool {
-    parts.headers.contains_key(POLL) || Side::of(parts.uri.path()).is_some()
+    parts.headers.contains_key(POLL) || InternalEndpoint::of(parts.uri.path()).is_some()
 }
 
 /// Returns whether a request may draw a number: it is the visit of a page, or a program's that asks for JSON by name. Pictures, scripts and what a browser

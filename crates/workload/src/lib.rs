@@ -24,4 +24,4 @@ pub use journey::{
 };
 pub use tally::{Counts, SERIES_SECONDS_MAX, Second, StepTally, Tally, Window};
 pub use template::{MissingValue, Template};
-pub use visitor::{Next, Outcome, Turn, Visitor};
+pub use visitor::{Next, StepOutcome, Turn, Visitor};

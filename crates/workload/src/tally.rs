@@ -11,7 +11,7 @@
 use suimon_model::{Duration, Instant};
 use suimon_statistics::Histogram;
 
-use crate::{Next, Outcome, Turn, Workload};
+use crate::{Next, StepOutcome, Turn, Workload};
 
 /// The most seconds the series holds (a day); what comes later is still counted, but not by second.
 pub const SERIES_SECONDS_MAX: usize = 86_400;
@@ -71,22 +71,22 @@ pub struct Counts {
 impl Counts {
     fn fold(&mut self, turn: &Turn) {
         let failure = turn.is_failure();
-        self.passed += u64::from(turn.outcome == Outcome::Passed);
+        self.passed += u64::from(turn.outcome == StepOutcome::Passed);
         self.first_step_failures += u64::from(failure && turn.step == 0);
         self.mid_session_failures += u64::from(failure && turn.step > 0);
         match turn.outcome {
-            Outcome::Refused { .. } => {
+            StepOutcome::Refused { .. } => {
                 self.refusals += u64::from(!failure);
                 self.refusals_inside += u64::from(turn.step > 0);
             }
-            Outcome::InLine { .. } => self.waiting_pages += u64::from(!failure),
-            Outcome::Passed
-            | Outcome::LeftLine
-            | Outcome::Failed
-            | Outcome::TimedOut
-            | Outcome::Disconnected => {}
+            StepOutcome::InLine { .. } => self.waiting_pages += u64::from(!failure),
+            StepOutcome::Passed
+            | StepOutcome::LeftLine
+            | StepOutcome::Failed
+            | StepOutcome::TimedOut
+            | StepOutcome::Disconnected => {}
         }
-        self.timeouts += u64::from(turn.outcome == Outcome::TimedOut);
+        self.timeouts += u64::from(turn.outcome == StepOutcome::TimedOut);
         self.sessions_failed_inside += u64::from(turn.first_mid_failure);
         self.wasted_requests += u64::from(turn.wasted);
         self.sessions_completed += u64::from(turn.next == Next::Done);
@@ -206,10 +206,13 @@ impl Tally {
     fn fold_times(&mut self, turn: &Turn) {
         let step = &mut self.steps[turn.kind.index()][turn.step];
         match turn.outcome {
-            Outcome::Passed => step.time.record(turn.took),
-            Outcome::Refused { .. } => step.refusals += 1,
-            Outcome::InLine { .. } => step.waiting_pages += 1,
-            Outcome::LeftLine | Outcome::Failed | Outcome::TimedOut | Outcome::Disconnected => {}
+            StepOutcome::Passed => step.time.record(turn.took),
+            StepOutcome::Refused { .. } => step.refusals += 1,
+            StepOutcome::InLine { .. } => step.waiting_pages += 1,
+            StepOutcome::LeftLine
+            | StepOutcome::Failed
+            | StepOutcome::TimedOut
+            | StepOutcome::Disconnected => {}
         }
         step.failures += u64::from(turn.is_failure());
         if let Some(wait) = turn.first_step_wait {
@@ -324,7 +327,7 @@ mod tests {
         Instant::ORIGIN + Duration::from_millis(ms)
     }
 
-    fn turn(at_ms: u64, step: usize, outcome: Outcome, next: Next) -> Turn {
+    fn turn(at_ms: u64, step: usize, outcome: StepOutcome, next: Next) -> Turn {
         Turn {
             at: at(at_ms),
             kind: KindId(0),
@@ -369,7 +372,7 @@ mod tests {
         for ms in [500, 1500, 2500] {
             tally.begun(at(ms));
             tally.asked(at(ms));
-            tally.fold(&turn(ms, 1, Outcome::Passed, Next::Done));
+            tally.fold(&turn(ms, 1, StepOutcome::Passed, Next::Done));
         }
         assert_eq!(tally.whole().sessions_completed, 3);
         assert_eq!(tally.measured().sessions_completed, 1);
@@ -382,7 +385,7 @@ mod tests {
         let mut tally = books(Window::ALL);
         tally.begun(at(100));
         tally.asked(at(100));
-        tally.fold(&turn(3_200, 1, Outcome::Passed, Next::Done));
+        tally.fold(&turn(3_200, 1, StepOutcome::Passed, Next::Done));
         tally.close(at(5_000));
         let under_way: Vec<u32> = tally.series().iter().map(|second| second.under_way).collect();
         assert_eq!(under_way, [1, 1, 1, 0, 0]);
@@ -393,9 +396,11 @@ mod tests {
     #[test]
     fn failures_are_told_apart_by_where_they_happen() {
         let mut tally = books(Window::ALL);
-        let honest = Outcome::Refused { retry_after: Some(Duration::from_secs(1)) };
+        let honest = StepOutcome::Refused { retry_after: Some(Duration::from_secs(1)) };
         let again = Next::Ask { step: 0, at: at(0) };
-        for (step, outcome) in [(0, Outcome::TimedOut), (0, honest), (1, honest), (1, Outcome::Failed)] {
+        for (step, outcome) in
+            [(0, StepOutcome::TimedOut), (0, honest), (1, honest), (1, StepOutcome::Failed)]
+        {
             tally.asked(at(0));
             tally.fold(&turn(0, step, outcome, again));
         }

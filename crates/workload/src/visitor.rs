@@ -11,7 +11,7 @@ use crate::{Journey, OnFailure, Step, Workload};
 
 /// How a step ended, as its visitor sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum StepOutcome {
     /// A whole answer, in time, and as expected.
     Passed,
     /// An answer that is not what was expected.
@@ -34,11 +34,11 @@ pub enum Outcome {
     Disconnected,
 }
 
-impl Outcome {
+impl StepOutcome {
     /// Returns whether this is a refusal that says when to come again. At the first step that is counted as a
     /// refusal and not as a failure: nothing was promised and nothing was lost.
     pub const fn is_honest_refusal(self) -> bool {
-        matches!(self, Outcome::Refused { retry_after: Some(_) })
+        matches!(self, StepOutcome::Refused { retry_after: Some(_) })
     }
 }
 
@@ -70,7 +70,7 @@ pub struct Turn {
     /// The step that ended, from 0.
     pub step: usize,
     /// How.
-    pub outcome: Outcome,
+    pub outcome: StepOutcome,
     /// From asking to the end.
     pub took: Duration,
     /// Good answers whose value was lost by this: they will be asked for again, or the session is given up.
@@ -89,11 +89,11 @@ impl Turn {
     /// Returns whether this counts as a failure: of the first step, or in mid-session.
     pub const fn is_failure(&self) -> bool {
         match self.outcome {
-            Outcome::Passed | Outcome::LeftLine => false,
-            Outcome::Refused { .. } => self.step > 0 || !self.outcome.is_honest_refusal(),
+            StepOutcome::Passed | StepOutcome::LeftLine => false,
+            StepOutcome::Refused { .. } => self.step > 0 || !self.outcome.is_honest_refusal(),
             // Nobody who was let in is to wait in line again.
-            Outcome::InLine { .. } => self.step > 0,
-            Outcome::Failed | Outcome::TimedOut | Outcome::Disconnected => true,
+            StepOutcome::InLine { .. } => self.step > 0,
+            StepOutcome::Failed | StepOutcome::TimedOut | StepOutcome::Disconnected => true,
         }
     }
 }
@@ -149,17 +149,17 @@ impl Visitor {
     }
 
     /// Takes note that the request asked for last has ended, and says what that means and what comes next.
-    pub fn answered(&mut self, now: Instant, outcome: Outcome, rng: &mut Rng) -> Turn {
+    pub fn answered(&mut self, now: Instant, outcome: StepOutcome, rng: &mut Rng) -> Turn {
         let step = self.step;
-        let first_entry = outcome == Outcome::Passed && !self.entered;
-        self.entered |= outcome == Outcome::Passed;
+        let first_entry = outcome == StepOutcome::Passed && !self.entered;
+        self.entered |= outcome == StepOutcome::Passed;
         let next = match outcome {
-            Outcome::Passed => self.go_on(now, rng),
-            Outcome::Refused { retry_after } => self.wait_out(now, retry_after),
-            Outcome::InLine { again_after } => self.wait_out(now, Some(again_after)),
-            Outcome::LeftLine => Next::GaveUp,
-            Outcome::TimedOut => self.try_again(now, true),
-            Outcome::Failed | Outcome::Disconnected => self.try_again(now, false),
+            StepOutcome::Passed => self.go_on(now, rng),
+            StepOutcome::Refused { retry_after } => self.wait_out(now, retry_after),
+            StepOutcome::InLine { again_after } => self.wait_out(now, Some(again_after)),
+            StepOutcome::LeftLine => Next::GaveUp,
+            StepOutcome::TimedOut => self.try_again(now, true),
+            StepOutcome::Failed | StepOutcome::Disconnected => self.try_again(now, false),
         };
         let lost = match next {
             Next::GaveUp => step,

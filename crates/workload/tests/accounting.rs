@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use suimon_model::{Duration, Instant, Rng, seconds};
 use suimon_workload::{
-    Arrivals, InLine, Journey, Next, OnFailure, OnRefusal, Outcome, Patience, Retry, Spacing, Starts, Step,
-    Tally, Think, Visitor, Window, Workload,
+    Arrivals, InLine, Journey, Next, OnFailure, OnRefusal, Patience, Retry, Spacing, Starts, Step,
+    StepOutcome, Tally, Think, Visitor, Window, Workload,
 };
 
 #[derive(Clone, Debug)]
@@ -81,21 +81,21 @@ fn workload(shape: &Shape) -> Workload {
 }
 
 /// A server that answers by dice: how a step ends, and after how long.
-fn dice(shape: &Shape, patience: Option<Duration>, rng: &mut Rng) -> (Outcome, Duration) {
+fn dice(shape: &Shape, patience: Option<Duration>, rng: &mut Rng) -> (StepOutcome, Duration) {
     let [passed, failed, told, untold, disconnected] = shape.odds;
     let outcomes = [
-        Outcome::Passed,
-        Outcome::Failed,
-        Outcome::Refused { retry_after: Some(Duration::from_secs(2)) },
-        Outcome::Refused { retry_after: None },
-        Outcome::Disconnected,
-        Outcome::TimedOut,
-        Outcome::InLine { again_after: Duration::from_secs(3) },
+        StepOutcome::Passed,
+        StepOutcome::Failed,
+        StepOutcome::Refused { retry_after: Some(Duration::from_secs(2)) },
+        StepOutcome::Refused { retry_after: None },
+        StepOutcome::Disconnected,
+        StepOutcome::TimedOut,
+        StepOutcome::InLine { again_after: Duration::from_secs(3) },
     ];
     let drawn =
         rng.weighted(&[passed, failed, told, untold, disconnected, 0.2, 0.2]).expect("time-outs have odds");
     match (outcomes[drawn], patience) {
-        (Outcome::TimedOut, Some(patience)) => (Outcome::TimedOut, patience),
+        (StepOutcome::TimedOut, Some(patience)) => (StepOutcome::TimedOut, patience),
         (outcome, _) => (outcome, seconds(rng.between(0.0, 4.0))),
     }
 }
@@ -111,7 +111,7 @@ struct User {
 enum Event {
     SessionBegins,
     Ask,
-    Ends(Outcome),
+    Ends(StepOutcome),
 }
 
 /// Plays the whole workload; `check` sees the books after every event. Returns them, and the good answers all

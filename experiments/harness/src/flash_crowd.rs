@@ -243,8 +243,8 @@ impl Data {
     fn waited_in(&self) -> std::ops::Range<usize> {
         let from = self.warmup_s as usize;
         let most = self.in_line.iter().copied().max().unwrap_or_default();
-        let is_waited_in = |people: &u32| f64::from(*people) > DRY * f64::from(most);
-        let to = self.in_line.iter().rposition(is_waited_in).map_or(from, |last| last + 1);
+        let has_waiters = |people: &u32| f64::from(*people) > DRY * f64::from(most);
+        let to = self.in_line.iter().rposition(has_waiters).map_or(from, |last| last + 1);
         from..to.max(from)
     }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use suimon_identity::keys::Keys;
-use suimon_identity::mint::{Kept, Mint};
+use suimon_identity::mint::{Mint, SignedItem};
 use suimon_model::Rng;
 use suimon_statistics::table::numbers;
 
@@ -86,11 +86,11 @@ struct Forged {
     examples: Vec<String>,
 }
 
-fn name(kept: Kept) -> &'static str {
+fn name(kept: SignedItem) -> &'static str {
     match kept {
-        Kept::Ticket => "ticket",
-        Kept::Lease => "lease",
-        Kept::Invitation => "invitation",
+        SignedItem::Ticket => "ticket",
+        SignedItem::Lease => "lease",
+        SignedItem::Invitation => "invitation",
     }
 }
 
@@ -126,7 +126,7 @@ impl Bench {
         let mint = gateway(&mut rng, folder)?;
         let others = gateway(&mut rng, folder)?;
         let mut true_ones = Vec::new();
-        for kept in Kept::ALL {
+        for kept in SignedItem::ALL {
             let make = |at: usize| mint.make(kept, at % KINDS.len(), rng.below(NUMBERS) as u64);
             true_ones.push((0..TRUE_ONES).map(make).collect::<Vec<_>>());
         }
@@ -141,20 +141,20 @@ impl Bench {
 
     /// Returns how many true ones there are, and how many of them are taken.
     fn shown(&self) -> (u64, u64) {
-        let all = || Kept::ALL.into_iter().zip(&self.true_ones);
+        let all = || SignedItem::ALL.into_iter().zip(&self.true_ones);
         let all = all().flat_map(|(kept, texts)| texts.iter().map(move |text| (kept, text)));
         all.fold((0, 0), |(shown, taken), (kept, text)| {
             (shown + 1, taken + u64::from(self.mint.takes(kept, text.as_bytes())))
         })
     }
 
-    fn pick<'a>(&'a self, rng: &mut Rng, kept: Kept) -> &'a str {
+    fn pick<'a>(&'a self, rng: &mut Rng, kept: SignedItem) -> &'a str {
         let all = &self.true_ones[kept as usize];
         &all[rng.below(all.len())]
     }
 
     /// Returns a forgery that is no true one, and how often one came of it before.
-    fn forged(&self, rng: &mut Rng, kept: Kept, way: Way) -> Option<(String, u64)> {
+    fn forged(&self, rng: &mut Rng, kept: SignedItem, way: Way) -> Option<(String, u64)> {
         for unchanged in 0..UNCHANGED_MAX {
             let text = self.edited(rng, kept, way);
             if !self.known[kept as usize].contains(&text) {
@@ -188,7 +188,7 @@ fn mint_with(lines: &str, folder: &Path) -> Result<Mint> {
 /// So many forgeries of one sort in one way, from one stream of random numbers.
 #[derive(Clone, Copy)]
 struct Work {
-    kept: Kept,
+    kept: SignedItem,
     way: Way,
     tries: u64,
     stream: u64,
@@ -196,8 +196,8 @@ struct Work {
 
 /// Shares the tries out over sorts and ways, equally.
 fn works(tries: u64) -> Vec<Work> {
-    let parts: Vec<(Kept, Way)> =
-        Kept::ALL.into_iter().flat_map(|kept| Way::ALL.map(|way| (kept, way))).collect();
+    let parts: Vec<(SignedItem, Way)> =
+        SignedItem::ALL.into_iter().flat_map(|kept| Way::ALL.map(|way| (kept, way))).collect();
     let mut works = Vec::new();
     for (at, (kept, way)) in (0..).zip(&parts) {
         let count = parts.len() as u64;
@@ -264,11 +264,11 @@ fn done(bench: &Bench, seed: u64, work: Work) -> Option<Forged> {
 }
 
 fn rows(data: &Data) -> Vec<Vec<String>> {
-    let of = |way: Way, kept: Kept| {
+    let of = |way: Way, kept: SignedItem| {
         data.forged.iter().find(|part| part.way == way.text() && part.kept == name(kept))
     };
     let row = |way: Way| {
-        let parts = Kept::ALL.map(|kept| of(way, kept));
+        let parts = SignedItem::ALL.map(|kept| of(way, kept));
         let sum = |count: fn(&Forged) -> u64| parts.iter().flatten().map(|part| count(part)).sum::<u64>();
         let tries = parts.map(|part| part.map_or(0, |part| part.tries).to_string());
         let mut row = vec![way.text().to_string()];

@@ -6,7 +6,7 @@
 //! *Limits*: the rate is [`RATE_MIN`] at least. *Source*: what the owner of a site enters in a commercial waiting room ("new users per
 //! minute", "visitors per second"), made even.
 
-use suimon_control::{Admission, Outlook, Place, SessionLaw};
+use suimon_control::{AdmissionDecision, AdmissionInputs, LastRoute, SessionLaw};
 use suimon_model::{Duration, Instant, seconds};
 
 /// The lowest rate: a session in a bit more than a quarter of an hour.
@@ -26,11 +26,11 @@ impl FixedRate {
 }
 
 impl SessionLaw for FixedRate {
-    fn may_admit(&mut self, now: Instant, _outlook: &Outlook<'_>) -> Admission {
-        if now < self.next { Admission::NotBefore(self.next) } else { Admission::Now }
+    fn may_admit(&mut self, now: Instant, _outlook: &AdmissionInputs<'_>) -> AdmissionDecision {
+        if now < self.next { AdmissionDecision::NotBefore(self.next) } else { AdmissionDecision::Now }
     }
 
-    fn admitted(&mut self, now: Instant, _entry: Place) {
+    fn admitted(&mut self, now: Instant, _entry: LastRoute) {
         self.next = now + seconds(self.interval());
     }
 
@@ -55,24 +55,24 @@ mod tests {
     /// Returns how many begin in `secs` seconds from `from` on, where there is always somebody in line.
     fn begun(law: &mut FixedRate, from: f64, secs: f64) -> usize {
         let visits = Visits::default();
-        let outlook = Outlook {
+        let inputs = AdmissionInputs {
             visits: &visits,
             routes: &[],
             kinds: &[],
             patience: 60.0,
             waiting: 9,
             active: 0,
-            entry: Place::START,
+            entry: LastRoute::START,
         };
         let (mut now, end) = (Instant::ORIGIN + seconds(from), Instant::ORIGIN + seconds(from + secs));
         let mut begun = 0;
         while now < end {
-            match law.may_admit(now, &outlook) {
-                Admission::Now => {
-                    law.admitted(now, Place::START);
+            match law.may_admit(now, &inputs) {
+                AdmissionDecision::Now => {
+                    law.admitted(now, LastRoute::START);
                     begun += 1;
                 }
-                Admission::NotBefore(next) => now = next,
+                AdmissionDecision::NotBefore(next) => now = next,
                 held => panic!("{held:?} is not of this law"),
             }
         }
@@ -91,7 +91,7 @@ mod tests {
     fn the_wait_foreseen_is_the_place_in_line_over_the_rate() {
         let mut law = FixedRate::new(2.0, Instant::ORIGIN);
         assert_eq!(law.predicted_wait(Instant::ORIGIN, 0), Duration::ZERO);
-        law.admitted(Instant::ORIGIN, Place::START);
+        law.admitted(Instant::ORIGIN, LastRoute::START);
         assert_eq!(law.predicted_wait(Instant::ORIGIN, 0), seconds(0.5));
         assert_eq!(law.predicted_wait(Instant::ORIGIN + seconds(0.25), 6), seconds(3.25));
     }

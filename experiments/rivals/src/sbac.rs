@@ -13,7 +13,7 @@
 //! *Source*: Cherkasova & Phaal, "Session based admission control" (HPL-98-119; IWQoS '99; IEEE Transactions on Computers 51(6), 2002):
 //! threshold 95 %, interval 1 s. k is 1 for their responsive and small for their stable controller; [`WEIGHT`] is between them.
 
-use suimon_control::{Admission, Outlook, SessionLaw};
+use suimon_control::{AdmissionDecision, AdmissionInputs, SessionLaw};
 use suimon_model::{Duration, Instant, KindId, Quantity, Reason, Record, Signals, Subject};
 use suimon_sim::Utilisation;
 
@@ -43,11 +43,11 @@ impl Sbac {
 }
 
 impl SessionLaw for Sbac {
-    fn may_admit(&mut self, _now: Instant, _outlook: &Outlook<'_>) -> Admission {
-        if self.closed { Admission::Refuse } else { Admission::Now }
+    fn may_admit(&mut self, _now: Instant, _outlook: &AdmissionInputs<'_>) -> AdmissionDecision {
+        if self.closed { AdmissionDecision::Refuse } else { AdmissionDecision::Now }
     }
 
-    fn on_tick(&mut self, now: Instant, _outlook: &Outlook<'_>, out: &mut Vec<Record>) {
+    fn on_tick(&mut self, now: Instant, _outlook: &AdmissionInputs<'_>, out: &mut Vec<Record>) {
         self.sum += self.cpu.get();
         self.readings += 1;
         if now.since(self.begin) < INTERVAL {
@@ -94,23 +94,23 @@ mod tests {
     fn admitted_after(utilisations: &[f64]) -> Vec<bool> {
         let (cpu, visits, mut out) = (Utilisation::default(), Visits::default(), vec![]);
         let mut law = Sbac::new(KindId(0), cpu.clone(), Instant::ORIGIN);
-        let outlook = Outlook {
+        let inputs = AdmissionInputs {
             visits: &visits,
             routes: &[],
             kinds: &[],
             patience: 60.0,
             waiting: 0,
             active: 0,
-            entry: suimon_control::Place::START,
+            entry: suimon_control::LastRoute::START,
         };
         let mut admitted = vec![];
         for (second, utilisation) in utilisations.iter().enumerate() {
             cpu.set(*utilisation);
             for quarter in 1..=4 {
                 let now = Instant::ORIGIN + seconds(second as f64 + 0.25 * f64::from(quarter));
-                law.on_tick(now, &outlook, &mut out);
+                law.on_tick(now, &inputs, &mut out);
             }
-            admitted.push(law.may_admit(Instant::ORIGIN, &outlook) == Admission::Now);
+            admitted.push(law.may_admit(Instant::ORIGIN, &inputs) == AdmissionDecision::Now);
         }
         let changes = 1 + admitted.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert_eq!(out.len(), changes - usize::from(admitted[0]), "each change is recorded");
@@ -132,20 +132,20 @@ mod tests {
     fn what_is_over_between_two_ends_of_intervals_changes_nothing() {
         let (cpu, visits, mut out) = (Utilisation::default(), Visits::default(), vec![]);
         let mut law = Sbac { observed: 1.0, ..Sbac::new(KindId(0), cpu.clone(), Instant::ORIGIN) };
-        let outlook = Outlook {
+        let inputs = AdmissionInputs {
             visits: &visits,
             routes: &[],
             kinds: &[],
             patience: 60.0,
             waiting: 0,
             active: 0,
-            entry: suimon_control::Place::START,
+            entry: suimon_control::LastRoute::START,
         };
         cpu.set(1.0);
-        law.on_tick(Instant::ORIGIN + seconds(0.75), &outlook, &mut out);
-        assert_eq!(law.may_admit(Instant::ORIGIN, &outlook), Admission::Now);
-        law.on_tick(Instant::ORIGIN + seconds(1.0), &outlook, &mut out);
-        assert_eq!(law.may_admit(Instant::ORIGIN, &outlook), Admission::Refuse);
+        law.on_tick(Instant::ORIGIN + seconds(0.75), &inputs, &mut out);
+        assert_eq!(law.may_admit(Instant::ORIGIN, &inputs), AdmissionDecision::Now);
+        law.on_tick(Instant::ORIGIN + seconds(1.0), &inputs, &mut out);
+        assert_eq!(law.may_admit(Instant::ORIGIN, &inputs), AdmissionDecision::Refuse);
         assert_eq!(law.predicted_wait(Instant::ORIGIN + seconds(1.25), 3), seconds(0.75));
     }
 }

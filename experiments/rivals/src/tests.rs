@@ -71,22 +71,22 @@ fn session_laws_are_told_of_the_site() {
     let fixed = SessionRival::FixedRate.build(&site, KindId(0), Instant::ORIGIN);
     assert_eq!(fixed.rate(), Some(3.0));
     let visits = suimon_control::Visits::default();
-    let outlook = suimon_control::Outlook {
+    let inputs = suimon_control::AdmissionInputs {
         visits: &visits,
         routes: &[],
         kinds: &[],
         patience: 60.0,
         waiting: 0,
         active: 0,
-        entry: suimon_control::Place::START,
+        entry: suimon_control::LastRoute::START,
     };
     let mut sbac = SessionRival::Sbac.build(&site, KindId(0), Instant::ORIGIN);
     site.cpu.set(1.0);
     for second in 1..=10 {
         let now = Instant::ORIGIN + suimon_model::seconds(f64::from(second));
-        sbac.on_tick(now, &outlook, &mut vec![]);
+        sbac.on_tick(now, &inputs, &mut vec![]);
     }
-    assert_eq!(sbac.may_admit(Instant::ORIGIN, &outlook), suimon_control::Admission::Refuse);
+    assert_eq!(sbac.may_admit(Instant::ORIGIN, &inputs), suimon_control::AdmissionDecision::Refuse);
 }
 
 #[test]

@@ -28,14 +28,14 @@ pub struct Crowd {
     /// Sessions that may begin, a second.
     pub per_second: f64,
     /// How that changes.
-    pub pace: Pace,
+    pub pace: RateProfile,
     /// Seed.
     pub seed: u64,
 }
 
 /// How the pace at which sessions may begin changes, as a share of the whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Pace {
+pub enum RateProfile {
     /// Not at all.
     #[default]
     Steady,
@@ -47,17 +47,17 @@ pub enum Pace {
     Pauses,
 }
 
-impl Pace {
+impl RateProfile {
     /// Returns the share at `now`.
     pub(crate) fn at(self, now: Instant) -> f64 {
         let minutes = now.as_secs_f64() / 60.0;
         match self {
-            Pace::Steady => 1.0,
-            Pace::Grows => (1.0 + 2.0 * minutes / 10.0).min(3.0) / 3.0,
-            Pace::Falls if minutes < 5.0 => 1.0,
-            Pace::Falls => 0.5,
-            Pace::Pauses if minutes % 5.0 < 4.0 => 1.0,
-            Pace::Pauses => 0.0,
+            RateProfile::Steady => 1.0,
+            RateProfile::Grows => (1.0 + 2.0 * minutes / 10.0).min(3.0) / 3.0,
+            RateProfile::Falls if minutes < 5.0 => 1.0,
+            RateProfile::Falls => 0.5,
+            RateProfile::Pauses if minutes % 5.0 < 4.0 => 1.0,
+            RateProfile::Pauses => 0.0,
         }
     }
 }
@@ -70,7 +70,7 @@ impl Default for Crowd {
             patience_s: 3600.0,
             away: 0.05,
             per_second: 50.0,
-            pace: Pace::Steady,
+            pace: RateProfile::Steady,
             seed: 1,
         }
     }
@@ -373,11 +373,11 @@ mod tests {
         for (people, per_second, patience_s) in
             [(150, 0.25, 3600.0), (1_000, 1.5, 1200.0), (4_000, 6.0, 1200.0), (2_000, 3.0, 36_000.0)]
         {
-            for pace in [Pace::Steady, Pace::Grows, Pace::Falls, Pace::Pauses] {
+            for pace in [RateProfile::Steady, RateProfile::Grows, RateProfile::Falls, RateProfile::Pauses] {
                 let crowd = Crowd { people, per_second, patience_s, pace, ..Crowd::default() };
                 let [early, inside, late] = play(&crowd, Policy::Ours).told_right.expect("waits are told");
                 // What changes for the worse after it was told is foreseen by nobody.
-                let least = if pace == Pace::Falls { 0.4 } else { 0.6 };
+                let least = if pace == RateProfile::Falls { 0.4 } else { 0.6 };
                 assert!(inside > least, "{crowd:?}: {early:.2} before, {inside:.2} within, {late:.2} after");
                 within.push(inside);
             }

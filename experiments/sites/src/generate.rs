@@ -8,7 +8,7 @@ use crate::draw::{between, machine};
 use std::sync::Arc;
 use suimon_gate::{KindParams, Params, RouteMode};
 use suimon_model::{Duration, KindId, Rng, seconds};
-use suimon_sim::{Change, Cost, GateSetup, Kind, Machine, Route, Scenario, What};
+use suimon_sim::{Change, Cost, GateSetup, KindSetup, Machine, Route, Scenario, What};
 use suimon_workload::{
     Arrivals, InLine, Journey, OnFailure, OnRefusal, Patience, Phase, Retry, Spacing, Step, Think, Workload,
 };
@@ -48,7 +48,7 @@ fn draw(number: u64, rng: &mut Rng) -> Scenario {
         .iter()
         .map(|name| Route { name: name.clone(), mode: RouteMode::Enforce, cost: cost_of(name) })
         .collect();
-    let kind = Kind { name: "visit".into(), params: KindParams::default(), ends: vec![] };
+    let kind = KindSetup { name: "visit".into(), params: KindParams::default(), ends: vec![] };
     let gate = GateSetup {
         params: Params { cores: machine.cores.ceil() as u32, ..Params::default() },
         kind_of: vec![KindId(0); steps.len()],

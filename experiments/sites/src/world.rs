@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use suimon_gate::{KindParams, Params, RouteMode};
 use suimon_model::{Duration, KindId, Rng, RouteId, seconds};
-use suimon_sim::{Change, Cost, GateSetup, Kind, Machine, Route, Scenario, State, What};
+use suimon_sim::{Change, Cost, GateSetup, KindSetup, Machine, Route, Scenario, SiteState, What};
 use suimon_workload::{Arrivals, Journey, Patience, Spacing, Workload};
 
 /// Sites with numbers from here on are not to be looked at one by one while laws are developed.
@@ -225,7 +225,7 @@ fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
     };
     let kinds = 1 + draft.kind_of.iter().max().copied().unwrap_or(0);
     let kind =
-        |index: u32| Kind { name: format!("kind-{index}"), params: KindParams::default(), ends: vec![] };
+        |index: u32| KindSetup { name: format!("kind-{index}"), params: KindParams::default(), ends: vec![] };
     let mut site = Scenario {
         name: name.to_string(),
         question: format!("What are the laws worth on this site? {}", name.family.describe()),
@@ -285,7 +285,7 @@ fn longest_page_seconds(site: &Scenario) -> f64 {
 }
 
 /// Returns the site as it is from the beginning, and after each change.
-fn states(site: &Scenario) -> Vec<State> {
+fn states(site: &Scenario) -> Vec<SiteState> {
     let times = std::iter::once(Duration::ZERO).chain(site.changes.iter().map(|change| change.at));
     times.map(|at| site.state(at)).collect()
 }

@@ -1,15 +1,15 @@
 //! Both runs side by side, for the terminal; the report shows the same rows.
 
-use super::outcome::{Outcome, Run};
+use super::outcome::{DemoResult, Run};
 use crate::numbers::{rate, share, time};
-use suimon_crowd::Spread;
+use suimon_crowd::Quantiles;
 use suimon_statistics::table::{Align, columns};
 
 /// A row: its name and its two values.
 pub(super) type Row = (String, [String; 2]);
 
 /// Returns the table for the terminal.
-pub(super) fn table(outcome: &Outcome) -> String {
+pub(super) fn table(outcome: &DemoResult) -> String {
     let [none, suimon] = &outcome.runs;
     let head = vec![String::new(), none.name.title().to_owned(), suimon.name.title().to_owned()];
     let blank = || vec![String::new(); 3];
@@ -23,7 +23,7 @@ pub(super) fn table(outcome: &Outcome) -> String {
 }
 
 /// Returns the numbers that tell most.
-pub(super) fn numbers(outcome: &Outcome) -> Vec<Row> {
+pub(super) fn numbers(outcome: &DemoResult) -> Vec<Row> {
     let both = |name: &str, of: &dyn Fn(&Run) -> String| {
         let [none, suimon] = &outcome.runs;
         (name.to_owned(), [of(none), of(suimon)])
@@ -48,7 +48,7 @@ pub(super) fn numbers(outcome: &Outcome) -> Vec<Row> {
 }
 
 /// Returns the failures by step, in the order of the journey.
-pub(super) fn failures(outcome: &Outcome) -> Vec<Row> {
+pub(super) fn failures(outcome: &DemoResult) -> Vec<Row> {
     let [none, suimon] = &outcome.runs;
     none.visitors
         .steps
@@ -65,12 +65,12 @@ pub(super) fn failures_at(run: &Run, step: &str) -> u64 {
     run.visitors.steps.iter().find(|found| found.step == step).map_or(0, |found| found.failures)
 }
 
-fn median(spread: &Spread) -> String {
+fn median(spread: &Quantiles) -> String {
     when_any(spread, spread.p50_s)
 }
 
 /// Of nothing there is no time.
-fn when_any(spread: &Spread, seconds: f64) -> String {
+fn when_any(spread: &Quantiles, seconds: f64) -> String {
     if spread.count == 0 { "none".to_owned() } else { time(seconds) }
 }
 

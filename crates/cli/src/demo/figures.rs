@@ -2,7 +2,7 @@
 
 use super::comparison::failures_at;
 use super::gateway::Sample;
-use super::outcome::{Name, Outcome, Run};
+use super::outcome::{DemoResult, Name, Run};
 use crate::numbers::rate;
 use suimon_chart::{Axis, Bars, Dress, Hue, Plot, Rule, Series, Size, Span};
 
@@ -26,14 +26,14 @@ pub(super) const fn hue(name: Name) -> Hue {
 }
 
 /// Returns the chart that tells most, as a picture of its own.
-pub(super) fn picture(outcome: &Outcome) -> String {
+pub(super) fn picture(outcome: &DemoResult) -> String {
     let title =
         format!("{} visitors at a shop that {:.0} keep busy", outcome.clients, outcome.visitors_at_the_bound);
     sessions(outcome, &title).svg(Size::new(920.0, 380.0), Dress::Alone)
 }
 
 /// Returns sessions a second over time, of both runs, under the bound.
-pub(super) fn sessions(outcome: &Outcome, title: &str) -> Plot {
+pub(super) fn sessions(outcome: &DemoResult, title: &str) -> Plot {
     let bound = outcome.bound_sessions_per_s;
     let lines = outcome.runs.each_ref().map(smoothed);
     let peak = lines.iter().flatten().map(|(_, rate)| *rate).fold(0.0, f64::max);
@@ -53,7 +53,7 @@ pub(super) fn sessions(outcome: &Outcome, title: &str) -> Plot {
 }
 
 /// Returns the failures of both runs by step.
-pub(super) fn failures(outcome: &Outcome) -> Bars {
+pub(super) fn failures(outcome: &DemoResult) -> Bars {
     let bars = Bars::new("Failures by step")
         .unit("failures")
         .describe("Time-outs and errors by step of the journey.");
@@ -65,7 +65,7 @@ pub(super) fn failures(outcome: &Outcome) -> Bars {
 }
 
 /// Returns where visitors are, with Suimon.
-pub(super) fn queues(outcome: &Outcome) -> Plot {
+pub(super) fn queues(outcome: &DemoResult) -> Plot {
     let of = |value: &dyn Fn(&Sample) -> f64| over_time(outcome, &|sample| Some(value(sample)));
     timeline(outcome, "Where visitors are", Axis::new("visitors").from(0.0).whole())
         .describe("Visitors in line, sessions under way, requests waiting for a slot and in the shop.")
@@ -76,7 +76,7 @@ pub(super) fn queues(outcome: &Outcome) -> Plot {
 }
 
 /// Returns the admission interval, with Suimon.
-pub(super) fn interval(outcome: &Outcome) -> Plot {
+pub(super) fn interval(outcome: &DemoResult) -> Plot {
     timeline(outcome, "Admission interval", Axis::new("seconds from one session to the next").from(0.0))
         .describe(
             "The time between two session starts; 0 while the gate is open, a gap while nobody is let in.",
@@ -86,7 +86,7 @@ pub(super) fn interval(outcome: &Outcome) -> Plot {
 }
 
 /// Returns the routes' limits, with Suimon.
-pub(super) fn limits(outcome: &Outcome) -> Plot {
+pub(super) fn limits(outcome: &DemoResult) -> Plot {
     let [_, suimon] = &outcome.runs;
     let mut names: Vec<&str> = Vec::new();
     for route in suimon.gateway.iter().flat_map(|sample| &sample.routes) {
@@ -114,13 +114,13 @@ pub(super) fn limits(outcome: &Outcome) -> Plot {
     })
 }
 
-fn timeline(outcome: &Outcome, title: &str, axis: Axis) -> Plot {
+fn timeline(outcome: &DemoResult, title: &str, axis: Axis) -> Plot {
     let seconds = Axis::new("seconds").from(0.0).to(f64::from(outcome.seconds));
     Plot::new(title).x(seconds).y(axis)
 }
 
 /// Returns a value over time; where there is none, a gap.
-fn over_time(outcome: &Outcome, value: &dyn Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
+fn over_time(outcome: &DemoResult, value: &dyn Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
     let [_, suimon] = &outcome.runs;
     suimon.gateway.iter().map(|sample| (sample.at_s, value(sample).unwrap_or(f64::NAN))).collect()
 }

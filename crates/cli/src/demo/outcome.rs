@@ -13,7 +13,7 @@ const OTHERS_NOTED: f64 = 0.08;
 
 /// Everything that was measured.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub(super) struct Outcome {
+pub(super) struct DemoResult {
     /// Version of Suimon.
     pub(super) version: &'static str,
     /// When it began, in words.
@@ -137,7 +137,7 @@ impl Run {
     }
 }
 
-impl Outcome {
+impl DemoResult {
     /// Returns what a reader should know before he believes the figures, if anything.
     pub(super) fn caution(&self) -> Option<String> {
         let most = self.runs.iter().filter_map(|run| Some((run.others_on_the_shops_core?, run.name)));
@@ -163,7 +163,7 @@ pub(super) fn holds([none, suimon]: &[Run; 2]) -> bool {
     suimon.mid_session_failures == 0 && suimon.goodput_share > none.goodput_share
 }
 
-impl Outcome {
+impl DemoResult {
     /// Returns what is to be said of it, in a sentence or two.
     pub(super) fn verdict(&self) -> String {
         let [none, suimon] = &self.runs;
@@ -241,8 +241,8 @@ pub(super) mod tests {
     }
 
     /// Returns a made-up outcome.
-    pub(in super::super) fn outcome(runs: [Run; 2]) -> Outcome {
-        Outcome {
+    pub(in super::super) fn outcome(runs: [Run; 2]) -> DemoResult {
+        DemoResult {
             version: "0.0.0",
             began: "today".to_owned(),
             holds: holds(&runs),

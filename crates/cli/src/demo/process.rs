@@ -36,7 +36,7 @@ pub(super) struct Process {
 
 /// Which cores a child belongs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Side {
+pub(super) enum CoreGroup {
     Shop,
     Others,
 }
@@ -48,7 +48,7 @@ impl Process {
         name: &'static str,
         arguments: &[String],
         cores: &Cores,
-        side: Side,
+        side: CoreGroup,
     ) -> Result<Process, DemoError> {
         let failed =
             |error: std::io::Error| DemoError::Failed(format!("{name} could not be started: {error}"));
@@ -171,10 +171,10 @@ fn listen(
     unsafe_code,
     reason = "the standard library has no other way to do something in the child before exec"
 )]
-fn bind_to_us(command: &mut Command, cores: &Cores, side: Side) {
+fn bind_to_us(command: &mut Command, cores: &Cores, side: CoreGroup) {
     let cores = match side {
-        Side::Shop => cores.shop.clone(),
-        Side::Others => cores.others.clone(),
+        CoreGroup::Shop => cores.shop.clone(),
+        CoreGroup::Others => cores.others.clone(),
     };
     let us = std::process::id();
     let before_exec = move || {
@@ -193,7 +193,7 @@ fn bind_to_us(command: &mut Command, cores: &Cores, side: Side) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn bind_to_us(_: &mut Command, _: &Cores, _: Side) {}
+fn bind_to_us(_: &mut Command, _: &Cores, _: CoreGroup) {}
 
 /// Returns the seconds of user and system time in the text of a /proc/PID/stat.
 fn cpu_seconds_in(stat: &str) -> Option<f64> {

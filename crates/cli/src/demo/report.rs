@@ -2,20 +2,20 @@
 
 use super::comparison::{self, Row};
 use super::figures;
-use super::outcome::{Name, Outcome, Run};
+use super::outcome::{DemoResult, Name, Run};
 use crate::numbers::{rate, share, time};
 use crate::page::{self, bars, both_widths, escape, half, section};
 use std::fmt::Write as _;
 
 /// Returns the page.
-pub(super) fn page(outcome: &Outcome) -> String {
+pub(super) fn page(outcome: &DemoResult) -> String {
     let mut page = String::with_capacity(128 * 1024);
     // Writing into a String cannot fail.
     let _ = write_page(&mut page, outcome);
     page
 }
 
-fn write_page(page: &mut String, outcome: &Outcome) -> std::fmt::Result {
+fn write_page(page: &mut String, outcome: &DemoResult) -> std::fmt::Result {
     let title = if outcome.holds { "Suimon held" } else { "Suimon did not hold" };
     page::begin(page, &format!("Suimon demo: {title}"), &headline(outcome), &lead(outcome))?;
     if let Some(caution) = outcome.caution() {
@@ -64,7 +64,7 @@ fn write_page(page: &mut String, outcome: &Outcome) -> std::fmt::Result {
     page::end(page, outcome)
 }
 
-fn headline(outcome: &Outcome) -> String {
+fn headline(outcome: &DemoResult) -> String {
     let [none, suimon] = &outcome.runs;
     // By chance a little more is done than can be done in the mean.
     let of_the_bound = share(suimon.goodput_share.min(1.0));
@@ -79,7 +79,7 @@ fn headline(outcome: &Outcome) -> String {
     }
 }
 
-fn lead(outcome: &Outcome) -> String {
+fn lead(outcome: &DemoResult) -> String {
     let [none, suimon] = outcome.runs.each_ref().map(|run| match run.mid_session_failures {
         0 => "none".to_owned(),
         count => count.to_string(),
@@ -91,7 +91,7 @@ fn lead(outcome: &Outcome) -> String {
     )
 }
 
-fn card(page: &mut String, outcome: &Outcome, run: &Run) -> std::fmt::Result {
+fn card(page: &mut String, outcome: &DemoResult, run: &Run) -> std::fmt::Result {
     let class = match run.name {
         Name::None => "none",
         Name::Suimon => "suimon",
@@ -116,7 +116,7 @@ fn card(page: &mut String, outcome: &Outcome, run: &Run) -> std::fmt::Result {
     )
 }
 
-fn numbers(outcome: &Outcome) -> String {
+fn numbers(outcome: &DemoResult) -> String {
     let [none, suimon] = &outcome.runs;
     let mut table = format!(
         "<table>\n<thead><tr><th></th><th scope=\"col\">{}</th><th scope=\"col\">{}</th></tr></thead>\n<tbody>\n",
@@ -140,7 +140,7 @@ fn numbers(outcome: &Outcome) -> String {
     table
 }
 
-fn method(outcome: &Outcome) -> String {
+fn method(outcome: &DemoResult) -> String {
     let cores = if outcome.cores_of_the_shop == 1 {
         "1 core".to_owned()
     } else {
@@ -193,7 +193,7 @@ mod tests {
     use super::super::outcome::tests::{outcome, run};
     use super::*;
 
-    fn good() -> Outcome {
+    fn good() -> DemoResult {
         outcome([run(Name::None, 1, 317), run(Name::Suimon, 6, 0)])
     }
 

@@ -4,8 +4,8 @@ use super::cores::{self, Cores};
 use super::crowd::{DemoCrowd, Said};
 use super::gateway::Watcher;
 use super::live::Live;
-use super::outcome::{self, Name, Outcome, Run, Seen};
-use super::process::{Process, Side};
+use super::outcome::{self, DemoResult, Name, Run, Seen};
+use super::process::{CoreGroup, Process};
 use super::{Demo, DemoError};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -65,7 +65,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Plays all of it.
-    pub(super) fn play(mut self) -> Result<Outcome, DemoError> {
+    pub(super) fn play(mut self) -> Result<DemoResult, DemoError> {
         let began = httpdate::fmt_http_date(SystemTime::now());
         self.live.begin(self.cores.describe());
         let (bound, work) = self.bound()?;
@@ -74,7 +74,7 @@ impl<'a> Stage<'a> {
         let suimon = self.run(Name::Suimon, &work, bound.per_s)?;
         self.live.end();
         let runs = [none, suimon];
-        Ok(Outcome {
+        Ok(DemoResult {
             version: env!("CARGO_PKG_VERSION"),
             began,
             holds: outcome::holds(&runs),
@@ -156,7 +156,7 @@ impl<'a> Stage<'a> {
         mut gateway: Option<&mut Gateway>,
     ) -> Result<Seen, DemoError> {
         let before = self.used(shop);
-        let mut players = Process::start("crowd", &crowd.arguments(), &self.cores, Side::Others)?;
+        let mut players = Process::start("crowd", &crowd.arguments(), &self.cores, CoreGroup::Others)?;
         let mut watcher = None;
         let mut samples = Vec::new();
         let mut over_at = None;
@@ -214,7 +214,7 @@ impl<'a> Stage<'a> {
         let scale = self.args.scale.to_string();
         let mut arguments = ["shop", "--port", "0", "--scale", &scale].map(str::to_owned).to_vec();
         arguments.extend_from_slice(work);
-        let mut process = Process::start("shop", &arguments, &self.cores, Side::Shop)?;
+        let mut process = Process::start("shop", &arguments, &self.cores, CoreGroup::Shop)?;
         let [listening, same_work] =
             process.wait_for(["listening on ", "--light-work "], &self.interrupted)?;
         let work = same_work.split_once("--light-work").map_or("", |(_, counts)| counts);
@@ -238,7 +238,7 @@ impl<'a> Stage<'a> {
             "none",
         ];
         let mut process =
-            Process::start("gateway", &arguments.map(str::to_owned), &self.cores, Side::Others)?;
+            Process::start("gateway", &arguments.map(str::to_owned), &self.cores, CoreGroup::Others)?;
         let [clients, operator] = process.wait_for(["  clients ", "  operator "], &self.interrupted)?;
         Ok(Gateway { url: url_in(&clients, &mut process)?, admin: url_in(&operator, &mut process)?, process })
     }

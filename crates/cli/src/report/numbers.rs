@@ -3,7 +3,7 @@
 use super::Found;
 use serde_json::{Value, json};
 use suimon_gate::SessionEnds;
-use suimon_sim::replay::{Bin, Change, Of, RouteLine, Timeline, Visitors};
+use suimon_sim::replay::{Bin, Change, RouteLine, Timeline, TimelineSubject, Visitors};
 
 /// Returns everything the page is made from.
 pub(super) fn of(found: &Found) -> Value {
@@ -54,10 +54,10 @@ pub(super) fn left(timeline: &Timeline) -> u64 {
 }
 
 /// Returns the name of a route or a kind.
-pub(super) fn name(timeline: &Timeline, of: Of) -> &str {
+pub(super) fn name(timeline: &Timeline, of: TimelineSubject) -> &str {
     match of {
-        Of::Route(place) => timeline.routes.get(place).map_or("", |route| route.name.as_str()),
-        Of::Kind(place) => timeline.kinds.get(place).map_or("", String::as_str),
+        TimelineSubject::Route(place) => timeline.routes.get(place).map_or("", |route| route.name.as_str()),
+        TimelineSubject::Kind(place) => timeline.kinds.get(place).map_or("", String::as_str),
     }
 }
 

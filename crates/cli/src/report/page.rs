@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fmt::{Result, Write as _};
 use std::time::UNIX_EPOCH;
 use suimon_model::{Quantity, Reason};
-use suimon_sim::replay::{Change, Of, RouteLine, Timeline, Visitors};
+use suimon_sim::replay::{Change, RouteLine, Timeline, TimelineSubject, Visitors};
 use suimon_statistics::Histogram;
 
 /// Changes listed on the page, the last ones; all that were kept are in the numbers.
@@ -303,7 +303,7 @@ fn reasons_words(timeline: &Timeline) -> String {
 /// Returns for each route and kind why its limit or interval was changed, the most frequent reason first; and why requests
 /// were refused.
 fn reasons(timeline: &Timeline) -> String {
-    let mut subjects: Vec<(Of, u64)> = vec![];
+    let mut subjects: Vec<(TimelineSubject, u64)> = vec![];
     for ((of, _), count) in &timeline.reasons {
         match subjects.last_mut().filter(|(last, _)| last == of) {
             Some((_, sum)) => *sum += count,
@@ -314,7 +314,7 @@ fn reasons(timeline: &Timeline) -> String {
     let line = |(reason, times): (Reason, u64)| {
         format!("<span><strong>{times}</strong> {}</span>", escape(reason.explain()))
     };
-    let of_one = |of: Of| {
+    let of_one = |of: TimelineSubject| {
         let mut reasons: Vec<(Reason, u64)> = timeline
             .reasons
             .iter()
@@ -324,8 +324,8 @@ fn reasons(timeline: &Timeline) -> String {
         reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         reasons.into_iter().take(REASONS_MAX).map(line).collect::<String>()
     };
-    let item = |(of, _): &(Of, u64)| {
-        let what = if let Of::Route(_) = of { "limit" } else { "interval" };
+    let item = |(of, _): &(TimelineSubject, u64)| {
+        let what = if let TimelineSubject::Route(_) = of { "limit" } else { "interval" };
         format!("<li><i>{}</i> {what}{}</li>\n", escape(name(timeline, *of)), of_one(*of))
     };
     let mut items: String = subjects.iter().take(ROUTES_MAX).map(item).collect();

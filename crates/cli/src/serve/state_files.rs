@@ -7,18 +7,18 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use suimon_identity::keys::{Keys, KeysError};
-use suimon_settings::{Faults, Kept, Settings};
+use suimon_settings::{Faults, Settings, StatePath};
 
 /// The file of keys in the state folder; the others are named by port or address, so that two gateways do not write to the same.
 const KEYS: &str = "lease.keys";
 
 /// Returns the file that holds the keys, if one does. A state folder that cannot be used is no reason not to serve: keys
 /// then end with the process, and that is said.
-pub(crate) fn keys(kept: &Kept) -> Option<PathBuf> {
+pub(crate) fn keys(kept: &StatePath) -> Option<PathBuf> {
     let consequence = "leases end with this process: after a restart, visitors under way count as newcomers; name a file with --lease-keys or lease.keys";
     let path = file(kept, KEYS, consequence)?;
     match (kept, Keys::open(&path)) {
-        (Kept::StateFolder, Err(error @ KeysError::Io(..))) => {
+        (StatePath::StateFolder, Err(error @ KeysError::Io(..))) => {
             tracing::warn!("{error}, so {consequence}");
             None
         }
@@ -28,11 +28,11 @@ pub(crate) fn keys(kept: &Kept) -> Option<PathBuf> {
 }
 
 /// Returns the file of keys that a start would read, if it is there. Makes nothing.
-pub(crate) fn keys_there(kept: &Kept) -> Option<PathBuf> {
+pub(crate) fn keys_there(kept: &StatePath) -> Option<PathBuf> {
     match kept {
-        Kept::Nowhere => None,
-        Kept::File(path) => Some(path.clone()),
-        Kept::StateFolder => {
+        StatePath::Nowhere => None,
+        StatePath::File(path) => Some(path.clone()),
+        StatePath::StateFolder => {
             state_folder(variable).map(|folder| folder.join(KEYS)).filter(|path| path.exists())
         }
     }
@@ -40,7 +40,7 @@ pub(crate) fn keys_there(kept: &Kept) -> Option<PathBuf> {
 
 /// Notes files that are named and could not be written, for want of a folder or of the right to write to it. Makes nothing.
 pub(crate) fn check(settings: &Settings, faults: &mut Faults) {
-    let named = |kept: &Kept| if let Kept::File(path) = kept { Some(path.clone()) } else { None };
+    let named = |kept: &StatePath| if let StatePath::File(path) = kept { Some(path.clone()) } else { None };
     for (key, path) in [
         ("lease.keys", named(&settings.lease_keys)),
         ("waiting_room.state", named(&settings.waiting_room_state)),
@@ -74,8 +74,8 @@ fn variable(name: &str) -> Option<PathBuf> {
 
 /// Returns the file in which the line of a gateway that listens on `port` survives a restart, if there is one. On a port that
 /// is taken by chance nobody comes back.
-pub(crate) fn line(kept: &Kept, port: u16) -> Option<PathBuf> {
-    if port == 0 && *kept == Kept::StateFolder {
+pub(crate) fn line(kept: &StatePath, port: u16) -> Option<PathBuf> {
+    if port == 0 && *kept == StatePath::StateFolder {
         return None;
     }
     file(
@@ -87,8 +87,8 @@ pub(crate) fn line(kept: &Kept, port: u16) -> Option<PathBuf> {
 
 /// Returns the file in which what a gateway that listens on `address` has learned survives a restart, if there is one. Whoever holds an
 /// address holds its file; an address that is taken by chance is nobody's next time.
-pub(crate) fn learned(kept: &Kept, address: Option<SocketAddr>) -> Option<PathBuf> {
-    let address = address.filter(|address| *kept != Kept::StateFolder || address.port() != 0)?;
+pub(crate) fn learned(kept: &StatePath, address: Option<SocketAddr>) -> Option<PathBuf> {
+    let address = address.filter(|address| *kept != StatePath::StateFolder || address.port() != 0)?;
     file(
         kept,
         &format!("learned-{}-{}.json", address.ip().to_string().replace(':', "_"), address.port()),
@@ -96,11 +96,11 @@ pub(crate) fn learned(kept: &Kept, address: Option<SocketAddr>) -> Option<PathBu
     )
 }
 
-fn file(kept: &Kept, name: &str, consequence: &str) -> Option<PathBuf> {
+fn file(kept: &StatePath, name: &str, consequence: &str) -> Option<PathBuf> {
     match kept {
-        Kept::Nowhere => return None,
-        Kept::File(path) => return Some(path.clone()),
-        Kept::StateFolder => {}
+        StatePath::Nowhere => return None,
+        StatePath::File(path) => return Some(path.clone()),
+        StatePath::StateFolder => {}
     }
     let Some(folder) = state_folder(variable) else {
         tracing::warn!(
@@ -136,11 +136,11 @@ mod tests {
 
     #[test]
     fn each_address_has_a_learned_file_of_its_own_and_one_taken_by_chance_has_none() {
-        let named = Kept::File("/l".into());
-        let at = |kept: &Kept, address: &str| learned(kept, Some(address.parse().unwrap()));
-        assert_eq!(at(&Kept::StateFolder, "127.0.0.1:0"), None);
+        let named = StatePath::File("/l".into());
+        let at = |kept: &StatePath, address: &str| learned(kept, Some(address.parse().unwrap()));
+        assert_eq!(at(&StatePath::StateFolder, "127.0.0.1:0"), None);
         assert_eq!(at(&named, "127.0.0.1:0"), Some("/l".into()));
-        assert_eq!(at(&Kept::Nowhere, "127.0.0.1:80"), None);
+        assert_eq!(at(&StatePath::Nowhere, "127.0.0.1:80"), None);
         assert_eq!(learned(&named, None), None);
     }
 

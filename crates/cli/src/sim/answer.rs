@@ -1,7 +1,7 @@
 //! What came of a question: its runs, and what is to be said of them together.
 
 use super::question::{Contender, Question, quoted};
-use suimon_sim::{Band, Outcome, Sample, Scenario, Summary, Violation};
+use suimon_sim::{Band, RunResult, Sample, Scenario, Summary, Violation};
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Played {
 
 impl End {
     /// Takes from the outcome what is needed later: many runs are kept at once.
-    pub(super) fn played(scenario: &Scenario, outcome: Outcome, inside: bool) -> End {
+    pub(super) fn played(scenario: &Scenario, outcome: RunResult, inside: bool) -> End {
         let judged = |band: &Band| (band.value(&outcome), band.judge(&outcome).is_none());
         End::Played(Box::new(Played {
             summary: outcome.summary,

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::Path;
 use suimon_gate::Params;
 use suimon_sim::replay::{Replay, WhatIf};
-use tell::Told;
+use tell::ReplayFindings;
 
 /// Plays a recording, and says what came of it.
 pub(super) fn run(recording: &Path, args: &Sim) -> Exit {
@@ -40,7 +40,13 @@ fn play(recording: &Path, args: &Sim) -> Result<Exit, String> {
         true => None,
         false => Some(play_otherwise(args, &files, &params, &recorded)?),
     };
-    let told = Told { files: &files, with: &args.with, recorded: &recorded, what_if: what_if.as_ref(), cut };
+    let told = ReplayFindings {
+        files: &files,
+        with: &args.with,
+        recorded: &recorded,
+        what_if: what_if.as_ref(),
+        cut,
+    };
     let json = args.json.as_deref().map(|path| create(path).map(|file| (path, file))).transpose()?;
     print!("{}", told.as_text());
     if let Some((path, file)) = json

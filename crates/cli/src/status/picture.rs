@@ -15,7 +15,7 @@ const NAME_COLUMNS: usize = 26;
 const KIND_COLUMNS: usize = 12;
 
 /// What the words mean, for whoever reads them the first time; docs/glossary.md has them all.
-const WORDS: [&str; 6] = [
+const LEGEND: [&str; 6] = [
     "in line: has a place in the waiting room, and no session yet; held: kept at the gate for a moment, its request open",
     "queued: belongs to a session, or begins one, and waits for a slot of its route; inside: sessions under way",
     "let in/s: sessions that began, of those planned; ended/s: sessions that ended after an answer; failed: after an error",
@@ -27,7 +27,7 @@ const WORDS: [&str; 6] = [
 use Align::{Left, Right};
 
 /// How much of each part is shown.
-struct Room {
+struct Layout {
     columns: usize,
     routes: usize,
     nodes: usize,
@@ -37,36 +37,36 @@ struct Room {
 
 /// Returns the whole picture, with the last `decisions` decisions, as wide as it is.
 pub(crate) fn whole(state: &State, decisions: usize) -> Vec<Line> {
-    let room = Room {
+    let layout = Layout {
         columns: usize::MAX,
         routes: ROUTES_MAX + 1,
         nodes: usize::MAX,
         refusals: usize::MAX,
         decisions,
     };
-    let mut lines = draw(state, &room);
+    let mut lines = draw(state, &layout);
     lines.push(Line::default());
-    lines.extend(WORDS.iter().map(|words| Line::default().faint("  ").faint(words)));
+    lines.extend(LEGEND.iter().map(|words| Line::default().faint("  ").faint(words)));
     lines
 }
 
 /// Returns as much of it as fits.
 pub(crate) fn fitted(state: &State, decisions: usize, size: Size) -> Vec<Line> {
-    let mut room = Room {
+    let mut layout = Layout {
         columns: size.columns.saturating_sub(1),
         routes: 0,
         nodes: NODES_FITTED,
         refusals: REFUSALS_FITTED,
         decisions: decisions.min(DECISIONS_FITTED),
     };
-    let without = draw(state, &room).len();
+    let without = draw(state, &layout).len();
     // One line was for those left out; the last line of the terminal stays empty.
-    room.routes = size.lines.saturating_sub(without).clamp(1, ROUTES_MAX + 1);
-    draw(state, &room)
+    layout.routes = size.lines.saturating_sub(without).clamp(1, ROUTES_MAX + 1);
+    draw(state, &layout)
 }
 
-fn draw(state: &State, room: &Room) -> Vec<Line> {
-    let mut lines = head(state, room.columns);
+fn draw(state: &State, layout: &Layout) -> Vec<Line> {
+    let mut lines = head(state, layout.columns);
     section(&mut lines, "Sessions", &kinds(&state.kinds));
     for kind in &state.kinds {
         lines.extend(
@@ -75,10 +75,10 @@ fn draw(state: &State, room: &Room) -> Vec<Line> {
                 .map(|text| Line::default().faint("  ").faint(&text)),
         );
     }
-    section(&mut lines, "Routes", &routes(state, room.routes));
-    section(&mut lines, "Application", &nodes(&state.nodes, room.nodes));
-    section(&mut lines, "Refused", &refusals(state, room.refusals));
-    section(&mut lines, "Last decisions", &last_decisions(state, room.decisions));
+    section(&mut lines, "Routes", &routes(state, layout.routes));
+    section(&mut lines, "Application", &nodes(&state.nodes, layout.nodes));
+    section(&mut lines, "Refused", &refusals(state, layout.refusals));
+    section(&mut lines, "Last decisions", &last_decisions(state, layout.decisions));
     lines
 }
 

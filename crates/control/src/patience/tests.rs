@@ -1,7 +1,7 @@
 //! What is learned of made-up visitors whose patience is known.
 
 use super::*;
-use suimon_model::state::{Reader, State, Writer};
+use suimon_model::persist::{Persist, Reader, Writer};
 use suimon_model::{Rng, seconds};
 
 /// A request as it would go: when it comes, how long its answer takes, how long its visitor waits, and who that is.

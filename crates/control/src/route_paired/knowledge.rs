@@ -16,7 +16,7 @@ impl Paired {
         // Before anything has ended there is nothing to know.
         (route.learns && service.is_some()).then(|| RouteKnowledge {
             limit: route.base,
-            settled: route.fast.is_none(),
+            settled: route.slow_start.is_none(),
             service,
             service_least: Some(route.service_min).filter(|least| least.is_finite()),
             share: (route.share_looks > 0).then_some(route.share),
@@ -31,7 +31,7 @@ impl Paired {
         let limit = trust.limit(known.limit, start).min(LIMIT_MAX);
         (route.limit, route.base) = (limit, limit);
         if known.settled && trust.share() >= BELIEVED {
-            route.fast = None;
+            route.slow_start = None;
             route.step = STEP_MAX;
         }
         if let Some(service) =

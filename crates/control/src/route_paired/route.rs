@@ -1,10 +1,10 @@
 //! What is known of one route, and what it makes of a trial.
 
 use super::LONG;
-use super::fast_up::FastUp;
-use super::room::RETRY_MIN;
 use super::shares::WHOLE;
-use super::trial::{Verdict, log_useful};
+use super::slow_start::SlowStart;
+use super::trial::{TrialResult, log_useful};
+use super::untried_raise::RETRY_MIN;
 use crate::service_times::ServiceTimes;
 use crate::statistics::Average;
 use crate::window::{Meter, Reading, Window};
@@ -33,16 +33,16 @@ const COMPANY_MIN: u32 = 2;
 const IN_USE: f64 = 0.75;
 /// Requests in the application whose ages tell how long they stay, before any end does.
 const AGES_MIN: usize = 16;
-/// Holds begin at this many seconds and double up to [`HOLD_MAX`].
-const HOLD_MIN: f64 = 4.0;
-const HOLD_MAX: f64 = 30.0;
+/// Holds begin at this many seconds and double up to [`COOLDOWN_MAX`].
+const COOLDOWN_MIN: f64 = 4.0;
+const COOLDOWN_MAX: f64 = 30.0;
 /// Loss of ln U that need not be suffered again ...
 const MUCH_WORSE: f64 = 0.15;
 /// ... for this long, seconds, or for so many times what a request takes if that is longer, ...
-const LOST_SECONDS: f64 = 60.0;
-const LOST_SERVICES: f64 = 20.0;
+const KNOWN_BAD_SECONDS: f64 = 60.0;
+const KNOWN_BAD_SERVICES: f64 = 20.0;
 /// ... or so many where no trial has shown that it was the limit, and the brake was pulled.
-const BRAKED_SERVICES: f64 = 3.0;
+const BACKED_OFF_SERVICES: f64 = 3.0;
 /// Where requests of many sorts share a route, those inside are of another sort than those seen when nothing has ended for so many times what they took, ...
 const UNLIKE: f64 = 8.0;
 /// ... and so many seconds at the least.
@@ -63,17 +63,17 @@ pub(super) struct Route {
     pub(super) base: u32,
     pub(super) up: bool,
     pub(super) step: f64,
-    pub(super) hold_until: Instant,
-    pub(super) hold_seconds: f64,
+    pub(super) cooldown_until: Instant,
+    pub(super) cooldown_seconds: f64,
     pub(super) failures_at_smallest: u32,
     pub(super) pairs_max: usize,
     /// c² of (4).
     pub(super) noise: Average,
     /// Squared coefficient of variation of service times within a window.
     pub(super) variation: Average,
-    pub(super) memory: Option<Verdict>,
+    pub(super) memory: Option<TrialResult>,
     /// The nearest limits below and above that were much worse, and until when that is believed.
-    lost: [Option<Lost>; 2],
+    known_bad: [Option<KnownBad>; 2],
     /// When its last trial began.
     pub(super) probed: Instant,
     pub(super) service: Average,
@@ -85,7 +85,7 @@ pub(super) struct Route {
     pub(super) rate_max: f64,
     /// Progress a second over the last views.
     pub(super) rate: f64,
-    pub(super) fast: Option<FastUp>,
+    pub(super) slow_start: Option<SlowStart>,
     /// ln U at the base limit, with the weights it was taken with.
     pub(super) reference: Option<Reference>,
     pub(super) drifts: u32,
@@ -100,13 +100,13 @@ pub(super) struct Route {
     pub(super) retry_seconds: f64,
     /// When its strain was looked at, what it was at the other routes, and how often one after the other that was a thrash.
     pub(super) strain_begin: Reading,
-    pub(super) strain_own: Option<Told>,
+    pub(super) strain_own: Option<StrainReading>,
     pub(super) ease_elsewhere: Option<f64>,
     pub(super) strain_elsewhere: Option<f64>,
     pub(super) strained: u32,
     /// Share of the last seconds in which the route was binding.
     pub(super) pressure: f64,
-    pub(super) brake_until: Instant,
+    pub(super) backoff_until: Instant,
     /// When somebody was last seen waiting.
     pub(super) waited_at: Instant,
     /// When a request of it was last answered.
@@ -114,19 +114,19 @@ pub(super) struct Route {
     /// When the brake looked last, and how many were in the application then.
     stay_begin: Reading,
     stay_in_flight: u32,
-    pub(super) in_service: BTreeMap<RequestId, Inside>,
+    pub(super) in_service: BTreeMap<RequestId, InService>,
 }
 
 /// A request in the application.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Inside {
+pub(super) struct InService {
     /// Since when.
     pub(super) since: Instant,
     /// Its company then, itself included.
     pub(super) company: u32,
 }
 
-suimon_model::saved_struct!(Inside { since, company });
+suimon_model::saved_struct!(InService { since, company });
 
 suimon_model::saved_struct!(Route {
     learns,
@@ -135,14 +135,14 @@ suimon_model::saved_struct!(Route {
     base,
     up,
     step,
-    hold_until,
-    hold_seconds,
+    cooldown_until,
+    cooldown_seconds,
     failures_at_smallest,
     pairs_max,
     noise,
     variation,
     memory,
-    lost,
+    known_bad,
     probed,
     service,
     times,
@@ -150,7 +150,7 @@ suimon_model::saved_struct!(Route {
     service_min,
     rate_max,
     rate,
-    fast,
+    slow_start,
     reference,
     drifts,
     share,
@@ -165,7 +165,7 @@ suimon_model::saved_struct!(Route {
     ease_elsewhere,
     strained,
     pressure,
-    brake_until,
+    backoff_until,
     waited_at,
     answered_at,
     stay_begin,
@@ -175,7 +175,7 @@ suimon_model::saved_struct!(Route {
 
 /// What the requests of a route tell of the others.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct StrainReading {
     /// How many times as long they take as in little company.
     pub(super) strain: f64,
     /// How much that tells.
@@ -184,16 +184,16 @@ pub(super) struct Told {
     pub(super) founded: bool,
 }
 
-suimon_model::saved_struct!(Told { strain, weight, founded });
+suimon_model::saved_struct!(StrainReading { strain, weight, founded });
 
 /// A limit that was much worse.
 #[derive(Clone, Copy, Debug)]
-struct Lost {
+struct KnownBad {
     limit: u32,
     until: Instant,
 }
 
-suimon_model::saved_struct!(Lost { limit, until });
+suimon_model::saved_struct!(KnownBad { limit, until });
 
 #[derive(Clone, Debug)]
 pub(super) struct Reference {
@@ -213,14 +213,14 @@ impl Route {
             base: limit,
             up: true,
             step: STEP_MAX,
-            hold_until: Instant::ORIGIN,
-            hold_seconds: HOLD_MIN,
+            cooldown_until: Instant::ORIGIN,
+            cooldown_seconds: COOLDOWN_MIN,
             failures_at_smallest: 0,
             pairs_max: PAIRS_MAX,
             noise: Average::new(0.2),
             variation: Average::new(0.2),
             memory: None,
-            lost: [None; 2],
+            known_bad: [None; 2],
             probed: Instant::ORIGIN,
             service: Average::new(0.02),
             times: ServiceTimes::default(),
@@ -228,7 +228,7 @@ impl Route {
             service_min: f64::INFINITY,
             rate_max: 0.0,
             rate: 0.0,
-            fast: Some(FastUp::new(begin)),
+            slow_start: Some(SlowStart::new(begin)),
             reference: None,
             drifts: 0,
             share: 0.0,
@@ -243,7 +243,7 @@ impl Route {
             ease_elsewhere: None,
             strained: 0,
             pressure: 0.0,
-            brake_until: Instant::ORIGIN,
+            backoff_until: Instant::ORIGIN,
             waited_at: Instant::ORIGIN,
             answered_at: None,
             stay_begin: begin,
@@ -273,8 +273,8 @@ impl Route {
 
     /// Returns the highest limit worth trying: `ceiling`, or half way from the base to one that is known to be much worse.
     pub(super) fn highest(&self, now: Instant, ceiling: u32) -> u32 {
-        match self.lost[usize::from(true)].filter(|lost| now < lost.until) {
-            Some(Lost { limit, .. }) => {
+        match self.known_bad[usize::from(true)].filter(|known_bad| now < known_bad.until) {
+            Some(KnownBad { limit, .. }) => {
                 let half_way = (f64::from(self.base) * f64::from(limit)).sqrt() as u32;
                 ceiling.min(half_way).min(limit.saturating_sub(1)).max(1)
             }
@@ -284,8 +284,8 @@ impl Route {
 
     /// Returns the lowest limit worth trying: 1, or half way from the base to one that is known to be much worse.
     fn lowest(&self, now: Instant) -> u32 {
-        match self.lost[usize::from(false)].filter(|lost| now < lost.until) {
-            Some(Lost { limit, .. }) => {
+        match self.known_bad[usize::from(false)].filter(|known_bad| now < known_bad.until) {
+            Some(KnownBad { limit, .. }) => {
                 ((f64::from(self.base) * f64::from(limit)).sqrt().ceil() as u32).max(limit + 1)
             }
             None => 1,
@@ -319,19 +319,19 @@ impl Route {
     }
 
     /// Takes note that `limit` was much worse than the base.
-    pub(super) fn lose(&mut self, now: Instant, limit: u32) {
-        self.lose_for(now, limit, LOST_SERVICES);
+    pub(super) fn mark_known_bad(&mut self, now: Instant, limit: u32) {
+        self.mark_known_bad_for(now, limit, KNOWN_BAD_SERVICES);
     }
 
     /// Takes note that `limit` was much too much, for whatever reason: no trial has shown that it was the limit.
-    pub(super) fn braked(&mut self, now: Instant, limit: u32) {
-        self.lose_for(now, limit, BRAKED_SERVICES);
+    pub(super) fn mark_backed_off(&mut self, now: Instant, limit: u32) {
+        self.mark_known_bad_for(now, limit, BACKED_OFF_SERVICES);
     }
 
-    fn lose_for(&mut self, now: Instant, limit: u32, services: f64) {
-        let until = now + seconds(LOST_SECONDS.max(services * self.times.alone().unwrap_or(0.0)));
-        let until = until.max(self.brake_until + seconds(LOST_SECONDS));
-        self.lost[usize::from(limit > self.base)] = Some(Lost { limit, until });
+    fn mark_known_bad_for(&mut self, now: Instant, limit: u32, services: f64) {
+        let until = now + seconds(KNOWN_BAD_SECONDS.max(services * self.times.alone().unwrap_or(0.0)));
+        let until = until.max(self.backoff_until + seconds(KNOWN_BAD_SECONDS));
+        self.known_bad[usize::from(limit > self.base)] = Some(KnownBad { limit, until });
     }
 
     /// Compares progress per second by route at the base limit, over `ends` ends, with the reference; returns whether the
@@ -351,28 +351,28 @@ impl Route {
         }
         self.drifts = 0;
         self.step = STEP_MAX;
-        self.hold_until = Instant::ORIGIN;
-        self.hold_seconds = HOLD_MIN;
+        self.cooldown_until = Instant::ORIGIN;
+        self.cooldown_seconds = COOLDOWN_MIN;
         self.failures_at_smallest = 0;
         self.pairs_max = PAIRS_MAX;
         self.memory = None;
-        self.lost = [None; 2];
+        self.known_bad = [None; 2];
         self.up = change > 0.0;
         self.reference = None;
         true
     }
 
     /// Takes note of a trial that was won, or lost: how far and where the next step goes, and whether to rest first.
-    pub(super) fn learn(&mut self, now: Instant, verdict: Verdict) {
-        let Verdict { probe, accepted, decided, difference, .. } = verdict;
+    pub(super) fn learn(&mut self, now: Instant, verdict: TrialResult) {
+        let TrialResult { probe, accepted, decided, difference, .. } = verdict;
         self.memory = Some(verdict);
         if decided && !accepted && difference < -MUCH_WORSE {
-            self.lose(now, probe);
+            self.mark_known_bad(now, probe);
         }
         if accepted {
             self.step = (self.step * 1.5).min(STEP_MAX);
             self.failures_at_smallest = 0;
-            self.hold_seconds = HOLD_MIN;
+            self.cooldown_seconds = COOLDOWN_MIN;
             self.pairs_max = PAIRS_MAX;
             return;
         }
@@ -382,9 +382,9 @@ impl Route {
     /// Forgets limits that were much worse and are no longer on their side of the base.
     pub(super) fn forget_passed(&mut self) {
         let base = self.base;
-        let [below, above] = &mut self.lost;
-        below.take_if(|lost| lost.limit >= base);
-        above.take_if(|lost| lost.limit <= base);
+        let [below, above] = &mut self.known_bad;
+        below.take_if(|known_bad| known_bad.limit >= base);
+        above.take_if(|known_bad| known_bad.limit <= base);
     }
 
     /// Takes note of a limit tried in vain.
@@ -396,8 +396,8 @@ impl Route {
         self.step = (self.step * 0.5).max(STEP_MIN);
         if self.failures_at_smallest >= 2 {
             self.failures_at_smallest = 0;
-            self.hold_until = now + seconds(self.hold_seconds);
-            self.hold_seconds = (self.hold_seconds * 2.0).min(HOLD_MAX);
+            self.cooldown_until = now + seconds(self.cooldown_seconds);
+            self.cooldown_seconds = (self.cooldown_seconds * 2.0).min(COOLDOWN_MAX);
             self.pairs_max = (self.pairs_max * 2).min(PAIRS_CAP);
         }
     }
@@ -409,7 +409,7 @@ impl Route {
         // Where less than the next lower limit is in use, lowering it changes nothing.
         let is_in_use = meter.in_flight() as f64 > IN_USE * f64::from(self.limit);
         if let Some(median) = self.median_age(now).filter(|median| is_in_use && *median > allowed) {
-            self.look_again(now, meter);
+            self.reset_residence_window(now, meter);
             return Some(median);
         }
         let filling = meter.in_flight() > 2 * self.stay_in_flight as usize;
@@ -417,14 +417,14 @@ impl Route {
             return None;
         }
         let (there, ends) = (f64::from(self.stay_in_flight), window.progressed + window.failed);
-        self.look_again(now, meter);
+        self.reset_residence_window(now, meter);
         let stay = window.seconds * there / ends.max(1) as f64;
         (!filling && is_in_use && there > IN_USE * f64::from(self.limit) && stay > allowed).then_some(stay)
     }
 
     /// Returns how many times as long requests took in the window as in little company, and how much that tells; `None` where it tells nothing. Long
     /// pages are no witnesses: they tell too late, and most of what they take may be waiting.
-    pub(super) fn strain(&self, now: Instant, window: &Window, cores: u32) -> Option<Told> {
+    pub(super) fn strain(&self, now: Instant, window: &Window, cores: u32) -> Option<StrainReading> {
         let alone = self.times.alone().filter(|alone| (1e-6..LONG).contains(alone))?;
         let founded = self.times.was_alone(cores.max(COMPANY_MIN));
         let witnesses = window.progressed as f64 + self.in_service.len() as f64;
@@ -435,7 +435,11 @@ impl Route {
         let ages: f64 = self.in_service.values().map(|inside| now.secs_since(inside.since)).sum();
         let age = ages / self.in_service.len().max(1) as f64;
         let took = window.mean_service().map_or(age, |mean| mean.max(age));
-        Some(Told { strain: (took / alone).min(STRAIN_MAX), weight: witnesses.min(WITNESSES.1), founded })
+        Some(StrainReading {
+            strain: (took / alone).min(STRAIN_MAX),
+            weight: witnesses.min(WITNESSES.1),
+            founded,
+        })
     }
 
     /// Returns whether its requests take long by themselves, as far as is known on so many cores, or have not told yet.
@@ -445,7 +449,7 @@ impl Route {
     }
 
     /// Begins the brake's window anew.
-    pub(super) fn look_again(&mut self, now: Instant, meter: &Meter) {
+    pub(super) fn reset_residence_window(&mut self, now: Instant, meter: &Meter) {
         self.stay_begin = meter.read(now);
         self.stay_in_flight = meter.in_flight() as u32;
     }

@@ -1,7 +1,7 @@
 //! What share of the work each route has, and which has become slower by itself.
 
-use super::fast_up::FastUp;
-use super::room::VERY_LONG;
+use super::slow_start::SlowStart;
+use super::untried_raise::VERY_LONG;
 use super::{LONG, Paired};
 use crate::window::Meter;
 use suimon_model::{Instant, RouteId};
@@ -114,7 +114,7 @@ impl Paired {
                 let route = &mut self.routes[index];
                 route.service_min *= own;
                 route.times.forget();
-                route.fast = Some(FastUp::new(meters[index].read(now)));
+                route.slow_start = Some(SlowStart::new(meters[index].read(now)));
             }
         }
     }

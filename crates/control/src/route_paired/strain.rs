@@ -68,7 +68,7 @@ impl Paired {
     /// is lost in the noise, while pages of 30 ms take 30 times as long.
     pub(super) fn make_room(&mut self, now: Instant, id: RouteId, meters: &[Meter], out: &mut Vec<Record>) {
         let route = &self.routes[id.index()];
-        if route.strained < THRASHING_LOOKS || now < route.brake_until {
+        if route.strained < THRASHING_LOOKS || now < route.backoff_until {
             return;
         }
         let Some(alone) = route.times.alone().filter(|alone| *alone >= LONG) else { return };
@@ -92,10 +92,10 @@ impl Paired {
             .with("strain", route.strain_elsewhere.unwrap_or(0.0))
             .with("in_flight", in_flight);
         let route = &mut self.routes[id.index()];
-        route.brake_until = now + seconds((ROOM_SERVICES * alone).max(ROOM_SECONDS));
+        route.backoff_until = now + seconds((ROOM_SERVICES * alone).max(ROOM_SECONDS));
         route.strained = 0;
         self.trial.take_if(|trial| trial.route == id);
-        self.set_base(now, id, limit, Reason::Brake, signals, out);
-        self.routes[id.index()].lose(now, in_flight as u32);
+        self.set_base(now, id, limit, Reason::Backoff, signals, out);
+        self.routes[id.index()].mark_known_bad(now, in_flight as u32);
     }
 }

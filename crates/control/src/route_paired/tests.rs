@@ -4,10 +4,10 @@ use super::*;
 use crate::window::Meter;
 use suimon_model::Rng;
 
-mod brake;
+mod backoff;
 mod odds;
-mod room;
 mod shares;
+mod untried_raise;
 
 /// A host by the Universal Scalability Law: work goes at n / (1 + s(n−1) + k·n(n−1)), best at n* = √((1−s)/k).
 struct Host {
@@ -228,7 +228,7 @@ fn answered_in(route: &mut Route, seconds: f64) {
 fn a_trial_at_a_route_that_nobody_waits_for_any_more_keeps_no_other_from_its_own() {
     let mut law = Paired::new(2);
     law.add_route(Instant::ORIGIN, None);
-    law.routes[0].fast = None;
+    law.routes[0].slow_start = None;
     law.routes[0].pressure = 1.0;
     law.trial = Some(Trial::new(Instant::ORIGIN, ROUTE, 2, 4, vec![60.0], vec![0.01]));
     let mut meter = Meter::new(Instant::ORIGIN);
@@ -247,7 +247,7 @@ fn a_trial_that_nobody_waits_for_any_more_is_over_within_seconds() {
     let ended = |waiting: usize| {
         let mut law = Paired::new(2);
         law.add_route(Instant::ORIGIN, None);
-        (law.routes[0].fast, law.routes[0].pressure) = (None, 1.0);
+        (law.routes[0].slow_start, law.routes[0].pressure) = (None, 1.0);
         law.routes[0].service.fold(0.1);
         law.trial = Some(Trial::new(Instant::ORIGIN, ROUTE, 2, 4, vec![0.1], vec![10.0]));
         let mut meter = Meter::new(Instant::ORIGIN);
@@ -264,10 +264,10 @@ fn a_trial_that_nobody_waits_for_any_more_is_over_within_seconds() {
 
 #[test]
 fn fast_up_is_over_where_whatever_is_higher_was_much_worse() {
-    let searched = |lost: Option<u32>| {
+    let searched = |known_bad: Option<u32>| {
         let mut law = Paired::new(2);
         law.add_route(Instant::ORIGIN, None);
-        lost.into_iter().for_each(|limit| law.routes[0].lose(Instant::ORIGIN, limit));
+        known_bad.into_iter().for_each(|limit| law.routes[0].mark_known_bad(Instant::ORIGIN, limit));
         let mut meter = Meter::new(Instant::ORIGIN);
         meter.load(Instant::ORIGIN, 2, 10);
         for end in 1..=6_u32 {
@@ -311,11 +311,11 @@ fn route_at(base: u32) -> Route {
 fn a_limit_that_was_much_worse_is_not_tried_again_for_a_minute_and_nothing_beyond_half_way_to_it() {
     let now = Instant::ORIGIN;
     let mut route = route_at(8);
-    route.lose(now, 16);
+    route.mark_known_bad(now, 16);
     assert_eq!(route.next_probe(now, 100, 2), Some(11), "the geometric middle of 8 and 16");
     assert_eq!(route.next_probe(now + seconds(61.0), 100, 2), Some(16));
     route.up = false;
-    route.lose(now, 4);
+    route.mark_known_bad(now, 4);
     assert_eq!(route.next_probe(now, 100, 2), Some(6), "and of 8 and 4");
     route.base = 20;
     route.up = true;
@@ -327,7 +327,7 @@ fn a_limit_that_was_much_worse_is_not_tried_again_for_a_minute_and_nothing_beyon
 fn at_a_limit_between_two_that_were_much_worse_there_is_nothing_to_try() {
     let now = Instant::ORIGIN;
     let mut route = route_at(2);
-    route.lose(now, 3);
-    route.lose(now, 1);
+    route.mark_known_bad(now, 3);
+    route.mark_known_bad(now, 1);
     assert_eq!(route.next_probe(now, 100, 2), None);
 }

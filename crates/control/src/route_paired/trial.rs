@@ -45,7 +45,7 @@ pub(super) struct Trial {
     weights: Vec<f64>,
     /// Progress per second by route, as it was when the trial began.
     asked: Vec<f64>,
-    windows: Vec<Done>,
+    windows: Vec<MeasuredWindow>,
     /// Seconds per request of the quickest base window.
     base_pace: f64,
     spoiled: u32,
@@ -104,7 +104,7 @@ suimon_model::saved_struct!(Cohort {
 });
 
 #[derive(Clone, Copy, Debug)]
-struct Done {
+struct MeasuredWindow {
     arm: Arm,
     log_useful: f64,
     /// ln of the useful work really done, whatever was asked for.
@@ -112,11 +112,11 @@ struct Done {
     ends: f64,
 }
 
-suimon_model::saved_struct!(Done { arm, log_useful, log_done, ends });
+suimon_model::saved_struct!(MeasuredWindow { arm, log_useful, log_done, ends });
 
 /// What became of a window.
 #[derive(Clone, Debug)]
-pub(super) enum Closed {
+pub(super) enum WindowEnd {
     Window(Window),
     /// The route was not binding for long enough; the window is to be run again.
     Spoiled,
@@ -139,7 +139,7 @@ pub(super) struct Window {
 
 /// What a trial came to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Verdict {
+pub(super) struct TrialResult {
     pub(super) base: u32,
     pub(super) probe: u32,
     pub(super) accepted: bool,
@@ -156,7 +156,7 @@ pub(super) struct Verdict {
     ends: f64,
 }
 
-suimon_model::saved_struct!(Verdict {
+suimon_model::saved_struct!(TrialResult {
     base,
     probe,
     accepted,
@@ -299,14 +299,14 @@ impl Trial {
         now: Instant,
         running: impl Iterator<Item = Instant>,
         meters: &[Meter],
-    ) -> Closed {
+    ) -> WindowEnd {
         let arm = self.next_arm();
-        let Phase::Measuring(cohort) = &self.phase else { return Closed::Spoiled };
-        let Some((_, begin)) = &cohort.begin else { return Closed::Spoiled };
+        let Phase::Measuring(cohort) = &self.phase else { return WindowEnd::Spoiled };
+        let Some((_, begin)) = &cohort.begin else { return WindowEnd::Spoiled };
         let own = meters[self.route.index()].since(&begin[self.route.index()], now);
         if own.queued_share() < BINDING || cohort.service_seconds <= 0.0 {
             self.spoiled += 1;
-            return if self.spoiled >= SPOILED_MAX { Closed::Hopeless } else { Closed::Spoiled };
+            return if self.spoiled >= SPOILED_MAX { WindowEnd::Hopeless } else { WindowEnd::Spoiled };
         }
         self.spoiled = 0;
         let ends = f64::from(cohort.ended);
@@ -323,8 +323,8 @@ impl Trial {
         let same_arm_difference = before.map(|before| log_useful - before.log_useful);
         let mean = cohort.service_seconds / ends;
         let variation = (cohort.service_squares / ends / (mean * mean) - 1.0).max(0.0);
-        self.windows.push(Done { arm, log_useful, log_done, ends });
-        Closed::Window(Window { arm, ends, rates, variation, same_arm_difference })
+        self.windows.push(MeasuredWindow { arm, log_useful, log_done, ends });
+        WindowEnd::Window(Window { arm, ends, rates, variation, same_arm_difference })
     }
 
     /// Returns the verdict that the tried limit is worse, once its window has taken so long that it cannot be anything else.
@@ -332,7 +332,13 @@ impl Trial {
     ///
     /// It has the error of any other: of ten requests as uneven as they take long, one window in six lasts that long by chance.
     /// `noise` and `share` as in [`Trial::verdict`].
-    pub(super) fn futile(&self, now: Instant, meters: &[Meter], noise: f64, share: f64) -> Option<Verdict> {
+    pub(super) fn futile(
+        &self,
+        now: Instant,
+        meters: &[Meter],
+        noise: f64,
+        share: f64,
+    ) -> Option<TrialResult> {
         let Phase::Measuring(Cohort { begin: Some((begin, readings)), taken, .. }) = &self.phase else {
             return None;
         };
@@ -348,7 +354,7 @@ impl Trial {
         let (_, base_ends) = self.mean(Arm::Base)?;
         let done = self.mean_done(Arm::Base)?;
         let raw = -ln(FUTILE);
-        Some(Verdict {
+        Some(TrialResult {
             base: self.base,
             probe: self.probe,
             accepted: false,
@@ -371,8 +377,8 @@ impl Trial {
         noise: f64,
         share: f64,
         pairs_max: usize,
-        memory: Option<&Verdict>,
-    ) -> Option<Verdict> {
+        memory: Option<&TrialResult>,
+    ) -> Option<TrialResult> {
         let (base, base_ends) = self.mean(Arm::Base)?;
         let (probe, probe_ends) = self.mean(Arm::Probe)?;
         if self.windows.len() % 2 == 1 {
@@ -392,7 +398,7 @@ impl Trial {
         if !decided && pairs < pairs_max {
             return None;
         }
-        Some(Verdict {
+        Some(TrialResult {
             base: self.base,
             probe: self.probe,
             accepted: difference > 0.0 && (decided || self.is_quick() == (self.probe > self.base)),
@@ -463,7 +469,7 @@ impl Cohort {
     }
 }
 
-impl Verdict {
+impl TrialResult {
     /// Returns the remembered difference for these limits, either way round, and what it weighs in ends.
     fn recall(&self, base: u32, probe: u32) -> Option<(f64, f64)> {
         if (self.base, self.probe) == (base, probe) {

@@ -1,28 +1,28 @@
 //! What the session law promises, told by hand what the signals say.
 
 use super::*;
-use crate::session::{KindOutlook, RouteOutlook};
+use crate::session::{KindInputs, RouteInputs};
 use crate::visits::Visits;
 
 const SHOP: KindId = KindId(0);
 const SEARCH: RouteId = RouteId(0);
-const ONE: [KindOutlook; 1] = [KindOutlook { share: 1.0, begun: 0.0 }];
+const ONE: [KindInputs; 1] = [KindInputs { share: 1.0, begun: 0.0 }];
 
 /// A route that does 4 a second of 0.4 s each, as was seen just now, and at which somebody has just waited.
-fn saturated() -> RouteOutlook {
-    RouteOutlook {
+fn saturated() -> RouteInputs {
+    RouteInputs {
         capacity: Some(4.0),
         capacity_age: 0.0,
         service: Some(0.4),
         work: Some(0.4),
         rate: 4.0,
-        ..RouteOutlook::default()
+        ..RouteInputs::default()
     }
 }
 
 /// A route that was never full.
-fn never_full() -> RouteOutlook {
-    RouteOutlook { capacity: None, capacity_age: f64::INFINITY, ..saturated() }
+fn never_full() -> RouteInputs {
+    RouteInputs { capacity: None, capacity_age: f64::INFINITY, ..saturated() }
 }
 
 /// Sessions that search once, 12 s after they begin; enough of them have ended.
@@ -34,8 +34,16 @@ fn learned() -> Visits {
     visits
 }
 
-fn outlook<'a>(visits: &'a Visits, routes: &'a [RouteOutlook], waiting: usize) -> Outlook<'a> {
-    Outlook { visits, routes, kinds: &ONE, patience: 60.0, waiting, active: 0, entry: Place::START }
+fn inputs<'a>(visits: &'a Visits, routes: &'a [RouteInputs], waiting: usize) -> AdmissionInputs<'a> {
+    AdmissionInputs {
+        visits,
+        routes,
+        kinds: &ONE,
+        patience: 60.0,
+        waiting,
+        active: 0,
+        entry: LastRoute::START,
+    }
 }
 
 fn second(n: f64) -> Instant {
@@ -43,13 +51,13 @@ fn second(n: f64) -> Instant {
 }
 
 /// Lets `flow` admit whom it may, of 100 who wait, each quarter of a second; returns how many began.
-fn play(flow: &mut Flow, visits: &mut Visits, routes: &[RouteOutlook], ticks: std::ops::Range<u32>) -> usize {
+fn play(flow: &mut Flow, visits: &mut Visits, routes: &[RouteInputs], ticks: std::ops::Range<u32>) -> usize {
     let mut admitted = 0;
     for tick in ticks {
         let now = second(f64::from(tick) * 0.25);
-        flow.on_tick(now, &outlook(visits, routes, 100), &mut vec![]);
-        while flow.may_admit(now, &outlook(visits, routes, 100)) == Admission::Now {
-            flow.admitted(now, Place::START);
+        flow.on_tick(now, &inputs(visits, routes, 100), &mut vec![]);
+        while flow.may_admit(now, &inputs(visits, routes, 100)) == AdmissionDecision::Now {
+            flow.admitted(now, LastRoute::START);
             visits.begin(SHOP);
             admitted += 1;
         }
@@ -64,8 +72,8 @@ fn it_fills_the_pipe_and_then_holds() {
     let admitted = play(&mut flow, &mut visits, &routes, 0..400);
     // X (δ + S + W*) = 4 · (12 + 0.4 + 1.6): nobody ever gets to search here, so no more than that may be under way.
     assert!((56..=58).contains(&admitted), "{admitted}");
-    let held = flow.may_admit(second(100.0), &outlook(&visits, &routes, 100));
-    assert_eq!(held, Admission::Held(Reason::WorkToCome));
+    let held = flow.may_admit(second(100.0), &inputs(&visits, &routes, 100));
+    assert_eq!(held, AdmissionDecision::Held(Reason::WorkToCome));
     assert_eq!(flow.rate(), Some(4.0));
 }
 
@@ -73,10 +81,10 @@ fn it_fills_the_pipe_and_then_holds() {
 fn what_a_page_takes_by_itself_is_no_wait() {
     // Four seconds each, as the page waits for others; X is what its visitors ask of it. Nobody waits for anything.
     let (mut visits, mut routes) = (learned(), [saturated()]);
-    routes[0] = RouteOutlook { service: Some(4.0), ..routes[0] };
+    routes[0] = RouteInputs { service: Some(4.0), ..routes[0] };
     (0..16).for_each(|_| visits.request_begins(SEARCH));
     (0..48).for_each(|_| visits.begin(SHOP));
-    let foreseen = outlook(&visits, &routes, 0).foreseen(SEARCH).unwrap();
+    let foreseen = inputs(&visits, &routes, 0).foreseen(SEARCH).unwrap();
     assert!(foreseen.abs() < 1e-9, "by Little 64 are there without a wait: {foreseen}");
 }
 
@@ -86,21 +94,20 @@ fn an_unknown_an_old_and_an_idle_capacity_hold_nobody_back() {
     (0..500).for_each(|_| visits.begin(SHOP));
     (0..1000).for_each(|_| visits.teach(SHOP, &[(SEARCH, 12.0)]));
     visits.refresh();
-    let held = |route: RouteOutlook| exceeded(&outlook(&visits, &[route], 100), false).is_some();
+    let held = |route: RouteInputs| exceeded(&inputs(&visits, &[route], 100), false).is_some();
     assert!(held(saturated()));
-    assert!(!held(RouteOutlook { capacity: None, capacity_age: f64::INFINITY, ..saturated() }));
-    assert!(!held(RouteOutlook { capacity_age: 61.0, ..saturated() }));
-    assert!(held(RouteOutlook { idle: 12.0, ..saturated() }), "those on the way were not there yet");
-    assert!(!held(RouteOutlook { idle: 13.5, ..saturated() }), "nobody has waited for δ + S");
-    assert!(!held(RouteOutlook { bias: 200.0, ..saturated() }), "its forecasts have proved wrong");
+    assert!(!held(RouteInputs { capacity: None, capacity_age: f64::INFINITY, ..saturated() }));
+    assert!(!held(RouteInputs { capacity_age: 61.0, ..saturated() }));
+    assert!(held(RouteInputs { idle: 12.0, ..saturated() }), "those on the way were not there yet");
+    assert!(!held(RouteInputs { idle: 13.5, ..saturated() }), "nobody has waited for δ + S");
+    assert!(!held(RouteInputs { bias: 200.0, ..saturated() }), "its forecasts have proved wrong");
 }
 
 #[test]
 fn whatever_is_known_those_inside_come_first() {
     let visits = learned();
-    let held = |waiting, is_wary| {
-        exceeded(&outlook(&visits, &[RouteOutlook { waiting, ..never_full() }], 1), is_wary)
-    };
+    let held =
+        |waiting, is_wary| exceeded(&inputs(&visits, &[RouteInputs { waiting, ..never_full() }], 1), is_wary);
     assert_eq!(held(50, false), Some(SEARCH), "12.5 s of 60 are too much");
     assert_eq!(held(40, false), None);
     assert_eq!(held(16, true), Some(SEARCH), "4 s are, where it is not known who is on the way there");
@@ -114,7 +121,7 @@ fn a_route_that_is_being_searched_sets_the_pace_while_there_is_a_crowd_before_it
         let mut flow = Flow::new(SHOP, 2, second(0.0));
         flow.on_tick(
             second(0.0),
-            &outlook(&visits, &[RouteOutlook { waiting, ..never_full() }], 100),
+            &inputs(&visits, &[RouteInputs { waiting, ..never_full() }], 100),
             &mut vec![],
         );
         flow.rate()
@@ -133,14 +140,14 @@ fn a_guess_that_goes_up_and_down_gives_its_tokens_once() {
     let begun: usize = (0..50)
         .map(|turn| {
             let work = Some(if turn % 2 == 0 { 0.02 } else { 0.04 });
-            let route = RouteOutlook { capacity: None, work, ..saturated() };
+            let route = RouteInputs { capacity: None, work, ..saturated() };
             let moment = second(f64::from(turn) * 1e-3);
-            let outlook = outlook(&visits, std::slice::from_ref(&route), 100);
-            flow.on_tick(moment, &outlook, &mut vec![]);
+            let inputs = inputs(&visits, std::slice::from_ref(&route), 100);
+            flow.on_tick(moment, &inputs, &mut vec![]);
             let admitted = (0..).take_while(|_| {
-                let may = flow.may_admit(moment, &outlook) == Admission::Now;
+                let may = flow.may_admit(moment, &inputs) == AdmissionDecision::Now;
                 if may {
-                    flow.admitted(moment, Place::START);
+                    flow.admitted(moment, LastRoute::START);
                 }
                 may
             });
@@ -159,7 +166,7 @@ fn a_cold_pace_grows_faster_while_no_route_is_short() {
         visits.add_route();
         visits.add_kind();
         let mut flow = Flow::new(SHOP, 2, second(0.0));
-        let route = RouteOutlook { capacity: None, idle, ..saturated() };
+        let route = RouteInputs { capacity: None, idle, ..saturated() };
         play(&mut flow, &mut visits, &[route], 0..17);
         flow.rate().unwrap_or_default()
     };
@@ -176,19 +183,19 @@ fn the_worst_route_is_named_and_not_the_first() {
     let path = [(RouteId(0), 1.0), (RouteId(1), 2.0)];
     (0..400).for_each(|_| visits.teach(SHOP, &path));
     (0..100).for_each(|_| visits.begin(SHOP));
-    let slow = RouteOutlook { capacity: Some(2.0), ..saturated() };
-    assert_eq!(exceeded(&outlook(&visits, &[saturated(), slow], 1), false), Some(RouteId(1)));
+    let slow = RouteInputs { capacity: Some(2.0), ..saturated() };
+    assert_eq!(exceeded(&inputs(&visits, &[saturated(), slow], 1), false), Some(RouteId(1)));
 }
 
 #[test]
 fn a_pace_that_holds_people_for_an_idle_route_is_raised_until_somebody_waits_there() {
     let mut visits = learned();
     let mut flow = Flow::new(SHOP, 2, second(0.0));
-    let idle = [RouteOutlook { idle: 30.0, ..saturated() }];
+    let idle = [RouteInputs { idle: 30.0, ..saturated() }];
     let first = play(&mut flow, &mut visits, &idle, 0..40);
     let later = play(&mut flow, &mut visits, &idle, 40..160);
     assert!(later > 4 * first, "{first} in 10 s, {later} in the 30 s after them");
-    flow.on_tick(second(41.0), &outlook(&visits, &[saturated()], 100), &mut vec![]);
+    flow.on_tick(second(41.0), &inputs(&visits, &[saturated()], 100), &mut vec![]);
     assert_eq!(flow.rate(), Some(4.0), "and falls back as soon as somebody does");
 }
 
@@ -200,11 +207,15 @@ fn kinds_share_what_there_is() {
     for kind in [0, 1].map(KindId) {
         (0..400).for_each(|_| visits.teach(kind, &[(SEARCH, 12.0)]));
     }
-    let kinds = [KindOutlook { share: 0.75, begun: 3.0 }, KindOutlook { share: 0.25, begun: 1.0 }];
+    let kinds = [KindInputs { share: 0.75, begun: 3.0 }, KindInputs { share: 0.25, begun: 1.0 }];
     let rates = [0, 1].map(|kind| {
         let mut flow = Flow::new(KindId(kind), 2, second(0.0));
         let routes = [saturated()];
-        flow.on_tick(second(1.0), &Outlook { kinds: &kinds, ..outlook(&visits, &routes, 9) }, &mut vec![]);
+        flow.on_tick(
+            second(1.0),
+            &AdmissionInputs { kinds: &kinds, ..inputs(&visits, &routes, 9) },
+            &mut vec![],
+        );
         flow.rate().unwrap()
     });
     assert!((rates[0] - 3.0).abs() < 1e-9 && (rates[1] - 1.0).abs() < 1e-9, "{rates:?} of 4");
@@ -216,13 +227,13 @@ fn a_cold_start_begins_with_what_patience_bears_and_then_grows_slowly() {
     visits.add_route();
     visits.add_kind();
     let mut flow = Flow::new(SHOP, 2, second(0.0));
-    let routes = [RouteOutlook { idle: 0.0, ..RouteOutlook::default() }];
+    let routes = [RouteInputs { idle: 0.0, ..RouteInputs::default() }];
     let (mut admitted, mut out) = (0, vec![]);
     for tick in 0..40 {
         let now = second(f64::from(tick) * 0.25);
-        flow.on_tick(now, &outlook(&visits, &routes, 50), &mut out);
-        while flow.may_admit(now, &outlook(&visits, &routes, 50)) == Admission::Now {
-            flow.admitted(now, Place::START);
+        flow.on_tick(now, &inputs(&visits, &routes, 50), &mut out);
+        while flow.may_admit(now, &inputs(&visits, &routes, 50)) == AdmissionDecision::Now {
+            flow.admitted(now, LastRoute::START);
             admitted += 1;
         }
     }
@@ -237,34 +248,34 @@ fn where_people_come_for_one_page_and_no_route_is_short_nobody_is_held() {
     visits.add_route();
     visits.add_kind();
     let mut flow = Flow::new(SHOP, 2, second(0.0));
-    let routes = [RouteOutlook { idle: f64::INFINITY, ..RouteOutlook::default() }];
+    let routes = [RouteInputs { idle: f64::INFINITY, ..RouteInputs::default() }];
     for tenth in 0..3000 {
         let now = second(f64::from(tenth) * 0.01);
-        flow.on_tick(now, &outlook(&visits, &routes, 0), &mut vec![]);
+        flow.on_tick(now, &inputs(&visits, &routes, 0), &mut vec![]);
         // Ten a second would be five times what the cold start lets in.
         if tenth % 10 == 0 && tenth > 600 {
-            assert_eq!(flow.may_admit(now, &outlook(&visits, &routes, 0)), Admission::Now, "{tenth}");
+            assert_eq!(flow.may_admit(now, &inputs(&visits, &routes, 0)), AdmissionDecision::Now, "{tenth}");
         }
-        if tenth % 10 == 0 && flow.may_admit(now, &outlook(&visits, &routes, 0)) == Admission::Now {
-            flow.admitted(now, Place::START);
+        if tenth % 10 == 0 && flow.may_admit(now, &inputs(&visits, &routes, 0)) == AdmissionDecision::Now {
+            flow.admitted(now, LastRoute::START);
             visits.begin(SHOP);
-            visits.enter(SHOP, Place::at(SEARCH));
+            visits.enter(SHOP, LastRoute::at(SEARCH));
         }
     }
 }
 
 /// Returns whether the next may begin, ten seconds after the first of a hundred began: `at_polls` of them wait or run at a route that looks like `polls`, `gave_up` left
 /// without an answer, and the others were answered elsewhere.
-fn may_begin_beside(polls: RouteOutlook, at_polls: u32, gave_up: u32, stayer_polls: bool) -> bool {
-    let (mut visits, entry) = (unknown(), Place::at(RouteId(1)));
-    let files = RouteOutlook { idle: f64::INFINITY, work: Some(0.01), ..RouteOutlook::default() };
+fn may_begin_beside(polls: RouteInputs, at_polls: u32, gave_up: u32, stayer_polls: bool) -> bool {
+    let (mut visits, entry) = (unknown(), LastRoute::at(RouteId(1)));
+    let files = RouteInputs { idle: f64::INFINITY, work: Some(0.01), ..RouteInputs::default() };
     let routes = [polls, files, files];
     let mut flow = Flow::new(SHOP, 2, second(0.0));
-    flow.on_tick(second(0.0), &outlook(&visits, &routes, 100), &mut vec![]);
+    flow.on_tick(second(0.0), &inputs(&visits, &routes, 100), &mut vec![]);
     for _ in 0..100 {
         flow.admitted(second(0.0), entry);
         visits.begin(SHOP);
-        visits.leave(SHOP, Place::START, 0);
+        visits.leave(SHOP, LastRoute::START, 0);
         visits.enter(SHOP, entry);
     }
     (0..at_polls).for_each(|_| visits.request_begins(SEARCH));
@@ -273,21 +284,18 @@ fn may_begin_beside(polls: RouteOutlook, at_polls: u32, gave_up: u32, stayer_pol
         visits.returned_enters(SHOP, [RouteId(1), SEARCH]);
     }
     visits.refresh();
-    let outlook = outlook(&visits, &routes, 100);
-    flow.on_tick(second(10.0), &outlook, &mut vec![]);
+    let inputs = inputs(&visits, &routes, 100);
+    flow.on_tick(second(10.0), &inputs, &mut vec![]);
     (0..1000).for_each(|_| flow.admitted(second(10.0), entry));
-    flow.may_admit(second(10.0), &outlook) == Admission::Now
+    flow.may_admit(second(10.0), &inputs) == AdmissionDecision::Now
 }
 
 #[test]
 fn whoever_waits_for_long_polls_shuts_nobody_out() {
-    let polls = RouteOutlook { idle: 0.0, waiting: 9, rate: 0.0, ..never_full() };
+    let polls = RouteInputs { idle: 0.0, waiting: 9, rate: 0.0, ..never_full() };
     assert!(may_begin_beside(polls, 40, 0, false));
-    assert!(!may_begin_beside(RouteOutlook { rate: 0.2, ..polls }, 40, 0, false), "something ends there");
-    assert!(
-        !may_begin_beside(RouteOutlook { capacity: Some(4.0), ..saturated() }, 40, 0, false),
-        "(2) holds"
-    );
+    assert!(!may_begin_beside(RouteInputs { rate: 0.2, ..polls }, 40, 0, false), "something ends there");
+    assert!(!may_begin_beside(RouteInputs { capacity: Some(4.0), ..saturated() }, 40, 0, false), "(2) holds");
     assert!(!may_begin_beside(polls, 70, 0, false), "hardly anybody was answered");
     assert!(!may_begin_beside(polls, 40, 30, false), "nor were those who gave up");
     assert!(!may_begin_beside(polls, 40, 0, true), "those who stay want to go there");
@@ -299,16 +307,16 @@ fn what_requests_cost_is_not_forgotten_while_none_ends() {
     let mut flow = Flow::new(SHOP, 2, second(0.0));
     (0..9).for_each(|_| visits.request_begins(RouteId(1)));
     visits.begin(SHOP);
-    visits.enter(SHOP, Place::at(RouteId(1)));
-    let cheap = RouteOutlook { work: Some(0.004), rate: 4.0, ..RouteOutlook::default() };
+    visits.enter(SHOP, LastRoute::at(RouteId(1)));
+    let cheap = RouteInputs { work: Some(0.004), rate: 4.0, ..RouteInputs::default() };
     let mut rate = |route| {
-        let routes = [RouteOutlook::default(), route, RouteOutlook::default()];
-        flow.on_tick(second(0.0), &outlook(&visits, &routes, 0), &mut vec![]);
+        let routes = [RouteInputs::default(), route, RouteInputs::default()];
+        flow.on_tick(second(0.0), &inputs(&visits, &routes, 0), &mut vec![]);
         flow.rate().unwrap()
     };
     let before = rate(cheap);
     assert!(before > 30.0, "two cores, 15 requests of 4 ms each: {before}");
-    let idle = rate(RouteOutlook { rate: 0.0, ..cheap });
+    let idle = rate(RouteInputs { rate: 0.0, ..cheap });
     assert!((idle - before).abs() < 1e-9, "{idle}");
 }
 
@@ -321,12 +329,12 @@ fn unknown() -> Visits {
 }
 
 /// A shop whose visitors log in and come back to search, beside so many who ask once for what is not there. It is known of all of them.
-fn beside_passers(passers: u32) -> (Visits, Place, Place) {
+fn beside_passers(passers: u32) -> (Visits, LastRoute, LastRoute) {
     let mut visits = unknown();
-    let (nothing, login) = (Place::at(RouteId(1)), Place::at(RouteId(2)));
+    let (nothing, login) = (LastRoute::at(RouteId(1)), LastRoute::at(RouteId(2)));
     for _ in 0..40 {
         visits.begin(SHOP);
-        [RouteId(2), SEARCH].into_iter().for_each(|route| visits.enter(SHOP, Place::at(route)));
+        [RouteId(2), SEARCH].into_iter().for_each(|route| visits.enter(SHOP, LastRoute::at(route)));
         visits.comes_back(SHOP, login, false);
         visits.returned_enters(SHOP, [RouteId(2), SEARCH]);
     }
@@ -340,10 +348,10 @@ fn beside_passers(passers: u32) -> (Visits, Place, Place) {
 }
 
 /// Two kinds of pages, of 39 and of 1 ms, and what so many a second ask for who pass by.
-fn beside(passers: u32) -> [RouteOutlook; 3] {
-    let cheap = RouteOutlook { work: Some(0.001), rate: 1.0, idle: f64::INFINITY, ..RouteOutlook::default() };
-    let dear = RouteOutlook { work: Some(0.039), ..cheap };
-    [dear, RouteOutlook { rate: f64::from(passers), ..cheap }, cheap]
+fn beside(passers: u32) -> [RouteInputs; 3] {
+    let cheap = RouteInputs { work: Some(0.001), rate: 1.0, idle: f64::INFINITY, ..RouteInputs::default() };
+    let dear = RouteInputs { work: Some(0.039), ..cheap };
+    [dear, RouteInputs { rate: f64::from(passers), ..cheap }, cheap]
 }
 
 #[test]
@@ -354,11 +362,11 @@ fn those_who_stay_pay_for_what_they_took_before_they_were_seen() {
     let mut flow = Flow::new(SHOP, 2, second(0.0));
     // Nothing says so yet: 1.3 ms a request, some 1,200 at once.
     let routes = beside(400);
-    flow.on_tick(second(0.0), &outlook(&unknown(), &routes, 5000), &mut vec![]);
+    flow.on_tick(second(0.0), &inputs(&unknown(), &routes, 5000), &mut vec![]);
     (0..120).for_each(|_| flow.admitted(second(0.0), login));
     // 40 of the 120 are back, then 100.
     let mut left = |visits: &Visits, at: f64| {
-        flow.on_tick(second(at), &outlook(visits, &routes, 5000), &mut vec![]);
+        flow.on_tick(second(at), &inputs(visits, &routes, 5000), &mut vec![]);
         flow.tokens
     };
     assert!((38.0..=42.0).contains(&left(&visits, 0.0)), "80 may begin at once, and 40 have");
@@ -383,7 +391,7 @@ fn one_session_that_asks_often_does_not_set_the_price_of_all() {
     (0..60).for_each(|_| robot.goes_on(SHOP, SEARCH));
     let cost = |visits: &Visits| {
         let mut flow = Flow::new(SHOP, 2, second(0.0));
-        flow.cold_cost(&outlook(visits, &beside(400), 0))
+        flow.cold_cost(&inputs(visits, &beside(400), 0))
     };
     assert!(cost(&robot) < 0.05, "{}", cost(&robot));
     (0..400).for_each(|_| visits.enter(SHOP, nothing));
@@ -397,13 +405,13 @@ fn a_flood_of_sessions_of_one_page_makes_those_that_stay_no_cheaper() {
         let (visits, nothing, login) = beside_passers(passers);
         let mut flow = Flow::new(SHOP, 2, second(0.0));
         let entry = if at_nothing { nothing } else { login };
-        flow.on_tick(second(0.0), &outlook(&unknown(), &routes, 5000), &mut vec![]);
+        flow.on_tick(second(0.0), &inputs(&unknown(), &routes, 5000), &mut vec![]);
         (0..40).for_each(|_| flow.admitted(second(0.0), login));
-        let outlook = Outlook { entry, ..outlook(&visits, &routes, 5000) };
-        flow.on_tick(second(0.0), &outlook, &mut vec![]);
+        let inputs = AdmissionInputs { entry, ..inputs(&visits, &routes, 5000) };
+        flow.on_tick(second(0.0), &inputs, &mut vec![]);
         (0..5000)
             .take_while(|_| {
-                let may = flow.may_admit(second(0.0), &outlook) == Admission::Now;
+                let may = flow.may_admit(second(0.0), &inputs) == AdmissionDecision::Now;
                 flow.admitted(second(0.0), entry);
                 may
             })
@@ -425,9 +433,9 @@ fn a_cold_start_is_slower_while_those_who_pass_by_hide_what_others_ask_for() {
     let pace = |passers: u32, capacity: Option<f64>| {
         let (visits, _, _) = beside_passers(passers);
         let mut routes = beside(passers);
-        routes[0] = RouteOutlook { capacity, ..routes[0] };
+        routes[0] = RouteInputs { capacity, ..routes[0] };
         let mut flow = Flow::new(SHOP, 2, second(0.0));
-        flow.on_tick(second(0.0), &outlook(&visits, &routes, 0), &mut vec![]);
+        flow.on_tick(second(0.0), &inputs(&visits, &routes, 0), &mut vec![]);
         (flow.tokens, flow.gained) = (0.0, 0.0);
         let rate = flow.rate;
         flow.refill(second(1.0));
@@ -446,9 +454,9 @@ fn below_capacity_nobody_waits_and_the_interval_is_zero() {
     let mut out = vec![];
     for tick in 0..200 {
         let now = second(f64::from(tick) * 0.5);
-        flow.on_tick(now, &outlook(&visits, &routes, 0), &mut out);
-        assert_eq!(flow.may_admit(now, &outlook(&visits, &routes, 0)), Admission::Now);
-        flow.admitted(now, Place::START);
+        flow.on_tick(now, &inputs(&visits, &routes, 0), &mut out);
+        assert_eq!(flow.may_admit(now, &inputs(&visits, &routes, 0)), AdmissionDecision::Now);
+        flow.admitted(now, LastRoute::START);
     }
     assert!(flow.interval() == 0.0 && out.is_empty(), "{out:?}");
 }
@@ -460,12 +468,12 @@ fn whoever_is_told_a_time_is_never_told_now() {
     (0..400).for_each(|n| visits.teach(SHOP, if n % 50 == 0 { &[(SEARCH, 12.0)] } else { &[] }));
     routes[0].capacity = Some(1e4);
     let mut flow = Flow::new(SHOP, 2, second(0.0));
-    flow.on_tick(second(0.0), &outlook(&visits, &routes, 9), &mut vec![]);
+    flow.on_tick(second(0.0), &inputs(&visits, &routes, 9), &mut vec![]);
     for nanos in 0..20_000 {
         let now = Instant::from_nanos(nanos);
-        match flow.may_admit(now, &outlook(&visits, &routes, 9)) {
-            Admission::Now => flow.admitted(now, Place::START),
-            Admission::NotBefore(next) => assert!(next > now, "at {nanos} ns"),
+        match flow.may_admit(now, &inputs(&visits, &routes, 9)) {
+            AdmissionDecision::Now => flow.admitted(now, LastRoute::START),
+            AdmissionDecision::NotBefore(next) => assert!(next > now, "at {nanos} ns"),
             other => panic!("{other:?}"),
         }
     }
@@ -477,18 +485,18 @@ fn an_old_lull_does_not_make_the_line_look_slow() {
     let mut flow = Flow::new(SHOP, 2, second(0.0));
     let mut out = vec![];
     for n in 0..40 {
-        flow.admitted(second(f64::from(n) * 30.0), Place::START);
+        flow.admitted(second(f64::from(n) * 30.0), LastRoute::START);
     }
-    flow.on_tick(second(1200.0), &outlook(&visits, &routes, 10), &mut out);
+    flow.on_tick(second(1200.0), &inputs(&visits, &routes, 10), &mut out);
     assert!((flow.expected_rate(second(1200.0)) - 4.0).abs() < 1e-9);
 }
 
 #[test]
 fn a_crowd_at_a_site_that_was_never_full_begins_one_by_one() {
-    let (mut visits, routes) = (learned(), [RouteOutlook { idle: f64::INFINITY, ..never_full() }]);
+    let (mut visits, routes) = (learned(), [RouteInputs { idle: f64::INFINITY, ..never_full() }]);
     let mut flow = Flow::new(SHOP, 2, second(0.0));
-    let ten_a_second = [KindOutlook { share: 1.0, begun: 10.0 }];
-    let calm = Outlook { kinds: &ten_a_second, ..outlook(&visits, &routes, 0) };
+    let ten_a_second = [KindInputs { share: 1.0, begun: 10.0 }];
+    let calm = AdmissionInputs { kinds: &ten_a_second, ..inputs(&visits, &routes, 0) };
     flow.on_tick(second(0.0), &calm, &mut vec![]);
     // Two cores do 5 sessions a second of one search each; 10 began while nobody waited. So 3 · 10 may, and 0.2 · 60 s of them at once.
     assert_eq!(flow.rate(), Some(30.0));
@@ -501,11 +509,11 @@ fn a_crowd_at_a_site_that_was_never_full_begins_one_by_one() {
 
 #[test]
 fn nothing_holds_a_known_crowd_where_nothing_is_known_of_costs() {
-    let (visits, routes) = (learned(), [RouteOutlook { work: None, ..never_full() }]);
+    let (visits, routes) = (learned(), [RouteInputs { work: None, ..never_full() }]);
     let mut flow = Flow::new(SHOP, 2, second(0.0));
-    flow.on_tick(second(0.0), &outlook(&visits, &routes, 0), &mut vec![]);
+    flow.on_tick(second(0.0), &inputs(&visits, &routes, 0), &mut vec![]);
     for _ in 0..100_000 {
-        assert_eq!(flow.may_admit(second(0.0), &outlook(&visits, &routes, 1)), Admission::Now);
-        flow.admitted(second(0.0), Place::START);
+        assert_eq!(flow.may_admit(second(0.0), &inputs(&visits, &routes, 1)), AdmissionDecision::Now);
+        flow.admitted(second(0.0), LastRoute::START);
     }
 }

@@ -1,17 +1,17 @@
 //! Statistics given away as plain values, and begun from such.
 
-use super::{Average, Moments, Spread};
-use crate::knowledge::{Known, Trust, VALUES_MAX, Values};
+use super::{Average, DecayingHistogram, Moments};
+use crate::knowledge::{KnownDistribution, KnownMean, Trust, VALUES_MAX};
 
 impl Average {
     /// Returns the mean and how many values it stands for, if there were any.
-    pub fn knowledge(&self) -> Option<Known> {
-        self.get().map(|value| Known { value, observations: self.count })
+    pub fn knowledge(&self) -> Option<KnownMean> {
+        self.get().map(|value| KnownMean { value, observations: self.count })
     }
 
     /// Begins anew with what is left of `known`, if anything is.
-    pub fn recall(&mut self, known: Known, trust: Trust) {
-        if let Some(Known { value, observations }) = trust.in_mean(known) {
+    pub fn recall(&mut self, known: KnownMean, trust: Trust) {
+        if let Some(KnownMean { value, observations }) = trust.in_mean(known) {
             (self.value, self.count) = (value, observations);
         }
     }
@@ -19,18 +19,18 @@ impl Average {
 
 impl Moments {
     /// Begins anew with a mean and a coefficient of variation.
-    pub fn recall(&mut self, mean: Known, variation: f64, trust: Trust) {
+    pub fn recall(&mut self, mean: KnownMean, variation: f64, trust: Trust) {
         let square = mean.value * mean.value * (1.0 + variation * variation);
         if square.is_finite() {
             self.mean.recall(mean, trust);
-            self.square.recall(Known { value: square, ..mean }, trust);
+            self.square.recall(KnownMean { value: square, ..mean }, trust);
         }
     }
 }
 
-impl Spread {
+impl DecayingHistogram {
     /// Returns how its values are spread.
-    pub fn knowledge(&self) -> Values {
+    pub fn knowledge(&self) -> KnownDistribution {
         let mut low = Self::LEAST;
         let mut shares = vec![];
         for weight in &self.weights {
@@ -39,18 +39,18 @@ impl Spread {
             }
             low *= Self::RATIO;
         }
-        Values { count: self.count, shares }
+        KnownDistribution { count: self.count, shares }
     }
 
     /// Begins anew with what is left of `values`.
-    pub fn recall(&mut self, values: &Values, trust: Trust) {
+    pub fn recall(&mut self, values: &KnownDistribution, trust: Trust) {
         let count = trust.observations(values.count, VALUES_MAX);
         let is_sound = |(value, share): &&(f64, f64)| value.is_finite() && *share > 0.0 && share.is_finite();
         let total: f64 = values.shares.iter().filter(is_sound).map(|(_, share)| share).sum();
         if count == 0 || !(total > 0.0 && total.is_finite()) {
             return;
         }
-        *self = Spread::default();
+        *self = DecayingHistogram::default();
         for (value, share) in values.shares.iter().filter(is_sound) {
             self.weights[Self::bucket(*value)] += count as f64 * share / total;
         }
@@ -74,15 +74,15 @@ mod tests {
         assert_eq!((after.get(), after.count()), (Some(8.0), 20));
         (0..60).for_each(|_| after.fold(4.0));
         assert!((after.get().unwrap() - 4.0).abs() < 1.5, "{after:?}");
-        after.recall(Known { value: f64::INFINITY, observations: 9 }, FRESH());
+        after.recall(KnownMean { value: f64::INFINITY, observations: 9 }, FRESH());
         assert!(after.get().unwrap().is_finite(), "nonsense is not taken in");
     }
 
     #[test]
     fn recalled_values_are_spread_as_they_were() {
-        let mut before = Spread::default();
+        let mut before = DecayingHistogram::default();
         (0..5000).for_each(|n| before.fold(f64::from(n % 100) * 0.1));
-        let mut after = Spread::default();
+        let mut after = DecayingHistogram::default();
         after.recall(&before.knowledge(), FRESH());
         for q in [0.1, 0.5, 0.9, 0.99] {
             let (was, is) = (before.quantile(q).unwrap(), after.quantile(q).unwrap());
@@ -92,8 +92,8 @@ mod tests {
         (0..400).for_each(|_| after.fold(60.0));
         assert!(after.quantile(0.5).unwrap() > 50.0, "new values soon weigh more");
         for nonsense in [vec![], vec![(f64::NAN, 1.0)], vec![(1.0, f64::NAN), (1.0, -1.0), (2.0, 0.0)]] {
-            let mut spread = Spread::default();
-            spread.recall(&Values { count: 50, shares: nonsense }, FRESH());
+            let mut spread = DecayingHistogram::default();
+            spread.recall(&KnownDistribution { count: 50, shares: nonsense }, FRESH());
             assert_eq!(spread.count(), 0);
         }
     }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn recalled_moments_keep_mean_and_spread() {
         let mut moments = Moments::new(0.01);
-        moments.recall(Known { value: 0.2, observations: 500 }, 0.5, FRESH());
+        moments.recall(KnownMean { value: 0.2, observations: 500 }, 0.5, FRESH());
         assert!((moments.mean().unwrap() - 0.2).abs() < 1e-9 && (moments.variation() - 0.5).abs() < 1e-9);
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of visits, given away as plain values and taken back by a gate that begins.
 
-use super::{Returns, Row, STAGES, Visits};
-use crate::knowledge::{Known, OBSERVATIONS_MAX, PlaceVisits, RouteVisits, Trust, VisitsKnowledge};
+use super::{ReturnShare, STAGES, Transitions, Visits};
+use crate::knowledge::{KnownMean, OBSERVATIONS_MAX, RouteVisits, Trust, VisitsAfter, VisitsKnowledge};
 use suimon_model::RouteId;
 
 /// Fewer visits than this, or a smaller share, is none.
@@ -18,8 +18,9 @@ fn bounded(value: f64, least: f64, most: f64) -> f64 {
 impl Visits {
     /// Returns what was learned from sessions that ended. What is under way is not in it.
     pub fn knowledge(&self) -> VisitsKnowledge {
-        let places =
-            |rows: &[Row]| (0u32..).zip(rows).filter_map(|(place, row)| row.knowledge(place)).collect();
+        let places = |rows: &[Transitions]| {
+            (0u32..).zip(rows).filter_map(|(place, row)| row.knowledge(place)).collect()
+        };
         VisitsKnowledge {
             routes: self.routes().map(|route| self.route_knowledge(route)).collect(),
             kinds: self.kinds.iter().map(|kind| places(&kind.rows)).collect(),
@@ -31,7 +32,7 @@ impl Visits {
     /// known of other routes and kinds is left out.
     pub fn recall(&mut self, known: &VisitsKnowledge, trust: Trust) {
         for (index, route) in known.routes.iter().enumerate().take(self.routes) {
-            let of = |value: f64| Known { value: value * route.visits.value, ..route.visits };
+            let of = |value: f64| KnownMean { value: value * route.visits.value, ..route.visits };
             self.visits[index].recall(route.visits, trust);
             self.offsets[index].recall(of(bounded(route.delay, 0.0, DELAY_MAX)), trust);
             self.ranks[index].recall(of(bounded(route.rank, 1.0, VISITS_MAX)), trust);
@@ -59,25 +60,25 @@ impl Visits {
     }
 }
 
-impl Row {
+impl Transitions {
     /// Returns what is known of this row, which is that of `place`, if anything is.
-    fn knowledge(&self, place: u32) -> Option<PlaceVisits> {
+    fn knowledge(&self, place: u32) -> Option<VisitsAfter> {
         let list = |values: &[f64]| {
             let some = (0u32..).map(RouteId).zip(values.iter().copied());
             some.filter(|(_, value)| *value >= LEAST).collect()
         };
-        (self.ended > 0).then(|| PlaceVisits {
+        (self.ended > 0).then(|| VisitsAfter {
             after: place.checked_sub(1).map(RouteId),
             seen: self.ended,
             further: list(&self.further),
             next: list(&self.next),
             returned: self
                 .returned
-                .map(|returns| Known { value: returns.share, observations: returns.count }),
+                .map(|returns| KnownMean { value: returns.share, observations: returns.count }),
         })
     }
 
-    fn recall(&mut self, known: &PlaceVisits, trust: Trust) {
+    fn recall(&mut self, known: &VisitsAfter, trust: Trust) {
         let seen = trust.observations(known.seen, OBSERVATIONS_MAX);
         if seen == 0 {
             return;
@@ -95,7 +96,7 @@ impl Row {
         for stage in 0..STAGES {
             if let Some(known) = trust.in_mean(known.returned[stage]) {
                 self.returned[stage] =
-                    Returns { count: known.observations, share: known.value.clamp(0.0, 1.0) };
+                    ReturnShare { count: known.observations, share: known.value.clamp(0.0, 1.0) };
             }
         }
     }
@@ -158,10 +159,10 @@ mod tests {
         known.routes.push(RouteVisits::default());
         known.kinds[0][0].further.push((RouteId(77), 3.0));
         known.kinds[0][0].further.push((SEARCH, f64::NAN));
-        known.kinds[0].push(PlaceVisits {
+        known.kinds[0].push(VisitsAfter {
             after: Some(RouteId(u32::MAX)),
             seen: 9,
-            ..PlaceVisits::default()
+            ..VisitsAfter::default()
         });
         known.kinds.push(vec![]);
         let mut after = nothing_known();

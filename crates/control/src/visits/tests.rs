@@ -38,10 +38,13 @@ fn what_comes_next_is_learned_place_by_place() {
     let visits = learned();
     let next = |place| visits.next(SHOP, place).1.to_vec();
     let close = |a: &[f64], b: [f64; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 0.02);
-    assert!(close(&next(Place::START), [1.0, 0.0, 0.0]), "{:?}", next(Place::START));
-    assert!(close(&next(Place::at(BROWSE)), [0.0, 0.667, 0.333]), "{:?}", next(Place::at(BROWSE)));
-    assert!(close(&next(Place::at(SEARCH)), [0.0; 3]), "sessions end there");
-    assert_eq!((visits.next(SHOP, Place::START).0, visits.next(SHOP, Place::at(BROWSE)).0), (50, 150));
+    assert!(close(&next(LastRoute::START), [1.0, 0.0, 0.0]), "{:?}", next(LastRoute::START));
+    assert!(close(&next(LastRoute::at(BROWSE)), [0.0, 0.667, 0.333]), "{:?}", next(LastRoute::at(BROWSE)));
+    assert!(close(&next(LastRoute::at(SEARCH)), [0.0; 3]), "sessions end there");
+    assert_eq!(
+        (visits.next(SHOP, LastRoute::START).0, visits.next(SHOP, LastRoute::at(BROWSE)).0),
+        (50, 150)
+    );
 }
 
 #[test]
@@ -50,22 +53,22 @@ fn a_route_found_later_has_a_place_in_what_comes_next() {
     visits.add_route();
     let late = RouteId(3);
     (0..200).for_each(|_| visits.teach(SHOP, &[(LOGIN, 0.0), (late, 1.0)]));
-    assert!(visits.next(SHOP, Place::at(LOGIN)).1[3] > 0.99, "and what was learned before is forgotten");
-    assert!(visits.next(SHOP, Place::at(late)).1.iter().all(|share| *share == 0.0));
+    assert!(visits.next(SHOP, LastRoute::at(LOGIN)).1[3] > 0.99, "and what was learned before is forgotten");
+    assert!(visits.next(SHOP, LastRoute::at(late)).1.iter().all(|share| *share == 0.0));
 }
 
 #[test]
 fn remaining_visits_follow_the_sessions_under_way() {
     let mut visits = learned();
-    visits.enter(SHOP, Place::START);
+    visits.enter(SHOP, LastRoute::START);
     assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9);
-    visits.leave(SHOP, Place::START, 0);
-    visits.enter(SHOP, Place::at(SEARCH));
+    visits.leave(SHOP, LastRoute::START, 0);
+    visits.enter(SHOP, LastRoute::at(SEARCH));
     visits.request_begins(SEARCH);
     assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "the visit under way still counts");
     visits.request_ends(SEARCH);
     assert!(visits.remaining(SEARCH) < 1e-9);
-    visits.leave(SHOP, Place::at(SEARCH), 0);
+    visits.leave(SHOP, LastRoute::at(SEARCH), 0);
     assert_eq!(visits.under_way(SHOP), 0);
 }
 
@@ -73,8 +76,8 @@ fn remaining_visits_follow_the_sessions_under_way() {
 fn a_recount_agrees_with_the_running_count() {
     let mut visits = learned();
     for _ in 0..7 {
-        visits.enter(SHOP, Place::START);
-        visits.enter(SHOP, Place::at(BROWSE));
+        visits.enter(SHOP, LastRoute::START);
+        visits.enter(SHOP, LastRoute::at(BROWSE));
     }
     let running: Vec<_> = visits.routes().map(|r| visits.remaining(r)).collect();
     visits.refresh();
@@ -95,7 +98,7 @@ fn silence_follows_the_longest_thinkers() {
 #[test]
 fn whoever_is_silent_for_long_is_worth_what_such_were_worth_before() {
     let mut visits = learned();
-    let place = Place::at(BROWSE);
+    let place = LastRoute::at(BROWSE);
     // Nine in ten come back in the first stage; of the rest, one in four in the fourth.
     for n in 0..4000 {
         visits.enter(SHOP, place);
@@ -120,9 +123,9 @@ fn whoever_is_silent_for_long_is_worth_what_such_were_worth_before() {
 fn a_route_added_later_is_known_to_earlier_kinds() {
     let mut visits = learned();
     visits.add_route();
-    visits.enter(SHOP, Place::at(RouteId(3)));
+    visits.enter(SHOP, LastRoute::at(RouteId(3)));
     assert!(visits.remaining(RouteId(3)) < 1e-9);
-    visits.leave(SHOP, Place::at(RouteId(3)), 0);
+    visits.leave(SHOP, LastRoute::at(RouteId(3)), 0);
 }
 
 #[test]
@@ -131,10 +134,10 @@ fn what_follows_a_route_added_later_is_learned_for_every_route() {
     visits.add_kind();
     (0..3).for_each(|_| visits.add_route());
     (0..50).for_each(|_| visits.teach(SHOP, &[(LOGIN, 0.0), (BROWSE, 3.0), (SEARCH, 6.0)]));
-    visits.enter(SHOP, Place::at(BROWSE));
+    visits.enter(SHOP, LastRoute::at(BROWSE));
     assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
-    visits.leave(SHOP, Place::at(BROWSE), 0);
-    visits.enter(SHOP, Place::at(LOGIN));
+    visits.leave(SHOP, LastRoute::at(BROWSE), 0);
+    visits.enter(SHOP, LastRoute::at(LOGIN));
     assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
 }
 
@@ -166,10 +169,10 @@ fn bounce(seed: u64, sessions: usize, until: f64) -> (Visits, f64) {
         if step == 0 {
             visits.begin(SHOP);
         }
-        let before = step.checked_sub(1).map_or(Place::START, |before| Place::at(path[before].0));
+        let before = step.checked_sub(1).map_or(LastRoute::START, |before| LastRoute::at(path[before].0));
         visits.leave(SHOP, before, 0);
         match path.get(step) {
-            Some((route, _)) => visits.enter(SHOP, Place::at(*route)),
+            Some((route, _)) => visits.enter(SHOP, LastRoute::at(*route)),
             None => visits.teach(SHOP, &path),
         }
     }
@@ -223,16 +226,16 @@ fn young_sessions_yet_to_come_somewhere_count_for_what_lies_ahead() {
 #[test]
 fn a_flood_that_ends_at_once_does_not_make_those_that_stay_old() {
     let mut visits = learned();
-    (0..30).for_each(|_| comes_back(&mut visits, Place::at(LOGIN), [LOGIN, BROWSE]));
+    (0..30).for_each(|_| comes_back(&mut visits, LastRoute::at(LOGIN), [LOGIN, BROWSE]));
     visits.refresh();
     assert!(!visits.is_young(SHOP), "nobody came for one page: those that ended stand for all");
-    (0..100).for_each(|_| visits.stays_away(SHOP, Place::at(SEARCH)));
+    (0..100).for_each(|_| visits.stays_away(SHOP, LastRoute::at(SEARCH)));
     assert!(visits.is_young(SHOP), "30 of those that stay are under way, and none has ended");
     (0..20).for_each(|_| visits.returned_leaves(SHOP, true));
     assert!(!visits.is_young(SHOP), "20 have ended, 10 are under way");
 }
 
-fn comes_back(visits: &mut Visits, entry: Place, path: [RouteId; 2]) {
+fn comes_back(visits: &mut Visits, entry: LastRoute, path: [RouteId; 2]) {
     visits.comes_back(SHOP, entry, false);
     visits.returned_enters(SHOP, path);
 }
@@ -240,7 +243,7 @@ fn comes_back(visits: &mut Visits, entry: Place, path: [RouteId; 2]) {
 #[test]
 fn of_each_entry_it_is_known_how_many_come_back() {
     let mut visits = learned();
-    let (login, browse) = (Place::at(LOGIN), Place::at(BROWSE));
+    let (login, browse) = (LastRoute::at(LOGIN), LastRoute::at(BROWSE));
     assert_eq!(visits.comes_back_share(SHOP, login), None);
     (0..9).for_each(|_| visits.stays_away(SHOP, browse));
     (0..9).for_each(|_| comes_back(&mut visits, login, [LOGIN, BROWSE]));
@@ -259,7 +262,7 @@ fn of_each_entry_it_is_known_how_many_come_back() {
 #[test]
 fn those_of_whom_nothing_is_known_are_judged_by_the_others_of_their_entry() {
     let mut visits = learned();
-    let (login, browse) = (Place::at(LOGIN), Place::at(BROWSE));
+    let (login, browse) = (LastRoute::at(LOGIN), LastRoute::at(BROWSE));
     (0..30).for_each(|_| visits.begins_at(SHOP, login));
     (0..700).for_each(|_| visits.begins_at(SHOP, browse));
     assert!(visits.will_come_back(SHOP) == 0.0, "nobody has");
@@ -279,7 +282,7 @@ fn those_of_whom_nothing_is_known_are_judged_by_the_others_of_their_entry() {
 #[test]
 fn a_few_who_did_not_come_back_say_nothing_of_an_entry() {
     let mut visits = learned();
-    let login = Place::at(LOGIN);
+    let login = LastRoute::at(LOGIN);
     (0..3).for_each(|_| comes_back(&mut visits, login, [LOGIN, BROWSE]));
     (0..4).for_each(|_| visits.stays_away(SHOP, login));
     assert!(!visits.often_comes_back(SHOP, login, 0.3), "seven are known");
@@ -290,7 +293,7 @@ fn a_few_who_did_not_come_back_say_nothing_of_an_entry() {
 #[test]
 fn whoever_began_long_ago_is_forgotten() {
     let mut visits = learned();
-    let login = Place::at(LOGIN);
+    let login = LastRoute::at(LOGIN);
     (0..100_000).for_each(|_| visits.stays_away(SHOP, login));
     (0..500).for_each(|_| comes_back(&mut visits, login, [LOGIN, BROWSE]));
     assert!(
@@ -318,10 +321,10 @@ fn returns_are_visits_beyond_the_first_of_each_session() {
     let mut visits = learned();
     assert!(visits.returns_per_session(SHOP) == 0.0, "none has begun");
     let walk = |visits: &mut Visits, routes: &[RouteId]| {
-        let mut place = Place::START;
+        let mut place = LastRoute::START;
         for route in routes {
             visits.leave(SHOP, place, 0);
-            place = Place::at(*route);
+            place = LastRoute::at(*route);
             visits.enter(SHOP, place);
         }
         visits.leave(SHOP, place, 0);
@@ -339,12 +342,12 @@ fn returns_are_visits_beyond_the_first_of_each_session() {
 fn whoever_was_taken_to_have_ended_and_goes_on_counts_as_another_session() {
     let mut visits = learned();
     visits.begin(SHOP);
-    visits.leave(SHOP, Place::START, 0);
-    visits.enter(SHOP, Place::at(LOGIN));
-    visits.leave(SHOP, Place::at(LOGIN), 0);
+    visits.leave(SHOP, LastRoute::START, 0);
+    visits.enter(SHOP, LastRoute::at(LOGIN));
+    visits.leave(SHOP, LastRoute::at(LOGIN), 0);
     visits.begins_again(SHOP);
     assert_eq!(visits.under_way(SHOP), 0, "it is counted in where it goes on");
-    visits.enter(SHOP, Place::at(BROWSE));
+    visits.enter(SHOP, LastRoute::at(BROWSE));
     assert_eq!(visits.under_way(SHOP), 1);
     assert!(visits.returns_per_session(SHOP) == 0.0, "two visits of two");
 }
@@ -369,7 +372,7 @@ fn robots_among_twenty_sessions_do_not_make_sessions_look_dear() {
             let seen = visits.per_session(SHOP, SEARCH);
             assert!(seen < 1.5 * usual as f64, "{seen} visits instead of {usual}, seed {seed}");
             let mut under_way = visits.clone();
-            under_way.enter(SHOP, Place::at(SEARCH));
+            under_way.enter(SHOP, LastRoute::at(SEARCH));
             let to_come = under_way.remaining(SEARCH);
             assert!(to_come <= usual as f64, "{to_come} more, where {usual} in all are usual, seed {seed}");
         }

@@ -21,7 +21,7 @@ const CLASSES: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, PATH_MAX as u3
 
 /// The sessions of one kind that ended lately, by their visits to each route.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Usual {
+pub(super) struct TypicalVisits {
     sessions: u32,
     /// By route: sessions with visits to it, by class.
     routes: Vec<Classes>,
@@ -32,13 +32,13 @@ struct Classes {
     counts: Vec<u32>,
 }
 
-suimon_model::saved_struct!(Usual { sessions, routes });
+suimon_model::saved_struct!(TypicalVisits { sessions, routes });
 suimon_model::saved_struct!(Classes { counts }, |it: &Classes| it.counts.len() == CLASSES.len());
 
-impl Usual {
+impl TypicalVisits {
     /// Returns one that knows of nothing, for so many routes.
     pub(super) fn of(routes: usize) -> Self {
-        let mut usual = Usual::default();
+        let mut usual = TypicalVisits::default();
         (0..routes).for_each(|_| usual.add_route());
         usual
     }

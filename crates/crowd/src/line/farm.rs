@@ -8,7 +8,7 @@ use suimon_workload::Farm;
 use super::report::WAITS_MAX;
 use super::{LineWait, NextInLine, Waiting};
 use crate::jar::Jar;
-use crate::report::Spread;
+use crate::report::Quantiles;
 
 /// A visitor who farms, as long as it comes to waiting.
 #[derive(Debug)]
@@ -161,8 +161,8 @@ impl FarmBooks {
             numbers_entered: self.numbers_entered,
             put_off: self.put_off,
             let_in_at_once: self.let_in_at_once,
-            drawing: Spread::of_seconds(self.drawing.clone()),
-            wait: Spread::of_seconds(self.waited.clone()),
+            drawing: Quantiles::of_seconds(self.drawing.clone()),
+            wait: Quantiles::of_seconds(self.waited.clone()),
         })
     }
 }
@@ -181,9 +181,9 @@ pub struct FarmReport {
     /// Draws, of these farmers, that were let in without being shown the waiting room.
     pub let_in_at_once: u64,
     /// From a farmer's first number to the last, of farmers who are done.
-    pub drawing: Spread,
+    pub drawing: Quantiles,
     /// From a farmer's first number to the session's first good answer, of those who got in.
-    pub wait: Spread,
+    pub wait: Quantiles,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::farm::{FarmBooks, FarmReport};
 use super::forge::{ForgeBooks, ForgeReport};
 use super::{LineTold, LineWait, Who};
-use crate::report::Spread;
+use crate::report::Quantiles;
 
 /// Waits that are kept whole for the report; of more only the first are, and only they are judged.
 pub(super) const WAITS_MAX: usize = 100_000;
@@ -73,7 +73,7 @@ impl LineBooks {
                 .filter(|wait| wait.who == Who::Visitor)
                 .map(|wait| u64::from(wait.polls))
                 .sum(),
-            wait: Spread::of_seconds(got_in.iter().map(|wait| wait.waited_s).collect()),
+            wait: Quantiles::of_seconds(got_in.iter().map(|wait| wait.waited_s).collect()),
             told: [0.0, LineWait::SETTLED_S].map(|from_s| ToldReport::of(from_s, &got_in)).to_vec(),
             order: OrderReport::of(&all),
             farm,
@@ -99,7 +99,7 @@ pub struct LineReport {
     /// Requests of the page's script, in waits that are over.
     pub polls: u64,
     /// From the page to the session's first good answer, of those who got in.
-    pub wait: Spread,
+    pub wait: Quantiles,
     /// Whether what was told came true: by the first that was told, and by the first that was told at least a minute after the wait began.
     pub told: Vec<ToldReport>,
     /// Whether the order was kept.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Ended, Report, Spread, StepReport};
+use super::{Ended, Quantiles, Report, StepReport};
 use crate::line::{Edit, FarmReport, ForgeReport, LineReport, OrderReport, ToldReport};
 
 impl Report {
@@ -86,7 +86,7 @@ impl Report {
             let counts = format!("{:>9}{:>9}{:>9}", step.time.count, step.failures, step.refusals);
             writeln!(out, "  {name:<width$}{counts}{}", percentiles(&step.time))?;
         }
-        let total = |name: &str, spread: &Spread, out: &mut String| {
+        let total = |name: &str, spread: &Quantiles, out: &mut String| {
             writeln!(out, "  {name:<width$}{:>9}{:>18}{}", spread.count, "", percentiles(spread))
         };
         total("first step wait", &self.first_step_wait, out)?;
@@ -179,7 +179,7 @@ fn overtaken(order: &OrderReport) -> String {
     )
 }
 
-fn percentiles(spread: &Spread) -> String {
+fn percentiles(spread: &Quantiles) -> String {
     if spread.count == 0 {
         return format!("{:>10}{:>10}{:>10}{:>10}", "-", "-", "-", "-");
     }

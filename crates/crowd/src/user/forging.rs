@@ -2,7 +2,7 @@
 
 use super::{POLL_PATIENCE, User};
 use crate::jar::Jar;
-use crate::line::{self, Edit, Forger, Standing, Waiting};
+use crate::line::{self, Edit, Forger, PollResult, Waiting};
 use crate::trouble::Trouble;
 use crate::wire;
 use std::mem::{replace, take};
@@ -54,7 +54,7 @@ impl User {
         let shared = Rc::clone(&self.shared);
         let own = take(&mut self.jar);
         let answer = self.poll(step, Some(ticket)).await;
-        if line::standing(answer.as_ref()) != Standing::Unknown {
+        if line::standing(answer.as_ref()) != PollResult::Unknown {
             shared.books.borrow_mut().line.forge.so_far.taken += 1;
         }
         self.jar = Jar::with(name, ticket);
@@ -66,7 +66,7 @@ impl User {
                 if let Some(forger) = &mut self.forger {
                     forger.heard(shared.clock.now());
                 }
-                let is_forged = line::standing(answer.as_ref()) == Standing::NotYet;
+                let is_forged = line::standing(answer.as_ref()) == PollResult::NotYet;
                 let so_far = &mut shared.books.borrow_mut().line.forge.so_far;
                 *(if is_forged { &mut so_far.entered } else { &mut so_far.let_in_without }) += 1;
             }

@@ -18,20 +18,20 @@ const AWAITED_SHARE: f64 = 0.7;
 
 /// Whether the application does not answer, and who waits for it.
 #[derive(Debug, Default)]
-pub(super) struct Away {
+pub(super) struct Outage {
     /// Since when it does not.
     since: Option<Instant>,
     /// In the order in which they came.
     awaiting: VecDeque<RequestId>,
-    /// How many of them are of each session: see [`Away::count_again`].
+    /// How many of them are of each session: see [`Outage::count_again`].
     of: BTreeMap<SessionId, u32>,
 }
 
-suimon_model::saved_struct!(Away { since, awaiting } without { of }, |it: &Away| {
+suimon_model::saved_struct!(Outage { since, awaiting } without { of }, |it: &Outage| {
     it.awaiting.len() <= AWAITING_MAX && (it.since.is_some() || it.awaiting.is_empty())
 });
 
-impl Away {
+impl Outage {
     pub(super) fn is_on(&self) -> bool {
         self.since.is_some()
     }

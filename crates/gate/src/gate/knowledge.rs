@@ -3,10 +3,10 @@
 use super::Gate;
 use super::route_gate::Route;
 use crate::api::RouteMode;
-use crate::kinds::Kind;
-use crate::knowledge::{Knowledge, KnownKind, KnownRoute, RecalledCapacity, RecalledPatience, Seen};
-use crate::learned::Took;
-use suimon_control::{Known, Moments, Trust};
+use crate::kinds::KindGate;
+use crate::knowledge::{Knowledge, KnownKind, KnownRoute, RecalledCapacity, RecalledPatience, RouteSample};
+use crate::learned::ServiceTimeStats;
+use suimon_control::{KnownMean, Moments, Trust};
 use suimon_model::{Duration, Instant, RouteId};
 
 impl Gate {
@@ -22,7 +22,7 @@ impl Gate {
         });
         Knowledge {
             routes: routes.collect(),
-            kinds: self.kinds.iter().map(Kind::knowledge).collect(),
+            kinds: self.kinds.iter().map(KindGate::knowledge).collect(),
             visits: self.visits.knowledge(),
         }
     }
@@ -70,7 +70,7 @@ impl Gate {
             let is_free =
                 route.queue.ahead() == 0 && limit.is_none_or(|limit| route.in_flight < limit as usize);
             let seconds = super::tick::VIEW_SECONDS;
-            let seen = Seen { rate: route.view_rate, seconds, is_held, is_free, delay };
+            let seen = RouteSample { rate: route.view_rate, seconds, is_held, is_free, delay };
             if let Some(recalled) = &mut route.recalled {
                 recalled.doubt(now, seen);
             }
@@ -95,8 +95,8 @@ impl Route {
     }
 
     /// Returns X as far as it was measured, here or in the run whose knowledge this one began with.
-    pub(super) fn known_capacity(&self) -> Option<Known> {
-        let recalled = |recalled: RecalledCapacity| Known {
+    pub(super) fn known_capacity(&self) -> Option<KnownMean> {
+        let recalled = |recalled: RecalledCapacity| KnownMean {
             value: recalled.per_second,
             observations: recalled.observations,
         };
@@ -107,7 +107,7 @@ impl Route {
     }
 }
 
-impl Kind {
+impl KindGate {
     fn knowledge(&self) -> KnownKind {
         let recalled = self.recalled.map(|patience| patience.seconds);
         KnownKind { patience: self.learner.learned().or(recalled), law: self.law.knowledge() }
@@ -121,13 +121,13 @@ impl Kind {
     }
 }
 
-fn known(times: &Moments) -> Option<Took> {
-    Some(Took { count: times.count(), mean: times.mean()?, variation: times.variation() })
+fn known(times: &Moments) -> Option<ServiceTimeStats> {
+    Some(ServiceTimeStats { count: times.count(), mean: times.mean()?, variation: times.variation() })
 }
 
-fn recall(times: &mut Moments, known: Option<Took>, trust: Trust) {
-    if let Some(Took { count, mean, variation }) = known {
-        times.recall(Known { value: mean, observations: count }, variation, trust);
+fn recall(times: &mut Moments, known: Option<ServiceTimeStats>, trust: Trust) {
+    if let Some(ServiceTimeStats { count, mean, variation }) = known {
+        times.recall(KnownMean { value: mean, observations: count }, variation, trust);
     }
 }
 
@@ -137,9 +137,9 @@ mod tests {
     use crate::api::{Arrival, KindParams, Membership, Output, Params, Start};
     use proptest::prelude::*;
     use suimon_control::{
-        PlaceVisits, RouteKnowledge, RouteVisits, SessionKnowledge, Values, VisitsKnowledge,
+        KnownDistribution, RouteKnowledge, RouteVisits, SessionKnowledge, VisitsAfter, VisitsKnowledge,
     };
-    use suimon_model::{Ending, KindId, seconds};
+    use suimon_model::{KindId, Outcome, seconds};
 
     const KIND: KindId = KindId(0);
     const FRESH: Duration = Duration::ZERO;
@@ -191,12 +191,12 @@ mod tests {
             let newcomer = Some(Membership::Newcomer(KIND));
             gate.handle_arrival(at(begin), Arrival { route: routes[0], session: newcomer });
             let first = next_start(gate).expect("nobody else is there");
-            gate.handle_end(at(begin + took), first.token, Ending::Completed);
+            gate.handle_end(at(begin + took), first.permit, Outcome::Completed);
             let (kind, session) = first.session.expect("it began one");
             let member = Some(Membership::Member { kind, session, leased: true, ends: true });
             gate.handle_arrival(at(begin + took + 1.0), Arrival { route: routes[1], session: member });
             let second = next_start(gate).expect("nobody else is there");
-            gate.handle_end(at(begin + 2.0 * took + 1.0), second.token, Ending::Completed);
+            gate.handle_end(at(begin + 2.0 * took + 1.0), second.permit, Outcome::Completed);
             (0..12).for_each(|tick| gate.handle_timeout(at(begin + 1.0 + 0.25 * f64::from(tick))));
             while gate.poll_output().is_some() {}
         }
@@ -231,7 +231,7 @@ mod tests {
         let (mut before, routes) = gate();
         play(&mut before, routes, 60, 0.2);
         let mut known = before.knowledge();
-        known.routes[1].capacity = Some(Known { value: 7.0, observations: 8 });
+        known.routes[1].capacity = Some(KnownMean { value: 7.0, observations: 8 });
         known.kinds[0].patience = Some(9.0);
         let (mut gate, _) = gate();
         gate.recall(Instant::ORIGIN, &known, FRESH);
@@ -249,7 +249,7 @@ mod tests {
     fn a_capacity_is_handed_on_with_less_and_less_weight() {
         let mut known = Knowledge {
             routes: vec![KnownRoute {
-                capacity: Some(Known { value: 7.0, observations: 8 }),
+                capacity: Some(KnownMean { value: 7.0, observations: 8 }),
                 ..KnownRoute::default()
             }],
             ..Knowledge::default()
@@ -271,14 +271,14 @@ mod tests {
         prop_oneof![any::<f64>(), 0.0..10.0, Just(f64::NAN), Just(f64::INFINITY), Just(-1.0)]
     }
 
-    fn mean() -> impl Strategy<Value = Known> {
-        (number(), any::<u64>()).prop_map(|(value, observations)| Known { value, observations })
+    fn mean() -> impl Strategy<Value = KnownMean> {
+        (number(), any::<u64>()).prop_map(|(value, observations)| KnownMean { value, observations })
     }
 
     fn visits() -> impl Strategy<Value = VisitsKnowledge> {
         let list = || prop::collection::vec((any::<u32>().prop_map(|id| RouteId(id % 3)), number()), 0..4);
         let place = (prop::option::of(any::<u32>().prop_map(RouteId)), any::<u64>(), list(), list(), mean());
-        let place = place.prop_map(|(after, seen, further, next, returned)| PlaceVisits {
+        let place = place.prop_map(|(after, seen, further, next, returned)| VisitsAfter {
             after,
             seen,
             further,
@@ -296,7 +296,7 @@ mod tests {
             .prop_map(|(routes, kinds, count, shares)| VisitsKnowledge {
                 routes,
                 kinds,
-                thinks: Values { count, shares },
+                thinks: KnownDistribution { count, shares },
             })
     }
 
@@ -311,7 +311,7 @@ mod tests {
         });
         let took = || {
             let took = (any::<u64>(), number(), number());
-            took.prop_map(|(count, mean, variation)| Some(Took { count, mean, variation }))
+            took.prop_map(|(count, mean, variation)| Some(ServiceTimeStats { count, mean, variation }))
         };
         let route = (prop::option::of(law), prop::option::of(mean()), took(), took());
         let route = route.prop_map(|(law, capacity, took, took_alone)| KnownRoute {
@@ -340,7 +340,7 @@ mod tests {
             for number in 0..8 {
                 let begin = at(200.0 * f64::from(number));
                 let (since, start) = first_answer(&mut gate, routes[0], begin).expect("nobody else is there");
-                gate.handle_end(since + seconds(0.1), start.token, Ending::Completed);
+                gate.handle_end(since + seconds(0.1), start.permit, Outcome::Completed);
             }
             let told = gate.knowledge();
             for route in told.routes {

@@ -2,9 +2,9 @@
 
 use super::Gate;
 use super::route_gate::Route;
-use crate::kinds::Kind;
-use crate::learned::{Learned, LearnedKind, LearnedPlace, LearnedRoute, Think, Took};
-use suimon_control::{Moments, Place, Spread};
+use crate::kinds::KindGate;
+use crate::learned::{Learned, LearnedKind, LearnedRoute, LearnedTransitions, ServiceTimeStats, Think};
+use suimon_control::{DecayingHistogram, LastRoute, Moments};
 use suimon_model::{KindId, RouteId};
 
 /// Shares below this are left out: what was seen once and long ago.
@@ -37,7 +37,7 @@ impl Gate {
         }
     }
 
-    fn learned_kind(&self, kind: &Kind) -> LearnedKind {
+    fn learned_kind(&self, kind: &KindGate) -> LearnedKind {
         let places = std::iter::once(None).chain(self.visits.routes().map(Some));
         LearnedKind {
             ended: self.visits.ended(kind.id),
@@ -52,21 +52,21 @@ impl Gate {
     }
 
     /// Returns what comes next there, if anybody was seen there.
-    fn learned_place(&self, kind: KindId, after: Option<RouteId>) -> Option<LearnedPlace> {
-        let (seen, shares) = self.visits.next(kind, after.map_or(Place::START, Place::at));
+    fn learned_place(&self, kind: KindId, after: Option<RouteId>) -> Option<LearnedTransitions> {
+        let (seen, shares) = self.visits.next(kind, after.map_or(LastRoute::START, LastRoute::at));
         let next = (0u32..).map(RouteId).zip(shares.iter().copied()).filter(|(_, share)| *share >= SHARE_MIN);
         let ends = (1.0 - shares.iter().sum::<f64>()).clamp(0.0, 1.0);
-        (seen > 0).then(|| LearnedPlace { after, seen, next: next.collect(), ends })
+        (seen > 0).then(|| LearnedTransitions { after, seen, next: next.collect(), ends })
     }
 }
 
-fn took(times: &Moments) -> Option<Took> {
+fn took(times: &Moments) -> Option<ServiceTimeStats> {
     let mean = times.mean()?;
-    Some(Took { count: times.count(), mean, variation: times.variation() })
+    Some(ServiceTimeStats { count: times.count(), mean, variation: times.variation() })
 }
 
 /// Returns what is to be said of these times, if there are any.
-fn think(times: &Spread) -> Option<Think> {
+fn think(times: &DecayingHistogram) -> Option<Think> {
     let (mean, variation) = times.mean_and_variation()?;
     let quantiles = Think::QUANTILES.map(|q| times.quantile(q).unwrap_or(mean));
     Some(Think { count: usize::try_from(times.count()).unwrap_or(usize::MAX), mean, variation, quantiles })
@@ -76,7 +76,7 @@ fn think(times: &Spread) -> Option<Think> {
 mod tests {
     use super::*;
     use crate::api::{Arrival, KindParams, Membership, Output, Params, RouteMode};
-    use suimon_model::{Ending, Instant, SessionId, seconds};
+    use suimon_model::{Instant, Outcome, SessionId, seconds};
 
     const COST: f64 = 0.2;
 
@@ -90,7 +90,7 @@ mod tests {
         };
         gate.handle_arrival(now, Arrival { route, session: Some(membership) });
         let Some(Output::Start(start)) = gate.poll_output() else { panic!("nobody else is there") };
-        gate.handle_end(now + seconds(took), start.token, Ending::Completed);
+        gate.handle_end(now + seconds(took), start.permit, Outcome::Completed);
         start.session.expect("it is in one").1
     }
 
@@ -153,14 +153,14 @@ mod tests {
             .map(|_| {
                 gate.handle_arrival(start, arrival);
                 match gate.poll_output() {
-                    Some(Output::Start(start)) => start.token,
+                    Some(Output::Start(start)) => start.permit,
                     other => panic!("{other:?}"),
                 }
             })
             .collect();
         // The first had company at its end, the second at its beginning.
-        for (seconds_later, token) in (1..).zip(tokens.drain(..)) {
-            gate.handle_end(start + seconds(f64::from(seconds_later)), token, Ending::Completed);
+        for (seconds_later, permit) in (1..).zip(tokens.drain(..)) {
+            gate.handle_end(start + seconds(f64::from(seconds_later)), permit, Outcome::Completed);
         }
         let learned = gate.learned();
         assert_eq!(learned.routes[0].took.map(|took| took.count), Some(2));

@@ -1,15 +1,20 @@
 //! What pages and operators ask of the lines.
 
 use super::{Gate, PRESSURE};
-use suimon_line::{Command, Line, Place, Saved, Standing};
+use suimon_line::{Command, Line, Position, PositionStatus, SavedLine};
 use suimon_model::{Instant, KindId};
 
 impl Gate {
-    /// Takes note that the holder of `place` asks how it stands, and returns that. Nobody is let in by it. `None`: there is nothing to wait for, as
+    /// Takes note that the holder of `position` asks how it stands, and returns that. Nobody is let in by it. `None`: there is nothing to wait for, as
     /// the kind has no line, or the place has begun its session.
-    pub fn handle_contact(&mut self, now: Instant, kind: KindId, place: Place) -> Option<Standing> {
-        let line = self.line_mut(kind).filter(|line| !line.is_claimed(place))?;
-        let standing = line.contact(now, place);
+    pub fn handle_contact(
+        &mut self,
+        now: Instant,
+        kind: KindId,
+        position: Position,
+    ) -> Option<PositionStatus> {
+        let line = self.line_mut(kind).filter(|line| !line.is_claimed(position))?;
+        let standing = line.contact(now, position);
         if !standing.is_called() {
             self.pressed_until = now + PRESSURE;
         }
@@ -32,7 +37,7 @@ impl Gate {
     }
 
     /// Goes on with the line of `kind` where another gate's ended. `skipped`: numbers that may have been drawn since `saved` was written.
-    pub fn resume_line(&mut self, now: Instant, kind: KindId, saved: &Saved, skipped: u64) {
+    pub fn restore_line(&mut self, now: Instant, kind: KindId, saved: &SavedLine, skipped: u64) {
         let kind = &mut self.kinds[kind.index()];
         if let Some(params) = kind.params.line {
             let mut line = Line::resume(params, now, saved, skipped);
@@ -44,7 +49,7 @@ impl Gate {
 
     /// Returns how many visitors wait to begin a session, held and in line, all kinds together.
     pub fn visitors_waiting(&self) -> u64 {
-        let of = |kind: &crate::kinds::Kind| {
+        let of = |kind: &crate::kinds::KindGate| {
             // Whoever is held has a place, too.
             kind.line
                 .as_ref()

@@ -2,8 +2,8 @@
 
 use super::Gate;
 use super::tick::VIEW_SECONDS;
-use crate::api::{Counts, LeaseDue, Order, Output, RouteMode, Start, Token};
-use crate::kinds::Kind;
+use crate::api::{Counts, LeaseDue, Output, Permit, QueueOrder, RouteMode, Start};
+use crate::kinds::KindGate;
 use crate::knowledge::RecalledCapacity;
 use crate::queue::Queue;
 use crate::requests::{Request, Stage};
@@ -12,7 +12,7 @@ use suimon_control::{Capacity, Forecast, Meter, Moments, Reading};
 use suimon_model::{Instant, Reason, RequestId, RouteId, SessionId};
 
 /// Where a request stands in its route's queue; 0 is behind all others.
-const POSITION: u32 = 1;
+const PRIORITY: u32 = 1;
 /// Times the mean time in the application that a visitor must still be ready to wait to be answered in time: most take no longer.
 const IN_TIME: f64 = 1.5;
 /// The least weight of the newest time in the application, in what is told of them.
@@ -24,7 +24,7 @@ pub(super) struct Route {
     pub(super) mode: RouteMode,
     pub(super) queue: Queue,
     pub(super) in_flight: usize,
-    pub(super) ghosts: usize,
+    pub(super) orphaned: usize,
     /// Beside those in flight, those whose clients are waited for.
     pub(super) paused: usize,
     pub(super) capacity: Capacity,
@@ -64,7 +64,7 @@ impl Route {
             mode,
             queue: Queue::default(),
             in_flight: 0,
-            ghosts: 0,
+            orphaned: 0,
             paused: 0,
             capacity: Capacity::new(now, meter),
             forecast: Forecast::default(),
@@ -85,7 +85,7 @@ impl Route {
 }
 
 /// Returns whether a visitor can hardly be answered in time any more, by a page that takes `service` seconds in the mean.
-fn is_late(now: Instant, request: &Request, kinds: &[Kind], service: f64) -> bool {
+fn is_late(now: Instant, request: &Request, kinds: &[KindGate], service: f64) -> bool {
     let patience = request.kind().map(|kind| kinds[kind.index()].patience());
     patience.is_some_and(|patience| now.secs_since(request.arrived) > patience - IN_TIME * service)
 }
@@ -106,17 +106,17 @@ impl Gate {
     /// Queues a request at its route, and starts it if it need not wait.
     pub(super) fn enter_route_gate(&mut self, now: Instant, id: RequestId) {
         let request = *self.requests.get(id).expect("a request is in the table until it ends");
-        let mut position = POSITION;
+        let mut position = PRIORITY;
         if let Some((_, session)) = request.session {
             let within_budget = self.sessions.asks(now, session, request.route, &mut self.visits);
             let state = self.sessions.get(session);
             position = match state {
                 _ if !within_budget => 0,
                 Some(state) if state.checkout => u32::MAX,
-                Some(state) if self.params.order == Order::LaterInSession => {
-                    POSITION.saturating_add(state.requests)
+                Some(state) if self.params.order == QueueOrder::LaterInSession => {
+                    PRIORITY.saturating_add(state.requests)
                 }
-                _ => POSITION,
+                _ => PRIORITY,
             };
         }
         let is_beyond = position == 0;
@@ -125,7 +125,7 @@ impl Gate {
         entry.beyond = is_beyond;
         if starts_now {
             // What the queue would come to, without its trees.
-            if !is_beyond && self.law.puts_late_last() {
+            if !is_beyond && self.law.demotes_late_requests() {
                 let service = self.law.service(request.route).unwrap_or(0.0);
                 entry.late = is_late(now, entry, &self.kinds, service);
             }
@@ -149,7 +149,7 @@ impl Gate {
         while self.has_slot(route_id) {
             let service = self.law.service(route_id).unwrap_or(0.0);
             let (requests, kinds) = (&mut self.requests, &self.kinds);
-            let may_be_late = self.law.puts_late_last();
+            let may_be_late = self.law.demotes_late_requests();
             let is_late = |id| {
                 let request = requests.get_mut(id).expect("a queued request is in the table");
                 let is_inside = matches!(request.stage, Stage::Returning(_));
@@ -176,7 +176,7 @@ impl Gate {
         }
         request.stage = Stage::InApplication(now);
         let needs_none = session.is_none() || request.leased;
-        let has_place = request.place.is_some();
+        let has_place = request.position.is_some();
         let lease = if needs_none {
             LeaseDue::No
         } else if has_place {
@@ -195,7 +195,7 @@ impl Gate {
         }
         self.outputs.push_back(Output::Start(Start {
             request: id,
-            token: Token { request: id },
+            permit: Permit { request: id },
             session,
             lease,
             waited,
@@ -237,7 +237,7 @@ impl Gate {
     /// Returns seconds until a request that joins `route`'s queue now would start.
     pub(super) fn time_to_serve(&self, route: RouteId) -> Option<f64> {
         let waiting = self.routes[route.index()].queue.ahead() as f64;
-        self.outlook[route.index()].capacity.filter(|x| *x > 0.0).map(|x| waiting / x)
+        self.inputs[route.index()].capacity.filter(|x| *x > 0.0).map(|x| waiting / x)
     }
 
     pub(super) fn note_load(&mut self, now: Instant, route: RouteId) {

@@ -5,13 +5,13 @@
 
 use super::route_gate::Route;
 use super::{Gate, TICK};
-use crate::api::{Inside, Params, Token};
-use crate::kinds::Kind;
+use crate::api::{Params, Permit, RequestInfo};
+use crate::kinds::KindGate;
 use crate::knowledge::RecalledCapacity;
 use crate::requests::{Request, Stage};
 use std::collections::VecDeque;
 use suimon_control::{Capacity, Forecast, Meter, RouteLaw, Trust};
-use suimon_model::state::{Broken, Reader, State, Unsavable, Writer};
+use suimon_model::persist::{Broken, Persist, Reader, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, RequestId, Rng, RouteId};
 
 /// What a session takes, about, with some of its path.
@@ -21,7 +21,7 @@ suimon_model::saved_struct!(Route {
     mode,
     queue,
     in_flight,
-    ghosts,
+    orphaned,
     paused,
     capacity,
     forecast,
@@ -49,8 +49,8 @@ impl Gate {
         let mut out = Writer::over(Vec::with_capacity(4096 + SESSION_BYTES * self.sessions.len()));
         self.routes.save(&mut out);
         self.meters.save(&mut out);
-        self.outlook.save(&mut out);
-        self.kinds_outlook.save(&mut out);
+        self.inputs.save(&mut out);
+        self.kind_inputs.save(&mut out);
         self.requests.save(&mut out);
         self.visits.save(&mut out);
         self.sessions.save(&mut out);
@@ -74,30 +74,31 @@ impl Gate {
     ///
     /// # Errors
     /// Returns [`Broken`] where the bytes are not those of a gate, or its parts contradict each other.
-    pub fn restore(params: Params, bytes: &[u8]) -> Result<(Gate, Vec<Token>), Broken> {
+    pub fn restore(params: Params, bytes: &[u8]) -> Result<(Gate, Vec<Permit>), Broken> {
         let from = &mut Reader::new(bytes);
-        let routes: Vec<Route> = State::load(from)?;
-        let (meters, outlook, kinds_outlook) = (State::load(from)?, State::load(from)?, State::load(from)?);
-        let (requests, visits, sessions) = (State::load(from)?, State::load(from)?, State::load(from)?);
+        let routes: Vec<Route> = Persist::load(from)?;
+        let (meters, inputs, kind_inputs) =
+            (Persist::load(from)?, Persist::load(from)?, Persist::load(from)?);
+        let (requests, visits, sessions) = (Persist::load(from)?, Persist::load(from)?, Persist::load(from)?);
         let law = params.route_law.load(routes.len(), from)?;
-        let kinds = (0..from.length()?).map(|_| Kind::load(params.session_law, routes.len(), from));
+        let kinds = (0..from.length()?).map(|_| KindGate::load(params.session_law, routes.len(), from));
         let mut gate = Gate {
             kinds: kinds.collect::<Result<_, _>>()?,
-            rng: State::load(from)?,
-            trace: State::load(from)?,
-            waiting: State::load(from)?,
-            in_flight: State::load(from)?,
-            next_tick: State::load(from)?,
-            pressed_until: State::load(from)?,
-            close_until: State::load(from)?,
-            draining: State::load(from)?,
-            away: State::load(from)?,
+            rng: Persist::load(from)?,
+            trace: Persist::load(from)?,
+            waiting: Persist::load(from)?,
+            in_flight: Persist::load(from)?,
+            next_tick: Persist::load(from)?,
+            pressed_until: Persist::load(from)?,
+            close_until: Persist::load(from)?,
+            draining: Persist::load(from)?,
+            away: Persist::load(from)?,
             requests,
             sessions,
             routes,
             meters,
-            outlook,
-            kinds_outlook,
+            inputs,
+            kind_inputs,
             visits,
             law,
             outputs: VecDeque::new(),
@@ -112,13 +113,13 @@ impl Gate {
             return Err(from.broken(why));
         }
         let running = gate.requests.iter().filter(|(_, request)| is_running(request.stage));
-        let tokens = running.map(|(request, _)| Token { request }).collect();
+        let tokens = running.map(|(request, _)| Permit { request }).collect();
         Ok((gate, tokens))
     }
 
     /// Returns every request in the gate, waiting or in the application.
-    pub fn inside(&self) -> Vec<Inside> {
-        let inside = |(request, entry): (RequestId, &Request)| Inside {
+    pub fn inside(&self) -> Vec<RequestInfo> {
+        let inside = |(request, entry): (RequestId, &Request)| RequestInfo {
             request,
             route: entry.route,
             newcomer: entry.newcomer,
@@ -134,7 +135,7 @@ impl Gate {
             let before = std::mem::replace(&mut self.law, params.route_law.build(params.cores));
             (0..self.routes.len()).for_each(|index| self.measure_anew(index, &*before, now));
             for (id, request) in self.requests.iter() {
-                if let Stage::InApplication(since) | Stage::Ghost(since) = request.stage {
+                if let Stage::InApplication(since) | Stage::Orphaned(since) = request.stage {
                     self.law.on_start(since, request.route, id, &self.meters);
                 }
             }
@@ -182,7 +183,7 @@ impl Gate {
     /// that of what is there.
     fn contradiction(&self) -> Option<&'static str> {
         let (routes, kinds) = (self.routes.len(), self.kinds.len());
-        if [self.meters.len(), self.outlook.len()] != [routes; 2] || !self.visits.fits(routes, kinds) {
+        if [self.meters.len(), self.inputs.len()] != [routes; 2] || !self.visits.fits(routes, kinds) {
             return Some("its lists of routes or kinds differ in length");
         }
         if !self.sessions.are_sound(routes, kinds, &self.visits) {
@@ -232,11 +233,11 @@ impl Gate {
                     in_flight[route].0 += 1;
                     true
                 }
-                (Stage::Paused, _) => {
+                (Stage::Suspended, _) => {
                     paused[route] += 1;
                     true
                 }
-                (Stage::Ghost(_), _) => {
+                (Stage::Orphaned(_), _) => {
                     in_flight[route].0 += 1;
                     in_flight[route].1 += 1;
                     true
@@ -246,7 +247,7 @@ impl Gate {
                 return false;
             }
         }
-        let flights = self.routes.iter().map(|route| (route.in_flight, route.ghosts));
+        let flights = self.routes.iter().map(|route| (route.in_flight, route.orphaned));
         let waiting: usize = queued.iter().chain(&in_line).sum::<usize>() + awaiting;
         flights.eq(in_flight.iter().copied())
             && self.routes.iter().map(|route| route.paused).eq(paused)
@@ -259,5 +260,5 @@ impl Gate {
 }
 
 fn is_running(stage: Stage) -> bool {
-    matches!(stage, Stage::InApplication(_) | Stage::Ghost(_) | Stage::Paused | Stage::Returning(_))
+    matches!(stage, Stage::InApplication(_) | Stage::Orphaned(_) | Stage::Suspended | Stage::Returning(_))
 }

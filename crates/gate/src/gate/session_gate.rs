@@ -4,8 +4,8 @@ use super::{Gate, PRESSURE};
 use crate::api::{InLine, Output};
 use crate::held::{Key, Newcomer};
 use crate::requests::Stage;
-use suimon_control::{Admission, Outlook, Place as Entry};
-use suimon_line::{Lane, Place, Standing};
+use suimon_control::{AdmissionDecision, AdmissionInputs, LastRoute as Entry};
+use suimon_line::{Lane, Position, PositionStatus};
 use suimon_model::{Duration, Instant, KindId, Reason, RequestId, SessionId, seconds};
 
 /// A newcomer held for longer, seconds, is pressure; a shorter wait is chance.
@@ -21,7 +21,7 @@ pub(super) enum Claim {
     /// Nothing yet, and it is to draw a place in this lane.
     Draws(Lane),
     /// This place, and whether it may draw another if that is over.
-    Holds(Place, bool),
+    Holds(Position, bool),
 }
 
 impl Gate {
@@ -46,39 +46,39 @@ impl Gate {
             return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
         }
         if !kind.holds() {
-            return self.let_in(now, id, kind_id);
+            return self.admit(now, id, kind_id);
         }
         // A place is good for one session; whoever comes with it when that is over waits like everybody.
-        let is_over = |place| kind.line.as_ref().is_some_and(|line| line.is_claimed(place));
+        let is_over = |position| kind.line.as_ref().is_some_and(|line| line.is_claimed(position));
         let claim = match claim {
-            Claim::Holds(place, draws) if is_over(place) => {
+            Claim::Holds(position, draws) if is_over(position) => {
                 let request = self.requests.get_mut(id).expect("the request was inserted by the caller");
-                (request.place, request.begins) = (None, None);
+                (request.position, request.begins) = (None, None);
                 if draws { Claim::Draws(Lane::Normal) } else { Claim::None }
             }
             claim => claim,
         };
-        if let (Some(line), Claim::Holds(place, _)) = (&mut self.kinds[kind_id.index()].line, claim) {
-            let standing = line.knock(now, place);
+        if let (Some(line), Claim::Holds(position, _)) = (&mut self.kinds[kind_id.index()].line, claim) {
+            let standing = line.check_in(now, position);
             if !standing.is_called() {
-                return self.wait_in_line(now, id, kind_id, Some(place), standing);
+                return self.wait_in_line(now, id, kind_id, Some(position), standing);
             }
         }
         let kind = &self.kinds[kind_id.index()];
         let is_first = kind.held.is_empty()
             && !is_hopeless
-            && kind.lets_in()
+            && kind.admits()
             && (kind.nobody_in_line()
-                || matches!(claim, Claim::Holds(place, _) if !kind.makes_way(now, place)));
+                || matches!(claim, Claim::Holds(position, _) if !kind.makes_way(now, position)));
         let admission = if is_first { Some(self.may_admit(now, kind_id, id)) } else { None };
-        if admission == Some(Admission::Now) {
-            return self.let_in(now, id, kind_id);
+        if admission == Some(AdmissionDecision::Now) {
+            return self.admit(now, id, kind_id);
         }
         if has_line {
             let may_be_held = !is_hopeless && !self.is_full();
             return self.take_place(now, id, kind_id, claim, may_be_held);
         }
-        if admission == Some(Admission::Refuse) {
+        if admission == Some(AdmissionDecision::Refuse) {
             return self.refuse(now, id, Reason::WorkToCome, Some(kind_id));
         }
         if self.is_full() {
@@ -93,28 +93,28 @@ impl Gate {
     }
 
     /// Takes whoever has a place, and asks for nothing but to begin, to the gate of its kind.
-    pub(super) fn enter_only(&mut self, now: Instant, id: RequestId, kind_id: KindId, place: Place) {
+    pub(super) fn enter_only(&mut self, now: Instant, id: RequestId, kind_id: KindId, position: Position) {
         let begins = self.requests.get(id).and_then(|request| request.begins);
         if let Some(session) = begins.filter(|session| self.sessions.get(*session).is_some()) {
             // In another tab it has begun already.
             return self.has_begun(now, id, kind_id, session);
         }
         let kind = &self.kinds[kind_id.index()];
-        if kind.line.as_ref().is_none_or(|line| line.is_claimed(place)) {
-            return self.wait_in_line(now, id, kind_id, None, Standing::Closed);
+        if kind.line.as_ref().is_none_or(|line| line.is_claimed(position)) {
+            return self.wait_in_line(now, id, kind_id, None, PositionStatus::Closed);
         }
-        self.enter_session_gate(now, id, kind_id, Claim::Holds(place, false));
+        self.enter_session_gate(now, id, kind_id, Claim::Holds(position, false));
     }
 
     /// Tells whoever asked for no more that their session has begun.
     fn has_begun(&mut self, now: Instant, id: RequestId, kind: KindId, session: SessionId) {
-        let Some(place) = self.requests.get(id).and_then(|request| request.place) else { return };
+        let Some(position) = self.requests.get(id).and_then(|request| request.position) else { return };
         let line = self.kinds[kind.index()].line.as_ref();
-        let standing = line.map_or(Standing::Closed, |line| line.standing(now, place));
+        let standing = line.map_or(PositionStatus::Closed, |line| line.standing(now, position));
         self.answer_in_line(
             now,
             id,
-            InLine { request: id, kind, place: Some(place), standing, begun: Some(session) },
+            InLine { request: id, kind, position: Some(position), standing, begun: Some(session) },
         );
     }
 
@@ -123,45 +123,47 @@ impl Gate {
         let kind = &mut self.kinds[kind_id.index()];
         let is_blind = may_be_held && kind.may_hold_blindly(now);
         let line = kind.line.as_mut().expect("the caller has seen that there is one");
-        let place = match claim {
-            Claim::Holds(place, _) => place,
-            Claim::None if kind.is_waited_in && !is_blind => {
+        let position = match claim {
+            Claim::Holds(position, _) => position,
+            Claim::None if kind.has_waiters && !is_blind => {
                 return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
             }
             Claim::None | Claim::Draws(_) => {
                 let lane = if let Claim::Draws(lane) = claim { lane } else { Lane::Normal };
-                let Some(place) = line.draw(lane) else {
-                    let standing = line.standing(now, Place { lane, number: u64::MAX });
+                let Some(position) = line.draw(lane) else {
+                    let standing = line.standing(now, Position { lane, number: u64::MAX });
                     return match standing {
-                        Standing::Closed => self.wait_in_line(now, id, kind_id, None, standing),
-                        Standing::Called(_)
-                        | Standing::Waiting(_)
-                        | Standing::Opening(..)
-                        | Standing::Away(_)
-                        | Standing::Paused(_) => self.refuse(now, id, Reason::GatewayFull, Some(kind_id)),
+                        PositionStatus::Closed => self.wait_in_line(now, id, kind_id, None, standing),
+                        PositionStatus::Called(_)
+                        | PositionStatus::Waiting(_)
+                        | PositionStatus::Opening(..)
+                        | PositionStatus::ApplicationDown(_)
+                        | PositionStatus::Paused(_) => {
+                            self.refuse(now, id, Reason::GatewayFull, Some(kind_id));
+                        }
                     };
                 };
-                self.requests.get_mut(id).expect("the request was inserted by the caller").place =
-                    Some(place);
-                place
+                self.requests.get_mut(id).expect("the request was inserted by the caller").position =
+                    Some(position);
+                position
             }
         };
-        let standing = line.standing(now, place);
-        let key = line.rank(place);
+        let standing = line.standing(now, position);
+        let key = line.rank(position);
         // More than can begin while they are held would only be sent away again and come back behind others.
         let has_room = kind.held.len() < line.held_at_once() || kind.held.is_passed_by(key);
         // In another tab of the same browser it is held already.
         let is_held = kind.held.at(key).is_some();
         // Nor does somebody who has just come overtake those called before who are on the way from their page, ...
         let is_from_page = matches!(claim, Claim::Holds(..));
-        let overtakes = !is_from_page && line.expected_before(place) > kind.held.before(key) as u64;
+        let overtakes = !is_from_page && line.expected_before(position) > kind.held.before(key) as u64;
         let is_turn = standing.is_called() && may_be_held && has_room;
         // ... unless it takes nothing from them: else each newcomer would be on the way for the next one, and the line would never end.
-        let is_turn = is_turn && (!overtakes || self.takes_nothing(now, kind_id, id, place));
+        let is_turn = is_turn && (!overtakes || self.delays_nobody(now, kind_id, id, position));
         let kind = &mut self.kinds[kind_id.index()];
         let line = kind.line.as_mut().expect("the caller has seen that there is one");
         if (is_blind || is_turn) && !is_held {
-            line.knock(now, place);
+            line.check_in(now, position);
             if !is_turn {
                 kind.holds_blindly = true;
                 self.pressed_until = now + PRESSURE;
@@ -169,28 +171,28 @@ impl Gate {
             self.hold(id, kind_id, key);
             return self.admit_from_lines(now);
         }
-        kind.is_waited_in = true;
+        kind.has_waiters = true;
         if claim == Claim::None {
-            line.left(place);
+            line.left(position);
             return self.refuse(now, id, Reason::WaitTooLong, Some(kind_id));
         }
-        self.wait_in_line(now, id, kind_id, Some(place), standing);
+        self.wait_in_line(now, id, kind_id, Some(position), standing);
     }
 
-    /// Returns whether nobody waits for longer if the holder of `place`, which is called, begins before those who are on the way from their page: nobody is held, or
+    /// Returns whether nobody waits for longer if the holder of `position`, which is called, begins before those who are on the way from their page: nobody is held, or
     /// waits to be called, and the law has enough for all.
-    fn takes_nothing(&mut self, now: Instant, kind_id: KindId, id: RequestId, place: Place) -> bool {
+    fn delays_nobody(&mut self, now: Instant, kind_id: KindId, id: RequestId, position: Position) -> bool {
         let kind = &self.kinds[kind_id.index()];
         let Some(line) = &kind.line else { return false };
-        if !kind.held.is_empty() || line.is_waited_in() {
+        if !kind.held.is_empty() || line.has_waiters() {
             return false;
         }
-        let others = line.expected_beside(place);
-        if self.may_admit(now, kind_id, id) != Admission::Now {
+        let others = line.expected_beside(position);
+        if self.may_admit(now, kind_id, id) != AdmissionDecision::Now {
             return false;
         }
         let kind = &self.kinds[kind_id.index()];
-        kind.law.has_enough_for(&self.outlook_of(kind_id), others)
+        kind.law.has_enough_for(&self.inputs_of(kind_id), others)
     }
 
     fn hold(&mut self, id: RequestId, kind: KindId, key: Key) {
@@ -208,10 +210,10 @@ impl Gate {
         now: Instant,
         id: RequestId,
         kind: KindId,
-        place: Option<Place>,
-        standing: Standing,
+        position: Option<Position>,
+        standing: PositionStatus,
     ) {
-        self.answer_in_line(now, id, InLine { request: id, kind, place, standing, begun: None });
+        self.answer_in_line(now, id, InLine { request: id, kind, position, standing, begun: None });
     }
 
     fn answer_in_line(&mut self, now: Instant, id: RequestId, answer: InLine) {
@@ -225,7 +227,7 @@ impl Gate {
     }
 
     /// Begins a session for a newcomer and sends it on to its route.
-    fn let_in(&mut self, now: Instant, id: RequestId, kind: KindId) {
+    fn admit(&mut self, now: Instant, id: RequestId, kind: KindId) {
         let request = *self.requests.get(id).expect("a newcomer is in the table until it is let in");
         let session = request.begins.unwrap_or_else(|| SessionId(self.rng.bits()));
         // It may have begun meanwhile, by a lease of another tab.
@@ -236,10 +238,10 @@ impl Gate {
         let request = self.requests.get_mut(id).expect("a newcomer is in the table until it is let in");
         request.session = Some((kind, session));
         request.newcomer = None;
-        let (place, enters) = (request.place, request.enters);
+        let (position, enters) = (request.position, request.enters);
         let state = &mut self.kinds[kind.index()];
-        if let (Some(line), Some(place)) = (&mut state.line, place) {
-            line.claimed(place);
+        if let (Some(line), Some(position)) = (&mut state.line, position) {
+            line.claimed(position);
         }
         state.admitted += 1;
         state.begun.note();
@@ -256,7 +258,7 @@ impl Gate {
         // Who would be next may have gone, or lets others go first.
         self.kinds.iter_mut().for_each(|kind| kind.next = None);
         loop {
-            let heads = self.kinds.iter().filter(|kind| kind.lets_in() && !blocked.contains(&kind.id));
+            let heads = self.kinds.iter().filter(|kind| kind.admits() && !blocked.contains(&kind.id));
             // Whoever stands before others is let in first only once those before them had time to come back.
             let heads =
                 heads.filter_map(|kind| Some((kind.held.head(|key| !kind.gathers(now, key))?, kind.id)));
@@ -265,16 +267,16 @@ impl Gate {
                 return;
             };
             match self.may_admit(now, kind, request) {
-                Admission::Now => {
+                AdmissionDecision::Now => {
                     self.kinds[kind.index()].held.begins(key);
                     self.waiting -= 1;
-                    self.let_in(now, request, kind);
+                    self.admit(now, request, kind);
                 }
-                Admission::NotBefore(next) => {
+                AdmissionDecision::NotBefore(next) => {
                     self.kinds[kind.index()].next = Some(next);
                     blocked.push(kind);
                 }
-                Admission::Held(_) | Admission::Refuse => blocked.push(kind),
+                AdmissionDecision::Held(_) | AdmissionDecision::Refuse => blocked.push(kind),
             }
         }
     }
@@ -285,28 +287,28 @@ impl Gate {
         request.map_or(Entry::START, |request| Entry::at(request.route))
     }
 
-    fn may_admit(&mut self, now: Instant, kind: KindId, request: RequestId) -> Admission {
+    fn may_admit(&mut self, now: Instant, kind: KindId, request: RequestId) -> AdmissionDecision {
         let entry = self.entry_of(request);
         let state = &mut self.kinds[kind.index()];
-        let outlook = Outlook {
+        let inputs = AdmissionInputs {
             visits: &self.visits,
-            routes: &self.outlook,
-            kinds: &self.kinds_outlook,
+            routes: &self.inputs,
+            kinds: &self.kind_inputs,
             patience: state.patience(),
             waiting: state.waiting(),
             active: self.sessions.of_kind(kind),
             entry,
         };
-        state.law.may_admit(now, &outlook)
+        state.law.may_admit(now, &inputs)
     }
 
     /// Returns what the law of `kind` is told.
-    pub(super) fn outlook_of(&self, kind: KindId) -> Outlook<'_> {
+    pub(super) fn inputs_of(&self, kind: KindId) -> AdmissionInputs<'_> {
         let state = &self.kinds[kind.index()];
-        Outlook {
+        AdmissionInputs {
             visits: &self.visits,
-            routes: &self.outlook,
-            kinds: &self.kinds_outlook,
+            routes: &self.inputs,
+            kinds: &self.kind_inputs,
             patience: state.patience(),
             waiting: state.waiting(),
             active: self.sessions.of_kind(kind),
@@ -341,8 +343,8 @@ impl Gate {
             }
             kind.holds_blindly = false;
             while let Some(Newcomer { key, request, .. }) = self.kinds[index].held.last() {
-                let place = self.requests.get(request).and_then(|request| request.place);
-                if !place.is_some_and(|place| self.kinds[index].is_last_held_in_vain(now, place)) {
+                let position = self.requests.get(request).and_then(|request| request.position);
+                if !position.is_some_and(|position| self.kinds[index].is_last_held_in_vain(now, position)) {
                     break;
                 }
                 self.kinds[index].held.remove(key);
@@ -355,15 +357,15 @@ impl Gate {
     /// Answers a newcomer that was held as long as is good for a connection: with its place, where it has one.
     fn held_too_long(&mut self, now: Instant, id: RequestId, kind: KindId) {
         let entry = self.requests.get(id).copied();
-        match (&mut self.kinds[kind.index()].line, entry.and_then(|request| request.place)) {
+        match (&mut self.kinds[kind.index()].line, entry.and_then(|request| request.position)) {
             // Whoever was to draw no place is told of none, and nobody will come with it.
-            (Some(line), Some(place)) if entry.is_some_and(|request| request.passes) => {
-                line.left(place);
+            (Some(line), Some(position)) if entry.is_some_and(|request| request.without_line) => {
+                line.left(position);
                 self.refuse(now, id, Reason::WaitedTooLong, Some(kind));
             }
-            (Some(line), Some(place)) => {
-                let standing = line.contact(now, place);
-                self.wait_in_line(now, id, kind, Some(place), standing);
+            (Some(line), Some(position)) => {
+                let standing = line.contact(now, position);
+                self.wait_in_line(now, id, kind, Some(position), standing);
             }
             _ => self.refuse(now, id, Reason::WaitedTooLong, Some(kind)),
         }

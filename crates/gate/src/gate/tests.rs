@@ -1,11 +1,11 @@
 //! What the gate promises, whatever happens in whatever order.
 
 use super::*;
-use crate::api::{InLine, Order, SessionEnds, Start};
+use crate::api::{InLine, QueueOrder, SessionEnds, Start};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use suimon_control::{Outlook, RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
-use suimon_line::{Command, Lane, Place, Standing};
+use suimon_control::{AdmissionInputs, PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
+use suimon_line::{Command, Lane, Position, PositionStatus};
 use suimon_model::{Failure, Limit};
 
 mod away;
@@ -39,7 +39,7 @@ enum Event {
     Contact { pick: usize },
     Command(Command),
     Application(bool),
-    Word { pick: usize, word: Word },
+    Word { pick: usize, word: SessionSignal },
     End { pick: usize, how: u8 },
     Pause { pick: usize, millis: u8 },
     Resume { pick: usize },
@@ -71,7 +71,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 fn lane() -> impl Strategy<Value = Lane> {
-    prop_oneof![3 => Just(Lane::Normal), 1 => Just(Lane::Invited), 1 => Just(Lane::Resumed)]
+    prop_oneof![3 => Just(Lane::Normal), 1 => Just(Lane::Invited), 1 => Just(Lane::Restored)]
 }
 
 /// An opening comes within seconds, as the time that passes here is short.
@@ -85,23 +85,27 @@ fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-fn word() -> impl Strategy<Value = Word> {
-    prop_oneof![Just(Word::Ends), Just(Word::Checkout), (0_u32..200).prop_map(Word::Weighs)]
+fn word() -> impl Strategy<Value = SessionSignal> {
+    prop_oneof![
+        Just(SessionSignal::Ends),
+        Just(SessionSignal::Checkout),
+        (0_u32..200).prop_map(SessionSignal::Weighs)
+    ]
 }
 
 fn laws() -> impl Strategy<Value = Params> {
     let session = prop_oneof![
         Just(SessionLawKind::Flow),
-        Just(SessionLawKind::Seed(SeedSessionParams::default())),
+        Just(SessionLawKind::Paper(PaperSessionParams::default())),
         Just(SessionLawKind::Static(3)),
         Just(SessionLawKind::Open),
     ];
     let route = prop_oneof![
         Just(RouteLawKind::Paired),
-        Just(RouteLawKind::Seed(SeedRouteParams { initial: 2, period: seconds(0.5) })),
+        Just(RouteLawKind::Paper(PaperRouteParams { initial: 2, period: seconds(0.5) })),
     ];
-    (session, route, any::<u64>(), prop_oneof![Just(Order::LaterInSession), Just(Order::FirstIn)]).prop_map(
-        |(session_law, route_law, seed, order)| Params {
+    (session, route, any::<u64>(), prop_oneof![Just(QueueOrder::LaterInSession), Just(QueueOrder::FirstIn)])
+        .prop_map(|(session_law, route_law, seed, order)| Params {
             session_law,
             route_law,
             seed,
@@ -109,21 +113,20 @@ fn laws() -> impl Strategy<Value = Params> {
             waiting_max: 40,
             sessions_max: 60,
             ..Params::default()
-        },
-    )
+        })
 }
 
 /// A gate and what its shell would know.
 struct Shell {
     gate: Gate,
     now: Instant,
-    running: Vec<(RouteId, Token)>,
+    running: Vec<(RouteId, Permit)>,
     waiting: Vec<RequestId>,
     members: BTreeMap<RequestId, RouteId>,
     routes: BTreeMap<RequestId, RouteId>,
     sessions: Vec<(KindId, SessionId)>,
     /// Places in line that somebody was told of.
-    places: Vec<Place>,
+    places: Vec<Position>,
     /// Requests that may be told of none.
     passing: BTreeSet<RequestId>,
     /// Requests that would begin a session, and sessions that began so.
@@ -133,8 +136,8 @@ struct Shell {
 }
 
 /// The session that a place begins, as the shell has it: another for each place.
-fn session_of(place: Place) -> SessionId {
-    SessionId(1 << 40 | (place.lane.index() as u64) << 32 | place.number)
+fn session_of(position: Position) -> SessionId {
+    SessionId(1 << 40 | (position.lane.index() as u64) << 32 | position.number)
 }
 
 impl Shell {
@@ -191,23 +194,23 @@ impl Shell {
             Event::Drawing { route, lane } => {
                 self.arrive(route, Some(Membership::Drawing { kind: LINED, lane }));
             }
-            Event::Passing { route, kind } => self.arrive(route, Some(Membership::Passing(KindId(kind)))),
+            Event::Passing { route, kind } => self.arrive(route, Some(Membership::WithoutLine(KindId(kind)))),
             Event::Placed { route, pick, draws } if !self.places.is_empty() => {
-                let place = self.places[pick % self.places.len()];
-                let session = session_of(place);
-                self.arrive(route, Some(Membership::Placed { kind: LINED, place, session, draws }));
+                let position = self.places[pick % self.places.len()];
+                let session = session_of(position);
+                self.arrive(route, Some(Membership::Placed { kind: LINED, position, session, draws }));
             }
             Event::Entering { route, pick } if !self.places.is_empty() => {
-                let place = self.places[pick % self.places.len()];
+                let position = self.places[pick % self.places.len()];
                 self.arrive(
                     route,
-                    Some(Membership::Entering { kind: LINED, place, session: session_of(place) }),
+                    Some(Membership::Entering { kind: LINED, position, session: session_of(position) }),
                 );
             }
             Event::Contact { pick } if !self.places.is_empty() => {
-                let place = self.places[pick % self.places.len()];
-                let standing = self.gate.handle_contact(self.now, LINED, place);
-                let is_over = self.gate.line(LINED).is_some_and(|line| line.is_claimed(place));
+                let position = self.places[pick % self.places.len()];
+                let standing = self.gate.handle_contact(self.now, LINED, position);
+                let is_over = self.gate.line(LINED).is_some_and(|line| line.is_claimed(position));
                 prop_assert_eq!(standing.is_none(), is_over, "whoever has a place is told how it stands");
             }
             Event::Command(command) => {
@@ -217,28 +220,28 @@ impl Shell {
             Event::Application(is_up) => self.gate.handle_application(self.now, is_up),
             Event::Word { pick, word } if !self.sessions.is_empty() => {
                 let (_, session) = self.sessions[pick % self.sessions.len()];
-                self.gate.handle_word(self.now, session, word);
+                self.gate.handle_session_signal(self.now, session, word);
             }
             Event::End { pick, how } if !self.running.is_empty() => {
-                let (_, token) = self.running.swap_remove(pick % self.running.len());
+                let (_, permit) = self.running.swap_remove(pick % self.running.len());
                 let ending = match how {
-                    0 => Ending::Completed,
-                    1 => Ending::Declined,
-                    2 => Ending::Failed(Failure::ServerError),
-                    _ => Ending::Abandoned,
+                    0 => Outcome::Completed,
+                    1 => Outcome::Declined,
+                    2 => Outcome::Failed(Failure::ServerError),
+                    _ => Outcome::Abandoned,
                 };
-                self.gate.handle_end(self.now, token, ending);
+                self.gate.handle_end(self.now, permit, ending);
             }
             Event::Pause { pick, millis } if !self.running.is_empty() => {
                 let request = self.running[pick % self.running.len()].1.request();
-                self.gate.handle_pause(self.now, request, Duration::from_millis(u64::from(millis)));
+                self.gate.handle_suspend(self.now, request, Duration::from_millis(u64::from(millis)));
             }
             Event::Resume { pick } if !self.running.is_empty() => {
                 let request = self.running[pick % self.running.len()].1.request();
                 self.gate.handle_resume(self.now, request);
             }
             Event::Leave { pick } => {
-                let running = self.running.iter().map(|(_, token)| token.request());
+                let running = self.running.iter().map(|(_, permit)| permit.request());
                 let all: Vec<_> = self.waiting.iter().copied().chain(running).collect();
                 if !all.is_empty() {
                     let request = all[pick % all.len()];
@@ -280,7 +283,8 @@ impl Shell {
         let id = self.gate.handle_arrival(self.now, Arrival { route: RouteId(route), session });
         // Where anybody is in line, whoever begins has a place.
         let entry = self.gate.requests.get(id);
-        let has_begun = entry.is_some_and(|it| matches!(it.session, Some((LINED, _))) && it.place.is_none());
+        let has_begun =
+            entry.is_some_and(|it| matches!(it.session, Some((LINED, _))) && it.position.is_none());
         assert!(is_inside || !has_begun || others == 0, "somebody has overtaken {others} in line");
         self.offered += 1;
         self.waiting.push(id);
@@ -290,7 +294,7 @@ impl Shell {
         } else if session.is_some() {
             self.newcomers.insert(id);
         }
-        if matches!(session, Some(Membership::Passing(_))) {
+        if matches!(session, Some(Membership::WithoutLine(_))) {
             self.passing.insert(id);
         }
     }
@@ -305,9 +309,9 @@ impl Shell {
         while let Some(output) = self.gate.poll_output() {
             match output {
                 Output::Start(start) => {
-                    let place = self.waiting.iter().position(|id| *id == start.request);
-                    prop_assert!(place.is_some(), "started once, and not after it left");
-                    self.waiting.swap_remove(place.unwrap());
+                    let position = self.waiting.iter().position(|id| *id == start.request);
+                    prop_assert!(position.is_some(), "started once, and not after it left");
+                    self.waiting.swap_remove(position.unwrap());
                     if let Some((_, session)) = start.session
                         && self.newcomers.contains(&start.request)
                     {
@@ -315,7 +319,7 @@ impl Shell {
                     }
                     self.sessions.extend(start.session);
                     self.sessions.truncate(50);
-                    self.running.push((self.routes[&start.request], start.token));
+                    self.running.push((self.routes[&start.request], start.permit));
                 }
                 Output::Refuse(refusal) => {
                     let is_member = self.members.contains_key(&refusal.request);
@@ -329,7 +333,7 @@ impl Shell {
                 Output::Wait(waits) => {
                     prop_assert!(!self.members.contains_key(&waits.request), "a member was sent to the line");
                     prop_assert!(
-                        waits.place.is_none() || !self.passing.contains(&waits.request),
+                        waits.position.is_none() || !self.passing.contains(&waits.request),
                         "it was to draw no place"
                     );
                     prop_assert_eq!(waits.kind, LINED);
@@ -338,11 +342,11 @@ impl Shell {
                         self.sessions.push((LINED, session));
                         self.sessions.truncate(50);
                     }
-                    self.places.extend(waits.place);
+                    self.places.extend(waits.position);
                     self.waiting.retain(|id| *id != waits.request);
                 }
                 Output::Resumed(request) => {
-                    let is_there = self.running.iter().any(|(_, token)| token.request() == request);
+                    let is_there = self.running.iter().any(|(_, permit)| permit.request() == request);
                     prop_assert!(is_there, "resumed after it ended");
                 }
                 Output::Decided(_) => {}
@@ -406,12 +410,12 @@ impl Shell {
 
     /// Checks what may become of a line by one event, before which it was so.
     fn check_line(&self, (before, admitted_before): &(suimon_line::View, u64)) -> Result<(), TestCaseError> {
-        use suimon_line::State;
+        use suimon_line::LineStatus;
         let (line, admitted) = self.line();
         prop_assert!(line.claimed <= admitted && line.called <= line.drawn, "{line:?}");
         prop_assert!(line.called >= before.called && line.claimed >= before.claimed, "{line:?}");
         // An opening may come while an event is played.
-        let stands = |state: State| matches!(state, State::Paused | State::Closed);
+        let stands = |state: LineStatus| matches!(state, LineStatus::Paused | LineStatus::Closed);
         if stands(before.state) && stands(line.state) {
             prop_assert_eq!(admitted, *admitted_before, "somebody began though the line stands still");
         }
@@ -422,7 +426,7 @@ impl Shell {
                 "somebody was called or begun though the application does not answer"
             );
         }
-        if (before.state, line.state) == (State::Closed, State::Closed) {
+        if (before.state, line.state) == (LineStatus::Closed, LineStatus::Closed) {
             prop_assert_eq!(line.drawn, before.drawn, "somebody drew though there is nothing to wait for");
         }
         Ok(())
@@ -469,8 +473,8 @@ proptest! {
         shell.drain()?;
         shell.gate.handle_application(shell.now, true);
         shell.drain()?;
-        while let Some((_, token)) = shell.running.pop() {
-            shell.gate.handle_end(shell.now, token, Ending::Completed);
+        while let Some((_, permit)) = shell.running.pop() {
+            shell.gate.handle_end(shell.now, permit, Outcome::Completed);
             shell.drain()?;
         }
         let snapshot = shell.gate.snapshot(shell.now);
@@ -499,14 +503,14 @@ proptest! {
         let bytes = shell.gate.save().unwrap();
         let (other, tokens) = Gate::restore(params, &bytes).unwrap();
         prop_assert_eq!(&other.save().unwrap(), &bytes);
-        let mut running: Vec<_> = shell.running.iter().map(|(_, token)| token.request()).collect();
+        let mut running: Vec<_> = shell.running.iter().map(|(_, permit)| permit.request()).collect();
         running.sort_unstable_by_key(|request| request.0 & 0xFFFF_FFFF);
-        prop_assert_eq!(tokens.iter().map(Token::request).collect::<Vec<_>>(), running);
+        prop_assert_eq!(tokens.iter().map(Permit::request).collect::<Vec<_>>(), running);
 
-        let mut by_request: BTreeMap<_, _> = tokens.into_iter().map(|token| (token.request(), token)).collect();
+        let mut by_request: BTreeMap<_, _> = tokens.into_iter().map(|permit| (permit.request(), permit)).collect();
         let mut twin = Shell { gate: other, ..Shell::new(Params::default()) };
         twin.now = shell.now;
-        twin.running = shell.running.iter().map(|(route, token)| (*route, by_request.remove(&token.request()).unwrap())).collect();
+        twin.running = shell.running.iter().map(|(route, permit)| (*route, by_request.remove(&permit.request()).unwrap())).collect();
         twin.waiting.clone_from(&shell.waiting);
         twin.members.clone_from(&shell.members);
         twin.routes.clone_from(&shell.routes);
@@ -559,7 +563,7 @@ fn other_parameters_leave_what_they_do_not_change_and_begin_anew_what_they_do() 
     let waits = gate.handle_arrival(Instant::ORIGIN, newcomer);
     let params = Params { session_law: SessionLawKind::Static(2), cores: 4, ..Params::default() };
     gate.adopt(params, Instant::ORIGIN);
-    gate.handle_end(Instant::ORIGIN, first.token, Ending::Completed);
+    gate.handle_end(Instant::ORIGIN, first.permit, Outcome::Completed);
     let next = started(&mut gate).pop().expect("who waited goes on");
     assert_eq!(next.request, waits);
     gate.handle_arrival(Instant::ORIGIN, newcomer);
@@ -567,7 +571,7 @@ fn other_parameters_leave_what_they_do_not_change_and_begin_anew_what_they_do() 
         matches!(gate.poll_output(), Some(Output::Refuse(Refusal { reason: Reason::WorkToCome, .. }))),
         "two sessions are all there may be now"
     );
-    gate.handle_end(Instant::ORIGIN, next.token, Ending::Completed);
+    gate.handle_end(Instant::ORIGIN, next.permit, Outcome::Completed);
 }
 
 #[test]
@@ -614,16 +618,16 @@ fn a_static_number_refuses_at_once_and_a_logout_makes_room() {
     gate.handle_arrival(Instant::ORIGIN, newcomer);
     let start = started(&mut gate).pop().unwrap();
     let (_, session) = start.session.unwrap();
-    gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed);
+    gate.handle_end(Instant::ORIGIN, start.permit, Outcome::Completed);
     gate.handle_arrival(Instant::ORIGIN, newcomer);
     assert!(matches!(gate.poll_output(), Some(Output::Refuse(Refusal { reason: Reason::WorkToCome, .. }))));
     let logout = Membership::Member { kind, session, leased: true, ends: true };
     gate.handle_arrival(Instant::ORIGIN, Arrival { route, session: Some(logout) });
     let start = started(&mut gate).pop().unwrap();
-    gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed);
+    gate.handle_end(Instant::ORIGIN, start.permit, Outcome::Completed);
     gate.handle_arrival(Instant::ORIGIN, newcomer);
     let start = started(&mut gate).pop().expect("the place is free again");
-    gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed);
+    gate.handle_end(Instant::ORIGIN, start.permit, Outcome::Completed);
 }
 
 #[test]
@@ -635,5 +639,5 @@ fn a_draining_gate_refuses_newcomers_and_finishes_members() {
     let member = Membership::Member { kind, session: SessionId(9), leased: true, ends: false };
     gate.handle_arrival(Instant::ORIGIN, Arrival { route, session: Some(member) });
     let start = started(&mut gate).pop().expect("members finish");
-    gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed);
+    gate.handle_end(Instant::ORIGIN, start.permit, Outcome::Completed);
 }

@@ -2,9 +2,9 @@
 
 use super::{Gate, PRESSURE};
 use crate::api::RouteMode;
-use crate::kinds::Kind;
+use crate::kinds::KindGate;
 use crate::requests::Stage;
-use suimon_control::{KindOutlook, Outlook, RouteOutlook};
+use suimon_control::{AdmissionInputs, KindInputs, RouteInputs};
 use suimon_model::{Instant, RouteId};
 
 /// Rates shown are taken over this long.
@@ -31,7 +31,7 @@ impl Gate {
             kind.came.tick(now);
             kind.begun.tick(now);
         }
-        let patience = self.kinds.iter().map(Kind::patience).min_by(f64::total_cmp);
+        let patience = self.kinds.iter().map(KindGate::patience).min_by(f64::total_cmp);
         self.law.set_patience(patience.unwrap_or(self.params.patience.as_secs_f64()));
         self.doubt_recalled(now);
         self.look_at_routes(now);
@@ -41,22 +41,22 @@ impl Gate {
         self.law.on_tick(now, &self.meters, &mut self.fresh);
         for index in 0..self.kinds.len() {
             let state = &mut self.kinds[index];
-            let outlook = Outlook {
+            let inputs = AdmissionInputs {
                 visits: &self.visits,
-                routes: &self.outlook,
-                kinds: &self.kinds_outlook,
+                routes: &self.inputs,
+                kinds: &self.kind_inputs,
                 patience: state.patience(),
                 waiting: state.waiting(),
                 active: self.sessions.of_kind(state.id),
-                entry: suimon_control::Place::START,
+                entry: suimon_control::LastRoute::START,
             };
             // Of an application that does not answer a law could learn only what is not so.
             if !self.away.is_on() {
-                state.law.on_tick(now, &outlook, &mut self.fresh);
+                state.law.on_tick(now, &inputs, &mut self.fresh);
             }
             state.move_line(now);
         }
-        if self.kinds.iter().any(Kind::is_close) {
+        if self.kinds.iter().any(KindGate::is_close) {
             self.close_until = self.close_until.max(now + PRESSURE);
         }
         (0..self.routes.len()).for_each(|index| self.serve_route(now, RouteId(index as u32)));
@@ -84,7 +84,7 @@ impl Gate {
         }
         for (_, request) in self.requests.iter() {
             let Some(kind) = request.kind().map(|kind| &mut self.kinds[kind.index()]) else { continue };
-            if !matches!(request.stage, Stage::Ghost(_)) && kind.learner.asks_who_waits(now) {
+            if !matches!(request.stage, Stage::Orphaned(_)) && kind.learner.asks_who_waits(now) {
                 kind.learner.fold_waiting(now.secs_since(request.arrived));
             }
         }
@@ -108,7 +108,7 @@ impl Gate {
             // How fast it goes on, and what it can do, is not known where others than those seen are inside.
             let is_unlike = self.law.is_unlike(now, id);
             let capacity = route.capacity_per_second().filter(|_| held && !is_unlike);
-            self.outlook[index] = RouteOutlook {
+            self.inputs[index] = RouteInputs {
                 capacity,
                 capacity_age: if is_unlike { f64::INFINITY } else { route.capacity_age(now) },
                 service: self.law.service(id),
@@ -134,33 +134,33 @@ impl Gate {
 
     /// Takes in how the kinds share what there is.
     fn look_at_kinds(&mut self) {
-        let came = |kind: &Kind| kind.came.per_second().unwrap_or(0.0) + CAME_LEAST;
+        let came = |kind: &KindGate| kind.came.per_second().unwrap_or(0.0) + CAME_LEAST;
         let all: f64 = self.kinds.iter().map(came).sum();
-        let of = |kind: &Kind| KindOutlook {
+        let of = |kind: &KindGate| KindInputs {
             share: came(kind) / all,
             begun: kind.begun.per_second().unwrap_or(0.0),
         };
-        self.kinds_outlook.clear();
-        self.kinds_outlook.extend(self.kinds.iter().map(of));
+        self.kind_inputs.clear();
+        self.kind_inputs.extend(self.kinds.iter().map(of));
     }
 
     /// Holds what was foreseen at each route against what people wait there now.
     fn judge_forecasts(&mut self, now: Instant) {
-        let outlook = Outlook {
+        let inputs = AdmissionInputs {
             visits: &self.visits,
-            routes: &self.outlook,
-            kinds: &self.kinds_outlook,
+            routes: &self.inputs,
+            kinds: &self.kind_inputs,
             patience: 0.0,
             waiting: 0,
             active: 0,
-            entry: suimon_control::Place::START,
+            entry: suimon_control::LastRoute::START,
         };
         for (index, route) in self.routes.iter_mut().enumerate() {
             let id = RouteId(index as u32);
-            let Some(foreseen) = outlook.foreseen(id) else { continue };
-            let capacity = self.outlook[index].capacity.unwrap_or(f64::INFINITY);
+            let Some(foreseen) = inputs.foreseen(id) else { continue };
+            let capacity = self.inputs[index].capacity.unwrap_or(f64::INFINITY);
             let waited = self.visits.rank(id) * route.queue.ahead() as f64 / capacity;
-            let delay = self.visits.delay(id) + self.outlook[index].service.unwrap_or(0.0);
+            let delay = self.visits.delay(id) + self.inputs[index].service.unwrap_or(0.0);
             route.forecast.tick(now, foreseen, waited, delay);
         }
     }

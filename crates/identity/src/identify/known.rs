@@ -19,7 +19,7 @@ const OTHERS_MAX: u8 = 3;
 /// One cookie may belong to a session of each kind. Those by which a visitor came back are kept apart from those that were only learned: however many newcomers come, and however
 /// many cookies one of them brings, those inside stay known.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct CookieSessions {
     secret: [u8; 32],
     inner: Mutex<Inner>,
 }
@@ -43,7 +43,7 @@ struct Alias {
 
 /// How a session stands that the application may have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
+pub(super) enum SessionEnd {
     /// It has not.
     None,
     /// Just now: what was asked for at the same time may still come.
@@ -52,7 +52,7 @@ pub(super) enum End {
     Over,
 }
 
-impl Known {
+impl CookieSessions {
     /// Returns what knows nothing yet. `max`: cookies that are kept of those that were learned, cookies of those by which somebody came back, and sessions that have ended.
     pub(super) fn new(max: usize, secret: [u8; 32]) -> Self {
         let inner = Inner {
@@ -60,7 +60,7 @@ impl Known {
             used: Generations::new(max),
             ended: Generations::new(max),
         };
-        Known { secret, inner: Mutex::new(inner) }
+        CookieSessions { secret, inner: Mutex::new(inner) }
     }
 
     pub(super) fn key(&self, name: &[u8], value: &[u8]) -> AliasKey {
@@ -142,11 +142,11 @@ impl Known {
     }
 
     /// Returns how a session stands that the application may have ended.
-    pub(super) fn end_of(&self, session: SessionId, now: u32) -> End {
+    pub(super) fn end_of(&self, session: SessionId, now: u32) -> SessionEnd {
         match self.lock().ended.find(session) {
-            None => End::None,
-            Some(ended) if now.saturating_sub(ended) <= ENDING => End::JustNow,
-            Some(_) => End::Over,
+            None => SessionEnd::None,
+            Some(ended) if now.saturating_sub(ended) <= ENDING => SessionEnd::JustNow,
+            Some(_) => SessionEnd::Over,
         }
     }
 

@@ -24,7 +24,7 @@ const OWN_VALUES: usize = 3;
 
 /// Names of cookies, and what is found out about them.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct CookieNames {
     /// Those that were found. Filled from the front, so that requests read them without a lock.
     found: [OnceLock<Box<[u8]>>; FOUND_MAX],
     looked_at: Mutex<Vec<LookedAt>>,
@@ -39,10 +39,10 @@ struct LookedAt {
     is_setting: bool,
 }
 
-impl Names {
+impl CookieNames {
     /// Returns what knows no name yet.
-    pub(super) fn new() -> Names {
-        Names { found: Default::default(), looked_at: Mutex::default() }
+    pub(super) fn new() -> CookieNames {
+        CookieNames { found: Default::default(), looked_at: Mutex::default() }
     }
 
     /// Returns whether a cookie of this name and value, in a request or in an answer, tells its visitor from others.
@@ -59,7 +59,7 @@ impl Names {
         value.len() >= VALUE_MIN_ANY && found.any(|found| **found == *stem)
     }
 
-    /// Looks at a cookie that an answer gives to `session` and that [`Names::tell`] does not know. `key` is the keyed hash of its name and value. Returns whether it may be that of a
+    /// Looks at a cookie that an answer gives to `session` and that [`CookieNames::tell`] does not know. `key` is the keyed hash of its name and value. Returns whether it may be that of a
     /// session, so that its value is worth remembering.
     pub(super) fn look_at(&self, name: &[u8], value: &[u8], key: u128, session: SessionId) -> bool {
         if value.len() < VALUE_MIN_ANY || !is_random(value) {
@@ -157,7 +157,7 @@ mod tests {
 
     const LONG: &[u8] = b"8f1c2d3e4b5a6978";
 
-    fn given(names: &Names, name: &str, value: &str, session: u64) -> bool {
+    fn given(names: &CookieNames, name: &str, value: &str, session: u64) -> bool {
         let key = u128::from_le_bytes(blake3::hash(value.as_bytes()).as_bytes()[..16].try_into().unwrap());
         names.look_at(name.as_bytes(), value.as_bytes(), key, SessionId(session))
     }
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn names_tell_whatever_hash_they_end_in() {
-        let names = Names::new();
+        let names = CookieNames::new();
         for name in [
             "JSESSIONID",
             "JSESSIONID.node1",
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_name_nobody_knows_tells_once_three_sessions_were_given_values_of_their_own() {
-        let names = Names::new();
+        let names = CookieNames::new();
         let name = |hash: u64| format!("wordpress_sec_{hash:016x}");
         let value = own(0);
         for session in 0..3 {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn one_session_alone_or_the_same_value_for_all_make_no_name() {
-        let names = Names::new();
+        let names = CookieNames::new();
         for n in 0..10 {
             given(&names, "renewed", &own(n), 1);
             given(&names, "variant", "8f1c2d3e4b5a6978", n);
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn names_are_bounded() {
-        let names = Names::new();
+        let names = CookieNames::new();
         for n in 0..1000_u64 {
             let name = format!("name{}", "x".repeat(n as usize));
             (0..3).for_each(|session| _ = given(&names, &name, &own(session * 1000 + n), session));
@@ -259,7 +259,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_met_without_a_stumble(name in prop::collection::vec(any::<u8>(), 0..40), value in prop::collection::vec(any::<u8>(), 0..40)) {
-            let names = Names::new();
+            let names = CookieNames::new();
             names.look_at(&name, &value, 1, SessionId(1));
             names.tell(&name, &value);
             is_withdrawn(&name, &value, || 0);

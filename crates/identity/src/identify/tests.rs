@@ -349,7 +349,7 @@ proptest! {
         let in_line = Line::new(identifier.leases().tags());
         let ticket = ticket::Ticket {
             kind: KindId(0),
-            place: suimon_line::Place { lane: suimon_line::Lane::Normal, number },
+            position: suimon_line::Position { lane: suimon_line::Lane::Normal, number },
             epoch: 1,
             start: 1,
             drawn: NOW,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use suimon_model::{Rng, seconds};
 
 const VISIT: KindId = KindId(0);
-const IDLE: Begun = Begun { is_leased: false, is_busy: false };
+const IDLE: SessionStatus = SessionStatus { is_leased: false, is_busy: false };
 
 fn at(secs: f64) -> Instant {
     Instant::ORIGIN + seconds(secs)
@@ -21,7 +21,7 @@ fn session(n: u64) -> (KindId, SessionId) {
 
 #[test]
 fn a_client_is_recalled_for_a_while_and_not_once_its_session_has_ended() {
-    let mut memory = Memory::<()>::default();
+    let mut memory = ClientMemory::<()>::default();
     memory.note(at(0.0), &client(1), session(9), Owed::All, None);
     let mut recall = |now, key, begun| memory.recall(at(now), &client(key), Some(VISIT), true, |_| begun);
     assert_eq!(recall(1.0, 1, Some(IDLE)), Some(session(9)));
@@ -35,7 +35,7 @@ fn a_client_is_recalled_for_a_while_and_not_once_its_session_has_ended() {
 
 #[test]
 fn an_entry_shared_by_a_crowd_answers_so_often_and_no_more() {
-    let mut memory = Memory::<()>::default();
+    let mut memory = ClientMemory::<()>::default();
     memory.note(at(0.0), &client(1), session(9), Owed::All, None);
     let mut recalled = |is_evident: bool| {
         let crowd = Client { is_evident, ..client(1) };
@@ -48,7 +48,7 @@ fn an_entry_shared_by_a_crowd_answers_so_often_and_no_more() {
 
 #[test]
 fn strangers_do_not_use_up_what_is_for_those_who_come_from_a_page_of_the_site() {
-    let mut memory = Memory::<()>::default();
+    let mut memory = ClientMemory::<()>::default();
     memory.note(at(0.0), &client(1), session(9), Owed::All, None);
     let mut recall = |is_evident: bool| {
         let client = Client { is_evident, ..client(1) };
@@ -60,12 +60,12 @@ fn strangers_do_not_use_up_what_is_for_those_who_come_from_a_page_of_the_site() 
 
 #[test]
 fn on_a_calm_site_only_what_is_plainly_one_visitor_is_taken_for_one() {
-    let mut memory = Memory::<()>::default();
+    let mut memory = ClientMemory::<()>::default();
     memory.note(at(0.0), &client(1), session(9), Owed::All, None);
     let mut recall = |secs, client: Client, begun| {
         memory.recall(at(secs), &client, Some(VISIT), false, |_| Some(begun)).is_some()
     };
-    let busy = Begun { is_busy: true, ..IDLE };
+    let busy = SessionStatus { is_busy: true, ..IDLE };
     assert!(recall(1.0, client(1), IDLE), "a robot's next request");
     assert!(!recall(1.0, client(1), busy), "two at once may be two visitors");
     assert!(recall(1.0, Client { is_evident: true, ..client(1) }, busy), "a page asks for more");
@@ -77,10 +77,11 @@ fn on_a_calm_site_only_what_is_plainly_one_visitor_is_taken_for_one() {
 
 #[test]
 fn whoever_was_given_a_cookie_is_remembered_until_it_comes_back() {
-    let mut memory = Memory::<()>::default();
+    let mut memory = ClientMemory::<()>::default();
     memory.note(at(0.0), &client(1), session(9), Owed::UntilCookie, None);
-    let recall =
-        |memory: &mut Memory<()>| memory.recall(at(1.0), &client(1), Some(VISIT), false, |_| Some(IDLE));
+    let recall = |memory: &mut ClientMemory<()>| {
+        memory.recall(at(1.0), &client(1), Some(VISIT), false, |_| Some(IDLE))
+    };
     assert!(recall(&mut memory).is_some(), "a robot that keeps no cookies");
     let evident = Client { is_evident: true, ..client(1) };
     assert!(memory.recall(at(1.0), &evident, Some(VISIT), true, |_| Some(IDLE)).is_none(), "nobody's way in");
@@ -92,9 +93,9 @@ fn whoever_was_given_a_cookie_is_remembered_until_it_comes_back() {
 
 #[test]
 fn once_the_lease_is_there_as_many_are_recalled_as_were_served_and_two_strangers() {
-    let leased = |_| Some(Begun { is_leased: true, ..IDLE });
+    let leased = |_| Some(SessionStatus { is_leased: true, ..IDLE });
     let recalled = |owed: Owed, served: u32| {
-        let mut memory = Memory::<()>::default();
+        let mut memory = ClientMemory::<()>::default();
         memory.note(at(0.0), &client(1), session(9), owed, None);
         for _ in 1..served {
             assert!(memory.recall(at(1.0), &client(1), Some(VISIT), false, |_| Some(IDLE)).is_some());
@@ -114,7 +115,7 @@ fn once_the_lease_is_there_as_many_are_recalled_as_were_served_and_two_strangers
 fn in_a_hundred_rushes_nobody_served_before_the_gate_closed_is_taken_for_a_stranger() {
     for seed in 0..100 {
         let mut rng = Rng::stream(seed, 1);
-        let mut memory = Memory::<()>::default();
+        let mut memory = ClientMemory::<()>::default();
         let mut leased = BTreeSet::new();
         let closes = at(rng.between(0.05, 1.0));
         let mut events = BTreeMap::new();
@@ -135,7 +136,7 @@ fn in_a_hundred_rushes_nobody_served_before_the_gate_closed_is_taken_for_a_stran
             let is_pressed = now > closes;
             let household = visitor / (1 + seed % 3);
             let client = Client { is_evident: page > 0 && visitor % 2 == 0, ..client(household) };
-            let begun = |it| Some(Begun { is_leased: leased.contains(&it), is_busy: false });
+            let begun = |it| Some(SessionStatus { is_leased: leased.contains(&it), is_busy: false });
             let found = memory.recall(now, &client, Some(VISIT), is_pressed, begun);
             if is_pressed {
                 assert!(

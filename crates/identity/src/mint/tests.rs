@@ -49,8 +49,8 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-fn kept() -> impl Strategy<Value = Kept> {
-    prop::sample::select(Kept::ALL.to_vec())
+fn kept() -> impl Strategy<Value = SignedItem> {
+    prop::sample::select(SignedItem::ALL.to_vec())
 }
 
 /// Returns the text with `edit` done to it; `other` is another true one of its sort.
@@ -102,7 +102,7 @@ fn edited(text: &[u8], other: &[u8], edit: &Edit) -> Vec<u8> {
 #[test]
 fn true_ones_are_taken_and_each_is_another() {
     let mint = mint();
-    for kept in Kept::ALL {
+    for kept in SignedItem::ALL {
         let mut seen = std::collections::HashSet::new();
         for number in 0..1000 {
             for kind in 0..KINDS.len() {
@@ -118,9 +118,9 @@ fn true_ones_are_taken_and_each_is_another() {
 fn one_sort_is_none_of_another_and_others_keys_are_none_of_ours() {
     let mint = mint();
     let strangers = [mint_of(&[(2, 'c'), (1, 'd')]), mint_of(&[(2, 'a'), (1, 'b')]), mint_of(&[(9, 'b')])];
-    for kept in Kept::ALL {
+    for kept in SignedItem::ALL {
         let text = mint.make(kept, 0, 5);
-        for other in Kept::ALL.into_iter().filter(|other| *other != kept) {
+        for other in SignedItem::ALL.into_iter().filter(|other| *other != kept) {
             assert!(!mint.takes(other, text.as_bytes()), "{kept:?} as {other:?}");
         }
         for stranger in &strangers {
@@ -134,7 +134,9 @@ fn one_sort_is_none_of_another_and_others_keys_are_none_of_ours() {
 #[test]
 fn there_is_one_way_to_write_each() {
     let mint = mint();
-    for (kept, number) in Kept::ALL.into_iter().flat_map(|kept| (0..200).map(move |number| (kept, number))) {
+    for (kept, number) in
+        SignedItem::ALL.into_iter().flat_map(|kept| (0..200).map(move |number| (kept, number)))
+    {
         let text = mint.make(kept, 1, number);
         let bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
         let mut others = vec![
@@ -185,7 +187,7 @@ proptest! {
     #[test]
     fn no_bytes_are_one_and_none_are_a_reason_to_panic(text in prop::collection::vec(any::<u8>(), 0..120)) {
         let mint = mint();
-        for kept in Kept::ALL {
+        for kept in SignedItem::ALL {
             prop_assert!(!mint.takes(kept, &text));
             let as_text = URL_SAFE_NO_PAD.encode(&text);
             prop_assert!(!mint.takes(kept, as_text.as_bytes()));

@@ -21,7 +21,7 @@ fn text(tickets: &Tickets, ticket: &Ticket) -> Vec<u8> {
 fn at(drawn: u32, heard: u32) -> Ticket {
     Ticket {
         kind: KindId(1),
-        place: Place { lane: Lane::Normal, number: 77 },
+        position: Position { lane: Lane::Normal, number: 77 },
         epoch: 5,
         start: 1,
         drawn,
@@ -88,8 +88,8 @@ prop_compose! {
         heard in NOW - LIFE + 1..=u32::MAX,
         (again_after, fewest_ahead, turn_by) in any::<(u16, u32, u32)>(),
     ) -> Ticket {
-        let place = Place { lane, number };
-        Ticket { kind: KindId(kind), place, epoch, start, drawn, heard, again_after, fewest_ahead, turn_by, moved }
+        let position = Position { lane, number };
+        Ticket { kind: KindId(kind), position, epoch, start, drawn, heard, again_after, fewest_ahead, turn_by, moved }
     }
 }
 
@@ -104,7 +104,7 @@ proptest! {
         prop_assert_eq!(text(&tickets, &tickets.read(&own, NOW).unwrap()), own.as_slice());
         prop_assert_eq!(text(&tickets, &other) == own, other == ticket);
         // A session of its own for each place, whatever else is told of it.
-        let is_same = |a: &Ticket, b: &Ticket| (a.kind, a.place, a.epoch, a.start) == (b.kind, b.place, b.epoch, b.start);
+        let is_same = |a: &Ticket, b: &Ticket| (a.kind, a.position, a.epoch, a.start) == (b.kind, b.position, b.epoch, b.start);
         prop_assert_eq!(tickets.session(&ticket) == tickets.session(&other), is_same(&ticket, &other));
         let told = Ticket { heard: other.heard, moved: other.moved, turn_by: other.turn_by, ..ticket };
         prop_assert_eq!(tickets.session(&ticket), tickets.session(&told));

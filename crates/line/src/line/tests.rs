@@ -13,7 +13,7 @@ fn line() -> Line {
     Line::new(Params::default(), second(0.0))
 }
 
-fn draw(line: &mut Line, count: u64) -> Vec<Place> {
+fn draw(line: &mut Line, count: u64) -> Vec<Position> {
     (0..count).map(|_| line.draw(Lane::Normal).expect("there is room")).collect()
 }
 
@@ -26,9 +26,9 @@ fn pass(line: &mut Line, from: f64, to: f64, rate: f64) {
     }
 }
 
-fn waiting(standing: Standing) -> Wait {
+fn waiting(standing: PositionStatus) -> Wait {
     match standing {
-        Standing::Waiting(wait) => wait,
+        PositionStatus::Waiting(wait) => wait,
         other => panic!("{other:?}"),
     }
 }
@@ -69,13 +69,13 @@ fn at_a_slow_pace_a_few_are_called_all_the_same() {
 fn before_anything_is_known_of_the_pace_no_time_is_told() {
     let mut line = line();
     let places = draw(&mut line, 100);
-    places.iter().for_each(|place| _ = line.contact(second(0.0), *place));
+    places.iter().for_each(|position| _ = line.contact(second(0.0), *position));
     line.tick(second(0.25), None, HOLD);
     let wait = waiting(line.contact(second(1.0), places[50]));
     assert_eq!((wait.ahead, wait.low, wait.high), (50, Duration::ZERO, Duration::ZERO));
     let mut now = 0.25;
-    for place in &places[..20] {
-        line.claimed(*place);
+    for position in &places[..20] {
+        line.claimed(*position);
         now += 1.0;
         line.tick(second(now), None, HOLD);
     }
@@ -89,7 +89,7 @@ fn whoever_was_heard_of_once_only_is_called_past_but_keeps_the_place() {
     let dead = draw(&mut line, 1000);
     let alive = draw(&mut line, 100);
     pass(&mut line, 0.0, 5.0, 2.0);
-    alive.iter().for_each(|place| _ = line.contact(second(5.0), *place));
+    alive.iter().for_each(|position| _ = line.contact(second(5.0), *position));
     assert_eq!(line.view().called, 19, "for some seconds anybody may still come");
     pass(&mut line, 5.0, 20.0, 2.0);
     assert!(line.contact(second(20.0), alive[9]).is_called());
@@ -101,14 +101,17 @@ fn whoever_was_heard_of_once_only_is_called_past_but_keeps_the_place() {
 fn absence_stops_being_counted_and_loses_nothing() {
     let mut line = line();
     let places = draw(&mut line, 50);
-    places.iter().for_each(|place| _ = line.contact(second(1.0), *place));
+    places.iter().for_each(|position| _ = line.contact(second(1.0), *position));
     pass(&mut line, 1.0, 160.0, 0.01);
     assert!(line.contact(second(160.0), places[40]).is_called(), "everybody else has gone");
     let mut line = self::line();
     let places = draw(&mut line, 200);
     for at in 1..40 {
         pass(&mut line, f64::from(at) * 5.0, f64::from(at) * 5.0 + 5.0, 0.01);
-        places.iter().skip(1).for_each(|place| _ = line.contact(second(f64::from(at) * 5.0 + 5.0), *place));
+        places
+            .iter()
+            .skip(1)
+            .for_each(|position| _ = line.contact(second(f64::from(at) * 5.0 + 5.0), *position));
     }
     let before = waiting(line.contact(second(205.0), places[190])).ahead;
     assert!(line.contact(second(205.0), places[0]).is_called());
@@ -130,7 +133,7 @@ fn a_number_begins_one_session() {
 fn what_is_told_holds_people_going_on_to_give_up_and_nobody_giving_up() {
     let mut line = line();
     let places = draw(&mut line, 2000);
-    places.iter().for_each(|place| _ = line.contact(second(0.0), *place));
+    places.iter().for_each(|position| _ = line.contact(second(0.0), *position));
     // Two begin a second, and a tenth of the others gives up each period, the last first.
     let (mut next, mut left) = (0, 2000.0_f64);
     for at in 0..300 {
@@ -141,7 +144,7 @@ fn what_is_told_holds_people_going_on_to_give_up_and_nobody_giving_up() {
         if at % 25 == 0 {
             places[next..left as usize]
                 .iter()
-                .for_each(|place| _ = line.contact(second(f64::from(at)), *place));
+                .for_each(|position| _ = line.contact(second(f64::from(at)), *position));
         }
     }
     let wait = waiting(line.standing(second(300.0), places[1200]));
@@ -178,13 +181,15 @@ fn a_paused_line_stands_still_and_a_closed_one_is_over_for_all() {
     line.claimed(places[0]);
     pass(&mut line, 0.25, 20.0, 50.0);
     assert_eq!(line.view().called, 19);
-    let Standing::Paused(wait) = line.contact(second(20.0), places[50]) else { panic!("it stands still") };
+    let PositionStatus::Paused(wait) = line.contact(second(20.0), places[50]) else {
+        panic!("it stands still")
+    };
     assert_eq!((wait.low, wait.poll_after), (Duration::ZERO, seconds(POLL_IDLE)));
     line.command(Command::Move);
     pass(&mut line, 20.0, 21.0, 50.0);
     assert!(line.view().called > 19);
     line.command(Command::Close);
-    assert_eq!(line.contact(second(21.0), places[1]), Standing::Closed);
+    assert_eq!(line.contact(second(21.0), places[1]), PositionStatus::Closed);
     assert_eq!(line.draw(Lane::Normal), None);
 }
 
@@ -194,15 +199,15 @@ fn lots_decide_at_the_opening_who_comes_first() {
     line.command(Command::OpenAt { at: second(60.0), lots: Some([5, 6]) });
     let places = draw(&mut line, 1000);
     pass(&mut line, 0.0, 50.0, 2.0);
-    places.iter().for_each(|place| _ = line.contact(second(50.0), *place));
+    places.iter().for_each(|position| _ = line.contact(second(50.0), *position));
     assert_eq!(line.view().called, 0, "nobody is let in before");
     line.tick(second(60.0), Some(2.0), HOLD);
     let late = draw(&mut line, 10);
     pass(&mut line, 60.25, 61.0, 2.0);
     let called: Vec<u64> = places
         .iter()
-        .filter(|place| line.standing(second(61.0), **place).is_called())
-        .map(|place| place.number)
+        .filter(|position| line.standing(second(61.0), **position).is_called())
+        .map(|position| position.number)
         .collect();
     assert_eq!(called.len(), 19);
     assert!(called.iter().any(|number| *number > 300), "not those who were first: {called:?}");
@@ -217,25 +222,25 @@ fn a_second_opening_by_lot_leaves_those_of_the_first_where_they_are() {
     let mut line = line();
     let first = draw(&mut line, 200);
     line.draw_lots([5, 6]);
-    first.iter().for_each(|place| _ = line.contact(second(1.0), *place));
+    first.iter().for_each(|position| _ = line.contact(second(1.0), *position));
     pass(&mut line, 1.0, 5.0, 100.0);
-    assert!(first.iter().all(|place| line.standing(second(5.0), *place).is_called()));
-    first.iter().step_by(2).for_each(|place| assert!(line.claimed(*place)));
+    assert!(first.iter().all(|position| line.standing(second(5.0), *position).is_called()));
+    first.iter().step_by(2).for_each(|position| assert!(line.claimed(*position)));
     line.command(Command::OpenAt { at: second(60.0), lots: Some([7, 8]) });
     let later = draw(&mut line, 300);
-    later.iter().for_each(|place| _ = line.contact(second(50.0), *place));
+    later.iter().for_each(|position| _ = line.contact(second(50.0), *position));
     pass(&mut line, 50.0, 60.5, 1.0);
-    for (index, place) in first.iter().enumerate() {
-        assert_eq!(line.is_claimed(*place), index % 2 == 0, "{index}");
-        let is_called = line.standing(second(61.0), *place).is_called();
+    for (index, position) in first.iter().enumerate() {
+        assert_eq!(line.is_claimed(*position), index % 2 == 0, "{index}");
+        let is_called = line.standing(second(61.0), *position).is_called();
         assert!(is_called, "whoever did not come yet enters at the head: {index}");
     }
-    assert!(later.iter().all(|place| !line.is_claimed(*place)));
+    assert!(later.iter().all(|position| !line.is_claimed(*position)));
     let ranks: std::collections::BTreeSet<u64> =
-        first.iter().chain(&later).map(|place| line.rank(*place).1).collect();
+        first.iter().chain(&later).map(|position| line.rank(*position).1).collect();
     assert_eq!(ranks.len(), 500, "nobody stands where somebody else does");
     let resumed = Line::resume(Params::default(), second(0.0), &line.saved(), 0);
-    assert!(first.iter().chain(&later).all(|place| resumed.rank(*place) == line.rank(*place)));
+    assert!(first.iter().chain(&later).all(|position| resumed.rank(*position) == line.rank(*position)));
 }
 
 #[test]
@@ -270,8 +275,8 @@ fn a_restart_keeps_the_order_and_gives_no_number_twice() {
 }
 
 /// Has everybody ask at `at`.
-fn all_ask(line: &mut Line, places: &[Place], at: f64) {
-    places.iter().for_each(|place| _ = line.contact(second(at), *place));
+fn all_ask(line: &mut Line, places: &[Position], at: f64) {
+    places.iter().for_each(|position| _ = line.contact(second(at), *position));
 }
 
 #[test]
@@ -303,8 +308,8 @@ fn numbers_skipped_at_a_crash_are_nobodys_however_often_it_happens() {
         pass(&mut line, at, at + 15.0, 0.1);
     }
     let at = 300.0;
-    for (index, place) in places.iter().enumerate().skip(line.view().called as usize) {
-        assert_eq!(waiting(line.contact(second(at), *place)).ahead, index as u64, "the order is kept");
+    for (index, position) in places.iter().enumerate().skip(line.view().called as usize) {
+        assert_eq!(waiting(line.contact(second(at), *position)).ahead, index as u64, "the order is kept");
     }
     let fresh = line.draw(Lane::Normal).expect("there is room");
     assert_eq!(waiting(line.contact(second(at), fresh)).ahead, 200);
@@ -321,7 +326,7 @@ fn once_everybody_has_gone_a_restart_leaves_nobody_in_line() {
     pass(&mut line, 4.0, 200.0, 1.0);
     for skipped in [0, 100_000, 100_000, 0] {
         line = Line::resume(Params::default(), second(200.0), &line.saved(), skipped);
-        assert_eq!((line.view().present, line.waiting(), line.is_waited_in()), (0, 0, false));
+        assert_eq!((line.view().present, line.waiting(), line.has_waiters()), (0, 0, false));
         line.tick(second(200.25), Some(1.0), HOLD);
         let fresh = line.draw(Lane::Normal).expect("there is room");
         assert!(line.contact(second(200.25), fresh).is_called());
@@ -354,12 +359,12 @@ fn however_many_gaps_there_are_what_is_written_of_them_is_bounded() {
     let mut line = line();
     let places = draw(&mut line, 40_000);
     pass(&mut line, 0.0, 4.0, 0.0);
-    let heard: Vec<Place> = places.iter().copied().filter(|place| place.number % 3 == 0).collect();
+    let heard: Vec<Position> = places.iter().copied().filter(|position| position.number % 3 == 0).collect();
     all_ask(&mut line, &heard, 4.0);
     pass(&mut line, 4.0, 12.0, 0.0);
     let saved = line.saved();
     let reached = &saved.lanes[Lane::Normal.index()];
-    assert!(reached.there.len() <= Reached::THERE_MAX, "{}", reached.there.len());
+    assert!(reached.there.len() <= SavedLane::THERE_MAX, "{}", reached.there.len());
     let resumed = Line::resume(Params::default(), second(0.0), &saved, 100_000);
     let present = resumed.view().present;
     assert!((13_000..=40_000).contains(&present), "{present}");
@@ -381,9 +386,13 @@ fn while_the_application_is_away_nobody_is_called_and_no_turn_is_lost() {
         all_ask(&mut line, &places[10..], f64::from(at));
         pass(&mut line, f64::from(at), f64::from(at) + 1.0, 2.0);
         assert_eq!((line.view().called, line.view().per_second), (called, known), "{at}");
-        let Standing::Away(wait) = line.contact(second(f64::from(at)), places[300]) else { panic!("{at}") };
+        let PositionStatus::ApplicationDown(wait) = line.contact(second(f64::from(at)), places[300]) else {
+            panic!("{at}")
+        };
         assert_eq!((wait.ahead, wait.low, wait.high), (before.ahead, Duration::ZERO, Duration::ZERO));
-        let Standing::Away(first) = line.contact(second(f64::from(at)), places[10]) else { panic!("{at}") };
+        let PositionStatus::ApplicationDown(first) = line.contact(second(f64::from(at)), places[10]) else {
+            panic!("{at}")
+        };
         assert_eq!((first.ahead, first.poll_after), (0, seconds(POLL_MIN)), "whoever is called asks often");
     }
     line.application(true);
@@ -396,15 +405,15 @@ fn while_the_application_is_away_nobody_is_called_and_no_turn_is_lost() {
 #[test]
 fn an_operators_word_is_told_while_the_application_is_away() {
     let mut line = line();
-    let place = draw(&mut line, 1)[0];
+    let position = draw(&mut line, 1)[0];
     line.application(false);
-    assert!(matches!(line.standing(second(1.0), place), Standing::Away(_)));
+    assert!(matches!(line.standing(second(1.0), position), PositionStatus::ApplicationDown(_)));
     line.command(Command::Pause);
-    assert!(matches!(line.standing(second(1.0), place), Standing::Paused(_)));
+    assert!(matches!(line.standing(second(1.0), position), PositionStatus::Paused(_)));
     line.command(Command::OpenAt { at: second(9.0), lots: None });
-    assert!(matches!(line.standing(second(1.0), place), Standing::Opening(..)));
+    assert!(matches!(line.standing(second(1.0), position), PositionStatus::Opening(..)));
     line.command(Command::Close);
-    assert_eq!(line.standing(second(1.0), place), Standing::Closed);
+    assert_eq!(line.standing(second(1.0), position), PositionStatus::Closed);
 }
 
 #[test]
@@ -445,7 +454,7 @@ proptest! {
     /// Whatever happens: who was called stays called, who is earlier is called no later, and what was put away comes back as it was.
     #[test]
     fn nobody_called_is_uncalled_and_nobody_is_passed_over(steps in prop::collection::vec(step(), 0..60)) {
-        use suimon_model::state::{Reader, State as _, Writer};
+        use suimon_model::persist::{Reader, Persist as _, Writer};
         let (mut line, mut now, mut places) = (line(), 0.0, Vec::new());
         let mut called = 0;
         for step in steps {
@@ -453,22 +462,22 @@ proptest! {
             match step {
                 Step::Draw(count) => places.extend(draw(&mut line, u64::from(count))),
                 Step::Contact(index) => {
-                    if let Some(place) = pick(index) {
-                        let is_called = line.contact(second(now), place).is_called();
+                    if let Some(position) = pick(index) {
+                        let is_called = line.contact(second(now), position).is_called();
                         let called = line.saved().lanes[Lane::Normal.index()].called;
-                        prop_assert_eq!(is_called, line.is_moving() && place.number < called);
+                        prop_assert_eq!(is_called, line.is_moving() && position.number < called);
                     }
                 }
                 // Only who was called is let in by a gate.
                 Step::Claim(index) => {
                     let called = line.saved().lanes[Lane::Normal.index()].called;
-                    if let Some(place) = pick(index).filter(|place| place.number < called) {
-                        line.claimed(place);
+                    if let Some(position) = pick(index).filter(|position| position.number < called) {
+                        line.claimed(position);
                     }
                 }
                 Step::Leave(index) => {
-                    if let Some(place) = pick(index) {
-                        line.left(place);
+                    if let Some(position) = pick(index) {
+                        line.left(position);
                     }
                 }
                 Step::Pass(for_seconds, rate) => {

@@ -1,10 +1,12 @@
 //! The gate: a slot now, a wait, or a refusal.
 
 use super::not_admitted::NotAdmitted;
-use super::{Asked, Core};
-use crate::gatekeeper::{Admission, Arrived, MemberOf, Named, TurnedAway, Unknown, Waiting, kind_of};
+use super::{Core, RequestContext};
+use crate::gatekeeper::{
+    Arrived, GateAdmission, MemberOf, Named, TurnedAway, UnidentifiedClient, Waiting, kind_of,
+};
 use crate::telemetry::Telemetry;
-use crate::ungated::OpenPass;
+use crate::ungated::UngatedPermit;
 use crate::wall_clock::now_unix;
 use http::header::EXPECT;
 use http::request;
@@ -24,12 +26,12 @@ const WATCH_WAITING_AFTER: Duration = Duration::from_millis(10);
 const RETRY_UNGATED: Duration = Duration::from_secs(2);
 
 /// A request that may go to the application: its slot and session, or neither if its route is ungated.
-pub(super) struct Passed {
-    pub(super) admission: Option<Admission>,
+pub(super) struct AdmittedRequest {
+    pub(super) admission: Option<GateAdmission>,
     /// Without a slot: the place it has instead until the application answers.
-    pub(super) open: Option<OpenPass>,
+    pub(super) open: Option<UngatedPermit>,
     /// Its client, if no cookie of the request tells it from others, and whether it was found to be of a session all the same.
-    pub(super) unknown: Option<Unknown>,
+    pub(super) unknown: Option<UnidentifiedClient>,
     /// Whether this request, once answered, ends its session.
     pub(super) ends: bool,
     /// Whether it came with nothing that shows it to be of a session.
@@ -37,13 +39,13 @@ pub(super) struct Passed {
 }
 
 /// A request that was taken to the gate.
-pub(super) struct Come {
+pub(super) struct ArrivalResult {
     /// `None`: the session that its cookies name is not there, and nothing was done.
     pub(super) arrived: Option<Arrived>,
     /// How it belongs to a session.
     pub(super) session: Option<Membership>,
-    /// See [`Passed::unknown`].
-    pub(super) unknown: Option<Unknown>,
+    /// See [`AdmittedRequest::unknown`].
+    pub(super) unknown: Option<UnidentifiedClient>,
 }
 
 impl Core {
@@ -53,20 +55,20 @@ impl Core {
         connection: &Connection,
         parts: &request::Parts,
         body: &mut RequestBody,
-        asked: &Asked,
-    ) -> Result<Passed, NotAdmitted> {
-        let route = match asked.class.gate() {
+        context: &RequestContext,
+    ) -> Result<AdmittedRequest, NotAdmitted> {
+        let route = match context.class.gate() {
             Ok(route) => route,
-            Err(exempt) => return self.admit_ungated(connection, exempt, asked.arrived).await,
+            Err(exempt) => return self.admit_ungated(connection, exempt, context.arrived).await,
         };
-        let named = self.membership(&asked.visitor, parts, |_| true);
-        let mut come = self.arrive(connection, parts, &asked.visitor, (route, named), Named::First)?;
+        let named = self.membership(&context.visitor, parts, |_| true);
+        let mut come = self.arrive(connection, parts, &context.visitor, (route, named), Named::First)?;
         // Only where the gate has not got the session that was named is it asked which it has.
         if come.arrived.is_none() {
-            let stands = self.membership(&asked.visitor, parts, |session| self.keeper.has(session));
-            come = self.arrive(connection, parts, &asked.visitor, (route, stands), Named::Last)?;
+            let stands = self.membership(&context.visitor, parts, |session| self.keeper.has(session));
+            come = self.arrive(connection, parts, &context.visitor, (route, stands), Named::Last)?;
         }
-        let Come { arrived, session, unknown } = come;
+        let ArrivalResult { arrived, session, unknown } = come;
         if self.kinds.is_empty() || matches!(session, Some(Membership::Member { .. })) {
             connection.standing().note_admitted();
         }
@@ -76,17 +78,17 @@ impl Core {
             Arrived::Waiting(waiting) => {
                 let expects = parts.headers.contains_key(EXPECT);
                 // On the heap, like all that few requests need.
-                Box::pin(self.wait(connection, waiting, body, expects, asked.arrived)).await?
+                Box::pin(self.wait(connection, waiting, body, expects, context.arrived)).await?
             }
         };
         if let Some(own) = admission.session
             && !is_known_as(session, own)
         {
-            self.identifier.learn_request(&asked.visitor, own);
+            self.identifier.learn_request(&context.visitor, own);
         }
         let ends = matches!(session, Some(Membership::Member { ends: true, .. }));
         let is_new = !matches!(session, Some(Membership::Member { .. } | Membership::Placed { .. }));
-        Ok(Passed { admission: Some(admission), open: None, unknown, ends, is_new })
+        Ok(AdmittedRequest { admission: Some(admission), open: None, unknown, ends, is_new })
     }
 
     /// Lets in a request that needs no slot, unless very many are there.
@@ -95,7 +97,7 @@ impl Core {
         connection: &Connection,
         exempt: Exempt,
         arrived: Instant,
-    ) -> Result<Passed, NotAdmitted> {
+    ) -> Result<AdmittedRequest, NotAdmitted> {
         let entered = tokio::select! {
             biased;
             entered = self.open.of(exempt).enter() => entered,
@@ -111,7 +113,7 @@ impl Core {
             };
             return Err(self.turned_away(TurnedAway::Refused(refusal), arrived.elapsed()));
         };
-        Ok(Passed { admission: None, open: Some(pass), unknown: None, ends: false, is_new: true })
+        Ok(AdmittedRequest { admission: None, open: Some(pass), unknown: None, ends: false, is_new: true })
     }
 
     pub(super) fn membership(
@@ -131,14 +133,17 @@ impl Core {
         visitor: &Visitor,
         (route, session): (RouteId, Option<Membership>),
         named: Named,
-    ) -> Result<Come, NotAdmitted> {
+    ) -> Result<ArrivalResult, NotAdmitted> {
         let client = self.identifier.client(visitor, session, parts, connection.peer());
-        let mut unknown =
-            client.map(|client| Unknown { client, hint: connection.session_of(client.key), found: None });
+        let mut unknown = client.map(|client| UnidentifiedClient {
+            client,
+            hint: connection.session_of(client.key),
+            found: None,
+        });
         let member = |own| self.identifier.recalled(own, &parts.method, parts.uri.path(), now_unix());
         // Where somebody waits, before the line: to ask there draws on what a network may ask for.
-        let is_waited_in = self.room.is_some() && self.keeper.waiting() > 0;
-        if let Some(unknown) = unknown.as_mut().filter(|_| is_waited_in) {
+        let has_waiters = self.waiting_room.is_some() && self.keeper.waiting() > 0;
+        if let Some(unknown) = unknown.as_mut().filter(|_| has_waiters) {
             self.keeper.recognise(unknown, kind_of(session), &member);
         }
         let session = match (unknown.and_then(|unknown| unknown.found).and_then(member), session) {
@@ -146,10 +151,10 @@ impl Core {
             (None, Some(session)) => Some(self.in_line(session, visitor, parts, connection)?),
             (None, None) => None,
         };
-        let asks = unknown.as_mut().filter(|_| !is_waited_in).map(|it| (it, &member as MemberOf<'_>));
+        let asks = unknown.as_mut().filter(|_| !has_waiters).map(|it| (it, &member as MemberOf<'_>));
         let arrived = self.keeper.arrive(Arrival { route, session }, asks, named);
         let session = unknown.and_then(|unknown| unknown.found).and_then(member).or(session);
-        Ok(Come { arrived, session, unknown })
+        Ok(ArrivalResult { arrived, session, unknown })
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "what is turned away is answered here, and once")]
@@ -159,7 +164,7 @@ impl Core {
                 self.telemetry.note_refusal(refusal.reason);
                 NotAdmitted::Refused(refusal, waited)
             }
-            TurnedAway::InLine(place) => NotAdmitted::InLine(place),
+            TurnedAway::InLine(position) => NotAdmitted::InLine(position),
         }
     }
 
@@ -171,7 +176,7 @@ impl Core {
         body: &mut RequestBody,
         expects_continue: bool,
         arrived: Instant,
-    ) -> Result<Admission, NotAdmitted> {
+    ) -> Result<GateAdmission, NotAdmitted> {
         // Reading the body of a client that expects `100 Continue` would ask for it.
         let prefix_bytes = if expects_continue { 0 } else { self.limits.prefix_bytes };
         let watch_after = self.timeouts.watch_after.min(WATCH_WAITING_AFTER);

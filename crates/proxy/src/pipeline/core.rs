@@ -3,7 +3,7 @@
 use crate::backend::Backend;
 use crate::gatekeeper::Gatekeeper;
 use crate::telemetry::Telemetry;
-use crate::ungated::OpenLimit;
+use crate::ungated::UngatedLimit;
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_downstream::service::Rules;
@@ -14,7 +14,7 @@ use suimon_identity::lease::Leases;
 use suimon_params::upstream::{NodeParams, Protocol};
 use suimon_params::{LeaseGiven, Limits, OnAbandon, Params, SessionKind, Timeouts};
 use suimon_routes::{Exempt, Table};
-use suimon_waiting_room::{Pages, Room};
+use suimon_waiting_room::{Pages, WaitingRoom};
 use tokio::sync::Semaphore;
 
 /// One in so many connections, at most, may hold a place that waits to begin; whoever asks beyond that is told how it stands at once.
@@ -27,27 +27,27 @@ const LISTED_LEAST: usize = 1024;
 /// ... and what is sent to that page: log-ins, which take a core each.
 const PASS_FORMS_LEAST: usize = 4;
 /// How long a request waits at such a limit.
-const ASSET_PATIENCE: Duration = Duration::from_secs(2);
-const PASS_FORM_PATIENCE: Duration = Duration::from_secs(10);
+const ASSET_WAIT_MAX: Duration = Duration::from_secs(2);
+const PASS_FORM_WAIT_MAX: Duration = Duration::from_secs(10);
 /// The limits of what passes without a slot.
 #[derive(Debug)]
-pub(crate) struct OpenLimits {
-    listed: Arc<OpenLimit>,
-    assets: Arc<OpenLimit>,
-    pass_forms: Arc<OpenLimit>,
+pub(crate) struct UngatedLimits {
+    listed: Arc<UngatedLimit>,
+    assets: Arc<UngatedLimit>,
+    pass_forms: Arc<UngatedLimit>,
 }
 
-impl OpenLimits {
+impl UngatedLimits {
     /// Returns limits at which nobody is.
     pub(crate) fn new() -> Self {
-        OpenLimits {
-            listed: OpenLimit::new(LISTED_LEAST, ASSET_PATIENCE),
-            assets: OpenLimit::new(ASSETS_LEAST, ASSET_PATIENCE),
-            pass_forms: OpenLimit::new(PASS_FORMS_LEAST, PASS_FORM_PATIENCE),
+        UngatedLimits {
+            listed: UngatedLimit::new(LISTED_LEAST, ASSET_WAIT_MAX),
+            assets: UngatedLimit::new(ASSETS_LEAST, ASSET_WAIT_MAX),
+            pass_forms: UngatedLimit::new(PASS_FORMS_LEAST, PASS_FORM_WAIT_MAX),
         }
     }
 
-    pub(super) fn of(&self, exempt: Exempt) -> &Arc<OpenLimit> {
+    pub(super) fn of(&self, exempt: Exempt) -> &Arc<UngatedLimit> {
         match exempt {
             Exempt::Listed => &self.listed,
             Exempt::Static => &self.assets,
@@ -70,10 +70,10 @@ pub(crate) struct Core {
     pub(super) tunnels: bool,
     pub(super) discovered_mode: RouteMode,
     pub(super) table: Table,
-    pub(super) open: OpenLimits,
+    pub(super) open: UngatedLimits,
     pub(super) identifier: Identifier,
     /// Where some kind of session has a line.
-    pub(super) room: Option<Room>,
+    pub(super) waiting_room: Option<WaitingRoom>,
     /// What people see where it is not the application's.
     pub(super) pages: Arc<Pages>,
     /// Connections that may hold a place which waits to begin.
@@ -92,7 +92,7 @@ pub(crate) struct Parts {
     pub(crate) table: Table,
     pub(crate) identifier: Identifier,
     /// Where some kind of session has a line.
-    pub(crate) room: Option<Room>,
+    pub(crate) waiting_room: Option<WaitingRoom>,
     pub(crate) pages: Arc<Pages>,
     pub(crate) backend: Arc<Backend>,
     pub(crate) watcher: Arc<Watcher>,
@@ -101,7 +101,7 @@ pub(crate) struct Parts {
 impl Core {
     /// Returns what serves requests, made of these parts.
     pub(crate) fn new(params: &Params, parts: Parts) -> Arc<Self> {
-        let Parts { table, identifier, room, pages, backend, watcher } = parts;
+        let Parts { table, identifier, waiting_room, pages, backend, watcher } = parts;
         let speaks_http1 = |node: &NodeParams| node.protocol == Protocol::Http1;
         Arc::new(Core {
             timeouts: params.timeouts.clone(),
@@ -113,9 +113,9 @@ impl Core {
             tunnels: params.upstream.nodes.iter().all(speaks_http1),
             discovered_mode: params.routes.discovered_mode,
             table,
-            open: OpenLimits::new(),
+            open: UngatedLimits::new(),
             identifier,
-            room,
+            waiting_room,
             pages,
             entering: Semaphore::new(params.limits.connections.div_ceil(ENTERING_SHARE)),
             kinds: params.sessions.kinds.clone(),
@@ -132,8 +132,8 @@ impl Core {
     }
 
     /// Returns the waiting room, where some kind of session has a line.
-    pub(crate) fn room(&self) -> Option<&Room> {
-        self.room.as_ref()
+    pub(crate) fn waiting_room(&self) -> Option<&WaitingRoom> {
+        self.waiting_room.as_ref()
     }
 
     /// Returns the leases.

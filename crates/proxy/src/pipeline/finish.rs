@@ -1,13 +1,13 @@
 //! What follows from an answer: what the application says in it, and the cookies by which a session is known next time.
 
 use super::Core;
-use crate::gatekeeper::Unknown;
+use crate::gatekeeper::UnidentifiedClient;
 use crate::wall_clock::now_unix;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderValue, SET_COOKIE};
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_downstream::connection::Connection;
-use suimon_gate::{LeaseDue, Word};
+use suimon_gate::{LeaseDue, SessionSignal};
 use suimon_identity::identify::Visitor;
 use suimon_identity::memory::Owed;
 use suimon_identity::passes::Passes;
@@ -35,14 +35,14 @@ pub(super) enum KnownBy {
 
 impl Core {
     /// Does what the application says in its answer, and returns whether it says that the session has ended.
-    pub(super) fn heed(&self, said: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
+    pub(super) fn apply_app_signals(&self, said: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
         let Some((kind, session)) = session.filter(|_| !said.is_empty()) else { return false };
         let mut ends = false;
-        for word in signals::of_session(said) {
-            self.keeper.word(session, word);
-            ends |= word == Word::Ends;
+        for word in signals::session_signals(said) {
+            self.keeper.session_signal(session, word);
+            ends |= word == SessionSignal::Ends;
         }
-        if let Some(command) = signals::of_line(said) {
+        if let Some(command) = signals::line_command(said) {
             self.keeper.command(kind, command);
         }
         ends
@@ -60,11 +60,11 @@ impl Core {
     pub(super) fn keep_client(
         &self,
         connection: &Arc<Connection>,
-        unknown: &Unknown,
+        unknown: &UnidentifiedClient,
         session: (KindId, SessionId),
         known_by: KnownBy,
     ) {
-        let Unknown { client, hint, found } = unknown;
+        let UnidentifiedClient { client, hint, found } = unknown;
         let is_own = hint.is_some() && hint == found || connection.note_session(client.key, session);
         let owed = match (known_by, found) {
             (KnownBy::Memory { with_lease: false }, None) => Owed::All,
@@ -122,10 +122,10 @@ impl Core {
             }
         };
         // The lease is worth more than the place; and a cookie that says nothing any more is a burden.
-        if let Some(room) = self.room.as_ref().filter(|_| visitor.has_ticket_cookie)
+        if let Some(waiting_room) = self.waiting_room.as_ref().filter(|_| visitor.has_ticket_cookie)
             && (has_ended || lease == LeaseDue::Yes || held.is_some())
         {
-            own.push(room.tickets().withdraw(session.0, secure));
+            own.push(waiting_room.tickets().withdraw(session.0, secure));
         }
         if !own.is_empty() {
             keep_private(headers);
@@ -137,7 +137,7 @@ impl Core {
 
 /// Gives the pass that the application's answer speaks of.
 pub(super) fn give_pass(passes: &Passes, said: &HeaderMap, headers: &mut HeaderMap, secure: bool) {
-    let cookie = signals::of_pass(said).and_then(|word| passes.issue(&word, now_unix(), secure));
+    let cookie = signals::pass_grant(said).and_then(|word| passes.issue(&word, now_unix(), secure));
     if let Some(cookie) = cookie {
         keep_private(headers);
         headers.append(SET_COOKIE, cookie);

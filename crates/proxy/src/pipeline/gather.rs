@@ -1,17 +1,17 @@
 //! The body of an answer, taken as far as need be, so that the slot ends when the application is done.
 
-use super::{Core, Gone};
+use super::{ClientGone, Core};
 use crate::exchange::{Exchange, Gathered};
 use http::header::{HeaderMap, HeaderName};
 use http::{StatusCode, response};
 use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
 use std::time::Duration;
-use suimon_downstream::answer_body::AnswerBody;
+use suimon_downstream::answer_body::ResponseBody;
 use suimon_downstream::connection::Connection;
 use suimon_downstream::queue;
 use suimon_message::headers;
-use suimon_model::Ending;
+use suimon_model::Outcome;
 use suimon_upstream::UpstreamError;
 
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -35,7 +35,7 @@ impl Core {
         connection: &Connection,
         head: &response::Parts,
         exchange: &mut Exchange,
-    ) -> Result<Result<Taken, UpstreamError>, Gone> {
+    ) -> Result<Result<Taken, UpstreamError>, ClientGone> {
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return Ok(Ok(Taken::Switched));
         }
@@ -47,7 +47,7 @@ impl Core {
         tokio::select! {
             biased;
             gathered = exchange.gather(bytes_max) => Ok(gathered.map(Taken::So)),
-            () = connection.left(self.timeouts.watch_after) => Err(Gone),
+            () = connection.left(self.timeouts.watch_after) => Err(ClientGone),
         }
     }
 
@@ -59,19 +59,21 @@ impl Core {
         exchange: Exchange,
         taken: Taken,
         switch: Option<OnUpgrade>,
-    ) -> AnswerBody {
-        let ending = ending_of(head.status);
+    ) -> ResponseBody {
+        let outcome = outcome_of(head.status);
         match taken {
             Taken::Switched => {
-                if let (Some(body), Some(switch)) = (exchange.release(ending), switch) {
+                if let (Some(body), Some(switch)) = (exchange.release(outcome), switch) {
                     self.tunnel(connection, switch, body);
                 }
-                AnswerBody::empty()
+                ResponseBody::empty()
             }
-            Taken::Stream => exchange.release(ending).map_or_else(AnswerBody::empty, AnswerBody::passing),
+            Taken::Stream => {
+                exchange.release(outcome).map_or_else(ResponseBody::empty, ResponseBody::streamed)
+            }
             Taken::So(Gathered::Whole { first, rest }) => {
-                exchange.release(ending);
-                AnswerBody::whole(first, rest).counted(&self.backend.budget)
+                exchange.release(outcome);
+                ResponseBody::whole(first, rest).counted(&self.backend.budget)
             }
             Taken::So(Gathered::More { first, rest }) => {
                 let budget = Arc::clone(&self.backend.budget);
@@ -80,8 +82,8 @@ impl Core {
                 for frame in first.map(http_body::Frame::data).into_iter().chain(rest) {
                     writer.push(frame);
                 }
-                tokio::spawn(exchange.pump(writer, ending));
-                AnswerBody::queued(reader)
+                tokio::spawn(exchange.pump(writer, outcome));
+                ResponseBody::queued(reader)
             }
         }
     }
@@ -94,12 +96,12 @@ fn is_stream(headers: &HeaderMap) -> bool {
         || headers.get(X_ACCEL_BUFFERING).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"no"))
 }
 
-fn ending_of(status: StatusCode) -> Ending {
+fn outcome_of(status: StatusCode) -> Outcome {
     if status.is_server_error() {
-        Ending::Failed(suimon_model::Failure::ServerError)
+        Outcome::Failed(suimon_model::Failure::ServerError)
     } else if status.is_client_error() {
-        Ending::Declined
+        Outcome::Declined
     } else {
-        Ending::Completed
+        Outcome::Completed
     }
 }

@@ -1,17 +1,17 @@
 //! What connections of clients ask of the gateway.
 
-use super::{Core, Gone, serve};
+use super::{ClientGone, Core, serve};
 use crate::error_response;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use std::sync::Arc;
-use suimon_downstream::answer_body::AnswerBody;
+use suimon_downstream::answer_body::ResponseBody;
 use suimon_downstream::connection::Connection;
 use suimon_downstream::host::Host;
 use suimon_downstream::service::Service;
-use suimon_message::validate::Fault;
-use suimon_waiting_room::Speaks;
+use suimon_message::validate::RequestFault;
+use suimon_waiting_room::BrowserPreferences;
 
 impl Host for Core {
     fn note_connection_opened(&self) {
@@ -27,8 +27,8 @@ impl Host for Core {
         self.telemetry.note_fault();
     }
 
-    fn unreadable(&self, fault: Fault, accepts: Option<HeaderMap>) -> Bytes {
-        error_response::unreadable(fault, accepts.as_ref().map(Speaks::of), &self.pages)
+    fn unreadable(&self, fault: RequestFault, accepts: Option<HeaderMap>) -> Bytes {
+        error_response::unreadable(fault, accepts.as_ref().map(BrowserPreferences::of), &self.pages)
     }
 
     fn is_to_warn_of_balancer(&self) -> bool {
@@ -37,13 +37,13 @@ impl Host for Core {
 }
 
 impl Service for Core {
-    type Gone = Gone;
+    type Gone = ClientGone;
 
     fn serve(
         self: Arc<Self>,
         connection: Arc<Connection>,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Result<Response<AnswerBody>, Gone>> + Send {
+    ) -> impl Future<Output = Result<Response<ResponseBody>, ClientGone>> + Send {
         serve(self, connection, request)
     }
 }

@@ -1,52 +1,52 @@
 //! From the gate to the application and back.
 
-use super::admit::Passed;
+use super::admit::AdmittedRequest;
 use super::tunnel::websocket_key;
-use super::{Asked, Core, Gone, finish, let_others_catch_up};
+use super::{ClientGone, Core, RequestContext, finish, yield_to_coalesce_writes};
 use crate::error_response;
-use crate::exchange::{Exchange, Tally};
-use crate::gatekeeper::{Admission, Slot};
+use crate::exchange::{Exchange, ExchangeInfo};
+use crate::gatekeeper::{GateAdmission, Slot};
 use crate::returns;
-use crate::stall::Way;
+use crate::stall::RouteActivity;
 use http::header::{EXPECT, HeaderValue, SEC_WEBSOCKET_KEY};
 use http::{HeaderMap, Method, Response, StatusCode, request};
 use hyper::upgrade::OnUpgrade;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use suimon_downstream::answer_body::AnswerBody;
+use suimon_downstream::answer_body::ResponseBody;
 use suimon_downstream::charge;
 use suimon_downstream::connection::Connection;
-use suimon_downstream::request_body::{BodyFault, Keeps, RequestBody};
+use suimon_downstream::request_body::{BodyFault, BufferPolicy, RequestBody};
 use suimon_downstream::uploads::{Origin, Sender};
 use suimon_gate::LeaseDue;
 use suimon_identity::identify;
-use suimon_message::validate::Fault;
+use suimon_message::validate::RequestFault;
 use suimon_message::{headers, signals};
 use suimon_model::RouteId;
 use suimon_params::OnAbandon;
-use suimon_routes::{Class, Seat};
-use suimon_upstream::{Fault as Whose, RequestHead, UpstreamError};
-use suimon_waiting_room::Room;
+use suimon_routes::{Class, TableSlot};
+use suimon_upstream::{Blame, RequestHead, UpstreamError};
+use suimon_waiting_room::WaitingRoom;
 
 /// A page that takes at least this long begins with the limit that it had in `other`: to find one anew would take many times as long.
 const LONG: Duration = Duration::from_secs(1);
 
 impl Core {
     /// Admitted: takes a request to the application and its answer back.
-    pub(super) async fn pass(
+    pub(super) async fn forward(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
         mut parts: Box<request::Parts>,
         mut body: RequestBody,
-        asked: &Asked,
+        context: &RequestContext,
         switch: Option<OnUpgrade>,
-        passed: Passed,
-    ) -> Result<Response<AnswerBody>, Gone> {
-        let Passed { admission, open, unknown, ends, is_new } = passed;
-        let is_call = self.is_call(&parts, asked.class);
+        passed: AdmittedRequest,
+    ) -> Result<Response<ResponseBody>, ClientGone> {
+        let AdmittedRequest { admission, open, unknown, ends, is_new } = passed;
+        let is_call = self.is_call(&parts, context.class);
         let (slot, session, lease, waited) = match admission {
-            Some(Admission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
+            Some(GateAdmission { slot, session, lease, waited }) => (Some(slot), session, lease, waited),
             None => (None, None, LeaseDue::No, Duration::ZERO),
         };
         let origin = Origin::of(connection.peer().client(&parts.headers));
@@ -56,16 +56,19 @@ impl Core {
                 slot.as_ref().and_then(Slot::turn).map(|turn| Box::new(turn) as _);
             let has_slot = turn.is_some();
             let uploads = if is_call { &self.backend.calls } else { &self.backend.uploads };
-            let way = Box::new(Way { telemetry: Arc::clone(&self.telemetry), route: asked.class.route() });
+            let way = Box::new(RouteActivity {
+                telemetry: Arc::clone(&self.telemetry),
+                route: context.class.route(),
+            });
             body.charge(turn, uploads, sender, way);
             if has_slot && parts.headers.contains_key(EXPECT) {
                 let asked_for = tokio::select! {
                     biased;
                     asked_for = body.ask_for(self.limits.prefix_bytes) => asked_for,
-                    () = connection.closed(self.timeouts.watch_after) => return Err(Gone),
+                    () = connection.closed(self.timeouts.watch_after) => return Err(ClientGone),
                 };
                 if let Err(fault) = asked_for {
-                    return self.broken_off(asked, fault);
+                    return self.broken_off(context, fault);
                 }
             }
             let now = Instant::now();
@@ -73,11 +76,11 @@ impl Core {
             let is_wary = self.backend.uploads.is_wary(now);
             let has_room = self.backend.uploads.has_room(self.keeper.in_flight_max(), now);
             let keeps = if may_stream && is_wary {
-                Keeps::WhileWary
+                BufferPolicy::WhileWary
             } else if !may_stream || !has_room || !waited.is_zero() {
-                Keeps::All
+                BufferPolicy::All
             } else {
-                Keeps::Slow
+                BufferPolicy::Slow
             };
             let is_stream = !body.is_declared() && may_stream && has_room && !is_wary;
             if has_slot && !is_call && !is_stream {
@@ -86,10 +89,10 @@ impl Core {
                 let kept = tokio::select! {
                     biased;
                     kept = kept => kept,
-                    () = connection.closed(self.timeouts.watch_after) => return Err(Gone),
+                    () = connection.closed(self.timeouts.watch_after) => return Err(ClientGone),
                 };
                 if let Err(fault) = kept {
-                    return self.broken_off(asked, fault);
+                    return self.broken_off(context, fault);
                 }
             }
             if !is_call && body.is_unfinished() {
@@ -99,18 +102,19 @@ impl Core {
         let secure = self.lease_secure || connection.peer().is_secure(&parts.headers);
         let method = parts.method.clone();
         // Kept for the table only if the path is new to it.
-        let room = self.room.as_ref();
-        let passes = room.and_then(Room::passes).filter(|passes| passes.is_page(parts.uri.path()));
-        let novel = matches!(asked.class, Class::Unknown(_)).then(|| parts.uri.path().to_owned());
-        let asset = self.table.asset_of(asked.class, &method, parts.uri.path());
+        let waiting_room = self.waiting_room.as_ref();
+        let passes =
+            waiting_room.and_then(WaitingRoom::passes).filter(|passes| passes.is_page(parts.uri.path()));
+        let novel = matches!(context.class, Class::Unknown(_)).then(|| parts.uri.path().to_owned());
+        let asset = self.table.asset_of(context.class, &method, parts.uri.path());
 
-        if asked.visitor.has_own_cookie {
+        if context.visitor.has_own_cookie {
             identify::strip_own_cookies(&mut parts.headers);
         }
         // Only what is of a session waits, as where the application is known to be down.
         let awaits = session.map(|(kind, session)| {
-            let newcomer = || returns::Whose::of(connection.peer().client(&parts.headers));
-            (if is_new { newcomer() } else { returns::Whose::Session(session) }, Some(kind))
+            let newcomer = || returns::WaitOwner::of(connection.peer().client(&parts.headers));
+            (if is_new { newcomer() } else { returns::WaitOwner::Session(session) }, Some(kind))
         });
         headers::prepare_request(&mut parts, connection.peer(), switch.is_some(), self.via);
         if switch.is_some() {
@@ -126,13 +130,13 @@ impl Core {
             parts.headers.insert(signals::HELD, HeaderValue::from(held));
         }
 
-        let_others_catch_up().await;
+        yield_to_coalesce_writes().await;
         let sent = Instant::now();
         // To cancel a call is part of gRPC: its servers stop. What only says it is one may go on being worked on.
         let on_abandon = if is_call { OnAbandon::Cancel } else { self.on_abandon };
         // What waits for its own client says nothing about others.
         let tells_of_others = slot.is_some() && !is_call && !body.is_unfinished();
-        let tally = Tally { sent, route: asked.class.route(), on_abandon, sender, tells_of_others };
+        let tally = ExchangeInfo { sent, route: context.class.route(), on_abandon, sender, tells_of_others };
         let unhurried = body.unhurried().filter(|_| is_call);
         let head = RequestHead::of(parts, connection.peer().forwarding());
         let sending = self.backend.upstream.send(head, body, None);
@@ -140,11 +144,11 @@ impl Core {
         let head = tokio::select! {
             biased;
             head = exchange.head() => head,
-            () = connection.left(self.timeouts.watch_after) => return Err(Gone),
+            () = connection.left(self.timeouts.watch_after) => return Err(ClientGone),
         };
         let (mut head, came) = match head {
             Ok(head) => head,
-            Err(error) => return Ok(self.failed(asked, &error)),
+            Err(error) => return Ok(self.failed(context, &error)),
         };
         let answered = came.saturating_duration_since(sent);
         // What is still to come waits on the client.
@@ -152,9 +156,12 @@ impl Core {
         if let Some(asset) = asset.filter(|_| head.status == StatusCode::OK) {
             self.table.note_answer(asset, is_page(&head.headers));
         }
-        if asked.tunnel && head.status.is_success() {
+        if context.tunnel && head.status.is_success() {
             // It has answered the request, and did not switch. Its status would say that it did.
-            return Ok(asked.asker.fault(Fault::Protocol, &self.pages).map(AnswerBody::text));
+            return Ok(context
+                .error_format
+                .fault(RequestFault::Protocol, &self.pages)
+                .map(ResponseBody::text));
         }
         if let Some(unhurried) = unhurried.filter(|_| headers::is_grpc(&head.headers)) {
             // Both sides have begun, and either may have nothing to say for long. Pings tell whether they are there.
@@ -164,28 +171,28 @@ impl Core {
         let is_good = !head.status.is_client_error() && !head.status.is_server_error();
         let body = match self.gather(connection, &head, &mut exchange).await? {
             Ok(gathered) => self.answer_with(connection, &head, exchange, gathered, switch),
-            Err(error) => return Ok(self.failed(asked, &error)),
+            Err(error) => return Ok(self.failed(context, &error)),
         };
         if let Some(path) = novel.filter(|_| shows_a_route(&method, head.status)) {
             let was_long = sent.elapsed() >= LONG;
-            self.learn(&method, &path, asked.class.route().filter(|_| was_long));
+            self.learn(&method, &path, context.class.route().filter(|_| was_long));
         }
         let switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
         let said = headers::prepare_response(&mut head, switched);
-        if switched && asked.tunnel {
+        if switched && context.tunnel {
             headers::open_tunnel(&mut head);
         }
-        let ends = self.heed(&said, session) || (ends && is_good);
+        let ends = self.apply_app_signals(&said, session) || (ends && is_good);
         if let Some(session) = session {
             // What was said when it started may be too little by now.
-            let lease = if asked.visitor.lease_of(session).is_none() {
+            let lease = if context.visitor.lease_of(session).is_none() {
                 lease.max(self.keeper.lease_due())
             } else {
                 lease
             };
             let has_app_cookie =
-                unknown.map_or(asked.visitor.has_app_cookie(), |unknown| unknown.client.has_app_cookie);
-            let before = (&asked.visitor, has_app_cookie);
+                unknown.map_or(context.visitor.has_app_cookie(), |unknown| unknown.client.has_app_cookie);
+            let before = (&context.visitor, has_app_cookie);
             let known_by = self.keep_session(&mut head.headers, before, session, lease, ends, secure);
             if let Some(unknown) = unknown {
                 self.keep_client(connection, &unknown, session, known_by);
@@ -198,33 +205,33 @@ impl Core {
             head.headers
                 .append(error_response::SERVER_TIMING, error_response::server_timing("waited", waited));
         }
-        let total = asked.arrived.elapsed();
+        let total = context.arrived.elapsed();
         let added = total.saturating_sub(waited).saturating_sub(answered);
-        self.telemetry.route(asked.class.route()).passed(waited, added);
+        self.telemetry.route(context.class.route()).passed(waited, added);
         Ok(Response::from_parts(head, body))
     }
 
     pub(super) fn broken_off(
         &self,
-        asked: &Asked,
+        context: &RequestContext,
         BodyFault(fault): BodyFault,
-    ) -> Result<Response<AnswerBody>, Gone> {
-        if fault == Fault::BrokenBody {
-            return Err(Gone);
+    ) -> Result<Response<ResponseBody>, ClientGone> {
+        if fault == RequestFault::BrokenBody {
+            return Err(ClientGone);
         }
         self.telemetry.note_fault();
-        Ok(asked.asker.fault(fault, &self.pages).map(AnswerBody::text))
+        Ok(context.error_format.fault(fault, &self.pages).map(ResponseBody::text))
     }
 
-    pub(super) fn failed(&self, asked: &Asked, error: &UpstreamError) -> Response<AnswerBody> {
-        if error.fault() == Whose::Client {
+    pub(super) fn failed(&self, context: &RequestContext, error: &UpstreamError) -> Response<ResponseBody> {
+        if error.fault() == Blame::Client {
             self.telemetry.note_fault();
-            let fault = error.find::<BodyFault>().map_or(Fault::BadBody, |fault| fault.0);
-            return asked.asker.fault(fault, &self.pages).map(AnswerBody::text);
+            let fault = error.find::<BodyFault>().map_or(RequestFault::BadBody, |fault| fault.0);
+            return context.error_format.fault(fault, &self.pages).map(ResponseBody::text);
         }
         self.telemetry.note_upstream_error();
         tracing::warn!(reason = error.kind().code(), "no answer from the application: {error}");
-        asked.asker.failed(error, &self.pages).map(AnswerBody::text)
+        context.error_format.failed(error, &self.pages).map(ResponseBody::text)
     }
 
     /// Finds a route. `limit_of`: the gate's route with whose limit it begins, where it would take long to find one.
@@ -232,14 +239,14 @@ impl Core {
         let uses = |route| self.telemetry.route(Some(route)).good_answers();
         let begin = |id| limit_of.map(|share| self.keeper.begin_with_limit_of(id, share));
         self.table.learn(method, path, Instant::now(), uses, |seat, name| match seat {
-            Seat::New(_) => {
+            TableSlot::New(_) => {
                 let id = self.keeper.declare_route(name, self.discovered_mode);
                 begin(id);
                 self.telemetry.name_route(name, id);
                 tracing::info!(route = name, "a route was found");
                 true
             }
-            Seat::Of(id) => {
+            TableSlot::Of(id) => {
                 let is_free = self.keeper.renew_route(id, name, self.discovered_mode);
                 if is_free {
                     begin(id);

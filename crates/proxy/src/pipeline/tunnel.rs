@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use suimon_downstream::connection::Connection;
-use suimon_downstream::connections::{ClientWait, Told};
+use suimon_downstream::connections::{ClientWait, CloseRequest};
 use suimon_identity::keys;
 use suimon_upstream::UpstreamBody;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -60,7 +60,7 @@ impl Core {
                 // Broken off is how most of them end.
                 _ = tokio::io::copy_bidirectional(&mut client, &mut application) => {}
                 () = silence(&carried, idle) => {}
-                _ = connection.standing().hears(Told::Close) => {}
+                _ = connection.standing().hears(CloseRequest::Close) => {}
             }
         });
     }

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_identity::keys;
-use suimon_line::{Reached, Saved};
+use suimon_line::{SavedLane, SavedLine};
 use suimon_model::KindId;
 use suimon_params::Params;
-use suimon_store::lines::{LineOf, Stored, StoredLine};
-use suimon_store::whole_file::Order;
+use suimon_store::lines::{LineEpoch, Stored, StoredLine};
+use suimon_store::whole_file::WriteOrder;
 
 /// How often what changed of the lines is written.
 const LINES_EVERY: Duration = Duration::from_secs(1);
@@ -21,12 +21,12 @@ const LINES_EVERY: Duration = Duration::from_secs(1);
 const SKIPPED_MIN: u64 = 100_000;
 const SKIPPED_TIMES: u64 = 4;
 /// They are not taken for people who are there, which a short gap between two such may be.
-const _: () = assert!(SKIPPED_MIN > Reached::GAP_MAX);
+const _: () = assert!(SKIPPED_MIN > SavedLane::GAP_MAX);
 
 /// A line that goes on, or begins.
-pub(super) struct Resumed {
+pub(super) struct RestoredLine {
     /// What its tickets are told about it.
-    pub(super) of: LineOf,
+    pub(super) of: LineEpoch,
     /// What its operator had said.
     pub(super) said: Option<String>,
     /// Until when its opening ended leases, seconds since 1970.
@@ -34,7 +34,10 @@ pub(super) struct Resumed {
 }
 
 /// Brings back the lines of a run before, by kind.
-pub(super) fn resume_lines(params: &Params, keeper: &Gatekeeper) -> Result<Vec<Option<Resumed>>, StartError> {
+pub(super) fn restore_lines(
+    params: &Params,
+    keeper: &Gatekeeper,
+) -> Result<Vec<Option<RestoredLine>>, StartError> {
     let now = (now_unix(), keeper.clock().now());
     let stored = match &params.waiting_room.state_file {
         Some(path) => Stored::read(path, now).map_err(StartError::WaitingRoom)?,
@@ -49,42 +52,42 @@ pub(super) fn resume_lines(params: &Params, keeper: &Gatekeeper) -> Result<Vec<O
         let before = stored.lines.iter().find(|line| line.kind == kind.name);
         let of = match before {
             Some(line) => {
-                keeper.resume_line(KindId(index as u32), &line.saved, line.skipped);
-                LineOf { start: line.of.start.wrapping_add(1), ..line.of }
+                keeper.restore_line(KindId(index as u32), &line.saved, line.skipped);
+                LineEpoch { start: line.of.start.wrapping_add(1), ..line.of }
             }
             None => {
                 let mut epoch = [0; 4];
                 keys::fill_random(&mut epoch).map_err(StartError::Keys)?;
-                LineOf { epoch: u32::from_le_bytes(epoch), start: 1 }
+                LineEpoch { epoch: u32::from_le_bytes(epoch), start: 1 }
             }
         };
         // A clock that was ahead then may have been set right since.
         let leases_ended = before.map_or(0, |line| line.leases_ended.min(now.0));
-        lines.push(Some(Resumed { of, said: before.and_then(|line| line.said.clone()), leases_ended }));
+        lines.push(Some(RestoredLine { of, said: before.and_then(|line| line.said.clone()), leases_ended }));
     }
     Ok(lines)
 }
 
 /// Writes what of the lines must survive a restart.
 #[derive(Clone, Debug)]
-pub(super) struct LinesKept {
+pub(super) struct LineStore {
     core: Arc<Core>,
     path: PathBuf,
     /// The kinds that have a line.
-    kinds: Vec<(KindId, String, LineOf)>,
+    kinds: Vec<(KindId, String, LineEpoch)>,
     written: Stored,
-    order: Arc<Order>,
+    order: Arc<WriteOrder>,
 }
 
-impl LinesKept {
+impl LineStore {
     /// Returns the writer, if there are lines and a file for them.
     pub(super) fn new(core: &Arc<Core>, params: &Params) -> Option<Self> {
-        let (room, path) = (core.room()?, params.waiting_room.state_file.clone()?);
+        let (waiting_room, path) = (core.waiting_room()?, params.waiting_room.state_file.clone()?);
         let kinds = params.sessions.kinds.iter().enumerate().filter_map(|(index, kind)| {
             let id = KindId(index as u32);
-            Some((id, kind.name.clone(), room.line(id)?))
+            Some((id, kind.name.clone(), waiting_room.line(id)?))
         });
-        Some(LinesKept {
+        Some(LineStore {
             core: Arc::clone(core),
             path,
             kinds: kinds.collect(),
@@ -112,10 +115,10 @@ impl LinesKept {
         let lines = self.kinds.iter().filter_map(|(id, name, of)| {
             let saved = keeper.saved_line(*id)?;
             let before = self.written.lines.iter().find(|line| line.kind == *name);
-            let drawn = |saved: &Saved| saved.lanes.iter().map(|lane| lane.next).sum::<u64>();
+            let drawn = |saved: &SavedLine| saved.lanes.iter().map(|lane| lane.next).sum::<u64>();
             let since = before.map_or(0, |before| drawn(&saved).saturating_sub(drawn(&before.saved)));
             let skipped = skipped_min.max(skipped_times * since);
-            let said = self.core.room().and_then(|room| room.said_by_operator(*id));
+            let said = self.core.waiting_room().and_then(|waiting_room| waiting_room.said_by_operator(*id));
             let leases_ended = self.core.leases().ended_until(*id);
             Some(StoredLine { kind: name.clone(), of: *of, saved, skipped, said, leases_ended })
         });

@@ -9,34 +9,39 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use suimon_gate::Knowledge;
 use suimon_params::Params;
 use suimon_routes::Table;
-use suimon_store::remembered::{self, Found, Memory, Remembered, Written};
-use suimon_store::whole_file::Order;
+use suimon_store::remembered::{self, DemandMemory, LoadResult, Remembered, WriteResult};
+use suimon_store::whole_file::WriteOrder;
 
 /// How often it is written, if anything was learned.
 const EVERY: Duration = Duration::from_secs(60);
 
 /// What a gateway begins with: what was found, and the file that it goes on in.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct StartedWith {
     remembered: Option<Box<Remembered>>,
     file: Option<PathBuf>,
 }
 
 /// Brings back what was learned, if there is a file, and declares the routes that were found. To be called when all else is declared, before anything
 /// is recorded and before any request.
-pub(super) fn recall(params: &Params, keeper: &Gatekeeper, table: &Table, telemetry: &Telemetry) -> Begun {
-    let nothing = |file| Begun { remembered: None, file };
+pub(super) fn recall(
+    params: &Params,
+    keeper: &Gatekeeper,
+    table: &Table,
+    telemetry: &Telemetry,
+) -> StartedWith {
+    let nothing = |file| StartedWith { remembered: None, file };
     let Some(path) = &params.learned_file else { return nothing(None) };
     let remembered = match remembered::find(path, &nodes(params)) {
-        Found::Ours(remembered) => remembered,
-        Found::Nothing => {
+        LoadResult::Ours(remembered) => remembered,
+        LoadResult::Nothing => {
             tracing::info!(
                 "nothing is known of the application yet: what is learned is kept in {}",
                 path.display()
             );
             return nothing(Some(path.clone()));
         }
-        Found::SetAside { why, aside } => {
+        LoadResult::SetAside { why, aside } => {
             tracing::warn!(
                 "{}: {why}; it is set aside as {}, and the gateway starts with nothing known: to use what is in it, put the right file back under the \
                  old name and restart; else remove it; a gateway for another application needs a file of its own (learned.state)",
@@ -45,7 +50,7 @@ pub(super) fn recall(params: &Params, keeper: &Gatekeeper, table: &Table, teleme
             );
             return nothing(Some(path.clone()));
         }
-        Found::InTheWay { why } => {
+        LoadResult::InTheWay { why } => {
             tracing::warn!(
                 "{}: {why}; the gateway starts with nothing known and keeps nothing it learns: remove the file, make it and its folder readable and \
                  writable for this user, or name another with learned.state",
@@ -83,12 +88,12 @@ pub(super) fn recall(params: &Params, keeper: &Gatekeeper, table: &Table, teleme
         );
     }
     telemetry.recalled(recalled);
-    Begun { remembered: Some(remembered), file: Some(path.clone()) }
+    StartedWith { remembered: Some(remembered), file: Some(path.clone()) }
 }
 
 /// Writes what is worth remembering.
 #[derive(Clone, Debug)]
-pub(super) struct LearnedKept {
+pub(super) struct LearnedStore {
     core: Arc<Core>,
     path: PathBuf,
     /// When this gateway started, nanoseconds since 1970.
@@ -97,28 +102,28 @@ pub(super) struct LearnedKept {
     kinds: Vec<String>,
     /// Routes that are there from the first: `other` and the declared ones.
     declared: usize,
-    memory: Memory,
+    memory: DemandMemory,
     written: Option<Knowledge>,
     /// Whether the file was seen to be another gateway's.
     is_given_up: bool,
-    order: Arc<Order>,
+    order: Arc<WriteOrder>,
 }
 
-impl LearnedKept {
+impl LearnedStore {
     /// Returns the writer, if there is a file to write.
-    pub(super) fn new(core: &Arc<Core>, params: &Params, begun: Begun) -> Option<Self> {
+    pub(super) fn new(core: &Arc<Core>, params: &Params, begun: StartedWith) -> Option<Self> {
         // Whatever the clocks say: the gateway that wrote what was found had started before this one.
         let before = begun.remembered.as_ref().map_or(0, |remembered| remembered.started);
         let now = u64::try_from(now_unix().as_nanos()).unwrap_or(u64::MAX);
         let started = now.max(before.saturating_add(1));
-        Some(LearnedKept {
+        Some(LearnedStore {
             core: Arc::clone(core),
             path: begun.file?,
             started,
             nodes: nodes(params),
             kinds: params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect(),
             declared: 1 + params.routes.declared.len(),
-            memory: Memory::new(begun.remembered.as_deref()),
+            memory: DemandMemory::new(begun.remembered.as_deref()),
             written: None,
             is_given_up: false,
             order: Arc::default(),
@@ -152,8 +157,8 @@ impl LearnedKept {
         let (own, order) = (self.order.begin(), Arc::clone(&self.order));
         let write = move || order.write(own, || remembered::write(&path, &remembered));
         match tokio::task::spawn_blocking(write).await {
-            Ok(Ok(Written::Done)) => self.written = Some(knowledge),
-            Ok(Ok(Written::BelongsToANewer)) => {
+            Ok(Ok(WriteResult::Done)) => self.written = Some(knowledge),
+            Ok(Ok(WriteResult::BelongsToANewer)) => {
                 self.is_given_up = true;
                 tracing::warn!(
                     "{}: a gateway that started later, or of a newer version, writes it; this one keeps nothing it learns from now on: if both are \

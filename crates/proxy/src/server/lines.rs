@@ -59,19 +59,27 @@ pub enum LineError {
 impl Observer {
     /// Returns every line as it stands.
     pub fn lines(&self) -> Vec<LineReport> {
-        let Some(room) = self.core.room() else { return Vec::new() };
+        let Some(waiting_room) = self.core.waiting_room() else { return Vec::new() };
         let (now, instant) = (now_unix(), self.core.backend().keeper.clock().now());
         let snapshot = self.core.backend().keeper.snapshot();
         let lines = self.core.kinds().iter().zip(&snapshot.kinds).enumerate();
         let report = lines.filter_map(|(index, (kind, view))| {
             let view = view.line?;
             let opens_at = match view.state {
-                suimon_line::State::Opening(at) => Some(f64::from(now) + at.secs_since(instant)),
-                suimon_line::State::Moving | suimon_line::State::Paused | suimon_line::State::Closed => None,
+                suimon_line::LineStatus::Opening(at) => Some(f64::from(now) + at.secs_since(instant)),
+                suimon_line::LineStatus::Moving
+                | suimon_line::LineStatus::Paused
+                | suimon_line::LineStatus::Closed => None,
             };
             let id = KindId(index as u32);
-            let seed_hash = Some(room.commitment(id)).filter(|hash| !hash.is_empty());
-            Some(LineReport { kind: kind.name.clone(), view, opens_at, seed_hash, message: room.said(id) })
+            let seed_hash = Some(waiting_room.commitment(id)).filter(|hash| !hash.is_empty());
+            Some(LineReport {
+                kind: kind.name.clone(),
+                view,
+                opens_at,
+                seed_hash,
+                message: waiting_room.said(id),
+            })
         });
         report.collect()
     }
@@ -81,7 +89,7 @@ impl Observer {
     /// # Errors
     /// If there is no such line, or the system gives no random bytes for a seed.
     pub fn command_line(&self, kind: Option<&str>, command: &LineCommand) -> Result<(), LineError> {
-        let room = self.core.room().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
+        let waiting_room = self.core.waiting_room().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
         let kinds = self.lines_of(kind)?;
         // All of them, or none.
         if matches!(command, LineCommand::Open { by_lot: true, .. })
@@ -100,13 +108,13 @@ impl Observer {
                     let (one, other) = seed.split_at(8);
                     let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
                     let lots = by_lot.then(|| [half(one), half(other)]);
-                    room.commit(kind, lots);
+                    waiting_room.commit(kind, lots);
                     self.core.leases().end_all(kind, now_unix());
                     let left = at.duration_since(SystemTime::now()).unwrap_or_default();
                     Command::OpenAt { at: self.core.backend().keeper.clock().now() + left, lots }
                 }
                 LineCommand::Say(message) => {
-                    room.say(kind, message);
+                    waiting_room.say(kind, message);
                     continue;
                 }
             };
@@ -120,7 +128,7 @@ impl Observer {
     /// # Errors
     /// As [`Observer::command_line`] does; and if there are several lines and none is named.
     pub fn invite(&self, kind: Option<&str>, count: usize, life: Duration) -> Result<Vec<String>, LineError> {
-        let room = self.core.room().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
+        let waiting_room = self.core.waiting_room().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
         let kind = match self.lines_of(kind)?[..] {
             [kind] => kind,
             ref kinds => {
@@ -129,7 +137,7 @@ impl Observer {
             }
         };
         let until = now_unix().saturating_add(u32::try_from(life.as_secs()).unwrap_or(u32::MAX));
-        room.invite(kind, count, until).map_err(LineError::Random)
+        waiting_room.invite(kind, count, until).map_err(LineError::Random)
     }
 
     /// Returns the kinds that a name means, at least one.

@@ -12,7 +12,7 @@ pub(super) fn show_as_one(routes: &mut [RouteView]) {
     for share in rest {
         all.limit = all.limit.zip(share.limit).map(|(all, own)| all + own);
         all.in_flight += share.in_flight;
-        all.ghosts += share.ghosts;
+        all.orphaned += share.orphaned;
         all.paused += share.paused;
         all.waiting += share.waiting;
         all.rate += share.rate;

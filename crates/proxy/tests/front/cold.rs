@@ -256,13 +256,13 @@ fn closing(app: SocketAddr) -> Params {
     params.sessions.kinds[0].ends = vec![RoutePattern { method: None, path: "/logout".to_owned() }];
     params.sessions.kinds[0].gate.patience = Some(Duration::from_millis(50));
     params.sessions.kinds[0].gate.line = None;
-    let always = suimon_control::SeedSessionParams {
+    let always = suimon_control::PaperSessionParams {
         threshold: 0.0,
         up: Duration::from_secs(3600),
         down: Duration::ZERO,
         period: Duration::from_millis(10),
     };
-    params.gate.session_law = suimon_control::SessionLawKind::Seed(always);
+    params.gate.session_law = suimon_control::SessionLawKind::Paper(always);
     params
 }
 

@@ -208,7 +208,7 @@ async fn work_for_a_client_that_left_keeps_its_slot_until_done() {
         until("the application has it", || app.state.held.load(SeqCst) == 1).await;
         drop(stream);
         until("a ghost", || gateway.view().ghosts == 1).await;
-        assert_eq!(gateway.view().routes[1].gate.ghosts, 1);
+        assert_eq!(gateway.view().routes[1].gate.orphaned, 1);
         assert_eq!((gateway.in_flight(), app.state.cancelled.load(SeqCst)), (1, 0));
         app.state.release(1);
         until("the slot is free", || gateway.in_flight() == 0).await;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use suimon_control::{SeedSessionParams, SessionLawKind};
+use suimon_control::{PaperSessionParams, SessionLawKind};
 use suimon_gate::KindParams;
 use suimon_params::LeaseGiven;
 use suimon_params::{Params, RoutePattern, SessionKind};
@@ -21,8 +21,8 @@ fn closing(app: SocketAddr) -> Params {
     }];
     let up = Duration::from_secs(3600);
     let always =
-        SeedSessionParams { threshold: 0.0, up, down: Duration::ZERO, period: Duration::from_millis(10) };
-    params.gate.session_law = SessionLawKind::Seed(always);
+        PaperSessionParams { threshold: 0.0, up, down: Duration::ZERO, period: Duration::from_millis(10) };
+    params.gate.session_law = SessionLawKind::Paper(always);
     params
 }
 

@@ -508,7 +508,7 @@ async fn words_between_gateway_and_application_are_theirs_alone() {
     let seen = gateway.ask(get("/head", &words)).await.text();
     let own: Vec<_> = seen.lines().filter(|line| line.starts_with("suimon-")).collect();
     assert_eq!(own, ["suimon-waiting: 1"], "what we tell it ourselves");
-    assert_eq!(gateway.observer.lines()[0].view.state, suimon_line::State::Moving);
+    assert_eq!(gateway.observer.lines()[0].view.state, suimon_line::LineStatus::Moving);
     assert_eq!(gateway.ask(get("/head", &[("cookie", &session)])).await.status, 200, "nothing has ended");
     // The application's do not reach the visitor.
     let said = [

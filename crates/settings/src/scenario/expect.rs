@@ -1,7 +1,7 @@
 //! What is expected.
 
 use crate::journey::values::Reader;
-use crate::known::Known;
+use crate::known::KnownKeys;
 use crate::read::seen;
 use suimon_sim::{Band, Metric};
 use toml::{Table, Value};
@@ -20,9 +20,9 @@ macro_rules! metric_keys {
 }
 
 /// The keys of the tables read here.
-pub(super) const TABLES: &[Known] = &[
-    Known { path: "expect", keys: metric_keys!("between") },
-    Known { path: "expect.between[]", keys: metric_keys!("from", "to") },
+pub(super) const TABLES: &[KnownKeys] = &[
+    KnownKeys { path: "expect", keys: metric_keys!("between") },
+    KnownKeys { path: "expect.between[]", keys: metric_keys!("from", "to") },
 ];
 
 impl Reader {

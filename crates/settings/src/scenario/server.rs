@@ -2,7 +2,7 @@
 
 use super::route_pattern;
 use crate::journey::values::Reader;
-use crate::known::Known;
+use crate::known::KnownKeys;
 use crate::read::seen;
 use suimon_sim::{Cost, Curve, Efficiency, Machine, POINTS_MAX, Route};
 use toml::{Table, Value};
@@ -44,14 +44,14 @@ const EFFICIENCY: &[&str] =
     &["knee", "slope", "floor", "heap", "resting", "cost", "contention", "coherency", "best", "measured"];
 
 /// The keys of the tables read here.
-pub(super) const TABLES: &[Known] = &[
-    Known { path: "server", keys: &SERVER },
-    Known { path: "server.efficiency", keys: EFFICIENCY },
-    Known { path: "server.route[]", keys: ROUTE },
-    Known { path: "change[]", keys: &["at", "server", "route", "weights"] },
-    Known { path: "change[].server", keys: CHANGED_SERVER },
-    Known { path: "change[].server.efficiency", keys: EFFICIENCY },
-    Known { path: "change[].route[]", keys: ROUTE },
+pub(super) const TABLES: &[KnownKeys] = &[
+    KnownKeys { path: "server", keys: &SERVER },
+    KnownKeys { path: "server.efficiency", keys: EFFICIENCY },
+    KnownKeys { path: "server.route[]", keys: ROUTE },
+    KnownKeys { path: "change[]", keys: &["at", "server", "route", "weights"] },
+    KnownKeys { path: "change[].server", keys: CHANGED_SERVER },
+    KnownKeys { path: "change[].server.efficiency", keys: EFFICIENCY },
+    KnownKeys { path: "change[].route[]", keys: ROUTE },
 ];
 
 impl Reader {

@@ -1,6 +1,6 @@
 //! How long everything may take, and how much of it is accepted.
 
-use super::LeftOut::{Is, Unset};
+use super::DefaultValue::{Is, Unset};
 use super::{DAY, Form, GIB, HOUR, KIB, MIB, MINUTE, SECOND, Section, key};
 use crate::shape::Shape::{Count, Path, Size, Time};
 

@@ -1,12 +1,12 @@
 //! What is gated, and by which rules: sessions, routes, laws and leases.
 
-use super::LeftOut::{Is, Required, Unset};
+use super::DefaultValue::{Is, Required, Unset};
 use super::{DAY, ENTRIES_MAX, Form, HOUR, MINUTE, ROUTES_MAX, SECOND, Section, key};
 use crate::shape::Shape::{
     Count, Flag, List, Name, Number, Path, Route, RouteAndQuery, Time, UrlPath, Word, WordOrCount,
 };
 use suimon_control::{RouteLawKind, SessionLawKind};
-use suimon_gate::{KindMode, Order, RouteMode};
+use suimon_gate::{KindMode, QueueOrder, RouteMode};
 use suimon_params::LeaseGiven;
 
 pub(super) const SESSION: Section = Section {
@@ -133,7 +133,7 @@ pub(super) const GATE: Section = Section {
             Unset { means: "needed with session_law = \"static\" only", example: "35" },
             "Sessions under way at once.",
         ),
-        key("order", Word(Order::CHOICES), Is("\"first_in\""), "Who goes first in a route's queue."),
+        key("order", Word(QueueOrder::CHOICES), Is("\"first_in\""), "Who goes first in a route's queue."),
         key(
             "cores",
             Count(1, 4096),

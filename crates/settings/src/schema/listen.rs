@@ -1,6 +1,6 @@
 //! Where clients connect.
 
-use super::LeftOut::{Is, Required};
+use super::DefaultValue::{Is, Required};
 use super::{DAY, ENTRIES_MAX, Form, Section, key};
 use crate::shape::Shape::{AddressOrOff, Count, List, Network, Path, Time};
 

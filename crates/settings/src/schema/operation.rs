@@ -1,6 +1,6 @@
 //! What an operator sees and keeps: learned state, admin listener, recordings and logs.
 
-use super::LeftOut::{Is, Unset};
+use super::DefaultValue::{Is, Unset};
 use super::{ENTRIES_MAX, Form, GIB, Section, key};
 use crate::shape::Shape::{AddressOrOff, Host, List, Path, Size, Text};
 

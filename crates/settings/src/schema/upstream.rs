@@ -1,6 +1,6 @@
 //! The application: its nodes, and which of them are asked.
 
-use super::LeftOut::{Is, Unset};
+use super::DefaultValue::{Is, Unset};
 use super::{DAY, Form, HOUR, KIB, MIB, MINUTE, SECOND, Section, key};
 use crate::shape::Shape::{Count, Flag, Host, List, Node, Path, Size, Time, UrlPath, Word};
 use suimon_params::OnAbandon;

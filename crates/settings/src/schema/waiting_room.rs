@@ -1,6 +1,6 @@
 //! What those see who wait for their turn, and what is kept of the line.
 
-use super::LeftOut::{Is, Unset};
+use super::DefaultValue::{Is, Unset};
 use super::{DAY, ENTRIES_MAX, Form, HOUR, MINUTE, Section, key};
 use crate::shape::Shape::{Colour, Count, Flag, List, Network, Number, Path, Text, Time, UrlPath, Word};
 use suimon_params::{PassFor, WaitingStatus};

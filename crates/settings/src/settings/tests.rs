@@ -19,8 +19,8 @@ fn the_defaults_are_those_of_the_rooms() {
 
     let text = "[gate]\nroute_law = \"seed\"\nsession_law = \"seed\"";
     let gate = parse(text).proxy.gate;
-    assert_eq!(gate.route_law, RouteLawKind::Seed(SeedRouteParams::default()));
-    assert_eq!(gate.session_law, SessionLawKind::Seed(SeedSessionParams::default()));
+    assert_eq!(gate.route_law, RouteLawKind::Paper(PaperRouteParams::default()));
+    assert_eq!(gate.session_law, SessionLawKind::Paper(PaperSessionParams::default()));
 }
 
 #[test]
@@ -88,10 +88,10 @@ fn what_is_set_reaches_its_room() {
     assert_eq!(search.query, QueryPattern::parse("q&page=search").ok());
     assert_eq!(search.name(), "GET /index.php?page=search&q");
     assert_eq!(proxy.gate.session_law, SessionLawKind::Static(35));
-    assert_eq!(proxy.gate.order, Order::FirstIn);
+    assert_eq!(proxy.gate.order, QueueOrder::FirstIn);
     assert_eq!(proxy.gate.cores, 4);
     assert_eq!(proxy.limits.body_bytes, Some(1 << 20));
-    assert_eq!(settings.lease_keys, Kept::File("/tmp/keys".into()));
+    assert_eq!(settings.lease_keys, StatePath::File("/tmp/keys".into()));
     assert_eq!(settings.proxy.upstream.nodes[1].to_string(), "https://10.1.1.2:443");
     assert_eq!(settings.proxy.upstream.nodes[0].protocol, Protocol::Http2);
     assert_eq!(settings.proxy.upstream.first_byte_timeout, Duration::from_secs(120));
@@ -201,8 +201,8 @@ fn a_file_that_is_named_and_not_there_is_a_fault_of_loading() {
 
 #[test]
 fn keys_can_be_kept_nowhere() {
-    assert_eq!(parse("[lease]\nkeys = \"none\"").lease_keys, Kept::Nowhere);
-    assert_eq!(parse("").lease_keys, Kept::StateFolder);
+    assert_eq!(parse("[lease]\nkeys = \"none\"").lease_keys, StatePath::Nowhere);
+    assert_eq!(parse("").lease_keys, StatePath::StateFolder);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use super::figures::Counter;
 use super::{ReplayError, STAYS_MAX};
 use std::collections::BTreeMap;
-use suimon_gate::{Gate, InLine, Output, Refusal, Token};
-use suimon_model::{Duration, Ending, Instant, Record, RequestId, RouteId, SessionId};
+use suimon_gate::{Gate, InLine, Output, Permit, Refusal};
+use suimon_model::{Duration, Instant, Outcome, Record, RequestId, RouteId, SessionId};
 use suimon_record::{Answers, Event, Header, Segment};
 
 /// More routes, or kinds, than any gateway has.
@@ -17,7 +17,7 @@ const SERVICE_ASSUMED: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Player {
     pub(super) gate: Gate,
-    tokens: BTreeMap<RequestId, Token>,
+    tokens: BTreeMap<RequestId, Permit>,
     pub(super) answers: Answers,
     run: u64,
     pub(super) segment: u64,
@@ -38,7 +38,7 @@ pub(super) struct Stay {
     pub(super) started: Option<Instant>,
     /// What it took; where it was never started, what it is taken to have taken; `None`: it was not over at the end.
     pub(super) service: Option<Duration>,
-    pub(super) ending: Ending,
+    pub(super) outcome: Outcome,
     /// The session it began or belonged to.
     pub(super) session: Option<SessionId>,
     /// When its client left, if it did.
@@ -63,7 +63,7 @@ impl Player {
         let snapshot = gate.snapshot(header.at);
         let (routes, kinds) = (snapshot.routes.len(), snapshot.kinds.len());
         Ok(Player {
-            tokens: tokens.into_iter().map(|token| (token.request(), token)).collect(),
+            tokens: tokens.into_iter().map(|permit| (permit.request(), permit)).collect(),
             answers: Answers::default(),
             run: header.run,
             segment: header.segment,
@@ -144,15 +144,15 @@ impl Player {
                     counter.left();
                 }
             }
-            Event::End(request, ending) => {
-                let Some(token) = self.tokens.remove(&request) else {
+            Event::End(request, outcome) => {
+                let Some(permit) = self.tokens.remove(&request) else {
                     return Err(Refused::Differs("a request ended that was not let in here"));
                 };
-                self.gate.handle_end(now, token, ending);
+                self.gate.handle_end(now, permit, outcome);
                 if let Some(timeline) = &mut counter.timeline {
-                    timeline.ended(now, request, ending);
+                    timeline.ended(now, request, outcome);
                 }
-                self.note_end(now, request, ending, &mut stays);
+                self.note_end(now, request, outcome, &mut stays);
             }
             Event::Timeout => self.gate.handle_timeout(now),
             Event::Drain => self.gate.drain(now),
@@ -164,9 +164,9 @@ impl Player {
                 }
             }
             Event::Command(kind, command) => _ = self.gate.handle_command(now, kind, command),
-            Event::Word(session, word) => self.gate.handle_word(now, session, word),
-            Event::Pause(request, client_time) => {
-                self.gate.handle_pause(now, request, client_time);
+            Event::SessionSignal(session, word) => self.gate.handle_session_signal(now, session, word),
+            Event::Suspend(request, client_time) => {
+                self.gate.handle_suspend(now, request, client_time);
                 if let Some(stay) = self.stay_of(request, &mut stays) {
                     stay.slept += client_time;
                     stay.paused.get_or_insert(now);
@@ -187,7 +187,7 @@ impl Player {
                         stay.started = Some(now);
                         stay.session = start.session.map(|(_, session)| session);
                     }
-                    self.tokens.insert(start.request, start.token);
+                    self.tokens.insert(start.request, start.permit);
                 }
                 Output::Resumed(request) => {
                     if let Some(stay) = self.stay_of(request, &mut stays) {
@@ -214,11 +214,11 @@ impl Player {
         &mut self,
         now: Instant,
         request: RequestId,
-        ending: Ending,
+        outcome: Outcome,
         stays: &mut Option<&mut Vec<Stay>>,
     ) {
         let Some(stay) = self.stay_of(request, stays) else { return };
-        stay.ending = ending;
+        stay.outcome = outcome;
         let until = stay.paused.unwrap_or(now);
         stay.service = stay.started.map(|started| until.since(started).saturating_sub(stay.slept));
         let (route, service) = (stay.route, stay.service);
@@ -256,13 +256,13 @@ impl Player {
 
 impl Stay {
     fn new(request: RequestId, route: RouteId) -> Self {
-        let ending = Ending::Completed;
+        let outcome = Outcome::Completed;
         Stay {
             request,
             route,
             started: None,
             service: None,
-            ending,
+            outcome,
             session: None,
             left: None,
             was_refused: false,
@@ -282,7 +282,7 @@ fn remember(stays: &mut Vec<Stay>, stay: Stay) -> Result<(), Refused> {
 
 /// Succeeds if a gate with so many routes and kinds can be told of this.
 pub(super) fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), ReplayError> {
-    use suimon_gate::Membership::{Drawing, Member, Newcomer, Passing, Placed};
+    use suimon_gate::Membership::{Drawing, Member, Newcomer, Placed, WithoutLine};
     let impossible = |why| Err(ReplayError::Impossible(why));
     match event {
         Event::Route { .. } if routes >= ROUTES_MAX => impossible("there are more routes than there can be"),
@@ -299,7 +299,7 @@ pub(super) fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), Re
         Event::Arrival(arrival) => match arrival.session {
             Some(
                 Newcomer(kind)
-                | Passing(kind)
+                | WithoutLine(kind)
                 | Drawing { kind, .. }
                 | Placed { kind, .. }
                 | Member { kind, .. },

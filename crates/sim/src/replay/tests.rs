@@ -6,11 +6,11 @@ use super::*;
 use proptest::prelude::*;
 use suimon_control::SessionLawKind;
 use suimon_gate::{
-    Arrival, Gate, InLine, KindParams, Membership, Output, Params, Refusal, RouteMode, Token, Word,
+    Arrival, Gate, InLine, KindParams, Membership, Output, Params, Permit, Refusal, RouteMode, SessionSignal,
 };
-use suimon_line::{Command, Lane, Place};
-use suimon_model::{Ending, KindId, Limit, RouteId, SessionId, seconds};
-use suimon_record::{Encoder, Ending as SegmentEnding, Event, Header, NAME_BYTES_MAX};
+use suimon_line::{Command, Lane, Position};
+use suimon_model::{KindId, Limit, Outcome, RouteId, SessionId, seconds};
+use suimon_record::{Encoder, Event, Header, NAME_BYTES_MAX, SegmentEnd};
 use world::{ROUTES, World, session_of};
 
 /// Forty seconds of a gate with a line, whose application speaks and whose operator stops it now and then, in two segments.
@@ -193,7 +193,7 @@ fn a_long_recording_has_no_more_bins_than_a_picture_can_show() {
 fn another_gate_is_noticed_and_the_moment_told() {
     let segments = recording();
     let mut segment = Segment::read(&segments[0]).unwrap();
-    segment.header.params.order = suimon_gate::Order::LaterInSession;
+    segment.header.params.order = suimon_gate::QueueOrder::LaterInSession;
     let mut replay = Replay::new();
     replay.play(&segment).unwrap();
     let divergence = replay.divergence.expect("in another order it decides otherwise");
@@ -246,14 +246,15 @@ fn what_a_gate_cannot_be_told_is_refused() {
     let mut file = suimon_record::begin(&header, &gate.save().unwrap());
     encoder.push(Instant::ORIGIN, &Event::Arrival(Arrival { route: RouteId(9), session: None }));
     file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
-    file.extend(suimon_record::end(SegmentEnding::Closed));
+    file.extend(suimon_record::end(SegmentEnd::Closed));
     let why = Replay::new().play(&Segment::read(&file).unwrap()).unwrap_err();
     assert!(why.to_string().contains("was not declared"), "{why}");
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
-    let place = || {
-        (prop::sample::select(Lane::ALL.to_vec()), 0u64..5).prop_map(|(lane, number)| Place { lane, number })
+    let position = || {
+        (prop::sample::select(Lane::ALL.to_vec()), 0u64..5)
+            .prop_map(|(lane, number)| Position { lane, number })
     };
     let kind = || (0u32..3).prop_map(KindId);
     let command = prop_oneof![
@@ -263,28 +264,31 @@ fn any_event() -> impl Strategy<Value = Event> {
         (any::<u32>(), any::<Option<[u64; 2]>>())
             .prop_map(|(at, lots)| Command::OpenAt { at: Instant::from_nanos(u64::from(at)), lots }),
     ];
-    let word = prop_oneof![Just(Word::Ends), Just(Word::Checkout), any::<u32>().prop_map(Word::Weighs)];
-    let line = any::<bool>().prop_map(|has| has.then(suimon_line::Params::default));
-    let session = prop_oneof![
-        Just(None),
-        kind().prop_map(|kind| Some(Membership::Newcomer(kind))),
-        kind().prop_map(|kind| Some(Membership::Passing(kind))),
-        (kind(), place()).prop_map(|(kind, Place { lane, .. })| Some(Membership::Drawing { kind, lane })),
-        (kind(), place(), any::<bool>()).prop_map(|(kind, place, draws)| Some(Membership::Placed {
-            kind,
-            place,
-            session: session_of(place),
-            draws
-        })),
-        (0u32..3, 0u64..4, any::<bool>()).prop_map(|(kind, session, ends)| Some(Membership::Member {
-            kind: KindId(kind),
-            session: SessionId(session),
-            leased: true,
-            ends
-        })),
+    let word = prop_oneof![
+        Just(SessionSignal::Ends),
+        Just(SessionSignal::Checkout),
+        any::<u32>().prop_map(SessionSignal::Weighs)
     ];
+    let line = any::<bool>().prop_map(|has| has.then(suimon_line::Params::default));
+    let session =
+        prop_oneof![
+            Just(None),
+            kind().prop_map(|kind| Some(Membership::Newcomer(kind))),
+            kind().prop_map(|kind| Some(Membership::WithoutLine(kind))),
+            (kind(), position())
+                .prop_map(|(kind, Position { lane, .. })| Some(Membership::Drawing { kind, lane })),
+            (kind(), position(), any::<bool>()).prop_map(|(kind, position, draws)| Some(
+                Membership::Placed { kind, position, session: session_of(position), draws }
+            )),
+            (0u32..3, 0u64..4, any::<bool>()).prop_map(|(kind, session, ends)| Some(Membership::Member {
+                kind: KindId(kind),
+                session: SessionId(session),
+                leased: true,
+                ends
+            })),
+        ];
     let request = || (0u64..6, 0u64..3).prop_map(|(index, generation)| RequestId(generation << 32 | index));
-    let ending = prop_oneof![Just(Ending::Completed), Just(Ending::Declined), Just(Ending::Abandoned)];
+    let outcome = prop_oneof![Just(Outcome::Completed), Just(Outcome::Declined), Just(Outcome::Abandoned)];
     prop_oneof![
         3 => Just(Event::Timeout),
         1 => Just(Event::Drain),
@@ -293,8 +297,8 @@ fn any_event() -> impl Strategy<Value = Event> {
         9 => (0u32..3, session)
             .prop_map(|(route, session)| Event::Arrival(Arrival { route: RouteId(route), session })),
         1 => request().prop_map(Event::Departure),
-        1 => (request(), ending).prop_map(|(request, ending)| Event::End(request, ending)),
-        1 => (request(), 0u64..9).prop_map(|(request, nanos)| Event::Pause(request, Duration::from_nanos(nanos))),
+        1 => (request(), outcome).prop_map(|(request, outcome)| Event::End(request, outcome)),
+        1 => (request(), 0u64..9).prop_map(|(request, nanos)| Event::Suspend(request, Duration::from_nanos(nanos))),
         1 => request().prop_map(Event::Resume),
         1 => "[a-z]{1,9}".prop_map(|name| Event::Route { is_mixed: false, mode: RouteMode::Fixed(Limit::of(1)), name }),
         1 => (0u32..2, "[a-z]{1,9}").prop_map(|(route, name)| Event::Renewed { route: RouteId(route), mode: RouteMode::Enforce, name }),
@@ -303,9 +307,9 @@ fn any_event() -> impl Strategy<Value = Event> {
             params: KindParams { line, ..KindParams::default() },
             name
         }),
-        3 => (kind(), place()).prop_map(|(kind, place)| Event::Contact(kind, place)),
+        3 => (kind(), position()).prop_map(|(kind, position)| Event::Contact(kind, position)),
         3 => (kind(), command).prop_map(|(kind, command)| Event::Command(kind, command)),
-        3 => (0u64..4, word).prop_map(|(session, word)| Event::Word(SessionId(session), word)),
+        3 => (0u64..4, word).prop_map(|(session, word)| Event::SessionSignal(SessionId(session), word)),
     ]
 }
 
@@ -325,18 +329,18 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
     let mut gate = gate_of_three_kinds();
     let mut file = suimon_record::begin(&Header::default(), &gate.save().unwrap());
     let mut encoder = Encoder::default();
-    let (mut now, mut tokens, mut waiting) = (Instant::ORIGIN, Vec::<Token>::new(), Vec::<RequestId>::new());
+    let (mut now, mut tokens, mut waiting) = (Instant::ORIGIN, Vec::<Permit>::new(), Vec::<RequestId>::new());
     for (passed, event) in events {
         now += Duration::from_nanos(u64::from(*passed));
         let pick = |request: RequestId, among: usize| (request.0 as usize).checked_rem(among);
         // Ids of requests that are there stand in for those that were made up.
         let event = match event.clone() {
-            Event::End(request, ending) => match pick(request, tokens.len()) {
-                Some(index) => Event::End(tokens[index].request(), ending),
+            Event::End(request, outcome) => match pick(request, tokens.len()) {
+                Some(index) => Event::End(tokens[index].request(), outcome),
                 None => continue,
             },
-            Event::Pause(request, client_time) => match pick(request, tokens.len()) {
-                Some(index) => Event::Pause(tokens[index].request(), client_time),
+            Event::Suspend(request, client_time) => match pick(request, tokens.len()) {
+                Some(index) => Event::Suspend(tokens[index].request(), client_time),
                 None => continue,
             },
             Event::Resume(request) => match pick(request, tokens.len()) {
@@ -354,16 +358,16 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
         match event {
             Event::Arrival(arrival) => waiting.push(gate.handle_arrival(now, arrival)),
             Event::Departure(request) => gate.handle_departure(now, request),
-            Event::End(request, ending) => {
-                let index = tokens.iter().position(|token| token.request() == request).unwrap();
-                gate.handle_end(now, tokens.swap_remove(index), ending);
+            Event::End(request, outcome) => {
+                let index = tokens.iter().position(|permit| permit.request() == request).unwrap();
+                gate.handle_end(now, tokens.swap_remove(index), outcome);
             }
             Event::Timeout => gate.handle_timeout(now),
-            Event::Contact(kind, place) => _ = gate.handle_contact(now, kind, place),
+            Event::Contact(kind, position) => _ = gate.handle_contact(now, kind, position),
             Event::Command(kind, command) => _ = gate.handle_command(now, kind, command),
             Event::Application(is_up) => gate.handle_application(now, is_up),
-            Event::Word(session, word) => gate.handle_word(now, session, word),
-            Event::Pause(request, client_time) => _ = gate.handle_pause(now, request, client_time),
+            Event::SessionSignal(session, word) => gate.handle_session_signal(now, session, word),
+            Event::Suspend(request, client_time) => _ = gate.handle_suspend(now, request, client_time),
             Event::Resume(request) => _ = gate.handle_resume(now, request),
             Event::Renewed { route, mode, name: _ } => gate.renew_route(now, route, mode),
             Event::LimitOf { route, other } => gate.begin_with_limit_of(route, other),
@@ -374,7 +378,7 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
             let request = match output {
                 Output::Start(start) => {
                     let request = start.request;
-                    tokens.push(start.token);
+                    tokens.push(start.permit);
                     request
                 }
                 Output::Refuse(Refusal { request, .. }) | Output::Wait(InLine { request, .. }) => request,
@@ -384,7 +388,7 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
         }
     }
     file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
-    file.extend(suimon_record::end(SegmentEnding::Closed));
+    file.extend(suimon_record::end(SegmentEnd::Closed));
     file
 }
 
@@ -415,7 +419,7 @@ proptest! {
             encoder.push(Instant::from_nanos(u64::from(at)), &event);
             file.extend(suimon_record::events(&encoder.seal(gate.trace(), Vec::new())));
         }
-        file.extend(suimon_record::end(SegmentEnding::Closed));
+        file.extend(suimon_record::end(SegmentEnd::Closed));
         prop_assert!(file.len() > NAME_BYTES_MAX / 4);
         let segment = Segment::read(&file).unwrap();
         let _ = Replay::for_timeline().play(&segment);

@@ -2,14 +2,14 @@
 
 mod parts;
 
-pub use parts::{Bin, Change, Moment, Of, RouteLine, Visitors};
+pub use parts::{Bin, Change, Moment, RouteLine, TimelineSubject, Visitors};
 
 use parts::{Counted, sum};
 use std::collections::BTreeMap;
 use suimon_gate::{Arrival, Gate, InLine, Membership, Output};
 use suimon_line as line;
-use suimon_line::Place;
-use suimon_model::{Ending, Instant, KindId, Reason, Record, RequestId, RouteId, Subject};
+use suimon_line::Position;
+use suimon_model::{Instant, KindId, Outcome, Reason, Record, RequestId, RouteId, Subject};
 use suimon_record::Header;
 
 /// Bins at most: with one more, each two become one. A picture is not much wider.
@@ -38,7 +38,7 @@ pub struct Timeline {
     /// How often any was changed, windows of trials included.
     pub changed: u64,
     /// How often for which reason, by route or kind.
-    pub reasons: BTreeMap<(Of, Reason), u64>,
+    pub reasons: BTreeMap<(TimelineSubject, Reason), u64>,
     /// How many were refused, and why.
     pub refusals: BTreeMap<Reason, u64>,
     /// What became of visitors: sessions, and the line.
@@ -52,7 +52,7 @@ pub struct Timeline {
     kind_of: Vec<usize>,
     inside: BTreeMap<RequestId, Inside>,
     /// Who stands in line, and since when.
-    places: BTreeMap<(KindId, Place), Instant>,
+    places: BTreeMap<(KindId, Position), Instant>,
     /// What the gate had counted when it was looked at last.
     counted: Counted,
 }
@@ -64,7 +64,7 @@ struct Inside {
     started: Option<Instant>,
     left: bool,
     /// When it came, if it would begin a session, and its place, if it has one.
-    newcomer: Option<(Instant, Option<(KindId, Place)>)>,
+    newcomer: Option<(Instant, Option<(KindId, Position)>)>,
 }
 
 impl Default for Timeline {
@@ -190,11 +190,11 @@ impl Timeline {
             queued: snapshot.routes.iter().map(|route| route.waiting).sum(),
             in_flight: snapshot.in_flight,
         };
-        for (route, place) in snapshot.routes.iter().zip(&self.route_of) {
-            moment.limits[*place] = route.limit;
+        for (route, position) in snapshot.routes.iter().zip(&self.route_of) {
+            moment.limits[*position] = route.limit;
         }
-        for (kind, place) in snapshot.kinds.iter().zip(&self.kind_of) {
-            moment.intervals[*place] = kind.interval_seconds;
+        for (kind, position) in snapshot.kinds.iter().zip(&self.kind_of) {
+            moment.intervals[*position] = kind.interval_seconds;
         }
         bin.gate = moment;
     }
@@ -224,10 +224,10 @@ impl Timeline {
         let route = self.route_of[arrival.route.index()];
         self.routes[route].came += 1;
         let newcomer = match arrival.session {
-            Some(Membership::Placed { kind, place, .. } | Membership::Entering { kind, place, .. }) => {
-                Some((now, Some((kind, place))))
+            Some(Membership::Placed { kind, position, .. } | Membership::Entering { kind, position, .. }) => {
+                Some((now, Some((kind, position))))
             }
-            Some(Membership::Newcomer(_) | Membership::Drawing { .. } | Membership::Passing(_)) => {
+            Some(Membership::Newcomer(_) | Membership::Drawing { .. } | Membership::WithoutLine(_)) => {
                 Some((now, None))
             }
             Some(Membership::Member { .. }) | None => None,
@@ -247,17 +247,17 @@ impl Timeline {
         self.bin().left += 1;
     }
 
-    pub(super) fn ended(&mut self, now: Instant, request: RequestId, ending: Ending) {
+    pub(super) fn ended(&mut self, now: Instant, request: RequestId, outcome: Outcome) {
         let Some(inside) = self.inside.remove(&request) else { return };
         let route = &mut self.routes[inside.route];
         if let Some(started) = inside.started {
             route.services.record(now.since(started));
         }
-        match ending {
+        match outcome {
             _ if inside.left => {}
-            Ending::Completed | Ending::Declined => route.completed += 1,
-            Ending::Failed(_) => route.failed += 1,
-            Ending::Abandoned => {
+            Outcome::Completed | Outcome::Declined => route.completed += 1,
+            Outcome::Failed(_) => route.failed += 1,
+            Outcome::Abandoned => {
                 route.left += 1;
                 self.bin().left += 1;
             }
@@ -299,11 +299,11 @@ impl Timeline {
         self.visitors.waiting_pages += 1;
         self.bin().waiting_pages += 1;
         let since = inside.and_then(|inside| inside.newcomer).map_or(now, |(since, _)| since);
-        let Some(place) = wait.place.map(|place| (wait.kind, place)) else { return };
+        let Some(position) = wait.position.map(|position| (wait.kind, position)) else { return };
         if wait.begun.is_some() {
-            self.begins(now, Some((since, Some(place))));
+            self.begins(now, Some((since, Some(position))));
         } else if self.places.len() < PLACES_MAX {
-            self.places.entry(place).or_insert(since);
+            self.places.entry(position).or_insert(since);
         }
     }
 
@@ -313,9 +313,9 @@ impl Timeline {
     }
 
     /// Takes note that the session of somebody begins who came as a newcomer. Whose place has begun one before waits for nothing.
-    fn begins(&mut self, now: Instant, newcomer: Option<(Instant, Option<(KindId, Place)>)>) {
+    fn begins(&mut self, now: Instant, newcomer: Option<(Instant, Option<(KindId, Position)>)>) {
         let since = match newcomer {
-            Some((_, Some(place))) => self.places.remove(&place),
+            Some((_, Some(position))) => self.places.remove(&position),
             Some((since, None)) => Some(since),
             None => None,
         };
@@ -327,8 +327,12 @@ impl Timeline {
 
     fn decided(&mut self, record: &Record) {
         let of = match record.subject {
-            Subject::Route(RouteId(id)) => self.route_of.get(id as usize).map(|place| Of::Route(*place)),
-            Subject::Kind(KindId(id)) => self.kind_of.get(id as usize).map(|place| Of::Kind(*place)),
+            Subject::Route(RouteId(id)) => {
+                self.route_of.get(id as usize).map(|position| TimelineSubject::Route(*position))
+            }
+            Subject::Kind(KindId(id)) => {
+                self.kind_of.get(id as usize).map(|position| TimelineSubject::Kind(*position))
+            }
         };
         let Some(of) = of.filter(|_| record.old.to_bits() != record.new.to_bits()) else { return };
         self.changed += 1;

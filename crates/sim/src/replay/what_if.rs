@@ -4,8 +4,8 @@
 use super::player::{Stay, check};
 use super::{Counter, DECISIONS_MAX, Figures, Replay, ReplayError};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use suimon_gate::{Arrival, Gate, InLine, Membership, Output, Params, Refusal, Token};
-use suimon_model::{Duration, Ending, Instant, KindId, Record, RequestId, SessionId};
+use suimon_gate::{Arrival, Gate, InLine, Membership, Output, Params, Permit, Refusal};
+use suimon_model::{Duration, Instant, KindId, Outcome, Record, RequestId, SessionId};
 use suimon_record::{Event, Header, Part, Segment};
 
 /// A recording played to a gate of other settings, after it was played to the recorded one.
@@ -40,7 +40,7 @@ struct Other {
     recorded: BTreeMap<RequestId, usize>,
     /// Requests that are in this gate, by what they are called here.
     here: BTreeMap<RequestId, usize>,
-    twins: BTreeMap<usize, Twin>,
+    counterparts: BTreeMap<usize, Counterpart>,
     /// What happens at other moments than in the recording; numbered, so that of two at once the first comes first.
     later: BTreeMap<(Instant, u64), Later>,
     numbered: u64,
@@ -67,11 +67,11 @@ enum Later {
 
 /// A request of the recording, as this gate has it.
 #[derive(Debug)]
-enum Twin {
+enum Counterpart {
     Waiting(RequestId),
     /// In the application. `as_recorded`: started at the recorded moment, so that it ends at the recorded moment too.
     Running {
-        token: Token,
+        permit: Permit,
         as_recorded: bool,
     },
 }
@@ -151,7 +151,7 @@ impl<'a> WhatIf<'a> {
             kinds: snapshot.kinds.len(),
             recorded: BTreeMap::new(),
             here: BTreeMap::new(),
-            twins: BTreeMap::new(),
+            counterparts: BTreeMap::new(),
             later: BTreeMap::new(),
             numbered: 0,
             on_own_time: BTreeSet::new(),
@@ -161,17 +161,18 @@ impl<'a> WhatIf<'a> {
             unknown: BTreeMap::new(),
             idle: VecDeque::new(),
         };
-        let mut tokens: BTreeMap<_, _> = tokens.into_iter().map(|token| (token.request(), token)).collect();
+        let mut tokens: BTreeMap<_, _> =
+            tokens.into_iter().map(|permit| (permit.request(), permit)).collect();
         for inside in inside {
             let place = self.reached;
             self.reached += 1;
-            let twin = match tokens.remove(&inside.request) {
-                Some(token) => Twin::Running { token, as_recorded: true },
-                None => Twin::Waiting(inside.request),
+            let counterpart = match tokens.remove(&inside.request) {
+                Some(permit) => Counterpart::Running { permit, as_recorded: true },
+                None => Counterpart::Waiting(inside.request),
             };
             other.recorded.insert(inside.request, place);
             other.here.insert(inside.request, place);
-            other.twins.insert(place, twin);
+            other.counterparts.insert(place, counterpart);
             if let (Some(kind), Some(stay)) = (inside.newcomer, self.stays.get(place)) {
                 other.expect(place, kind, stay);
             }
@@ -213,16 +214,16 @@ impl<'a> WhatIf<'a> {
             }
             Event::Arrival(arrival) => self.arrival(other, now, arrival),
             Event::Departure(request) => self.departure(other, now, request),
-            Event::End(request, ending) => self.recorded_end(other, now, request, ending),
+            Event::End(request, outcome) => self.recorded_end(other, now, request, outcome),
             Event::Timeout => other.gate.handle_timeout(now),
             Event::Drain => other.gate.drain(now),
             Event::Application(is_up) => other.gate.handle_application(now, is_up),
             Event::Contact(kind, place) => _ = other.gate.handle_contact(now, kind, place),
             Event::Command(kind, command) => _ = other.gate.handle_command(now, kind, command),
-            Event::Word(session, word) => other.gate.handle_word(now, session, word),
-            Event::Pause(request, client_time) => {
+            Event::SessionSignal(session, word) => other.gate.handle_session_signal(now, session, word),
+            Event::Suspend(request, client_time) => {
                 if let Some(here) = other.as_recorded(request) {
-                    other.gate.handle_pause(now, here, client_time);
+                    other.gate.handle_suspend(now, here, client_time);
                 }
             }
             Event::Resume(request) => {
@@ -241,8 +242,8 @@ impl<'a> WhatIf<'a> {
             let at = entry.key().0;
             match entry.remove() {
                 Later::End(place) => {
-                    let ending = self.stays.get(place).map_or(Ending::Completed, |stay| stay.ending);
-                    other.end(at, place, ending);
+                    let outcome = self.stays.get(place).map_or(Outcome::Completed, |stay| stay.outcome);
+                    other.end(at, place, outcome);
                 }
                 Later::Come { place, arrival, shift } => {
                     other.on_own_time.insert(place);
@@ -269,7 +270,7 @@ impl<'a> WhatIf<'a> {
             None => {}
             Some(
                 Membership::Newcomer(kind)
-                | Membership::Passing(kind)
+                | Membership::WithoutLine(kind)
                 | Membership::Drawing { kind, .. }
                 | Membership::Placed { kind, .. }
                 | Membership::Entering { kind, .. },
@@ -297,7 +298,7 @@ impl<'a> WhatIf<'a> {
         self.counter.offered();
         let request = other.gate.handle_arrival(now, arrival);
         other.here.insert(request, place);
-        other.twins.insert(place, Twin::Waiting(request));
+        other.counterparts.insert(place, Counterpart::Waiting(request));
     }
 
     fn departure(&mut self, other: &mut Other, now: Instant, request: RequestId) {
@@ -311,24 +312,24 @@ impl<'a> WhatIf<'a> {
     }
 
     fn leave(&mut self, other: &mut Other, now: Instant, place: usize) {
-        match other.twins.get(&place) {
+        match other.counterparts.get(&place) {
             None => {}
-            Some(Twin::Running { token, .. }) => other.gate.handle_departure(now, token.request()),
-            Some(Twin::Waiting(here)) => {
+            Some(Counterpart::Running { permit, .. }) => other.gate.handle_departure(now, permit.request()),
+            Some(Counterpart::Waiting(here)) => {
                 let here = *here;
                 other.gate.handle_departure(now, here);
                 other.here.remove(&here);
-                other.twins.remove(&place);
+                other.counterparts.remove(&place);
                 self.counter.left();
                 self.turn_away(other, now, place);
             }
         }
     }
 
-    fn recorded_end(&mut self, other: &mut Other, now: Instant, request: RequestId, ending: Ending) {
+    fn recorded_end(&mut self, other: &mut Other, now: Instant, request: RequestId, outcome: Outcome) {
         let Some(place) = other.recorded.remove(&request) else { return };
-        if let Some(Twin::Running { as_recorded: true, .. }) = other.twins.get(&place) {
-            other.end(now, place, ending);
+        if let Some(Counterpart::Running { as_recorded: true, .. }) = other.counterparts.get(&place) {
+            other.end(now, place, outcome);
         }
     }
 
@@ -342,7 +343,9 @@ impl<'a> WhatIf<'a> {
                     let Some(place) = other.here.get(&start.request).copied() else { continue };
                     let Some(stay) = self.stays.get(place) else { continue };
                     let as_recorded = stay.started == Some(now);
-                    other.twins.insert(place, Twin::Running { token: start.token, as_recorded });
+                    other
+                        .counterparts
+                        .insert(place, Counterpart::Running { permit: start.permit, as_recorded });
                     if let Some(service) = stay.service.filter(|_| !as_recorded) {
                         other.put_off(now + service, Later::End(place));
                     }
@@ -352,7 +355,7 @@ impl<'a> WhatIf<'a> {
                 }
                 Output::Refuse(Refusal { request, .. }) | Output::Wait(InLine { request, .. }) => {
                     let Some(place) = other.here.remove(&request) else { continue };
-                    other.twins.remove(&place);
+                    other.counterparts.remove(&place);
                     if let Some((session, stay)) = begun.zip(self.stays.get(place)) {
                         other.let_in(now, place, stay, session);
                         continue;
@@ -395,9 +398,9 @@ impl Other {
 
     /// Returns a request that is in the application here as it was in the recording, as this gate knows it.
     fn as_recorded(&self, request: RequestId) -> Option<RequestId> {
-        match self.twins.get(self.recorded.get(&request)?)? {
-            Twin::Running { token, as_recorded: true } => Some(token.request()),
-            Twin::Running { .. } | Twin::Waiting(_) => None,
+        match self.counterparts.get(self.recorded.get(&request)?)? {
+            Counterpart::Running { permit, as_recorded: true } => Some(permit.request()),
+            Counterpart::Running { .. } | Counterpart::Waiting(_) => None,
         }
     }
 
@@ -438,11 +441,11 @@ impl Other {
         }
     }
 
-    fn end(&mut self, now: Instant, place: usize, ending: Ending) {
-        if let Some(Twin::Running { token, .. }) = self.twins.remove(&place) {
+    fn end(&mut self, now: Instant, place: usize, outcome: Outcome) {
+        if let Some(Counterpart::Running { permit, .. }) = self.counterparts.remove(&place) {
             self.on_own_time.remove(&place);
-            self.here.remove(&token.request());
-            self.gate.handle_end(now, token, ending);
+            self.here.remove(&permit.request());
+            self.gate.handle_end(now, permit, outcome);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{Event, PLACES, Run};
 use suimon_gate::{Arrival, InLine, Membership};
-use suimon_line::{Place, Standing};
+use suimon_line::{Position, PositionStatus};
 use suimon_model::{Duration, Instant, KindId, RequestId, Rng, SessionId};
-use suimon_workload::{Next, Outcome as Answer, Visitor};
+use suimon_workload::{Next, StepOutcome as Answer, Visitor};
 
 /// A newcomer held for longer at the session gate has noticed.
 const HELD_LONG: Duration = Duration::from_secs(1);
@@ -17,7 +17,7 @@ pub(super) struct User {
     /// The session he is in, as his cookies say, ...
     pub(super) session: Option<(KindId, SessionId)>,
     /// ... or his place in line.
-    pub(super) place: Option<Place>,
+    pub(super) position: Option<Position>,
     request: Option<RequestId>,
     /// Sessions played, this one included.
     played: u32,
@@ -51,7 +51,7 @@ impl Run<'_> {
     ) {
         let kind = self.workload.choose(&mut rng);
         let (visitor, next) = Visitor::begin(&self.workload, kind, at, &mut rng);
-        let user = User { rng, visitor, session, place: None, request: None, played, first: true };
+        let user = User { rng, visitor, session, position: None, request: None, played, first: true };
         let index = match self.free_users.pop() {
             Some(index) => {
                 self.users[index] = Some(user);
@@ -79,10 +79,10 @@ impl Run<'_> {
         let ends = self.scenario.gate.kinds[kind.index()].ends.contains(&route);
         let session = match user.session {
             Some((kind, session)) => Membership::Member { kind, session, leased: true, ends },
-            None => match user.place {
-                Some(place) => {
-                    let session = session_of(self.seed, kind, place);
-                    Membership::Placed { kind, place, session, draws: true }
+            None => match user.position {
+                Some(position) => {
+                    let session = session_of(self.seed, kind, position);
+                    Membership::Placed { kind, position, session, draws: true }
                 }
                 None => Membership::Newcomer(kind),
             },
@@ -131,14 +131,14 @@ impl Run<'_> {
             return Ok(());
         }
         let owner = self.owners.remove(&wait.request).ok_or("nobody's request waits in line")?;
-        self.users[owner].as_mut().expect("a request has its user until it ends").place = wait.place;
+        self.users[owner].as_mut().expect("a request has its user until it ends").position = wait.position;
         let answer = match wait.standing {
-            Standing::Called(_) => Answer::InLine { again_after: CALLED_AGAIN },
-            Standing::Waiting(left)
-            | Standing::Opening(_, left)
-            | Standing::Paused(left)
-            | Standing::Away(left) => Answer::InLine { again_after: left.poll_after },
-            Standing::Closed => Answer::Refused { retry_after: None },
+            PositionStatus::Called(_) => Answer::InLine { again_after: CALLED_AGAIN },
+            PositionStatus::Waiting(left)
+            | PositionStatus::Opening(_, left)
+            | PositionStatus::Paused(left)
+            | PositionStatus::ApplicationDown(left) => Answer::InLine { again_after: left.poll_after },
+            PositionStatus::Closed => Answer::Refused { retry_after: None },
         };
         self.answered(now, owner, answer);
         Ok(())
@@ -168,7 +168,7 @@ impl Run<'_> {
 }
 
 /// Returns the session that a place begins: the same for whoever comes with it.
-fn session_of(seed: u64, kind: KindId, place: Place) -> SessionId {
-    let place = place.number << 8 | u64::from(kind.0) << 2 | place.lane.index() as u64;
-    SessionId(Rng::stream(seed ^ PLACES, place).bits())
+fn session_of(seed: u64, kind: KindId, position: Position) -> SessionId {
+    let position = position.number << 8 | u64::from(kind.0) << 2 | position.lane.index() as u64;
+    SessionId(Rng::stream(seed ^ PLACES, position).bits())
 }

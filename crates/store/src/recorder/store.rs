@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant};
 use suimon_params::Recording;
-use suimon_record::{BLOCK_BYTES_MAX, Ending, Header};
+use suimon_record::{BLOCK_BYTES_MAX, Header, SegmentEnd};
 
 /// What is written is on the disk after this long at the latest, as long as something is written.
 const SYNC_AFTER: Duration = Duration::from_secs(1);
@@ -155,7 +155,7 @@ impl Store {
         match message {
             Message::Events(content) => self.append(&suimon_record::events(content))?,
             Message::Begin(header, snapshot) => {
-                self.append(&suimon_record::end(Ending::Continued))?;
+                self.append(&suimon_record::end(SegmentEnd::Continued))?;
                 self.sync()?;
                 self.begin(header, snapshot)?;
             }
@@ -163,7 +163,7 @@ impl Store {
         if self.synced.elapsed() >= SYNC_AFTER { self.sync() } else { Ok(()) }
     }
 
-    fn end(&mut self, ending: Ending) -> io::Result<()> {
+    fn end(&mut self, ending: SegmentEnd) -> io::Result<()> {
         self.append(&suimon_record::end(ending))?;
         self.sync()
     }
@@ -183,7 +183,7 @@ pub(super) fn write(
                 "the recording has ended: it cannot be written ({error}); the gateway goes on without it"
             );
             // Perhaps there is room for this; if not, the end is missing, which is noticed when it is read.
-            let _ = store.end(Ending::WriteFailed);
+            let _ = store.end(SegmentEnd::WriteFailed);
             return;
         }
         if let Message::Events(buffer) = message {
@@ -191,7 +191,7 @@ pub(super) fn write(
             let _ = used.try_send(buffer);
         }
     }
-    let ending = Ending::from_code(ending.load(Relaxed)).unwrap_or(Ending::Closed);
+    let ending = SegmentEnd::from_code(ending.load(Relaxed)).unwrap_or(SegmentEnd::Closed);
     if let Err(error) = store.end(ending) {
         tracing::error!(file = %store.path.display(), "the end of the recording cannot be written: {error}");
     }

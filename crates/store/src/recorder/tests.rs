@@ -12,7 +12,7 @@ use suimon_record::{Part, Segment};
 struct Recorded {
     gate: Gate,
     recorder: Recorder,
-    names: Names,
+    names: RecordNames,
     now: Instant,
 }
 
@@ -25,7 +25,7 @@ fn begin(recording: &Recording) -> Result<Recorded, RecordError> {
     let mut gate = Gate::new(Params::default(), now);
     gate.declare_route(now, RouteMode::Enforce);
     gate.declare_kind(now, suimon_gate::KindParams::default());
-    let names = Names { routes: vec!["other".to_owned()], kinds: vec!["visit".to_owned()] };
+    let names = RecordNames { routes: vec!["other".to_owned()], kinds: vec!["visit".to_owned()] };
     let recorder = Recorder::begin(recording, &gate, &names, now)?;
     Ok(Recorded { gate, recorder, names, now })
 }
@@ -42,9 +42,9 @@ impl Recorded {
         let Some(output) = self.gate.poll_output() else { panic!("an idle gate starts at once") };
         self.recorder.answer(&output);
         let Output::Start(start) = output else { panic!("a member is not refused") };
-        let ending = suimon_model::Ending::Completed;
+        let ending = suimon_model::Outcome::Completed;
         self.recorder.push(self.now, &Event::End(request, ending));
-        self.gate.handle_end(self.now, start.token, ending);
+        self.gate.handle_end(self.now, start.permit, ending);
     }
 
     fn hand_on(&mut self) -> Result<(), Ended> {
@@ -69,7 +69,7 @@ impl Recorded {
 }
 
 /// Returns every file of the recording that can be read, the oldest first, with its header, its events and its ending.
-fn read(recording: &Recording) -> Vec<(u64, Vec<u8>, usize, Ending)> {
+fn read(recording: &Recording) -> Vec<(u64, Vec<u8>, usize, SegmentEnd)> {
     let folder = recording.file.parent().unwrap();
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -105,7 +105,7 @@ fn what_is_handed_on_is_in_a_file_for_the_owner_alone() {
     recorded.request(2);
     recorded.end();
     let segments = read(&recording);
-    assert_eq!(segments.iter().map(|s| (s.0, s.2, s.3)).collect::<Vec<_>>(), [(1, 4, Ending::Closed)]);
+    assert_eq!(segments.iter().map(|s| (s.0, s.2, s.3)).collect::<Vec<_>>(), [(1, 4, SegmentEnd::Closed)]);
     assert_eq!(fs::metadata(&recording.file).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
@@ -130,8 +130,8 @@ fn files_follow_one_another_and_stay_within_their_bound() {
     assert!(first > 1, "the oldest were removed: {numbers:?}");
     assert_eq!(numbers, (first..=12).collect::<Vec<_>>());
     let (last, before) = segments.split_last().unwrap();
-    assert!(before.iter().all(|segment| segment.3 == Ending::Continued && segment.2 > 1000));
-    assert_eq!((&last.1, last.3), (&last_state, Ending::Closed), "the last begins with the gate's state");
+    assert!(before.iter().all(|segment| segment.3 == SegmentEnd::Continued && segment.2 > 1000));
+    assert_eq!((&last.1, last.3), (&last_state, SegmentEnd::Closed), "the last begins with the gate's state");
     let total: u64 = fs::read_dir(folder.path()).unwrap().map(|f| f.unwrap().metadata().unwrap().len()).sum();
     assert!(total <= recording.bytes_max, "{total} bytes");
 }
@@ -202,7 +202,7 @@ fn a_disk_that_cannot_keep_up_ends_the_recording_and_the_file_says_so() {
     drop(to_the_disk);
     recorded.recorder.thread.join().unwrap();
     let segments = read(&recording);
-    assert_eq!(segments.iter().map(|s| (s.2, s.3)).collect::<Vec<_>>(), [(2, Ending::TooSlow)]);
+    assert_eq!(segments.iter().map(|s| (s.2, s.3)).collect::<Vec<_>>(), [(2, SegmentEnd::TooSlow)]);
 }
 
 #[test]
@@ -224,5 +224,5 @@ fn a_state_too_large_for_a_segment_ends_the_recording_and_the_file_says_so() {
     let Recorder { blocks, thread, .. } = recorded.recorder;
     drop(blocks);
     thread.join().unwrap();
-    assert_eq!(read(&recording).last().unwrap().3, Ending::NoSnapshot);
+    assert_eq!(read(&recording).last().unwrap().3, SegmentEnd::NoSnapshot);
 }

@@ -25,7 +25,7 @@ pub(super) const KEPT_ASIDE: [&str; 3] = ["damaged", "newer", "foreign"];
 
 /// What there is at the start.
 #[derive(Debug)]
-pub enum Found {
+pub enum LoadResult {
     /// No file.
     Nothing,
     /// What a gateway of the same site has learned.
@@ -46,7 +46,7 @@ pub enum Found {
 
 /// What became of a writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Written {
+pub enum WriteResult {
     /// It is on the disk.
     #[default]
     Done,
@@ -69,14 +69,14 @@ struct FirstLine {
 }
 
 /// Looks for what a gateway of the site with these nodes has learned. What cannot be used is set aside.
-pub fn find(path: &Path, nodes: &[String]) -> Found {
+pub fn find(path: &Path, nodes: &[String]) -> LoadResult {
     let content = match read(path) {
         Ok(content) => content,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
-        Err(error) => return Found::InTheWay { why: format!("it cannot be read ({error})") },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return LoadResult::Nothing,
+        Err(error) => return LoadResult::InTheWay { why: format!("it cannot be read ({error})") },
     };
     let Unusable { why, ending } = match parse(&content) {
-        Ok(remembered) if remembered.is_of(nodes) => return Found::Ours(Box::new(remembered)),
+        Ok(remembered) if remembered.is_of(nodes) => return LoadResult::Ours(Box::new(remembered)),
         Ok(remembered) => Unusable {
             why: format!(
                 "it is of another application ({}; this one is {})",
@@ -89,22 +89,22 @@ pub fn find(path: &Path, nodes: &[String]) -> Found {
     };
     let aside = with_ending(path, ending);
     match fs::rename(path, &aside) {
-        Ok(()) => Found::SetAside { why, aside },
-        Err(error) => Found::InTheWay { why: format!("{why}, and it cannot be renamed ({error})") },
+        Ok(()) => LoadResult::SetAside { why, aside },
+        Err(error) => LoadResult::InTheWay { why: format!("{why}, and it cannot be renamed ({error})") },
     }
 }
 
 /// Writes what a gateway has learned, unless the file is a newer one's.
-pub fn write(path: &Path, remembered: &Remembered) -> io::Result<Written> {
+pub fn write(path: &Path, remembered: &Remembered) -> io::Result<WriteResult> {
     let belongs_to_newer = |there: FirstLine| there.version > VERSION || there.started > remembered.started;
     if first_line_of(path).is_some_and(belongs_to_newer) {
-        return Ok(Written::BelongsToANewer);
+        return Ok(WriteResult::BelongsToANewer);
     }
     let content = content(remembered);
     if content.len() as u64 > BYTES_MAX {
         return Err(io::Error::other(format!("it would be longer than {BYTES_MAX} bytes")));
     }
-    whole_file::write(path, &content).map(|()| Written::Done)
+    whole_file::write(path, &content).map(|()| WriteResult::Done)
 }
 
 /// Returns the file's content.

@@ -2,7 +2,9 @@ use super::file::{KEPT_ASIDE, content, parse};
 use super::*;
 use proptest::prelude::*;
 use std::fs;
-use suimon_gate::{Known, RouteKnowledge, RouteVisits, SessionKnowledge, Took, Values};
+use suimon_gate::{
+    KnownDistribution, KnownMean, RouteKnowledge, RouteVisits, ServiceTimeStats, SessionKnowledge,
+};
 
 const NOW: u64 = 1_700_000_000;
 
@@ -11,7 +13,7 @@ fn nodes() -> Vec<String> {
 }
 
 fn remembered() -> Remembered {
-    let known = |value| Known { value, observations: 20 };
+    let known = |value| KnownMean { value, observations: 20 };
     let route = |name: &str, limit: Option<u32>| RememberedRoute {
         name: name.to_owned(),
         asked: NOW - 5,
@@ -25,11 +27,11 @@ fn remembered() -> Remembered {
                 share: Some(0.3),
             }),
             capacity: limit.map(|_| known(1.0 / 3.0)),
-            took: Some(Took { count: 9, mean: 0.2, variation: 1e-300 }),
+            took: Some(ServiceTimeStats { count: 9, mean: 0.2, variation: 1e-300 }),
             took_alone: None,
         },
     };
-    let place = |after| PlaceVisits {
+    let place = |after| VisitsAfter {
         after,
         seen: 99,
         further: vec![(RouteId(1), 0.7), (RouteId(2), 1.25)],
@@ -52,7 +54,7 @@ fn remembered() -> Remembered {
         visits: VisitsKnowledge {
             routes: vec![RouteVisits { visits: known(1.5), delay: 12.0, rank: 1.25 }; 3],
             kinds: vec![vec![place(None), place(Some(RouteId(2)))], vec![]],
-            thinks: Values { count: 500, shares: vec![(0.5, 0.25), (3.0, 0.75)] },
+            thinks: KnownDistribution { count: 500, shares: vec![(0.5, 0.25), (3.0, 0.75)] },
         },
     }
 }
@@ -62,9 +64,9 @@ fn what_was_written_is_read_again_to_the_last_bit() {
     assert_eq!(parse(&content(&remembered())).map_err(|_| ()), Ok(remembered()));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("learned");
-    assert!(matches!(find(&path, &nodes()), Found::Nothing));
-    assert_eq!(write(&path, &remembered()).unwrap(), Written::Done);
-    let Found::Ours(found) = find(&path, &nodes()[1..]) else { panic!("one node is the same") };
+    assert!(matches!(find(&path, &nodes()), LoadResult::Nothing));
+    assert_eq!(write(&path, &remembered()).unwrap(), WriteResult::Done);
+    let LoadResult::Ours(found) = find(&path, &nodes()[1..]) else { panic!("one node is the same") };
     assert_eq!(*found, remembered());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
@@ -86,14 +88,14 @@ fn what_cannot_be_used_is_set_aside_and_said() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("learned");
         fs::write(&path, &bytes).unwrap();
-        let Found::SetAside { why, aside } = find(&path, &nodes()) else { panic!("{said}") };
+        let LoadResult::SetAside { why, aside } = find(&path, &nodes()) else { panic!("{said}") };
         assert!(why.contains(said), "{why}");
         assert_eq!(aside, folder.path().join(format!("learned.{ending}")));
         assert!(KEPT_ASIDE.contains(&ending) && !path.exists() && fs::read(&aside).unwrap() == bytes);
-        assert!(matches!(find(&path, &nodes()), Found::Nothing), "the next start is a new one");
+        assert!(matches!(find(&path, &nodes()), LoadResult::Nothing), "the next start is a new one");
     }
     let folder = tempfile::tempdir().unwrap();
-    assert!(matches!(find(folder.path(), &nodes()), Found::InTheWay { .. }), "a folder is no file");
+    assert!(matches!(find(folder.path(), &nodes()), LoadResult::InTheWay { .. }), "a folder is no file");
 }
 
 #[test]
@@ -101,15 +103,15 @@ fn what_a_newer_gateway_has_learned_is_not_written_over() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("learned");
     let of = |started| Remembered { started, ..remembered() };
-    assert_eq!(write(&path, &of(5)).unwrap(), Written::Done);
-    assert_eq!(write(&path, &of(6)).unwrap(), Written::Done, "the one before has ended");
-    assert_eq!(write(&path, &of(5)).unwrap(), Written::BelongsToANewer);
-    let Found::Ours(found) = find(&path, &nodes()) else { panic!("it is whole") };
+    assert_eq!(write(&path, &of(5)).unwrap(), WriteResult::Done);
+    assert_eq!(write(&path, &of(6)).unwrap(), WriteResult::Done, "the one before has ended");
+    assert_eq!(write(&path, &of(5)).unwrap(), WriteResult::BelongsToANewer);
+    let LoadResult::Ours(found) = find(&path, &nodes()) else { panic!("it is whole") };
     assert_eq!(found.started, 6);
     fs::write(&path, "suimon learned 2 1 who knows\n").unwrap();
-    assert_eq!(write(&path, &of(9)).unwrap(), Written::BelongsToANewer, "of a newer version");
+    assert_eq!(write(&path, &of(9)).unwrap(), WriteResult::BelongsToANewer, "of a newer version");
     fs::write(&path, "nonsense").unwrap();
-    assert_eq!(write(&path, &of(9)).unwrap(), Written::Done);
+    assert_eq!(write(&path, &of(9)).unwrap(), WriteResult::Done);
     assert!(write(&folder.path().join("nowhere/learned"), &of(9)).is_err());
 }
 
@@ -122,15 +124,15 @@ fn numbers_that_cannot_be_are_not_believed_though_the_checksum_holds() {
         change(&mut changed);
         bad.push(changed);
     };
-    with(|it| it.routes[1].known.capacity = Some(Known { value: f64::NAN, observations: 1 }));
-    with(|it| it.routes[1].known.capacity = Some(Known { value: -1.0, observations: 1 }));
+    with(|it| it.routes[1].known.capacity = Some(KnownMean { value: f64::NAN, observations: 1 }));
+    with(|it| it.routes[1].known.capacity = Some(KnownMean { value: -1.0, observations: 1 }));
     with(|it| it.routes[1].known.law.as_mut().unwrap().limit = 0);
     with(|it| it.routes[1].known.law.as_mut().unwrap().limit = u32::MAX);
     with(|it| it.routes[1].known.law.as_mut().unwrap().share = Some(1.5));
     with(|it| it.visits.kinds[0][0].after = Some(RouteId(3)));
     with(|it| it.visits.kinds[0][0].further.push((RouteId(3), 1.0)));
     with(|it| it.visits.kinds[0][0].returned[2].value = 2.0);
-    with(|it| it.visits.kinds.push(vec![PlaceVisits::default()]));
+    with(|it| it.visits.kinds.push(vec![VisitsAfter::default()]));
     with(|it| it.visits.thinks.shares.push((f64::INFINITY, 0.5)));
     with(|it| it.kinds[0].known.patience = Some(1e300));
     with(|it| it.routes[0].name = "x".repeat(2000));
@@ -168,10 +170,10 @@ fn only_routes_that_are_asked_for_are_remembered() {
         .zip((0..).map(RouteId))
         .collect();
     let knowledge = |came: [u64; 5]| {
-        let place = PlaceVisits {
+        let place = VisitsAfter {
             seen: 3,
             further: vec![(RouteId(2), 1.0), (RouteId(3), 1.0)],
-            ..PlaceVisits::default()
+            ..VisitsAfter::default()
         };
         Knowledge {
             routes: came.map(|came| KnownRoute { came, ..KnownRoute::default() }).to_vec(),
@@ -187,7 +189,7 @@ fn only_routes_that_are_asked_for_are_remembered() {
         }],
         ..remembered()
     };
-    let mut memory = Memory::new(Some(&before));
+    let mut memory = DemandMemory::new(Some(&before));
     let mut names = |came: [u64; 5], at: u64| {
         let kept = memory.remember(knowledge(came), &routes, &["visit".to_owned()], 2, at);
         assert_eq!(kept.visits.routes.len(), kept.routes.len());

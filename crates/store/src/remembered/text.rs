@@ -6,8 +6,8 @@ use super::{ROUTES_MAX, Remembered, RememberedKind, RememberedRoute};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use suimon_gate::{
-    Known, KnownKind, KnownRoute, PlaceVisits, RouteKnowledge, RouteVisits, SessionKnowledge, Took, Values,
-    VisitsKnowledge,
+    KnownDistribution, KnownKind, KnownMean, KnownRoute, RouteKnowledge, RouteVisits, ServiceTimeStats,
+    SessionKnowledge, VisitsAfter, VisitsKnowledge,
 };
 use suimon_model::RouteId;
 use suimon_params::KINDS_MAX;
@@ -160,7 +160,7 @@ fn parse_kind(it: &Value) -> Option<RememberedKind> {
     Some(RememberedKind { name: name(&it["name"])?, known })
 }
 
-fn place(kind: usize, it: &PlaceVisits) -> Value {
+fn place(kind: usize, it: &VisitsAfter) -> Value {
     let pairs = |values: &[(RouteId, f64)]| -> Vec<Value> {
         values.iter().map(|(route, value)| json!([route.0, value])).collect()
     };
@@ -175,7 +175,7 @@ fn place(kind: usize, it: &PlaceVisits) -> Value {
 }
 
 /// Returns the place, and the number of its kind.
-fn parse_place(it: &Value, kinds: usize, routes: usize) -> Option<(usize, PlaceVisits)> {
+fn parse_place(it: &Value, kinds: usize, routes: usize) -> Option<(usize, VisitsAfter)> {
     let route = |it: &Value| {
         let index = it.as_u64().filter(|index| *index < routes as u64)?;
         Some(RouteId(index as u32))
@@ -184,9 +184,9 @@ fn parse_place(it: &Value, kinds: usize, routes: usize) -> Option<(usize, PlaceV
         let pair = |it: &Value| Some((route(&it[0])?, number(&it[1], most)?));
         array(it, ROUTES_MAX)?.iter().map(pair).collect()
     };
-    let returned: Vec<Known> =
+    let returned: Vec<KnownMean> =
         array(&it["returned"], 64)?.iter().map(|it| parse_mean(it, 1.0)).collect::<Option<_>>()?;
-    let place = PlaceVisits {
+    let place = VisitsAfter {
         after: optional(&it["after"], route)?,
         seen: it["seen"].as_u64()?,
         further: pairs(&it["further"], VISITS_MAX)?,
@@ -197,31 +197,31 @@ fn parse_place(it: &Value, kinds: usize, routes: usize) -> Option<(usize, PlaceV
     Some((kind as usize, place))
 }
 
-fn mean(known: Known) -> Value {
+fn mean(known: KnownMean) -> Value {
     json!([known.value, known.observations])
 }
 
-fn parse_mean(it: &Value, most: f64) -> Option<Known> {
-    Some(Known { value: number(&it[0], most)?, observations: it[1].as_u64()? })
+fn parse_mean(it: &Value, most: f64) -> Option<KnownMean> {
+    Some(KnownMean { value: number(&it[0], most)?, observations: it[1].as_u64()? })
 }
 
-fn times(took: Took) -> Value {
+fn times(took: ServiceTimeStats) -> Value {
     json!([took.mean, took.count, took.variation])
 }
 
-fn parse_times(it: &Value) -> Option<Took> {
-    let Known { value, observations } = parse_mean(it, SECONDS_MAX)?;
-    Some(Took { count: observations, mean: value, variation: number(&it[2], SECONDS_MAX)? })
+fn parse_times(it: &Value) -> Option<ServiceTimeStats> {
+    let KnownMean { value, observations } = parse_mean(it, SECONDS_MAX)?;
+    Some(ServiceTimeStats { count: observations, mean: value, variation: number(&it[2], SECONDS_MAX)? })
 }
 
-fn values(values: &Values) -> Value {
+fn values(values: &KnownDistribution) -> Value {
     json!({ "count": values.count, "shares": values.shares })
 }
 
-fn parse_values(it: &Value) -> Option<Values> {
+fn parse_values(it: &Value) -> Option<KnownDistribution> {
     let pair = |it: &Value| Some((number(&it[0], SECONDS_MAX)?, number(&it[1], 1.0)?));
     let shares = array(&it["shares"], VALUES_MAX)?.iter().map(pair).collect::<Option<_>>()?;
-    Some(Values { count: it["count"].as_u64()?, shares })
+    Some(KnownDistribution { count: it["count"].as_u64()?, shares })
 }
 
 /// Returns a number from 0 to `most`; a little above 1 is 1.

@@ -216,7 +216,7 @@ async fn nonsense_from_a_node_is_a_bad_response() {
         let shown = &nonsense[..nonsense.len().min(60)];
         let error = get(&upstream, "/").await.expect_err(shown);
         assert_eq!(error.kind(), UpstreamErrorKind::BadResponse, "{shown:?}: {error}");
-        assert_eq!((error.fault(), error.node()), (Fault::Upstream, Some(NodeId(0))));
+        assert_eq!((error.fault(), error.node()), (Blame::Upstream, Some(NodeId(0))));
         assert_eq!((backend.requests(), in_flight(&upstream), idle(&upstream)), (1, 0, 0), "{shown:?}");
     }
 }
@@ -257,7 +257,7 @@ async fn a_client_s_broken_body_is_the_client_s_fault() {
     let request = tokio::spawn(upstream.send(head(Method::POST, "/"), body, None));
     pieces.send(Err(io::Error::other("bad chunk"))).await.unwrap();
     let error = within(request).await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.fault()), (UpstreamErrorKind::RequestBody, Fault::Client));
+    assert_eq!((error.kind(), error.fault()), (UpstreamErrorKind::RequestBody, Blame::Client));
     // The front side finds its own error again, to tell a body that is too large from one that broke off.
     assert_eq!(error.find::<io::Error>().unwrap().to_string(), "bad chunk");
     assert_eq!((in_flight(&upstream), upstream.view()[0].failures_in_a_row), (0, 0));

@@ -79,7 +79,7 @@ async fn draining_nodes_get_nothing_and_with_all_draining_it_is_said_so() {
     assert_eq!((one.requests(), other.requests()), (0, 10));
     upstream.drain(NodeId(1), true);
     let error = get(&upstream, "/").await.unwrap_err();
-    assert_eq!((error.kind(), error.fault()), (UpstreamErrorKind::NoNode, Fault::Gateway));
+    assert_eq!((error.kind(), error.fault()), (UpstreamErrorKind::NoNode, Blame::Gateway));
     upstream.drain(NodeId(0), false);
     assert_eq!(get(&upstream, "/").await.unwrap(), "ok");
 }

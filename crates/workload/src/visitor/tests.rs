@@ -2,7 +2,7 @@ use super::*;
 use crate::{Arrivals, InLine, OnRefusal, Patience, Retry, Spacing, Think};
 
 const THINK: Duration = Duration::from_secs(3);
-const REFUSED: Outcome = Outcome::Refused { retry_after: None };
+const REFUSED: StepOutcome = StepOutcome::Refused { retry_after: None };
 
 fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
@@ -51,7 +51,7 @@ fn workload(on_failure: OnFailure) -> Workload {
 }
 
 /// Plays outcomes one second after each request; returns the turns.
-fn play(workload: &Workload, outcomes: &[Outcome]) -> Vec<Turn> {
+fn play(workload: &Workload, outcomes: &[StepOutcome]) -> Vec<Turn> {
     let mut rng = workload.rng_of(0);
     let (mut visitor, mut next) = Visitor::begin(workload, KindId(0), at(0), &mut rng);
     let mut turns = Vec::new();
@@ -67,7 +67,7 @@ fn play(workload: &Workload, outcomes: &[Outcome]) -> Vec<Turn> {
 
 #[test]
 fn a_smooth_session_thinks_between_its_steps_and_is_done() {
-    let turns = play(&workload(OnFailure::GiveUp), &[Outcome::Passed; 5]);
+    let turns = play(&workload(OnFailure::GiveUp), &[StepOutcome::Passed; 5]);
     assert_eq!(turns[0].next, Next::Ask { step: 1, at: at(1 + 3) });
     assert_eq!(turns[0].first_step_wait, Some(secs(1)));
     assert!(turns[1..].iter().all(|turn| turn.first_step_wait.is_none()));
@@ -78,7 +78,7 @@ fn a_smooth_session_thinks_between_its_steps_and_is_done() {
 
 #[test]
 fn a_time_out_inside_goes_back_to_the_second_step_at_once() {
-    use Outcome::{Passed, TimedOut};
+    use StepOutcome::{Passed, TimedOut};
     let turns = play(&workload(retry(1, 9)), &[Passed, Passed, Passed, TimedOut, Passed]);
     let failed = turns[3];
     assert_eq!(failed.next, Next::Ask { step: 1, at: failed.at });
@@ -89,7 +89,7 @@ fn a_time_out_inside_goes_back_to_the_second_step_at_once() {
 
 #[test]
 fn a_timed_out_first_step_is_asked_again_and_wastes_nothing() {
-    use Outcome::{Passed, TimedOut};
+    use StepOutcome::{Passed, TimedOut};
     let turns = play(&workload(retry(1, 9)), &[TimedOut, Passed]);
     assert_eq!(turns[0].next, Next::Ask { step: 0, at: turns[0].at });
     assert_eq!((turns[0].wasted, turns[0].first_mid_failure), (0, false));
@@ -99,8 +99,8 @@ fn a_timed_out_first_step_is_asked_again_and_wastes_nothing() {
 
 #[test]
 fn an_error_pauses_before_it_is_tried_again() {
-    for outcome in [Outcome::Failed, Outcome::Disconnected] {
-        let turns = play(&workload(retry(0, 9)), &[Outcome::Passed, outcome]);
+    for outcome in [StepOutcome::Failed, StepOutcome::Disconnected] {
+        let turns = play(&workload(retry(0, 9)), &[StepOutcome::Passed, outcome]);
         assert_eq!(turns[1].next, Next::Ask { step: 0, at: turns[1].at + secs(2) });
         assert_eq!(turns[1].wasted, 1);
     }
@@ -108,7 +108,7 @@ fn an_error_pauses_before_it_is_tried_again() {
 
 #[test]
 fn an_error_may_go_back_further_than_a_time_out() {
-    use Outcome::{Failed, Passed, TimedOut};
+    use StepOutcome::{Failed, Passed, TimedOut};
     let mut workload = workload(retry(2, 9));
     let OnFailure::Retry(retry) = &mut Arc::make_mut(&mut workload.kinds[0]).on_failure else {
         panic!("it retries")
@@ -122,7 +122,7 @@ fn an_error_may_go_back_further_than_a_time_out() {
 
 #[test]
 fn a_visitor_who_gives_up_wastes_all_he_had() {
-    use Outcome::{Passed, TimedOut};
+    use StepOutcome::{Passed, TimedOut};
     let turns = play(&workload(OnFailure::GiveUp), &[Passed, Passed, TimedOut]);
     assert_eq!((turns[2].next, turns[2].wasted), (Next::GaveUp, 2));
     let turns = play(&workload(retry(1, 1)), &[Passed, Passed, TimedOut, Passed, TimedOut]);
@@ -132,7 +132,7 @@ fn a_visitor_who_gives_up_wastes_all_he_had() {
 
 #[test]
 fn a_refusal_is_waited_out_as_told_within_bounds() {
-    let told = |secs: u64| Outcome::Refused { retry_after: Some(Duration::from_secs(secs)) };
+    let told = |secs: u64| StepOutcome::Refused { retry_after: Some(Duration::from_secs(secs)) };
     for (outcome, wait) in [(told(7), 7), (told(500), 30), (REFUSED, 3)] {
         let turns = play(&workload(OnFailure::GiveUp), &[outcome]);
         assert_eq!(turns[0].next, Next::Ask { step: 0, at: at(1 + wait) }, "{outcome:?}");
@@ -141,7 +141,7 @@ fn a_refusal_is_waited_out_as_told_within_bounds() {
 
 #[test]
 fn refusals_in_a_row_end_the_session_and_a_good_answer_forgives_them() {
-    use Outcome::Passed;
+    use StepOutcome::Passed;
     let turns = play(&workload(OnFailure::GiveUp), &[REFUSED, REFUSED, REFUSED]);
     assert_eq!(turns[2].next, Next::GaveUp);
     let turns = play(&workload(OnFailure::GiveUp), &[REFUSED, REFUSED, Passed, REFUSED, REFUSED, REFUSED]);
@@ -150,18 +150,18 @@ fn refusals_in_a_row_end_the_session_and_a_good_answer_forgives_them() {
 
 #[test]
 fn only_an_honest_refusal_at_the_first_step_is_no_failure() {
-    let honest = Outcome::Refused { retry_after: Some(secs(1)) };
+    let honest = StepOutcome::Refused { retry_after: Some(secs(1)) };
     let workload = workload(OnFailure::GiveUp);
     assert!(!play(&workload, &[honest])[0].is_failure());
     assert!(play(&workload, &[REFUSED])[0].is_failure());
-    let inside = play(&workload, &[Outcome::Passed, honest]);
+    let inside = play(&workload, &[StepOutcome::Passed, honest]);
     assert!(inside[1].is_failure() && inside[1].first_mid_failure);
     assert_eq!(inside[1].wasted, 0, "the same step is asked again, so nothing is lost yet");
 }
 
 #[test]
 fn only_the_first_failure_inside_marks_the_session() {
-    use Outcome::{Passed, TimedOut};
+    use StepOutcome::{Passed, TimedOut};
     let turns = play(&workload(retry(1, 9)), &[Passed, TimedOut, TimedOut]);
     let marks: Vec<bool> = turns.iter().map(|turn| turn.first_mid_failure).collect();
     assert_eq!(marks, [false, true, false]);
@@ -176,7 +176,7 @@ fn a_steps_own_patience_and_think_time_win() {
     let mut rng = workload.rng_of(0);
     let (mut visitor, _) = Visitor::begin(&workload, KindId(0), at(0), &mut rng);
     assert_eq!(visitor.asked(at(0), &mut rng), Some(secs(60)));
-    let turn = visitor.answered(at(1), Outcome::Passed, &mut rng);
+    let turn = visitor.answered(at(1), StepOutcome::Passed, &mut rng);
     assert_eq!(turn.next, Next::Ask { step: 1, at: at(21) });
     assert_eq!(visitor.asked(at(21), &mut rng), Some(secs(5)));
     assert_eq!(visitor.gives_up_waiting_at(), Some(at(26)));
@@ -185,7 +185,7 @@ fn a_steps_own_patience_and_think_time_win() {
 #[test]
 fn a_world_four_times_as_fast_has_a_quarter_of_every_time() {
     let workload = workload(retry(1, 9)).faster_by(4.0);
-    let turns = play(&workload, &[Outcome::Passed, Outcome::Failed, REFUSED]);
+    let turns = play(&workload, &[StepOutcome::Passed, StepOutcome::Failed, REFUSED]);
     assert_eq!(turns[0].next, Next::Ask { step: 1, at: turns[0].at + THINK / 4 });
     assert_eq!(turns[1].next, Next::Ask { step: 1, at: turns[1].at + secs(2) / 4 });
     assert_eq!(turns[2].next, Next::Ask { step: 1, at: turns[2].at + secs(3) / 4 });

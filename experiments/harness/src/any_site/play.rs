@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use suimon_sim::{Laws, Outcome};
+use suimon_sim::{Laws, RunResult};
 use suimon_sites::{Family, Regime, SiteName};
 
 use super::{Options, Played};
@@ -65,7 +65,7 @@ fn one(name: SiteName, law: &str, laws: &Laws, quick: bool) -> Played {
         }
     };
     let outcome = outcome.as_ref();
-    let number = |of: fn(&Outcome) -> f64| outcome.map_or(0.0, of);
+    let number = |of: fn(&RunResult) -> f64| outcome.map_or(0.0, of);
     Played {
         family: name.family.name().to_owned(),
         regime: name.regime.name().to_owned(),

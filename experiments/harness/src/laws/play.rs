@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use suimon_control::SessionLawKind;
 use suimon_rivals::RouteRival;
-use suimon_sim::{Outcome, Scenario, SessionChoice};
+use suimon_sim::{RunResult, Scenario, SessionChoice};
 use suimon_sites::generate;
 
 use super::{Data, Law, Options, Played, Sites};
@@ -99,15 +99,15 @@ fn law(name: String, scenarios: &[Scenario], options: &Options) -> Result<Law> {
 /// Plays all of `jobs`; a promise that was broken ends it.
 fn run<J: Sync, V: ToString + Send>(
     jobs: &[J],
-    play: impl Fn(&J) -> std::result::Result<Outcome, V> + Sync,
-) -> Result<Vec<Outcome>> {
+    play: impl Fn(&J) -> std::result::Result<RunResult, V> + Sync,
+) -> Result<Vec<RunResult>> {
     let failed = |violation: V| Trouble::Failed(violation.to_string());
     parallel::map(jobs, play).into_iter().map(|played| played.map_err(failed)).collect()
 }
 
-fn played(scenario: &str, runs: &[Outcome]) -> Played {
+fn played(scenario: &str, runs: &[RunResult]) -> Played {
     let shares: Vec<f64> = runs.iter().map(|run| run.summary.goodput_share).collect();
-    let mean = |of: fn(&Outcome) -> f64| runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64;
+    let mean = |of: fn(&RunResult) -> f64| runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64;
     Played {
         scenario: scenario.to_owned(),
         least: rounded(shares.iter().copied().fold(f64::INFINITY, f64::min)),

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use suimon_chart::Hue;
-use suimon_control::{RouteLawKind, SeedRouteParams, SeedSessionParams, SessionLawKind};
-use suimon_gate::Order;
+use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
+use suimon_gate::QueueOrder;
 use suimon_model::Duration;
 use suimon_sim::{Laws, RouteChoice, Scenario, SessionChoice};
 
@@ -86,7 +86,7 @@ pub(super) struct Constants {
 impl Constants {
     /// Returns the defaults of `crates/control/src/kind.rs`, from a limit of 2.
     pub(super) fn usual() -> Constants {
-        let sessions = SeedSessionParams::default();
+        let sessions = PaperSessionParams::default();
         Constants {
             initial: INITIAL,
             threshold_tenths: (sessions.threshold * 10.0).round() as u32,
@@ -105,17 +105,17 @@ impl Constants {
     }
 
     fn routes(self, scale: f64) -> RouteChoice {
-        let period = SeedRouteParams::default().period.div_f64(scale);
-        RouteChoice::Law(RouteLawKind::Seed(SeedRouteParams { initial: self.initial, period }))
+        let period = PaperRouteParams::default().period.div_f64(scale);
+        RouteChoice::Law(RouteLawKind::Paper(PaperRouteParams { initial: self.initial, period }))
     }
 
     fn sessions(self, scale: f64) -> SessionChoice {
         let ms = |ms| Duration::from_millis(u64::from(ms)).div_f64(scale);
-        SessionChoice::Law(SessionLawKind::Seed(SeedSessionParams {
+        SessionChoice::Law(SessionLawKind::Paper(PaperSessionParams {
             threshold: self.threshold(),
             up: ms(self.up_ms),
             down: ms(self.down_ms),
-            period: SeedSessionParams::default().period.div_f64(scale),
+            period: PaperSessionParams::default().period.div_f64(scale),
         }))
     }
 }
@@ -168,7 +168,7 @@ impl Control {
         };
         // The paper's queues are first in, first out; newcomers wait in line as long as clients wait at all, and who tuned it
         // knows how long that is; and the paper's server does not notice that a client has gone, as a real gateway does.
-        scenario.gate.params.order = Order::FirstIn;
+        scenario.gate.params.order = QueueOrder::FirstIn;
         scenario.gate.unaware = site == Site::Paper;
         let patience = Duration::from_secs_f64(patience.unwrap_or(scenario.measure.as_secs_f64()));
         for kind in &mut scenario.gate.kinds {

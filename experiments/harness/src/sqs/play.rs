@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use suimon_model::RouteId;
-use suimon_sim::{Outcome, Sample, Scenario};
+use suimon_sim::{RunResult, Sample, Scenario};
 
 use super::data::PAGES;
 use super::method::Control;
@@ -105,7 +105,7 @@ fn play(scenario: &Scenario, job: Job) -> Result<Played> {
     Ok(kept(&scenario, &outcome, job.clients))
 }
 
-fn kept(scenario: &Scenario, outcome: &Outcome, clients: u32) -> Played {
+fn kept(scenario: &Scenario, outcome: &RunResult, clients: u32) -> Played {
     let ended = outcome.counts.sessions_completed == u64::from(clients);
     let took_s = outcome.counted.1 - outcome.counted.0;
     let steps = &outcome.steps[0];

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use suimon_identity::mint::Kept;
+use suimon_identity::mint::SignedItem;
 use suimon_model::Rng;
 
 use super::{ALPHABET, Bench, KINDS, NUMBERS, TAG};
@@ -62,16 +62,16 @@ impl Way {
 }
 
 /// Returns where the fields of a sort end, the signature included; the first begins at 0.
-pub(super) fn fields(kept: Kept) -> &'static [usize] {
+pub(super) fn fields(kept: SignedItem) -> &'static [usize] {
     match kept {
-        Kept::Ticket => &[1, 2, 4, 5, 9, 11, 17, 21, 25, 27, 31, 35, 37, 53],
-        Kept::Lease => &[1, 2, 4, 12, 16, 32],
-        Kept::Invitation => &[1, 2, 4, 8, 16, 32],
+        SignedItem::Ticket => &[1, 2, 4, 5, 9, 11, 17, 21, 25, 27, 31, 35, 37, 53],
+        SignedItem::Lease => &[1, 2, 4, 12, 16, 32],
+        SignedItem::Invitation => &[1, 2, 4, 8, 16, 32],
     }
 }
 
 impl Bench {
-    pub(super) fn edited(&self, rng: &mut Rng, kept: Kept, way: Way) -> String {
+    pub(super) fn edited(&self, rng: &mut Rng, kept: SignedItem, way: Way) -> String {
         let text = self.pick(rng, kept);
         match way {
             Way::Bits => {
@@ -116,7 +116,8 @@ impl Bench {
             Way::Length => self.of_other_length(rng, kept, text),
             Way::Alphabet => respelt(rng, text),
             Way::Purpose => {
-                let others: Vec<Kept> = Kept::ALL.into_iter().filter(|other| *other != kept).collect();
+                let others: Vec<SignedItem> =
+                    SignedItem::ALL.into_iter().filter(|other| *other != kept).collect();
                 let other = others[rng.below(others.len())];
                 let other = bytes_of(self.pick(rng, other));
                 let mut bytes = bytes_of(text);
@@ -148,7 +149,7 @@ impl Bench {
         }
     }
 
-    fn of_other_length(&self, rng: &mut Rng, kept: Kept, text: &str) -> String {
+    fn of_other_length(&self, rng: &mut Rng, kept: SignedItem, text: &str) -> String {
         let mut bytes = bytes_of(text);
         match rng.below(6) {
             0 => text[..rng.below(text.len())].to_string(),

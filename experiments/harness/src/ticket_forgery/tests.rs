@@ -20,7 +20,7 @@ fn tries_are_shared_out_to_the_last_one() {
 fn each_way_makes_something_that_is_no_true_one_and_each_time_another() {
     let bench = bench(1);
     assert_eq!(bench.shown(), (3 * TRUE_ONES as u64, 3 * TRUE_ONES as u64));
-    for kept in Kept::ALL {
+    for kept in SignedItem::ALL {
         for way in Way::ALL {
             let mut rng = Rng::new(5);
             let texts: HashSet<String> =
@@ -49,7 +49,7 @@ fn a_gateway_that_takes_what_others_have_signed_is_found_out() {
 #[test]
 fn fields_end_where_the_text_does() {
     let bench = bench(2);
-    for kept in Kept::ALL {
+    for kept in SignedItem::ALL {
         let length = bytes_of(&bench.true_ones[kept as usize][0]).len();
         let ends = fields(kept);
         assert_eq!(ends.last(), Some(&length));

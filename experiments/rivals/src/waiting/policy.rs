@@ -1,8 +1,8 @@
 //! Rules for a line: ours, and what others do.
 
-use super::Pace;
+use super::RateProfile;
 use std::collections::{BTreeMap, VecDeque};
-use suimon_line::{Lane, Line, Params, Place, Standing};
+use suimon_line::{Lane, Line, Params, Position, PositionStatus};
 use suimon_model::{Duration, Instant, seconds};
 
 /// Which rule.
@@ -73,7 +73,7 @@ const HOLD: f64 = 5.0;
 pub(super) struct Rule {
     policy: Policy,
     per_second: f64,
-    pace: Pace,
+    pace: RateProfile,
     next: u64,
     ended: Vec<(u32, Answer)>,
     tokens: f64,
@@ -93,7 +93,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    pub(super) fn new(policy: Policy, per_second: f64, pace: Pace) -> Self {
+    pub(super) fn new(policy: Policy, per_second: f64, pace: RateProfile) -> Self {
         Rule {
             policy,
             per_second,
@@ -128,8 +128,12 @@ impl Rule {
                 self.minute_of.insert(number, minute);
             }
             Policy::Ours => {
-                let place = self.line.draw(Lane::Normal);
-                debug_assert_eq!(place.map(|place| place.number), Some(number), "there is room for all");
+                let position = self.line.draw(Lane::Normal);
+                debug_assert_eq!(
+                    position.map(|position| position.number),
+                    Some(number),
+                    "there is room for all"
+                );
             }
         }
         number
@@ -159,12 +163,13 @@ impl Rule {
                 self.minutes[minute].insert(number, now);
                 Answer::Again(POLL_FIXED)
             }
-            Policy::Ours => match self.line.contact(now, place(number)) {
-                Standing::Called(_) => Answer::Enters,
-                Standing::Waiting(wait) => Answer::Again(wait.poll_after),
-                Standing::Opening(..) | Standing::Paused(_) | Standing::Away(_) | Standing::Closed => {
-                    Answer::Nothing
-                }
+            Policy::Ours => match self.line.contact(now, position(number)) {
+                PositionStatus::Called(_) => Answer::Enters,
+                PositionStatus::Waiting(wait) => Answer::Again(wait.poll_after),
+                PositionStatus::Opening(..)
+                | PositionStatus::Paused(_)
+                | PositionStatus::ApplicationDown(_)
+                | PositionStatus::Closed => Answer::Nothing,
             },
         }
     }
@@ -175,17 +180,18 @@ impl Rule {
             return AtGate::NotCalled;
         }
         self.serve(now);
-        if !self.line.standing(now, place(number)).is_called() {
+        if !self.line.standing(now, position(number)).is_called() {
             return AtGate::NotCalled;
         }
         let is_passed_by = self.held.last_key_value().is_some_and(|(last, _)| *last > number);
         if self.held.len() >= self.line.held_at_once() && !is_passed_by {
             return AtGate::SentBack;
         }
-        if is_fresh && self.line.expected_before(place(number)) > self.held.range(..number).count() as u64 {
+        if is_fresh && self.line.expected_before(position(number)) > self.held.range(..number).count() as u64
+        {
             return AtGate::SentBack;
         }
-        self.line.knock(now, place(number));
+        self.line.check_in(now, position(number));
         self.held.insert(number, (who, now));
         self.begin();
         AtGate::Held
@@ -199,8 +205,8 @@ impl Rule {
                 Some((left, left))
             }
             Policy::Minutes => None,
-            Policy::Ours => match self.line.standing(now, place(number)) {
-                Standing::Waiting(wait) => Some((wait.low.as_secs_f64(), wait.high.as_secs_f64())),
+            Policy::Ours => match self.line.standing(now, position(number)) {
+                PositionStatus::Waiting(wait) => Some((wait.low.as_secs_f64(), wait.high.as_secs_f64())),
                 _ => None,
             },
         }
@@ -269,7 +275,7 @@ impl Rule {
             && let Some((number, (who, _))) = self.held.pop_first()
         {
             self.tokens -= 1.0;
-            self.line.claimed(place(number));
+            self.line.claimed(position(number));
             self.ended.push((who, Answer::Begins));
         }
     }
@@ -291,6 +297,6 @@ impl Rule {
     }
 }
 
-fn place(number: u64) -> Place {
-    Place { lane: Lane::Normal, number }
+fn position(number: u64) -> Position {
+    Position { lane: Lane::Normal, number }
 }

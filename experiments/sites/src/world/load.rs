@@ -4,7 +4,7 @@ use super::families::{Crowd, Draft};
 use super::{Family, Regime};
 use crate::draw::between;
 use suimon_model::{Duration, Rng, seconds};
-use suimon_sim::{Scenario, State};
+use suimon_sim::{Scenario, SiteState};
 use suimon_workload::{Arrivals, Phase, Spacing, Think};
 
 /// Sites that can finish fewer or more sessions a second than this are drawn again: too few to count, too many to wait for.
@@ -55,7 +55,7 @@ pub(super) fn with_visitors(
     rng: &mut Rng,
 ) -> Option<Scenario> {
     let states = super::states(&site);
-    let started = |state: &State| state.bound(&site) / state.offered_share(&site).max(1e-9);
+    let started = |state: &SiteState| state.bound(&site) / state.offered_share(&site).max(1e-9);
     let bounds: Vec<f64> = states.iter().map(started).collect();
     let (low, high) = if family == Family::Big { BOUND_BIG } else { BOUND };
     if bounds.iter().any(|bound| !(low..=high).contains(bound)) {
@@ -129,7 +129,7 @@ fn duration(family: Family, session: f64, finished: f64, events: f64) -> Option<
 /// Returns a closed crowd, if one of that size is a crowd.
 fn closed(
     site: &Scenario,
-    states: &[State],
+    states: &[SiteState],
     regime: Regime,
     times: f64,
     session: f64,
@@ -146,7 +146,7 @@ fn closed(
     };
     let mut of_one = site.clone();
     of_one.workload.arrivals = one(1, 1.0);
-    let can = |state: &State| state.bound(site) / state.offered(&of_one, Duration::ZERO);
+    let can = |state: &SiteState| state.bound(site) / state.offered(&of_one, Duration::ZERO);
     let users = match regime {
         Regime::Above => can(&states[0]),
         Regime::Below | Regime::Around => states.iter().map(can).fold(f64::INFINITY, f64::min),

@@ -32,7 +32,7 @@ const ASSUMED: f64 = 0.001;
 
 /// Where a time in the application is from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Known {
+pub(super) enum CostBasis {
     /// Of requests with a core of their own.
     Alone(u64),
     /// Of requests that shared the cores with others: too long.
@@ -50,7 +50,7 @@ pub(super) struct Cost {
     pub(super) elsewhere: f64,
     pub(super) variation: f64,
     pub(super) errors: f64,
-    pub(super) known: Known,
+    pub(super) known: CostBasis,
 }
 
 /// What all routes cost.
@@ -103,12 +103,12 @@ impl Costs {
 }
 
 /// Returns s, its coefficient of variation, and where it is from.
-fn time_of(route: &LearnedRoute) -> (f64, f64, Known) {
+fn time_of(route: &LearnedRoute) -> (f64, f64, CostBasis) {
     let alone = route.service_alone.filter(|times| times.count >= ALONE_MIN);
     let (times, known) = match (alone, route.service) {
-        (Some(alone), _) => (alone, Known::Alone(alone.count)),
-        (None, Some(crowded)) => (crowded, Known::Crowded(crowded.count)),
-        (None, None) => return (ASSUMED, 0.0, Known::Assumed),
+        (Some(alone), _) => (alone, CostBasis::Alone(alone.count)),
+        (None, Some(crowded)) => (crowded, CostBasis::Crowded(crowded.count)),
+        (None, None) => return (ASSUMED, 0.0, CostBasis::Assumed),
     };
     (times.mean_seconds.max(1e-6), times.variation, known)
 }
@@ -219,7 +219,7 @@ mod tests {
         learned.routes[1].service_alone = None;
         learned.routes[1].service = None;
         let costs = Costs::new(&learned, &visits);
-        assert_eq!((costs.routes[0].cpu, costs.routes[0].known), (0.09, Known::Crowded(1000)));
-        assert_eq!((costs.routes[1].cpu, costs.routes[1].known), (ASSUMED, Known::Assumed));
+        assert_eq!((costs.routes[0].cpu, costs.routes[0].known), (0.09, CostBasis::Crowded(1000)));
+        assert_eq!((costs.routes[1].cpu, costs.routes[1].known), (ASSUMED, CostBasis::Assumed));
     }
 }

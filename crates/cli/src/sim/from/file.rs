@@ -1,6 +1,6 @@
 //! The scenario file's text: every number with where it is from, and how it is corrected.
 
-use super::costs::{Costs, Known};
+use super::costs::{CostBasis, Costs};
 use super::paths::{self, Journey, Names};
 use crate::numbers::{rate, share};
 use std::collections::{BTreeMap, BTreeSet};
@@ -296,11 +296,11 @@ sharing = \"even\"              # what unevenness was seen is in the variation o
     for cost in routes {
         let (method, path) = site.names.of(&cost.route);
         let known = match cost.known {
-            Known::Alone(count) => format!("measured, {count} requests that had a core of their own"),
-            Known::Crowded(count) => {
+            CostBasis::Alone(count) => format!("measured, {count} requests that had a core of their own"),
+            CostBasis::Crowded(count) => {
                 format!("measured, {count} requests, but only under load: likely too long")
             }
-            Known::Assumed => "assumed: none was answered yet".to_owned(),
+            CostBasis::Assumed => "assumed: none was answered yet".to_owned(),
         };
         writeln!(
             out,

@@ -6,7 +6,7 @@
 //! says, always the same ones, where a dozen random walks would be off by a third.
 
 use std::collections::{BTreeMap, BTreeSet};
-use suimon_admin::{Learned, LearnedKind, LearnedPlace};
+use suimon_admin::{Learned, LearnedKind, LearnedTransitions};
 
 /// Walks that stand for the sessions of a kind; equal ones become one journey.
 const WALKS: u32 = 12;
@@ -123,13 +123,13 @@ pub(super) fn visits(journeys: &[Journey]) -> BTreeMap<String, f64> {
 
 /// One place's turn-taking.
 struct Rotor<'a> {
-    place: &'a LearnedPlace,
+    place: &'a LearnedTransitions,
     /// How often each was handed out: the routes, then the end.
     given: Vec<u32>,
 }
 
 impl<'a> Rotor<'a> {
-    fn new(place: &'a LearnedPlace) -> Self {
+    fn new(place: &'a LearnedTransitions) -> Self {
         Rotor { place, given: vec![0; place.next.len() + 1] }
     }
 
@@ -175,16 +175,16 @@ mod tests {
     use super::*;
     use suimon_admin::LearnedNext;
 
-    fn place(after: Option<&str>, next: &[(&str, f64)]) -> LearnedPlace {
+    fn place(after: Option<&str>, next: &[(&str, f64)]) -> LearnedTransitions {
         let next: Vec<LearnedNext> = next
             .iter()
             .map(|(route, share)| LearnedNext { route: (*route).to_owned(), share: *share })
             .collect();
         let ends = 1.0 - next.iter().map(|next| next.share).sum::<f64>();
-        LearnedPlace { after: after.map(str::to_owned), seen: 100, next, ends }
+        LearnedTransitions { after: after.map(str::to_owned), seen: 100, next, ends }
     }
 
-    fn kind(places: Vec<LearnedPlace>) -> LearnedKind {
+    fn kind(places: Vec<LearnedTransitions>) -> LearnedKind {
         LearnedKind {
             name: "visit".to_owned(),
             ended: 100,

@@ -9,7 +9,7 @@ use suimon_model::RouteId;
 use suimon_params::SessionKind;
 use suimon_proxy::LearnedView;
 use suimon_settings::scenario;
-use suimon_sim::{Laws, Outcome, Scenario};
+use suimon_sim::{Laws, RunResult, Scenario};
 
 /// How far goodput may be off, as a share of it.
 const TOLERANCE: f64 = 0.12;
@@ -19,7 +19,7 @@ fn scenario_named(name: &str) -> Scenario {
     scenario::load(&path).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
-fn played(scenario: &Scenario, seed: u64) -> Outcome {
+fn played(scenario: &Scenario, seed: u64) -> RunResult {
     suimon_sim::run(scenario, seed, &Laws::AS_SET).unwrap_or_else(|violation| panic!("{violation}"))
 }
 
@@ -29,9 +29,9 @@ fn goodput(scenario: &Scenario) -> f64 {
 }
 
 /// Returns what a gateway with the gate of that run would tell.
-fn told(scenario: &Scenario, outcome: &Outcome) -> Learned {
+fn told(scenario: &Scenario, outcome: &RunResult) -> Learned {
     let routes = (0u32..).zip(&scenario.routes).map(|(id, route)| (route.name.clone(), RouteId(id)));
-    let kind = |kind: &suimon_sim::Kind| SessionKind {
+    let kind = |kind: &suimon_sim::KindSetup| SessionKind {
         name: kind.name.clone(),
         gate: kind.params.clone(),
         ..SessionKind::default()

@@ -67,7 +67,7 @@ fn written(params: &Params) -> Table {
     put(&mut gate, "route_law", text(route_law.word()));
     put(&mut gate, "session_law", text(session_law.word()));
     // The numbers of those laws that have some.
-    if let RouteLawKind::Seed(numbers) = route_law {
+    if let RouteLawKind::Paper(numbers) = route_law {
         put(&mut gate, "seed_route.initial", Value::Integer(i64::from(numbers.initial)));
         put(&mut gate, "seed_route.period", time(&numbers.period));
     }
@@ -75,7 +75,7 @@ fn written(params: &Params) -> Table {
         SessionLawKind::Static(sessions) => {
             put(&mut gate, "static_sessions", Value::Integer(i64::from(*sessions)));
         }
-        SessionLawKind::Seed(numbers) => {
+        SessionLawKind::Paper(numbers) => {
             put(&mut gate, "seed_session.threshold", Value::Float(numbers.threshold));
             put(&mut gate, "seed_session.up", time(&numbers.up));
             put(&mut gate, "seed_session.down", time(&numbers.down));
@@ -89,7 +89,7 @@ fn written(params: &Params) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use suimon_gate::Order;
+    use suimon_gate::QueueOrder;
 
     fn with(recorded: &Params, changes: &[&str]) -> Result<Params, String> {
         changed(recorded, &changes.iter().map(|change| (*change).to_string()).collect::<Vec<_>>())
@@ -117,8 +117,8 @@ mod tests {
             "gate.route_law = seed",
         ];
         let changed = with(&recorded, &changes).unwrap();
-        assert_eq!((changed.order, changed.patience.as_secs()), (Order::FirstIn, 20));
-        assert!(matches!(changed.route_law, RouteLawKind::Seed(numbers) if numbers.initial == 7));
+        assert_eq!((changed.order, changed.patience.as_secs()), (QueueOrder::FirstIn, 20));
+        assert!(matches!(changed.route_law, RouteLawKind::Paper(numbers) if numbers.initial == 7));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use suimon_sim::replay::{Figures, Replay, WhatIf};
 use suimon_statistics::table::{Align, columns};
 
 /// Everything there is to tell.
-pub(super) struct Told<'a> {
+pub(super) struct ReplayFindings<'a> {
     pub(super) files: &'a Files,
     pub(super) with: &'a [String],
     pub(super) recorded: &'a Replay,
@@ -20,7 +20,7 @@ pub(super) struct Told<'a> {
     pub(super) cut: Option<Damage>,
 }
 
-impl Told<'_> {
+impl ReplayFindings<'_> {
     pub(super) fn as_text(&self) -> String {
         let recorded = self.recorded;
         let span = recorded.span.as_secs_f64();

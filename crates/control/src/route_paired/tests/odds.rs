@@ -37,7 +37,7 @@ fn odds(difference: f64, noise: f64, pairs_max: usize) -> Odds {
     Odds { better: share(better), worse: share(worse), lost: share(lost) }
 }
 
-fn play(rng: &mut Rng, difference: f64, noise: f64, pairs_max: usize) -> (Verdict, Paired) {
+fn play(rng: &mut Rng, difference: f64, noise: f64, pairs_max: usize) -> (TrialResult, Paired) {
     let bias = BIAS * ln(f64::from(PROBE) / f64::from(BASE));
     let mut law = law_before_a_trial(BASE, pairs_max);
     // As if the noise had been seen in many windows; those of the trial are folded in as they come.
@@ -76,7 +76,7 @@ fn law_before_a_trial(base: u32, pairs_max: usize) -> Paired {
     law.add_route(Instant::ORIGIN, None);
     let route = &mut law.routes[0];
     (route.limit, route.base, route.pairs_max) = (base, base, pairs_max);
-    (route.learns, route.fast, route.pressure, route.share) = (false, None, 1.0, 1.0);
+    (route.learns, route.slow_start, route.pressure, route.share) = (false, None, 1.0, 1.0);
     law
 }
 

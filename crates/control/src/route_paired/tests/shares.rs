@@ -8,7 +8,7 @@ fn a_heavy_page_is_not_taken_for_light_before_its_share_was_measured() {
     let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];
     for (route, meter) in meters.iter_mut().enumerate() {
         law.add_route(Instant::ORIGIN, None);
-        law.routes[route].fast = None;
+        law.routes[route].slow_start = None;
         law.routes[route].service.fold(0.4);
         meter.load(Instant::ORIGIN, 2, 10);
     }

@@ -6,7 +6,7 @@ use crate::gate::away::{AWAITED_MAX, AWAITING_MAX, AWAITING_OF_SESSION_MAX};
 
 /// Somebody with a place, whose page asks when it was told to and goes to the gate when it is called.
 struct Waiter {
-    place: Place,
+    position: Position,
     asks: f64,
     /// Whether it is held or has begun.
     is_at_gate: bool,
@@ -22,7 +22,7 @@ struct Crowd {
     asked: BTreeMap<RequestId, usize>,
     /// Who began, and when.
     began: Vec<(f64, u64)>,
-    running: Vec<(f64, Token)>,
+    running: Vec<(f64, Permit)>,
 }
 
 impl Crowd {
@@ -60,9 +60,9 @@ impl Crowd {
         match output {
             Output::Start(start) => {
                 let who = self.asked.remove(&start.request).unwrap();
-                let number = self.waiters.get(who).map_or(u64::MAX, |waiter| waiter.place.number);
+                let number = self.waiters.get(who).map_or(u64::MAX, |waiter| waiter.position.number);
                 self.began.push((self.now, number));
-                self.running.push((self.now + 0.2, start.token));
+                self.running.push((self.now + 0.2, start.permit));
             }
             Output::Wait(waits) => {
                 let who = self.asked.remove(&waits.request).unwrap();
@@ -70,7 +70,11 @@ impl Crowd {
                 match self.waiters.get_mut(who) {
                     Some(waiter) => (waiter.is_at_gate, waiter.asks) = (false, asks),
                     None => {
-                        self.waiters.push(Waiter { place: waits.place.unwrap(), asks, is_at_gate: false });
+                        self.waiters.push(Waiter {
+                            position: waits.position.unwrap(),
+                            asks,
+                            is_at_gate: false,
+                        });
                     }
                 }
             }
@@ -89,8 +93,8 @@ impl Crowd {
             let (over, running) =
                 std::mem::take(&mut self.running).into_iter().partition(|(end, _)| *end <= self.now);
             self.running = running;
-            for (_, token) in over as Vec<(f64, Token)> {
-                self.gate.handle_end(at(self.now), token, Ending::Completed);
+            for (_, permit) in over as Vec<(f64, Permit)> {
+                self.gate.handle_end(at(self.now), permit, Outcome::Completed);
             }
             for who in 0..self.waiters.len() {
                 self.act(who);
@@ -107,16 +111,18 @@ impl Crowd {
         if waiter.asks > self.now {
             return;
         }
-        let Some(standing) = self.gate.handle_contact(at(self.now), self.kind, waiter.place) else { return };
+        let Some(standing) = self.gate.handle_contact(at(self.now), self.kind, waiter.position) else {
+            return;
+        };
         let wait = match standing {
-            Standing::Called(_) => {
+            PositionStatus::Called(_) => {
                 waiter.is_at_gate = true;
-                let session = Some(placed(self.kind, waiter.place));
+                let session = Some(placed(self.kind, waiter.position));
                 let request = self.gate.handle_arrival(at(self.now), Arrival { route: self.route, session });
                 self.asked.insert(request, who);
                 return self.hear();
             }
-            Standing::Away(wait) | Standing::Waiting(wait) => wait,
+            PositionStatus::ApplicationDown(wait) | PositionStatus::Waiting(wait) => wait,
             other => panic!("{other:?}"),
         };
         waiter.asks = self.now + wait.poll_after.as_secs_f64();
@@ -149,7 +155,7 @@ fn a_minute_without_an_application_calls_nobody_and_the_first_is_in_within_two_s
     assert!((20..=45).contains(&after), "{after} began in ten seconds at a pace of four a second");
     crowd.pass(300.0);
     let places: BTreeSet<u64> = crowd.began.iter().map(|(_, number)| *number).collect();
-    let all = crowd.waiters.iter().filter(|waiter| places.contains(&waiter.place.number)).count();
+    let all = crowd.waiters.iter().filter(|waiter| places.contains(&waiter.position.number)).count();
     assert_eq!(all, crowd.waiters.len(), "nobody has lost a place");
     let records = crowd.gate.snapshot(at(300.0)).records;
     let told: Vec<_> = records.iter().filter(|it| it.quantity == suimon_model::Quantity::Moving).collect();
@@ -207,7 +213,7 @@ fn requests_of_begun_sessions_wait_for_the_application_without_a_slot() {
     });
     let started = started.expect("it is sent as soon as there is an application");
     assert_eq!((started.request, started.waited), (waits, seconds(4.0)));
-    gate.handle_end(at(5.1), started.token, Ending::Completed);
+    gate.handle_end(at(5.1), started.permit, Outcome::Completed);
 
     // For as long as is worth it, and then the truth; the session goes on.
     gate.handle_application(at(6.0), false);
@@ -295,7 +301,7 @@ fn a_newcomer_without_a_line_is_told_the_truth_and_begins_nothing() {
     gate.handle_arrival(now, Arrival { route, session: Some(Membership::Newcomer(kind)) });
     let told = told_at_once(&mut gate);
     assert!(
-        told.place.is_some() && matches!(told.standing, Standing::Away(_)),
+        told.position.is_some() && matches!(told.standing, PositionStatus::ApplicationDown(_)),
         "with a line it gets a place"
     );
     assert_eq!(gate.snapshot(now).kinds[0].admitted, 0);
@@ -309,7 +315,7 @@ fn whoever_is_silent_while_there_is_no_application_has_not_left() {
     let asks = |gate: &mut Gate, now: f64, session: u64| {
         gate.handle_arrival(at(now), Arrival { route, session: Some(member(session)) });
         for start in started(gate) {
-            gate.handle_end(at(now), start.token, Ending::Completed);
+            gate.handle_end(at(now), start.permit, Outcome::Completed);
         }
     };
     for round in 0..20 {

@@ -11,15 +11,15 @@ fn member(kind: KindId, session: SessionId) -> Membership {
 }
 
 /// Ends what is in the application, one after another, and returns who goes in instead.
-fn go_on(gate: &mut Gate, now: Instant, mut token: Token, count: usize) -> (Vec<RequestId>, Token) {
+fn go_on(gate: &mut Gate, now: Instant, mut permit: Permit, count: usize) -> (Vec<RequestId>, Permit) {
     let mut seen = vec![];
     for _ in 0..count {
-        gate.handle_end(now, token, Ending::Completed);
+        gate.handle_end(now, permit, Outcome::Completed);
         let start = started(gate).pop().expect("somebody waits");
         seen.push(start.request);
-        token = start.token;
+        permit = start.permit;
     }
-    (seen, token)
+    (seen, permit)
 }
 
 #[test]
@@ -27,18 +27,18 @@ fn a_hundred_who_share_a_lease_have_eight_requests_at_once_before_others() {
     let (mut gate, route, kind) = fixed(1);
     let now = at(0.0);
     gate.handle_arrival(now, Arrival { route, session: Some(Membership::Newcomer(kind)) });
-    let token = started(&mut gate).pop().unwrap().token;
+    let permit = started(&mut gate).pop().unwrap().permit;
     let shared: Vec<_> = (0..100)
         .map(|_| gate.handle_arrival(now, Arrival { route, session: Some(member(kind, LEASE)) }))
         .collect();
     let others: Vec<_> = (100..120)
         .map(|id| gate.handle_arrival(now, Arrival { route, session: Some(member(kind, SessionId(id))) }))
         .collect();
-    let (seen, token) = go_on(&mut gate, now, token, 120);
+    let (seen, permit) = go_on(&mut gate, now, permit, 120);
     assert_eq!(seen[..8], shared[..8]);
     assert_eq!(seen[8..28], others, "everybody else first");
     assert_eq!(seen[28..], shared[8..], "then the rest, of whom nobody is refused");
-    gate.handle_end(now, token, Ending::Completed);
+    gate.handle_end(now, permit, Outcome::Completed);
 }
 
 #[test]
@@ -66,21 +66,21 @@ fn a_hundred_requests_may_come_at_once_and_five_a_second_after_that() {
         let first = started(gate).pop().unwrap();
         let shared = gate.handle_arrival(now, Arrival { route, session: Some(member(kind, LEASE)) });
         let other = gate.handle_arrival(now, Arrival { route, session: Some(member(kind, SessionId(8))) });
-        let (seen, token) = go_on(gate, now, first.token, 2);
-        gate.handle_end(now, token, Ending::Completed);
+        let (seen, permit) = go_on(gate, now, first.permit, 2);
+        gate.handle_end(now, permit, Outcome::Completed);
         assert!(seen == [shared, other] || seen == [other, shared]);
         seen[0] == shared
     };
     let goes_first = |gate: &mut Gate, now, count: usize| (0..count).filter(|_| asks(gate, now)).count();
     // The other one has as many, so each round costs both the same: from here on only the lease's is looked at.
     assert_eq!(goes_first(&mut gate, at(0.0), 100), 100);
-    gate.handle_word(at(0.0), SessionId(8), Word::Ends);
+    gate.handle_session_signal(at(0.0), SessionId(8), SessionSignal::Ends);
     assert_eq!(goes_first(&mut gate, at(0.0), 50), 0);
-    gate.handle_word(at(2.0), SessionId(8), Word::Ends);
+    gate.handle_session_signal(at(2.0), SessionId(8), SessionSignal::Ends);
     assert_eq!(goes_first(&mut gate, at(2.0), 50), 10);
-    gate.handle_word(at(1000.0), SessionId(8), Word::Ends);
+    gate.handle_session_signal(at(1000.0), SessionId(8), SessionSignal::Ends);
     assert_eq!(goes_first(&mut gate, at(1000.0), 100), 100, "and no more than that is saved up");
-    gate.handle_word(at(1000.0), SessionId(8), Word::Ends);
+    gate.handle_session_signal(at(1000.0), SessionId(8), SessionSignal::Ends);
     assert_eq!(goes_first(&mut gate, at(1000.0), 10), 0);
 }
 
@@ -89,15 +89,15 @@ fn whoever_pays_has_no_more_of_it() {
     let (mut gate, route, kind) = fixed(1);
     let now = at(0.0);
     gate.handle_arrival(now, Arrival { route, session: Some(member(kind, LEASE)) });
-    let token = started(&mut gate).pop().unwrap().token;
-    gate.handle_word(now, LEASE, Word::Checkout);
+    let permit = started(&mut gate).pop().unwrap().permit;
+    gate.handle_session_signal(now, LEASE, SessionSignal::Checkout);
     let paying: Vec<_> = (0..20)
         .map(|_| gate.handle_arrival(now, Arrival { route, session: Some(member(kind, LEASE)) }))
         .collect();
     let other = gate.handle_arrival(now, Arrival { route, session: Some(member(kind, SessionId(8))) });
-    let (seen, token) = go_on(&mut gate, now, token, 21);
+    let (seen, permit) = go_on(&mut gate, now, permit, 21);
     assert_eq!((&seen[..7], seen[7], &seen[8..]), (&paying[..7], other, &paying[7..]));
-    gate.handle_end(now, token, Ending::Completed);
+    gate.handle_end(now, permit, Outcome::Completed);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn what_goes_beyond_a_budget_keeps_nobody_else_out() {
     let kind = gate.declare_kind(now, KindParams::default());
     let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
     gate.handle_arrival(now, newcomer);
-    let token = started(&mut gate).pop().unwrap().token;
+    let permit = started(&mut gate).pop().unwrap().permit;
     let shared: Vec<_> = (0..100)
         .map(|_| gate.handle_arrival(now, Arrival { route, session: Some(member(kind, LEASE)) }))
         .collect();
@@ -120,9 +120,9 @@ fn what_goes_beyond_a_budget_keeps_nobody_else_out() {
     );
     let comes = gate.handle_arrival(now, newcomer);
     assert!(gate.poll_output().is_none(), "a hundred requests of one lease do not fill a gate for fifty");
-    let (seen, token) = go_on(&mut gate, now, token, 101);
+    let (seen, permit) = go_on(&mut gate, now, permit, 101);
     assert_eq!((&seen[..8], seen[8]), (&shared[..8], comes));
-    gate.handle_end(now, token, Ending::Completed);
+    gate.handle_end(now, permit, Outcome::Completed);
     let counted = gate.visits.remaining(route);
     assert!(counted.abs() < 1e-9, "{counted}: nothing is left");
 }
@@ -130,18 +130,18 @@ fn what_goes_beyond_a_budget_keeps_nobody_else_out() {
 #[test]
 fn what_goes_beyond_a_budget_teaches_nothing_of_what_sessions_do() {
     let (mut gate, route, kind) = fixed(1000);
-    let asks = |gate: &mut Gate, count: usize| -> Vec<Token> {
+    let asks = |gate: &mut Gate, count: usize| -> Vec<Permit> {
         let mut tokens = vec![];
         for _ in 0..count {
             gate.handle_arrival(at(0.0), Arrival { route, session: Some(member(kind, LEASE)) });
-            tokens.extend(started(gate).into_iter().map(|start| start.token));
+            tokens.extend(started(gate).into_iter().map(|start| start.permit));
         }
         tokens
     };
     // All at once: eight are what one visitor may have in the application.
     let tokens = asks(&mut gate, 60);
-    tokens.into_iter().for_each(|token| gate.handle_end(at(0.1), token, Ending::Completed));
-    gate.handle_word(at(0.2), LEASE, Word::Ends);
+    tokens.into_iter().for_each(|permit| gate.handle_end(at(0.1), permit, Outcome::Completed));
+    gate.handle_session_signal(at(0.2), LEASE, SessionSignal::Ends);
     let learned = gate.visits.per_session(kind, route);
     assert!((learned - 8.0).abs() < 1e-9, "{learned} visits of one session");
 }

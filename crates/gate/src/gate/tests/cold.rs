@@ -2,7 +2,7 @@
 
 use super::lines::{at, pass};
 use super::*;
-use suimon_control::Admission;
+use suimon_control::AdmissionDecision;
 
 /// Lets nobody in for an hour; whether it knows what it does is told.
 #[derive(Debug)]
@@ -11,8 +11,8 @@ struct Shut {
 }
 
 impl SessionLaw for Shut {
-    fn may_admit(&mut self, now: Instant, _outlook: &Outlook<'_>) -> Admission {
-        Admission::NotBefore(now + seconds(3600.0))
+    fn may_admit(&mut self, now: Instant, _outlook: &AdmissionInputs<'_>) -> AdmissionDecision {
+        AdmissionDecision::NotBefore(now + seconds(3600.0))
     }
 
     fn rate(&self) -> Option<f64> {
@@ -111,13 +111,15 @@ fn rate_seen_beside_polls(is_mixed: bool) -> f64 {
     for tenth in 0..10 {
         let now = at(f64::from(tenth) / 10.0);
         gate.handle_arrival(now, arrival);
-        started(&mut gate).into_iter().for_each(|start| gate.handle_end(now, start.token, Ending::Completed));
+        started(&mut gate)
+            .into_iter()
+            .for_each(|start| gate.handle_end(now, start.permit, Outcome::Completed));
     }
     (0..40).for_each(|_| _ = gate.handle_arrival(at(1.0), arrival));
     let _tokens = started(&mut gate);
     pass(&mut gate, at(2.5));
     assert!(gate.snapshot(at(2.5)).routes[0].waiting > 2);
-    gate.outlook[route.index()].rate
+    gate.inputs[route.index()].rate
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::lines::{at, pass};
 use super::*;
-use crate::api::Door;
+use crate::api::GateState;
 
 /// A gate that lets so many sessions be, with one route that holds nobody back and one kind with a line.
 fn fixed(sessions: u32) -> (Gate, RouteId, KindId) {
@@ -37,7 +37,7 @@ fn whoever_is_shown_a_place_is_counted_apart_from_those_who_are_refused() {
         let _ = gate.poll_output();
     }
     pass(&mut gate, at(20.0));
-    gate.handle_arrival(at(20.0), Arrival { route, session: Some(Membership::Passing(kind)) });
+    gate.handle_arrival(at(20.0), Arrival { route, session: Some(Membership::WithoutLine(kind)) });
     assert!(matches!(gate.poll_output(), Some(Output::Refuse(_))));
     let view = gate.snapshot(at(20.0));
     assert_eq!((view.routes[0].placed, view.routes[0].counts.refused), (3, 4));
@@ -48,11 +48,14 @@ fn whoever_is_shown_a_place_is_counted_apart_from_those_who_are_refused() {
 #[test]
 fn a_gate_with_all_its_sessions_taken_says_that_it_is_full_and_why() {
     let (mut gate, route, kind) = fixed(1);
-    assert_eq!(kind_view(&gate, at(0.0)).door, Door::Open);
+    assert_eq!(kind_view(&gate, at(0.0)).gate_state, GateState::Open);
     let inside = begins(&mut gate, at(0.0), route, kind);
     pass(&mut gate, at(1.0));
     let view = kind_view(&gate, at(1.0));
-    assert_eq!((view.door, view.open, view.sessions_max, view.remembered), (Door::Full, false, Some(1), 1));
+    assert_eq!(
+        (view.gate_state, view.open, view.sessions_max, view.remembered),
+        (GateState::Full, false, Some(1), 1)
+    );
     assert!(gate.snapshot(at(1.0)).records.is_empty(), "nobody waits for it");
 
     for _ in 0..9 {
@@ -66,7 +69,7 @@ fn a_gate_with_all_its_sessions_taken_says_that_it_is_full_and_why() {
     assert_eq!(records[0].signals.iter().next(), Some(("sessions", 1.0)));
     assert_eq!(gate.trace(), trace, "nobody has decided anything");
 
-    gate.handle_end(at(2.0), inside.token, Ending::Completed);
+    gate.handle_end(at(2.0), inside.permit, Outcome::Completed);
     pass(&mut gate, at(2.5));
     assert_eq!(gate.snapshot(at(2.5)).records.len(), 1, "it is told once");
 }
@@ -84,9 +87,9 @@ fn where_somebody_waits_in_line_the_gate_is_not_open() {
     }
     assert!(!waits.is_empty());
     pass(&mut gate, at(20.0));
-    gate.handle_word(at(20.0), session, Word::Ends);
+    gate.handle_session_signal(at(20.0), session, SessionSignal::Ends);
     let view = kind_view(&gate, at(20.0));
-    assert_eq!((view.door, view.open, view.remembered), (Door::Paced, false, 0));
+    assert_eq!((view.gate_state, view.open, view.remembered), (GateState::Paced, false, 0));
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn a_newcomer_of_now_is_told_more_than_those_who_are_held_wait() {
     while gate.poll_output().is_some() {}
     pass(&mut gate, at(1.0));
     let view = kind_view(&gate, at(1.0));
-    let (low, high) = view.told_newcomer.expect("the pace is known");
+    let (low, high) = view.newcomer_wait.expect("the pace is known");
     assert!(40.0 < low && low < 100.0 && high > 100.0, "some 200 at two a second: {low} to {high}");
     assert!(view.predicted_wait_seconds < 5.0, "{}", view.predicted_wait_seconds);
 }
@@ -113,22 +116,22 @@ fn sessions_are_counted_by_how_they_ended() {
     let route = gate.declare_route(at(0.0), RouteMode::Off);
     let kind = gate.declare_kind(at(0.0), KindParams::default());
     let session = |gate: &mut Gate, ending| {
-        let Start { token, session, .. } = begins(gate, at(0.0), route, kind);
-        gate.handle_end(at(0.1), token, ending);
+        let Start { permit, session, .. } = begins(gate, at(0.0), route, kind);
+        gate.handle_end(at(0.1), permit, ending);
         session.unwrap().1
     };
-    let says_goodbye = session(&mut gate, Ending::Completed);
-    session(&mut gate, Ending::Completed);
-    session(&mut gate, Ending::Failed(Failure::ServerError));
-    session(&mut gate, Ending::Failed(Failure::Timeout));
-    session(&mut gate, Ending::Abandoned);
-    let comes_again = session(&mut gate, Ending::Failed(Failure::ServerError));
-    gate.handle_word(at(0.2), says_goodbye, Word::Ends);
+    let says_goodbye = session(&mut gate, Outcome::Completed);
+    session(&mut gate, Outcome::Completed);
+    session(&mut gate, Outcome::Failed(Failure::ServerError));
+    session(&mut gate, Outcome::Failed(Failure::Timeout));
+    session(&mut gate, Outcome::Abandoned);
+    let comes_again = session(&mut gate, Outcome::Failed(Failure::ServerError));
+    gate.handle_session_signal(at(0.2), says_goodbye, SessionSignal::Ends);
 
     let member = Membership::Member { kind, session: comes_again, leased: false, ends: false };
     gate.handle_arrival(at(0.3), Arrival { route, session: Some(member) });
     let Some(Output::Start(start)) = gate.poll_output() else { panic!("members go on") };
-    gate.handle_end(at(0.4), start.token, Ending::Completed);
+    gate.handle_end(at(0.4), start.permit, Outcome::Completed);
     pass(&mut gate, at(60.0));
     let wanted = SessionEnds { finished: 1, silent: 2, left: 1, failed: 2, resumed: 0 };
     assert_eq!((kind_view(&gate, at(60.0)).ends, kind_view(&gate, at(60.0)).active), (wanted, 0));

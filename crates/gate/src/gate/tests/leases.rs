@@ -17,14 +17,14 @@ fn a_lease_is_due_only_under_pressure_and_until_it_is_carried() {
     (0..50).for_each(|_| _ = gate.handle_arrival(Instant::ORIGIN, newcomer));
     let member =
         |leased| Arrival { route, session: Some(Membership::Member { kind, session, leased, ends: false }) };
-    gate.handle_end(Instant::ORIGIN, calm.token, Ending::Completed);
+    gate.handle_end(Instant::ORIGIN, calm.permit, Outcome::Completed);
     let without = gate.handle_arrival(Instant::ORIGIN, member(false));
     let with = gate.handle_arrival(Instant::ORIGIN, member(true));
     let mut due = BTreeMap::new();
     let mut open = started(&mut gate);
     while let Some(start) = open.pop() {
         due.insert(start.request, start.lease);
-        gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed);
+        gate.handle_end(Instant::ORIGIN, start.permit, Outcome::Completed);
         open.extend(started(&mut gate));
     }
     assert_eq!(
@@ -51,7 +51,7 @@ fn whoever_nothing_else_tells_apart_gets_a_lease_once_newcomers_come_at_half_the
                 gate.handle_arrival(now, newcomer);
                 let start = started(&mut gate).pop().expect("there is room for all");
                 lease = start.lease;
-                gate.handle_end(now, start.token, Ending::Completed);
+                gate.handle_end(now, start.permit, Outcome::Completed);
             }
         }
         lease

@@ -19,8 +19,8 @@ struct Site {
     newcomer: Option<RequestId>,
     /// When each newcomer came, and whether it was let in at once.
     came: Vec<(f64, bool)>,
-    pages: Vec<(f64, Place)>,
-    placed: BTreeMap<RequestId, Place>,
+    pages: Vec<(f64, Position)>,
+    placed: BTreeMap<RequestId, Position>,
     inside: Vec<(f64, Start)>,
 }
 
@@ -78,7 +78,7 @@ impl Site {
             }
             Output::Wait(told) => {
                 self.placed.remove(&told.request);
-                self.pages.push((self.now + PAGE, told.place.expect("there are places")));
+                self.pages.push((self.now + PAGE, told.position.expect("there are places")));
             }
             Output::Refuse(refusal) => panic!("{refusal:?}"),
             Output::Decided(_) | Output::Resumed(_) => {}
@@ -91,8 +91,8 @@ impl Site {
         self.inside = inside;
         for (_, start) in over as Vec<(f64, Start)> {
             let (_, session) = start.session.expect("it has a session");
-            self.gate.handle_end(at(self.now), start.token, Ending::Completed);
-            self.gate.handle_word(at(self.now), session, Word::Ends);
+            self.gate.handle_end(at(self.now), start.permit, Outcome::Completed);
+            self.gate.handle_session_signal(at(self.now), session, SessionSignal::Ends);
             self.hear();
         }
     }
@@ -101,15 +101,16 @@ impl Site {
         let (due, pages) =
             std::mem::take(&mut self.pages).into_iter().partition(|(asks, _)| *asks <= self.now);
         self.pages = pages;
-        for (_, place) in due as Vec<(f64, Place)> {
-            let standing = self.gate.handle_contact(at(self.now), self.kind, place).expect("there is a line");
+        for (_, position) in due as Vec<(f64, Position)> {
+            let standing =
+                self.gate.handle_contact(at(self.now), self.kind, position).expect("there is a line");
             if standing.is_called() {
-                let arrival = Arrival { route: self.route, session: Some(placed(self.kind, place)) };
+                let arrival = Arrival { route: self.route, session: Some(placed(self.kind, position)) };
                 let request = self.gate.handle_arrival(at(self.now), arrival);
-                self.placed.insert(request, place);
+                self.placed.insert(request, position);
                 self.hear();
             } else {
-                self.pages.push((self.now + PAGE, place));
+                self.pages.push((self.now + PAGE, position));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A kind that has a line: who begins, who is told what, and who is told nothing.
 
 use super::*;
-use suimon_control::{Admission, is_token_spare};
+use suimon_control::{AdmissionDecision, is_token_spare};
 
 /// Lets in by tokens, and sees to it that nobody begins without one.
 #[derive(Debug)]
@@ -26,20 +26,20 @@ impl Metered {
 }
 
 impl SessionLaw for Metered {
-    fn may_admit(&mut self, now: Instant, _outlook: &Outlook<'_>) -> Admission {
+    fn may_admit(&mut self, now: Instant, _outlook: &AdmissionInputs<'_>) -> AdmissionDecision {
         self.refill(now);
         let missing = 1.0 - self.tokens;
         if missing < 1e-6 {
-            return Admission::Now;
+            return AdmissionDecision::Now;
         }
-        Admission::NotBefore(now + seconds(missing / self.per_second))
+        AdmissionDecision::NotBefore(now + seconds(missing / self.per_second))
     }
 
-    fn has_enough_for(&self, _outlook: &Outlook<'_>, others: u64) -> bool {
+    fn has_enough_for(&self, _outlook: &AdmissionInputs<'_>, others: u64) -> bool {
         is_token_spare(self.tokens, self.depth, self.per_second, others)
     }
 
-    fn admitted(&mut self, now: Instant, _entry: suimon_control::Place) {
+    fn admitted(&mut self, now: Instant, _entry: suimon_control::LastRoute) {
         self.refill(now);
         assert!(self.tokens > 1.0 - 1e-6, "somebody begins without a token: {self:?}");
         self.tokens -= 1.0;
@@ -87,8 +87,8 @@ pub(super) fn at(secs: f64) -> Instant {
 }
 
 /// Comes with a place, and may draw another.
-pub(super) fn placed(kind: KindId, place: Place) -> Membership {
-    Membership::Placed { kind, place, session: session_of(place), draws: true }
+pub(super) fn placed(kind: KindId, position: Position) -> Membership {
+    Membership::Placed { kind, position, session: session_of(position), draws: true }
 }
 
 /// Returns the place that a newcomer is told of at once.
@@ -106,7 +106,7 @@ fn whoever_is_to_draw_no_place_is_told_of_none_however_long_it_was_held() {
     let asks = |session| Arrival { route, session: Some(session) };
     gate.handle_arrival(now, asks(Membership::Newcomer(kind)));
     assert!(matches!(gate.poll_output(), Some(Output::Start(_))), "the one token there is");
-    let picture = gate.handle_arrival(now, asks(Membership::Passing(kind)));
+    let picture = gate.handle_arrival(now, asks(Membership::WithoutLine(kind)));
     assert!(gate.poll_output().is_none(), "it is held: nobody is before it");
     let outputs = pass(&mut gate, at(3.0));
     let refused = |output: &Output| matches!(output, Output::Refuse(it) if it.request == picture);
@@ -125,28 +125,28 @@ fn no_more_are_held_than_begin_while_one_is_but_whoever_came_before_them_is() {
         gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
         started(&mut gate)
             .into_iter()
-            .for_each(|start| gate.handle_end(at(0.0), start.token, Ending::Completed));
+            .for_each(|start| gate.handle_end(at(0.0), start.permit, Outcome::Completed));
     }
     gate.handle_command(at(0.0), kind, Command::Pause);
     let mut places = vec![];
     for _ in 0..30 {
         gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
-        places.push(told_at_once(&mut gate).place.expect("it drew one"));
+        places.push(told_at_once(&mut gate).position.expect("it drew one"));
     }
     gate.handle_command(at(0.0), kind, Command::Move);
     // The line hears of the pace with the first tick.
     pass(&mut gate, at(0.3));
     let now = at(0.3);
-    let is_called = |place: &&Place| gate.handle_contact(now, kind, **place).unwrap().is_called();
-    let called: Vec<Place> = places.iter().filter(is_called).copied().collect();
+    let is_called = |position: &&Position| gate.handle_contact(now, kind, **position).unwrap().is_called();
+    let called: Vec<Position> = places.iter().filter(is_called).copied().collect();
     assert!(called.len() > 10, "more are called than have room: {}", called.len());
     gate.handle_arrival(now, asks(placed(kind, called[1])));
     assert_eq!(started(&mut gate).len(), 1, "there is a token");
-    let held = |gate: &mut Gate, place: Place| {
-        gate.handle_arrival(now, asks(placed(kind, place)));
+    let held = |gate: &mut Gate, position: Position| {
+        gate.handle_arrival(now, asks(placed(kind, position)));
         gate.poll_output().is_none()
     };
-    let room: Vec<bool> = called[2..].iter().map(|place| held(&mut gate, *place)).collect();
+    let room: Vec<bool> = called[2..].iter().map(|position| held(&mut gate, *position)).collect();
     assert_eq!(room.iter().filter(|is_held| **is_held).count(), 6, "{room:?}");
     assert!(held(&mut gate, called[0]), "whoever has a lower number is never sent away for those behind");
 }
@@ -173,11 +173,11 @@ fn a_number_begins_one_session_whoever_comes_with_it() {
     let first = started(&mut gate).pop().unwrap();
     gate.handle_command(at(0.0), kind, Command::Pause);
     gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
-    let place = told_at_once(&mut gate).place.expect("it drew one");
+    let position = told_at_once(&mut gate).position.expect("it drew one");
     gate.handle_command(at(0.0), kind, Command::Move);
     pass(&mut gate, at(0.3));
     // Two tabs, and somebody who was given the ticket, before it is their turn: one is held, the others are told to wait.
-    let tabs = [0; 3].map(|_| gate.handle_arrival(at(0.3), asks(placed(kind, place))));
+    let tabs = [0; 3].map(|_| gate.handle_arrival(at(0.3), asks(placed(kind, position))));
     let waits: Vec<_> = [told_at_once(&mut gate), told_at_once(&mut gate)].map(|it| it.request).into();
     assert_eq!(waits, tabs[1..]);
     let begun = pass(&mut gate, at(1.0));
@@ -185,20 +185,20 @@ fn a_number_begins_one_session_whoever_comes_with_it() {
         Output::Start(start) => Some((start.request, start.session)),
         _ => None,
     };
-    let own = Some((kind, session_of(place)));
+    let own = Some((kind, session_of(position)));
     assert_eq!(begun.iter().filter_map(start).collect::<Vec<_>>(), [(tabs[0], own)]);
     // Whoever comes with it now belongs to that session, and takes no turn.
-    let later = gate.handle_arrival(at(1.1), asks(placed(kind, place)));
+    let later = gate.handle_arrival(at(1.1), asks(placed(kind, position)));
     let start = started(&mut gate).pop().unwrap();
     assert_eq!((start.request, start.session), (later, own));
     assert_eq!(gate.snapshot(at(1.1)).kinds[kind.index()].admitted, 2);
     // Once it is over the number is nobody's: they wait like everybody, in another place.
-    gate.handle_word(at(1.1), session_of(place), Word::Ends);
+    gate.handle_session_signal(at(1.1), session_of(position), SessionSignal::Ends);
     gate.handle_command(at(1.1), kind, Command::Pause);
-    gate.handle_arrival(at(1.1), asks(placed(kind, place)));
-    let other = told_at_once(&mut gate).place;
-    assert!(other.is_some_and(|other| other.number > place.number), "{other:?}");
-    gate.handle_end(at(1.1), first.token, Ending::Completed);
+    gate.handle_arrival(at(1.1), asks(placed(kind, position)));
+    let other = told_at_once(&mut gate).position;
+    assert!(other.is_some_and(|other| other.number > position.number), "{other:?}");
+    gate.handle_end(at(1.1), first.permit, Outcome::Completed);
 }
 
 #[test]
@@ -209,11 +209,11 @@ fn whoever_asks_only_to_begin_is_held_until_their_session_has_and_takes_no_slot(
     let first = started(&mut gate).pop().unwrap();
     gate.handle_command(at(0.0), kind, Command::Pause);
     gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
-    let place = told_at_once(&mut gate).place.expect("it drew one");
-    let enters = asks(Membership::Entering { kind, place, session: session_of(place) });
+    let position = told_at_once(&mut gate).position.expect("it drew one");
+    let enters = asks(Membership::Entering { kind, position, session: session_of(position) });
     gate.handle_arrival(at(0.0), enters);
     let told = told_at_once(&mut gate);
-    assert!(matches!(told.standing, Standing::Paused(_)) && told.begun.is_none(), "{told:?}");
+    assert!(matches!(told.standing, PositionStatus::Paused(_)) && told.begun.is_none(), "{told:?}");
     gate.handle_command(at(0.0), kind, Command::Move);
     pass(&mut gate, at(0.3));
     // In two tabs: one is held, the other told to ask again.
@@ -226,20 +226,20 @@ fn whoever_asks_only_to_begin_is_held_until_their_session_has_and_takes_no_slot(
         _ => None,
     });
     let begun = begun.expect("a token came");
-    assert_eq!((begun.request, begun.begun), (tabs[0], Some(session_of(place))));
+    assert_eq!((begun.request, begun.begun), (tabs[0], Some(session_of(position))));
     let seen = gate.snapshot(at(1.0));
     assert_eq!((seen.in_flight, seen.waiting, seen.kinds[kind.index()].admitted), (1, 0, 2));
     // Whoever asks again is told again, and their next request is of that session.
     gate.handle_arrival(at(1.1), enters);
-    assert_eq!(told_at_once(&mut gate).begun, Some(session_of(place)));
-    gate.handle_arrival(at(1.2), asks(placed(kind, place)));
-    assert_eq!(started(&mut gate).pop().unwrap().session, Some((kind, session_of(place))));
+    assert_eq!(told_at_once(&mut gate).begun, Some(session_of(position)));
+    gate.handle_arrival(at(1.2), asks(placed(kind, position)));
+    assert_eq!(started(&mut gate).pop().unwrap().session, Some((kind, session_of(position))));
     // Once it is over there is nothing to come in with.
-    gate.handle_word(at(1.3), session_of(place), Word::Ends);
+    gate.handle_session_signal(at(1.3), session_of(position), SessionSignal::Ends);
     gate.handle_arrival(at(1.3), enters);
     let over = told_at_once(&mut gate);
-    assert_eq!((over.begun, over.place), (None, None));
-    gate.handle_end(at(1.3), first.token, Ending::Completed);
+    assert_eq!((over.begun, over.position), (None, None));
+    gate.handle_end(at(1.3), first.permit, Outcome::Completed);
 }
 
 #[test]
@@ -252,12 +252,15 @@ fn whoever_asks_only_to_begin_is_told_after_a_while_how_many_are_ahead_at_the_ga
     gate.handle_command(at(0.0), kind, Command::Pause);
     let places = [(); 3].map(|()| {
         gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
-        told_at_once(&mut gate).place.unwrap()
+        told_at_once(&mut gate).position.unwrap()
     });
     gate.handle_command(at(0.0), kind, Command::Move);
     pass(&mut gate, at(0.3));
-    for place in places {
-        gate.handle_arrival(at(0.3), asks(Membership::Entering { kind, place, session: session_of(place) }));
+    for position in places {
+        gate.handle_arrival(
+            at(0.3),
+            asks(Membership::Entering { kind, position, session: session_of(position) }),
+        );
     }
     assert!(gate.poll_output().is_none(), "all of them are held");
     let told = pass(&mut gate, at(2.0)).into_iter().filter_map(|output| match output {
@@ -266,7 +269,7 @@ fn whoever_asks_only_to_begin_is_told_after_a_while_how_many_are_ahead_at_the_ga
     });
     let told: Vec<InLine> = told.collect();
     let ahead = |told: &InLine| match told.standing {
-        Standing::Called(left) => left.ahead,
+        PositionStatus::Called(left) => left.ahead,
         ref other => panic!("{other:?}"),
     };
     assert_eq!(told.iter().map(ahead).collect::<Vec<_>>(), [0, 1, 2]);
@@ -282,7 +285,7 @@ fn whoever_is_at_the_gate_with_the_lowest_number_begins_first() {
     gate.handle_command(at(0.0), kind, Command::Pause);
     let places = [(); 2].map(|()| {
         gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
-        told_at_once(&mut gate).place.unwrap()
+        told_at_once(&mut gate).position.unwrap()
     });
     gate.handle_command(at(0.0), kind, Command::Move);
     pass(&mut gate, at(0.3));
@@ -304,36 +307,36 @@ fn whoever_has_just_come_is_not_held_before_those_who_are_on_the_way_from_their_
     started(&mut gate);
     gate.handle_command(at(0.0), kind, Command::Pause);
     gate.handle_arrival(at(0.0), asks(Membership::Newcomer(kind)));
-    let place = told_at_once(&mut gate).place.unwrap();
+    let position = told_at_once(&mut gate).position.unwrap();
     gate.handle_command(at(0.0), kind, Command::Move);
     pass(&mut gate, at(0.3));
-    assert!(gate.handle_contact(at(0.3), kind, place).unwrap().is_called());
+    assert!(gate.handle_contact(at(0.3), kind, position).unwrap().is_called());
     gate.handle_arrival(at(0.4), asks(Membership::Newcomer(kind)));
     let told = told_at_once(&mut gate);
     assert!(told.standing.is_called(), "it is their turn too, and they come from their page");
-    gate.handle_arrival(at(0.45), asks(placed(kind, place)));
-    gate.handle_arrival(at(0.46), asks(placed(kind, told.place.unwrap())));
+    gate.handle_arrival(at(0.45), asks(placed(kind, position)));
+    gate.handle_arrival(at(0.46), asks(placed(kind, told.position.unwrap())));
     gate.handle_arrival(at(0.47), asks(Membership::Newcomer(kind)));
     assert!(gate.poll_output().is_none(), "all who came before are at the gate, and so is whoever comes now");
 }
 
 /// Returns a line where another gate's ended that had told these places of their turns, and those places.
-fn resumed(law: Box<Metered>, called: usize) -> (Gate, RouteId, KindId, Vec<Place>) {
+fn resumed(law: Box<Metered>, called: usize) -> (Gate, RouteId, KindId, Vec<Position>) {
     let (mut gate, route, kind) = lined(Metered::new(1, 1.0));
     gate.handle_command(at(0.0), kind, Command::Pause);
     let places = Vec::from_iter((0..called).map(|_| {
         let session = Some(Membership::Newcomer(kind));
         gate.handle_arrival(at(0.0), Arrival { route, session });
-        told_at_once(&mut gate).place.unwrap()
+        told_at_once(&mut gate).position.unwrap()
     }));
     gate.handle_command(at(0.0), kind, Command::Move);
     pass(&mut gate, at(0.5));
-    for place in &places {
-        assert!(gate.handle_contact(at(0.5), kind, *place).unwrap().is_called());
+    for position in &places {
+        assert!(gate.handle_contact(at(0.5), kind, *position).unwrap().is_called());
     }
     let saved = gate.line(kind).unwrap().saved();
     let (mut gate, route, kind) = lined(law);
-    gate.resume_line(at(0.0), kind, &saved, 0);
+    gate.restore_line(at(0.0), kind, &saved, 0);
     (gate, route, kind, places)
 }
 

@@ -61,9 +61,9 @@ fn whoever_aborts_at_once_makes_nobody_look_less_patient_than_people_are() {
         let came = ms(1000 * number);
         let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
         let request = gate.handle_arrival(came, newcomer);
-        let token = started(&mut gate).pop().expect("there is room").token;
+        let permit = started(&mut gate).pop().expect("there is room").permit;
         gate.handle_departure(came + Duration::from_millis(600), request);
-        gate.handle_end(came + Duration::from_millis(900), token, Ending::Completed);
+        gate.handle_end(came + Duration::from_millis(900), permit, Outcome::Completed);
         pass(&mut gate, came + Duration::from_millis(999));
     }
     let view = &gate.snapshot(ms(120_000)).kinds[0];
@@ -81,15 +81,15 @@ fn aborts_of_a_quick_site_teach_nothing() {
         let member = Membership::Member { kind, session: SessionId(number), leased: true, ends: false };
         let came = ms(100 * number);
         let request = gate.handle_arrival(came, Arrival { route, session: Some(member) });
-        let token = started(&mut gate).pop().expect("there is room").token;
+        let permit = started(&mut gate).pop().expect("there is room").permit;
         let is_abort = number % 40 == 0;
         if is_abort {
             gate.handle_departure(came + Duration::from_millis(60), request);
         }
         gate.handle_end(
             came + Duration::from_millis(if is_abort { 90 } else { 50 }),
-            token,
-            Ending::Completed,
+            permit,
+            Outcome::Completed,
         );
         pass(&mut gate, came + Duration::from_millis(99));
     }

@@ -6,12 +6,12 @@ use suimon_model::Limit;
 
 #[test]
 fn whoever_came_first_goes_first_or_whoever_is_further_along() {
-    assert_eq!(order_of_three(Order::FirstIn), ["newcomer", "another", "member"]);
-    assert_eq!(order_of_three(Order::LaterInSession), ["member", "newcomer", "another"]);
+    assert_eq!(order_of_three(QueueOrder::FirstIn), ["newcomer", "another", "member"]);
+    assert_eq!(order_of_three(QueueOrder::LaterInSession), ["member", "newcomer", "another"]);
 }
 
 /// Returns who started after whom, of two newcomers and a member at its second request who came in this order.
-fn order_of_three(order: Order) -> Vec<&'static str> {
+fn order_of_three(order: QueueOrder) -> Vec<&'static str> {
     let (mut gate, route, kind) = fixed(1);
     gate.params.order = order;
     let now = Instant::ORIGIN;
@@ -24,11 +24,11 @@ fn order_of_three(order: Order) -> Vec<&'static str> {
     let member = Membership::Member { kind, session: far_along, leased: true, ends: false };
     let c = gate.handle_arrival(now, Arrival { route, session: Some(member) });
     let names = [(a, "newcomer"), (b, "another"), (c, "member")];
-    let (mut seen, mut token) = (vec![], first.token);
+    let (mut seen, mut permit) = (vec![], first.permit);
     while seen.len() < names.len() {
-        gate.handle_end(now, token, Ending::Completed);
+        gate.handle_end(now, permit, Outcome::Completed);
         let start = started(&mut gate).pop().unwrap();
-        token = start.token;
+        permit = start.permit;
         seen.extend(names.iter().filter(|(request, _)| *request == start.request).map(|(_, name)| *name));
     }
     seen
@@ -44,8 +44,8 @@ fn a_ghost_keeps_its_slot_until_the_application_is_done() {
     gate.handle_arrival(Instant::ORIGIN, newcomer);
     assert!(started(&mut gate).is_empty(), "the application still works on the first");
     let snapshot = gate.snapshot(Instant::ORIGIN);
-    assert_eq!((snapshot.routes[0].ghosts, snapshot.in_flight), (1, 1));
-    gate.handle_end(Instant::ORIGIN, start.token, Ending::Abandoned);
+    assert_eq!((snapshot.routes[0].orphaned, snapshot.in_flight), (1, 1));
+    gate.handle_end(Instant::ORIGIN, start.permit, Outcome::Abandoned);
     assert_eq!(started(&mut gate).len(), 1);
     assert_eq!(gate.snapshot(Instant::ORIGIN).routes[0].counts.abandoned, 1);
 }
@@ -59,10 +59,10 @@ fn a_client_that_leaves_the_queue_is_never_sent_on() {
     let leaves = gate.handle_arrival(Instant::ORIGIN, newcomer);
     let stays = gate.handle_arrival(Instant::ORIGIN, newcomer);
     gate.handle_departure(Instant::ORIGIN, leaves);
-    gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed);
+    gate.handle_end(Instant::ORIGIN, start.permit, Outcome::Completed);
     let next: Vec<_> = started(&mut gate);
     assert_eq!(next.iter().map(|start| start.request).collect::<Vec<_>>(), [stays]);
-    next.into_iter().for_each(|start| gate.handle_end(Instant::ORIGIN, start.token, Ending::Completed));
+    next.into_iter().for_each(|start| gate.handle_end(Instant::ORIGIN, start.permit, Outcome::Completed));
 }
 
 #[test]

@@ -18,10 +18,10 @@ fn used() -> (Gate, [RouteId; 2], KindId) {
     for route in routes {
         let session = Membership::Member { kind, session: SessionId(7), leased: true, ends: false };
         gate.handle_arrival(at(1), Arrival { route, session: Some(session) });
-        let token = started(&mut gate).pop().unwrap().token;
-        gate.handle_end(at(2), token, Ending::Completed);
+        let permit = started(&mut gate).pop().unwrap().permit;
+        gate.handle_end(at(2), permit, Outcome::Completed);
     }
-    gate.handle_word(at(3), SessionId(7), Word::Ends);
+    gate.handle_session_signal(at(3), SessionId(7), SessionSignal::Ends);
     gate.handle_timeout(at(3));
     (gate, routes, kind)
 }
@@ -36,7 +36,7 @@ fn nothing_is_known_of_the_route_that_gets_another_s_number() {
     assert_eq!(view.routes[0].counts.completed, 1, "others keep what is known of them");
     let seen = |route| gate.visits.per_session(kind, route);
     assert!((seen(kept) - 1.0).abs() < 1e-9 && seen(given) == 0.0, "{} {}", seen(kept), seen(given));
-    assert!(gate.visits.next(kind, suimon_control::Place::at(kept)).1[given.index()] == 0.0);
+    assert!(gate.visits.next(kind, suimon_control::LastRoute::at(kept)).1[given.index()] == 0.0);
     let bytes = gate.save().expect("it can be saved");
     let (again, _) = Gate::restore(gate.params().clone(), &bytes).expect("it is sound");
     assert_eq!(again.snapshot(at(5)).routes[1].counts, Counts::default());
@@ -48,8 +48,8 @@ fn sessions_that_stand_there_go_on() {
     let asks = |gate: &mut Gate, now, route| {
         let session = Membership::Member { kind, session: SessionId(8), leased: true, ends: false };
         gate.handle_arrival(now, Arrival { route, session: Some(session) });
-        let token = started(gate).pop().unwrap().token;
-        gate.handle_end(now, token, Ending::Completed);
+        let permit = started(gate).pop().unwrap().permit;
+        gate.handle_end(now, permit, Outcome::Completed);
     };
     asks(&mut gate, at(4), given);
     gate.renew_route(at(4), given, RouteMode::Enforce);
@@ -64,10 +64,10 @@ fn sessions_that_stand_there_go_on() {
 fn a_number_stays_while_somebody_is_there() {
     let (mut gate, [_, given], _) = used();
     gate.handle_arrival(at(4), Arrival { route: given, session: None });
-    let token = started(&mut gate).pop().unwrap().token;
+    let permit = started(&mut gate).pop().unwrap().permit;
     assert!(!gate.is_deserted(given));
     gate.renew_route(at(5), given, RouteMode::Fixed(Limit::of(3)));
     assert_eq!(gate.snapshot(at(5)).routes[1].counts.completed, 1, "it is the same as before");
-    gate.handle_end(at(6), token, Ending::Completed);
+    gate.handle_end(at(6), permit, Outcome::Completed);
     assert!(gate.is_deserted(given));
 }

@@ -1,7 +1,7 @@
 //! What is counted of a line, for those who look.
 
 use super::*;
-use suimon_gate::Door;
+use suimon_gate::GateState;
 use suimon_model::Reason;
 
 #[tokio::test]
@@ -45,7 +45,10 @@ async fn a_gate_with_all_its_sessions_taken_is_not_shown_as_open() {
     assert!(gateway.view().kinds[0].1.open);
     gateway.taken().await;
     let kind = gateway.view().kinds[0].1.clone();
-    assert_eq!((kind.door, kind.open, kind.remembered, kind.sessions_max), (Door::Full, false, 1, Some(1)));
+    assert_eq!(
+        (kind.gate_state, kind.open, kind.remembered, kind.sessions_max),
+        (GateState::Full, false, 1, Some(1))
+    );
     assert!(gateway.view().gate.records.is_empty());
     let told = async || {
         gateway.ask(get("/page", &[HTML])).await;

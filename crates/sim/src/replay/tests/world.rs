@@ -1,10 +1,12 @@
 //! A gate with visitors that nobody planned, and its recording.
 
 use std::collections::BTreeMap;
-use suimon_gate::{Arrival, Gate, KindParams, Membership, Output, Params, RouteMode, Token, Word};
-use suimon_line::{Command, Lane, Place};
-use suimon_model::{Duration, Ending, Failure, Instant, KindId, RequestId, Rng, RouteId, SessionId, seconds};
-use suimon_record::{Encoder, Ending as SegmentEnding, Event, Header};
+use suimon_gate::{Arrival, Gate, KindParams, Membership, Output, Params, Permit, RouteMode, SessionSignal};
+use suimon_line::{Command, Lane, Position};
+use suimon_model::{
+    Duration, Failure, Instant, KindId, Outcome, RequestId, Rng, RouteId, SessionId, seconds,
+};
+use suimon_record::{Encoder, Event, Header, SegmentEnd};
 
 const VISITORS: usize = 60;
 pub(super) const ROUTES: u32 = 3;
@@ -18,7 +20,7 @@ pub(super) struct World {
     encoder: Encoder,
     segments: Vec<Vec<u8>>,
     open: Vec<u8>,
-    running: Vec<(Instant, Token, usize)>,
+    running: Vec<(Instant, Permit, usize)>,
     waiting: BTreeMap<RequestId, (Instant, usize)>,
     visitors: Vec<Visitor>,
     pub(super) waited: u64,
@@ -31,7 +33,7 @@ pub(super) struct World {
 #[derive(Clone, Copy)]
 struct Visitor {
     session: Option<SessionId>,
-    place: Option<Place>,
+    position: Option<Position>,
     steps_left: u32,
     /// Instant of the next request; `None` while one is under way.
     next: Option<Instant>,
@@ -60,7 +62,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let visitor = |_| {
             let next = Some(now + seconds(rng.between(0.0, 2.0)));
-            Visitor { session: None, place: None, steps_left: 5, next }
+            Visitor { session: None, position: None, steps_left: 5, next }
         };
         let visitors = (0..VISITORS).map(visitor).collect();
         let mut world = World {
@@ -116,11 +118,14 @@ impl World {
             self.settle();
         }
         while let Some(index) = self.running.iter().position(|(end, _, _)| *end <= self.now) {
-            let (_, token, visitor) = self.running.swap_remove(index);
-            let ending =
-                if self.rng.chance(0.03) { Ending::Failed(Failure::ServerError) } else { Ending::Completed };
-            self.push(&Event::End(token.request(), ending));
-            self.gate.handle_end(self.now, token, ending);
+            let (_, permit, visitor) = self.running.swap_remove(index);
+            let ending = if self.rng.chance(0.03) {
+                Outcome::Failed(Failure::ServerError)
+            } else {
+                Outcome::Completed
+            };
+            self.push(&Event::End(permit.request(), ending));
+            self.gate.handle_end(self.now, permit, ending);
             self.speak(visitor);
             self.go_on(visitor);
             self.settle();
@@ -146,20 +151,23 @@ impl World {
     fn ask(&mut self, visitor: usize) {
         let kind = KindId(0);
         let ends = self.visitors[visitor].steps_left == 1;
-        let Visitor { session, place, .. } = self.visitors[visitor];
-        let session = match (session, place) {
+        let Visitor { session, position, .. } = self.visitors[visitor];
+        let session = match (session, position) {
             (Some(session), _) => Membership::Member { kind, session, leased: true, ends },
-            (None, Some(place)) if self.rng.chance(0.4) => {
-                self.push(&Event::Contact(kind, place));
-                self.gate.handle_contact(self.now, kind, place);
+            (None, Some(position)) if self.rng.chance(0.4) => {
+                self.push(&Event::Contact(kind, position));
+                self.gate.handle_contact(self.now, kind, position);
                 self.visitors[visitor].next = Some(self.now + seconds(0.3));
                 return self.settle();
             }
-            (None, Some(place)) => {
-                Membership::Placed { kind, place, session: session_of(place), draws: self.rng.chance(0.8) }
-            }
+            (None, Some(position)) => Membership::Placed {
+                kind,
+                position,
+                session: session_of(position),
+                draws: self.rng.chance(0.8),
+            },
             (None, None) if self.has_line => match self.rng.below(10) {
-                0 => Membership::Passing(kind),
+                0 => Membership::WithoutLine(kind),
                 1 => Membership::Drawing { kind, lane: Lane::Invited },
                 _ => Membership::Newcomer(kind),
             },
@@ -179,13 +187,13 @@ impl World {
     fn speak(&mut self, visitor: usize) {
         let Some(session) = self.visitors[visitor].session.filter(|_| self.has_line) else { return };
         let word = match self.rng.below(30) {
-            0 => Word::Ends,
-            1 => Word::Checkout,
-            2 => Word::Weighs(3),
+            0 => SessionSignal::Ends,
+            1 => SessionSignal::Checkout,
+            2 => SessionSignal::Weighs(3),
             _ => return,
         };
-        self.push(&Event::Word(session, word));
-        self.gate.handle_word(self.now, session, word);
+        self.push(&Event::SessionSignal(session, word));
+        self.gate.handle_session_signal(self.now, session, word);
     }
 
     fn go_on(&mut self, visitor: usize) {
@@ -194,7 +202,7 @@ impl World {
         state.next = Some(self.now + think);
         state.steps_left = state.steps_left.saturating_sub(1);
         if state.steps_left == 0 {
-            *state = Visitor { session: None, place: None, steps_left: 5, ..*state };
+            *state = Visitor { session: None, position: None, steps_left: 5, ..*state };
         }
     }
 
@@ -206,12 +214,12 @@ impl World {
                     let (_, visitor) = self.waiting.remove(&start.request).unwrap();
                     if let Some((_, session)) = start.session {
                         self.visitors[visitor].session = Some(session);
-                        self.came_in += u64::from(self.visitors[visitor].place.take().is_some());
+                        self.came_in += u64::from(self.visitors[visitor].position.take().is_some());
                     }
                     self.waited += u64::from(start.waited > Duration::ZERO);
                     let crowded = 1.0 + self.running.len() as f64 / 6.0;
                     let service = seconds(self.rng.lognormal(0.12, 0.6) * crowded);
-                    self.running.push((self.now + service, start.token, visitor));
+                    self.running.push((self.now + service, start.permit, visitor));
                 }
                 Output::Refuse(refusal) => {
                     let (_, visitor) = self.waiting.remove(&refusal.request).unwrap();
@@ -220,7 +228,7 @@ impl World {
                 Output::Wait(waits) => {
                     let (_, visitor) = self.waiting.remove(&waits.request).unwrap();
                     self.told += 1;
-                    self.visitors[visitor].place = waits.place;
+                    self.visitors[visitor].position = waits.position;
                     self.visitors[visitor].next = Some(self.now + seconds(0.5));
                 }
                 Output::Resumed(_) | Output::Decided(_) => {}
@@ -238,7 +246,7 @@ impl World {
 
     /// Begins another segment.
     pub(super) fn rotate(&mut self) {
-        self.open.extend(suimon_record::end(SegmentEnding::Continued));
+        self.open.extend(suimon_record::end(SegmentEnd::Continued));
         self.header.segment += 1;
         self.header.at = self.now;
         self.encoder.restart();
@@ -248,13 +256,13 @@ impl World {
 
     pub(super) fn end(mut self) -> Vec<Vec<u8>> {
         self.seal();
-        self.open.extend(suimon_record::end(SegmentEnding::Closed));
+        self.open.extend(suimon_record::end(SegmentEnd::Closed));
         self.segments.push(self.open);
         self.segments
     }
 }
 
 /// The session that a place begins.
-pub(super) fn session_of(place: Place) -> SessionId {
-    SessionId(1 << 40 | (place.lane.index() as u64) << 32 | place.number)
+pub(super) fn session_of(position: Position) -> SessionId {
+    SessionId(1 << 40 | (position.lane.index() as u64) << 32 | position.number)
 }

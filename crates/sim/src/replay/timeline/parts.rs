@@ -15,7 +15,7 @@ pub struct Visitors {
     pub ends: SessionEnds,
     /// Places drawn in line.
     pub drawn: u64,
-    /// Of these, sessions that began, ...
+    /// TimelineSubject these, sessions that began, ...
     pub claimed: u64,
     /// ... and those who were still there at the end.
     pub still_waiting: u64,
@@ -89,7 +89,7 @@ pub(super) fn sum(a: SessionEnds, b: SessionEnds) -> SessionEnds {
 
 /// A route or a kind of session, by its place in the list.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Of {
+pub enum TimelineSubject {
     /// A route.
     Route(usize),
     /// A kind of session.
@@ -168,8 +168,8 @@ pub struct RouteLine {
 pub struct Change {
     /// When, in seconds of the time played.
     pub at: f64,
-    /// Of what.
-    pub of: Of,
+    /// TimelineSubject what.
+    pub of: TimelineSubject,
     /// The decision itself.
     pub record: Record,
 }

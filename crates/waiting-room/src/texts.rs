@@ -35,7 +35,7 @@ const FIVES_ABOVE: u32 = 900;
 
 /// One language.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct Texts {
     /// Its tag (RFC 5646).
     pub tag: &'static str,
     /// What it calls itself.
@@ -53,12 +53,12 @@ pub(crate) struct Words {
 }
 
 /// Returns all languages.
-pub(crate) fn all() -> Vec<Words> {
-    FILES.iter().map(|&(tag, text)| Words::read(tag, text)).collect()
+pub(crate) fn all() -> Vec<Texts> {
+    FILES.iter().map(|&(tag, text)| Texts::read(tag, text)).collect()
 }
 
-impl Words {
-    fn read(tag: &'static str, text: &str) -> Words {
+impl Texts {
+    fn read(tag: &'static str, text: &str) -> Texts {
         let Ok(Value::Object(mut file)) = serde_json::from_str(text) else {
             panic!("the words of {tag} are ours: an object, as a test has seen")
         };
@@ -68,7 +68,7 @@ impl Words {
         };
         let (script, page, error) = (part("script"), part("page"), part("error"));
         let text = |name: &str| file.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Words {
+        Texts {
             tag,
             name: text("name"),
             is_rtl: text("dir") == "rtl",

@@ -58,7 +58,7 @@ const SLOWED_MAX: u32 = 5;
 
 /// A route in fast-up.
 #[derive(Clone, Debug)]
-pub(super) struct FastUp {
+pub(super) struct SlowStart {
     begin: Reading,
     /// Of long pages: the requests that are looked at.
     cohort: Cohort,
@@ -78,7 +78,7 @@ pub(super) struct FastUp {
     slowed: u32,
 }
 
-suimon_model::saved_struct!(FastUp {
+suimon_model::saved_struct!(SlowStart {
     begin,
     cohort,
     looks,
@@ -172,16 +172,16 @@ impl Level {
 
 /// What a window came to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outcome {
+pub(super) struct WindowResult {
     /// Mean service time, seconds.
     pub(super) mean: f64,
     /// (1), where there is a limit to compare with.
     pub(super) elasticity: Option<f64>,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: LimitStep,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum LimitStep {
     /// This limit next.
     More(u32),
     /// As it is: nobody waits for more, or the machine stutters.
@@ -190,10 +190,10 @@ pub(super) enum Verdict {
     Over { limit: u32, up: bool },
 }
 
-impl FastUp {
+impl SlowStart {
     /// Returns a route that begins with the reading `begin`.
     pub(super) fn new(begin: Reading) -> Self {
-        FastUp {
+        SlowStart {
             begin,
             cohort: Cohort::default(),
             looks: 0,
@@ -227,7 +227,7 @@ impl FastUp {
         limit: u32,
         long: Option<f64>,
         meter: &Meter,
-    ) -> Option<Outcome> {
+    ) -> Option<WindowResult> {
         if let Some(alone) = long {
             return self.on_long_end(now, request, service, limit, alone, meter);
         }
@@ -251,45 +251,45 @@ impl FastUp {
         here.ends += self.ends;
         here.seconds += self.service_seconds;
         here.squares += self.service_squares;
-        *self = FastUp {
+        *self = SlowStart {
             rate_best: self.rate_best.max(rate),
             slowed,
             before,
             here: Some(here),
-            ..FastUp::new(meter.read(now))
+            ..SlowStart::new(meter.read(now))
         };
         let elasticity = before
             .filter(|lower| lower.limit < limit && lower.seconds > 0.0)
             .map(|lower| here.elasticity(&lower));
         let wanted = window.queued_share() >= WANTED;
-        let more = Verdict::More((f64::from(limit) * STEP).ceil() as u32);
+        let more = LimitStep::More((f64::from(limit) * STEP).ceil() as u32);
         let verdict = match (elasticity, before) {
             _ if mean < QUICK && slowed < SLOWED_MAX => {
                 if wanted && slowed == 0 {
                     more
                 } else {
-                    Verdict::Stay
+                    LimitStep::Stay
                 }
             }
             (Some((elasticity, error)), _)
                 if (elasticity - GAIN_MIN).abs() < SURE * error && here.ends < ENDS_MAX =>
             {
-                Verdict::Stay
+                LimitStep::Stay
             }
             (Some((elasticity, error)), _) if elasticity - SURE * error > GAIN_MAX => {
                 self.before = None;
                 self.here = None;
-                Verdict::Stay
+                LimitStep::Stay
             }
-            (Some((elasticity, _)), Some(lower)) if elasticity < GAIN_MIN => Verdict::Over {
+            (Some((elasticity, _)), Some(lower)) if elasticity < GAIN_MIN => LimitStep::Over {
                 limit: if elasticity < GAIN_NONE { lower.limit } else { limit },
                 up: elasticity > LOSS,
             },
             _ if wanted => more,
-            _ => Verdict::Stay,
+            _ => LimitStep::Stay,
         };
         let elasticity = elasticity.map(|(elasticity, _)| elasticity);
-        Some(Outcome { mean, elasticity, verdict })
+        Some(WindowResult { mean, elasticity, verdict })
     }
 
     /// The same for a long page: half of a cohort of starts is waited for. The first to end are the quick ones, and where the system shares unevenly the others may
@@ -302,7 +302,7 @@ impl FastUp {
         limit: u32,
         alone: f64,
         meter: &Meter,
-    ) -> Option<Outcome> {
+    ) -> Option<WindowResult> {
         let median = self.cohort.on_end(request, service, limit)?;
         let window = meter.since(&self.begin, now);
         let (before, seen, looks) = match self.here {
@@ -319,28 +319,28 @@ impl FastUp {
         // So the first look only stands in for those that follow.
         let mut here = if looks > 2 { seen } else { Level::new(limit) };
         (here.ends, here.seconds) = (here.ends + 1, here.seconds + took);
-        *self = FastUp { before, here: Some(here), looks, ..FastUp::new(meter.read(now)) };
+        *self = SlowStart { before, here: Some(here), looks, ..SlowStart::new(meter.read(now)) };
         let lower = before.filter(|lower| lower.limit < limit && lower.seconds > 0.0);
         let elasticity = lower.map(|lower| {
             1.0 - ln(here.mean() / lower.mean()) / ln(f64::from(limit) / f64::from(lower.limit))
         });
         let wanted = window.queued_share() >= WANTED;
-        let more = Verdict::More((f64::from(limit) * STEP_LONG).ceil() as u32);
+        let more = LimitStep::More((f64::from(limit) * STEP_LONG).ceil() as u32);
         let verdict = match (elasticity, lower) {
-            (Some(elasticity), _) if looks == 1 && elasticity < GAIN_CLEAR => Verdict::Stay,
+            (Some(elasticity), _) if looks == 1 && elasticity < GAIN_CLEAR => LimitStep::Stay,
             (Some(elasticity), _) if (elasticity - GAIN_MIN).abs() < LONG_ERROR && looks < COHORTS_MAX => {
-                Verdict::Stay
+                LimitStep::Stay
             }
-            (Some(elasticity), Some(lower)) if elasticity < GAIN_MIN => Verdict::Over {
+            (Some(elasticity), Some(lower)) if elasticity < GAIN_MIN => LimitStep::Over {
                 limit: if elasticity < GAIN_NONE { lower.limit } else { limit },
                 up: elasticity > LOSS,
             },
-            (None, _) if looks == 1 && here.mean() > ALIKE * alone => Verdict::Stay,
-            (None, _) if here.mean() > SLOWER_ALONE * alone => Verdict::Over { limit, up: true },
+            (None, _) if looks == 1 && here.mean() > ALIKE * alone => LimitStep::Stay,
+            (None, _) if here.mean() > SLOWER_ALONE * alone => LimitStep::Over { limit, up: true },
             _ if wanted => more,
-            _ => Verdict::Stay,
+            _ => LimitStep::Stay,
         };
-        Some(Outcome { mean: median, elasticity, verdict })
+        Some(WindowResult { mean: median, elasticity, verdict })
     }
 
     /// Returns how many ends a window at `limit` needs.
@@ -362,7 +362,7 @@ mod tests {
 
     /// A route that always has somebody waiting, and whose requests all take as long as is said.
     struct Route {
-        fast: FastUp,
+        slow_start: SlowStart,
         meter: Meter,
         now: Instant,
         requests: u64,
@@ -372,16 +372,21 @@ mod tests {
         fn new() -> Self {
             let mut meter = Meter::new(Instant::ORIGIN);
             meter.load(Instant::ORIGIN, 1, 1);
-            Route { fast: FastUp::new(meter.read(Instant::ORIGIN)), meter, now: Instant::ORIGIN, requests: 0 }
+            Route {
+                slow_start: SlowStart::new(meter.read(Instant::ORIGIN)),
+                meter,
+                now: Instant::ORIGIN,
+                requests: 0,
+            }
         }
 
         /// Plays one window at `limit` with requests of `services` seconds, in turn.
-        fn window(&mut self, limit: u32, services: &[f64]) -> Outcome {
+        fn window(&mut self, limit: u32, services: &[f64]) -> WindowResult {
             for service in services.iter().cycle() {
                 self.now += seconds(service / f64::from(limit));
                 self.meter.end(*service, true);
                 if let Some(outcome) =
-                    self.fast.on_end(self.now, RequestId(0), *service, limit, None, &self.meter)
+                    self.slow_start.on_end(self.now, RequestId(0), *service, limit, None, &self.meter)
                 {
                     return outcome;
                 }
@@ -390,19 +395,26 @@ mod tests {
         }
 
         /// Plays one look at a long page at `limit`, with every slot in use: `quick` of ten requests take `seconds`, and the others never end.
-        fn look(&mut self, limit: u32, seconds: f64, quick: u64) -> Outcome {
+        fn look(&mut self, limit: u32, seconds: f64, quick: u64) -> WindowResult {
             const ALONE: f64 = 10.0;
             self.meter.load(self.now, limit as usize, 1);
             loop {
                 let begin = self.requests;
-                (begin..begin + u64::from(limit)).for_each(|id| self.fast.on_start(RequestId(id), limit));
+                (begin..begin + u64::from(limit))
+                    .for_each(|id| self.slow_start.on_start(RequestId(id), limit));
                 self.requests += u64::from(limit);
                 self.now += suimon_model::seconds(seconds);
                 let mut seen = None;
                 for id in (begin..self.requests).filter(|id| id % 10 < quick) {
                     self.meter.end(seconds, true);
-                    let end =
-                        self.fast.on_end(self.now, RequestId(id), seconds, limit, Some(ALONE), &self.meter);
+                    let end = self.slow_start.on_end(
+                        self.now,
+                        RequestId(id),
+                        seconds,
+                        limit,
+                        Some(ALONE),
+                        &self.meter,
+                    );
                     seen = seen.or(end);
                 }
                 if let Some(outcome) = seen {
@@ -415,9 +427,9 @@ mod tests {
     #[test]
     fn more_is_wanted_as_long_as_company_costs_nothing() {
         let mut route = Route::new();
-        assert_eq!(route.window(2, &[1.0]).verdict, Verdict::More(3));
+        assert_eq!(route.window(2, &[1.0]).verdict, LimitStep::More(3));
         let outcome = route.window(3, &[1.0]);
-        assert_eq!(outcome.verdict, Verdict::More(5));
+        assert_eq!(outcome.verdict, LimitStep::More(5));
         assert!((outcome.elasticity.unwrap() - 1.0).abs() < 1e-9, "half as many again do half as much again");
     }
 
@@ -425,7 +437,7 @@ mod tests {
     fn it_is_over_at_the_limit_before_where_more_only_wait_for_each_other() {
         let mut route = Route::new();
         route.window(2, &[1.0]);
-        assert_eq!(route.window(3, &[1.5]).verdict, Verdict::Over { limit: 2, up: true });
+        assert_eq!(route.window(3, &[1.5]).verdict, LimitStep::Over { limit: 2, up: true });
     }
 
     #[test]
@@ -433,7 +445,7 @@ mod tests {
         let mut route = Route::new();
         route.window(2, &[1.0]);
         // Three do the work of six: something else has become quicker meanwhile.
-        assert_eq!(route.window(3, &[0.5]).verdict, Verdict::Stay);
+        assert_eq!(route.window(3, &[0.5]).verdict, LimitStep::Stay);
         assert_eq!(route.window(3, &[0.5]).elasticity, None, "nothing is left to compare with");
     }
 
@@ -444,7 +456,7 @@ mod tests {
         route.window(2, &uneven);
         let mut windows = 1;
         let slower: Vec<f64> = uneven.iter().map(|service| service * 1.4).collect();
-        while route.window(3, &slower).verdict == Verdict::Stay {
+        while route.window(3, &slower).verdict == LimitStep::Stay {
             windows += 1;
             assert!(windows < 20, "it comes to an end");
         }
@@ -454,8 +466,8 @@ mod tests {
     #[test]
     fn a_long_page_that_waits_is_given_twice_the_room_after_one_look() {
         let mut route = Route::new();
-        assert_eq!(route.look(8, 10.0, 10).verdict, Verdict::More(16));
-        assert_eq!(route.look(16, 10.2, 10).verdict, Verdict::More(32));
+        assert_eq!(route.look(8, 10.0, 10).verdict, LimitStep::More(16));
+        assert_eq!(route.look(16, 10.2, 10).verdict, LimitStep::More(32));
     }
 
     #[test]
@@ -463,9 +475,9 @@ mod tests {
         let mut route = Route::new();
         route.look(8, 10.0, 10);
         let first = route.look(16, 20.0, 10);
-        assert_eq!(first.verdict, Verdict::Stay, "while the pipe fills nothing is decided against it");
+        assert_eq!(first.verdict, LimitStep::Stay, "while the pipe fills nothing is decided against it");
         let verdicts: Vec<_> = (0..3).map(|_| route.look(16, 20.0, 10).verdict).collect();
-        assert!(verdicts.contains(&Verdict::Over { limit: 8, up: true }), "{verdicts:?}");
+        assert!(verdicts.contains(&LimitStep::Over { limit: 8, up: true }), "{verdicts:?}");
     }
 
     #[test]
@@ -474,8 +486,8 @@ mod tests {
         route.look(10, 10.0, 10);
         route.look(20, 11.0, 6);
         // Six of ten end in 11 s, the rest never: by Little's law a request takes 18 s.
-        let verdict = (0..4).map(|_| route.look(20, 11.0, 6).verdict).find(|it| *it != Verdict::Stay);
-        assert!(matches!(verdict, Some(Verdict::Over { limit: 10, .. })), "{verdict:?}");
+        let verdict = (0..4).map(|_| route.look(20, 11.0, 6).verdict).find(|it| *it != LimitStep::Stay);
+        assert!(matches!(verdict, Some(LimitStep::Over { limit: 10, .. })), "{verdict:?}");
     }
 
     #[test]
@@ -483,23 +495,23 @@ mod tests {
         let mut route = Route::new();
         route.meter.load(Instant::ORIGIN, 8, 1);
         for id in 0..6 {
-            route.fast.on_start(RequestId(id), 8);
+            route.slow_start.on_start(RequestId(id), 8);
         }
         // All of them were given up; those who come after them must be able to tell.
-        (0..6).for_each(|id| route.fast.on_leave(RequestId(id)));
+        (0..6).for_each(|id| route.slow_start.on_leave(RequestId(id)));
         route.requests = 6;
-        assert_eq!(route.look(8, 10.0, 10).verdict, Verdict::More(16));
+        assert_eq!(route.look(8, 10.0, 10).verdict, LimitStep::More(16));
     }
 
     #[test]
     fn whoever_ends_while_the_page_is_taken_for_a_short_one_is_replaced_too() {
         let mut route = Route::new();
         route.meter.load(Instant::ORIGIN, 8, 1);
-        (0..6).for_each(|id| route.fast.on_start(RequestId(id), 8));
+        (0..6).for_each(|id| route.slow_start.on_start(RequestId(id), 8));
         for id in 0..6 {
-            route.fast.on_end(Instant::ORIGIN, RequestId(id), 0.9, 8, None, &route.meter);
+            route.slow_start.on_end(Instant::ORIGIN, RequestId(id), 0.9, 8, None, &route.meter);
         }
         route.requests = 6;
-        assert_eq!(route.look(8, 10.0, 10).verdict, Verdict::More(16));
+        assert_eq!(route.look(8, 10.0, 10).verdict, LimitStep::More(16));
     }
 }

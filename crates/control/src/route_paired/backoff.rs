@@ -1,22 +1,22 @@
 //! The brake: a limit is halved at once where requests stay far too long.
 
 use super::Paired;
-use super::fast_up::FastUp;
 use super::route::STEP_MAX;
+use super::slow_start::SlowStart;
 use super::strain::{THRASHING, THRASHING_LOOKS};
 use crate::window::Meter;
 use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
 
 /// Share of the patience that requests may stay in the application before the brake is pulled; ...
-const BRAKE: f64 = 0.15;
+const BACKOFF: f64 = 0.15;
 /// ... times as long as in little company that they may, whatever the patience; ...
-const BRAKE_SERVICES: f64 = 4.0;
+const BACKOFF_SERVICES: f64 = 4.0;
 /// ... but no more than this share of the patience, which is also allowed where nothing has ended yet, ...
-const BRAKE_UNKNOWN: f64 = 0.5;
+const BACKOFF_UNKNOWN: f64 = 0.5;
 /// ... unless it takes that long by itself: then this many times as long.
-const BRAKE_LEAST: f64 = 1.5;
+const BACKOFF_LEAST: f64 = 1.5;
 /// The brake is never pulled below this limit, or below the cores if they are fewer; in more company than that nobody is alone where the cores are doubted.
-pub(super) const BRAKE_FLOOR: u32 = 4;
+pub(super) const BACKOFF_FLOOR: u32 = 4;
 /// Where requests stay too long while there are no more than so many a core, there may be fewer cores than told.
 const DOUBTFUL: u32 = 4;
 /// ... which is believed for so many seconds.
@@ -25,7 +25,7 @@ const DOUBTED_SECONDS: f64 = 600.0;
 impl Paired {
     /// Returns in how much company a request has a core of its own, as far as can be believed.
     pub(super) fn trusted_cores(&self) -> u32 {
-        if self.doubted_until.is_some() { self.cores.min(BRAKE_FLOOR) } else { self.cores }
+        if self.doubted_until.is_some() { self.cores.min(BACKOFF_FLOOR) } else { self.cores }
     }
 
     /// Returns the seconds that requests may stay in the application before the brake is pulled.
@@ -33,7 +33,7 @@ impl Paired {
     /// A page that takes long by nature is not braked for being itself. Whether its own time is nature or thrash, the others tell: in a
     /// thrash they take longer too.
     pub(super) fn stay_allowed(&self, now: Instant, id: RouteId) -> f64 {
-        let least = (BRAKE * self.patience).max(1.0);
+        let least = (BACKOFF * self.patience).max(1.0);
         let route = &self.routes[id.index()];
         let thrashes = route.strained >= THRASHING_LOOKS && !route.times.is_founded(self.trusted_cores());
         let own = match route.times.alone().filter(|_| !route.is_unlike(now)) {
@@ -42,33 +42,33 @@ impl Paired {
             Some(alone) => {
                 let is_calm = route.strain_elsewhere.is_some_and(|strain| strain < THRASHING);
                 let is_nature = is_calm || route.times.is_founded(self.trusted_cores());
-                let by_itself = if is_nature { BRAKE_LEAST * alone } else { 0.0 };
-                (BRAKE_SERVICES * alone).min((BRAKE_UNKNOWN * self.patience).max(by_itself))
+                let by_itself = if is_nature { BACKOFF_LEAST * alone } else { 0.0 };
+                (BACKOFF_SERVICES * alone).min((BACKOFF_UNKNOWN * self.patience).max(by_itself))
             }
-            None => BRAKE_UNKNOWN * self.patience,
+            None => BACKOFF_UNKNOWN * self.patience,
         };
         least.max(own)
     }
 
     /// Halves the limit where requests stay too long; a higher one under trial goes back to what it was.
-    pub(super) fn brake(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
-        let floor = self.cores.min(BRAKE_FLOOR);
+    pub(super) fn back_off(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
+        let floor = self.cores.min(BACKOFF_FLOOR);
         let allowed = self.stay_allowed(now, id);
         let route = &mut self.routes[id.index()];
         // With more there than the limit allows nobody starts: a lower limit would change nothing yet.
         let is_over = meter.in_flight() > route.limit as usize;
-        if route.limit <= floor || now < route.brake_until || is_over {
-            return route.look_again(now, meter);
+        if route.limit <= floor || now < route.backoff_until || is_over {
+            return route.reset_residence_window(now, meter);
         }
         let Some(stay) = route.stays_too_long(now, meter, allowed) else { return };
         let mut signals = Signals::none().with("stay_seconds", stay).with("allowed_seconds", allowed);
-        route.brake_until = now + seconds(allowed);
+        route.backoff_until = now + seconds(allowed);
         let (limit, base) = (route.limit, route.base);
         if self.trial.take_if(|trial| trial.route == id).is_some() && limit > base {
             // What was tried is too much; of what was before, nothing is said.
             route.failed(now);
-            route.lose(now, limit);
-            return self.set_base(now, id, base, Reason::Brake, signals, out);
+            route.mark_known_bad(now, limit);
+            return self.set_base(now, id, base, Reason::Backoff, signals, out);
         }
         // An application that hangs tells nothing of its cores.
         let ended = route.answered_at.is_some_and(|at| now.secs_since(at) <= allowed);
@@ -78,17 +78,17 @@ impl Paired {
         }
         let route = &mut self.routes[id.index()];
         // In a thrash fast-up has nothing to compare with but the thrash. Where it is known what a request takes by itself, it begins anew from below.
-        if route.fast.is_none() {
+        if route.slow_start.is_none() {
             route.forget_long_rest(now);
         }
-        route.fast = route.times.is_founded(floor).then(|| FastUp::new(meter.read(now)));
+        route.slow_start = route.times.is_founded(floor).then(|| SlowStart::new(meter.read(now)));
         route.step = STEP_MAX;
         route.up = false;
         route.retried(now);
         // A lower limit under trial is the one that was too much.
         let base = base.min(limit);
         let lower = (base / 2).max(floor);
-        self.set_base(now, id, lower, Reason::Brake, signals, out);
-        self.routes[id.index()].braked(now, base);
+        self.set_base(now, id, lower, Reason::Backoff, signals, out);
+        self.routes[id.index()].mark_backed_off(now, base);
     }
 }

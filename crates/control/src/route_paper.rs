@@ -11,14 +11,14 @@
 //! *Regimes*: a period in which nothing was in the application decides nothing; otherwise the rule does not ask whether
 //! the limit was what held throughput back, as the paper's does not.
 //! *Source*: Matsunuma et al. 2006, §3.1 and §3.3 (direction and step; "statistics over past measurements"). The paper leaves T, the
-//! initial limit and the statistic open; ours are in [`SeedRouteParams`] and (1).
+//! initial limit and the statistic open; ours are in [`PaperRouteParams`] and (1).
 
-use crate::laws::SeedRouteParams;
+use crate::laws::PaperRouteParams;
 use crate::route::{RequestEnd, RouteLaw};
 use crate::statistics::Average;
 use crate::window::{Meter, Reading};
 use std::collections::BTreeMap;
-use suimon_model::state::{State, Unsavable, Writer};
+use suimon_model::persist::{Persist, Unsavable, Writer};
 use suimon_model::{Instant, Quantity, Reason, Record, RouteId, Signals, Subject};
 
 /// The highest limit the rule goes to.
@@ -26,12 +26,12 @@ const LIMIT_MAX: u32 = 512;
 
 /// The rule over all routes, each by itself.
 #[derive(Clone, Debug)]
-pub struct SeedRoutes {
-    params: SeedRouteParams,
+pub struct PaperRoutes {
+    params: PaperRouteParams,
     routes: Vec<Route>,
 }
 
-suimon_model::saved_struct!(SeedRoutes { params, routes });
+suimon_model::saved_struct!(PaperRoutes { params, routes });
 
 #[derive(Clone, Debug)]
 struct Route {
@@ -46,10 +46,10 @@ struct Route {
 
 suimon_model::saved_struct!(Route { learns, limit, previous, up, history, service, begin });
 
-impl SeedRoutes {
+impl PaperRoutes {
     /// Returns the rule with nothing known.
-    pub fn new(params: SeedRouteParams) -> Self {
-        SeedRoutes { params, routes: vec![] }
+    pub fn new(params: PaperRouteParams) -> Self {
+        PaperRoutes { params, routes: vec![] }
     }
 
     fn unknown_route(&self, fixed: Option<u32>, begin: Reading) -> Route {
@@ -66,13 +66,13 @@ impl SeedRoutes {
     }
 }
 
-impl RouteLaw for SeedRoutes {
+impl RouteLaw for PaperRoutes {
     fn fits(&self, routes: usize) -> bool {
         self.routes.len() == routes
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
-        State::save(self, out);
+        Persist::save(self, out);
         Ok(())
     }
 
@@ -150,7 +150,7 @@ mod tests {
 
     /// Plays a route whose throughput is a function of its limit; returns the limits of the last half.
     fn settle(throughput: impl Fn(u32) -> u32, periods: u32) -> Vec<u32> {
-        let mut law = SeedRoutes::new(SeedRouteParams::default());
+        let mut law = PaperRoutes::new(PaperRouteParams::default());
         let mut meter = Meter::new(Instant::ORIGIN);
         law.add_route(Instant::ORIGIN, None);
         let (mut limits, mut out) = (vec![], vec![]);
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_idle_route_decides_nothing() {
-        let mut law = SeedRoutes::new(SeedRouteParams::default());
+        let mut law = PaperRoutes::new(PaperRouteParams::default());
         law.add_route(Instant::ORIGIN, None);
         let mut out = vec![];
         law.on_tick(Instant::ORIGIN + seconds(10.0), &[Meter::new(Instant::ORIGIN)], &mut out);

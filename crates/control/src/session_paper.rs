@@ -8,12 +8,12 @@
 //!
 //! and one newcomer begins per interval. *Units*: requests, seconds. *Limits*: 0 to [`INTERVAL_MAX`] seconds.
 //! *Regimes*: none of its own; no history is used. *Source*: Matsunuma et al. 2006, §3.2 and §3.3; threshold and increments are
-//! "customisable" there and [`SeedSessionParams`] here.
+//! "customisable" there and [`PaperSessionParams`] here.
 
-use crate::laws::SeedSessionParams;
-use crate::session::{Admission, Outlook, SessionLaw, interval_record};
-use crate::visits::Place;
-use suimon_model::state::{State, Unsavable, Writer};
+use crate::laws::PaperSessionParams;
+use crate::session::{AdmissionDecision, AdmissionInputs, SessionLaw, interval_record};
+use crate::visits::LastRoute;
+use suimon_model::persist::{Persist, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, Signals, seconds};
 
 /// The longest interval, seconds: a gate that is shut for longer than patience is shut.
@@ -23,63 +23,63 @@ const VISITS_MIN: f64 = 0.01;
 
 /// The rule for one kind.
 #[derive(Clone, Debug)]
-pub struct SeedSessions {
+pub struct PaperSessions {
     kind: KindId,
-    params: SeedSessionParams,
+    params: PaperSessionParams,
     interval: f64,
     last: Option<Instant>,
     decided: Instant,
 }
 
-suimon_model::saved_struct!(SeedSessions { kind, params, interval, last, decided });
+suimon_model::saved_struct!(PaperSessions { kind, params, interval, last, decided });
 
-impl SeedSessions {
+impl PaperSessions {
     /// Returns the rule with the gate open.
-    pub fn new(kind: KindId, params: SeedSessionParams, now: Instant) -> Self {
-        SeedSessions { kind, params, interval: params.up.as_secs_f64(), last: None, decided: now }
+    pub fn new(kind: KindId, params: PaperSessionParams, now: Instant) -> Self {
+        PaperSessions { kind, params, interval: params.up.as_secs_f64(), last: None, decided: now }
     }
 }
 
-impl SessionLaw for SeedSessions {
+impl SessionLaw for PaperSessions {
     fn fits(&self, kind: KindId, _routes: usize) -> bool {
         self.kind == kind
     }
 
     fn save(&self, out: &mut Writer) -> Result<(), Unsavable> {
-        State::save(self, out);
+        Persist::save(self, out);
         Ok(())
     }
 
-    fn may_admit(&mut self, now: Instant, _outlook: &Outlook<'_>) -> Admission {
+    fn may_admit(&mut self, now: Instant, _outlook: &AdmissionInputs<'_>) -> AdmissionDecision {
         match self.last.map(|last| last + seconds(self.interval)) {
-            Some(next) if next > now => Admission::NotBefore(next),
-            _ => Admission::Now,
+            Some(next) if next > now => AdmissionDecision::NotBefore(next),
+            _ => AdmissionDecision::Now,
         }
     }
 
-    fn admitted(&mut self, now: Instant, _entry: Place) {
+    fn admitted(&mut self, now: Instant, _entry: LastRoute) {
         self.last = Some(now);
     }
 
-    fn has_enough_for(&self, _outlook: &Outlook<'_>, others: u64) -> bool {
+    fn has_enough_for(&self, _outlook: &AdmissionInputs<'_>, others: u64) -> bool {
         self.interval == 0.0 || others == 0
     }
 
-    fn on_tick(&mut self, now: Instant, outlook: &Outlook<'_>, out: &mut Vec<Record>) {
+    fn on_tick(&mut self, now: Instant, inputs: &AdmissionInputs<'_>, out: &mut Vec<Record>) {
         if now.since(self.decided) < self.params.period {
             return;
         }
         self.decided = now;
         // Before any session has ended, every route that exists is taken to belong to the kind.
-        let unknown = outlook.visits.ended(self.kind) == 0;
+        let unknown = inputs.visits.ended(self.kind) == 0;
         let belongs = |route: &suimon_model::RouteId| {
-            unknown || outlook.visits.per_session(self.kind, *route) > VISITS_MIN
+            unknown || inputs.visits.per_session(self.kind, *route) > VISITS_MIN
         };
-        let queues: Vec<f64> = outlook
+        let queues: Vec<f64> = inputs
             .visits
             .routes()
             .filter(belongs)
-            .map(|route| outlook.routes[route.index()].waiting as f64)
+            .map(|route| inputs.routes[route.index()].waiting as f64)
             .collect();
         let mean = queues.iter().sum::<f64>() / queues.len().max(1) as f64;
         let old = self.interval;
@@ -113,7 +113,7 @@ impl SessionLaw for SeedSessions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::RouteOutlook;
+    use crate::session::RouteInputs;
     use crate::visits::Visits;
 
     #[test]
@@ -121,20 +121,20 @@ mod tests {
         let mut visits = Visits::default();
         (0..2).for_each(|_| visits.add_route());
         visits.add_kind();
-        let mut rule = SeedSessions::new(KindId(0), SeedSessionParams::default(), Instant::ORIGIN);
+        let mut rule = PaperSessions::new(KindId(0), PaperSessionParams::default(), Instant::ORIGIN);
         let mut out = vec![];
-        let mut play = |rule: &mut SeedSessions, at: f64, queues: [usize; 2]| {
-            let routes = queues.map(|waiting| RouteOutlook { waiting, ..RouteOutlook::default() });
-            let outlook = Outlook {
+        let mut play = |rule: &mut PaperSessions, at: f64, queues: [usize; 2]| {
+            let routes = queues.map(|waiting| RouteInputs { waiting, ..RouteInputs::default() });
+            let inputs = AdmissionInputs {
                 visits: &visits,
                 routes: &routes,
                 kinds: &[],
                 patience: 60.0,
                 waiting: 9,
                 active: 0,
-                entry: Place::START,
+                entry: LastRoute::START,
             };
-            rule.on_tick(Instant::ORIGIN + seconds(at), &outlook, &mut out);
+            rule.on_tick(Instant::ORIGIN + seconds(at), &inputs, &mut out);
             rule.interval()
         };
         assert!((play(&mut rule, 1.0, [0, 6]) - 0.10).abs() < 1e-9, "mean 3 is at the threshold");
@@ -149,21 +149,21 @@ mod tests {
 
     #[test]
     fn one_newcomer_begins_per_interval() {
-        let mut rule = SeedSessions::new(KindId(0), SeedSessionParams::default(), Instant::ORIGIN);
+        let mut rule = PaperSessions::new(KindId(0), PaperSessionParams::default(), Instant::ORIGIN);
         let visits = Visits::default();
-        let outlook = Outlook {
+        let inputs = AdmissionInputs {
             visits: &visits,
             routes: &[],
             kinds: &[],
             patience: 60.0,
             waiting: 9,
             active: 0,
-            entry: Place::START,
+            entry: LastRoute::START,
         };
-        assert_eq!(rule.may_admit(Instant::ORIGIN, &outlook), Admission::Now);
-        rule.admitted(Instant::ORIGIN, Place::START);
+        assert_eq!(rule.may_admit(Instant::ORIGIN, &inputs), AdmissionDecision::Now);
+        rule.admitted(Instant::ORIGIN, LastRoute::START);
         let next = Instant::ORIGIN + seconds(0.05);
-        assert_eq!(rule.may_admit(Instant::ORIGIN, &outlook), Admission::NotBefore(next));
-        assert_eq!(rule.may_admit(next, &outlook), Admission::Now);
+        assert_eq!(rule.may_admit(Instant::ORIGIN, &inputs), AdmissionDecision::NotBefore(next));
+        assert_eq!(rule.may_admit(next, &inputs), AdmissionDecision::Now);
     }
 }

@@ -1,7 +1,7 @@
 //! When the brake is pulled, what it takes, and what it makes the law doubt.
 
 use super::*;
-use crate::route_paired::brake::BRAKE_FLOOR;
+use crate::route_paired::backoff::BACKOFF_FLOOR;
 
 #[test]
 fn a_page_that_takes_most_of_the_patience_by_itself_is_not_braked_for_it() {
@@ -46,7 +46,7 @@ fn requests_that_never_come_back_pull_the_brake() {
         );
     }
     assert_eq!(law.limit(ROUTE), 32, "once, 3 s after the start: 0.15 of the patience");
-    assert_eq!(out.iter().filter(|record| record.reason == Reason::Brake).count(), 1);
+    assert_eq!(out.iter().filter(|record| record.reason == Reason::Backoff).count(), 1);
     let now = Instant::ORIGIN + seconds(4.0);
     assert!(law.routes[0].highest(now, LIMIT_MAX) < 64, "and it does not climb up there again");
     for quarter in 15..=80 {
@@ -63,14 +63,14 @@ fn a_page_that_is_braked_once_an_hour_rests_no_longer_each_time() {
     law.set_patience(20.0);
     for hour in 0..8 {
         let begin = Instant::ORIGIN + seconds(f64::from(hour) * 3600.0);
-        (law.routes[0].base, law.routes[0].limit, law.routes[0].fast) = (64, 64, None);
+        (law.routes[0].base, law.routes[0].limit, law.routes[0].slow_start) = (64, 64, None);
         answered_in(&mut law.routes[0], 0.1);
         let mut meter = Meter::new(begin);
-        law.routes[0].look_again(begin, &meter);
+        law.routes[0].reset_residence_window(begin, &meter);
         (0..64).for_each(|id| law.on_start(begin, ROUTE, RequestId(id), std::slice::from_ref(&meter)));
         meter.load(begin, 64, 10);
         let brake = begin + seconds(3.1);
-        law.brake(brake, ROUTE, &meter, &mut vec![]);
+        law.back_off(brake, ROUTE, &meter, &mut vec![]);
         assert_eq!(law.limit(ROUTE), 32, "hour {hour}");
         let rest = law.routes[0].retry_at.secs_since(brake);
         assert!((rest - 30.0).abs() < 1e-6, "hour {hour}: {rest} s");
@@ -122,14 +122,14 @@ fn braked_at(inside: u32, ended: u32) -> (Paired, Record) {
             });
         }
     }
-    let braked = out.into_iter().find(|record| record.reason == Reason::Brake);
+    let braked = out.into_iter().find(|record| record.reason == Reason::Backoff);
     (law, braked.expect("the brake was pulled"))
 }
 
 #[test]
 fn where_few_stay_too_long_already_the_cores_told_are_doubted_for_ten_minutes() {
     let (mut law, record) = braked_at(64, 1);
-    assert_eq!((law.limit(ROUTE), law.trusted_cores()), (32, BRAKE_FLOOR));
+    assert_eq!((law.limit(ROUTE), law.trusted_cores()), (32, BACKOFF_FLOOR));
     let told = record.signals.iter().find(|(name, _)| *name == "cores_believed");
     assert_eq!(told, Some(("cores_believed", 4.0)), "the record says so");
     assert_eq!(braked_at(256, 1).0.trusted_cores(), 32, "eight a core may well be too many for 32 cores");
@@ -149,7 +149,7 @@ fn a_brake_during_a_trial_downward_takes_half_of_the_limit_under_trial() {
     law.add_route(Instant::ORIGIN, None);
     law.set_patience(20.0);
     (law.routes[0].base, law.routes[0].limit) = (40, 20);
-    law.routes[0].fast = None;
+    law.routes[0].slow_start = None;
     law.routes[0].pressure = 1.0;
     answered_in(&mut law.routes[0], 0.1);
     law.trial = Some(Trial::new(Instant::ORIGIN, ROUTE, 40, 20, vec![0.1], vec![10.0]));
@@ -169,23 +169,23 @@ fn a_brake_during_a_trial_downward_takes_half_of_the_limit_under_trial() {
 
 #[test]
 fn a_brake_under_a_trial_downward_at_the_floor_takes_nothing_and_blames_no_limit() {
-    let mut law = Paired::new(BRAKE_FLOOR);
+    let mut law = Paired::new(BACKOFF_FLOOR);
     law.add_route(Instant::ORIGIN, None);
     law.set_patience(20.0);
-    (law.routes[0].base, law.routes[0].limit) = (2 * BRAKE_FLOOR, BRAKE_FLOOR);
-    law.routes[0].fast = None;
+    (law.routes[0].base, law.routes[0].limit) = (2 * BACKOFF_FLOOR, BACKOFF_FLOOR);
+    law.routes[0].slow_start = None;
     answered_in(&mut law.routes[0], 0.1);
     let mut meter = Meter::new(Instant::ORIGIN);
-    for id in 0..u64::from(BRAKE_FLOOR) {
+    for id in 0..u64::from(BACKOFF_FLOOR) {
         law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
     }
-    meter.load(Instant::ORIGIN, BRAKE_FLOOR as usize, 10);
+    meter.load(Instant::ORIGIN, BACKOFF_FLOOR as usize, 10);
     let mut out = vec![];
     for quarter in 1..=40 {
         let now = Instant::ORIGIN + seconds(f64::from(quarter) * 0.25);
-        law.brake(now, ROUTE, &meter, &mut out);
+        law.back_off(now, ROUTE, &meter, &mut out);
     }
-    assert!(out.is_empty() && law.limit(ROUTE) == BRAKE_FLOOR, "{out:?}");
+    assert!(out.is_empty() && law.limit(ROUTE) == BACKOFF_FLOOR, "{out:?}");
     let highest = law.routes[0].highest(Instant::ORIGIN + seconds(10.0), 100);
     assert_eq!(highest, 100, "how few may be too many is not told by the least that is ever allowed");
 }
@@ -194,8 +194,8 @@ fn a_brake_under_a_trial_downward_at_the_floor_takes_nothing_and_blames_no_limit
 fn what_the_brake_took_is_remembered_for_longer_than_the_brake_rests() {
     let mut route = route_at(32);
     // Patience of 300 s: the next look is after 150 s.
-    route.brake_until = Instant::ORIGIN + seconds(150.0);
-    route.braked(Instant::ORIGIN, 64);
+    route.backoff_until = Instant::ORIGIN + seconds(150.0);
+    route.mark_backed_off(Instant::ORIGIN, 64);
     assert!(route.highest(Instant::ORIGIN + seconds(200.0), 1000) < 64);
 }
 
@@ -205,7 +205,7 @@ fn a_brake_during_a_trial_upward_goes_back_to_the_base_and_remembers_what_was_tr
     law.add_route(Instant::ORIGIN, None);
     law.set_patience(20.0);
     (law.routes[0].base, law.routes[0].limit) = (20, 40);
-    law.routes[0].fast = None;
+    law.routes[0].slow_start = None;
     law.routes[0].pressure = 1.0;
     answered_in(&mut law.routes[0], 0.1);
     let trial = Trial::new(Instant::ORIGIN, ROUTE, 20, 40, vec![0.1], vec![10.0]);
@@ -216,7 +216,7 @@ fn a_brake_during_a_trial_upward_goes_back_to_the_base_and_remembers_what_was_tr
         law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
     }
     meter.load(Instant::ORIGIN, 40, 10);
-    let braked = |out: &[Record]| out.iter().any(|record| record.reason == Reason::Brake);
+    let braked = |out: &[Record]| out.iter().any(|record| record.reason == Reason::Backoff);
     let mut now = Instant::ORIGIN;
     while !braked(&out) {
         now += seconds(0.25);

@@ -51,7 +51,7 @@ fn a_trial_is_not_ended_for_the_room_that_a_very_long_page_is_given_by_the_time(
         law.add_route(Instant::ORIGIN, None);
         law.set_patience(120.0);
         (law.routes[0].base, law.routes[0].limit) = (8, 8);
-        law.routes[0].fast = None;
+        law.routes[0].slow_start = None;
         answered_in(&mut law.routes[0], 8.0);
         law.routes[0].strain_elsewhere = Some(1.0);
         law.trial = trial;
@@ -77,7 +77,7 @@ fn poll_beside_a_short_page() -> (Paired, [Meter; 2]) {
     (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
     law.set_patience(120.0);
     let poll = &mut law.routes[0];
-    (poll.base, poll.limit, poll.fast) = (64, 64, None);
+    (poll.base, poll.limit, poll.slow_start) = (64, 64, None);
     (poll.share, poll.pressure, poll.binding_ticks) = (0.9, 1.0, 10);
     // It takes no longer in company of 64 than in that of four: it waits for others.
     [4, 16, 64].into_iter().for_each(|company| (0..10).for_each(|_| poll.times.fold(company, 20.0)));
@@ -174,7 +174,7 @@ fn a_light_route_of_quick_requests_is_given_room_though_nobody_waits_between_two
         let mut law = Paired::new(4);
         law.add_route(Instant::ORIGIN, None);
         let quick = &mut law.routes[0];
-        (quick.base, quick.limit, quick.fast) = (10, 10, None);
+        (quick.base, quick.limit, quick.slow_start) = (10, 10, None);
         quick.service.fold(service);
         quick.rate_max = 20_000.0;
         let mut meter = Meter::new(Instant::ORIGIN);
@@ -203,7 +203,7 @@ fn is_raised_in_its_search(seen: u32, strain: [Option<f64>; 2]) -> bool {
     (0..).map(|power| 1 << power).take_while(|company| *company <= seen).for_each(|company| {
         (0..10).for_each(|_| poll.times.fold(company, 20.0));
     });
-    poll.fast = Some(fast_up::FastUp::new(meters[0].read(Instant::ORIGIN)));
+    poll.slow_start = Some(slow_start::SlowStart::new(meters[0].read(Instant::ORIGIN)));
     [poll.strain_elsewhere, poll.ease_elsewhere] = strain;
     for second in [0.0, 10.0] {
         law.raise(Instant::ORIGIN + seconds(second), ROUTE, &meters[0], true, &mut vec![]);

@@ -8,13 +8,13 @@
 //! A struct or an enum needs one line, [`saved_struct!`](crate::saved_struct) or [`saved_enum!`](crate::saved_enum), that
 //! lists its parts; the compiler sees to it that none is forgotten.
 
-use crate::{Ending, Failure, Instant, KindId, NodeId, RequestId, RouteId, SessionId};
+use crate::{Failure, Instant, KindId, NodeId, Outcome, RequestId, RouteId, SessionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
 /// What can be put into bytes and brought back.
-pub trait State: Sized {
+pub trait Persist: Sized {
     /// Appends it.
     fn save(&self, out: &mut Writer);
 
@@ -199,7 +199,7 @@ impl fmt::Display for Unsavable {
 
 impl std::error::Error for Unsavable {}
 
-/// Makes a struct a [`State`](crate::state::State): `saved_struct!(Name { field, field });`, every field. Where its parts must
+/// Makes a struct a [`Persist`](crate::persist::Persist): `saved_struct!(Name { field, field });`, every field. Where its parts must
 /// fit each other, a condition follows: `saved_struct!(Name { list, next }, |it: &Name| it.next < it.list.len());`. What is only counted for show is left
 /// out and begins anew: `saved_struct!(Name { list } without { seen });`.
 #[macro_export]
@@ -207,15 +207,15 @@ macro_rules! saved_struct {
     (
         $name:ident { $($field:ident),+ $(,)? } $(without { $($shown:ident),+ $(,)? })? $(, $fits:expr)? $(,)?
     ) => {
-        impl $crate::state::State for $name {
-            fn save(&self, out: &mut $crate::state::Writer) {
+        impl $crate::persist::Persist for $name {
+            fn save(&self, out: &mut $crate::persist::Writer) {
                 let $name { $($field,)+ $($($shown: _,)+)? } = self;
-                $($crate::state::State::save($field, out);)+
+                $($crate::persist::Persist::save($field, out);)+
             }
 
-            fn load(from: &mut $crate::state::Reader<'_>) -> Result<Self, $crate::state::Broken> {
+            fn load(from: &mut $crate::persist::Reader<'_>) -> Result<Self, $crate::persist::Broken> {
                 let loaded = $name {
-                    $($field: $crate::state::State::load(from)?,)+
+                    $($field: $crate::persist::Persist::load(from)?,)+
                     $($($shown: Default::default(),)+)?
                 };
                 $(if !$fits(&loaded) {
@@ -227,28 +227,28 @@ macro_rules! saved_struct {
     };
 }
 
-/// Makes an enum a [`State`](crate::state::State): `saved_enum!(Name { 0 = One, 1 = Two(a), 2 = Three { b } });`, every
+/// Makes an enum a [`Persist`](crate::persist::Persist): `saved_enum!(Name { 0 = One, 1 = Two(a), 2 = Three { b } });`, every
 /// variant with a number of its own.
 #[macro_export]
 macro_rules! saved_enum {
     ($name:ident { $($tag:literal = $variant:ident $(($item:ident))? $({ $($field:ident),+ })?),+ $(,)? }) => {
-        impl $crate::state::State for $name {
-            fn save(&self, out: &mut $crate::state::Writer) {
+        impl $crate::persist::Persist for $name {
+            fn save(&self, out: &mut $crate::persist::Writer) {
                 match self {
                     $($name::$variant $(($item))? $({ $($field),+ })? => {
                         out.raw(&[$tag]);
-                        $($crate::state::State::save($item, out);)?
-                        $($($crate::state::State::save($field, out);)+)?
+                        $($crate::persist::Persist::save($item, out);)?
+                        $($($crate::persist::Persist::save($field, out);)+)?
                     })+
                 }
             }
 
-            fn load(from: &mut $crate::state::Reader<'_>) -> Result<Self, $crate::state::Broken> {
+            fn load(from: &mut $crate::persist::Reader<'_>) -> Result<Self, $crate::persist::Broken> {
                 let [tag] = from.array()?;
                 match tag {
                     $($tag => {
-                        $(let $item = $crate::state::State::load(from)?;)?
-                        $($(let $field = $crate::state::State::load(from)?;)+)?
+                        $(let $item = $crate::persist::Persist::load(from)?;)?
+                        $($(let $field = $crate::persist::Persist::load(from)?;)+)?
                         Ok($name::$variant $(($item))? $({ $($field),+ })?)
                     })+
                     _ => Err(from.broken(concat!("it is no ", stringify!($name)))),
@@ -260,7 +260,7 @@ macro_rules! saved_enum {
 
 macro_rules! whole_numbers {
     ($($type:ty),+) => {
-        $(impl State for $type {
+        $(impl Persist for $type {
             fn save(&self, out: &mut Writer) {
                 out.number(*self as u64);
             }
@@ -274,7 +274,7 @@ macro_rules! whole_numbers {
 
 whole_numbers!(u32, u64, usize);
 
-impl State for bool {
+impl Persist for bool {
     fn save(&self, out: &mut Writer) {
         out.raw(&[u8::from(*self)]);
     }
@@ -288,7 +288,7 @@ impl State for bool {
     }
 }
 
-impl State for f64 {
+impl Persist for f64 {
     fn save(&self, out: &mut Writer) {
         out.raw(&self.to_bits().to_le_bytes());
     }
@@ -298,7 +298,7 @@ impl State for f64 {
     }
 }
 
-impl State for f32 {
+impl Persist for f32 {
     fn save(&self, out: &mut Writer) {
         out.raw(&self.to_bits().to_le_bytes());
     }
@@ -308,7 +308,7 @@ impl State for f32 {
     }
 }
 
-impl State for String {
+impl Persist for String {
     fn save(&self, out: &mut Writer) {
         self.len().save(out);
         out.raw(self.as_bytes());
@@ -321,7 +321,7 @@ impl State for String {
     }
 }
 
-impl State for Duration {
+impl Persist for Duration {
     fn save(&self, out: &mut Writer) {
         self.as_secs().save(out);
         self.subsec_nanos().save(out);
@@ -337,7 +337,7 @@ impl State for Duration {
     }
 }
 
-impl State for Instant {
+impl Persist for Instant {
     fn save(&self, out: &mut Writer) {
         self.as_nanos().save(out);
     }
@@ -348,7 +348,7 @@ impl State for Instant {
 }
 
 /// All its bits are random, so a fixed length is the shortest.
-impl State for SessionId {
+impl Persist for SessionId {
     fn save(&self, out: &mut Writer) {
         out.raw(&self.0.to_le_bytes());
     }
@@ -360,13 +360,13 @@ impl State for SessionId {
 
 macro_rules! wrapped_numbers {
     ($($type:ident),+) => {
-        $(impl State for $type {
+        $(impl Persist for $type {
             fn save(&self, out: &mut Writer) {
                 self.0.save(out);
             }
 
             fn load(from: &mut Reader<'_>) -> Result<Self, Broken> {
-                Ok($type(State::load(from)?))
+                Ok($type(Persist::load(from)?))
             }
         })+
     };
@@ -375,7 +375,7 @@ macro_rules! wrapped_numbers {
 wrapped_numbers!(RouteId, KindId, NodeId);
 
 /// Generation and index, each as short as it is.
-impl State for RequestId {
+impl Persist for RequestId {
     fn save(&self, out: &mut Writer) {
         out.number(self.0 & 0xFFFF_FFFF);
         out.number(self.0 >> 32);
@@ -388,9 +388,9 @@ impl State for RequestId {
 }
 
 saved_enum!(Failure { 0 = Connection, 1 = Timeout, 2 = ServerError, 3 = BadRequest });
-saved_enum!(Ending { 0 = Completed, 1 = Failed(failure), 2 = Abandoned, 3 = Declined });
+saved_enum!(Outcome { 0 = Completed, 1 = Failed(failure), 2 = Abandoned, 3 = Declined });
 
-impl<T: State> State for Option<T> {
+impl<T: Persist> Persist for Option<T> {
     fn save(&self, out: &mut Writer) {
         self.is_some().save(out);
         if let Some(inner) = self {
@@ -405,7 +405,7 @@ impl<T: State> State for Option<T> {
 
 macro_rules! lists {
     ($($list:ident $(: $bound:ident)?),+) => {
-        $(impl<T: State $(+ $bound)?> State for $list<T> {
+        $(impl<T: Persist $(+ $bound)?> Persist for $list<T> {
             fn save(&self, out: &mut Writer) {
                 self.len().save(out);
                 self.iter().for_each(|entry| entry.save(out));
@@ -420,7 +420,7 @@ macro_rules! lists {
 
 lists!(Vec, VecDeque, BTreeSet: Ord);
 
-impl<K: State + Ord, V: State> State for BTreeMap<K, V> {
+impl<K: Persist + Ord, V: Persist> Persist for BTreeMap<K, V> {
     fn save(&self, out: &mut Writer) {
         self.len().save(out);
         for (key, value) in self {
@@ -434,7 +434,7 @@ impl<K: State + Ord, V: State> State for BTreeMap<K, V> {
     }
 }
 
-impl<A: State, B: State> State for (A, B) {
+impl<A: Persist, B: Persist> Persist for (A, B) {
     fn save(&self, out: &mut Writer) {
         self.0.save(out);
         self.1.save(out);
@@ -445,7 +445,7 @@ impl<A: State, B: State> State for (A, B) {
     }
 }
 
-impl<T: State, const N: usize> State for [T; N] {
+impl<T: Persist, const N: usize> Persist for [T; N] {
     fn save(&self, out: &mut Writer) {
         self.iter().for_each(|entry| entry.save(out));
     }
@@ -461,13 +461,13 @@ mod tests {
     use super::*;
     use crate::{Rng, TraceHash};
 
-    fn saved(state: &impl State) -> Vec<u8> {
+    fn saved(state: &impl Persist) -> Vec<u8> {
         let mut out = Writer::default();
         state.save(&mut out);
         out.into_bytes()
     }
 
-    fn brought_back<T: State + PartialEq + fmt::Debug>(state: &T) {
+    fn brought_back<T: Persist + PartialEq + fmt::Debug>(state: &T) {
         let bytes = saved(state);
         let mut from = Reader::new(&bytes);
         assert_eq!(T::load(&mut from).as_ref(), Ok(state));
@@ -488,10 +488,10 @@ mod tests {
         brought_back(&VecDeque::from([true, false]));
         brought_back(&"GET /items/{id}".to_string());
         brought_back(&vec![
-            Ending::Completed,
-            Ending::Declined,
-            Ending::Failed(Failure::ServerError),
-            Ending::Abandoned,
+            Outcome::Completed,
+            Outcome::Declined,
+            Outcome::Failed(Failure::ServerError),
+            Outcome::Abandoned,
         ]);
     }
 

@@ -1,7 +1,7 @@
 //! The few addresses beside the page, under `/.well-known/suimon/`: what visitors choose, and codes for another device.
 
 use super::requests::{is_from_here, is_host};
-use super::{At, Room, seed_hash};
+use super::{At, WaitingRoom, seed_hash};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, LOCATION, REFERER, SET_COOKIE};
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Uri};
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::net::IpAddr;
 use suimon_identity::own::{CODE_COOKIE, LANGUAGE_COOKIE, REFRESH_COOKIE};
 use suimon_identity::ticket::Ticket;
-use suimon_line::Saved;
+use suimon_line::SavedLine;
 use suimon_message::accept::Form as AnswerForm;
 use suimon_store::lines::hex;
 
@@ -22,7 +22,7 @@ const CODE_LIFE: u32 = 60;
 
 /// One of the addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Side {
+pub enum InternalEndpoint {
     /// The language of the page is chosen.
     Language,
     /// Whether the page looks again by itself is chosen.
@@ -35,34 +35,34 @@ pub enum Side {
     Draw,
 }
 
-impl Side {
+impl InternalEndpoint {
     /// Returns the address that a request is for.
-    pub fn of(path: &str) -> Option<Side> {
+    pub fn of(path: &str) -> Option<InternalEndpoint> {
         match path.strip_prefix(PREFIX)? {
-            "language" => Some(Side::Language),
-            "refresh" => Some(Side::Refresh),
-            "code" => Some(Side::Code),
-            "place" => Some(Side::Place),
-            "draw" => Some(Side::Draw),
+            "language" => Some(InternalEndpoint::Language),
+            "refresh" => Some(InternalEndpoint::Refresh),
+            "code" => Some(InternalEndpoint::Code),
+            "place" => Some(InternalEndpoint::Place),
+            "draw" => Some(InternalEndpoint::Draw),
             _ => None,
         }
     }
 
     /// Returns whether what is sent to it is read.
     pub fn takes_body(self) -> bool {
-        self == Side::Place
+        self == InternalEndpoint::Place
     }
 }
 
 /// A request for one of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct InternalRequest<'a> {
     /// Its head.
     pub parts: &'a Parts,
     /// The ticket it carries.
     pub ticket: Option<Ticket>,
     /// The lots of each line.
-    pub drawn: &'a [(String, Saved)],
+    pub drawn: &'a [(String, SavedLine)],
     /// What was sent.
     pub body: &'a [u8],
     /// Whose it is.
@@ -71,11 +71,11 @@ pub struct Asked<'a> {
     pub at: At,
 }
 
-impl Room {
+impl WaitingRoom {
     /// Answers a request for one of the addresses beside the page.
-    pub fn side(&self, side: Side, asked: &Asked<'_>) -> Response<String> {
-        let Asked { parts, ticket, drawn, body, client, at } = *asked;
-        let changes = matches!(side, Side::Code | Side::Place);
+    pub fn endpoint(&self, endpoint: InternalEndpoint, asked: &InternalRequest<'_>) -> Response<String> {
+        let InternalRequest { parts, ticket, drawn, body, client, at } = *asked;
+        let changes = matches!(endpoint, InternalEndpoint::Code | InternalEndpoint::Place);
         let allowed = if changes { Method::POST } else { Method::GET };
         if parts.method != allowed {
             return empty(StatusCode::METHOD_NOT_ALLOWED);
@@ -83,17 +83,17 @@ impl Room {
         if changes && !is_from_here(parts) {
             return empty(StatusCode::FORBIDDEN);
         }
-        match side {
-            Side::Language => self.choose_language(parts, at),
-            Side::Refresh => {
+        match endpoint {
+            InternalEndpoint::Language => self.choose_language(parts, at),
+            InternalEndpoint::Refresh => {
                 let mut response = empty(StatusCode::NO_CONTENT);
                 let choice = if parts.uri.query() == Some("off") { "off" } else { "on" };
                 response.headers_mut().append(SET_COOKIE, choice_cookie(REFRESH_COOKIE, choice, at));
                 response
             }
-            Side::Code => self.give_code(parts, ticket, client),
-            Side::Place => self.take_place(parts, body, client, at),
-            Side::Draw => draws(drawn),
+            InternalEndpoint::Code => self.give_code(parts, ticket, client),
+            InternalEndpoint::Place => self.take_place(parts, body, client, at),
+            InternalEndpoint::Draw => draws(drawn),
         }
     }
 
@@ -114,7 +114,7 @@ impl Room {
             return if is_json { empty(StatusCode::TOO_MANY_REQUESTS) } else { back(parts) };
         }
         let code =
-            ticket.filter(|ticket| !self.moves.has_gone(ticket)).and_then(|ticket| self.moves.give(&ticket));
+            ticket.filter(|ticket| !self.moves.was_moved(ticket)).and_then(|ticket| self.moves.give(&ticket));
         if !is_json {
             // The page that it leads back to shows the code.
             return back(parts);
@@ -146,7 +146,7 @@ impl Room {
 }
 
 /// Returns of each opening by lot what everybody may know, the oldest of a line first: before it the seed's hash, after it the seed and the numbers that were permuted.
-fn draws(lines: &[(String, Saved)]) -> Response<String> {
+fn draws(lines: &[(String, SavedLine)]) -> Response<String> {
     let openings = lines.iter().flat_map(|(kind, saved)| {
         let drawn = saved.lotteries.iter().map(move |lottery| {
             let (from, to) = lottery.range();

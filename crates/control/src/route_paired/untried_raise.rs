@@ -1,7 +1,7 @@
 //! More room without a trial: for pages that take too long to be tried, and for routes too light to be.
 
-use super::fast_up::FastUp;
 use super::route::Route;
+use super::slow_start::SlowStart;
 use super::{FAR, LIMIT_MAX, LONG, Paired, QUICK, RAISE_GROWTH_FAR, SHARE_MIN};
 use crate::route::RouteLaw;
 use crate::window::Meter;
@@ -33,7 +33,7 @@ const RETRY_GROWTH: f64 = 1.25;
 
 /// What is around a route that asks for room.
 #[derive(Clone, Copy, Debug)]
-struct Around {
+struct Surroundings {
     /// Nothing has ended at any other route; or lately, where those who were seen there tell nothing of those who come next.
     is_only: bool,
     /// Everybody in the application has a core, others by the share that they can ask for.
@@ -60,11 +60,11 @@ impl Paired {
         let mut others = (0u32..).zip(&self.routes).filter(|(other, _)| RouteId(*other) != id);
         let is_only = others.all(|(_, route)| is_nobody_there(route));
         let cores = self.trusted_cores();
-        let around = Around { is_only, is_roomy: self.company(id) <= f64::from(cores), cores };
+        let around = Surroundings { is_only, is_roomy: self.company(id) <= f64::from(cores), cores };
         let is_probed = self.probing() == Some(id);
         let route = &mut self.routes[id.index()];
         // What the brake has just taken is not given back while those are still there for whom it was too much.
-        let is_braked = now < route.brake_until || meter.in_flight() > route.limit as usize;
+        let is_braked = now < route.backoff_until || meter.in_flight() > route.limit as usize;
         if !binding || is_probed || is_braked {
             route.full_since = None;
             return;
@@ -77,7 +77,7 @@ impl Paired {
         // Whether it hurts is told by others, or by nothing but that nobody else is there.
         let is_told = route.strain_elsewhere.is_some() || around.is_only || around.is_roomy;
         let is_far = f64::from(route.limit) >= FAR * f64::from(cores);
-        let growth = match route.fast {
+        let growth = match route.slow_start {
             Some(_) if is_far || !is_told => RAISE_GROWTH_FAR,
             Some(_) => RAISE_GROWTH,
             None if route.is_unlike(now) => RAISE_GROWTH,
@@ -89,14 +89,14 @@ impl Paired {
         }
         route.full_since = Some(now);
         // A search that is over begins anew where the others tell what it does to them; else it goes on in steps of a quarter.
-        if route.fast.is_none() && route.strain_elsewhere.is_some() {
+        if route.slow_start.is_none() && route.strain_elsewhere.is_some() {
             route.forget_long_rest(now);
-            route.fast = Some(FastUp::new(meter.read(now)));
+            route.slow_start = Some(SlowStart::new(meter.read(now)));
         }
         let signals = Signals::none()
             .with("full_seconds", full)
             .with("alone_seconds", route.times.alone().unwrap_or(0.0));
-        self.set_base(now, id, limit, Reason::FastUp, signals, out);
+        self.set_base(now, id, limit, Reason::SlowStart, signals, out);
     }
 
     /// Routes too light to be probed: keep their queue short, never beyond what their rate can use.
@@ -104,8 +104,8 @@ impl Paired {
         for (index, meter) in meters.iter().enumerate() {
             let route = &self.routes[index];
             let id = RouteId(index as u32);
-            let light = route.learns && route.fast.is_none() && route.share < SHARE_MIN;
-            let is_braked = now < route.brake_until;
+            let light = route.learns && route.slow_start.is_none() && route.share < SHARE_MIN;
+            let is_braked = now < route.backoff_until;
             if !light || is_braked || route.binding_ticks < 4 || self.probing() == Some(id) {
                 continue;
             }
@@ -152,7 +152,7 @@ impl Route {
     }
 
     /// Returns whether a route that has been full for `seconds` is given more room by the time.
-    fn is_due(&self, now: Instant, seconds: f64, around: Around) -> bool {
+    fn is_due(&self, now: Instant, seconds: f64, around: Surroundings) -> bool {
         if self.strain_of_others().is_some_and(|strain| strain >= AT_EASE) {
             return false;
         }
@@ -166,12 +166,12 @@ impl Route {
             None => others_likely && seconds >= RAISE_LOOKED,
             Some(alone) if alone < LONG => false,
             // That the others do not suffer is known sooner than what it takes itself.
-            Some(_) if self.fast.is_some() && others => seconds >= RAISE_LOOKED,
+            Some(_) if self.slow_start.is_some() && others => seconds >= RAISE_LOOKED,
             Some(_) if around.is_roomy => seconds >= RAISE_LOOKED,
             Some(alone) if alone < VERY_LONG || seconds < RAISE_SERVICES * alone => false,
             Some(_) if !self.is_itself() => false,
             // Without witnesses it is enough that the page waits for others, as far as it was seen to.
-            Some(_) if self.fast.is_some() => {
+            Some(_) if self.slow_start.is_some() => {
                 let is_seen = self.times.waits(around.cores)
                     && self.limit <= FAR_SEEN.saturating_mul(self.times.at_ease());
                 others_likely || self.strain_of_others().is_none() && is_seen

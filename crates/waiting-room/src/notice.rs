@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use std::time::Duration;
-use suimon_line::{Standing, Wait};
+use suimon_line::{PositionStatus, Wait};
 
 /// A wait of at most so many seconds is nearly over.
 const SOON: u32 = 30;
@@ -17,7 +17,7 @@ const NEXT_RETRY: u32 = 3;
 
 /// How things stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum NoticeState {
     Waiting,
     Soon,
     Next,
@@ -27,45 +27,45 @@ pub enum State {
     Opening,
     Full,
     Pass,
-    Away,
+    ApplicationDown,
 }
 
-impl State {
+impl NoticeState {
     /// All of them.
-    pub const ALL: [State; 10] = [
-        State::Waiting,
-        State::Soon,
-        State::Next,
-        State::YourTurn,
-        State::Paused,
-        State::Closed,
-        State::Opening,
-        State::Full,
-        State::Pass,
-        State::Away,
+    pub const ALL: [NoticeState; 10] = [
+        NoticeState::Waiting,
+        NoticeState::Soon,
+        NoticeState::Next,
+        NoticeState::YourTurn,
+        NoticeState::Paused,
+        NoticeState::Closed,
+        NoticeState::Opening,
+        NoticeState::Full,
+        NoticeState::Pass,
+        NoticeState::ApplicationDown,
     ];
 
     /// Returns its name, which never changes.
     pub fn name(self) -> &'static str {
         match self {
-            State::Waiting => "waiting",
-            State::Soon => "soon",
-            State::Next => "next",
-            State::YourTurn => "your_turn",
-            State::Paused => "paused",
-            State::Closed => "closed",
-            State::Opening => "opening",
-            State::Full => "full",
-            State::Pass => "pass",
-            State::Away => "down",
+            NoticeState::Waiting => "waiting",
+            NoticeState::Soon => "soon",
+            NoticeState::Next => "next",
+            NoticeState::YourTurn => "your_turn",
+            NoticeState::Paused => "paused",
+            NoticeState::Closed => "closed",
+            NoticeState::Opening => "opening",
+            NoticeState::Full => "full",
+            NoticeState::Pass => "pass",
+            NoticeState::ApplicationDown => "down",
         }
     }
 }
 
 /// What is said. Times of day are seconds since 1970.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Told {
-    pub state: State,
+pub struct WaitNotice {
+    pub state: NoticeState,
     /// The number drawn, counted from 1.
     pub position: Option<u64>,
     /// People present ahead, never more than was told before.
@@ -87,7 +87,7 @@ pub struct Told {
 
 /// What was told before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Before {
+pub struct LastNotice {
     /// The fewest people ahead.
     pub fewest_ahead: u32,
     /// The turn was to come by this time at the latest; 0: nothing was told.
@@ -96,21 +96,21 @@ pub struct Before {
     pub drawn: u32,
 }
 
-impl Before {
+impl LastNotice {
     /// Nothing.
-    pub const NOTHING: Before = Before { fewest_ahead: u32::MAX, turn_by: 0, drawn: 0 };
+    pub const NOTHING: LastNotice = LastNotice { fewest_ahead: u32::MAX, turn_by: 0, drawn: 0 };
 }
 
-impl Told {
+impl WaitNotice {
     /// Returns what is to be said of `standing` at `now`, and what is to be remembered of it. `time_of` turns the gate's time into seconds since 1970.
     pub fn of(
-        standing: Standing,
-        before: Before,
+        standing: PositionStatus,
+        before: LastNotice,
         now: u32,
         time_of: impl Fn(suimon_model::Instant) -> u32,
-    ) -> (Told, Before) {
-        let mut told = Told {
-            state: State::Closed,
+    ) -> (WaitNotice, LastNotice) {
+        let mut notice = WaitNotice {
+            state: NoticeState::Closed,
             position: None,
             ahead: None,
             eta: None,
@@ -124,43 +124,43 @@ impl Told {
         };
         let mut after = before;
         match standing {
-            Standing::Called(wait) => {
+            PositionStatus::Called(wait) => {
                 let next = Wait { poll_after: Duration::from_secs(u64::from(NEXT_RETRY)), ..wait };
-                told.note_wait(next, before, &mut after);
-                told.state = State::Next;
+                notice.note_wait(next, before, &mut after);
+                notice.state = NoticeState::Next;
             }
-            Standing::Closed => {}
-            Standing::Opening(at, wait) => {
-                told.state = State::Opening;
-                told.opens_at = Some(time_of(at));
-                told.poll_after = whole_seconds(wait.poll_after);
+            PositionStatus::Closed => {}
+            PositionStatus::Opening(at, wait) => {
+                notice.state = NoticeState::Opening;
+                notice.opens_at = Some(time_of(at));
+                notice.poll_after = whole_seconds(wait.poll_after);
             }
-            Standing::Paused(wait) => {
-                told.state = State::Paused;
-                told.note_ahead(wait.ahead, &mut after);
-                told.poll_after = whole_seconds(wait.poll_after);
+            PositionStatus::Paused(wait) => {
+                notice.state = NoticeState::Paused;
+                notice.note_ahead(wait.ahead, &mut after);
+                notice.poll_after = whole_seconds(wait.poll_after);
             }
-            Standing::Away(wait) => {
-                told.state = State::Away;
-                told.note_ahead(wait.ahead, &mut after);
-                told.poll_after = whole_seconds(wait.poll_after);
+            PositionStatus::ApplicationDown(wait) => {
+                notice.state = NoticeState::ApplicationDown;
+                notice.note_ahead(wait.ahead, &mut after);
+                notice.poll_after = whole_seconds(wait.poll_after);
             }
-            Standing::Waiting(wait) => told.note_wait(wait, before, &mut after),
+            PositionStatus::Waiting(wait) => notice.note_wait(wait, before, &mut after),
         }
-        (told, after)
+        (notice, after)
     }
 
-    fn note_wait(&mut self, wait: Wait, before: Before, after: &mut Before) {
+    fn note_wait(&mut self, wait: Wait, before: LastNotice, after: &mut LastNotice) {
         let low = u32::try_from(wait.low.as_secs()).unwrap_or(u32::MAX);
         let high = whole_seconds(wait.high).max(low);
         if high == 0 && wait.ahead > 0 {
             // Nobody can tell yet.
-            self.state = State::Waiting;
+            self.state = NoticeState::Waiting;
             self.note_ahead(wait.ahead, after);
             self.poll_after = whole_seconds(wait.poll_after);
             return;
         }
-        self.state = if high <= SOON { State::Soon } else { State::Waiting };
+        self.state = if high <= SOON { NoticeState::Soon } else { NoticeState::Waiting };
         self.note_ahead(wait.ahead, after);
         self.eta = Some((low, high));
         self.poll_after = whole_seconds(wait.poll_after);
@@ -172,7 +172,7 @@ impl Told {
         after.turn_by = if was_told && !self.is_slower { turn_by.min(before.turn_by) } else { turn_by };
     }
 
-    fn note_ahead(&mut self, ahead: u64, after: &mut Before) {
+    fn note_ahead(&mut self, ahead: u64, after: &mut LastNotice) {
         after.fewest_ahead = after.fewest_ahead.min(u32::try_from(ahead).unwrap_or(u32::MAX));
         self.ahead = Some(u64::from(after.fewest_ahead));
     }
@@ -193,7 +193,7 @@ impl Told {
         put("slower", self.is_slower.then_some(true.into()));
         put("poll_after_s", Some(self.poll_after.into()));
         put("updated_at", Some(super::time::rfc3339(self.updated_at).into()));
-        put("enter_after_s", (self.state == State::YourTurn).then(|| SHOWN.into()));
+        put("enter_after_s", (self.state == NoticeState::YourTurn).then(|| SHOWN.into()));
         put("opens_at", self.opens_at.map(|at| super::time::rfc3339(at).into()));
         put("expires_at", self.expires_at.map(|at| super::time::rfc3339(at).into()));
         put("pass_url", self.pass_url.as_deref().map(Value::from));
@@ -212,61 +212,66 @@ mod tests {
     use super::*;
     use suimon_model::seconds;
 
-    fn wait(ahead: u64, low: f64, high: f64) -> Standing {
-        Standing::Waiting(Wait { ahead, low: seconds(low), high: seconds(high), poll_after: seconds(9.2) })
+    fn wait(ahead: u64, low: f64, high: f64) -> PositionStatus {
+        PositionStatus::Waiting(Wait {
+            ahead,
+            low: seconds(low),
+            high: seconds(high),
+            poll_after: seconds(9.2),
+        })
     }
 
-    fn told(standing: Standing, before: Before, now: u32) -> (Told, Before) {
-        Told::of(standing, before, now, |_| 5)
+    fn notice(standing: PositionStatus, before: LastNotice, now: u32) -> (WaitNotice, LastNotice) {
+        WaitNotice::of(standing, before, now, |_| 5)
     }
 
     #[test]
     fn people_ahead_are_never_told_to_be_more_and_a_later_turn_is_told_to_be_slower() {
-        let (first, after) = told(wait(100, 300.0, 400.0), Before::NOTHING, 1000);
+        let (first, after) = notice(wait(100, 300.0, 400.0), LastNotice::NOTHING, 1000);
         assert_eq!((first.ahead, first.eta, first.is_slower), (Some(100), Some((300, 400)), false));
-        let (second, after) = told(wait(120, 300.0, 420.0), after, 1010);
+        let (second, after) = notice(wait(120, 300.0, 420.0), after, 1010);
         assert_eq!((second.ahead, second.is_slower), (Some(100), false), "half a minute is no news");
-        let (third, after) = told(wait(90, 300.0, 390.0 + 80.0), after, 1040);
+        let (third, after) = notice(wait(90, 300.0, 390.0 + 80.0), after, 1040);
         assert_eq!((third.ahead, third.is_slower), (Some(90), false), "nor is a sixth of the wait");
-        let (fourth, after) = told(wait(90, 300.0, 900.0), after, 1040);
+        let (fourth, after) = notice(wait(90, 300.0, 900.0), after, 1040);
         assert!(fourth.is_slower);
-        let (fifth, _) = told(wait(80, 300.0, 880.0), after, 1060);
+        let (fifth, _) = notice(wait(80, 300.0, 880.0), after, 1060);
         assert!(!fifth.is_slower, "it was told");
     }
 
     #[test]
     fn where_nothing_is_known_of_the_pace_no_time_is_told() {
-        let (first, after) = told(wait(100, 0.0, 0.0), Before::NOTHING, 1000);
-        assert_eq!((first.state, first.ahead, first.eta), (State::Waiting, Some(100), None));
-        let (second, _) = told(wait(90, 300.0, 400.0), after, 1010);
+        let (first, after) = notice(wait(100, 0.0, 0.0), LastNotice::NOTHING, 1000);
+        assert_eq!((first.state, first.ahead, first.eta), (NoticeState::Waiting, Some(100), None));
+        let (second, _) = notice(wait(90, 300.0, 400.0), after, 1010);
         assert_eq!((second.eta, second.is_slower), (Some((300, 400)), false), "it is the first that is told");
-        assert_eq!(told(wait(0, 0.0, 0.0), after, 1010).0.state, State::Soon);
+        assert_eq!(notice(wait(0, 0.0, 0.0), after, 1010).0.state, NoticeState::Soon);
     }
 
     #[test]
     fn half_a_minute_after_the_number_was_drawn_at_the_earliest_it_is_told_to_be_slower() {
-        let drawn = Before { drawn: 1000, ..Before::NOTHING };
-        let (_, after) = told(wait(100, 100.0, 120.0), drawn, 1000);
-        assert!(!told(wait(100, 300.0, 400.0), after, 1003).0.is_slower);
-        assert!(told(wait(100, 300.0, 400.0), after, 1030).0.is_slower);
+        let drawn = LastNotice { drawn: 1000, ..LastNotice::NOTHING };
+        let (_, after) = notice(wait(100, 100.0, 120.0), drawn, 1000);
+        assert!(!notice(wait(100, 300.0, 400.0), after, 1003).0.is_slower);
+        assert!(notice(wait(100, 300.0, 400.0), after, 1030).0.is_slower);
     }
 
     #[test]
     fn whoever_is_called_is_told_how_many_are_ahead_at_the_gate_and_never_more_than_before() {
         let left = Wait { ahead: 2, low: seconds(4.0), high: seconds(11.2), poll_after: seconds(2.0) };
-        let (first, after) = told(Standing::Called(left), Before::NOTHING, 1000);
-        assert_eq!((first.state, first.ahead, first.eta), (State::Next, Some(2), Some((4, 12))));
+        let (first, after) = notice(PositionStatus::Called(left), LastNotice::NOTHING, 1000);
+        assert_eq!((first.state, first.ahead, first.eta), (NoticeState::Next, Some(2), Some((4, 12))));
         let more = Wait { ahead: 3, low: Duration::ZERO, high: Duration::ZERO, ..left };
-        let (again, _) = told(Standing::Called(more), after, 1010);
-        assert_eq!((again.state, again.ahead, again.eta), (State::Next, Some(2), None));
+        let (again, _) = notice(PositionStatus::Called(more), after, 1010);
+        assert_eq!((again.state, again.ahead, again.eta), (NoticeState::Next, Some(2), None));
         assert!(!again.json().contains("enter_after_s"), "nobody has let them in: {}", again.json());
     }
 
     #[test]
     fn the_twin_says_what_is_known_and_nothing_else() {
-        let (told, _) = told(wait(3, 4.0, 9.5), Before::NOTHING, 1_752_238_722);
+        let (notice, _) = notice(wait(3, 4.0, 9.5), LastNotice::NOTHING, 1_752_238_722);
         assert_eq!(
-            told.json(),
+            notice.json(),
             r#"{"ahead_present":3,"eta_high_s":10,"eta_low_s":4,"poll_after_s":10,"state":"soon","updated_at":"2025-07-11T12:58:42Z"}"#
         );
     }
