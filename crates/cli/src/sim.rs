@@ -21,7 +21,7 @@ use answer::Answer;
 use clap::Args;
 use std::path::PathBuf;
 use std::sync::Arc;
-use suimon_sim::{HOW_WRITTEN, Laws, Scenario};
+use suimon_sim::{Laws, Scenario, how_written};
 use suimon_statistics::table::{Align, columns};
 
 /// Ask what would happen: play scenarios in a model, or a recording, in virtual time.
@@ -34,7 +34,7 @@ use suimon_statistics::table::{Align, columns};
   suimon sim --from http://127.0.0.1:8001 --out site.toml
                                                      the site as a running gateway sees it, to be edited and played
   suimon sim --replay gate.rec                       are the decisions of a recorded gateway made again?
-  suimon sim --replay gate.rec --with gate.session_law=open --with gate.order=first_in
+  suimon sim --replay gate.rec --with gate.session_law=open --with gate.order=fifo
                                                      what would have been with other settings?
 
 What would happen with ten times the visitors? With one more core? Copy a scenario, change the line, ask again. A scenario says who
@@ -75,7 +75,7 @@ pub struct Sim {
     /// Play this recording of a live gateway instead.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "report"])]
     pub(crate) replay: Option<PathBuf>,
-    /// With --replay: a setting of [gate] to try in place of the recorded one, such as gate.order=first_in; several times if need be.
+    /// With --replay: a setting of [gate] to try in place of the recorded one, such as gate.order=fifo; several times if need be.
     #[arg(long, value_name = "KEY=VALUE", requires = "replay")]
     pub(crate) with: Vec<String>,
     /// With --replay: play what is whole of a recording that was cut, or that is still being written.
@@ -116,7 +116,7 @@ impl Beyond {
         Beyond {
             parse: Laws::parse,
             catalogue: Laws::catalogue(),
-            how_written: HOW_WRITTEN.to_owned(),
+            how_written: how_written(),
             scenarios: vec![],
             command: "suimon sim",
         }

@@ -27,7 +27,7 @@ pub(crate) fn of_settings(settings: &Settings) -> Lines {
     let mut lines = Lines::new();
     lines.push(("clients", clients(settings)));
     let nodes: Vec<String> = proxy.upstream.nodes.iter().map(ToString::to_string).collect();
-    let abandoned = format!("work for clients that left: {}", proxy.on_abandon.word());
+    let abandoned = format!("work for clients that left: {}", proxy.on_client_disconnect.word());
     lines.push(("application", format!("{}; {abandoned}", nodes.join(", "))));
     lines.push(("sessions", listed(&proxy.sessions.kinds, kind)));
     lines.push(("let in", session_law(settings)));

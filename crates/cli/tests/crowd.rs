@@ -113,7 +113,7 @@ impl Room {
         let settings = format!(
             "[listen]\ntrusted_proxies = [\"127.0.0.0/8\"]\n\
              [[session]]\nkind = \"visits\"\nends = [\"POST /logout\"]\nwaiting_room = true\n\
-             [gate]\nsession_law = \"seed\"\n[gate.seed_session]\nup = \"500ms\"\nperiod = \"1h\"\n\
+             [gate]\nsession_law = \"paper\"\n[gate.paper_session]\nup = \"500ms\"\nperiod = \"1h\"\n\
              [lease]\nkeys = \"{}\"\n\
              [waiting_room]\nstate = \"{}\"\ndraws_burst = 4\ndraws_per_second = 1\n",
             own("lease.keys"),

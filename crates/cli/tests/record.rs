@@ -129,7 +129,7 @@ fn what_cannot_be_tried_is_told_as_for_the_settings_file() {
     gateway.process.finish();
     for (with, said) in [
         ("gate.order=fastest", "gate.order = \"fastest\": must be"),
-        ("gate.ordr=first_in", "did you mean gate.order?"),
+        ("gate.ordr=fifo", "did you mean gate.order?"),
         ("listen.http=off", "only settings of [gate]"),
     ] {
         let ran = replay(&recording, &["--with", with]);

@@ -238,7 +238,7 @@ impl<S: Service> Acceptor<S> {
             head: timeouts.header_read,
             idle: timeouts.keep_alive,
             write: timeouts.body_write,
-            rate_min: rules.limits.body_rate,
+            rate_min: rules.limits.body_rate_min,
         };
         if is_h2 {
             let wire = Wire::http2(stream, Arc::clone(&connection), patience);

@@ -37,7 +37,7 @@ const WARN_EVERY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Spools {
     directory: PathBuf,
-    each_max: u64,
+    body_bytes_max: u64,
     bytes_max: u64,
     is_on: bool,
     taken: Mutex<SpoolUsage>,
@@ -122,7 +122,7 @@ impl Spools {
                 .is_ok();
         Arc::new(Spools {
             directory,
-            each_max: params.each_max,
+            body_bytes_max: params.body_bytes_max,
             bytes_max: params.bytes_max,
             is_on,
             taken: Mutex::default(),
@@ -298,7 +298,7 @@ impl SpoolQuota {
     fn take(&self, bytes: u64) -> bool {
         let own = self.bytes.load(Relaxed) + bytes;
         let more = Part { files: 0, bytes };
-        let fits = own <= self.all.each_max && self.all.taken().take(self.body, self.origin, more);
+        let fits = own <= self.all.body_bytes_max && self.all.taken().take(self.body, self.origin, more);
         if fits {
             self.bytes.store(own, Relaxed);
         }
@@ -380,8 +380,8 @@ mod tests {
     use std::net::IpAddr;
     use std::pin::pin;
 
-    fn spools(bytes_max: u64, each_max: u64) -> Arc<Spools> {
-        Spools::new(&SpoolParams { directory: None, bytes_max, each_max })
+    fn spools(bytes_max: u64, body_bytes_max: u64) -> Arc<Spools> {
+        Spools::new(&SpoolParams { directory: None, bytes_max, body_bytes_max })
     }
 
     #[tokio::test]
@@ -489,7 +489,7 @@ mod tests {
     #[tokio::test]
     async fn where_no_file_can_be_made_there_are_no_spools() {
         let directory = Some(PathBuf::from("/there/is/no/such/place"));
-        let all = Spools::new(&SpoolParams { directory, bytes_max: 1 << 20, each_max: 1 << 20 });
+        let all = Spools::new(&SpoolParams { directory, bytes_max: 1 << 20, body_bytes_max: 1 << 20 });
         assert!(!all.is_on() && all.begin(BodyKind::Request, Origin::Anybody).await.is_none());
         assert!(!spools(0, 0).is_on(), "nor where none are wanted");
     }

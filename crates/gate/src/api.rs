@@ -26,7 +26,7 @@ pub struct Params {
     /// A session idle for longer is forgotten.
     pub session_idle: Duration,
     /// The most recent decision records kept for [`Snapshot`].
-    pub records_max: usize,
+    pub decisions_max: usize,
 }
 
 suimon_model::saved_struct!(Params {
@@ -39,7 +39,7 @@ suimon_model::saved_struct!(Params {
     waiting_max,
     sessions_max,
     session_idle,
-    records_max,
+    decisions_max,
 });
 
 impl Default for Params {
@@ -54,7 +54,7 @@ impl Default for Params {
             waiting_max: 20_000,
             sessions_max: 200_000,
             session_idle: Duration::from_secs(1800),
-            records_max: 256,
+            decisions_max: 256,
         }
     }
 }
@@ -64,7 +64,7 @@ suimon_model::choices! {
     #[derive(Eq)]
     pub enum QueueOrder {
         /// First in, first out.
-        FirstIn = 1, "first_in", "first in, first out";
+        FirstIn = 1, "fifo", "first in, first out";
         /// The session with more requests behind it; equal ones first in, first out. Saves what can be saved where sessions are let in
         /// without limit; whoever is at an earlier step starves meanwhile.
         LaterInSession = 0, "later_in_session", "later steps of a session first, which saves more where session_law = \"open\", and lets those at an earlier step starve";

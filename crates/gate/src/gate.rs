@@ -92,7 +92,7 @@ impl Gate {
             law,
             rng: Rng::stream(params.seed, 1),
             outputs: VecDeque::new(),
-            records: VecDeque::with_capacity(params.records_max),
+            records: VecDeque::with_capacity(params.decisions_max),
             recorded: 0,
             trace: TraceHash::default(),
             fresh: vec![],
@@ -646,7 +646,7 @@ impl Gate {
 
     /// Puts a record where it is seen. One that tells how things stand, and was decided by nobody, is no part of the trace.
     fn show(&mut self, record: Record) {
-        if self.records.len() == self.params.records_max {
+        if self.records.len() == self.params.decisions_max {
             self.records.pop_front();
         }
         self.records.push_back(record);

@@ -19,13 +19,13 @@ pub struct Choice {
 ///     /// Who goes first.
 ///     pub enum Order {
 ///         /// First in, first out.
-///         FirstIn = 0, "first_in", "first in, first out";
+///         FirstIn = 0, "fifo", "first in, first out";
 ///         /// Last in, first out.
 ///         LastIn = 1, "last_in", "last in, first out";
 ///     }
 /// }
 /// assert_eq!(Order::of("last_in"), Some(Order::LastIn));
-/// assert_eq!(Order::default().word(), "first_in");
+/// assert_eq!(Order::default().word(), "fifo");
 /// ```
 ///
 /// A row is: variant, the number that stands for it in recordings, its word, and what it means. A variant may hold

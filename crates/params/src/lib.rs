@@ -36,7 +36,7 @@ pub struct Params {
     /// The waiting room of those kinds of session that have a line.
     pub waiting_room: WaitingRoomParams,
     /// What becomes of the work of a client that has gone.
-    pub on_abandon: OnAbandon,
+    pub on_client_disconnect: OnClientDisconnect,
     /// Whether requests to the application carry `Via: 1.1 suimon` (HTTP/2: `2.0`).
     pub via: bool,
     /// The application's nodes and how they are spoken to.
@@ -144,7 +144,7 @@ pub struct Timeouts {
     pub drain: Duration,
     /// How long a client waits for the application before it is watched for leaving. For a client that waits to be let in it is 10 ms
     /// at most, since there its leaving is to be noticed within 20 ms.
-    pub watch_after: Duration,
+    pub disconnect_watch_after: Duration,
     /// Time between two HTTP/2 pings on a connection with open streams, and the longest a pong may take.
     pub h2_ping: Duration,
 }
@@ -160,7 +160,7 @@ impl Default for Timeouts {
             tunnel_idle: Duration::from_secs(3600),
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(70),
-            watch_after: Duration::from_millis(50),
+            disconnect_watch_after: Duration::from_millis(50),
             h2_ping: Duration::from_secs(20),
         }
     }
@@ -180,19 +180,19 @@ pub struct Limits {
     /// Bytes of a request body; more is answered with 413. `None`: the application decides.
     pub body_bytes: Option<u64>,
     /// Bytes a second that a client must send of a body, and take of an answer, once it has been waited for as long as a pause may be. 0: no least rate.
-    pub body_rate: u64,
+    pub body_rate_min: u64,
     /// The most requests in the application, of all routes, whose clients are waited for in the middle of their bodies, and as many gRPC calls; beyond it the slowest is broken off.
     pub slow_uploads: usize,
     /// Bytes of a request's body read before it is let in.
-    pub prefix_bytes: usize,
+    pub request_buffer_bytes: usize,
     /// Bytes of one response held in memory for a slow client; what follows goes through a file, or the application has to wait.
-    pub response_bytes: usize,
+    pub response_buffer_bytes: usize,
     /// Bytes of all such responses together, and of all request bodies that are read before their requests are let in.
-    pub responses_bytes: usize,
+    pub buffered_bytes: usize,
     /// HTTP/2 streams open at once on a connection.
     pub h2_streams: u32,
     /// Application cookies remembered as belonging to a session that was let in.
-    pub aliases: usize,
+    pub session_cookies: usize,
 }
 
 impl Default for Limits {
@@ -203,13 +203,13 @@ impl Default for Limits {
             headers: 100,
             url_bytes: 16 << 10,
             body_bytes: None,
-            body_rate: 500,
+            body_rate_min: 500,
             slow_uploads: 512,
-            prefix_bytes: 64 << 10,
-            response_bytes: 1 << 20,
-            responses_bytes: 256 << 20,
+            request_buffer_bytes: 64 << 10,
+            response_buffer_bytes: 1 << 20,
+            buffered_bytes: 256 << 20,
             h2_streams: 128,
-            aliases: 200_000,
+            session_cookies: 200_000,
         }
     }
 }
@@ -222,12 +222,12 @@ pub struct SpoolParams {
     /// Bytes of all of them. 0: none are made. Nor do they ever take more than half of what is free there.
     pub bytes_max: u64,
     /// Bytes of one body.
-    pub each_max: u64,
+    pub body_bytes_max: u64,
 }
 
 impl Default for SpoolParams {
     fn default() -> Self {
-        SpoolParams { directory: None, bytes_max: 4 << 30, each_max: 256 << 20 }
+        SpoolParams { directory: None, bytes_max: 4 << 30, body_bytes_max: 256 << 20 }
     }
 }
 
@@ -284,7 +284,7 @@ pub struct LeaseParams {
     /// Whether clients reach us over TLS that ends in front of us, so that the cookie carries `Secure` on the plain listener too.
     pub secure: bool,
     /// When visitors without a cookie of the application's get one.
-    pub given: LeaseGiven,
+    pub issued: LeaseIssued,
 }
 
 impl Default for LeaseParams {
@@ -293,7 +293,7 @@ impl Default for LeaseParams {
             keys_file: None,
             life: Duration::from_secs(3600),
             secure: false,
-            given: LeaseGiven::Needed,
+            issued: LeaseIssued::Needed,
         }
     }
 }
@@ -320,11 +320,11 @@ pub struct WaitingRoomParams {
     /// For how long a place is kept, whole hours.
     pub keep: Duration,
     /// Numbers that one network may draw at once, and a second after that.
-    pub draws_burst: u32,
-    /// See `draws_burst`. Above 0.
-    pub draws_per_second: f64,
+    pub tickets_burst: u32,
+    /// See `tickets_burst`. Above 0.
+    pub tickets_per_second: f64,
     /// Numbers that one network may draw for an opening, until it is.
-    pub draws_for_opening: u32,
+    pub tickets_for_opening: u32,
     /// Networks of search engines: their visitors come in by a slow lane of their own, however long the line is.
     pub crawlers: Vec<Network>,
     /// Where the application says who may draw a number. `None`: anybody may.
@@ -354,9 +354,9 @@ impl Default for WaitingRoomParams {
             status: WaitingStatus::Unavailable,
             hold: Duration::from_secs(600),
             keep: Duration::from_secs(24 * 3600),
-            draws_burst: 200,
-            draws_per_second: 10.0,
-            draws_for_opening: 10_000,
+            tickets_burst: 200,
+            tickets_per_second: 10.0,
+            tickets_for_opening: 10_000,
             crawlers: Vec::new(),
             pass: None,
             state_file: None,
@@ -380,7 +380,7 @@ suimon_model::choices! {
 suimon_model::choices! {
     /// What becomes of the work of a client that has gone while the application was at it.
     #[derive(Eq)]
-    pub enum OnAbandon {
+    pub enum OnClientDisconnect {
         /// The answer is read to its end for nobody and its slot is kept: the application works on regardless.
         Finish = 0, "finish", "the application works on regardless, so the answer is read to its end and the slot kept";
         /// The connection to the application is closed and the slot given back: for applications that stop then.
@@ -391,7 +391,7 @@ suimon_model::choices! {
 suimon_model::choices! {
     /// When visitors get a lease.
     #[derive(Eq)]
-    pub enum LeaseGiven {
+    pub enum LeaseIssued {
         /// Under pressure, or once newcomers come at half of the pace at which they could be let in.
         Needed = 0, "needed", "under pressure, and where the application has no session cookie of its own, once newcomers come at half of the pace at which they could be let in, or several at once to a gateway that has just started; whoever was served before is known by connection, address and browser for ten minutes";
         /// With their first answer, however little there is to do.
@@ -404,7 +404,7 @@ suimon_model::choices! {
     #[derive(Eq)]
     pub enum PassFor {
         /// Whoever comes from a network that has drawn many.
-        Many = 0, "many", "whoever comes from a network that has drawn draws_burst numbers, instead of a little later";
+        OverQuota = 0, "over_quota", "whoever comes from a network that has drawn tickets_burst numbers, instead of a little later";
         /// Everybody, while others wait.
         Everybody = 1, "everybody", "whoever would draw a number while others wait";
     }

@@ -43,7 +43,7 @@ impl Backend {
             upstream,
             telemetry,
             returns: Arc::default(),
-            budget: Budget::new(params.limits.responses_bytes),
+            budget: Budget::new(params.limits.buffered_bytes),
             spools: Spools::new(&params.spool),
             uploads: Uploads::shared(params.limits.slow_uploads),
             held_answers: Uploads::new(usize::MAX),

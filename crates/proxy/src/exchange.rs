@@ -22,7 +22,7 @@ use suimon_downstream::queue::{Next, Writer};
 use suimon_downstream::spool::{BodyKind, Spool};
 use suimon_downstream::uploads::{CROWD_LEAST, Sender, Upload};
 use suimon_model::{Failure, KindId, Outcome, RouteId};
-use suimon_params::OnAbandon;
+use suimon_params::OnClientDisconnect;
 use suimon_upstream::{Blame, Sending, Unsent, UpstreamBody, UpstreamError};
 use tokio::runtime::Handle;
 
@@ -57,7 +57,7 @@ pub(crate) struct ExchangeInfo {
     pub(crate) sent: Instant,
     pub(crate) route: Option<RouteId>,
     /// What is done when the client leaves.
-    pub(crate) on_abandon: OnAbandon,
+    pub(crate) on_client_disconnect: OnClientDisconnect,
     /// Whose it is.
     pub(crate) sender: Sender,
     /// Whether it shows, by not being answered, that the application waits for others' clients.
@@ -278,8 +278,8 @@ impl Drop for Exchange {
             return;
         };
         self.backend.telemetry.note_ghost();
-        match (self.tally.on_abandon, Handle::try_current()) {
-            (OnAbandon::Finish, Ok(runtime)) => {
+        match (self.tally.on_client_disconnect, Handle::try_current()) {
+            (OnClientDisconnect::Finish, Ok(runtime)) => {
                 slot.depart();
                 let (backend, unanswered) = (Arc::clone(&self.backend), self.unanswered.take());
                 runtime.spawn(finish(backend, phase, unanswered, slot));

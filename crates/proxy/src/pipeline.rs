@@ -209,7 +209,7 @@ impl Core {
     /// Returns how fast clients must send.
     fn pace(&self, is_call: bool) -> BodyRateLimits {
         let (rate_min, total_max) =
-            if is_call { (0, Duration::MAX) } else { (self.limits.body_rate, self.timeouts.body_total) };
+            if is_call { (0, Duration::MAX) } else { (self.limits.body_rate_min, self.timeouts.body_total) };
         BodyRateLimits { pause_max: self.timeouts.body_read, rate_min, total_max }
     }
 
@@ -223,7 +223,7 @@ impl Core {
         reads_ahead: bool,
     ) -> Result<(), BodyFault> {
         if reads_ahead {
-            body.read_ahead(self.limits.prefix_bytes).await?;
+            body.read_ahead(self.limits.request_buffer_bytes).await?;
             if body.is_unfinished()
                 && let Class::Ungated(exempt) = context.class
             {

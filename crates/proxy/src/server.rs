@@ -120,7 +120,7 @@ impl Server {
         let keys = keys.map_err(StartError::Keys)?;
         let leases = leases(keys.clone(), life, names)?;
         let tags = leases.tags();
-        let identifier = Identifier::new(&params.sessions, leases, params.limits.aliases, secret);
+        let identifier = Identifier::new(&params.sessions, leases, params.limits.session_cookies, secret);
 
         let keeper = Gatekeeper::new(params.gate.clone());
         let pass_page = params.waiting_room.pass.as_ref().map(|pass| pass.page.clone());

@@ -14,8 +14,8 @@ use suimon_params::upstream::{
     EjectionParams, HealthParams, NodeAddress, Protocol, TlsParams, UpstreamParams,
 };
 use suimon_params::{
-    DeclaredRoute, LeaseGiven, LeaseParams, Limits, Listen, ListenTls, Network, OnAbandon, PassFor, PassPage,
-    QueryPattern, Recording, RoutePattern, Routes, SessionKind, Sessions, SpoolParams, Timeouts,
+    DeclaredRoute, LeaseIssued, LeaseParams, Limits, Listen, ListenTls, Network, OnClientDisconnect, PassFor,
+    PassPage, QueryPattern, Recording, RoutePattern, Routes, SessionKind, Sessions, SpoolParams, Timeouts,
     WaitingRoomParams, WaitingStatus,
 };
 
@@ -148,10 +148,10 @@ fn proxy(sections: &Sections, lease_keys: &StatePath, faults: &mut Faults) -> su
             },
             life: lease.time("life"),
             secure: lease.flag("secure"),
-            given: lease.choice("given", LeaseGiven::of),
+            issued: lease.choice("issued", LeaseIssued::of),
         },
         waiting_room: waiting_room(sections.once("waiting_room"), faults),
-        on_abandon: application.choice("on_abandon", OnAbandon::of),
+        on_client_disconnect: application.choice("on_client_disconnect", OnClientDisconnect::of),
         via: application.flag("via"),
         gate: gate(sections, faults),
         learned_file: match kept(sections.once("learned").given_path("state")) {
@@ -201,11 +201,11 @@ fn waiting_room(values: &Values, faults: &mut Faults) -> WaitingRoomParams {
         template: values.given_path("template"),
         hides_numbers: values.flag("hide_numbers"),
         status: values.choice("status", WaitingStatus::of),
-        hold: values.time("turn_held"),
-        keep: values.time("place_kept"),
-        draws_burst: values.small("draws_burst"),
-        draws_per_second: values.number("draws_per_second"),
-        draws_for_opening: values.small("draws_for_opening"),
+        hold: values.time("turn_ttl"),
+        keep: values.time("position_ttl"),
+        tickets_burst: values.small("tickets_burst"),
+        tickets_per_second: values.number("tickets_per_second"),
+        tickets_for_opening: values.small("tickets_for_opening"),
         crawlers: networks(values, "crawlers"),
         pass: values.given_text("pass_page").map(|page| PassPage {
             page: page.to_owned(),
@@ -275,7 +275,7 @@ fn timeouts(values: &Values) -> Timeouts {
         tunnel_idle: values.time("tunnel_idle"),
         handshake: values.time("handshake"),
         drain: values.time("drain"),
-        watch_after: values.time("watch_after"),
+        disconnect_watch_after: values.time("disconnect_watch_after"),
         h2_ping: values.time("h2_ping"),
     }
 }
@@ -287,13 +287,13 @@ fn limits(values: &Values, faults: &mut Faults) -> Limits {
         headers: values.size("headers"),
         url_bytes: values.size("url_bytes"),
         body_bytes: values.given_count("body_bytes"),
-        body_rate: values.count("body_rate"),
+        body_rate_min: values.count("body_rate_min"),
         slow_uploads: values.size("slow_uploads"),
-        prefix_bytes: values.size("prefix_bytes"),
-        response_bytes: values.size("response_bytes"),
-        responses_bytes: values.size("responses_bytes"),
+        request_buffer_bytes: values.size("request_buffer_bytes"),
+        response_buffer_bytes: values.size("response_buffer_bytes"),
+        buffered_bytes: values.size("buffered_bytes"),
         h2_streams: values.small("h2_streams"),
-        aliases: values.size("aliases"),
+        session_cookies: values.size("session_cookies"),
     };
     if limits.url_bytes > limits.head_bytes {
         faults.value(
@@ -302,9 +302,9 @@ fn limits(values: &Values, faults: &mut Faults) -> Limits {
             format!("at most limits.head_bytes ({})", limits.head_bytes),
         );
     }
-    if limits.response_bytes > limits.responses_bytes {
-        let allowed = format!("at most limits.responses_bytes ({})", limits.responses_bytes);
-        faults.value("limits.response_bytes", limits.response_bytes, allowed);
+    if limits.response_buffer_bytes > limits.buffered_bytes {
+        let allowed = format!("at most limits.buffered_bytes ({})", limits.buffered_bytes);
+        faults.value("limits.response_buffer_bytes", limits.response_buffer_bytes, allowed);
     }
     limits
 }
@@ -313,7 +313,7 @@ fn spool(values: &Values) -> SpoolParams {
     SpoolParams {
         directory: values.given_path("directory"),
         bytes_max: values.count("bytes_max"),
-        each_max: values.count("each_max"),
+        body_bytes_max: values.count("body_bytes_max"),
     }
 }
 
@@ -436,7 +436,7 @@ fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {
         waiting_max: gate.size("waiting_max"),
         sessions_max: gate.size("sessions_max"),
         session_idle: gate.time("session_idle"),
-        records_max: gate.size("records_max"),
+        decisions_max: gate.size("decisions_max"),
     }
 }
 
@@ -446,14 +446,14 @@ fn cores_here() -> u32 {
     u32::try_from(cores).unwrap_or(u32::MAX)
 }
 
-fn seed_route(values: &Values) -> PaperRouteParams {
+fn paper_route(values: &Values) -> PaperRouteParams {
     PaperRouteParams { initial: values.small("initial"), period: values.time("period") }
 }
 
 /// Returns the law with its numbers; one that has none needs no line here.
 fn route_law(sections: &Sections) -> RouteLawKind {
     match sections.once("gate").choice("route_law", RouteLawKind::of) {
-        RouteLawKind::Paper(_) => RouteLawKind::Paper(seed_route(sections.once("gate.seed_route"))),
+        RouteLawKind::Paper(_) => RouteLawKind::Paper(paper_route(sections.once("gate.paper_route"))),
         law => law,
     }
 }
@@ -463,7 +463,7 @@ fn session_law(sections: &Sections, faults: &mut Faults) -> SessionLawKind {
     let gate = sections.once("gate");
     match gate.choice("session_law", SessionLawKind::of) {
         SessionLawKind::Paper(_) => {
-            let values = sections.once("gate.seed_session");
+            let values = sections.once("gate.paper_session");
             SessionLawKind::Paper(PaperSessionParams {
                 threshold: values.number("threshold"),
                 up: values.time("up"),
@@ -523,7 +523,7 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
         nodes,
         connect_timeout: timeouts.time("connect"),
         first_byte_timeout: timeouts.time("first_byte"),
-        idle_timeout: timeouts.time("idle"),
+        idle_timeout: timeouts.time("response_read"),
         pool_idle_max: values.size("pool_idle_max"),
         pool_idle_age: values.time("pool_idle_age"),
         h2_connections_max: values.size("h2_connections_max"),

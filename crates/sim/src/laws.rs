@@ -3,7 +3,8 @@
 use crate::others::{OtherRoutes, OtherSessions};
 use std::fmt;
 use std::sync::Arc;
-use suimon_control::{PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
+use suimon_control::{PaperRouteParams, RouteLawKind, SessionLawKind};
+use suimon_model::Choice;
 
 /// The laws of a run, by a name of the form `ROUTES+SESSIONS`.
 #[derive(Clone, PartialEq, Debug)]
@@ -57,7 +58,7 @@ impl Laws {
     /// # Errors
     /// Returns a sentence that says what may be written.
     pub fn parse(name: &str) -> Result<Laws, String> {
-        Laws::parse_among(name, &|_| None, &|_| None).ok_or_else(|| unknown(name, HOW_WRITTEN))
+        Laws::parse_among(name, &|_| None, &|_| None).ok_or_else(|| unknown(name, &how_written()))
     }
 
     /// Returns the same, where words that are none of the product's laws may be found among others.
@@ -77,9 +78,19 @@ impl Laws {
     }
 }
 
-/// How laws without a name of their own are written.
-pub const HOW_WRITTEN: &str = "ROUTES+SESSIONS with ROUTES one of set, off, paired, seed, fixed:N (with @whole behind it: one limit for \
-     the whole application) and SESSIONS one of set, open, flow, seed, static:N";
+/// Returns how laws without a name of their own are written.
+pub fn how_written() -> String {
+    let words = |choices: &[Choice], less: &str| {
+        let words = choices.iter().map(|choice| choice.word).filter(|word| *word != less);
+        words.collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        "ROUTES+SESSIONS with ROUTES one of set, off, {}, fixed:N (with @whole behind it: one limit for the whole application) \
+         and SESSIONS one of set, {}, static:N",
+        words(RouteLawKind::CHOICES, ""),
+        words(SessionLawKind::CHOICES, "static")
+    )
+}
 
 /// Names for what is often compared: name, what it stands for, and what that is.
 pub const ALIASES: &[(&str, &str, &str)] = &[
@@ -87,7 +98,7 @@ pub const ALIASES: &[(&str, &str, &str)] = &[
     ("none", "off+open", "no control at all"),
     ("routes-only", "paired+open", "Suimon's route gates alone"),
     ("sessions-only", "off+flow", "Suimon's session gate alone"),
-    ("paper", "seed+seed", "the paper's rules"),
+    ("paper", "paper+paper", "the paper's rules"),
 ];
 
 /// Returns what is said of a name that is no law. `how_written`: how those without a name of their own are.
@@ -104,23 +115,26 @@ fn route_choice(name: &str) -> Option<RouteChoice> {
     Some(match name {
         "set" => RouteChoice::AsSet,
         "off" => RouteChoice::Off,
-        "paired" => RouteChoice::Law(RouteLawKind::Paired),
-        // The lowest of the plausible beginnings: from 5 and 10 it loses more.
-        "seed" => RouteChoice::Law(RouteLawKind::Paper(PaperRouteParams {
-            initial: 2,
-            ..PaperRouteParams::default()
-        })),
-        _ => RouteChoice::Fixed(number(name, "fixed:")?),
+        _ => match RouteLawKind::of(name) {
+            // The lowest of the plausible beginnings: from 5 and 10 it loses more.
+            Some(RouteLawKind::Paper(params)) => {
+                RouteChoice::Law(RouteLawKind::Paper(PaperRouteParams { initial: 2, ..params }))
+            }
+            Some(law) => RouteChoice::Law(law),
+            None => RouteChoice::Fixed(number(name, "fixed:")?),
+        },
     })
 }
 
 fn session_choice(name: &str) -> Option<SessionChoice> {
     Some(match name {
         "set" => SessionChoice::AsSet,
-        "open" => SessionChoice::Law(SessionLawKind::Open),
-        "flow" => SessionChoice::Law(SessionLawKind::Flow),
-        "seed" => SessionChoice::Law(SessionLawKind::Paper(PaperSessionParams::default())),
-        _ => SessionChoice::Law(SessionLawKind::Static(number(name, "static:")?)),
+        _ => match SessionLawKind::of(name) {
+            // It needs its number.
+            Some(SessionLawKind::Static(_)) => return None,
+            Some(law) => SessionChoice::Law(law),
+            None => SessionChoice::Law(SessionLawKind::Static(number(name, "static:")?)),
+        },
     })
 }
 
@@ -131,17 +145,14 @@ impl fmt::Display for Laws {
             RouteChoice::Off => f.write_str("off")?,
             RouteChoice::Fixed(limit) => write!(f, "fixed:{limit}")?,
             RouteChoice::Other(law) => f.write_str(&law.written())?,
-            RouteChoice::Law(RouteLawKind::Paired) => f.write_str("paired")?,
-            RouteChoice::Law(RouteLawKind::Paper(_)) => f.write_str("seed")?,
+            RouteChoice::Law(law) => f.write_str(law.word())?,
         }
         f.write_str(if self.whole { "@whole+" } else { "+" })?;
         match &self.sessions {
             SessionChoice::AsSet => f.write_str("set"),
             SessionChoice::Other(law) => f.write_str(&law.written()),
-            SessionChoice::Law(SessionLawKind::Open) => f.write_str("open"),
-            SessionChoice::Law(SessionLawKind::Flow) => f.write_str("flow"),
-            SessionChoice::Law(SessionLawKind::Paper(_)) => f.write_str("seed"),
             SessionChoice::Law(SessionLawKind::Static(sessions)) => write!(f, "static:{sessions}"),
+            SessionChoice::Law(law) => f.write_str(law.word()),
         }
     }
 }

@@ -108,15 +108,15 @@ impl Control {
                 // The paper's periods are for its own times; ours are divided by the scale.
                 let (route_ms, session_ms) = (2000.0 / scale, 1000.0 / scale);
                 Some(format!(
-                    "[gate]\nroute_law = \"seed\"\nsession_law = \"seed\"\norder = \"first_in\"\n\n\
-                     [gate.seed_route]\ninitial = {initial}\nperiod = \"{route_ms:.0}ms\"\n\n\
-                     [gate.seed_session]\nthreshold = {threshold:.1}\nup = \"{step_ms}ms\"\ndown = \"{step_ms}ms\"\n\
+                    "[gate]\nroute_law = \"paper\"\nsession_law = \"paper\"\norder = \"fifo\"\n\n\
+                     [gate.paper_route]\ninitial = {initial}\nperiod = \"{route_ms:.0}ms\"\n\n\
+                     [gate.paper_session]\nthreshold = {threshold:.1}\nup = \"{step_ms}ms\"\ndown = \"{step_ms}ms\"\n\
                      period = \"{session_ms:.0}ms\"\n\n{kind}"
                 ))
             }
             Control::PageOnly(initial) => Some(format!(
-                "[gate]\nroute_law = \"seed\"\nsession_law = \"open\"\norder = \"first_in\"\n\n\
-                 [gate.seed_route]\ninitial = {initial}\nperiod = \"{:.0}ms\"\n\n{kind}",
+                "[gate]\nroute_law = \"paper\"\nsession_law = \"open\"\norder = \"fifo\"\n\n\
+                 [gate.paper_route]\ninitial = {initial}\nperiod = \"{:.0}ms\"\n\n{kind}",
                 2000.0 / scale
             )),
             Control::Sqs(SqsSettings { initial, threshold, up_ms, down_ms }) => {
@@ -124,9 +124,9 @@ impl Control {
                 let (up, down) = (ms(f64::from(up_ms)), ms(f64::from(down_ms)));
                 let (route, session, hold) = (ms(2000.0), ms(1000.0), ms(patience_s * scale * 1000.0));
                 Some(format!(
-                    "[gate]\nroute_law = \"seed\"\nsession_law = \"seed\"\norder = \"first_in\"\n\n\
-                     [gate.seed_route]\ninitial = {initial}\nperiod = {route}\n\n\
-                     [gate.seed_session]\nthreshold = {threshold:.1}\nup = {up}\ndown = {down}\nperiod = {session}\n\n\
+                    "[gate]\nroute_law = \"paper\"\nsession_law = \"paper\"\norder = \"fifo\"\n\n\
+                     [gate.paper_route]\ninitial = {initial}\nperiod = {route}\n\n\
+                     [gate.paper_session]\nthreshold = {threshold:.1}\nup = {up}\ndown = {down}\nperiod = {session}\n\n\
                      {kind}hold = {hold}\n"
                 ))
             }

@@ -28,7 +28,7 @@ use per_route::PerRoute;
 use std::sync::Arc;
 use suimon_control::{RouteLaw, SessionLaw};
 use suimon_model::{Instant, KindId};
-use suimon_sim::{ALIASES, HOW_WRITTEN, Laws, OtherRoutes, OtherSessions, Site, unknown};
+use suimon_sim::{ALIASES, Laws, OtherRoutes, OtherSessions, Site, unknown};
 
 /// A published rule for the limit of a route.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -253,7 +253,8 @@ pub fn how_written() -> String {
     let routes: Vec<&str> = RouteRival::ALL.iter().map(|rival| rival.name()).collect();
     let sessions: Vec<&str> = SessionRival::ALL.iter().map(|rival| rival.name()).collect();
     format!(
-        "{HOW_WRITTEN}; of others, ROUTES may be one of {}, and SESSIONS one of told:PERCENT (of the true bound), {}",
+        "{}; of others, ROUTES may be one of {}, and SESSIONS one of told:PERCENT (of the true bound), {}",
+        suimon_sim::how_written(),
         routes.join(", "),
         sessions.join(", ")
     )

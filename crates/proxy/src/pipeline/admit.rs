@@ -101,7 +101,7 @@ impl Core {
         let entered = tokio::select! {
             biased;
             entered = self.open.of(exempt).enter() => entered,
-            () = connection.closed(self.timeouts.watch_after) => return Err(NotAdmitted::Gone),
+            () = connection.closed(self.timeouts.disconnect_watch_after) => return Err(NotAdmitted::Gone),
         };
         let Some(pass) = entered else {
             let refusal = Refusal {
@@ -178,14 +178,14 @@ impl Core {
         arrived: Instant,
     ) -> Result<GateAdmission, NotAdmitted> {
         // Reading the body of a client that expects `100 Continue` would ask for it.
-        let prefix_bytes = if expects_continue { 0 } else { self.limits.prefix_bytes };
-        let watch_after = self.timeouts.watch_after.min(WATCH_WAITING_AFTER);
+        let request_buffer_bytes = if expects_continue { 0 } else { self.limits.request_buffer_bytes };
+        let disconnect_watch_after = self.timeouts.disconnect_watch_after.min(WATCH_WAITING_AFTER);
         let mut guard = LeftWaiting { telemetry: Some(&self.telemetry) };
         let outcome = tokio::select! {
             biased;
             verdict = waiting.verdict() => verdict.map_err(|away| self.turned_away(away, arrived.elapsed())),
-            () = connection.closed(watch_after) => Err(NotAdmitted::Gone),
-            fault = body.fill(prefix_bytes) => Err(fault.into()),
+            () = connection.closed(disconnect_watch_after) => Err(NotAdmitted::Gone),
+            fault = body.fill(request_buffer_bytes) => Err(fault.into()),
         };
         guard.telemetry = None;
         outcome

@@ -12,7 +12,7 @@ use suimon_gate::RouteMode;
 use suimon_identity::identify::Identifier;
 use suimon_identity::lease::Leases;
 use suimon_params::upstream::{NodeParams, Protocol};
-use suimon_params::{LeaseGiven, Limits, OnAbandon, Params, SessionKind, Timeouts};
+use suimon_params::{LeaseIssued, Limits, OnClientDisconnect, Params, SessionKind, Timeouts};
 use suimon_routes::{Exempt, Table};
 use suimon_waiting_room::{Pages, WaitingRoom};
 use tokio::sync::Semaphore;
@@ -61,7 +61,7 @@ impl UngatedLimits {
 pub(crate) struct Core {
     pub(super) timeouts: Timeouts,
     pub(super) limits: Limits,
-    pub(super) on_abandon: OnAbandon,
+    pub(super) on_client_disconnect: OnClientDisconnect,
     pub(super) via: bool,
     pub(super) lease_secure: bool,
     /// Whether visitors whom nothing else tells apart get a lease however little there is to do.
@@ -106,10 +106,10 @@ impl Core {
         Arc::new(Core {
             timeouts: params.timeouts.clone(),
             limits: params.limits.clone(),
-            on_abandon: params.on_abandon,
+            on_client_disconnect: params.on_client_disconnect,
             via: params.via,
             lease_secure: params.lease.secure,
-            leases_always: params.lease.given == LeaseGiven::Always,
+            leases_always: params.lease.issued == LeaseIssued::Always,
             tunnels: params.upstream.nodes.iter().all(speaks_http1),
             discovered_mode: params.routes.discovered_mode,
             table,

@@ -24,7 +24,7 @@ use suimon_identity::identify;
 use suimon_message::validate::RequestFault;
 use suimon_message::{headers, signals};
 use suimon_model::RouteId;
-use suimon_params::OnAbandon;
+use suimon_params::OnClientDisconnect;
 use suimon_routes::{Class, TableSlot};
 use suimon_upstream::{Blame, RequestHead, UpstreamError};
 use suimon_waiting_room::WaitingRoom;
@@ -64,8 +64,8 @@ impl Core {
             if has_slot && parts.headers.contains_key(EXPECT) {
                 let asked_for = tokio::select! {
                     biased;
-                    asked_for = body.ask_for(self.limits.prefix_bytes) => asked_for,
-                    () = connection.closed(self.timeouts.watch_after) => return Err(ClientGone),
+                    asked_for = body.ask_for(self.limits.request_buffer_bytes) => asked_for,
+                    () = connection.closed(self.timeouts.disconnect_watch_after) => return Err(ClientGone),
                 };
                 if let Err(fault) = asked_for {
                     return self.broken_off(context, fault);
@@ -89,7 +89,7 @@ impl Core {
                 let kept = tokio::select! {
                     biased;
                     kept = kept => kept,
-                    () = connection.closed(self.timeouts.watch_after) => return Err(ClientGone),
+                    () = connection.closed(self.timeouts.disconnect_watch_after) => return Err(ClientGone),
                 };
                 if let Err(fault) = kept {
                     return self.broken_off(context, fault);
@@ -133,10 +133,17 @@ impl Core {
         yield_to_coalesce_writes().await;
         let sent = Instant::now();
         // To cancel a call is part of gRPC: its servers stop. What only says it is one may go on being worked on.
-        let on_abandon = if is_call { OnAbandon::Cancel } else { self.on_abandon };
+        let on_client_disconnect =
+            if is_call { OnClientDisconnect::Cancel } else { self.on_client_disconnect };
         // What waits for its own client says nothing about others.
         let tells_of_others = slot.is_some() && !is_call && !body.is_unfinished();
-        let tally = ExchangeInfo { sent, route: context.class.route(), on_abandon, sender, tells_of_others };
+        let tally = ExchangeInfo {
+            sent,
+            route: context.class.route(),
+            on_client_disconnect,
+            sender,
+            tells_of_others,
+        };
         let unhurried = body.unhurried().filter(|_| is_call);
         let head = RequestHead::of(parts, connection.peer().forwarding());
         let sending = self.backend.upstream.send(head, body, None);
@@ -144,7 +151,7 @@ impl Core {
         let head = tokio::select! {
             biased;
             head = exchange.head() => head,
-            () = connection.left(self.timeouts.watch_after) => return Err(ClientGone),
+            () = connection.left(self.timeouts.disconnect_watch_after) => return Err(ClientGone),
         };
         let (mut head, came) = match head {
             Ok(head) => head,

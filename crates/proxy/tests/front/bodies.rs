@@ -161,14 +161,14 @@ async fn serves(gateway: &Gateway) {
 #[tokio::test]
 async fn uploads_that_drip_hold_no_worker_of_the_application() {
     let head = "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\n";
-    let memory = Params::default().limits.responses_bytes;
+    let memory = Params::default().limits.buffered_bytes;
     // Too little for a file, and enough for one; and anything is where no memory is left.
     let sorts =
         [(&[b'x'; 1][..], memory, false), (&[b'x'; 8000][..], memory, true), (&[b'x'; 1][..], 0, true)];
-    for (piece, responses_bytes, is_spooled) in sorts {
+    for (piece, buffered_bytes, is_spooled) in sorts {
         let app = Pool::new(4);
         let mut params = app.params();
-        params.limits.responses_bytes = responses_bytes;
+        params.limits.buffered_bytes = buffered_bytes;
         let gateway = gateway(params);
         let mut drips = JoinSet::new();
         // Just more than is read before the gate is asked.
@@ -230,8 +230,8 @@ async fn an_ungated_upload_without_a_length_arrives_as_it_was_sent() {
     let mut params = app.params();
     params.routes.ungated = vec!["/upload".to_owned()];
     // Of the second a part is kept, and the rest sent on as it comes; of the third nothing.
-    for (each_max, bytes_max) in [(256 << 20, 4 << 30), (300 << 10, 4 << 30), (1 << 20, 0)] {
-        (params.spool.each_max, params.spool.bytes_max) = (each_max, bytes_max);
+    for (body_bytes_max, bytes_max) in [(256 << 20, 4 << 30), (300 << 10, 4 << 30), (1 << 20, 0)] {
+        (params.spool.body_bytes_max, params.spool.bytes_max) = (body_bytes_max, bytes_max);
         let gateway = gateway(params.clone());
         let mut stream = connect(gateway.plain).await;
         stream
@@ -298,8 +298,8 @@ async fn a_slow_upload_arrives_as_it_was_sent() {
     let hash = blake3::hash(&body);
     let mut params = app.params();
     // Of the second a part is kept, and the rest sent on as it comes.
-    for each_max in [256 << 20, 1 << 20] {
-        params.spool.each_max = each_max;
+    for body_bytes_max in [256 << 20, 1 << 20] {
+        params.spool.body_bytes_max = body_bytes_max;
         for expects in ["", "Expect: 100-continue\r\n"] {
             let gateway = gateway(params.clone());
             let head = format!(
@@ -608,9 +608,9 @@ async fn an_answer_that_a_file_cannot_hold_is_whole() {
     const LENGTH: usize = 20_000_000;
     let app = Pool::new(1);
     let wanted = pattern(LENGTH);
-    for (bytes_max, each_max) in [(4 << 30, 2 << 20), (1 << 20, 256 << 20), (0, 256 << 20)] {
+    for (bytes_max, body_bytes_max) in [(4 << 30, 2 << 20), (1 << 20, 256 << 20), (0, 256 << 20)] {
         let mut params = app.params();
-        (params.spool.bytes_max, params.spool.each_max) = (bytes_max, each_max);
+        (params.spool.bytes_max, params.spool.body_bytes_max) = (bytes_max, body_bytes_max);
         let gateway = gateway(params);
         let mut reader = asks_for(gateway.plain, LENGTH).await;
         until("its client is waited for", || app.busy() == 1 && gateway.in_flight() == 0).await;
@@ -627,7 +627,7 @@ async fn an_answer_must_be_taken_at_a_pace() {
     let app = Pool::new(1);
     let mut params = app.params();
     params.timeouts.body_write = Duration::from_secs(3);
-    params.limits.body_rate = 100_000_000;
+    params.limits.body_rate_min = 100_000_000;
     let gateway = gateway(params);
     let mut stream = asks_for(gateway.plain, LENGTH).await;
     let (mut taken, mut piece) = (0, vec![0; 64 << 10]);

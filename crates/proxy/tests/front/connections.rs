@@ -28,7 +28,7 @@ async fn an_idle_connection_is_closed_whatever_its_last_answer() {
     let app = app().await;
     let mut params = room(app.address);
     params.timeouts.keep_alive = Duration::from_millis(200);
-    params.timeouts.watch_after = Duration::ZERO;
+    params.timeouts.disconnect_watch_after = Duration::ZERO;
     let gateway = gateway(params);
     let insider = gateway.taken().await;
     let placed = gateway.ask(get("/page", &[HTML])).await.place().unwrap();
@@ -357,7 +357,7 @@ async fn a_websocket_by_which_nothing_comes_is_closed_and_one_that_is_used_is_no
 async fn a_client_that_half_closes_behind_its_request_gets_its_answer() {
     let app = app().await;
     let mut params = room(app.address);
-    params.timeouts.watch_after = Duration::ZERO;
+    params.timeouts.disconnect_watch_after = Duration::ZERO;
     let gateway = gateway(params);
     let cookie = gateway.taken().await;
     for (path, part) in

@@ -9,7 +9,7 @@ use http_body_util::Full;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
-use suimon_params::OnAbandon;
+use suimon_params::OnClientDisconnect;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -238,7 +238,7 @@ async fn work_for_a_client_that_left_is_cancelled_where_that_is_wished() {
     for bytes in [GET, PIPELINED] {
         let app = app().await;
         let mut params = params(app.address);
-        params.on_abandon = OnAbandon::Cancel;
+        params.on_client_disconnect = OnClientDisconnect::Cancel;
         let gateway = gateway(params);
         let stream = send(&gateway, bytes.as_bytes()).await;
         until("the application has it", || app.state.held.load(SeqCst) == 1).await;
@@ -254,7 +254,7 @@ async fn a_slow_client_frees_the_slot_and_still_gets_everything() {
     const LENGTH: usize = 16_000_000;
     let app = app().await;
     let mut params = params(app.address);
-    params.limits.response_bytes = LENGTH;
+    params.limits.response_buffer_bytes = LENGTH;
     let gateway = gateway(params);
     for path in ["/big", "/sized"] {
         let mut stream = TcpStream::connect(gateway.plain).await.unwrap();
@@ -276,7 +276,7 @@ async fn a_slow_client_frees_the_slot_and_still_gets_everything() {
 async fn past_the_bound_the_application_waits_for_the_client() {
     let app = app().await;
     let mut params = params(app.address);
-    params.limits.response_bytes = 64 << 10;
+    params.limits.response_buffer_bytes = 64 << 10;
     let gateway = gateway(params);
     let mut stream =
         send(&gateway, b"GET /big?30000000 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
@@ -300,7 +300,7 @@ async fn a_client_that_takes_nothing_is_given_up() {
     let app = app().await;
     let mut params = params(app.address);
     params.timeouts.body_write = Duration::from_millis(200);
-    params.limits.response_bytes = 64 << 10;
+    params.limits.response_buffer_bytes = 64 << 10;
     let gateway = gateway(params);
     let _stream = send(&gateway, b"GET /big?30000000 HTTP/1.1\r\nHost: a\r\n\r\n").await;
     until("the application has it", || app.state.begun.load(SeqCst) == 1).await;
@@ -315,7 +315,7 @@ async fn an_http2_client_that_takes_nothing_is_given_up() {
     let app = app().await;
     let mut params = params(app.address);
     params.timeouts.body_write = Duration::from_millis(200);
-    params.limits.response_bytes = 64 << 10;
+    params.limits.response_buffer_bytes = 64 << 10;
     let gateway = gateway(params);
     let (mut sender, _driver) = h2_over(connect(gateway.plain).await).await;
     let mut big = get("http://a/big?30000000", &[]);

@@ -20,7 +20,7 @@ use suimon_gate::RouteMode;
 use suimon_model::Limit;
 use suimon_params::PassFor;
 use suimon_params::upstream::Protocol;
-use suimon_params::{DeclaredRoute, OnAbandon, Params, PassPage, RoutePattern};
+use suimon_params::{DeclaredRoute, OnClientDisconnect, Params, PassPage, RoutePattern};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -368,7 +368,7 @@ async fn a_failing_application_is_told_in_grpc() {
 async fn a_cancelled_call_is_cancelled_at_the_application() {
     let node = node().await;
     let mut params = before(&node);
-    params.on_abandon = OnAbandon::Finish;
+    params.on_client_disconnect = OnClientDisconnect::Finish;
     let gateway = gateway(params);
     let mut client = client(gateway.plain).await;
     // Before the application has answered ...

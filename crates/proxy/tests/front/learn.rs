@@ -126,7 +126,8 @@ async fn what_looks_like_an_asset_and_is_a_page_is_gated_from_then_on() {
 async fn what_is_sent_to_the_pass_page_is_held_to_a_limit_and_reading_it_is_not() {
     let app = app().await;
     let mut params = undeclared(&app, 200);
-    params.waiting_room.pass = Some(PassPage { page: "/hold/login".to_owned(), needed_by: PassFor::Many });
+    params.waiting_room.pass =
+        Some(PassPage { page: "/hold/login".to_owned(), needed_by: PassFor::OverQuota });
     let gateway = gateway(params);
     let mut asking = JoinSet::new();
     for _ in 0..12 {

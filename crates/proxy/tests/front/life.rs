@@ -19,7 +19,7 @@ use std::time::Duration;
 use suimon_gate::RouteMode;
 use suimon_model::Limit;
 use suimon_params::upstream::NodeParams;
-use suimon_params::{DeclaredRoute, OnAbandon, Params, RoutePattern, Sessions, SpoolParams};
+use suimon_params::{DeclaredRoute, OnClientDisconnect, Params, RoutePattern, Sessions, SpoolParams};
 use tokio::task::JoinSet;
 
 /// Lives in one run, of some three seconds in all.
@@ -42,7 +42,7 @@ async fn nothing_is_left_where_connections_are_few_and_work_is_cut_off() {
     let files = Arc::new(certificate("a"));
     let mut params = params(&files);
     params.limits.connections = FEW;
-    params.on_abandon = OnAbandon::Cancel;
+    params.on_client_disconnect = OnClientDisconnect::Cancel;
     nothing_is_left(seed() + 1, files, params, Killed(true)).await;
 }
 
@@ -70,12 +70,12 @@ fn params(files: &Files) -> Params {
     (times.header_read, times.handshake) = (short, short);
     (times.body_read, times.body_write, times.body_total) = (short, short, 4 * short);
     (times.keep_alive, times.tunnel_idle, times.h2_ping) = (short, short, short);
-    times.watch_after = Duration::from_millis(5);
-    params.limits.prefix_bytes = 4 << 10;
-    params.limits.response_bytes = 16 << 10;
-    params.limits.responses_bytes = 256 << 10;
+    times.disconnect_watch_after = Duration::from_millis(5);
+    params.limits.request_buffer_bytes = 4 << 10;
+    params.limits.response_buffer_bytes = 16 << 10;
+    params.limits.buffered_bytes = 256 << 10;
     params.limits.slow_uploads = 4;
-    params.spool = SpoolParams { directory: None, bytes_max: 2 << 20, each_max: 256 << 10 };
+    params.spool = SpoolParams { directory: None, bytes_max: 2 << 20, body_bytes_max: 256 << 10 };
     let upstream = &mut params.upstream;
     (upstream.connect_timeout, upstream.idle_timeout) = (short, 2 * short);
     (upstream.first_byte_timeout, upstream.pool_idle_age) = (3 * short, short);

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use suimon_control::{PaperSessionParams, SessionLawKind};
 use suimon_gate::KindParams;
-use suimon_params::LeaseGiven;
+use suimon_params::LeaseIssued;
 use suimon_params::{Params, RoutePattern, SessionKind};
 
 /// A gate that closes a moment after the start and stays closed: from then on only those inside are served.
@@ -90,7 +90,7 @@ async fn of_an_application_without_cookies_visitors_get_a_lease_at_once_where_th
     let app = app().await;
     let mut params = params(app.address);
     params.sessions.kinds = vec![SessionKind::default()];
-    params.lease.given = LeaseGiven::Always;
+    params.lease.issued = LeaseIssued::Always;
     let gateway = gateway(params);
     let first = gateway.get("/about").await;
     let lease = cookie(&first, "suimon=").expect("nothing else tells this visitor from others");

@@ -15,7 +15,7 @@ use std::time::Duration;
 use suimon_gate::RouteMode;
 use suimon_model::Limit;
 use suimon_model::Rng;
-use suimon_params::{DeclaredRoute, OnAbandon, Params, RoutePattern};
+use suimon_params::{DeclaredRoute, OnClientDisconnect, Params, RoutePattern};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -422,7 +422,7 @@ async fn no_more_is_held_for_shut_windows_than_may_be() {
     const LENGTH: usize = 900_000;
     let app = app().await;
     let mut params = with_slots(&app, 2, &["/sized"]);
-    params.limits.responses_bytes = 3_000_000;
+    params.limits.buffered_bytes = 3_000_000;
     let gateway = gateway(params);
     let mut sender = shut_windows(&gateway).await;
     let mut answers = Vec::new();
@@ -516,12 +516,12 @@ async fn whatever(address: SocketAddr, seed: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_clients_do_nothing_of_them_stays() {
-    for on_abandon in [OnAbandon::Finish, OnAbandon::Cancel] {
+    for on_client_disconnect in [OnClientDisconnect::Finish, OnClientDisconnect::Cancel] {
         let app = app().await;
         let mut params = with_slots(&app, 2, &["/echo", "/big", "/sized", "/work"]);
-        params.on_abandon = on_abandon;
+        params.on_client_disconnect = on_client_disconnect;
         params.limits.slow_uploads = 4;
-        params.limits.response_bytes = 256 << 10;
+        params.limits.response_buffer_bytes = 256 << 10;
         params.timeouts.body_write = Duration::from_millis(500);
         let gateway = gateway(params);
         let mut clients = JoinSet::new();
@@ -565,7 +565,7 @@ async fn lines_of_headers_are_bounded_over_http2_too() {
 async fn a_body_must_keep_a_pace_and_come_to_an_end() {
     let app = app().await;
     let mut params = with_slots(&app, 2, &["/echo"]);
-    params.limits.body_rate = 100_000;
+    params.limits.body_rate_min = 100_000;
     params.timeouts.body_read = Duration::from_millis(300);
     params.timeouts.body_total = Duration::from_secs(3);
     let gateway = gateway(params);

@@ -34,7 +34,12 @@ pub(super) const TIMEOUTS: Section = Section {
             Is("\"1m\""),
             "From the last piece of the request sent to the head of the application's answer.",
         ),
-        key("idle", Time(10, DAY), Is("\"1m\""), "From one piece of the application's answer to the next."),
+        key(
+            "response_read",
+            Time(10, DAY),
+            Is("\"1m\""),
+            "From one piece of the application's answer to the next.",
+        ),
         key(
             "body_write",
             Time(10, HOUR),
@@ -61,7 +66,7 @@ pub(super) const TIMEOUTS: Section = Section {
             "How long a graceful shutdown waits for what is under way.",
         ),
         key(
-            "watch_after",
+            "disconnect_watch_after",
             Time(0, MINUTE),
             Is("\"50ms\""),
             "How long a client waits before it is watched for leaving; shorter waits are not worth the watch.",
@@ -106,7 +111,7 @@ pub(super) const LIMITS: Section = Section {
             "A request's body; more is answered with 413.",
         ),
         key(
-            "body_rate",
+            "body_rate_min",
             Size(0, GIB),
             Is("500"),
             "Bytes a second that a client must send of a body in the mean, once it has been waited for longer than `timeouts.body_read`; less is answered with 408. And of an answer that it must take, once it has been waited for longer than `timeouts.body_write`; less closes its connection. 0: no least rate.",
@@ -118,19 +123,19 @@ pub(super) const LIMITS: Section = Section {
             "The most requests in the application, of all routes, whose clients are waited for in the middle of their bodies: they hold no slot meanwhile. A quarter of them may be of one public address. Beyond it the slowest of the address that has most is broken off; where others wait for the application because of them, the slowest of all. gRPC calls count apart, up to this number.",
         ),
         key(
-            "prefix_bytes",
+            "request_buffer_bytes",
             Size(KIB, 16 * MIB),
             Is("\"64KiB\""),
             "Of a request's body, read before it is let in.",
         ),
         key(
-            "response_bytes",
+            "response_buffer_bytes",
             Size(0, GIB),
             Is("\"1MiB\""),
             "Of one answer, held in memory for a slow client; what follows goes through a file (see [spool]), or the application has to wait.",
         ),
         key(
-            "responses_bytes",
+            "buffered_bytes",
             Size(0, 64 * GIB),
             Is("\"256MiB\""),
             "Of all such answers together, and of all that is read of requests before they are let in.",
@@ -142,7 +147,7 @@ pub(super) const LIMITS: Section = Section {
             "HTTP/2 streams open at once on a client's connection.",
         ),
         key(
-            "aliases",
+            "session_cookies",
             Count(100, 10_000_000),
             Is("200000"),
             "Application cookies remembered as belonging to a session that was let in, as many more by which somebody came back, and as many sessions that have ended, whose cookies and leases open nothing.",
@@ -168,7 +173,7 @@ pub(super) const SPOOL: Section = Section {
             "Of all of them, and never more than half of what is free there; at most half of it answers, and of one public address a quarter of what requests or answers may have. 0: none are made.",
         ),
         key(
-            "each_max",
+            "body_bytes_max",
             Size(MIB, 64 * GIB),
             Is("\"256MiB\""),
             "Of one body; the rest travels at its client's pace.",

@@ -7,7 +7,7 @@ use crate::shape::Shape::{
 };
 use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_gate::{KindMode, QueueOrder, RouteMode};
-use suimon_params::LeaseGiven;
+use suimon_params::LeaseIssued;
 
 pub(super) const SESSION: Section = Section {
     path: "session",
@@ -133,7 +133,7 @@ pub(super) const GATE: Section = Section {
             Unset { means: "needed with session_law = \"static\" only", example: "35" },
             "Sessions under way at once.",
         ),
-        key("order", Word(QueueOrder::CHOICES), Is("\"first_in\""), "Who goes first in a route's queue."),
+        key("order", Word(QueueOrder::CHOICES), Is("\"fifo\""), "Who goes first in a route's queue."),
         key(
             "cores",
             Count(1, 4096),
@@ -165,7 +165,7 @@ pub(super) const GATE: Section = Section {
             "Sessions remembered; the longest idle one is forgotten for a new one.",
         ),
         key("session_idle", Time(SECOND, 7 * DAY), Is("\"30m\""), "A session idle for longer is forgotten."),
-        key("records_max", Count(1, 100_000), Is("256"), "Decisions kept to be shown."),
+        key("decisions_max", Count(1, 100_000), Is("256"), "Decisions kept to be shown."),
         key(
             "seed",
             Count(0, i64::MAX as u64),
@@ -176,9 +176,9 @@ pub(super) const GATE: Section = Section {
 };
 
 pub(super) const GATE_SEED_ROUTE: Section = Section {
-    path: "gate.seed_route",
+    path: "gate.paper_route",
     form: Form::Table,
-    doc: "The numbers of the paper's route rule, for gate.route_law = \"seed\".",
+    doc: "The numbers of the paper's route rule, for gate.route_law = \"paper\".",
     keys: &[
         key("initial", Count(1, 512), Is("5"), "The limit to start from."),
         key("period", Time(100, HOUR), Is("\"2s\""), "Length of a throughput window."),
@@ -186,9 +186,9 @@ pub(super) const GATE_SEED_ROUTE: Section = Section {
 };
 
 pub(super) const GATE_SEED_SESSION: Section = Section {
-    path: "gate.seed_session",
+    path: "gate.paper_session",
     form: Form::Table,
-    doc: "The numbers of the paper's session rule, for gate.session_law = \"seed\".",
+    doc: "The numbers of the paper's session rule, for gate.session_law = \"paper\".",
     keys: &[
         key(
             "threshold",
@@ -233,6 +233,6 @@ pub(super) const LEASE: Section = Section {
             Is("false"),
             "Whether TLS ends in front of Suimon, so that the cookie carries Secure on the plain listener too.",
         ),
-        key("given", Word(LeaseGiven::CHOICES), Is("\"needed\""), "When visitors get one."),
+        key("issued", Word(LeaseIssued::CHOICES), Is("\"needed\""), "When visitors get one."),
     ],
 };

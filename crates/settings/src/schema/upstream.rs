@@ -3,7 +3,7 @@
 use super::DefaultValue::{Is, Unset};
 use super::{DAY, Form, HOUR, KIB, MIB, MINUTE, SECOND, Section, key};
 use crate::shape::Shape::{Count, Flag, Host, List, Node, Path, Size, Time, UrlPath, Word};
-use suimon_params::OnAbandon;
+use suimon_params::OnClientDisconnect;
 use suimon_params::upstream::Protocol;
 
 pub(super) const UPSTREAM: Section = Section {
@@ -19,8 +19,8 @@ pub(super) const UPSTREAM: Section = Section {
         ),
         key("protocol", Word(Protocol::CHOICES), Is("\"http1\""), "What is spoken to the nodes."),
         key(
-            "on_abandon",
-            Word(OnAbandon::CHOICES),
+            "on_client_disconnect",
+            Word(OnClientDisconnect::CHOICES),
             Is("\"finish\""),
             "What becomes of the work of a client that has gone.",
         ),

@@ -17,7 +17,7 @@ fn the_defaults_are_those_of_the_rooms() {
     settings.proxy.upstream.nodes.clear();
     assert_eq!(format!("{:#?}", settings.proxy), format!("{:#?}", suimon_params::Params::default()));
 
-    let text = "[gate]\nroute_law = \"seed\"\nsession_law = \"seed\"";
+    let text = "[gate]\nroute_law = \"paper\"\nsession_law = \"paper\"";
     let gate = parse(text).proxy.gate;
     assert_eq!(gate.route_law, RouteLawKind::Paper(PaperRouteParams::default()));
     assert_eq!(gate.session_law, SessionLawKind::Paper(PaperSessionParams::default()));
@@ -34,7 +34,7 @@ fn what_is_set_reaches_its_room() {
         [upstream]
         nodes = ["http://10.1.1.1:8080", "https://10.1.1.2"]
         protocol = "http2"
-        on_abandon = "cancel"
+        on_client_disconnect = "cancel"
         [[session]]
         kind = "shopping"
         begins = ["POST /login", "GET /"]
@@ -57,7 +57,7 @@ fn what_is_set_reaches_its_room() {
         [gate]
         session_law = "static"
         static_sessions = 35
-        order = "first_in"
+        order = "fifo"
         cores = 4
         [lease]
         keys = "/tmp/keys"
@@ -73,7 +73,7 @@ fn what_is_set_reaches_its_room() {
     assert_eq!(proxy.listen.plain, Some("127.0.0.1:0".parse().unwrap()));
     assert_eq!(proxy.listen.tls.as_ref().unwrap().cert, Path::new("c.pem"));
     assert_eq!(proxy.trusted_proxies, [Network { address: "10.0.0.0".parse().unwrap(), prefix: 8 }]);
-    assert_eq!(proxy.on_abandon, OnAbandon::Cancel);
+    assert_eq!(proxy.on_client_disconnect, OnClientDisconnect::Cancel);
     assert_eq!(proxy.sessions.kinds.len(), 2);
     let shopping = &proxy.sessions.kinds[0];
     assert_eq!(shopping.begins[0], RoutePattern { method: Some("POST".into()), path: "/login".into() });
@@ -150,7 +150,7 @@ fn settings_that_do_not_go_together_are_refused_with_both_names() {
         ),
         (
             "[limits]\nresponse_bytes = \"1GiB\"",
-            "limits.response_bytes = 1073741824: must be at most limits.responses_bytes",
+            "limits.response_buffer_bytes = 1073741824: must be at most limits.buffered_bytes",
         ),
     ];
     for (text, wanted) in cases {

@@ -16,7 +16,7 @@ const DRAWN: &[(&str, &str, Hue, bool)] = &[
     ("vegas+flow", "Vegas", Hue::Purple, false),
     ("hill-climbing+flow", "hill climbing", Hue::Green, false),
     ("paper", "the paper", Hue::Amber, false),
-    ("seed+flow", "the paper's routes, our sessions", Hue::Amber, true),
+    ("paper+flow", "the paper's routes, our sessions", Hue::Amber, true),
     ("suimon", "Suimon", Hue::Blue, false),
 ];
 /// So many of a hundred sites are shown: on the better half most laws are much alike.

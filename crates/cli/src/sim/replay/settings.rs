@@ -10,11 +10,11 @@ pub(super) fn changed(recorded: &Params, changes: &[String]) -> Result<Params, S
     let mut gate = written(recorded);
     for change in changes {
         let Some((key, value)) = change.split_once('=') else {
-            return Err(format!("--with {change}: must be KEY=VALUE, such as gate.order=first_in"));
+            return Err(format!("--with {change}: must be KEY=VALUE, such as gate.order=fifo"));
         };
         let Some(key) = key.trim().strip_prefix("gate.") else {
             return Err(format!(
-                "--with {change}: only settings of [gate] can be tried on a recording, such as gate.order=first_in"
+                "--with {change}: only settings of [gate] can be tried on a recording, such as gate.order=fifo"
             ));
         };
         if key == "detect_app_cookies" {
@@ -61,25 +61,25 @@ fn written(params: &Params) -> Table {
         ("waiting_max".to_string(), count(params.waiting_max)),
         ("sessions_max".to_string(), count(params.sessions_max)),
         ("session_idle".to_string(), time(&params.session_idle)),
-        ("records_max".to_string(), count(params.records_max)),
+        ("decisions_max".to_string(), count(params.decisions_max)),
     ]);
     put(&mut gate, "order", text(order.word()));
     put(&mut gate, "route_law", text(route_law.word()));
     put(&mut gate, "session_law", text(session_law.word()));
     // The numbers of those laws that have some.
     if let RouteLawKind::Paper(numbers) = route_law {
-        put(&mut gate, "seed_route.initial", Value::Integer(i64::from(numbers.initial)));
-        put(&mut gate, "seed_route.period", time(&numbers.period));
+        put(&mut gate, "paper_route.initial", Value::Integer(i64::from(numbers.initial)));
+        put(&mut gate, "paper_route.period", time(&numbers.period));
     }
     match session_law {
         SessionLawKind::Static(sessions) => {
             put(&mut gate, "static_sessions", Value::Integer(i64::from(*sessions)));
         }
         SessionLawKind::Paper(numbers) => {
-            put(&mut gate, "seed_session.threshold", Value::Float(numbers.threshold));
-            put(&mut gate, "seed_session.up", time(&numbers.up));
-            put(&mut gate, "seed_session.down", time(&numbers.down));
-            put(&mut gate, "seed_session.period", time(&numbers.period));
+            put(&mut gate, "paper_session.threshold", Value::Float(numbers.threshold));
+            put(&mut gate, "paper_session.up", time(&numbers.up));
+            put(&mut gate, "paper_session.down", time(&numbers.down));
+            put(&mut gate, "paper_session.period", time(&numbers.period));
         }
         _ => {}
     }
@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn what_is_not_changed_stays_as_recorded() {
-        let text = "[gate]\nroute_law = \"seed\"\nsession_law = \"seed\"\norder = \"first_in\"\npatience = \"1500ms\"\ncores = 3
-            [gate.seed_route]\ninitial = 9\n[gate.seed_session]\nthreshold = 1.5";
+        let text = "[gate]\nroute_law = \"paper\"\nsession_law = \"paper\"\norder = \"fifo\"\npatience = \"1500ms\"\ncores = 3
+            [gate.paper_route]\ninitial = 9\n[gate.paper_session]\nthreshold = 1.5";
         let recorded = Settings::parse("test.toml", text).unwrap().proxy.gate;
         assert_eq!(format!("{:?}", with(&recorded, &[]).unwrap()), format!("{recorded:?}"));
         let fixed =
@@ -111,9 +111,9 @@ mod tests {
     fn values_are_written_as_in_the_file_with_or_without_quotes() {
         let recorded = Params::default();
         let changes = [
-            "gate.order=first_in",
+            "gate.order=fifo",
             "gate.patience=\"20s\"",
-            "gate.seed_route.initial=7",
+            "gate.paper_route.initial=7",
             "gate.route_law = seed",
         ];
         let changed = with(&recorded, &changes).unwrap();
@@ -129,7 +129,7 @@ mod tests {
             "{}",
             told("gate.order=fastest")
         );
-        assert!(told("gate.ordr=first_in").contains("did you mean gate.order?"));
+        assert!(told("gate.ordr=fifo").contains("did you mean gate.order?"));
         assert!(told("gate.session_law=static").contains("gate.static_sessions is missing"));
         assert!(told("gate.cores=0").contains("gate.cores = 0: must be"));
         assert!(told("listen.http=off").contains("only settings of [gate]"));

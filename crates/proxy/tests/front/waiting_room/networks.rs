@@ -8,7 +8,7 @@ async fn one_network_gets_its_numbers_later_and_no_header_of_its_own_makes_it_an
     let app = app().await;
     let mut params = room(app.address);
     params.trusted_proxies = vec![Network { address: "127.0.0.0".parse().unwrap(), prefix: 8 }];
-    (params.waiting_room.draws_burst, params.waiting_room.draws_per_second) = (3, 0.5);
+    (params.waiting_room.tickets_burst, params.waiting_room.tickets_per_second) = (3, 0.5);
     let gateway = gateway(params);
     gateway.taken().await;
     gateway.say(&LineCommand::Pause);
@@ -75,7 +75,7 @@ async fn a_stranger_who_names_an_address_is_counted_by_their_own() {
     let app = app().await;
     let mut params = room(app.address);
     // No number more would be given to a network that is believed to be this one.
-    (params.waiting_room.draws_burst, params.waiting_room.draws_per_second) = (1, 1e-6);
+    (params.waiting_room.tickets_burst, params.waiting_room.tickets_per_second) = (1, 1e-6);
     let gateway = gateway(params);
     gateway.taken().await;
     gateway.say(&LineCommand::Pause);

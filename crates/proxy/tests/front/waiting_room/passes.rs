@@ -11,7 +11,7 @@ async fn asking(needed_by: PassFor, app: SocketAddr) -> Gateway {
     let mut params = room(app);
     params.trusted_proxies = vec![Network { address: "127.0.0.0".parse().unwrap(), prefix: 8 }];
     params.waiting_room.pass = Some(PassPage { page: "/human".to_owned(), needed_by });
-    (params.waiting_room.draws_burst, params.waiting_room.draws_per_second) = (1, 1e-6);
+    (params.waiting_room.tickets_burst, params.waiting_room.tickets_per_second) = (1, 1e-6);
     let gateway = gateway(params);
     gateway.taken().await;
     gateway.say(&LineCommand::Pause);
@@ -82,7 +82,7 @@ async fn an_account_has_one_place_whatever_browser_it_comes_with() {
 #[tokio::test]
 async fn only_those_of_a_network_that_has_drawn_many_are_asked_and_only_the_page_gives_passes() {
     let app = app().await;
-    let gateway = asking(PassFor::Many, app.address).await;
+    let gateway = asking(PassFor::OverQuota, app.address).await;
     assert!(visit(&gateway, 7, &[]).await.place().is_some(), "the first of a network");
     assert_eq!(visit(&gateway, 7, &[]).await.json()["state"], "pass");
     assert!(visit(&gateway, 8, &[]).await.place().is_some());

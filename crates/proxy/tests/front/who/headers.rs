@@ -65,7 +65,7 @@ async fn bytes_that_are_no_letters_take_nobody_out_of_the_quota_of_their_network
     let app = app().await;
     let mut params = open(app.address);
     params.trusted_proxies = vec![Network { address: Ipv4Addr::LOCALHOST.into(), prefix: 8 }];
-    (params.waiting_room.draws_burst, params.waiting_room.draws_per_second) = (3, 1e-6);
+    (params.waiting_room.tickets_burst, params.waiting_room.tickets_per_second) = (3, 1e-6);
     let gateway = gateway(params);
     gateway.tell(None, &LineCommand::Pause);
     gateway.ask(get("/page", &[JSON, ("x-forwarded-for", "203.0.113.1")])).await;

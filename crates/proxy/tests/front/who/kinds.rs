@@ -1,7 +1,7 @@
 //! Several kinds of session, of one visitor.
 
 use super::*;
-use suimon_params::LeaseGiven;
+use suimon_params::LeaseIssued;
 
 const OWN: &str = "PHPSESSID=a0123456789abc";
 
@@ -24,7 +24,7 @@ async fn a_visitor_may_have_sessions_of_several_kinds() {
     let app = app().await;
     let mut params = open(app.address);
     params.sessions.kinds = vec![kind("a", &["/a/*"]), kind("b", &["/b/*"])];
-    params.lease.given = LeaseGiven::Always;
+    params.lease.issued = LeaseIssued::Always;
     let gateway = gateway(params);
     // By the application's cookie alone.
     for path in ["/a/1", "/b/1", "/a/2", "/b/2", "/x"] {

@@ -31,7 +31,7 @@ async fn a_network_draws_so_many_numbers_for_an_opening_and_is_told_when_there_a
     let app = app().await;
     let mut params = open(app.address);
     params.trusted_proxies = vec![Network { address: Ipv4Addr::LOCALHOST.into(), prefix: 8 }];
-    params.waiting_room.draws_for_opening = 5;
+    params.waiting_room.tickets_for_opening = 5;
     let gateway = gateway(params);
     gateway.tell(None, &opening());
     let asks = |from: &'static str| gateway.ask(get("/page", &[JSON, ("x-forwarded-for", from)]));

@@ -1,7 +1,7 @@
 //! Who visited before, and an opening, a pause and a close.
 
 use super::*;
-use suimon_params::LeaseGiven;
+use suimon_params::LeaseIssued;
 
 /// A gateway whose sessions are forgotten soon, with a line that survives a restart in `folder`.
 fn forgetful(app: SocketAddr, folder: &std::path::Path) -> Params {
@@ -75,7 +75,7 @@ async fn an_opening_ends_the_leases_from_before_it_but_for_sessions_that_are_ins
     let app = app().await;
     let folder = tempfile::tempdir().unwrap();
     let mut params = forgetful(app.address, folder.path());
-    params.lease.given = LeaseGiven::Always;
+    params.lease.issued = LeaseIssued::Always;
     let gateway = gateway(params);
     let (one, other) =
         (gateway.get("/page").await, gateway.ask(get("/page", &[("user-agent", "other")])).await);
@@ -104,7 +104,7 @@ async fn an_opening_is_remembered_over_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let start = || {
         let mut params = forgetful(app.address, folder.path());
-        params.lease.given = LeaseGiven::Always;
+        params.lease.issued = LeaseIssued::Always;
         gateway(params)
     };
     let mut first = start();
@@ -122,7 +122,7 @@ async fn whoever_waits_with_an_old_lease_is_told_how_their_place_stands() {
     let app = app().await;
     let folder = tempfile::tempdir().unwrap();
     let mut params = forgetful(app.address, folder.path());
-    params.lease.given = LeaseGiven::Always;
+    params.lease.issued = LeaseIssued::Always;
     let gateway = gateway(params);
     let old = lease(&gateway.get("/page").await).expect("given always");
     gateway.tell(None, &opening());
