@@ -14,10 +14,9 @@ pub(crate) async fn guard(State(hosts): State<Arc<[String]>>, request: Request, 
     let changes = request.uri().path() == names::WAITING_ROOM_PATH && request.method() == Method::POST;
     let mut response = if !changes && !matches!(*request.method(), Method::GET | Method::HEAD) {
         let allow = [(header::ALLOW, "GET, HEAD")];
-        (StatusCode::METHOD_NOT_ALLOWED, allow, "only GET and HEAD: nothing can be changed here\n")
-            .into_response()
+        (StatusCode::METHOD_NOT_ALLOWED, allow, "only GET and HEAD are allowed here\n").into_response()
     } else if changes && !is_from_a_tool(request.headers()) {
-        let why = "to be sent as application/json, and by no page: `suimon waiting-room` does\n";
+        let why = "must be sent as application/json and not by a web page; use `suimon waiting-room`\n";
         (StatusCode::FORBIDDEN, why).into_response()
     } else if !is_known(host_of(request.headers(), request.uri()), &hosts) {
         let why = "this listener answers to IP addresses, localhost and the names in admin.hosts; name this host there to allow it\n";

@@ -38,7 +38,7 @@ pub struct Params {
 /// Every path, with what is there.
 const PATHS: [(&str, &str); 6] = [
     (names::METRICS_PATH, "numbers, for Prometheus"),
-    (names::STATE_PATH, "everything at this moment, as JSON; `suimon status` prints it"),
+    (names::STATE_PATH, "current state as JSON; `suimon status` prints it"),
     (
         names::LEARNED_PATH,
         "what was learned of visitors and application, as JSON; `suimon sim --from` makes a scenario of it",
@@ -48,7 +48,7 @@ const PATHS: [(&str, &str); 6] = [
         "the waiting room's lines, as JSON; `suimon waiting-room` shows and commands them",
     ),
     (names::HEALTH_PATH, "200 as long as the process answers"),
-    (names::READY_PATH, "200 if new visitors should be sent here"),
+    (names::READY_PATH, "200 if the gateway is ready for new visitors"),
 ];
 
 /// What every answer is made from.
@@ -117,13 +117,13 @@ fn router(hosts: Arc<[String]>, shown: Shown) -> Router {
         .route(names::WAITING_ROOM_PATH, get(lines).post(command_lines))
         .route(names::HEALTH_PATH, get(async || "ok\n"))
         .route(names::READY_PATH, get(readyz))
-        .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here; / lists what there is\n"))
+        .fallback(async || (StatusCode::NOT_FOUND, "not found; / lists all paths\n"))
         .layer(middleware::from_fn_with_state(hosts, guard))
         .with_state(shown)
 }
 
 fn index() -> String {
-    let mut text = "Suimon, operator's listener\n\n".to_string();
+    let mut text = "Suimon, admin listener\n\n".to_string();
     for (path, what) in PATHS {
         // Writing into a String cannot fail.
         let _ = writeln!(text, "{path:<13} {what}");
@@ -167,7 +167,7 @@ async fn command_lines(
     request: Result<Json<LineRequest>, JsonRejection>,
 ) -> Response {
     if !shown.takes_commands {
-        let why = "orders are taken on loopback only, as this listener has no password: run `suimon waiting-room` on the gateway's machine, with admin.listen on 127.0.0.1\n";
+        let why = "commands are accepted on loopback only, because this listener has no authentication: run `suimon waiting-room` on the gateway's machine, with admin.listen on 127.0.0.1\n";
         return (StatusCode::FORBIDDEN, why).into_response();
     }
     let LineRequest { kind, order } = match request {
@@ -185,7 +185,7 @@ async fn command_lines(
             shown.source.invite(kind, *count, Duration::from_secs(*life_s))
         }
         (None, _) => {
-            let why = format!("from 1 to {INVITES_MAX} invitations can be made at once\n");
+            let why = format!("count must be from 1 to {INVITES_MAX}\n");
             return (StatusCode::BAD_REQUEST, why).into_response();
         }
     };

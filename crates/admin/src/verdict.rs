@@ -41,14 +41,14 @@ impl SituationClock {
 /// Returns how things stand.
 pub(crate) fn of(is_draining: bool, totals: &Totals, kinds: &[KindState], nodes: &[NodeState]) -> Verdict {
     let up = nodes.iter().filter(|node| node.status == "up").count();
-    let inside = count(totals.sessions_active as u64, "session is under way", "sessions are under way");
+    let inside = count(totals.sessions_active as u64, "active session", "active sessions");
     let waiting = people(totals.in_line);
     let is = |state: &'static str| {
         move |kind: &&KindState| kind.line.as_ref().is_some_and(|line| line.state == state)
     };
     let stopped = |state| kinds.iter().find(is(state)).map(|kind| of_kind(kind, kinds));
     if is_draining {
-        let sentence = format!("The gateway is shutting down and lets nobody in; {inside}.");
+        let sentence = format!("The gateway is shutting down and admits nobody; {inside}.");
         return verdict("warning", "draining", sentence);
     }
     if up == 0 && !nodes.is_empty() {
@@ -56,15 +56,15 @@ pub(crate) fn of(is_draining: bool, totals: &Totals, kinds: &[KindState], nodes:
         return verdict("critical", "down", sentence);
     }
     if let Some(of) = stopped("paused") {
-        let sentence = format!("The line{of} is paused: nobody is let in; {waiting}, {inside}.");
+        let sentence = format!("The line{of} is paused, nobody is admitted; {waiting}, {inside}.");
         return verdict("warning", "paused", sentence);
     }
     if let Some(of) = stopped("closed") {
-        let sentence = format!("The line{of} is closed: newcomers get no place; {inside}.");
+        let sentence = format!("The line{of} is closed, newcomers are turned away; {inside}.");
         return verdict("warning", "closed", sentence);
     }
     if let Some(of) = stopped("opening") {
-        let sentence = format!("The line{of} is still to open: {waiting}.");
+        let sentence = format!("The line{of} is not open yet: {waiting}.");
         return verdict("busy", "opening", sentence);
     }
     let (level, situation, sentence) = flowing(totals, kinds, &inside);
@@ -89,9 +89,9 @@ fn flowing(totals: &Totals, kinds: &[KindState], inside: &str) -> (&'static str,
         };
         let why = match (kind.sessions_max, kind.gate.as_str()) {
             (Some(most), "full") => {
-                format!("{} of {most} sessions are taken, {} of them active", kind.remembered, kind.active)
+                format!("{} of {most} sessions in use, {} of them active", kind.remembered, kind.active)
             }
-            _ => format!("{:.1} begin per second, {inside}", kind.last_minute.admitted),
+            _ => format!("{:.1} admitted per second, {inside}", kind.last_minute.admitted),
         };
         return ("busy", "line", format!("{}{told}; {why}.", people(totals.in_line)));
     }
@@ -102,12 +102,12 @@ fn flowing(totals: &Totals, kinds: &[KindState], inside: &str) -> (&'static str,
     }
     if let Some(kind) = kinds.iter().find(|kind| kind.gate == "full") {
         let most = kind.sessions_max.unwrap_or_default();
-        return ("ok", "full", format!("{} of {most} sessions are taken; nobody waits.", kind.remembered));
+        return ("ok", "full", format!("{} of {most} sessions in use; nobody waits.", kind.remembered));
     }
     if totals.requests == 0 {
-        return ("ok", "idle", "Nobody has come yet.".to_owned());
+        return ("ok", "idle", "No requests yet.".to_owned());
     }
-    ("ok", "open", format!("Everybody is let in at once; {inside}."))
+    ("ok", "open", format!("Everyone is admitted at once; {inside}."))
 }
 
 /// Returns what is to be said of sessions that came to a bad end within the last minute.
@@ -117,7 +117,7 @@ fn lost(kinds: &[KindState]) -> Option<String> {
     let ended: f64 =
         failed + sum(|kind| kind.last_minute.finished + kind.last_minute.silent + kind.last_minute.left);
     (failed > FAILED_MIN - 0.5 && failed > FAILED_SHARE * ended)
-        .then(|| format!(" {failed:.0} sessions ended in an error within the last minute."))
+        .then(|| format!(" {failed:.0} sessions ended with an error in the last minute."))
 }
 
 fn verdict(level: &str, situation: &str, sentence: String) -> Verdict {
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn it_is_calm_while_nobody_waits() {
         let mut still = Still::default();
-        assert_eq!(told(&still).sentence, "Everybody is let in at once; 24 sessions are under way.");
+        assert_eq!(told(&still).sentence, "Everyone is admitted at once; 24 active sessions.");
         still.view.requests = 0;
         assert_eq!(short(&still), is("ok", "idle"));
     }
@@ -192,7 +192,7 @@ mod tests {
         assert!(sentence.starts_with("480 visitors wait, 4–5 min for a newcomer; "), "{sentence}");
         let kind = &mut still.view.kinds[0].1;
         (kind.gate_state, kind.sessions_max, kind.remembered) = (GateState::Full, Some(3), 3);
-        assert!(told(&still).sentence.contains("3 of 3 sessions are taken"), "{}", told(&still).sentence);
+        assert!(told(&still).sentence.contains("3 of 3 sessions in use"), "{}", told(&still).sentence);
     }
 
     #[test]

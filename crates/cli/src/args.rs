@@ -9,12 +9,12 @@ use std::time::{Duration, SystemTime};
 use suimon_params::Recording;
 use suimon_settings::{duration, parse_size};
 
-/// The floodgate: stands in front of a web application and lets in only as many sessions as will finish.
+/// The floodgate: stands in front of a web application and admits only as many sessions as will finish.
 #[derive(Parser, Debug)]
 #[command(
     name = "suimon",
     version,
-    about = "The floodgate: lets in only as many sessions as will finish, keeps everybody else in a fair line, and finds every limit by itself.",
+    about = "The floodgate: admits only as many sessions as will finish, keeps everyone else in a fair line, and finds every limit by itself.",
     after_help = "Examples:
   suimon demo                                 see it work, in about two minutes; needs nothing else
   suimon serve --to http://127.0.0.1:8080     protect the application on port 8080; visitors come to port 8000
@@ -23,7 +23,7 @@ use suimon_settings::{duration, parse_size};
   suimon sim scenarios/                       what would happen, with other visitors, machines or laws
   suimon report gate.rec                      what a recorded gateway did, as a page with charts
 
-Exit codes: 0 done and it holds; 1 it does not hold, or something failed while running; 2 wrong usage or settings.",
+Exit codes: 0 success; 1 a check or expectation failed, or a run-time error; 2 wrong usage or settings.",
     disable_help_subcommand = true,
     arg_required_else_help = true
 )]
@@ -36,21 +36,21 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Stand in front of an application.
     Serve(Serve),
-    /// Tell everything that is wrong with a file of settings, journeys or a scenario; open no port.
+    /// Report everything that is wrong with a settings, journey or scenario file; open no port.
     Check(Check),
     /// Show what a running gateway does right now, and why.
     Status(Status),
-    /// Look at the line of a running gateway, tell it something, or see its pages.
+    /// Show or control the lines of a running gateway, or preview the waiting page.
     WaitingRoom(WaitingRoom),
-    /// Play a crowd of visitors over real HTTP and report what they saw.
+    /// Play visitors over real HTTP and report what they experience.
     Crowd(Crowd),
-    /// Ask what would happen: play scenarios in a model, or a recording, in virtual time.
+    /// Simulate scenarios, or replay a recording, in virtual time.
     Sim(Sim),
     /// Show what a recorded gateway did, and why, as a page with charts.
     Report(Report),
     /// Run the bundled shop: an application that can be overloaded.
     Shop(Shop),
-    /// See it work: a crowd comes to the bundled shop, without Suimon and with it.
+    /// Demo: the same crowd visits the bundled shop, first without and then with Suimon.
     Demo(Demo),
     #[command(hide = true)]
     DemoCrowd(DemoCrowd),
@@ -63,42 +63,42 @@ pub(crate) enum Command {
   suimon serve --config /etc/suimon.toml
   suimon serve --to http://127.0.0.1:8080 --record gate.rec
 
-Nothing needs to be configured: routes, limits and the pace at which sessions are let in are found from traffic.
-Flags win over the file. suimon.example.toml shows every setting with its default.
+Nothing needs to be configured: routes, concurrency limits and the admission rate are found from traffic.
+Flags take precedence over the file. suimon.example.toml shows every setting with its default.
 
 Keys that sign the lease cookie are kept in lease.keys in the state folder: $STATE_DIRECTORY (set by systemd), else
-$XDG_STATE_HOME/suimon, else ~/.local/state/suimon. Gateways that share visitors share this file. Where no such folder can be
-used, keys end with the process, and that is said.
+$XDG_STATE_HOME/suimon, else ~/.local/state/suimon. Gateways with the same visitors need the same file. If no such folder can be
+used, keys are kept in memory only, and a warning is logged.
 
 What is learned of the application is kept in learned-ADDRESS-PORT.json there, by the address of --listen, so that after a restart the
-gateway goes on where it was. A file that is damaged, or of another application, is set aside, and that is said.
+gateway continues where it was. A file that is damaged, or of another application, is renamed, and a warning is logged.
 
-A recording holds when requests of which route came, waited, were answered or left, and random numbers for their sessions; no
-addresses, cookies, queries or bodies. FILE is the part being written; full parts, and those of runs before, are set aside as
-FILE.000001 and so on. A file of that name that is no recording is not touched: the gateway does not start. A disk that cannot
-keep up ends the recording, never a visitor's request.
+A recording contains, by route, when requests arrived, waited, were answered or were abandoned, and random numbers for their sessions; no
+addresses, cookies, queries or bodies. FILE is the segment being written; full segments, and those of earlier runs, are renamed to
+FILE.000001 and so on. If FILE exists and is not a recording, the gateway does not start. If the disk cannot keep up, the recording
+stops; requests never wait for it.
 
-SIGTERM or Ctrl-C: newcomers are refused, what is under way ends, then the process does. A second one ends it at once.")]
+SIGTERM or Ctrl-C: newcomers are refused, requests under way finish, then the process exits. A second signal: shutting down immediately.")]
 pub(crate) struct Serve {
     /// Settings file; see `suimon check`.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// The application: http://HOST[:PORT]. May be given several times, once a node.
+    /// Upstream URL of the application: http://HOST[:PORT]. Repeat it for several nodes.
     #[arg(long, value_name = "URL")]
     pub(crate) to: Vec<String>,
     /// Where visitors connect; port 0 takes a free one. [default: 0.0.0.0:8000]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
-    /// The operator's address, for metrics and `suimon status`; or "off". [default: 127.0.0.1:8001]
+    /// Address of the admin listener, for metrics and `suimon status`; or "off". [default: 127.0.0.1:8001]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<AddressOrOff>,
-    /// File of the keys that sign leases, made if it is not there; or "none".
+    /// File with the keys that sign leases; created if missing; or "none".
     #[arg(long, value_name = "FILE")]
     pub(crate) lease_keys: Option<PathBuf>,
-    /// File that what was learned survives a restart in; or "none".
+    /// File that keeps the learned state over a restart; or "none".
     #[arg(long, value_name = "FILE")]
     pub(crate) learned: Option<PathBuf>,
-    /// Record what happens to the gate in this file, for `suimon report` and `suimon sim --replay`. One of ours that is there is set aside.
+    /// Record all events of the gate in this file, for `suimon report` and `suimon sim --replay`. An existing recording is renamed.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Bytes of the recording, all its files together; the oldest is removed. [default: 1GiB]
@@ -115,8 +115,8 @@ pub(crate) struct Serve {
   suimon check --json suimon.toml
   suimon check - < suimon.toml
 
-All faults are told together, each with its key, the value seen and what is allowed. Journey files (see `suimon crowd`) and
-scenarios (see `suimon sim`) are checked too. Exit codes: 0 the file is right, 2 it is not.")]
+All faults are reported together, each with its key, the value found and what is allowed. Journey files (see `suimon crowd`) and
+scenarios (see `suimon sim`) are checked too. Exit codes: 0 valid, 2 invalid.")]
 pub(crate) struct Check {
     /// The file: settings, journeys or a scenario; - is standard input.
     #[arg(value_name = "FILE")]
@@ -138,7 +138,7 @@ pub(crate) struct Status {
     /// Print the gateway's own JSON.
     #[arg(long, conflicts_with = "watch")]
     pub(crate) json: bool,
-    /// Show it anew every second, until Ctrl-C.
+    /// Refresh every second, until Ctrl-C.
     #[arg(long)]
     pub(crate) watch: bool,
     /// Decisions shown, the latest first.
@@ -152,12 +152,12 @@ pub(crate) struct Status {
   suimon waiting-room pause
   suimon waiting-room say 'Back at about 15:10.'
   suimon waiting-room open --at 2026-12-01T10:00:00Z --by-lot
-  suimon waiting-room close --kind tickets                  sold out: everybody who waits is told so
+  suimon waiting-room close --kind tickets                  sold out: all waiting visitors are told so
   suimon waiting-room invite --count 3 --url https://shop.example/sale
   suimon waiting-room preview --config suimon.toml --out preview
 
-Visitors wait in line when no more can be let in for the moment; nothing has to be opened or closed for that. An order is for the line
-of every kind of session, or for that of --kind.
+Visitors wait in line while no more can be admitted; nothing has to be opened or closed for that. A command applies to the lines of
+all kinds of session, or to that of --kind.
 
 Exit codes: 0 done; 1 nobody answered, or the gateway refused; 2 wrong usage or settings.")]
 pub(crate) struct WaitingRoom {
@@ -169,24 +169,24 @@ pub(crate) struct WaitingRoom {
 pub(crate) enum Waiting {
     /// Show every line.
     Status(LineAt),
-    /// Let nobody in for now. Places are kept, and numbers are drawn.
+    /// Stop admissions for now. Positions are kept, and tickets are still issued.
     Pause(LineOf),
-    /// Let people in again, after a pause or a close.
+    /// Resume admissions after a pause or a close.
     Resume(LineOf),
-    /// Tell all who wait that there is nothing to wait for any more.
+    /// Close the line: tell all waiting visitors that there is nothing left to wait for.
     Close(LineOf),
-    /// Take numbers from now on, and let nobody in before a time.
+    /// Schedule an opening: issue tickets from now on, and admit nobody before a time.
     Open {
         #[command(flatten)]
         of: LineOf,
-        /// When it opens, such as 2026-12-01T10:00:00Z, or 2026-12-01T10:00:00+09:00; without either, by this machine's local time.
+        /// When it opens, such as 2026-12-01T10:00:00Z or 2026-12-01T10:00:00+09:00; without an offset: local time of this machine.
         #[arg(long, value_name = "TIME")]
         at: PointInTime,
-        /// Let lots decide then in which order those come who are there. The hash of their seed is published at once, the seed itself after the opening.
+        /// Draw the order of all tickets issued until then by lot. The hash of the random seed is published at once, the seed itself after the opening.
         #[arg(long)]
         by_lot: bool,
     },
-    /// Say something to all who wait; nothing, to take it back.
+    /// Show a message to all waiting visitors; without one, remove it.
     Say {
         #[command(flatten)]
         of: LineOf,
@@ -194,21 +194,21 @@ pub(crate) enum Waiting {
         #[arg(value_name = "MESSAGE", default_value = "")]
         message: String,
     },
-    /// Make links whose visitors wait in a lane of their own. Each is good for one place.
+    /// Create invitation links; invited visitors wait in a lane of their own. Each link is good for one ticket.
     Invite {
         #[command(flatten)]
         of: LineOf,
         /// How many.
         #[arg(long, value_name = "N", default_value_t = 1)]
         count: usize,
-        /// For how long they are good.
+        /// How long they are valid.
         #[arg(long, value_name = "TIME", value_parser = time, default_value = "24h")]
         life: Duration,
         /// The page they lead to.
         #[arg(long, value_name = "URL")]
         url: Option<String>,
     },
-    /// Write every state of the waiting page in every language as files for a browser.
+    /// Write the waiting page in every state and language as HTML files.
     Preview(Preview),
 }
 
@@ -228,7 +228,7 @@ pub(crate) struct LineAt {
 pub(crate) struct LineOf {
     #[command(flatten)]
     pub(crate) at: LineAt,
-    /// The kind of session whose line it is. [default: every one; for an invitation, the only one]
+    /// Kind of session. [default: all; for invitations: the only one]
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,
 }
@@ -285,13 +285,13 @@ impl std::str::FromStr for PointInTime {
   suimon crowd shop.toml --to http://127.0.0.1:8000 --farm 0.1 --forge 0.05
   suimon crowd crates/crowd/journeys/rush.toml --to http://127.0.0.1:8000      a waiting room's rehearsal: docs/waiting-room.md
 
-The crowd connects to --to and nowhere else. It waits in a waiting room as browsers do, and tells how long, whether what was told came
-true, and who was overtaken. What those do who give up, close the tab, farm or forge stands in the file: [visitor.in_line] of
-crates/crowd/journeys/shop.toml shows it. A scenario (see `suimon sim`) says how long to play, and what is expected; what
-visitors cannot see, such as shares of what is possible, is not judged.
+The crowd connects to --to and nowhere else. It waits in a waiting room as browsers do, and reports how long, whether the predicted waits
+came true, and who was overtaken. How visitors give up, close the tab, farm tickets or forge them is set in the file: see
+[visitor.in_line] in crates/crowd/journeys/shop.toml. A scenario (see `suimon sim`) also sets the duration and what is expected;
+expectations that visitors cannot observe, such as shares of the bound, are not checked.
 
-Exit codes: 0 sessions were completed, what is expected holds, and no edited ticket was believed; 1 none was, it does not, one was, or
-nobody answered; 2 the file or the command line is wrong.")]
+Exit codes: 0 sessions were completed, all expectations hold, and no forged ticket was accepted; 1 otherwise, or no response;
+2 wrong file or command line.")]
 pub(crate) struct Crowd {
     /// Journey file or scenario: who comes, and what they do.
     #[arg(value_name = "FILE")]
@@ -305,11 +305,11 @@ pub(crate) struct Crowd {
     /// Seed of all random choices, in place of the file's.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Share of visitors who farm, if it comes to waiting: they draw many numbers and wait with several. In place of the file's
+    /// Share of visitors who farm tickets if there is a line: they take many and wait with several. Replaces the file's
     /// in_line.farm.share; what each of them does is in the file.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) farm: Option<f64>,
-    /// Share of visitors who forge, if it comes to waiting: they try to come in with edited tickets, too. In place of the file's
+    /// Share of visitors who forge tickets if there is a line: they try to be admitted with edited ones. Replaces the file's
     /// in_line.forge.share.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) forge: Option<f64>,
@@ -317,7 +317,7 @@ pub(crate) struct Crowd {
     /// arrivals end]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<Duration>,
-    /// Played before, and not counted. [default: as the scenario says; else 0s]
+    /// Warm-up time, not counted. [default: as the scenario says; else 0s]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) warmup: Option<Duration>,
     /// Write the whole report to this file as JSON.

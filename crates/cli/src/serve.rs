@@ -156,7 +156,7 @@ async fn serve(mut settings: Settings) -> Exit {
     announce(&settings);
     if let Some(address) = settings.admin_listen.filter(|address| !address.ip().is_loopback()) {
         tracing::warn!(
-            "the operator's listener at {address} has no password: whoever can reach it reads all it shows"
+            "the admin listener at {address} has no authentication: anyone who can reach it can read everything it shows"
         );
     }
     tokio::spawn(look_at_nodes(settings.proxy.upstream.nodes.clone()));
@@ -174,7 +174,7 @@ async fn serve(mut settings: Settings) -> Exit {
             if let Err(error) =
                 suimon_admin::serve(listener, params, Arc::new(source), std::future::pending()).await
             {
-                tracing::error!(%error, "the operator's listener has ended; the gateway goes on without it");
+                tracing::error!(%error, "the admin listener has failed; the gateway continues without it");
             }
         });
     }
@@ -191,7 +191,7 @@ async fn serve(mut settings: Settings) -> Exit {
 async fn tell_hangups(mut hangup: Signal) {
     while hangup.recv().await.is_some() {
         tracing::warn!(
-            "SIGHUP changes nothing: settings are read at the start alone; certificates are read again by themselves"
+            "SIGHUP ignored: settings are read at startup only; certificates are reloaded automatically"
         );
     }
 }

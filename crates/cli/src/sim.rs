@@ -37,21 +37,21 @@ use suimon_statistics::table::{Align, columns};
   suimon sim --replay gate.rec --with gate.session_law=open --with gate.order=fifo
                                                      what would have been with other settings?
 
-What would happen with ten times the visitors? With one more core? Copy a scenario, change the line, ask again. A scenario says who
-comes, what the application is, and what is expected; docs/simulator.md explains the model and what it does not know.
-`suimon check FILE` tells what is wrong with a scenario; `suimon crowd FILE` plays the same one against a real gateway.
+What would happen with ten times the visitors? With one more core? Copy a scenario, change a line, run it again. A scenario describes
+visitors, application and expectations; docs/simulator.md explains the model and its limits.
+`suimon check FILE` reports what is wrong with a scenario; `suimon crowd FILE` plays the same one against a real gateway.
 
-With --from the gateway's operator address tells what was learned: what visitors do, how long they think and wait, how many come, how long
-requests take and what was short. Each number in the file says whether it was measured or assumed, and how to correct it.
+--from reads what a gateway has learned from its admin listener: what visitors do, how long they think and wait, how many arrive, how long
+requests take, and which route was the bottleneck. Each number in the file says whether it was measured or assumed, and how to correct it.
 
 A recording (see `suimon serve --record`) is played with the parts of the same run that were set aside beside it; name one of those,
-FILE.000003, to play it alone. It gives the same decisions to the last bit. With --with it is a calculation: requests come when they came
-and take as long as they took, whatever the other settings would have changed about that. docs/recording.md tells its limits.
+FILE.000003, to play it alone. It gives the same decisions, bit for bit. With --with it is an estimate: requests arrive when they arrived
+and take as long as they took, whatever the other settings would have changed. docs/recording.md explains its limits.
 
-Exit codes: 0 everything expected holds, or the same decisions were made; 1 not so, a checker found something that must never happen, or it
-was interrupted; 2 a file or the command line is wrong; a damaged, cut or foreign recording shows nothing.")]
+Exit codes: 0 all expectations hold, or the replay made the same decisions; 1 otherwise, an invariant was violated, or it was interrupted;
+2 wrong file or command line, or the recording is damaged, truncated or not a recording.")]
 pub struct Sim {
-    /// Scenario files; a folder means every *.toml in it, but for those whose names begin with an underscore.
+    /// Scenario files, or folders: every *.toml in them whose name does not begin with an underscore.
     #[arg(value_name = "FILE", conflicts_with_all = ["replay", "from"])]
     pub(crate) files: Vec<PathBuf>,
     /// Play seeds 1 to N, in place of the file's.
@@ -63,7 +63,7 @@ pub struct Sim {
     /// Compare with this law, or several (see --list-laws); "all" for all of these.
     #[arg(long, value_name = "LAW", value_delimiter = ',')]
     pub(crate) vs: Vec<String>,
-    /// Runs at once; they change nothing but the time it takes. [default: one a core]
+    /// Parallel runs; the results do not depend on it. [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
     /// Write all numbers to this file as JSON.
@@ -78,7 +78,7 @@ pub struct Sim {
     /// With --replay: a setting of [gate] to try in place of the recorded one, such as gate.order=fifo; several times if need be.
     #[arg(long, value_name = "KEY=VALUE", requires = "replay")]
     pub(crate) with: Vec<String>,
-    /// With --replay: play what is whole of a recording that was cut, or that is still being written.
+    /// With --replay: play the complete part of a recording that is truncated or still being written.
     #[arg(long, requires = "replay")]
     pub(crate) partial: bool,
     /// Make a scenario of what the gateway at this operator address has learned, such as http://127.0.0.1:8001, to be edited and played.
@@ -90,7 +90,7 @@ pub struct Sim {
     /// With --out: replace the file if it is there.
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
-    /// Print the laws there are, and end.
+    /// List all laws and exit.
     #[arg(long)]
     pub(crate) list_laws: bool,
 }

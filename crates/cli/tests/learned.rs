@@ -15,15 +15,15 @@ fn a_restarted_gateway_says_what_it_began_with_and_its_recording_is_replayed() {
     let pages = ["login", "browse", "search", "logout"];
 
     let site = Site::start(&learned);
-    site.gateway.process.wait_err("nothing is known of the application yet");
+    site.gateway.process.wait_err("no learned state yet");
     site.visit(20, &pages, "4s");
     let site = site.restart(&[&learned[..], &["--record", recording.to_str().unwrap()]].concat());
-    site.gateway.process.wait_err("begins with what was learned");
+    site.gateway.process.wait_err("starting with state learned");
     let (_, state) = get(site.gateway.admin, "/api/state");
     let state: Value = serde_json::from_str(&state).unwrap();
     assert!(state["recalled"]["routes"].as_u64() >= Some(4), "{state}");
     let status = run(&["status", "--admin", &site.gateway.admin_url()]);
-    assert!(status.out.contains("began with what was learned"), "{status:?}");
+    assert!(status.out.contains("started with limits of"), "{status:?}");
     // Again a rush, in which limits are tried and capacities measured against those that were recalled.
     site.visit(20, &pages, "4s");
     site.end();

@@ -60,7 +60,7 @@ fn a_hangup_is_told_and_changes_nothing() {
     let backend = Backend::start();
     let gateway = Gateway::start(&["--to", &backend.url()]);
     gateway.process.signal(libc::SIGHUP);
-    gateway.process.wait_err("SIGHUP changes nothing");
+    gateway.process.wait_err("SIGHUP ignored");
     assert_eq!(get(gateway.clients, "/x").0, 200);
 }
 

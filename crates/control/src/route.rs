@@ -29,7 +29,7 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// `meter`: that of the number, which goes on.
     fn renew_route(&mut self, now: Instant, route: RouteId, fixed: Option<u32>, meter: &Meter);
 
-    /// Takes note that `route` is shared by whatever has none of its own: those seen there say little of those who come next. Called right after
+    /// Marks `route` as shared by all paths without a route of their own: past requests there say little about future ones. Called right after
     /// [`RouteLaw::add_route`].
     fn mix(&mut self, _route: RouteId) {}
 
@@ -69,12 +69,12 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Sets the patience of the visitors, seconds.
     fn set_patience(&mut self, _patience: f64) {}
 
-    /// Returns whether whoever can no longer be answered in time goes behind the others in a queue. The rules of others stay as they were published.
+    /// Returns whether requests that can no longer be answered in time go behind the others in a queue. (Third-party rules are kept as published.)
     fn demotes_late_requests(&self) -> bool {
         false
     }
 
-    /// Takes note of the route for whose sake newcomers are held back, if there is one: they are demand for it, though nobody waits there.
+    /// Sets the route because of which newcomers are held back, if any: they are demand for it although nobody waits there.
     fn set_wanted(&mut self, _route: Option<RouteId>) {}
 
     /// Returns the route under trial, where the rule tries one at a time.

@@ -7,8 +7,8 @@
 //!       + (Σ_after min(age / S, 1) − Σ_before min(age / S, 1)) / T         S being its mean service time                (1)
 //! U   = Σ_q w_q · X_q                      service-seconds of reference work a second                                (2)
 //!                                          where nobody waits at q ≠ p: X_q when the trial began, as what is asked of it is chance
-//! d   = mean ln U(m') − mean ln U(m) ∓ θ · share_p · ln(m'/m)           (− concurrency must pay for itself;
-//!                                                                         + holding, where requests are quick)    (3)
+//! d   = mean ln U(m') − mean ln U(m) − s · θ · share_p · ln(m'/m)       s = 1: a higher limit must pay for itself;
+//!                                                                       s = −1 for quick requests: a lower one must   (3)
 //! se  = c · √(1/n' + 1/n)                  c² at first: 0.3² + the service times' squared coefficient of variation  (4)
 //! ```
 //!
@@ -19,7 +19,7 @@
 //! *Regimes*: **fast-up** while most of the gain is real; **trial** (windows A B B A …, each after a settle phase in
 //! which everything started under the other limit leaves); **hold** after two failures at the smallest step; **drift** ends a
 //! hold; **brake** when requests stay far too long; **room** for long pages by the time, or taken from them; what was much worse is not tried again for a while; **headroom** for routes too light to be probed; idle: nothing.
-//! *Limits*: one route is probed at a time on the whole host (the token), so no route reads another's moves as its own effect.
+//! *Limits*: one route is probed at a time on the whole host, so no route mistakes another's change for its own effect.
 //! The ceiling is [`BANDWIDTH_DELAY`] bandwidth-delay products.
 //! *Source*: Progress-based Regulation (Douceur & Bolosky, SOSP '99) as the paper uses it; the pairing, the token and (2)
 //! are ours: `docs/laws/route.md`.
@@ -54,10 +54,10 @@ const SIGNIFICANCE_FIRST: f64 = 2.0;
 const SHARE_MIN: f64 = 0.10;
 /// Ceiling, in products of best rate and best service time.
 const BANDWIDTH_DELAY: f64 = 3.0;
-/// Seconds below which a mean service time is *quick*: to hold such a request costs more than it spares anybody, so of two
-/// limits as good as each other the higher is taken.
+/// Mean service times below this many seconds are *quick*: queueing such a request costs more than it saves, so of two
+/// equally good limits the higher one is taken.
 const QUICK: f64 = 0.002;
-/// Times as long as in little company that short pages may take elsewhere while the cohorts of a long page still give it more room.
+/// Slowdown of short pages on other routes, relative to little company, up to which the cohorts of a long page may still raise its limit.
 const CALM: f64 = 2.0;
 /// Beyond this many a core the limit of a long page rises more slowly: most need less, and the more there are, the longer it takes until what was too much is over.
 const FAR: f64 = 16.0;

@@ -28,7 +28,7 @@ const CLASSES: usize = 14;
 const CLASS_WEIGHT: f64 = 0.02;
 /// Weight of the newest request in S_now.
 const RECENT_WEIGHT: f64 = 0.1;
-/// Requests that (2) rests on at the least, where there are so many.
+/// Least number of requests behind (2), if there are as many.
 const LOW_MIN: u64 = 8;
 /// Times S0 that is hardly longer than S0.
 const AT_EASE: f64 = 1.3;

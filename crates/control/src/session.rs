@@ -8,7 +8,7 @@ use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, 
 
 /// Tokens closer to one than this are one: the clock has a grain.
 pub(crate) const TOKEN_GRAIN: f64 = 1e-6;
-/// Those who are on their way from a page come one after another, over so many seconds at the least: no page asks sooner than that after the last time.
+/// Called visitors arrive spread over at least this many seconds: no page polls more often than that.
 const COMING: f64 = 2.0;
 
 /// What a session law may look at.
@@ -56,7 +56,7 @@ pub struct RouteInputs {
     pub waiting: usize,
     /// Seconds since anybody waited there for a good part of a tick.
     pub idle: f64,
-    /// Completions per second of late.
+    /// Recent completions per second.
     pub rate: f64,
     /// Seconds by which forecasts of waiting were too long: see [`crate::Forecast`].
     pub bias: f64,
@@ -84,7 +84,7 @@ pub enum AdmissionDecision {
     NotBefore(Instant),
     /// Not until something changes.
     Held(Reason),
-    /// It may not, and is not to wait either.
+    /// No, and it is not to wait either.
     Refuse,
 }
 
@@ -93,7 +93,7 @@ pub trait SessionLaw: std::fmt::Debug + Send {
     /// Returns whether one more session may begin at `now`.
     fn may_admit(&mut self, now: Instant, inputs: &AdmissionInputs<'_>) -> AdmissionDecision;
 
-    /// Returns whether so many `others`, who are to begin within the next seconds, lose nothing by it if one more begins now. Asked only where that one may.
+    /// Returns whether one more admission now delays none of the `others`, who are to be admitted within the next seconds. Called only if it is allowed otherwise.
     fn has_enough_for(&self, _outlook: &AdmissionInputs<'_>, others: u64) -> bool {
         others == 0
     }

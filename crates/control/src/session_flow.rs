@@ -40,7 +40,7 @@ use suimon_model::persist::{Persist, Unsavable, Writer};
 use suimon_model::real::{exp, pow};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
-/// Nobody is told to come again sooner than this, seconds: the clock has a grain, and waiting for less than it never ends.
+/// Shortest wait that is scheduled, seconds: a wait below the clock's resolution would never end.
 const WAIT_GRAIN: f64 = 1e-6;
 /// How much faster than the rate tokens come: (3) smooths, (2) limits.
 const PACE: f64 = 1.3;
@@ -71,8 +71,8 @@ const GROWTH_CALM: f64 = 1.10;
 /// Before sessions have ended, one is taken to cost as much as this many requests of those seen, but no less and no more core-seconds than so many.
 const COLD_VISITS: f64 = 15.0;
 const COLD_COST: (f64, f64) = (0.001, 1.0);
-/// Cheap requests of those who ask once hide what those cost who stay, where a mean request of those who came back costs so many times as much as one of all. Then
-/// theirs alone are counted. That is known once so many have come back, and have made so many visits.
+/// One-page visits hide the cost of real sessions if the mean request of returning sessions costs more than this many times the mean of all requests. Then only returning
+/// sessions are counted. This needs a minimum of returned sessions and of their visits.
 const DILUTED: f64 = 2.5;
 const RETURNED_MIN: u64 = 8;
 const RETURNED_VISITS_MIN: f64 = 20.0;
@@ -94,10 +94,10 @@ const INSIDE_WARY: f64 = 0.05;
 const INSIDE_UNKNOWN: f64 = 0.2;
 /// ... and where one does, which is to be left to it: to hold everybody for a queue that is there now makes a hole in the pipe, δ later.
 const INSIDE_KNOWN: f64 = 0.5;
-/// Where X is not known, times what a route does that it is taken to be able to, while people wait there for longer than W*: with less, a limit that is
-/// being raised would want for people who show that it may be higher.
+/// If X is unknown and people wait at a route for longer than W*: its capacity is assumed to be this multiple of its throughput. With a smaller factor, a limit that is
+/// being raised would lack the requests that show that it can be higher.
 const CROWDED: f64 = 2.1;
-/// A page that takes this share of the patience, in whatever company, is left to the brake: what it does shows too late to pace anybody by.
+/// Pages that take more than this share of the patience are left to the backoff: their throughput shows too late to set an admission rate.
 const SLOW: f64 = 0.15;
 /// Sessions that must have ended before F is believed.
 const ENDED_MIN: u64 = 3;
@@ -108,7 +108,7 @@ const REMAINING_MIN: f64 = 2.0;
 /// Admissions the achieved rate is taken over, and the fewest that show one.
 const ACHIEVED_MAX: usize = 40;
 const ACHIEVED_MIN: usize = 8;
-/// Where no route was ever full, so many times as many may begin as did while nobody waited.
+/// If no route was ever full: highest admission rate, as a multiple of the rate measured while nobody waited.
 const FREELY: f64 = 3.0;
 /// Sessions per second where nothing limits them.
 const RATE_MAX: f64 = 1e6;
@@ -443,8 +443,8 @@ impl Flow {
             && (is_calm(inputs) || self.only_long_polls_wait(inputs))
     }
 
-    /// Returns whether nothing is completed at the routes where people wait, and nobody who stays asks for them, while many others have been answered: long polls,
-    /// streams and uploads fill the slots there, and the machine has nothing to do.
+    /// Returns whether the only routes with a queue look like long polls, streams or uploads: nothing is completed there, no returning session requests them, and many
+    /// other sessions have been answered. Then their slots are full although the machine is idle.
     fn only_long_polls_wait(&self, inputs: &AdmissionInputs<'_>) -> bool {
         let is_short = |route: RouteId| {
             let there = &inputs.routes[route.index()];

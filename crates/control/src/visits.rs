@@ -14,7 +14,7 @@
 //! silence has [`STAGES`] stages, each as long as a quantile of the think times. h[k], the share of those that came to stage k and came back in it, is
 //! learned for each place at the end of each stage; waiting for the end of all silence would teach the returns first and the rest a minute later.
 //!
-//! No law rests on (5): it is for whoever asks what visitors do, and wants to play them elsewhere.
+//! No law uses (5): it is for the export of visitor behaviour (`suimon sim --from`).
 //!
 //! *Signals*: the paths of ended sessions (1), (3), (5); transitions of sessions under way (2), (4). A session ends when it says
 //! so, or when it has been silent for longer than visitors think ([`Visits::silence`]).
@@ -69,7 +69,7 @@ const OPEN_SHARE: f64 = 0.5;
 /// Sessions begun at one place after which each counts half, and at all places: a quarter of a minute in which nobody is answered makes nobody a visitor of one page.
 const ENTERED_REMEMBERED: u64 = 256;
 const ENTERED_REMEMBERED_ALL: u64 = 512;
-/// The quantile of the gaps before a second page after which whoever has not come back hardly will.
+/// Quantile of the time before a second page: sessions that are silent for longer hardly ever come back.
 const AWAY_QUANTILE: f64 = 0.8;
 
 /// Where a session stands: before its first request, or at the route it asked for last.
@@ -241,7 +241,7 @@ struct Transitions {
     entered: ReturnCounts,
 }
 
-/// Sessions that began at a place: of so many it is not known yet whether they come back for another page, of so many it is, and so many of these did.
+/// Sessions that began at one place: how many may still come back for another page, for how many it is decided, and how many of those came back.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReturnCounts {
     open: u64,

@@ -15,8 +15,8 @@ use suimon_message::peer::Peer;
 use suimon_message::validate::RequestFault;
 use suimon_model::{KindId, SessionId};
 
-/// How long a client that says it will send no more is answered all the same. Some half-close behind their request and read on; most that say so have left, and
-/// nothing tells the two apart before something is written. In the line, where it matters most, nobody is waited for.
+/// How long a half-closed client is still answered. Some clients half-close after their request and keep reading; most have disconnected, and
+/// the two cannot be told apart before something is written. In the line, where it matters most, there is no such grace period.
 pub const HALF_CLOSED_MAX: Duration = Duration::from_secs(1);
 
 /// One client connection. Lives as long as anybody works for it.

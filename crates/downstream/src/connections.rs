@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 use suimon_message::peer;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// For how long a connection by which nothing was asked yet is worth more than a stranger's idle one.
+/// How long a new connection without a request is worth more than an idle one of a client without a session.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// How long a displaced connection may take to go before another is.
@@ -144,7 +144,7 @@ pub struct ConnectionState {
     heard: Notify,
 }
 
-/// Something under way by a connection that waits for its client now and then. Dropped, it waits no more.
+/// Something under way on a connection that waits for its client now and then. Dropping it ends the wait.
 #[derive(Debug)]
 pub struct ClientWait {
     standing: Arc<ConnectionState>,

@@ -98,7 +98,7 @@ impl<S: Service> Acceptor<S> {
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!("a connection could not be accepted: {error}");
+                    tracing::warn!("cannot accept a connection: {error}");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
@@ -118,7 +118,7 @@ impl<S: Service> Acceptor<S> {
                     tokio::spawn(async move { acceptor.serve(stream, peer, entry).await });
                 }
                 None => {
-                    tracing::debug!(%peer, "turned away: all connections are taken, and too many are of its address");
+                    tracing::debug!(%peer, "connection refused: limits.connections is reached, and this address has more than its share");
                 }
             }
         }
@@ -331,7 +331,7 @@ where
             return pending().await;
         }
         streams.left_lying(|| asked.is_written()).await;
-        tracing::debug!("a client leaves what it has asked for lying");
+        tracing::debug!("a client does not read its responses");
     };
     let told = tokio::select! {
         biased;
@@ -341,7 +341,7 @@ where
         () = left_lying() => CloseRequest::End,
         // A proxy in front of us resets for all of its clients.
         () = streams.too_many_resets(), if !asked.peer().is_trusted() => {
-            tracing::debug!("a client resets more requests than it lets end");
+            tracing::debug!("a client resets too many HTTP/2 streams");
             served.as_mut().graceful_shutdown();
             let _ = tokio::time::timeout(LAST_WORD, served.as_mut()).await;
             return Ok(());

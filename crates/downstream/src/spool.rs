@@ -116,7 +116,7 @@ impl Spools {
                 .inspect_err(|error| {
                     tracing::warn!(
                         directory = %directory.display(),
-                        "no file can be made there, so that slow clients keep the application waiting: {error}"
+                        "cannot create files there, so slow clients will keep the application waiting: {error}"
                     );
                 })
                 .is_ok();
@@ -187,7 +187,7 @@ impl Spools {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
             *warned = Some(Instant::now());
-            tracing::warn!(directory = %self.directory.display(), "a slow body cannot be kept: {error}");
+            tracing::warn!(directory = %self.directory.display(), "cannot buffer a slow body on disk: {error}");
         }
     }
 }

@@ -45,10 +45,10 @@ impl Certificate {
             match read(&self.files) {
                 Ok(config) => {
                     *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
-                    tracing::info!(cert = %self.files.cert.display(), "the certificate was read again");
+                    tracing::info!(cert = %self.files.cert.display(), "certificate reloaded");
                 }
                 // Half-written files are common: the second file's change brings us back here.
-                Err(error) => tracing::warn!("the certificate in use stays: {error}"),
+                Err(error) => tracing::warn!("the current certificate is kept: {error}"),
             }
         }
     }

@@ -16,9 +16,9 @@ use suimon_message::peer::is_private;
 
 /// Requests whose bodies are kept in files before the application is asked.
 pub const KEPT_MAX: usize = 512;
-/// So many in the application at once are no crowd, however little it was seen to work at.
+/// Up to this many in the application are always allowed, however low its observed concurrency.
 pub const CROWD_LEAST: usize = 4;
-/// One address has one in so many of what has shares, and at least one.
+/// One address may have one in this many, and at least one.
 pub const SHARES: usize = 4;
 
 /// The least time between two times that room is made: what was broken off has to be noticed by the application, and whoever waits has to be answered.

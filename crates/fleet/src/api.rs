@@ -164,12 +164,12 @@ impl Why {
             Why::Initial => "no state change since the start",
             Why::ChecksPassed => "health checks passed",
             Why::ChecksFailed => "health checks failed in a row",
-            Why::RequestsFailed => "requests in a row could not connect or got no answer",
-            Why::Unreached => "requests or checks in a row did not reach it, nor any other node",
+            Why::RequestsFailed => "several requests in a row could not connect or got no response",
+            Why::Unreached => "several requests or checks in a row reached neither this node nor any other",
             Why::Reached => "it has answered again",
-            Why::EjectionOver => "its time out is over; one more failure, and it is out again",
-            Why::Drain => "it finishes what it has and gets nothing new",
-            Why::DrainOver => "it was told to take requests again",
+            Why::EjectionOver => "the ejection is over; one more failure ejects it again",
+            Why::Drain => "it finishes its requests and gets no new ones",
+            Why::DrainOver => "it was put back into service",
         }
     }
 }

@@ -4,7 +4,7 @@ use suimon_control::{RouteLawKind, SessionLawKind};
 use suimon_line::{Lane, Position, PositionStatus};
 use suimon_model::{Choice, Duration, KindId, Limit, Reason, Record, RequestId, RouteId, SessionId};
 
-/// Everything the gate is told before it starts. The defaults run an application nobody knows anything about.
+/// Parameters of the gate. The defaults suit an application of which nothing is known.
 #[derive(Clone, Debug)]
 pub struct Params {
     /// Processor cores the application is thought to have; only where the search for limits starts. At least 1.
@@ -155,7 +155,7 @@ pub enum Membership {
         /// The lane.
         lane: Lane,
     },
-    /// It would begin a session of this kind, but is to draw no place: it is no visit of a page.
+    /// It would begin a session of this kind, but gets no position: it is not a page visit.
     WithoutLine(KindId),
     /// It holds a place it drew before.
     Placed {
@@ -288,7 +288,7 @@ pub struct Refusal {
     pub waiting: usize,
 }
 
-/// A request that is answered with how its place in line stands: it is not let in yet, or asked for no more.
+/// A request that is answered with the status of its position in line: it is not admitted yet, or asked only for that.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct InLine {
     /// The request; it is forgotten by the gate from now on.
@@ -446,7 +446,7 @@ pub struct KindView {
     pub patience_seconds: f64,
     /// Where the patience comes from.
     pub patience_source: &'static str,
-    /// What came of everybody who asked to begin.
+    /// Newcomers refused.
     pub refused: u64,
     /// The line, if the kind has one.
     pub line: Option<suimon_line::View>,

@@ -34,9 +34,9 @@ use suimon_model::{
 
 /// Time between two ticks: the grain of everything that is not driven by a request.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
-/// Leases are given for this long after the last sign of pressure, and to whom they are needed for, of its coming.
+/// Leases are issued for this long after the last sign of pressure; to visitors that nothing else identifies, also after a sign that it may come.
 const PRESSURE: Duration = Duration::from_secs(600);
-/// Whoever is turned away as the application does not answer is to come again after so many seconds, about.
+/// Mean Retry-After of requests refused while the application is down, seconds.
 const AWAY_RETRY: f64 = 5.0;
 
 /// The gate. See the crate's documentation for how it is spoken to.

@@ -16,28 +16,28 @@ const HOLD_SHARE: f64 = 0.7;
 const HOLD_MAX: f64 = 10.0;
 /// ... one that keeps a place in line all the more.
 const HOLD_MAX_IN_LINE: f64 = 5.0;
-/// A newcomer held for this many times the longest hold is told so.
+/// A newcomer held for this many times the longest hold gets a response.
 const OVERDUE: f64 = 1.25;
-/// The most sessions a second that a line is told of.
+/// Highest admission rate passed to a line, sessions per second.
 const RATE_MAX: f64 = 1e6;
-/// When the application is back, people are let in at most at the pace at which sessions began before, no less than so many a second, doubled each so many
-/// seconds: all who came meanwhile are there at once, and it may have nothing warm.
+/// After an outage, the admission rate is at most the one measured before it (at least this many per second), doubled every so many
+/// seconds: all who came meanwhile are there at once, and the application's caches may be cold.
 const BACK_PACE_MIN: f64 = 1.0;
 const BACK_DOUBLES: f64 = 5.0;
-/// Before so many sessions have begun the law knows little of what it may let in, and may know better from one moment to the next: so many times as many people are called.
+/// Until this many sessions have begun, the law knows its rate badly and may raise it at any moment: so this many times as many visitors are called ahead.
 const COLD_SESSIONS: u64 = 40;
 const COLD_TIMES: f64 = 2.0;
-/// Newcomers at this share of the pace at which they could be let in are near the point where some have to wait.
+/// From this share of the possible admission rate on, newcomers may soon have to wait.
 pub(crate) const CLOSE_SHARE: f64 = 0.5;
-/// Nobody gives up on a page sooner than after so many seconds: whoever goes before has clicked on, or is no visitor. No shorter patience is used unless it was declared.
+/// Least patience that is used unless a shorter one was declared, seconds: clients that leave earlier have clicked on, or are not visitors.
 pub(crate) const PATIENCE_MIN: f64 = 3.0;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
-/// Seconds from the first newcomer for which others are held and not shown a place, whatever a law that knows nothing guesses of its pace; ...
+/// For this many seconds after the first newcomer, others are held and not sent to the line, whatever rate a cold law guesses; ...
 const BLIND_SECONDS: f64 = 8.0;
 /// ... and the most of them.
 pub(crate) const BLIND_MAX: usize = 512;
-/// Whoever comes back when told finds this share of the longest hold still before them.
+/// A client that comes back after Retry-After finds this share of the longest hold still to wait.
 const RETURN_SHARE: f64 = 0.5;
 /// `Retry-After` stays within these, seconds.
 const RETRY_MIN: f64 = 1.0;
@@ -72,7 +72,7 @@ pub(crate) struct KindGate {
     rush: Rush,
     /// Whether somebody is held only as nothing was known when they came.
     pub(crate) holds_blindly: bool,
-    /// For show: newcomers in all, ...
+    /// For display: newcomers in all, ...
     came_in_all: u64,
     /// ... and what was told last of a law that goes by the number of sessions: whether it is full, and how many were refused until then.
     announced_full: bool,
@@ -146,7 +146,7 @@ impl KindGate {
         self.line.as_ref().map_or(held, |line| line.waiting().max(held))
     }
 
-    /// Returns the sessions a second that the line is to be moved by, of those the law would let in.
+    /// Returns the admission rate for the line, sessions per second: the law's, or less shortly after an outage.
     fn pace(&mut self, now: Instant) -> Option<f64> {
         let rate = self.law.rate().map(|rate| rate.min(RATE_MAX))?;
         let Some(back) = self.back else { return Some(rate) };

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use suimon_control::{LastRoute, PATH_MAX, STAGES, STAYER_SHARE, STAYER_VISITS, Visit, Visits};
 use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
 
-/// Requests of one session at gates and in the application at once, and requests it may ask for at once and a second after that: what goes beyond is no
-/// visitor's, and waits behind everybody else's. So a lease that many share is worth one.
+/// A session's budget: concurrent requests (at the gates and in the application), burst, and requests per second after the burst. Requests beyond it are more than one
+/// visitor sends, and queue behind all others. So a lease that is shared by many is worth no more than one.
 const PENDING_BUDGET: u32 = 8;
-/// Requests of one session at gates and in the application at once beyond which no more of it wait: no visitor has so many, and what waits is held.
+/// Most concurrent requests of one session, at the gates and in the application; further ones that would have to wait are refused.
 const PENDING_MAX: u32 = 256;
 const ASKED_BURST: f64 = 100.0;
 const ASKED_PER_SECOND: f64 = 5.0;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
-/// Where there are too many, sessions that have asked once are forgotten first, as long as they are more than this share: a flood of newcomers makes nobody forgotten who came back.
+/// When there are too many sessions, those with a single request are evicted first, as long as they are more than one in this many: a flood of newcomers does not evict returning visitors.
 const NEW_SHARE: usize = 4;
 
-/// A session among the idle, by the second in which it was last heard of: most requests come in the same second as one before them, and move nothing.
+/// A session in the idle list, by the second of its last activity: most requests come in the same second as the one before, and change nothing.
 type IdleEntry = (Instant, SessionId);
 
 /// One session.
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     place: LastRoute,
     /// Whether it began from the waiting page, before its first request.
     from_page: bool,
-    /// Whether it counts as one that does not come back for a second page, and whether it ever has.
+    /// Whether it counts as a one-page visit, and whether it has ever requested a second page.
     stays_away: bool,
     has_come_back: bool,
     /// Visits since the session began, or since it was last taken to have ended.
@@ -51,7 +51,7 @@ pub(crate) struct Session {
     /// Requests it may ask for now, as of when it was last asked.
     budget: f64,
     budget_at: Instant,
-    /// What came of its last request, where that was no answer. For show.
+    /// Outcome of its last request if that was not a response. For display only.
     trouble: Option<RequestTrouble>,
 }
 
@@ -153,7 +153,7 @@ impl Session {
     }
 }
 
-/// All sessions, also by when they were last heard of, so that the silent are found without a search.
+/// All sessions, also indexed by last activity, so that silent ones are found without a search.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     by_id: BTreeMap<SessionId, Session>,
@@ -374,7 +374,7 @@ impl Sessions {
         self.by_id.get_mut(&id).is_some_and(|session| !std::mem::replace(&mut session.weighed, true))
     }
 
-    /// Takes note that `id` asks for `route`, and returns whether that is within what one visitor asks for: of unknown ids nothing is.
+    /// Records a request of `id` for `route` and returns whether it is within the session's budget; false for unknown ids.
     pub(crate) fn asks(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) -> bool {
         // It has ended since: nothing of it is counted.
         let Some(session) = self.by_id.get_mut(&id) else { return false };

@@ -31,7 +31,7 @@ const CLIENTS_MAX: usize = 50_000;
 const SESSIONS_MAX: usize = 8;
 /// Visitors that may have been served as one session, at the most.
 const OWED_MAX: u32 = 8;
-/// Strangers of the same address and browser that may take what a visitor is owed before that is all gone: a family shares a router, and at times a browser.
+/// How many other clients with the same address and browser may be taken for a visitor before the entry is used up: a family shares a router, and sometimes a browser.
 const SPARE: u32 = 2;
 /// An entry lives for this long after it was last of use.
 const LIFE: Duration = Duration::from_secs(600);
@@ -67,7 +67,7 @@ pub struct ClientMemory<C> {
     given: Generations<SessionId, u64, RandomState>,
 }
 
-/// What a client is owed that was served without being known for certain next time.
+/// How a client that was served is to be recognised next time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owed {
     /// It has nothing else to be known by.

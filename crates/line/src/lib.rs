@@ -1,4 +1,4 @@
-//! The line: who waits to begin a session, in which order, who may come in now, and what to tell the rest.
+//! The waiting room's line: who waits for admission, in which order, who is called, and what the others are told.
 //!
 //! Whoever cannot begin at once draws a [`Position`]: a number of a lane, from one counter. Nothing is kept of anybody but six bits a place. A place is *provisional*
 //! until it is heard of a second time, *present* as long as it is heard of, *called* once it may come in, and *claimed* when it has. Absence only

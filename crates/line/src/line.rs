@@ -8,19 +8,19 @@ use crate::numbers::{NUMBERS_MAX, Numbers, runs_are_sound};
 use crate::shares::Shares;
 use suimon_model::{Duration, Instant, seconds};
 
-/// Whoever is not heard of for a whole period is present no more; no visitor is told to stay silent for longer than [`POLL_MAX`].
+/// A visitor who does not poll for a whole period no longer counts as present; no page polls less often than every [`POLL_MAX`] seconds.
 const PERIOD: Duration = Duration::from_secs(75);
-/// Whoever was at the gate and could not be let in is there again within so long.
+/// A visitor who was at the gate and could not be admitted is back within this time.
 const CHECK_IN_SPAN: Duration = Duration::from_secs(20);
-/// So many are called ahead at the least.
+/// Least number of visitors called ahead.
 const AHEAD_MIN: f64 = 3.0;
-/// The page lets its visitor in so long after it has said that it is their turn: time to hear it, and to say "not yet".
+/// Time between the page's announcement of the turn and its request to enter: time to hear it and to say "not yet".
 pub const ENTERING: Duration = Duration::from_secs(5);
-/// After a restart whoever comes first lets those before them come, for so long: they were at the gate or on the way, and are cut off for a moment.
+/// After a restart, visitors who come back first wait this long for those before them, who were at the gate or on the way and lost their connection for a moment.
 const GATHERS: Duration = Duration::from_secs(5);
 /// Those called are to be held at the gate for this share of the longest time, in the mean: were it more, some would be sent away and overtaken before they are back.
 const HELD_SHARE: f64 = 0.5;
-/// A visitor is told to come again after this share of the time that is left, within these, seconds. The least is for those whose turn is next.
+/// Poll interval as a share of the remaining wait, and its bounds in seconds. The lower bound is for visitors whose turn is next.
 const POLL_SHARE: f64 = 0.25;
 const POLL_MIN: f64 = 2.0;
 const POLL_MAX: f64 = 60.0;
@@ -30,14 +30,14 @@ const POLL_NEAR: f64 = 30.0;
 const POLL_NEAR_SHARE: f64 = 0.5;
 /// Those whose turn is far do not all come at once.
 const POLL_JITTER: f64 = 0.1;
-/// After an opening all who waited for it ask within so many seconds.
+/// After an opening, the polls of all who waited for it are spread over this many seconds.
 const POLL_SPREAD: f64 = 10.0;
-/// Whoever waits for the opening, or while the line stands still, asks this often, seconds.
+/// Poll interval before an opening and while the line is stopped, seconds.
 const POLL_IDLE: f64 = 30.0;
 /// While the application does not answer, so many who come first ask as often as anybody may, so that there is somebody to let in once it does; the others do as in a line
 /// that stands still.
 const FIRST_MAX: f64 = 50.0;
-/// Whoever waits while nothing is known of the pace, seconds: before the first have begun where the session law foresees nothing.
+/// Poll interval while the admission rate is unknown, seconds: before the first admissions under a law that does not predict.
 const POLL_UNKNOWN: f64 = 10.0;
 
 /// What a line is told before it starts.
@@ -142,15 +142,15 @@ pub struct View {
     pub claimed: u64,
     /// People present now, those called included.
     pub present: u64,
-    /// People who wait, as those behind them are told: whoever is present and has not begun, and whoever has just drawn.
+    /// Waiting visitors, as shown to those behind them: present and not admitted yet, or with a ticket issued just now.
     pub waiting: u64,
-    /// Numbers drawn of late that were not heard of again yet.
+    /// Recently issued numbers whose holders have not polled yet.
     pub provisional: u64,
     /// People called who are expected to come.
     pub expected: u64,
-    /// Of those called in the normal lane of late and expected, the share that came.
+    /// Share of the recently called and expected visitors of the normal lane who came to the gate.
     pub shown_up: f64,
-    /// Claims a second.
+    /// Admissions per second.
     pub per_second: f64,
     /// Share of those waiting that gives up each second.
     pub leaving_per_second: f64,
@@ -237,7 +237,7 @@ pub struct Line {
     calibration: Calibration,
     /// Sessions a second that the session law would let in.
     rate: f64,
-    /// So many times as many are to be ready.
+    /// Factor on the number of visitors called ahead.
     ready: f64,
     /// Seconds for which the gate holds whoever is called.
     hold: f64,
@@ -247,7 +247,7 @@ pub struct Line {
     ticked: Instant,
     period_ends: Instant,
     check_in_span_ends: Instant,
-    /// Until when those who are back after a restart let those before them come.
+    /// After a restart: until when visitors who are back wait for those before them.
     gathers_until: Instant,
 }
 

@@ -5,18 +5,18 @@ use crate::presence::Presence;
 use std::collections::VecDeque;
 use suimon_model::{Duration, Instant};
 
-/// A number just called is waited for so long: whoever is there is heard of sooner.
+/// How long a called number is waited for: a present visitor polls sooner.
 const RECENT: Duration = Duration::from_secs(15);
-/// Whoever has drawn and is there is heard of again within seconds.
+/// A visitor with a new ticket who is present polls within this time.
 const DRAWN: Duration = Duration::from_secs(6);
 /// Whoever drew just before a restart is heard of within so long: its page asks after some seconds, and where nobody answers again within eleven.
 const BACK: Duration = Duration::from_secs(15);
 /// How often marks are set, and how many there are while numbers are recent.
 const MARK: Duration = Duration::from_secs(1);
 const MARKS_MAX: usize = 16;
-/// So many of those called last tell how many of them come.
+/// Calls over which the show-up ratio is averaged.
 const CALLS_KNOWN: f64 = 200.0;
-/// Before any was called, all of so many are taken to have come.
+/// Prior of the show-up ratio: this many calls, all of which came.
 const CALLS_BELIEVED: f64 = 20.0;
 /// The least share of those called that is taken to come.
 const SHOW_MIN: f64 = 0.05;
@@ -32,7 +32,7 @@ pub(crate) struct Numbers {
     /// The first that was drawn of late, now and when the period began.
     pub(crate) settled: u64,
     pub(crate) heard_from: u64,
-    /// The first that was called of late: whoever was called before and has not come is not waited for.
+    /// The first recently called number: holders of earlier ones who have not come are no longer waited for.
     pub(crate) late: u64,
     /// Times past, the oldest first.
     marks: VecDeque<Mark>,

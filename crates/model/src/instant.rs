@@ -1,4 +1,4 @@
-//! Time as every pure room sees it: nanoseconds since an origin, handed in by whoever owns a clock.
+//! Time as every pure crate sees it: nanoseconds since an origin, passed in by the shell that owns a clock.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};

@@ -61,13 +61,13 @@ macro_rules! reasons {
 
 reasons! {
     /// Service times are not inflated and requests wait.
-    SlowStart = "fast_up", "requests wait and service times are not inflated, so more at once is safe";
+    SlowStart = "fast_up", "requests wait and service times are not inflated, so the limit can safely be raised";
     /// The last raise of fast-up brought nothing.
-    SlowStartOver = "fast_up_over", "the last raise only made requests wait for each other inside";
+    SlowStartOver = "fast_up_over", "the last raise only made requests wait for each other in the application";
     /// Paired windows: the new limit did better by more than one standard error.
     TrialBetter = "trial_better", "paired windows favour the new limit by more than their standard error, so the search goes on from there";
     /// Paired windows could not tell, and the new limit is the one to prefer: the lower, or the higher where requests are quick.
-    TrialEqual = "trial_equal", "paired windows could not tell the two limits apart; where requests are quick the higher is taken, else the lower";
+    TrialEqual = "trial_equal", "paired windows show no difference between the two limits; the lower one is taken (the higher one if requests are quick)";
     /// Paired windows: the tried limit did not do better by more than one standard error, or did worse.
     TrialWorse = "trial_worse", "paired windows do not favour the tried limit by more than their standard error, so the old one stays";
     /// A trial window begins at the limit under trial.
@@ -77,7 +77,7 @@ reasons! {
     /// A trial lasted too long, or its route went idle.
     TrialDropped = "trial_dropped", "the trial was dropped because its route went idle or it took too long";
     /// Requests stay far too long in the application.
-    Backoff = "brake", "requests stay in the application too long, so the limit is lowered at once";
+    Backoff = "brake", "requests stay in the application too long, so the limit backs off at once";
     /// Useful work moved away from what the limit was found at.
     Drift = "drift", "useful work changed by more than noise, so the search starts anew";
     /// A light route that cannot be probed gets room.
@@ -95,33 +95,33 @@ reasons! {
     /// The paper's rule: queues under the threshold.
     QueuesShort = "queues_short", "the mean route queue is under the threshold";
     /// Nobody waits and the work under way leaves room.
-    GateOpen = "gate_open", "nobody waits and the work under way leaves room";
+    GateOpen = "gate_open", "nobody waits, and the work of active sessions leaves capacity";
     /// Admitted sessions already hold as much coming work as can be served in time.
-    WorkToCome = "work_to_come", "sessions already let in will need all there is for now";
+    WorkToCome = "work_to_come", "admitted sessions will need all the capacity for now";
     /// No node of the application answers. Also refused: it did not come back while the request waited for it.
-    ApplicationDown = "application_down", "the application does not answer, so nobody is let in until it does";
+    ApplicationDown = "application_down", "the application does not answer, so nobody is admitted until it does";
     /// A node of the application answers again.
-    ApplicationUp = "application_up", "the application answers again, so people are let in again, at the pace that was measured before";
+    ApplicationUp = "application_up", "the application answers again, so visitors are admitted again, at the rate measured before";
     /// Refused: the wait would be longer than the visitor would stay.
-    WaitTooLong = "wait_too_long", "the wait would be longer than most visitors stay";
+    WaitTooLong = "wait_too_long", "the predicted wait is longer than most visitors would stay";
     /// Refused: a bound of the gateway itself is reached.
-    GatewayFull = "gateway_full", "the gateway holds as many waiting requests as it may";
+    GatewayFull = "gateway_full", "the gateway already holds the maximum number of waiting requests";
     /// Refused: waited as long as is worth it, and was not let in.
-    WaitedTooLong = "waited_too_long", "the wait took longer than was foreseen";
+    WaitedTooLong = "waited_too_long", "the wait took longer than predicted";
     /// Refused: the gateway is shutting down.
     ShuttingDown = "shutting_down", "the gateway is shutting down";
     /// A law of others that the simulator races against; its signals say the rest.
-    Rival = "rival", "another's law, run for comparison in the simulator, decided so by its own signals";
+    Rival = "rival", "decided by a third-party law that the simulator runs for comparison";
     /// A fixed number of sessions is allowed, and somebody waits for one of them to end.
-    SessionsFull = "sessions_full", "as many sessions are under way as the settings allow; the next one begins when one ends";
+    SessionsFull = "sessions_full", "the maximum number of sessions is active; the next one is admitted when one ends";
     /// Nobody waits for a session to end any more.
-    SessionsFree = "sessions_free", "nobody waits, and fewer sessions are under way than the settings allow";
+    SessionsFree = "sessions_free", "nobody waits, and fewer than the maximum number of sessions are active";
     /// Told to come again: the line is closed.
-    LineClosed = "line_closed", "the line is closed, and no place is given";
+    LineClosed = "line_closed", "the line is closed and takes no more visitors";
     /// Told to come again: its network has drawn many places just now.
-    NetworkDrawsMany = "network_draws_many", "its network has drawn many places just now, and the next one is given a little later";
+    NetworkDrawsMany = "network_draws_many", "the client's network has used up its tickets for now; it can get another one a little later";
     /// Told to get a pass of the application's first.
-    PassNeeded = "pass_needed", "a place is given only with a pass of the application's";
+    PassNeeded = "pass_needed", "a ticket is issued only with a pass from the application";
 }
 
 /// Named numbers a decision rests on; at most [`Signals::MAX`], kept without allocation.

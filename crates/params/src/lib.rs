@@ -14,7 +14,7 @@ use upstream::UpstreamParams;
 /// The most kinds of session.
 pub const KINDS_MAX: usize = 64;
 
-/// Everything the proxy is told before it starts.
+/// Parameters of the proxy.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     /// Where clients connect.
@@ -35,7 +35,7 @@ pub struct Params {
     pub lease: LeaseParams,
     /// The waiting room of those kinds of session that have a line.
     pub waiting_room: WaitingRoomParams,
-    /// What becomes of the work of a client that has gone.
+    /// What happens to the upstream request when its client disconnects.
     pub on_client_disconnect: OnClientDisconnect,
     /// Whether requests to the application carry `Via: 1.1 suimon` (HTTP/2: `2.0`).
     pub via: bool,

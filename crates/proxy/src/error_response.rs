@@ -85,7 +85,7 @@ impl ErrorFormat {
             ),
             Reason::WaitedTooLong => (
                 "Still too busy",
-                "More people are here than can be served well. We kept your place as long as was reasonable, but it was not enough.",
+                "More people are here than can be served well. We held your request for as long as was reasonable, but it was not your turn in time.",
             ),
             Reason::GatewayFull => (
                 "Too many people at once",
@@ -156,7 +156,7 @@ impl ErrorFormat {
         let (title, detail, proxy_error) = match kind {
             UpstreamErrorKind::NoNode => (
                 "The application is not available",
-                "No server of the application takes requests at the moment. Please try again shortly.",
+                "No server of the application accepts requests at the moment. Please try again shortly.",
                 "destination_unavailable",
             ),
             UpstreamErrorKind::GatewayFull => (
@@ -185,14 +185,14 @@ impl ErrorFormat {
                 "http_response_timeout",
             ),
             UpstreamErrorKind::BadResponse => (
-                "The application answered with nonsense",
+                "Invalid response from the application",
                 "The application got your request, but its answer cannot be understood.",
                 "http_protocol_error",
             ),
             UpstreamErrorKind::BrokenBeforeHead
             | UpstreamErrorKind::BrokenInBody
             | UpstreamErrorKind::RequestBody => (
-                "The application broke off",
+                "The connection to the application was lost",
                 "The application got your request, but its connection broke before the answer was complete. It may have done what you asked for.",
                 "connection_terminated",
             ),
@@ -417,11 +417,9 @@ fn describe(fault: RequestFault) -> (StatusCode, &'static str, &'static str, &'s
             "Head too large",
             "The request's head is longer, or has more headers, than is accepted.",
         ),
-        RequestFault::NoHost => {
-            (bad, "no_host", "Bad request", "The request does not say which host it is for.")
-        }
+        RequestFault::NoHost => (bad, "no_host", "Bad request", "The request has no Host header."),
         RequestFault::ManyHosts => {
-            (bad, "many_hosts", "Bad request", "The request says more than once which host it is for.")
+            (bad, "many_hosts", "Bad request", "The request has more than one Host header.")
         }
         RequestFault::NoProxyHeader => (
             bad,
@@ -445,14 +443,11 @@ fn describe(fault: RequestFault) -> (StatusCode, &'static str, &'static str, &'s
             StatusCode::NOT_IMPLEMENTED,
             "transfer_coding",
             "Not implemented",
-            "The request's body is coded in a way other than chunked.",
+            "The request's transfer coding is not chunked.",
         ),
-        RequestFault::ManyTransferCodings => (
-            bad,
-            "many_transfer_codings",
-            "Bad request",
-            "The request says more than once how its body is coded.",
-        ),
+        RequestFault::ManyTransferCodings => {
+            (bad, "many_transfer_codings", "Bad request", "The request has more than one Transfer-Encoding.")
+        }
         RequestFault::Expectation => (
             StatusCode::EXPECTATION_FAILED,
             "expectation",
@@ -463,13 +458,13 @@ fn describe(fault: RequestFault) -> (StatusCode, &'static str, &'static str, &'s
             StatusCode::NOT_IMPLEMENTED,
             "protocol",
             "Not implemented",
-            "What was to be spoken over this connection is not WebSocket, or the application did not switch to it.",
+            "This connection can only be upgraded to WebSocket, or the application did not switch to it.",
         ),
         RequestFault::Method => (
             StatusCode::METHOD_NOT_ALLOWED,
             "method",
             "Method not allowed",
-            "The request's method is not passed on by this gateway.",
+            "This gateway does not forward requests with this method.",
         ),
         RequestFault::UrlTooLong => (
             StatusCode::URI_TOO_LONG,
@@ -484,7 +479,7 @@ fn describe(fault: RequestFault) -> (StatusCode, &'static str, &'static str, &'s
             "The request's body is larger than is accepted.",
         ),
         RequestFault::BadBody => (bad, "bad_body", "Bad request", "The request's body is malformed."),
-        RequestFault::BrokenBody => (bad, "broken_body", "Bad request", "The request's body broke off."),
+        RequestFault::BrokenBody => (bad, "broken_body", "Bad request", "The request's body ended early."),
         RequestFault::BodyTimeout => {
             (StatusCode::REQUEST_TIMEOUT, "body_timeout", "Too slow", "The request's body came too slowly.")
         }

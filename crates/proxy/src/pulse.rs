@@ -9,10 +9,10 @@ const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs
 const LATE_UNKNOWN: Duration = Duration::from_secs(20);
 /// Where nothing was answered for so long, those who have a slot may wait for one who has none.
 const SILENT: Duration = Duration::from_secs(1);
-/// So many times what is usual is late, and so many times that for one alone.
+/// A response is late after this many times the usual time; a single one after this many times that.
 const LATE_TIMES: u32 = 2;
 const ALONE_TIMES: u32 = 2;
-/// All but one in so many is what is usual, ...
+/// The usual time is the quantile that all but one in this many responses keep, ...
 const RARE: u32 = 50;
 /// ... of the last so many, or twice as many; fewer than the first say nothing.
 const KNOWN_LEAST: u32 = 20;

@@ -219,9 +219,7 @@ impl Server {
         let watcher = Arc::clone(&rules.watcher);
         background.spawn(async move {
             if let Err(error) = watcher.run().await {
-                tracing::error!(
-                    "clients that leave while they wait may be noticed late from now on: {error}"
-                );
+                tracing::error!("client disconnects may be noticed late from now on: {error}");
             }
         });
         let lines = LineStore::new(&self.core, &self.params);
@@ -269,7 +267,9 @@ impl Server {
         }
 
         shutdown.await;
-        tracing::info!("draining: newcomers are refused, what is under way may end");
+        tracing::info!(
+            "draining: no new connections or newcomers; waiting for requests and connections to finish"
+        );
         self.core.backend().keeper.drain();
         drain.send_replace(true);
         while accepting.join_next().await.is_some() {}
@@ -282,7 +282,7 @@ impl Server {
                 .telemetry
                 .view(Duration::ZERO, 0, self.core.backend().keeper.snapshot())
                 .connections_open;
-            tracing::warn!(connections = left, "the drain time is over; what is left is cut off");
+            tracing::warn!(connections = left, "timeouts.drain is over; closing the remaining connections");
         }
         background.shutdown().await;
         if let Some(mut lines) = lines {

@@ -30,7 +30,7 @@ use suimon_model::RouteId;
 
 /// Somebody inside is held for too long after this.
 const HELD: Duration = Duration::from_secs(5);
-/// Where a request goes, and whether anything goes on there.
+/// A request's route, and whether anything is answered there.
 #[derive(Debug)]
 pub(crate) struct RouteActivity {
     pub(crate) telemetry: Arc<Telemetry>,
@@ -105,7 +105,7 @@ impl Backend {
             if broken_off > 0 {
                 tracing::warn!(
                     requests = broken_off,
-                    "others wait for the application, which waits for slow clients: the slowest are broken off"
+                    "the application waits for slow clients while other requests wait for it: aborting the slowest"
                 );
             }
         }

@@ -1,4 +1,4 @@
-//! TOML settings: raw, checked, each room's parameters; and the documents generated from them.
+//! TOML settings: raw, checked, each crate's parameters; and the documents generated from them.
 //!
 //! Nothing here opens a port. All that is wrong with a file is told together, with key, value and what is allowed.
 //!

@@ -191,7 +191,7 @@ impl Recorder {
 
     fn give_up(&self, why: SegmentEnd) -> Ended {
         self.ending.store(why.code(), Relaxed);
-        tracing::error!("the recording has ended: {why}; the gateway goes on without it");
+        tracing::error!("recording stopped: {why}; the gateway continues without it");
         Ended
     }
 }

@@ -169,7 +169,7 @@ impl UpstreamError {
     }
 
     pub(super) fn no_node() -> Self {
-        let detail = "no node takes requests: all are being drained";
+        let detail = "no node accepts requests: all are draining";
         UpstreamError {
             kind: UpstreamErrorKind::NoNode,
             node: None,

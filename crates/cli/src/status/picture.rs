@@ -16,12 +16,12 @@ const KIND_COLUMNS: usize = 12;
 
 /// What the words mean, for whoever reads them the first time; docs/glossary.md has them all.
 const LEGEND: [&str; 6] = [
-    "in line: has a place in the waiting room, and no session yet; held: kept at the gate for a moment, its request open",
-    "queued: belongs to a session, or begins one, and waits for a slot of its route; inside: sessions under way",
-    "let in/s: sessions that began, of those planned; ended/s: sessions that ended after an answer; failed: after an error",
-    "wait: what somebody who comes now is told; waited: what those waited in line who got in within the last five minutes",
-    "refused: sent away without a place; waiting pages and polls are counted apart, and are no errors",
-    "ghosts: requests in the application whose clients have gone; left: clients that went away before an answer",
+    "in line: has a position in the waiting room, not admitted yet; held: newcomer whose request is kept open at the session gate",
+    "queued: request of an admitted session that waits for a slot of its route; inside: active sessions",
+    "let in/s: admitted sessions, of the planned rate; ended/s: sessions that ended after a response; failed: after an error",
+    "wait: predicted wait of a newcomer; waited: waits in line of visitors admitted in the last five minutes",
+    "refused: turned away without a position in line; waiting pages and polls are counted separately and are not errors",
+    "ghosts: orphaned requests, in the application after a client disconnect; left: client disconnects before a response",
 ];
 
 use Align::{Left, Right};
@@ -121,12 +121,12 @@ fn head(state: &State, columns: usize) -> Vec<Line> {
     }
     if let Some(recalled) = &state.recalled {
         let (routes, age) = (recalled.routes, time(recalled.age_seconds));
-        let text = format!("  began with what was learned {age} before: the limits of {routes} routes");
+        let text = format!("  started with limits of {routes} routes, learned {age} earlier");
         lines.push(Line::default().plain(&text));
     }
     for (count, what) in [
-        (totals.bad_requests, "malformed and answered as bad"),
-        (totals.upstream_errors, "failed because of the application or the way to it"),
+        (totals.bad_requests, "rejected as malformed (4xx)"),
+        (totals.upstream_errors, "failed in the application or on the way to it (502 to 504)"),
     ] {
         if count > 0 {
             lines.push(Line::default().plain(&format!("  {}: {what}", counted(count, "request"))));
@@ -139,7 +139,7 @@ fn head(state: &State, columns: usize) -> Vec<Line> {
     }
     if totals.paused > 0 {
         let paused = counted(totals.paused as u64, "request");
-        let text = format!("  {paused} paused: without a slot until the client sends on");
+        let text = format!("  {paused} suspended: no slot until the client continues its body");
         lines.push(Line::default().plain(&text));
     }
     for (count, what) in [
@@ -262,7 +262,7 @@ fn details(kind: &KindState, several: bool) -> Vec<String> {
 fn routes(state: &State, most: usize) -> String {
     let mut busiest: Vec<&RouteState> = state.routes.iter().filter(|route| route.offered > 0).collect();
     if busiest.is_empty() {
-        return "  no gated request has come yet\n".to_string();
+        return "  no gated request so far\n".to_string();
     }
     busiest.sort_by_key(|route| std::cmp::Reverse((route.queued + route.in_flight, route.offered)));
     let mut rows = vec![row(&[
@@ -302,7 +302,7 @@ fn routes(state: &State, most: usize) -> String {
             route.completed.to_string(),
             route.refused.to_string(),
             route.ghosts.to_string(),
-            if probed { "limit on trial".to_string() } else { String::new() },
+            if probed { "limit under trial".to_string() } else { String::new() },
         ]);
     }
     let aligns = [Left, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right, Right, Left];

@@ -7,11 +7,11 @@ use suimon_model::{
     Duration, Instant, KindId, Quantity, Reason, Record, RequestId, SessionId, Signals, Subject, seconds,
 };
 
-/// The most requests that wait for the application to come back; whoever comes beyond that is told so at once.
+/// Most requests that wait for the application's return; further ones are answered at once.
 pub(super) const AWAITING_MAX: usize = 10_000;
-/// The most of one session among them: more than a browser opens connections, and few enough that nobody takes the room of all.
+/// Most of these per session: more than a browser opens connections, and few enough that one session cannot use up all of them.
 pub(super) const AWAITING_OF_SESSION_MAX: u32 = 8;
-/// A request waits for it for at most so many seconds, ...
+/// Longest wait for its return, seconds, ...
 pub(super) const AWAITED_MAX: f64 = 10.0;
 /// ... and for no more than this share of its visitor's patience.
 const AWAITED_SHARE: f64 = 0.7;

@@ -10,7 +10,7 @@ use suimon_model::{Duration, Instant, KindId, Reason, RequestId, SessionId, seco
 
 /// A newcomer held for longer, seconds, is pressure; a shorter wait is chance.
 const PRESSURE_HELD: f64 = 1.0;
-/// Whoever nothing else tells apart gets a lease for this long after a newcomer was held, however briefly: the next one may not come in at all.
+/// After a newcomer was held, however briefly, visitors that nothing else identifies get a lease for this long: the next newcomer may not be admitted at all.
 const CLOSE_HELD: Duration = Duration::from_secs(10);
 
 /// What a newcomer has of the line.
@@ -92,7 +92,7 @@ impl Gate {
         self.hold(id, kind_id, key);
     }
 
-    /// Takes whoever has a place, and asks for nothing but to begin, to the gate of its kind.
+    /// Takes a visitor with a position who only asks to be admitted to the session gate of its kind.
     pub(super) fn enter_only(&mut self, now: Instant, id: RequestId, kind_id: KindId, position: Position) {
         let begins = self.requests.get(id).and_then(|request| request.begins);
         if let Some(session) = begins.filter(|session| self.sessions.get(*session).is_some()) {
@@ -106,7 +106,7 @@ impl Gate {
         self.enter_session_gate(now, id, kind_id, Claim::Holds(position, false));
     }
 
-    /// Tells whoever asked for no more that their session has begun.
+    /// Answers such a request once its session has begun.
     fn has_begun(&mut self, now: Instant, id: RequestId, kind: KindId, session: SessionId) {
         let Some(position) = self.requests.get(id).and_then(|request| request.position) else { return };
         let line = self.kinds[kind.index()].line.as_ref();
@@ -252,7 +252,7 @@ impl Gate {
         self.enter_application(now, id);
     }
 
-    /// Lets in from the lines whoever may begin, the one waiting longest over all kinds first.
+    /// Admits newcomers from the lines as far as the laws allow, the one that has waited longest over all kinds first.
     pub(super) fn admit_from_lines(&mut self, now: Instant) {
         let mut blocked = vec![];
         // Who would be next may have gone, or lets others go first.

@@ -237,7 +237,7 @@ impl Core {
             return context.error_format.fault(fault, &self.pages).map(ResponseBody::text);
         }
         self.telemetry.note_upstream_error();
-        tracing::warn!(reason = error.kind().code(), "no answer from the application: {error}");
+        tracing::warn!(reason = error.kind().code(), "no response from the application: {error}");
         context.error_format.failed(error, &self.pages).map(ResponseBody::text)
     }
 
@@ -250,7 +250,7 @@ impl Core {
                 let id = self.keeper.declare_route(name, self.discovered_mode);
                 begin(id);
                 self.telemetry.name_route(name, id);
-                tracing::info!(route = name, "a route was found");
+                tracing::info!(route = name, "route discovered");
                 true
             }
             TableSlot::Of(id) => {
@@ -261,7 +261,7 @@ impl Core {
                     tracing::info!(
                         route = name,
                         before,
-                        "a route was found, and has the place of one that nobody asks for"
+                        "route discovered; it replaces a route that is no longer requested"
                     );
                 }
                 is_free

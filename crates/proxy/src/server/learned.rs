@@ -35,10 +35,7 @@ pub(super) fn recall(
     let remembered = match remembered::find(path, &nodes(params)) {
         LoadResult::Ours(remembered) => remembered,
         LoadResult::Nothing => {
-            tracing::info!(
-                "nothing is known of the application yet: what is learned is kept in {}",
-                path.display()
-            );
+            tracing::info!("no learned state yet; it will be kept in {}", path.display());
             return nothing(Some(path.clone()));
         }
         LoadResult::SetAside { why, aside } => {
@@ -75,7 +72,7 @@ pub(super) fn recall(
         by: remembered.program.clone(),
     };
     tracing::info!(
-        "begins with what was learned {} ago: limits of {} routes, and how their visitors go on ({})",
+        "starting with state learned {} ago: limits of {} routes and the paths of their visitors ({})",
         humantime::format_duration(age),
         recalled.routes,
         path.display()

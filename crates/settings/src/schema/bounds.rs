@@ -1,4 +1,4 @@
-//! How long everything may take, and how much of it is accepted.
+//! Timeouts and limits.
 
 use super::DefaultValue::{Is, Unset};
 use super::{DAY, Form, GIB, HOUR, KIB, MIB, MINUTE, SECOND, Section, key};
@@ -13,38 +13,38 @@ pub(super) const TIMEOUTS: Section = Section {
             "header_read",
             Time(10, HOUR),
             Is("\"10s\""),
-            "From a request's first byte to the end of its head.",
+            "From the first byte of a request to the end of its headers.",
         ),
-        key("body_read", Time(10, HOUR), Is("\"30s\""), "From one piece of a request's body to the next."),
+        key("body_read", Time(10, HOUR), Is("\"30s\""), "Between two successive reads of a request's body."),
         key(
             "body_total",
             Time(10, DAY),
             Is("\"1h\""),
-            "The longest that a client is waited for in all while it sends one body.",
+            "Longest total time that Suimon waits for a client within one request body.",
         ),
         key(
             "connect",
             Time(10, HOUR),
             Is("\"3s\""),
-            "Opening a connection to the application: name look-up, TCP and TLS together.",
+            "Connecting to a node: DNS lookup, TCP and TLS together.",
         ),
         key(
             "first_byte",
             Time(10, DAY),
             Is("\"1m\""),
-            "From the last piece of the request sent to the head of the application's answer.",
+            "From sending the last piece of a request to receiving the response headers.",
         ),
         key(
             "response_read",
             Time(10, DAY),
             Is("\"1m\""),
-            "From one piece of the application's answer to the next.",
+            "Between two successive reads of the application's response.",
         ),
         key(
             "body_write",
             Time(10, HOUR),
             Is("\"1m\""),
-            "From one piece of an answer that a client takes to the next.",
+            "Between two successive writes of a response to a client that make progress.",
         ),
         key(
             "keep_alive",
@@ -56,26 +56,26 @@ pub(super) const TIMEOUTS: Section = Section {
             "tunnel_idle",
             Time(10, DAY),
             Is("\"1h\""),
-            "How long a WebSocket may carry nothing either way before both of its sides are closed; a ping is something. A graceful shutdown leaves it open until drain is over.",
+            "A WebSocket is closed on both sides after this long without data in either direction (pings count as data). A graceful shutdown leaves it open until timeouts.drain is over.",
         ),
-        key("handshake", Time(10, HOUR), Is("\"10s\""), "A client's TLS handshake."),
+        key("handshake", Time(10, HOUR), Is("\"10s\""), "TLS handshake with a client."),
         key(
             "drain",
             Time(0, DAY),
             Is("\"70s\""),
-            "How long a graceful shutdown waits for what is under way.",
+            "How long a graceful shutdown waits for requests and connections to finish.",
         ),
         key(
             "disconnect_watch_after",
             Time(0, MINUTE),
             Is("\"50ms\""),
-            "How long a client waits before it is watched for leaving; shorter waits are not worth the watch.",
+            "How long a request is in the application before Suimon starts to watch for its client's disconnect (while it waits: 10 ms at most). For shorter requests the watch is not worth its cost.",
         ),
         key(
             "h2_ping",
             Time(SECOND, HOUR),
             Is("\"20s\""),
-            "Between two HTTP/2 pings on a connection with open streams, and the longest a pong may take.",
+            "Interval of HTTP/2 pings on connections with open streams, and timeout of the answer to a ping.",
         ),
     ],
 };
@@ -83,74 +83,74 @@ pub(super) const TIMEOUTS: Section = Section {
 pub(super) const LIMITS: Section = Section {
     path: "limits",
     form: Form::Table,
-    doc: "How much of everything is accepted.",
+    doc: "Limits on connections, sizes and memory.",
     keys: &[
         key(
             "connections",
             Count(1, 1_000_000),
             Is("9000"),
-            "Client connections open at once. With all taken a newcomer displaces the one worth least: silent ones first, then strangers' idle ones, then idle ones of those inside; somebody inside who is being answered stays, and with nothing to displace newcomers wait in the kernel's queue.",
+            "Most client connections at once. When all are in use, a new connection displaces the least valuable one: first those without a request so far, then idle ones of clients without a session, then idle ones of admitted visitors. A connection on which an admitted visitor is being answered stays; if nothing can be displaced, new connections wait in the kernel's queue.",
         ),
         key(
             "head_bytes",
             Size(8 * KIB, MIB),
             Is("\"64KiB\""),
-            "A request's head; more is answered with 431.",
+            "Most bytes of a request line and its headers; more gets a 431.",
         ),
-        key("headers", Count(10, 1000), Is("100"), "Header lines of a request; more is answered with 431."),
+        key("headers", Count(10, 1000), Is("100"), "Most header lines of a request; more get a 431."),
         key(
             "url_bytes",
             Size(256, 64 * KIB),
             Is("\"16KiB\""),
-            "A request's path and query; more is answered with 414.",
+            "Most bytes of a request's path and query; more get a 414.",
         ),
         key(
             "body_bytes",
             Size(0, 1024 * GIB),
             Unset { means: "the application decides", example: "\"64MiB\"" },
-            "A request's body; more is answered with 413.",
+            "Most bytes of a request's body; more get a 413.",
         ),
         key(
             "body_rate_min",
             Size(0, GIB),
             Is("500"),
-            "Bytes a second that a client must send of a body in the mean, once it has been waited for longer than `timeouts.body_read`; less is answered with 408. And of an answer that it must take, once it has been waited for longer than `timeouts.body_write`; less closes its connection. 0: no least rate.",
+            "Minimum mean rate of a client, bytes per second. Applies to a request body once the client has been waited for longer than `timeouts.body_read` (slower: 408), and to a response once it has been waited for longer than `timeouts.body_write` (slower: the connection is closed). 0: no minimum.",
         ),
         key(
             "slow_uploads",
             Count(1, 1_000_000),
             Is("512"),
-            "The most requests in the application, of all routes, whose clients are waited for in the middle of their bodies: they hold no slot meanwhile. A quarter of them may be of one public address. Beyond it the slowest of the address that has most is broken off; where others wait for the application because of them, the slowest of all. gRPC calls count apart, up to this number.",
+            "Most requests, over all routes, that are in the application while Suimon waits for their clients in the middle of a body; they hold no slot meanwhile. One public address may have a quarter of them. Beyond that, the slowest upload of the address with the most is aborted; if other requests wait for the application because of such uploads, the slowest of all. gRPC calls are counted separately, up to the same number.",
         ),
         key(
             "request_buffer_bytes",
             Size(KIB, 16 * MIB),
             Is("\"64KiB\""),
-            "Of a request's body, read before it is let in.",
+            "Bytes of a request's body that are read before the request asks for a slot.",
         ),
         key(
             "response_buffer_bytes",
             Size(0, GIB),
             Is("\"1MiB\""),
-            "Of one answer, held in memory for a slow client; what follows goes through a file (see [spool]), or the application has to wait.",
+            "Most bytes of one response buffered in memory for a slow client. The rest goes through a file (see [spool]); without one the application has to wait.",
         ),
         key(
             "buffered_bytes",
             Size(0, 64 * GIB),
             Is("\"256MiB\""),
-            "Of all such answers together, and of all that is read of requests before they are let in.",
+            "Most bytes of all such buffers together, including request bodies that are read ahead.",
         ),
         key(
             "h2_streams",
             Count(1, 10_000),
             Is("128"),
-            "HTTP/2 streams open at once on a client's connection.",
+            "Most concurrent HTTP/2 streams per client connection.",
         ),
         key(
             "session_cookies",
             Count(100, 10_000_000),
             Is("200000"),
-            "Application cookies remembered as belonging to a session that was let in, as many more by which somebody came back, and as many sessions that have ended, whose cookies and leases open nothing.",
+            "Most application cookies that are remembered for admitted sessions; as many again by which a visitor has come back; and as many ended sessions, whose cookies and leases are no longer accepted.",
         ),
     ],
 };
@@ -158,25 +158,25 @@ pub(super) const LIMITS: Section = Section {
 pub(super) const SPOOL: Section = Section {
     path: "spool",
     form: Form::Table,
-    doc: "Bodies that their clients send or take slowly, so that the application has them at once or is done with them at once: what does not fit into memory is kept in files without a name.",
+    doc: "Disk buffering of bodies that clients send or receive slowly, so that they do not keep the application busy. What does not fit into memory is kept in unnamed temporary files.",
     keys: &[
         key(
             "directory",
             Path,
             Unset { means: "the system's directory for temporary files", example: "\"/var/tmp\"" },
-            "Where these files are. Where none can be made, slow clients keep the application waiting, and a warning says so at the start.",
+            "Directory of these files. If none can be created there, a warning is logged at the start, and slow clients keep the application waiting.",
         ),
         key(
             "bytes_max",
             Size(0, 1024 * GIB),
             Is("\"4GiB\""),
-            "Of all of them, and never more than half of what is free there; at most half of it answers, and of one public address a quarter of what requests or answers may have. 0: none are made.",
+            "Most bytes of all files together, and never more than half of the free space. Responses may use half of it; one public address a quarter of what requests or responses may use. 0: no files.",
         ),
         key(
             "body_bytes_max",
             Size(MIB, 64 * GIB),
             Is("\"256MiB\""),
-            "Of one body; the rest travels at its client's pace.",
+            "Most bytes of one body; the rest is passed on at its client's speed.",
         ),
     ],
 };

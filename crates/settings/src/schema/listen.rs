@@ -13,21 +13,26 @@ pub(super) const LISTEN: Section = Section {
             "http",
             AddressOrOff,
             Is("\"0.0.0.0:8000\""),
-            "HTTP/1.1, and HTTP/2 with prior knowledge, in clear. Port 0 takes a free one.",
+            "Address for plain HTTP/1.1 and for HTTP/2 with prior knowledge (h2c). Port 0 picks a free port.",
         ),
         key(
             "trusted_proxies",
             List(&Network, ENTRIES_MAX),
             Is("[]"),
-            "Peers whose X-Forwarded-* headers are believed (Forwarded, where they send none of those). Anybody else's are replaced, and what else proxies say of clients is taken out: X-Forwarded-Port, X-Real-IP, X-Original-URL and the like.",
+            "Proxies whose X-Forwarded-* headers are trusted (Forwarded, if they send none of those). From any other peer these headers are replaced, and the other headers by which proxies describe a client (X-Forwarded-Port, X-Real-IP, X-Original-URL and the like) are removed.",
         ),
         key(
             "proxy_protocol",
             List(&Network, ENTRIES_MAX),
             Is("[]"),
-            "Balancers that pass bytes on and begin each connection with a PROXY header, version 1 or 2: the client is at the address it names. A connection of theirs without one is refused; nobody else's is read.",
+            "TCP load balancers that begin each connection with a PROXY header, version 1 or 2; the client address is taken from it. Their connections without the header are refused. A PROXY header from any other peer is not interpreted.",
         ),
-        key("backlog", Count(1, 65_535), Is("4096"), "Connections the kernel holds ready to be accepted."),
+        key(
+            "backlog",
+            Count(1, 65_535),
+            Is("4096"),
+            "Length of the kernel's queue of connections that are not accepted yet (listen backlog).",
+        ),
     ],
 };
 
@@ -48,7 +53,7 @@ pub(super) const LISTEN_TLS: Section = Section {
             "reload_every",
             Time(100, DAY),
             Is("\"30s\""),
-            "How often both files are looked at for a change. A pair that cannot be used is reported, and the old one stays.",
+            "How often both files are checked for changes. An invalid certificate/key pair is logged and the current one is kept.",
         ),
     ],
 };

@@ -15,21 +15,21 @@ pub(super) const LEARNED: Section = Section {
             means: "learned-ADDRESS-PORT.json in the state folder, see `suimon serve --help`",
             example: "\"/var/lib/suimon/learned.json\"",
         },
-        "File that it survives a restart in, written each minute. One that is damaged, of another application or of a newer version is set aside, and the gateway starts with nothing known. \"none\": it ends with the process.",
+        "File that keeps it over a restart; written every minute. A file that is damaged, belongs to another application or was written by a newer version is renamed, and the gateway starts from scratch. \"none\": nothing is kept.",
     )],
 };
 
 pub(super) const ADMIN: Section = Section {
     path: "admin",
     form: Form::Table,
-    doc: "The operator's listener: /metrics, /api/state, /api/learned, /healthz, /readyz. It has no password: keep it on an address only you can reach.",
+    doc: "The admin listener: /metrics, /api/state, /api/learned, /api/waiting-room, /healthz, /readyz. It has no authentication: keep it on an address that only operators can reach.",
     keys: &[
         key("listen", AddressOrOff, Is("\"127.0.0.1:8001\""), "Where it listens."),
         key(
             "hosts",
             List(&Host, ENTRIES_MAX),
             Is("[]"),
-            "Names it may be reached by, beside localhost and IP addresses. Any other Host header is refused, so that a web page cannot read it through a name of its own.",
+            "Host names it answers to, besides localhost and IP addresses. Requests with any other Host header are refused (protection against DNS rebinding).",
         ),
     ],
 };
@@ -43,13 +43,13 @@ pub(super) const RECORD: Section = Section {
             "file",
             Path,
             Unset { means: "nothing is recorded", example: "\"/var/lib/suimon/gate.rec\"" },
-            "The file being written, made with mode 0600; full ones are set aside beside it as FILE.000001 and so on. A file that is no recording is never touched.",
+            "File to write, created with mode 0600. Full segments are renamed to FILE.000001 and so on. A file that is not a recording is never touched.",
         ),
         key(
             "bytes_max",
             Size(suimon_params::Recording::BYTES_MIN, 1024 * GIB),
             Is("\"1GiB\""),
-            "Of all these files together; the oldest is removed.",
+            "Most bytes of all segments together; the oldest is deleted.",
         ),
     ],
 };
@@ -62,6 +62,6 @@ pub(super) const LOG: Section = Section {
         "filter",
         Text,
         Is("\"info\""),
-        "error, warn, info, debug or trace; or by part, such as \"info,suimon_proxy=debug\". The environment variable SUIMON_LOG wins over it.",
+        "error, warn, info, debug or trace; or per module, such as \"info,suimon_proxy=debug\". The environment variable SUIMON_LOG takes precedence.",
     )],
 };

@@ -162,8 +162,8 @@ fn the_picture_says_what_is_so_and_why() {
         "waited in line: half 3 min, 95 of 100 5 min; 728 waiting pages",
         "held for up to 4.2 s; patience 30 s (learned)",
         "5 idle connections kept open",
-        "in line: has a place in the waiting room",
-        "limit on trial",
+        "in line: has a position in the waiting room",
+        "limit under trial",
         "3  the wait would be longer than most visitors stay",
         "limit 2 to 3  paired windows favour the new limit (gain 0.123)",
         "71 s ago",
@@ -179,7 +179,7 @@ fn the_picture_says_what_is_so_and_why() {
 #[test]
 fn connections_displaced_and_requests_paused_are_named_where_there_are_any() {
     let mut state = state();
-    let (displaced, paused) = ("closed to make room for others", "paused: without a slot");
+    let (displaced, paused) = ("closed to make room for others", "suspended: no slot");
     let text = draw(&state, 0);
     assert!(!text.contains(displaced) && !text.contains(paused), "{text}");
     (state.totals.connections_displaced, state.totals.paused) = (5, 1);
@@ -199,7 +199,7 @@ fn a_gateway_that_is_not_ready_says_so_first() {
 fn a_gateway_nobody_came_to_says_that() {
     let mut state = state();
     state.routes.clear();
-    assert!(draw(&state, 5).contains("no gated request has come yet"));
+    assert!(draw(&state, 5).contains("no gated request so far"));
 }
 
 #[test]
