@@ -61,9 +61,9 @@ macro_rules! reasons {
 
 reasons! {
     /// Service times are not inflated and requests wait.
-    SlowStart = "fast_up", "requests wait and service times are not inflated, so the limit can safely be raised";
+    SlowStart = "slow_start", "requests wait and service times are not inflated, so the limit can safely be raised";
     /// The last raise of fast-up brought nothing.
-    SlowStartOver = "fast_up_over", "the last raise only made requests wait for each other in the application";
+    SlowStartOver = "slow_start_over", "the last raise only made requests wait for each other in the application";
     /// Paired windows: the new limit did better by more than one standard error.
     TrialBetter = "trial_better", "paired windows favour the new limit by more than their standard error, so the search goes on from there";
     /// Paired windows could not tell, and the new limit is the one to prefer: the lower, or the higher where requests are quick.
@@ -77,7 +77,7 @@ reasons! {
     /// A trial lasted too long, or its route went idle.
     TrialDropped = "trial_dropped", "the trial was dropped because its route went idle or it took too long";
     /// Requests stay far too long in the application.
-    Backoff = "brake", "requests stay in the application too long, so the limit backs off at once";
+    Backoff = "backoff", "requests stay in the application too long, so the limit backs off at once";
     /// Useful work moved away from what the limit was found at.
     Drift = "drift", "useful work changed by more than noise, so the search starts anew";
     /// A light route that cannot be probed gets room.
@@ -103,11 +103,11 @@ reasons! {
     /// A node of the application answers again.
     ApplicationUp = "application_up", "the application answers again, so visitors are admitted again, at the rate measured before";
     /// Refused: the wait would be longer than the visitor would stay.
-    WaitTooLong = "wait_too_long", "the predicted wait is longer than most visitors would stay";
+    WaitTooLong = "predicted_wait_too_long", "the predicted wait is longer than most visitors would stay";
     /// Refused: a bound of the gateway itself is reached.
     GatewayFull = "gateway_full", "the gateway already holds the maximum number of waiting requests";
     /// Refused: waited as long as is worth it, and was not let in.
-    WaitedTooLong = "waited_too_long", "the wait took longer than predicted";
+    WaitedTooLong = "hold_expired", "the wait took longer than predicted";
     /// Refused: the gateway is shutting down.
     ShuttingDown = "shutting_down", "the gateway is shutting down";
     /// A law of others that the simulator races against; its signals say the rest.
@@ -119,9 +119,9 @@ reasons! {
     /// Told to come again: the line is closed.
     LineClosed = "line_closed", "the line is closed and takes no more visitors";
     /// Told to come again: its network has drawn many places just now.
-    NetworkDrawsMany = "network_draws_many", "the client's network has used up its tickets for now; it can get another one a little later";
+    NetworkDrawsMany = "network_over_quota", "the client's network has used up its tickets for now; it can get another one a little later";
     /// Told to get a pass of the application's first.
-    PassNeeded = "pass_needed", "a ticket is issued only with a pass from the application";
+    PassNeeded = "pass_required", "a ticket is issued only with a pass from the application";
 }
 
 /// Named numbers a decision rests on; at most [`Signals::MAX`], kept without allocation.

@@ -524,10 +524,10 @@ mod tests {
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()[RETRY_AFTER], "32");
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
-        assert_eq!(response.headers()[SERVER_TIMING], "suimon;desc=\"wait_too_long\";dur=1500.0");
+        assert_eq!(response.headers()[SERVER_TIMING], "suimon;desc=\"predicted_wait_too_long\";dur=1500.0");
         assert_eq!(
             response.headers()[PROXY_STATUS],
-            "suimon; error=http_request_denied; details=\"wait_too_long\""
+            "suimon; error=http_request_denied; details=\"predicted_wait_too_long\""
         );
         assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
         let page = body(response);
@@ -546,7 +546,7 @@ mod tests {
         assert_eq!(response.headers()[RETRY_AFTER], "1");
         assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
         let problem: Value = serde_json::from_str(&body(response)).unwrap();
-        assert_eq!(problem["type"], "urn:suimon:wait_too_long");
+        assert_eq!(problem["type"], "urn:suimon:predicted_wait_too_long");
         assert_eq!(problem["status"], 503);
         assert_eq!(problem["retry_after_seconds"], 1);
         assert_eq!(problem["predicted_wait_seconds"], 48.8);

@@ -95,7 +95,7 @@ pub(super) const WAITING_ROOM: Section = Section {
             Unset { means: "anyone may get a ticket", example: "\"/human\"" },
             "A page of the application (a challenge or a log-in) that decides who may get a ticket: see docs/waiting-room.md. It needs no slot. A path that ends in / covers everything below it.",
         ),
-        key("pass_for", Word(PassFor::CHOICES), Is("\"many\""), "Who is sent there."),
+        key("pass_for", Word(PassFor::CHOICES), Is("\"over_quota\""), "Who is sent there."),
         key(
             "state",
             Path,

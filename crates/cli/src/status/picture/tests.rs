@@ -66,7 +66,7 @@ fn state() -> State {
             buffered_bytes: 0,
         },
         refusals: vec![Refusals {
-            reason: "wait_too_long".into(),
+            reason: "predicted_wait_too_long".into(),
             explanation: "the wait would be longer than most visitors stay".into(),
             count: 3,
         }],
