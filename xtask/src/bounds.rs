@@ -1,8 +1,10 @@
-//! `docs/bounds.md` held against the code: every bound is in the table, with the value that the code has.
+//! `docs/bounds.md` held against the code: every bound is in the table, with the value that the
+//! code has.
 //!
-//! A bound is a constant of a whole number whose name ends in `_MAX`, in a room that holds what strangers send, or a setting of the sections
-//! [`SECTIONS`]. A row of the table begins with its name (`crates/…/file.rs` and `NAME_MAX`, or the setting's key) and then its value, both
-//! between backticks.
+//! A bound is a constant of a whole number whose name ends in `_MAX`, in a room that holds what
+//! strangers send, or a setting of the sections [`SECTIONS`]. A row of the table begins with its
+//! name (`crates/…/file.rs` and `NAME_MAX`, or the setting's key) and then its value, both between
+//! backticks.
 
 use std::collections::BTreeMap;
 use std::fs;

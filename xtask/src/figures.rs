@@ -1,15 +1,19 @@
-//! The experiments' figures: the simulated ones are drawn anew in one go, those that need real servers are measured if asked for.
+//! The experiments' figures: the simulated ones are drawn anew in one go, those that need real
+//! servers are measured if asked for.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What is simulated: our laws beside those of others, rules for a line, and every figure of the paper.
+/// What is simulated: our laws beside those of others, rules for a line, and every figure of the
+/// paper.
 const SIMULATED: [&str; 3] = ["laws", "waiting-line", "sqs"];
-/// What pages of the real shop cost, then the paper's figures measured on it; before they are drawn, so that they show it.
+/// What pages of the real shop cost, then the paper's figures measured on it; before they are
+/// drawn, so that they show it.
 const MEASURED: [&str; 2] = ["tomcat-model", "sqs live"];
 
-/// Draws them, and says what was left out. An experiment in which something did not hold is a fault.
+/// Draws them, and says what was left out. An experiment in which something did not hold is a
+/// fault.
 pub(crate) fn draw(root: &Path, live: bool) -> Result<Vec<String>, String> {
     let on_servers = on_servers(root)?;
     let mut faults = Vec::new();

@@ -1,9 +1,13 @@
-//! Workspace chores: `cargo xtask walls`, `cargo xtask bounds`, `cargo xtask docs [--check]` and `cargo xtask figures [--live]`.
+//! Workspace chores: `cargo xtask walls`, `cargo xtask bounds`, `cargo xtask docs [--check]` and
+//! `cargo xtask figures [--live]`.
 //!
-//! - `walls`: who depends on whom, held against what is allowed; and each pure room's own `clippy.toml`.
+//! - `walls`: who depends on whom, held against what is allowed; and each pure room's own
+//!   `clippy.toml`.
 //! - `bounds`: every bound on what strangers send is in `docs/bounds.md`, with its value.
-//! - `docs`: writes the files that are generated from the settings' schema; `--check` only compares.
-//! - `figures`: simulates and draws anew every figure that needs no server; `--live` measures the others too.
+//! - `docs`: writes the files that are generated from the settings' schema; `--check` only
+//!   compares.
+//! - `figures`: simulates and draws anew every figure that needs no server; `--live` measures the
+//!   others too.
 //!
 //! Exit codes: 0 it holds, 1 it does not, 2 wrong usage.
 

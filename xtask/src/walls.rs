@@ -1,8 +1,9 @@
 //! Who may know whom.
 //!
-//! The table below is the architecture; cargo's own account of the workspace is held against it. A room that is not in
-//! the table, or an edge that is not, is a fault with a name. Pure rooms know no crate of others' at all, except for
-//! their tests, and carry a complete `clippy.toml`, because clippy reads a crate's own file *instead of* the workspace's.
+//! The table below is the architecture; cargo's own account of the workspace is held against it. A
+//! room that is not in the table, or an edge that is not, is a fault with a name. Pure rooms know
+//! no crate of others' at all, except for their tests, and carry a complete `clippy.toml`, because
+//! clippy reads a crate's own file *instead of* the workspace's.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -126,7 +127,8 @@ const ROOMS: &[Room] = &[
         tests_know: &["suimon-testing"],
         others: Others::AnyBut(NO_SOCKETS),
     },
-    // Shells: own clocks, sockets, processes. The two sides of the gateway do not know each other, nor the gate.
+    // Shells: own clocks, sockets, processes. The two sides of the gateway do not know each other,
+    // nor the gate.
     Room {
         name: "suimon-downstream",
         knows: &["suimon-message", "suimon-model", "suimon-params"],
@@ -279,7 +281,8 @@ const ROOMS: &[Room] = &[
     },
 ];
 
-/// What each pure room's `clippy.toml` must ban: the world outside, in the forms it usually comes in.
+/// What each pure room's `clippy.toml` must ban: the world outside, in the forms it usually comes
+/// in.
 const BANS: &[(&str, &[&str])] = &[
     (
         "disallowed-types",

@@ -1,4 +1,5 @@
-//! Who may ask, and who may change something: only by a name that is ours, and no page from elsewhere.
+//! Who may ask, and who may change something: only by a name that is ours, and no page from
+//! elsewhere.
 
 use crate::names;
 use axum::extract::{Request, State};
@@ -30,14 +31,16 @@ pub(crate) async fn guard(State(hosts): State<Arc<[String]>>, request: Request, 
     response
 }
 
-/// Returns whether a request was sent by no browser's page: pages name where they are from, and may not send this type elsewhere unasked.
+/// Returns whether a request was sent by no browser's page: pages name where they are from, and may
+/// not send this type elsewhere unasked.
 fn is_from_a_tool(headers: &HeaderMap) -> bool {
     let is_json =
         headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes() == b"application/json");
     is_json && !headers.contains_key(header::ORIGIN) && !headers.contains_key("sec-fetch-site")
 }
 
-/// Returns the host a request is for, port and all, if it names exactly one. A target that names one comes before `Host` (RFC 9112, 3.2.2), of which there is one at most.
+/// Returns the host a request is for, port and all, if it names exactly one. A target that names
+/// one comes before `Host` (RFC 9112, 3.2.2), of which there is one at most.
 fn host_of<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
     let mut named = headers.get_all(header::HOST).iter();
     match (uri.authority(), named.next(), named.next()) {
@@ -47,7 +50,8 @@ fn host_of<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
     }
 }
 
-/// Returns whether a host is an address, localhost, or one of `hosts`. Names are what a stranger could point here.
+/// Returns whether a host is an address, localhost, or one of `hosts`. Names are what a stranger
+/// could point here.
 fn is_known(host: Option<&str>, hosts: &[String]) -> bool {
     let Some(authority) = host.and_then(|host| host.parse::<Authority>().ok()) else { return false };
     // Neither a user before the host, nor anything but a port behind it.

@@ -1,6 +1,7 @@
 //! What was learned, as `/api/learned` tells it and `suimon sim --from` reads it.
 //!
-//! These structs are the wire's own, as those of `/api/state` are. Routes are named; shares are of one.
+//! These structs are the wire's own, as those of `/api/state` are. Routes are named; shares are of
+//! one.
 
 use crate::state::finite;
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,8 @@ pub struct Learned {
     pub cores: u32,
     /// Nodes of the application.
     pub nodes: usize,
-    /// Time between an answer and the session's next request, of all kinds together; absent: nobody came back yet.
+    /// Time between an answer and the session's next request, of all kinds together; absent: nobody
+    /// came back yet.
     pub think: Option<LearnedThink>,
     /// Every kind of session.
     pub kinds: Vec<LearnedKind>,
@@ -65,7 +67,8 @@ pub struct LearnedKind {
     pub mode: String,
     /// Sessions that ended and were learned from, whether they said so or fell silent.
     pub ended: u64,
-    /// Newcomers a second in the last minutes, refused ones and those who came again included; absent in the first seconds.
+    /// Newcomers a second in the last minutes, refused ones and those who came again included;
+    /// absent in the first seconds.
     pub newcomers_per_second: Option<f64>,
     /// Sessions let in a second in the last minutes.
     pub admitted_per_second: Option<f64>,
@@ -90,7 +93,8 @@ pub struct LearnedVisits {
     pub visits: f64,
 }
 
-/// What comes next where a session stands. The shares of all that came next and of those that ended make one.
+/// What comes next where a session stands. The shares of all that came next and of those that ended
+/// make one.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LearnedTransitions {
     /// The route it asked for last; absent: it has not asked yet.
@@ -123,7 +127,8 @@ pub struct LearnedRoute {
     pub limit: Option<u32>,
     /// Time in the application, lately, of whatever did not fail.
     pub service: Option<LearnedTimes>,
-    /// The same of those that had a core of their own when they began and when they ended: what a request takes by itself.
+    /// The same of those that had a core of their own when they began and when they ended: what a
+    /// request takes by itself.
     pub service_alone: Option<LearnedTimes>,
     /// Share that failed, since the start.
     pub errors: f64,

@@ -9,9 +9,10 @@
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 if new visitors should be sent here; else 503 and why |
 //!
-//! It has no password, so it listens on loopback by default and answers only to hosts it knows: an address, `localhost`, or
-//! a name from the settings. A page in an operator's browser that points a name of its own at this address is refused, and so is one that sends
-//! something here from elsewhere.
+//! It has no password, so it listens on loopback by default and answers only to hosts it knows: an
+//! address, `localhost`, or a name from the settings. A page in an operator's browser that points a
+//! name of its own at this address is refused, and so is one that sends something here from
+//! elsewhere.
 
 mod guard;
 mod learned;

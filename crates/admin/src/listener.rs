@@ -1,7 +1,9 @@
-//! A listener that holds at most so many connections at once, and none that is of no use to anybody.
+//! A listener that holds at most so many connections at once, and none that is of no use to
+//! anybody.
 //!
-//! Whoever can reach it may open connections and say nothing. That must not keep a health check out: a newcomer takes the place of the connection that was silent
-//! for the longest time, and none is silent for long.
+//! Whoever can reach it may open connections and say nothing. That must not keep a health check
+//! out: a newcomer takes the place of the connection that was silent for the longest time, and none
+//! is silent for long.
 
 use axum::serve::Listener;
 use std::io;
@@ -14,11 +16,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep};
 
-/// Connections open at once; one more displaces the one that was silent for the longest time. A scraper and a few people need no more, and nobody can use up
-/// the gateway's file descriptors from here.
+/// Connections open at once; one more displaces the one that was silent for the longest time. A
+/// scraper and a few people need no more, and nobody can use up the gateway's file descriptors from
+/// here.
 pub const CONNECTIONS_MAX: usize = 64;
 
-/// How long a connection may go without a byte of an answer: all are given at once, so it is idle, sends half a head, or takes nothing.
+/// How long a connection may go without a byte of an answer: all are given at once, so it is idle,
+/// sends half a head, or takes nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Accepts, and displaces where [`CONNECTIONS_MAX`] connections are open.

@@ -1,5 +1,5 @@
-//! One moment's numbers as metrics. Routes are as many as the proxy ever tells apart; the rest share one, so the number of
-//! lines is bounded.
+//! One moment's numbers as metrics. Routes are as many as the proxy ever tells apart; the rest
+//! share one, so the number of lines is bounded.
 
 use crate::names;
 use crate::text::{Exposition, Family, Labels, Metric};
@@ -111,7 +111,8 @@ fn routes(out: &mut Exposition, view: &View) {
     });
 }
 
-/// Calls `write` with the labels that OpenTelemetry gives method and route. `other` and `ungated` have no method of their own.
+/// Calls `write` with the labels that OpenTelemetry gives method and route. `other` and `ungated`
+/// have no method of their own.
 fn with_http_labels(name: &str, write: impl FnOnce(Labels<'_>)) {
     match name.split_once(' ') {
         Some((method, route)) => write(&[("http_request_method", method), ("http_route", route)]),

@@ -1,4 +1,5 @@
-//! Every path and every metric, named once: `suimon_<noun>_<unit>`, or OpenTelemetry's HTTP name where one exists. Names never change meaning.
+//! Every path and every metric, named once: `suimon_<noun>_<unit>`, or OpenTelemetry's HTTP name
+//! where one exists. Names never change meaning.
 
 use crate::text::{Metric, MetricKind};
 

@@ -22,10 +22,12 @@ pub(crate) fn usage() -> Option<Usage> {
     })
 }
 
-/// The kernel tells processor time of all threads, living and ended, in hundredths of a second (USER_HZ, fixed by its interface).
+/// The kernel tells processor time of all threads, living and ended, in hundredths of a second
+/// (USER_HZ, fixed by its interface).
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// Returns user and system ticks: fields 14 and 15, counted after the name, which may hold anything.
+/// Returns user and system ticks: fields 14 and 15, counted after the name, which may hold
+/// anything.
 fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);

@@ -91,7 +91,8 @@ pub struct Totals {
     pub queued: usize,
     /// Requests in the application.
     pub in_flight: usize,
-    /// Beside these, requests that wait for their clients in the middle of a body, and have no slot.
+    /// Beside these, requests that wait for their clients in the middle of a body, and have no
+    /// slot.
     #[serde(default)]
     pub paused: usize,
     /// Sessions under way.
@@ -137,8 +138,8 @@ pub struct KindState {
     pub name: String,
     /// Whether newcomers pass without being held back.
     pub open: bool,
-    /// What happens to the next newcomer: `open`, `paced` (one after another), `full` (as many sessions as may be), `shut`, or `observe` or `off`, where nobody is
-    /// held back.
+    /// What happens to the next newcomer: `open`, `paced` (one after another), `full` (as many
+    /// sessions as may be), `shut`, or `observe` or `off`, where nobody is held back.
     pub gate: String,
     /// The session law: `flow`, `seed`, `static` or `open`.
     pub law: String,
@@ -178,7 +179,8 @@ pub struct KindState {
     pub last_10s: Rates,
     /// ... and over the last minute.
     pub last_minute: Rates,
-    /// Sessions per second that the law plans to let in; absent where it does not know, or lets everybody in.
+    /// Sessions per second that the law plans to let in; absent where it does not know, or lets
+    /// everybody in.
     pub planned_per_second: Option<f64>,
     /// How long people wait to get in.
     pub wait: WaitState,
@@ -247,7 +249,8 @@ pub struct RouteState {
     pub in_flight: usize,
     /// Of these, requests whose client has gone.
     pub ghosts: usize,
-    /// Beside these, requests that wait for their clients in the middle of a body, and have no slot.
+    /// Beside these, requests that wait for their clients in the middle of a body, and have no
+    /// slot.
     #[serde(default)]
     pub paused: usize,
     /// Requests queued for a slot.
@@ -268,7 +271,8 @@ pub struct RouteState {
     pub refused: u64,
     /// Shown a place in line.
     pub waiting_pages: u64,
-    /// Answers by class of status, `1xx` to `5xx`, those of the waiting room left out; classes never seen are left out.
+    /// Answers by class of status, `1xx` to `5xx`, those of the waiting room left out; classes
+    /// never seen are left out.
     pub statuses: BTreeMap<String, u64>,
     /// Time held or queued, of those that were.
     pub waited: Percentiles,
@@ -278,7 +282,8 @@ pub struct RouteState {
     pub added: Percentiles,
 }
 
-/// A distribution of the last half minute to minute, in seconds; absent where nothing was counted. Those since the start are in the metrics.
+/// A distribution of the last half minute to minute, in seconds; absent where nothing was counted.
+/// Those since the start are in the metrics.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Percentiles {
     /// How many.
@@ -419,7 +424,8 @@ pub(crate) fn queued(view: &View) -> usize {
     view.routes.iter().map(|route| route.gate.waiting).sum()
 }
 
-/// Returns what somebody who comes now would wait, in line or held, seconds; `None`: nobody can tell, or nobody is let in.
+/// Returns what somebody who comes now would wait, in line or held, seconds; `None`: nobody can
+/// tell, or nobody is let in.
 pub(crate) fn wait_of_newcomer(kind: &KindView) -> Option<(f64, f64)> {
     let held = kind.predicted_wait_seconds;
     let in_line = if kind.line.is_some() { kind.newcomer_wait? } else { (0.0, 0.0) };

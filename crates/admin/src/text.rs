@@ -1,7 +1,8 @@
 //! Prometheus' text format, version 0.0.4.
 //!
-//! A writer of our own: every number is read from one moment's view, so a registry of live metrics (what the client crates
-//! are built around) would only hold copies; and route names come from traffic, so labels must be escaped.
+//! A writer of our own: every number is read from one moment's view, so a registry of live metrics
+//! (what the client crates are built around) would only hold copies; and route names come from
+//! traffic, so labels must be escaped.
 
 use std::fmt::Write;
 
@@ -70,7 +71,8 @@ impl Family<'_> {
         self
     }
 
-    /// Writes one distribution: `counts` by upper bound, not cumulated, and one more for what is beyond the last bound.
+    /// Writes one distribution: `counts` by upper bound, not cumulated, and one more for what is
+    /// beyond the last bound.
     pub(crate) fn histogram(
         &mut self,
         labels: Labels<'_>,

@@ -1,9 +1,11 @@
-//! How things stand, in one sentence: made here once, and shown alike by `suimon status`, in `/api/state` and wherever else people look.
+//! How things stand, in one sentence: made here once, and shown alike by `suimon status`, in
+//! `/api/state` and wherever else people look.
 
 use crate::state::{KindState, NodeState, Totals};
 use serde::{Deserialize, Serialize};
 
-/// Of those that ended within the last minute so many must have failed, and this share, for it to be said.
+/// Of those that ended within the last minute so many must have failed, and this share, for it to
+/// be said.
 const FAILED_MIN: f64 = 3.0;
 const FAILED_SHARE: f64 = 0.05;
 
@@ -12,7 +14,8 @@ const FAILED_SHARE: f64 = 0.05;
 pub struct Verdict {
     /// `ok`, `busy` (somebody waits, as is meant), `warning` or `critical`.
     pub level: String,
-    /// One word: `idle`, `open`, `holding`, `line`, `full`, `paused`, `opening`, `closed`, `degraded`, `down` or `draining`.
+    /// One word: `idle`, `open`, `holding`, `line`, `full`, `paused`, `opening`, `closed`,
+    /// `degraded`, `down` or `draining`.
     pub situation: String,
     /// The same for people.
     pub sentence: String,

@@ -17,7 +17,8 @@ const OPENS_LATE: Duration = Duration::from_secs(60);
 pub struct LineState {
     /// The kind of session.
     pub kind: String,
-    /// `moving`, `opening`, `paused` or `closed`, as its operator has said; or `application_down`: it moves again by itself once the application answers.
+    /// `moving`, `opening`, `paused` or `closed`, as its operator has said; or `application_down`:
+    /// it moves again by itself once the application answers.
     pub state: String,
     /// When it opens, seconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +106,8 @@ pub enum LineOrder {
     Resume,
     /// Tell everybody that there is nothing to wait for any more.
     Close,
-    /// Take numbers and let nobody in before `at`, seconds since 1970; with `by_lot`, lots then decide about the order.
+    /// Take numbers and let nobody in before `at`, seconds since 1970; with `by_lot`, lots then
+    /// decide about the order.
     Open {
         /// When it opens.
         at: f64,

@@ -1,7 +1,7 @@
 //! The last seconds and minutes: what counters since the start cannot tell.
 //!
-//! Marks of the counters are kept, taken about once a second; what happened in a window is what was counted since the mark at its beginning. Nothing is
-//! paid for it on the path of a request.
+//! Marks of the counters are kept, taken about once a second; what happened in a window is what was
+//! counted since the mark at its beginning. Nothing is paid for it on the path of a request.
 
 use std::collections::VecDeque;
 use suimon_gate::KindView;
@@ -13,10 +13,12 @@ const KIND_MARKS_MAX: usize = 62;
 /// The windows in which kinds are counted, seconds.
 pub(crate) const SHORT_S: f64 = 10.0;
 pub(crate) const LONG_S: f64 = 60.0;
-/// Seconds between two marks of the lines' waits, and how many are kept: those who got in within five minutes.
+/// Seconds between two marks of the lines' waits, and how many are kept: those who got in within
+/// five minutes.
 const WAIT_MARKS_S: f64 = 30.0;
 const WAIT_MARKS_MAX: usize = 12;
-/// Seconds between two marks of the routes' times, of which two are kept: half a minute to a minute.
+/// Seconds between two marks of the routes' times, of which two are kept: half a minute to a
+/// minute.
 const ROUTE_MARKS_S: f64 = 30.0;
 
 /// The marks.
@@ -111,7 +113,8 @@ impl Windows {
         });
     }
 
-    /// Returns what was counted of the kind at this place within about `seconds` before `view`, and how many seconds that really is.
+    /// Returns what was counted of the kind at this place within about `seconds` before `view`, and
+    /// how many seconds that really is.
     pub(crate) fn kind(&self, view: &View, place: usize, seconds: f64) -> (KindTotals, f64) {
         let now = view.uptime.as_secs_f64();
         let totals = match (view.kinds.get(place), lines(view).nth(place)) {
@@ -126,7 +129,8 @@ impl Windows {
         }
     }
 
-    /// Returns the waits in the line at this place of those who got in lately, and of how many seconds.
+    /// Returns the waits in the line at this place of those who got in lately, and of how many
+    /// seconds.
     pub(crate) fn line_waits(&self, view: &View, place: usize) -> (Times, f64) {
         let waited = view.lines.get(place).map(|line| line.waited.clone()).unwrap_or_default();
         let (before, seconds) = oldest(&self.waits, view);
@@ -157,7 +161,8 @@ pub(crate) fn lines(view: &View) -> impl Iterator<Item = &LineCounts> {
     (0..view.kinds.len()).map(|place| view.lines.get(place).unwrap_or(&NONE))
 }
 
-/// Adds a mark if the last one is old enough; of more than `most` the oldest go. The first is taken at once only near the start: before, nothing was.
+/// Adds a mark if the last one is old enough; of more than `most` the oldest go. The first is taken
+/// at once only near the start: before, nothing was.
 fn push<T>(marks: &mut VecDeque<Mark<T>>, at: f64, every: f64, most: usize, what: impl FnOnce() -> T) {
     let last = marks.back().map_or(0.0, |mark| mark.at);
     if at - last < 0.9 * every {

@@ -182,7 +182,8 @@ impl Source for Fixed {
     }
 }
 
-/// A kind with 480 in line, who are told four minutes to five, and of whom five are held for four seconds.
+/// A kind with 480 in line, who are told four minutes to five, and of whom five are held for four
+/// seconds.
 fn visit() -> KindView {
     let line = suimon_line::Line::new(suimon_line::Params::default(), Instant::ORIGIN).view();
     KindView {

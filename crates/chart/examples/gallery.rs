@@ -1,4 +1,5 @@
-//! Writes one figure of each kind into a folder, to be looked at: `cargo run -p suimon-chart --example gallery -- FOLDER`.
+//! Writes one figure of each kind into a folder, to be looked at: `cargo run -p suimon-chart
+//! --example gallery -- FOLDER`.
 
 use std::path::Path;
 use suimon_chart::{Axis, Band, Bars, Dress, Hue, Plot, Rule, Series, Size, Span};

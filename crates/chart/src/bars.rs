@@ -218,7 +218,8 @@ mod tests {
             .group("with", Hue::Blue)
     }
 
-    /// Returns the widths of all bars (not of the legend's squares), in order; fails if the text is no XML.
+    /// Returns the widths of all bars (not of the legend's squares), in order; fails if the text is
+    /// no XML.
     fn widths(svg: &str) -> Vec<f64> {
         let mut reader = Reader::from_str(svg);
         let mut widths = Vec::new();

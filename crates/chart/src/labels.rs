@@ -7,8 +7,8 @@ pub(crate) const LEADING: f64 = 16.0;
 /// How much wider bold letters are; more than in most faces, for some readers have wide ones.
 const BOLD: f64 = 1.14;
 
-/// Returns about how wide the text is, in pixels, in a sans-serif face of 13 pixels. A little too much rather than too
-/// little: what is drawn is some face of the reader's.
+/// Returns about how wide the text is, in pixels, in a sans-serif face of 13 pixels. A little too
+/// much rather than too little: what is drawn is some face of the reader's.
 pub(crate) fn width(text: &str) -> f64 {
     text.chars().map(|character| share(character) * TEXT).sum()
 }
@@ -41,12 +41,14 @@ pub(crate) fn fitted_bold(text: &str, room: f64) -> String {
     fitted(text, room / BOLD + 0.01)
 }
 
-/// Returns places for names that want to stand at `wanted`: each as near to its own as it can be with `LEADING` between
-/// neighbours, in the same order, from `top` to `bottom` while there is room for all.
+/// Returns places for names that want to stand at `wanted`: each as near to its own as it can be
+/// with `LEADING` between neighbours, in the same order, from `top` to `bottom` while there is room
+/// for all.
 pub(crate) fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]).then(a.cmp(b)));
-    // Groups of names that touch: the sum of where each would want the group's first to be, how many, which from.
+    // Groups of names that touch: the sum of where each would want the group's first to be, how
+    // many, which from.
     let mut groups: Vec<(f64, usize)> = Vec::new();
     let last_place = |count: usize| (bottom - (count as f64 - 1.0) * LEADING).max(top);
     let place = |(sum, count): (f64, usize)| (sum / count as f64).clamp(top, last_place(count));

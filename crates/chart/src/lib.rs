@@ -1,7 +1,8 @@
 //! Charts as SVG text: drawn from numbers, without a clock, a file or a dependency.
 //!
-//! One figure works in light and dark, on a page and as a file of its own. Series carry their names at their ends, so
-//! that a reader need not look a colour up; colours stay apart for colour-blind eyes. What is not a number is a gap.
+//! One figure works in light and dark, on a page and as a file of its own. Series carry their names
+//! at their ends, so that a reader need not look a colour up; colours stay apart for colour-blind
+//! eyes. What is not a number is a gap.
 //!
 //! ```
 //! use suimon_chart::{Axis, Dress, Hue, Plot, Rule, Series, Size};
@@ -15,8 +16,9 @@
 //! assert!(svg.starts_with("<svg"));
 //! ```
 //!
-//! Map: [`Plot`] lines, steps, bands, rules over two axes; [`Bars`] bars by name; [`ticks`] round numbers for an axis;
-//! [`STYLE`] the colours; `labels` names that keep out of each other's way; `svg` the text itself.
+//! Map: [`Plot`] lines, steps, bands, rules over two axes; [`Bars`] bars by name; [`ticks`] round
+//! numbers for an axis; [`STYLE`] the colours; `labels` names that keep out of each other's way;
+//! `svg` the text itself.
 
 mod bars;
 mod labels;

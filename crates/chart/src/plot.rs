@@ -21,7 +21,8 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// The most points of a series that are drawn. Of a longer one its lowest and highest in each small piece of it.
+    /// The most points of a series that are drawn. Of a longer one its lowest and highest in each
+    /// small piece of it.
     pub const POINTS_MAX: usize = 4000;
 
     /// Returns an empty figure.
@@ -185,7 +186,8 @@ impl Series {
         Series { shape: Shape::Steps, ..Series::line(name, hue, points) }
     }
 
-    /// Returns points with a dot at each, joined by straight lines: for measurements that stand apart.
+    /// Returns points with a dot at each, joined by straight lines: for measurements that stand
+    /// apart.
     pub fn dotted(name: &str, hue: Hue, points: Vec<(f64, f64)>) -> Self {
         Series { shape: Shape::Dotted, ..Series::line(name, hue, points) }
     }

@@ -1,7 +1,7 @@
 //! The colours, once for light and once for dark, and the weights of lines.
 
-/// A series' colour. They stay apart for eyes that see red and green alike, and have a contrast of 3 or more to the
-/// ground in light and dark.
+/// A series' colour. They stay apart for eyes that see red and green alike, and have a contrast of
+/// 3 or more to the ground in light and dark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hue {
     /// Water.
@@ -39,8 +39,8 @@ impl Hue {
     }
 }
 
-/// The style sheet of every figure. A page carries it once; a page that sets the custom properties on `.chart` itself
-/// gives the figures its own colours.
+/// The style sheet of every figure. A page carries it once; a page that sets the custom properties
+/// on `.chart` itself gives the figures its own colours.
 pub const STYLE: &str = "\
 .chart{--paper:#fdfcfa;--ink:#23282d;--soft:#5d666f;--grid:#e7e4de;--axis:#b9b5ad;\
 --h1:#1a6fb5;--h2:#c64f1d;--h3:#177f5c;--h4:#9c4f8f;--h5:#9a6b00;--h6:#6b7580;\

@@ -123,14 +123,16 @@ impl Svg {
     }
 }
 
-/// Returns a coordinate, to a tenth of a pixel. Nothing that is not a number comes here; should it, it is 0.
+/// Returns a coordinate, to a tenth of a pixel. Nothing that is not a number comes here; should it,
+/// it is 0.
 pub(crate) fn number(value: f64) -> String {
     let tenths = if value.is_finite() { (value * 10.0).round() } else { 0.0 };
     let text = format!("{}", tenths / 10.0);
     if text == "-0" { "0".to_owned() } else { text }
 }
 
-/// Returns the text with what XML would take for its own replaced. Characters XML has no place for become a space.
+/// Returns the text with what XML would take for its own replaced. Characters XML has no place for
+/// become a space.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

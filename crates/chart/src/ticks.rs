@@ -3,8 +3,8 @@
 /// The most ticks an axis has.
 const TICKS_MAX: usize = 100;
 
-/// Returns about `wanted` round numbers (1, 2 or 5 × a power of ten apart) that lie from `from` to `to`, in order. Empty if
-/// the range is; a range that is not one has none.
+/// Returns about `wanted` round numbers (1, 2 or 5 × a power of ten apart) that lie from `from` to
+/// `to`, in order. Empty if the range is; a range that is not one has none.
 pub fn linear(from: f64, to: f64, wanted: usize) -> Vec<f64> {
     let span = to - from;
     if !span.is_finite() || span <= 0.0 {
@@ -18,8 +18,8 @@ pub fn linear(from: f64, to: f64, wanted: usize) -> Vec<f64> {
     (0..count).map(|index| clean((first + index as f64) * step, step)).collect()
 }
 
-/// Returns 1, 2 and 5 × powers of ten from `from` to `to`, or only the powers if that would be more than `wanted`. A range
-/// that is not one, or not above 0, has none.
+/// Returns 1, 2 and 5 × powers of ten from `from` to `to`, or only the powers if that would be more
+/// than `wanted`. A range that is not one, or not above 0, has none.
 pub fn logarithmic(from: f64, to: f64, wanted: usize) -> Vec<f64> {
     if !(from > 0.0 && to > from && to.is_finite()) {
         return Vec::new();
@@ -47,7 +47,8 @@ pub fn rounded_out(from: f64, to: f64, wanted: usize) -> (f64, f64) {
     (clean((from / step + 1e-9).floor() * step, step), clean((to / step - 1e-9).ceil() * step, step))
 }
 
-/// Returns how a tick is written: with as many digits as the distance between ticks needs, thousands apart.
+/// Returns how a tick is written: with as many digits as the distance between ticks needs,
+/// thousands apart.
 pub fn label(value: f64, distance: f64) -> String {
     let digits = if distance > 0.0 && distance < 1.0 {
         (-distance.log10() - 1e-9).ceil().min(9.0) as usize
@@ -64,7 +65,8 @@ pub fn label(value: f64, distance: f64) -> String {
     format!("{sign}{}{point}{fraction}", thousands(whole))
 }
 
-/// Returns the distance between ticks: the one of 1, 2, 5 × a power of ten that comes nearest to `wanted` of them.
+/// Returns the distance between ticks: the one of 1, 2, 5 × a power of ten that comes nearest to
+/// `wanted` of them.
 fn step(span: f64, wanted: usize) -> f64 {
     let rough = span / wanted.max(1) as f64;
     let power = 10f64.powi(rough.log10().floor() as i32);

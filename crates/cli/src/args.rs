@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 use suimon_params::Recording;
 use suimon_settings::{duration, parse_size};
 
-/// The floodgate: stands in front of a web application and admits only as many sessions as will finish.
+/// The floodgate: stands in front of a web application and admits only as many sessions as will
+/// finish.
 #[derive(Parser, Debug)]
 #[command(
     name = "suimon",
@@ -89,7 +90,8 @@ pub(crate) struct Serve {
     /// Where visitors connect; port 0 takes a free one. [default: 0.0.0.0:8000]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Address of the admin listener, for metrics and `suimon status`; or "off". [default: 127.0.0.1:8001]
+    /// Address of the admin listener, for metrics and `suimon status`; or "off". [default:
+    /// 127.0.0.1:8001]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<AddressOrOff>,
     /// File with the keys that sign leases; created if missing; or "none".
@@ -98,13 +100,15 @@ pub(crate) struct Serve {
     /// File that keeps the learned state over a restart; or "none".
     #[arg(long, value_name = "FILE")]
     pub(crate) learned: Option<PathBuf>,
-    /// Record all events of the gate in this file, for `suimon report` and `suimon sim --replay`. An existing recording is renamed.
+    /// Record all events of the gate in this file, for `suimon report` and `suimon sim --replay`.
+    /// An existing recording is renamed.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Bytes of the recording, all its files together; the oldest is removed. [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = recording_size)]
     pub(crate) record_bytes_max: Option<u64>,
-    /// What is logged: error, warn, info, debug, trace, or by part. [default: $SUIMON_LOG, else info]
+    /// What is logged: error, warn, info, debug, trace, or by part. [default: $SUIMON_LOG, else
+    /// info]
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<String>,
 }
@@ -179,10 +183,12 @@ pub(crate) enum Waiting {
     Open {
         #[command(flatten)]
         of: LineOf,
-        /// When it opens, such as 2026-12-01T10:00:00Z or 2026-12-01T10:00:00+09:00; without an offset: local time of this machine.
+        /// When it opens, such as 2026-12-01T10:00:00Z or 2026-12-01T10:00:00+09:00; without an
+        /// offset: local time of this machine.
         #[arg(long, value_name = "TIME")]
         at: PointInTime,
-        /// Draw the order of all tickets issued until then by lot. The hash of the random seed is published at once, the seed itself after the opening.
+        /// Draw the order of all tickets issued until then by lot. The hash of the random seed is
+        /// published at once, the seed itself after the opening.
         #[arg(long)]
         by_lot: bool,
     },
@@ -194,7 +200,8 @@ pub(crate) enum Waiting {
         #[arg(value_name = "MESSAGE", default_value = "")]
         message: String,
     },
-    /// Create invitation links; invited visitors wait in a lane of their own. Each link is good for one ticket.
+    /// Create invitation links; invited visitors wait in a lane of their own. Each link is good for
+    /// one ticket.
     Invite {
         #[command(flatten)]
         of: LineOf,
@@ -243,7 +250,8 @@ pub(crate) struct Preview {
     pub(crate) out: PathBuf,
 }
 
-/// A point in time, as of RFC 3339: in UTC, by another offset, or by this machine's clock on the wall.
+/// A point in time, as of RFC 3339: in UTC, by another offset, or by this machine's clock on the
+/// wall.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PointInTime(pub(crate) SystemTime);
 
@@ -305,16 +313,16 @@ pub(crate) struct Crowd {
     /// Seed of all random choices, in place of the file's.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Share of visitors who farm tickets if there is a line: they take many and wait with several. Replaces the file's
-    /// in_line.farm.share; what each of them does is in the file.
+    /// Share of visitors who farm tickets if there is a line: they take many and wait with several.
+    /// Replaces the file's in_line.farm.share; what each of them does is in the file.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) farm: Option<f64>,
-    /// Share of visitors who forge tickets if there is a line: they try to be admitted with edited ones. Replaces the file's
-    /// in_line.forge.share.
+    /// Share of visitors who forge tickets if there is a line: they try to be admitted with edited
+    /// ones. Replaces the file's in_line.forge.share.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub(crate) forge: Option<f64>,
-    /// How long to count, after the warm-up. [default: as the scenario says; else 60s, or until everybody is done if the file's
-    /// arrivals end]
+    /// How long to count, after the warm-up. [default: as the scenario says; else 60s, or until
+    /// everybody is done if the file's arrivals end]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<Duration>,
     /// Warm-up time, not counted. [default: as the scenario says; else 0s]
@@ -366,7 +374,8 @@ pub(crate) struct Shop {
     /// Connections at once, each with a thread.
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub(crate) threads: usize,
-    /// Work of a light page, as a count it has printed before; else this machine is measured at start.
+    /// Work of a light page, as a count it has printed before; else this machine is measured at
+    /// start.
     #[arg(long, value_name = "N")]
     pub(crate) light_work: Option<u32>,
     /// Work of a search, likewise.

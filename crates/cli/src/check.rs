@@ -1,4 +1,5 @@
-//! `suimon check`: everything that is wrong with a file, or what would be run from it. Opens no port.
+//! `suimon check`: everything that is wrong with a file, or what would be run from it. Opens no
+//! port.
 
 use crate::args::Check;
 use crate::exit::Exit;

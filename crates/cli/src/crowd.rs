@@ -1,4 +1,5 @@
-//! `suimon crowd`: plays a journey file or a scenario against an address and tells what the visitors saw.
+//! `suimon crowd`: plays a journey file or a scenario against an address and tells what the
+//! visitors saw.
 
 mod judge;
 
@@ -116,7 +117,8 @@ fn set_users(workload: &mut Workload, wanted: u32) -> Result<(), String> {
     }
 }
 
-/// Returns what shows how it goes: one line that is drawn over, or a line now and then where nobody watches.
+/// Returns what shows how it goes: one line that is drawn over, or a line now and then where nobody
+/// watches.
 fn progress() -> Box<dyn FnMut(&Progress) + Send> {
     let live = std::io::stderr().is_terminal();
     let mut told = 0;

@@ -1,13 +1,15 @@
-//! `suimon demo`: one crowd, one shop, twice: without Suimon and with it. Shows what happens and writes a report.
+//! `suimon demo`: one crowd, one shop, twice: without Suimon and with it. Shows what happens and
+//! writes a report.
 //!
-//! Shop, gateway and crowd are processes of their own, all of this binary, on free ports of 127.0.0.1. First the most the
-//! shop could do is measured (the bound); then the same crowd comes straight to a fresh shop; then to another fresh one
-//! through a gateway without any settings. Where it can be done the shop has a core of its own, so that neither gateway
-//! nor crowd takes anything from it.
+//! Shop, gateway and crowd are processes of their own, all of this binary, on free ports of
+//! 127.0.0.1. First the most the shop could do is measured (the bound); then the same crowd comes
+//! straight to a fresh shop; then to another fresh one through a gateway without any settings.
+//! Where it can be done the shop has a core of its own, so that neither gateway nor crowd takes
+//! anything from it.
 //!
-//! Map: `process` children that never outlive us; `cores` who runs where; `crowd` the crowd's process; `stage` the three
-//! acts; `gateway` what is asked of it each second; `outcome` what came of it; `live` and `comparison` for the terminal;
-//! `report` (with `figures`) for the browser.
+//! Map: `process` children that never outlive us; `cores` who runs where; `crowd` the crowd's
+//! process; `stage` the three acts; `gateway` what is asked of it each second; `outcome` what came
+//! of it; `live` and `comparison` for the terminal; `report` (with `figures`) for the browser.
 
 mod comparison;
 mod cores;
@@ -46,7 +48,8 @@ pub(crate) struct Demo {
     /// Visitors at once, each playing one session after another.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) clients: u32,
-    /// Divides all times: what pages cost, how long visitors think, how long they wait; from 0.1 to 100.
+    /// Divides all times: what pages cost, how long visitors think, how long they wait; from 0.1 to
+    /// 100.
     #[arg(long, value_name = "N", default_value_t = 4.0, value_parser = scale)]
     pub(crate) scale: f64,
     /// Seed of all random choices; the same for both runs.

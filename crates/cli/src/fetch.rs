@@ -29,7 +29,8 @@ pub(crate) enum FetchError {
 }
 
 impl FetchError {
-    /// Says what is wrong to whoever named the gateway at `url` by `option`, and returns how the command ends.
+    /// Says what is wrong to whoever named the gateway at `url` by `option`, and returns how the
+    /// command ends.
     pub(crate) fn explain(&self, option: &str, url: &str) -> Exit {
         eprintln!("{}", self.explanation(option, url));
         match self {
@@ -101,7 +102,8 @@ impl Answer {
         }
         let said = String::from_utf8_lossy(&self.body);
         let said = said.lines().next().unwrap_or("");
-        // The gateway gives its reasons as plain text; a page of errors is from something else that listens there.
+        // The gateway gives its reasons as plain text; a page of errors is from something else that
+        // listens there.
         let is_text =
             self.headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
         if self.status.is_client_error() && is_text && !said.is_empty() {

@@ -13,7 +13,8 @@ pub(crate) enum FileKind {
     Scenario,
 }
 
-/// Only a scenario has one of these. A `[server]` alone is what other programs call where they listen, and none.
+/// Only a scenario has one of these. A `[server]` alone is what other programs call where they
+/// listen, and none.
 const OF_SCENARIOS: &[&str] = &["base", "question", "change", "expect", "seeds", "warm_up", "measure"];
 
 impl FileKind {

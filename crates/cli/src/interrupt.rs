@@ -16,8 +16,8 @@ static ASKED: LazyLock<watch::Sender<bool>> = LazyLock::new(|| {
     asked
 });
 
-/// Begins to listen: from here on a signal does not end the process by itself. To be called before anybody is told that
-/// the process runs, so that a signal that follows at once finds it listening.
+/// Begins to listen: from here on a signal does not end the process by itself. To be called before
+/// anybody is told that the process runs, so that a signal that follows at once finds it listening.
 pub(crate) fn listen() {
     LazyLock::force(&ASKED);
 }

@@ -1,8 +1,8 @@
 //! The suimon command, as a library: its `main`, and what an experiment uses of `suimon sim`.
 //!
-//! Each command has a file; `args.rs` says what can be written behind it. Standard output carries what was asked for,
-//! standard error what happens meanwhile. Exit codes: 0 done and it holds, 1 it does not or something failed while
-//! running, 2 wrong usage or settings.
+//! Each command has a file; `args.rs` says what can be written behind it. Standard output carries
+//! what was asked for, standard error what happens meanwhile. Exit codes: 0 done and it holds, 1 it
+//! does not or something failed while running, 2 wrong usage or settings.
 
 mod args;
 mod check;

@@ -7,7 +7,8 @@ pub(crate) fn at(wall: SystemTime) -> Option<SystemTime> {
     let seconds = wall.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
     let seconds = libc::time_t::try_from(seconds).ok()?;
     #[allow(unsafe_code, reason = "the standard library knows no time zones")]
-    // SAFETY: a `tm` is plain numbers and one pointer that may be null; both calls read and write nothing but the values they are given, and the zone, which nobody here changes.
+    // SAFETY: a `tm` is plain numbers and one pointer that may be null; both calls read and write
+    // nothing but the values they are given, and the zone, which nobody here changes.
     let local = unsafe {
         let mut fields: libc::tm = std::mem::zeroed();
         if libc::gmtime_r(&raw const seconds, &raw mut fields).is_null() {

@@ -32,7 +32,8 @@ pub(crate) fn begin(page: &mut String, title: &str, headline: &str, lead: &str) 
     )
 }
 
-/// Writes everything after the last section; `numbers` stay inside the page, for whoever wants them.
+/// Writes everything after the last section; `numbers` stay inside the page, for whoever wants
+/// them.
 pub(crate) fn end(page: &mut String, numbers: &impl Serialize) -> Result {
     writeln!(
         page,
@@ -50,7 +51,8 @@ pub(crate) fn section(page: &mut String, title: &str, words: &str, inside: &str)
     writeln!(page, "{inside}</section>")
 }
 
-/// Returns a figure over the whole width. Text in a figure keeps its size, so there is one for each width.
+/// Returns a figure over the whole width. Text in a figure keeps its size, so there is one for each
+/// width.
 pub(crate) fn both_widths(plot: &Plot) -> String {
     format!(
         "<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n",

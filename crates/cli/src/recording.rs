@@ -25,8 +25,8 @@ pub(crate) struct Opened {
 }
 
 impl Files {
-    /// Finds the files that were set aside in the run that `path` is of. What is wrong with `path` itself is told when it is
-    /// read.
+    /// Finds the files that were set aside in the run that `path` is of. What is wrong with `path`
+    /// itself is told when it is read.
     pub(crate) fn find(path: &Path) -> Result<Self, String> {
         let beginning = beginning(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let mut files = Files { paths: Vec::new(), earlier: 0 };
@@ -48,8 +48,8 @@ impl Files {
         Ok(files)
     }
 
-    /// Finds the files of several recordings: each file once, the oldest run first. Files of other runs beside them are counted as
-    /// earlier ones only where they were not named.
+    /// Finds the files of several recordings: each file once, the oldest run first. Files of other
+    /// runs beside them are counted as earlier ones only where they were not named.
     pub(crate) fn find_all(named: &[PathBuf]) -> Result<Self, String> {
         let mut placed = Vec::new();
         let mut earlier = 0;

@@ -1,7 +1,7 @@
 //! `suimon report`: what a recorded gateway did, and why, as a page for the browser.
 //!
-//! The recording is replayed, so that what is shown is what the gate decided and not what somebody wrote down about it. Map:
-//! `figures` the charts; `page` the page; `numbers` the same for scripts.
+//! The recording is replayed, so that what is shown is what the gate decided and not what somebody
+//! wrote down about it. Map: `figures` the charts; `page` the page; `numbers` the same for scripts.
 
 mod figures;
 mod numbers;

@@ -63,7 +63,8 @@ pub(crate) fn run(args: &Serve) -> Exit {
     exit
 }
 
-/// Returns the file's settings, if one is named, with what the command line says in place of what it says.
+/// Returns the file's settings, if one is named, with what the command line says in place of what
+/// it says.
 fn settings(args: &Serve) -> Result<Settings, Faults> {
     let mut settings = match &args.config {
         Some(path) => Settings::load(path)?,
@@ -147,7 +148,8 @@ async fn serve(mut settings: Settings) -> Exit {
         tls.address = address;
     }
     settings.admin_listen = admin.as_ref().and_then(|listener| listener.local_addr().ok());
-    // Before anybody is told that we run: a signal that follows at once finds us listening. On a terminal it is left alone: there it ends the process with it.
+    // Before anybody is told that we run: a signal that follows at once finds us listening. On a
+    // terminal it is left alone: there it ends the process with it.
     if !io::stderr().is_terminal()
         && let Ok(hangup) = signal(SignalKind::hangup())
     {

@@ -1,9 +1,11 @@
-//! `suimon sim`: plays scenarios in a model of the application, in virtual time, and tells whether what was expected holds.
+//! `suimon sim`: plays scenarios in a model of the application, in virtual time, and tells whether
+//! what was expected holds.
 //!
-//! Map: `question` what is to be played, from the command line and the files; `play` plays it on several threads; `answer`
-//! what came of it; `table` for the terminal; `json` for scripts; `report` (with `figures`) for the browser. `replay` plays
-//! recordings of a live gateway instead, and `from` makes a scenario of what one has learned. [`Beyond`] is what an experiment
-//! adds: laws of others and generated sites.
+//! Map: `question` what is to be played, from the command line and the files; `play` plays it on
+//! several threads; `answer` what came of it; `table` for the terminal; `json` for scripts;
+//! `report` (with `figures`) for the browser. `replay` plays recordings of a live gateway instead,
+//! and `from` makes a scenario of what one has learned. [`Beyond`] is what an experiment adds: laws
+//! of others and generated sites.
 
 mod answer;
 mod figures;
@@ -51,7 +53,8 @@ and take as long as they took, whatever the other settings would have changed. d
 Exit codes: 0 all expectations hold, or the replay made the same decisions; 1 otherwise, an invariant was violated, or it was interrupted;
 2 wrong file or command line, or the recording is damaged, truncated or not a recording.")]
 pub struct Sim {
-    /// Scenario files, or folders: every *.toml in them whose name does not begin with an underscore.
+    /// Scenario files, or folders: every *.toml in them whose name does not begin with an
+    /// underscore.
     #[arg(value_name = "FILE", conflicts_with_all = ["replay", "from"])]
     pub(crate) files: Vec<PathBuf>,
     /// Play seeds 1 to N, in place of the file's.
@@ -75,13 +78,16 @@ pub struct Sim {
     /// Play this recording of a live gateway instead.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "report"])]
     pub(crate) replay: Option<PathBuf>,
-    /// With --replay: a setting of [gate] to try in place of the recorded one, such as gate.order=fifo; several times if need be.
+    /// With --replay: a setting of [gate] to try in place of the recorded one, such as
+    /// gate.order=fifo; several times if need be.
     #[arg(long, value_name = "KEY=VALUE", requires = "replay")]
     pub(crate) with: Vec<String>,
-    /// With --replay: play the complete part of a recording that is truncated or still being written.
+    /// With --replay: play the complete part of a recording that is truncated or still being
+    /// written.
     #[arg(long, requires = "replay")]
     pub(crate) partial: bool,
-    /// Make a scenario of what the gateway at this operator address has learned, such as http://127.0.0.1:8001, to be edited and played.
+    /// Make a scenario of what the gateway at this operator address has learned, such as
+    /// http://127.0.0.1:8001, to be edited and played.
     #[arg(long, value_name = "URL", conflicts_with_all = ["files", "seeds", "seed", "vs", "jobs", "json", "report", "replay", "list_laws"])]
     pub(crate) from: Option<String>,
     /// With --from: the file it is written to. [default: standard output]

@@ -45,7 +45,8 @@ fn text(lines: &[Line], colours: bool) -> String {
     lines.iter().map(|line| line.written(usize::MAX, colours) + "\n").collect()
 }
 
-/// Draws until Ctrl-C, which is how it is meant to end: on a screen of its own, or one picture under the other where nobody watches.
+/// Draws until Ctrl-C, which is how it is meant to end: on a screen of its own, or one picture
+/// under the other where nobody watches.
 async fn watch(args: &Status) -> Exit {
     let Ok(screen) = io::stdout().is_terminal().then(Screen::enter).transpose() else { return Exit::Done };
     let mut ticks = tokio::time::interval(EVERY);

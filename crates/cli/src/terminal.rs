@@ -10,7 +10,8 @@ pub(crate) const CLEAR_LINE: &str = "\r\x1b[2K";
 /// Goes to a screen of its own, without a cursor, and back to what was there before.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-/// Goes to the first line, for a picture that is drawn over the one before without wiping it: so nothing flickers.
+/// Goes to the first line, for a picture that is drawn over the one before without wiping it: so
+/// nothing flickers.
 const HOME: &str = "\x1b[H";
 /// Columns and lines taken where the terminal does not tell.
 const SIZE_DEFAULT: Size = Size { columns: 80, lines: 24 };
@@ -65,8 +66,8 @@ impl Line {
         self
     }
 
-    /// Returns the line as written to a terminal of this width: cut, so that it never takes two lines, for then we would
-    /// draw over the wrong ones.
+    /// Returns the line as written to a terminal of this width: cut, so that it never takes two
+    /// lines, for then we would draw over the wrong ones.
     pub(crate) fn drawn(&self, width: usize) -> String {
         format!("\x1b[2K{}\n", self.written(width.saturating_sub(1), colours_are_wanted()))
     }
@@ -99,7 +100,8 @@ pub(crate) fn colours_are_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Returns the text in lines of so many columns at the most, broken between words where that can be done.
+/// Returns the text in lines of so many columns at the most, broken between words where that can be
+/// done.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -117,7 +119,8 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the text with each line that is longer than so many columns broken between words, the rest as far to the right as its beginning.
+/// Returns the text with each line that is longer than so many columns broken between words, the
+/// rest as far to the right as its beginning.
 pub(crate) fn paragraphs(text: &str, columns: usize) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {

@@ -1,4 +1,5 @@
-//! `suimon waiting-room`: the lines of a running gateway, what they are told, and how they look to those who wait.
+//! `suimon waiting-room`: the lines of a running gateway, what they are told, and how they look to
+//! those who wait.
 
 mod preview;
 

@@ -4,8 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Finds out whether a file can be written there, and leaves everything as it was; so that a run is not lost to a path
-/// that cannot be written.
+/// Finds out whether a file can be written there, and leaves everything as it was; so that a run is
+/// not lost to a path that cannot be written.
 pub(crate) fn try_writing(path: &Path) -> io::Result<()> {
     if path.exists() {
         OpenOptions::new().append(true).open(path)?;
@@ -14,7 +14,8 @@ pub(crate) fn try_writing(path: &Path) -> io::Result<()> {
     try_creating(path)
 }
 
-/// Writes the text: under a name of its own first, so that whoever looks sees the old file or the new one.
+/// Writes the text: under a name of its own first, so that whoever looks sees the old file or the
+/// new one.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     if is_special(path) {
         // A pipe or a terminal has no old content, and must stay what it is.

@@ -97,7 +97,8 @@ fn a_shop_whose_port_is_taken_says_so() {
     assert_eq!(run(&["shop", "--port", "0", "--scale", "0"]).code, Some(2));
 }
 
-/// A shop behind a waiting room that opens in some seconds and lets in two a second then. A network may draw four numbers at once, and one a second after that.
+/// A shop behind a waiting room that opens in some seconds and lets in two a second then. A network
+/// may draw four numbers at once, and one a second after that.
 struct Room {
     gateway: Gateway,
     _shop: Running,
@@ -128,7 +129,8 @@ impl Room {
         Room { gateway, _shop: shop, folder }
     }
 
-    /// Plays eight visitors, one session each, with `in_line` about those who wait. Returns what was printed and the report.
+    /// Plays eight visitors, one session each, with `in_line` about those who wait. Returns what
+    /// was printed and the report.
     fn rehearse(&self, in_line: &str, more: &[&str]) -> (String, serde_json::Value) {
         let journey = format!(
             "seed = 3\n[arrivals.closed]\nusers = 8\nstart_over = \"1s\"\nsessions_each = 1\n\

@@ -1,4 +1,5 @@
-//! `suimon demo`, whole and short; what it leaves behind when it is ended before its time; and what it refuses.
+//! `suimon demo`, whole and short; what it leaves behind when it is ended before its time; and what
+//! it refuses.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 
@@ -34,7 +35,8 @@ fn a_short_demo_tells_everything_it_promises() {
         "--picture",
         &picture,
     ]);
-    // Whether Suimon holds in two seconds on a busy machine is not the question here; that it is told honestly is.
+    // Whether Suimon holds in two seconds on a busy machine is not the question here; that it is
+    // told honestly is.
     let numbers: Value =
         serde_json::from_str(&fs::read_to_string(&json).unwrap_or_else(|_| panic!("{ran:?}"))).unwrap();
     let holds = numbers["holds"].as_bool().unwrap();
@@ -112,7 +114,8 @@ impl Begun {
         Begun { demo: command.spawn().unwrap(), _folder: folder }
     }
 
-    /// Waits until a child with each of these words on its command line is there, and returns all children.
+    /// Waits until a child with each of these words on its command line is there, and returns all
+    /// children.
     fn wait_for_children(&self, words: &[&str]) -> BTreeSet<u32> {
         let mut found = BTreeSet::new();
         wait_until("its processes", || {
@@ -126,7 +129,8 @@ impl Begun {
     fn signal(&self, signal: i32) {
         let pid = i32::try_from(self.demo.id()).unwrap();
         #[allow(unsafe_code, reason = "kill has no safe form in the standard library")]
-        // SAFETY: kill takes plain numbers; the process is our child and was not waited for, so the id is still its own.
+        // SAFETY: kill takes plain numbers; the process is our child and was not waited for, so the
+        // id is still its own.
         let sent = unsafe { libc::kill(pid, signal) };
         assert_eq!(sent, 0);
     }
@@ -175,7 +179,8 @@ fn proc_file(pid: u32, name: &str) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/{name}")).ok()
 }
 
-/// Returns whether the process is there, runs our binary, and is no corpse that nobody has buried yet.
+/// Returns whether the process is there, runs our binary, and is no corpse that nobody has buried
+/// yet.
 fn is_suimon(pid: u32) -> bool {
     let dead =
         proc_file(pid, "stat").and_then(|stat| Some(stat.rsplit_once(')')?.1.trim_start().starts_with('Z')));

@@ -1,4 +1,5 @@
-//! What `suimon serve` has learned survives a restart, and what follows is replayed to the last decision.
+//! What `suimon serve` has learned survives a restart, and what follows is replayed to the last
+//! decision.
 
 mod common;
 
@@ -24,7 +25,8 @@ fn a_restarted_gateway_says_what_it_began_with_and_its_recording_is_replayed() {
     assert!(state["recalled"]["routes"].as_u64() >= Some(4), "{state}");
     let status = run(&["status", "--admin", &site.gateway.admin_url()]);
     assert!(status.out.contains("started with limits of"), "{status:?}");
-    // Again a rush, in which limits are tried and capacities measured against those that were recalled.
+    // Again a rush, in which limits are tried and capacities measured against those that were
+    // recalled.
     site.visit(20, &pages, "4s");
     site.end();
 

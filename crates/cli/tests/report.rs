@@ -132,7 +132,8 @@ fn two_runs_are_drawn_one_after_the_other() {
     assert!(page.unwrap().contains("of other runs"));
 }
 
-/// Returns a recording in which one request of a route of this name is answered; its mark tells the truth or does not.
+/// Returns a recording in which one request of a route of this name is answered; its mark tells the
+/// truth or does not.
 fn forged(name: &str, true_mark: bool) -> Vec<u8> {
     let at = |tenths: u32| Instant::ORIGIN + seconds(f64::from(tenths) / 10.0);
     let params = Params::default();

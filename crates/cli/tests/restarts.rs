@@ -1,4 +1,5 @@
-//! What those who wait see of restarts, orderly ones and crashes: the order is kept, and nobody is invented.
+//! What those who wait see of restarts, orderly ones and crashes: the order is kept, and nobody is
+//! invented.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
@@ -60,7 +61,8 @@ impl Visitor {
         Told { status, json: serde_json::from_str(body).unwrap_or_default() }
     }
 
-    /// Asks how the place stands until that is answered: whoever asks again at once is told to come later.
+    /// Asks how the place stands until that is answered: whoever asks again at once is told to come
+    /// later.
     fn poll(&mut self, gateway: SocketAddr) -> Value {
         let since = Instant::now();
         loop {
@@ -87,7 +89,8 @@ fn start(folder: &tempfile::TempDir, backend: &Backend, sessions: u32) -> Gatewa
     Gateway::start(&["--to", &backend.url(), "--config", &settings])
 }
 
-/// Ends a gateway: in turns as an operator does, and as a crash does, a moment after a second in which nobody new came.
+/// Ends a gateway: in turns as an operator does, and as a crash does, a moment after a second in
+/// which nobody new came.
 fn end(gateway: Gateway, with: i32) {
     gateway.process.signal(with);
     gateway.process.end();
@@ -105,7 +108,8 @@ fn order(gateway: &Gateway, order: &str) {
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
-/// Waits until the gateway has written down how things stand; where nothing of it has changed, for as long as that would take.
+/// Waits until the gateway has written down how things stand; where nothing of it has changed, for
+/// as long as that would take.
 fn until_written(folder: &tempfile::TempDir) {
     let written = || std::fs::read_to_string(folder.path().join("room.json")).unwrap_or_default();
     let (before, since) = (written(), Instant::now());
@@ -133,7 +137,8 @@ fn ten_restarts_in_a_rush_keep_the_order_and_invent_nobody() {
     visitors.iter_mut().for_each(|visitor| _ = visitor.poll(gateway.clients));
     for round in 0..10 {
         let is_crash = round % 2 == 1;
-        // What was said is on the disk a second later; who comes after that is known to nobody when it crashes.
+        // What was said is on the disk a second later; who comes after that is known to nobody when
+        // it crashes.
         until_written(&folder);
         let mut newcomer = Visitor::new();
         assert_eq!(newcomer.ask(gateway.clients).status, 503, "round {round}");
@@ -215,7 +220,8 @@ fn a_broken_state_file_is_set_aside_with_a_word_on_it_and_a_broken_key_file_is_n
     use std::os::unix::fs::PermissionsExt as _;
     assert_eq!(std::fs::metadata(&room).unwrap().permissions().mode() & 0o777, 0o600);
 
-    // Leases of those inside are signed with it: silently made anew, they would all be sent back to the line.
+    // Leases of those inside are signed with it: silently made anew, they would all be sent back to
+    // the line.
     let keys = folder.path().join("lease.keys");
     std::fs::write(&keys, "0 12").unwrap();
     let settings = folder.path().join("suimon.toml");

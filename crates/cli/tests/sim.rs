@@ -8,7 +8,8 @@ use common::{Backend, Ran, Running, file, run};
 use serde_json::Value;
 use std::fs;
 
-/// A few visitors at an application that half of them keep busy; two pages, the second of them heavy.
+/// A few visitors at an application that half of them keep busy; two pages, the second of them
+/// heavy.
 const SCENARIO: &str = r#"
 question = "Do a few visitors get through?"
 warm_up = "5s"

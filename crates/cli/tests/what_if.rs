@@ -1,4 +1,5 @@
-//! `suimon sim --from`: a scenario of what a real gateway has learned of a real crowd, checked and played.
+//! `suimon sim --from`: a scenario of what a real gateway has learned of a real crowd, checked and
+//! played.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, which clippy does not take for tests")]
 

@@ -1,14 +1,17 @@
 //! X: how much a route completes when it has all it can take.
 //!
-//! *Law*: the mean of the throughput over saturated windows, those in which somebody waited for more than 90 % of the time, the newest weighing
-//! 1 − e^(−length / 20 s). Where nobody waited throughput is demand: such a window counts only if it did more than X by two standard errors of a
-//! Poisson count, and then raises X to what it did less one standard error.
-//! *Units*: completions per second. *Limits*: a window is at least 2 s and one completion; one in which nobody waited, at least 8. Windows that end
-//! with their eighth completion would show a slow route as too fast: 8 ÷ their length is 8/7 of X in the mean. Windows at a limit under trial, or at one
-//! that is still being raised, show what the limit does and not what the route can do: they do not count. Where demand is just X, those windows are
-//! saturated in which by chance less was done, and X is 1 % to 9 % too low, the most where services vary much and few run at a time.
-//! *Regimes*: before there were 8 completions in saturated windows X is unknown, and unknown is not small: nothing is held back for it. It has an age:
-//! the time since the last saturated window.
+//! *Law*: the mean of the throughput over saturated windows, those in which somebody waited for
+//! more than 90 % of the time, the newest weighing 1 − e^(−length / 20 s). Where nobody waited
+//! throughput is demand: such a window counts only if it did more than X by two standard errors of
+//! a Poisson count, and then raises X to what it did less one standard error. *Units*: completions
+//! per second. *Limits*: a window is at least 2 s and one completion; one in which nobody waited,
+//! at least 8. Windows that end with their eighth completion would show a slow route as too fast: 8
+//! ÷ their length is 8/7 of X in the mean. Windows at a limit under trial, or at one that is still
+//! being raised, show what the limit does and not what the route can do: they do not count. Where
+//! demand is just X, those windows are saturated in which by chance less was done, and X is 1 % to
+//! 9 % too low, the most where services vary much and few run at a time. *Regimes*: before there
+//! were 8 completions in saturated windows X is unknown, and unknown is not small: nothing is held
+//! back for it. It has an age: the time since the last saturated window.
 
 use crate::statistics::Average;
 use crate::window::{Meter, Reading, Window};
@@ -89,8 +92,9 @@ impl Capacity {
         }
     }
 
-    /// Looks at the meter; folds in a window when one is complete. `unsettled`: the route runs at a limit under trial or one that is still being
-    /// raised; what is done then counts for what it did, not for X.
+    /// Looks at the meter; folds in a window when one is complete. `unsettled`: the route runs at a
+    /// limit under trial or one that is still being raised; what is done then counts for what it
+    /// did, not for X.
     pub fn tick(&mut self, now: Instant, meter: &Meter, unsettled: bool) {
         if let Some(window) = complete(&mut self.begin_all, now, meter, COMPLETIONS_MIN)
             && is_saturated(&window)
@@ -133,8 +137,8 @@ impl Capacity {
         }
     }
 
-    /// Returns completions per second over the saturated windows alone, trials included, once there were a few: what the route really did when it
-    /// had all it could take.
+    /// Returns completions per second over the saturated windows alone, trials included, once there
+    /// were a few: what the route really did when it had all it could take.
     pub fn saturated(&self) -> Option<f64> {
         self.saturated.get().filter(|_| self.saturated.count() >= SATURATED_WINDOWS_MIN)
     }

@@ -1,7 +1,8 @@
-//! What a gate knows that is still worth something in another process: neutral values, which laws and statistics give and take.
+//! What a gate knows that is still worth something in another process: neutral values, which laws
+//! and statistics give and take.
 //!
-//! A law hands out a [`RouteKnowledge`] and takes one back; what it keeps inside is its own. So the knowledge of one version of a
-//! law, or of another law, is of use to the next.
+//! A law hands out a [`RouteKnowledge`] and takes one back; what it keeps inside is its own. So the
+//! knowledge of one version of a law, or of another law, is of use to the next.
 //!
 //! *Law*. Knowledge of age a, from another run, is believed by the share
 //!
@@ -11,7 +12,8 @@
 //! m' = m₀ · (m / m₀) ^ t             where the search for a limit starts; m₀ where it starts with nothing known   (3)
 //! ```
 //!
-//! By (2) as many new observations as n' have as much to say as all that came before, so a site that has changed is known anew soon.
+//! By (2) as many new observations as n' have as much to say as all that came before, so a site
+//! that has changed is known anew soon.
 
 use crate::visits::STAGES;
 use suimon_model::real::pow;
@@ -71,7 +73,8 @@ pub struct KnownMean {
 pub struct RouteKnowledge {
     /// The limit believed best, at least 1; not one on trial.
     pub limit: u32,
-    /// Whether it was found by a search that has ended. If not, the next one starts there as it would with nothing known.
+    /// Whether it was found by a search that has ended. If not, the next one starts there as it
+    /// would with nothing known.
     pub settled: bool,
     /// Mean seconds in the application.
     pub service: Option<KnownMean>,

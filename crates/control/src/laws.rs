@@ -1,7 +1,8 @@
 //! The laws there are: one row each.
 //!
-//! A law is a file with a type that is a [`RouteLaw`] or a [`SessionLaw`], and its row in one of the tables here. The settings'
-//! schema and reader, summaries, recordings, the simulator's names and the documents are made of the rows.
+//! A law is a file with a type that is a [`RouteLaw`] or a [`SessionLaw`], and its row in one of
+//! the tables here. The settings' schema and reader, summaries, recordings, the simulator's names
+//! and the documents are made of the rows.
 
 use crate::route::RouteLaw;
 use crate::route_paired::Paired;
@@ -12,7 +13,8 @@ use crate::session_paper::PaperSessions;
 use suimon_model::persist::{Broken, Persist, Reader};
 use suimon_model::{Duration, Instant, KindId};
 
-/// A row: variant (and the value it holds, if any), its number in recordings, its word, what it means; the law, and how it is built.
+/// A row: variant (and the value it holds, if any), its number in recordings, its word, what it
+/// means; the law, and how it is built.
 macro_rules! laws {
     (
         $(#[$doc:meta])*
@@ -31,7 +33,8 @@ macro_rules! laws {
         }
 
         impl $name {
-            /// Returns the law with nothing known, for an application thought to have so many cores.
+            /// Returns the law with nothing known, for an application thought to have so many
+            /// cores.
             pub fn build(self, $($argument: $argument_type),+) -> Box<dyn $law> {
                 match self {
                     $($name::$variant $(($value))? => Box::new($build),)+

@@ -1,6 +1,7 @@
 //! How long visitors wait for one answer, learned from those who left.
 //!
-//! *Law*. Patience is the age by which 10 % of those who wait longer than [`AGE_MIN`] would have left, if nobody were answered:
+//! *Law*. Patience is the age by which 10 % of those who wait longer than [`AGE_MIN`] would have
+//! left, if nobody were answered:
 //!
 //! ```text
 //! h[b] = left[b] / risk[b]          risk[b] = past[b] + left[b] + answered[b] / 2            (1)
@@ -9,29 +10,42 @@
 //! σ²   = Σ over age classes up to t of left[b] / risk[b]²                                    (4)
 //! ```
 //!
-//! left, answered: requests that ended in age class b because the client left, or in any other way. past: requests that became older than b, those that
-//! still wait included. (1) and (2) are the product-limit estimate in its life-table form; an answer is a censored observation. (4) is the variance of ln S; the
-//! error of the patience is half the distance between the ages at which −ln S is σ below and σ above −ln 0.9.
+//! left, answered: requests that ended in age class b because the client left, or in any other way.
+//! past: requests that became older than b, those that still wait included. (1) and (2) are the
+//! product-limit estimate in its life-table form; an answer is a censored observation. (4) is the
+//! variance of ln S; the error of the patience is half the distance between the ages at which −ln S
+//! is σ below and σ above −ln 0.9.
 //!
-//! *Signals*: for each request its age when it ended and whether the client left; at each refresh the ages of the requests that still wait.
-//! Those belong to the risk set: in a rush the first to end are the ones who leave. Out come the patience, its standard error, the leavers it rests on and when it was
-//! learned ([`PatienceEstimate`]). *Units*: seconds.
+//! *Signals*: for each request its age when it ended and whether the client left; at each refresh
+//! the ages of the requests that still wait. Those belong to the risk set: in a rush the first to
+//! end are the ones who leave. Out come the patience, its standard error, the leavers it rests on
+//! and when it was learned ([`PatienceEstimate`]). *Units*: seconds.
 //!
-//! *Which leavers count*. The risk set begins at [`AGE_MIN`]. A client that goes earlier has stopped, clicked twice or typed on, and has not waited; a request
-//! that is answered earlier says nothing about waiting either. Both are left out, so (2) is the survival of those who wait at all. Click-aways therefore teach
-//! nothing, whatever their number. Leaving at a constant rate after that age counts, as it limits how long visitors can be kept, whatever its cause. One visitor counts as one leaver for as long as it is among the last [`VISITORS_MAX`] to leave.
+//! *Which leavers count*. The risk set begins at [`AGE_MIN`]. A client that goes earlier has
+//! stopped, clicked twice or typed on, and has not waited; a request that is answered earlier says
+//! nothing about waiting either. Both are left out, so (2) is the survival of those who wait at
+//! all. Click-aways therefore teach nothing, whatever their number. Leaving at a constant rate
+//! after that age counts, as it limits how long visitors can be kept, whatever its cause. One
+//! visitor counts as one leaver for as long as it is among the last [`VISITORS_MAX`] to leave.
 //!
-//! *Memory*. Each age class forgets by the observations that reach it: nothing before it has [`MEMORY_COUNT`], then e-fold after as many more or
-//! [`MEMORY_SECONDS`], whichever takes longer. Ten thousand quick answers per second displace nothing that is known about slow ones. The time keeps a rush
-//! together, whose leavers end before those who are answered. Where hardly anybody leaves any more, fewer than [`FADES_BELOW`] in some ten minutes, everything
-//! halves each [`FADES_BY_HALF`], until too little is left to conclude from: on a quick site nobody waits for long enough to correct what was learned once.
+//! *Memory*. Each age class forgets by the observations that reach it: nothing before it has
+//! [`MEMORY_COUNT`], then e-fold after as many more or [`MEMORY_SECONDS`], whichever takes longer.
+//! Ten thousand quick answers per second displace nothing that is known about slow ones. The time
+//! keeps a rush together, whose leavers end before those who are answered. Where hardly anybody
+//! leaves any more, fewer than [`FADES_BELOW`] in some ten minutes, everything halves each
+//! [`FADES_BY_HALF`], until too little is left to conclude from: on a quick site nobody waits for
+//! long enough to correct what was learned once.
 //!
-//! *Regimes*. Nobody waits long: no class has enough at risk, nothing is learned, and the assumed value stands. Fewer than [`RISK_MIN`] at risk in a class: S is
-//! not known from there on, as its standard error near 0.9 would be 0.05. Fewer than [`LEAVERS_MIN`] leavers up to (3): nothing is learned; half as many keep what
-//! is known. Leavers of fewer than [`MOMENTS_MIN`] effective moments, (Σ n)² / Σ n² over refreshes with n leavers each: connections were cut all at once, or one
-//! burst left, and the last value stands. S stays above 0.9: visitors are more patient than anybody had to be, and the assumed value stands.
+//! *Regimes*. Nobody waits long: no class has enough at risk, nothing is learned, and the assumed
+//! value stands. Fewer than [`RISK_MIN`] at risk in a class: S is not known from there on, as its
+//! standard error near 0.9 would be 0.05. Fewer than [`LEAVERS_MIN`] leavers up to (3): nothing is
+//! learned; half as many keep what is known. Leavers of fewer than [`MOMENTS_MIN`] effective
+//! moments, (Σ n)² / Σ n² over refreshes with n leavers each: connections were cut all at once, or
+//! one burst left, and the last value stands. S stays above 0.9: visitors are more patient than
+//! anybody had to be, and the assumed value stands.
 //!
-//! *Bias and spread*, as shares of the truth (`patience/tests.rs`; answers of 0.1 to 5 s, more than 1000 requests older than 0.5 s):
+//! *Bias and spread*, as shares of the truth (`patience/tests.rs`; answers of 0.1 to 5 s, more than
+//! 1000 requests older than 0.5 s):
 //!
 //! | patience | bias | spread | error told |
 //! |---|---|---|---|
@@ -43,23 +57,28 @@
 //! | lognormal, after 250 requests that nobody answers | 0 % | 6 % | 7 % |
 //! | exponential, at the first conclusion | +4 % | 18 % | |
 //!
-//! When a patience of 10 s becomes 3 s, some 350 requests teach it within 20 %; from 3 to 10 s it takes some 870. Twelve aborts at 1 s move a patience of
-//! 1.85 s by −9 %, among 2000 requests. While 2000 wait who all came within ten seconds, a patience of 14.4 s is told as 13.1 to 16.6 s.
+//! When a patience of 10 s becomes 3 s, some 350 requests teach it within 20 %; from 3 to 10 s it
+//! takes some 870. Twelve aborts at 1 s move a patience of 1.85 s by −9 %, among 2000 requests.
+//! While 2000 wait who all came within ten seconds, a patience of 14.4 s is told as 13.1 to 16.6 s.
 //!
-//! *Limits*. Patience counted from the click is overstated by up to [`AGE_MIN`] where visitors leave at a constant rate from the beginning. A patience that all
-//! visitors share is told within 5 %, the width of an age class. In a long rush leavers are forgotten while those who wait count in full: patience is overstated
-//! by some 15 %. Age classes are learned at different times: what is known about long waits may be from the last overload. A robot that comes as a new visitor for
-//! every request, aborts more than 10 % of all that become so old, and does so at several moments, is believed. The error supposes that visitors decide independently.
+//! *Limits*. Patience counted from the click is overstated by up to [`AGE_MIN`] where visitors
+//! leave at a constant rate from the beginning. A patience that all visitors share is told within 5
+//! %, the width of an age class. In a long rush leavers are forgotten while those who wait count in
+//! full: patience is overstated by some 15 %. Age classes are learned at different times: what is
+//! known about long waits may be from the last overload. A robot that comes as a new visitor for
+//! every request, aborts more than 10 % of all that become so old, and does so at several moments,
+//! is believed. The error supposes that visitors decide independently.
 //!
-//! *Source*: Kaplan & Meier 1958; (4): Aalen 1978; its use for quantiles: Brookmeyer & Crowley 1982. The choice of the 10th percentile, the memory and the bounds
-//! are ours.
+//! *Source*: Kaplan & Meier 1958; (4): Aalen 1978; its use for quantiles: Brookmeyer & Crowley
+//! 1982. The choice of the 10th percentile, the memory and the bounds are ours.
 
 use suimon_model::Instant;
 use suimon_model::real::{exp, ln};
 
 /// Age at which waiting begins, seconds: nobody who leaves earlier does so for having waited.
 const AGE_MIN: f64 = 0.5;
-/// Age classes, each this many times as wide as the one before: from [`AGE_MIN`] to some nine minutes. What is older counts in the last, which is never read.
+/// Age classes, each this many times as wide as the one before: from [`AGE_MIN`] to some nine
+/// minutes. What is older counts in the last, which is never read.
 const RATIO: f64 = 1.05;
 const CLASSES: usize = 144;
 /// Survival at which patience is read off.
@@ -70,7 +89,8 @@ const RISK_MIN: f64 = 40.0;
 const LEAVERS_MIN: f64 = 20.0;
 /// The fewest effective moments they must come from.
 const MOMENTS_MIN: f64 = 5.0;
-/// What is known of an age class weighs e times less after so many observations that reached it, ...
+/// What is known of an age class weighs e times less after so many observations that reached it,
+/// ...
 const MEMORY_COUNT: f64 = 300.0;
 /// ... but not before so many seconds.
 const MEMORY_SECONDS: f64 = 60.0;
@@ -78,7 +98,8 @@ const MEMORY_SECONDS: f64 = 60.0;
 const MEMORY_LEAVERS: f64 = 64.0;
 /// Visitors that left last, who count once.
 const VISITORS_MAX: usize = 64;
-/// Where fewer have left than this, each counting e times less after so many seconds, what is known halves ...
+/// Where fewer have left than this, each counting e times less after so many seconds, what is known
+/// halves ...
 const FADES_BELOW: f64 = 4.0;
 const FADES_AFTER: f64 = 600.0;
 /// ... each so many seconds: nobody may be there any more whom it was learned from.
@@ -171,12 +192,14 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Folds in a request that was `age` seconds old when it ended; `left`: the client went away by itself.
+    /// Folds in a request that was `age` seconds old when it ended; `left`: the client went away by
+    /// itself.
     pub fn fold(&mut self, age: f64, left: bool) {
         self.fold_of(None, age, left);
     }
 
-    /// Does the same, for a request of a known `visitor`, who counts as one leaver however often it leaves.
+    /// Does the same, for a request of a known `visitor`, who counts as one leaver however often it
+    /// leaves.
     pub fn fold_of(&mut self, visitor: Option<u64>, age: f64, left: bool) {
         let Some(index) = class_of(age) else { return };
         if left && visitor.is_some_and(|visitor| self.left_lately(visitor)) {
@@ -203,12 +226,14 @@ impl Patience {
         false
     }
 
-    /// Returns whether `refresh` has something to conclude at `now`, for which it must know who still waits: see [`Patience::fold_waiting`].
+    /// Returns whether `refresh` has something to conclude at `now`, for which it must know who
+    /// still waits: see [`Patience::fold_waiting`].
     pub fn asks_who_waits(&self, now: Instant) -> bool {
         self.is_due(now) && (self.just_left > 0 || self.leavers > 0.0)
     }
 
-    /// Takes note, just before `refresh`, of a request that still waits and is `age` seconds old. Forgotten with that conclusion.
+    /// Takes note, just before `refresh`, of a request that still waits and is `age` seconds old.
+    /// Forgotten with that conclusion.
     pub fn fold_waiting(&mut self, age: f64) {
         if let Some(index) = class_of(age) {
             let waiting = &mut self.classes[index].waiting;
@@ -216,8 +241,9 @@ impl Patience {
         }
     }
 
-    /// Works the newest observations into the estimate, if a second has passed and there are any, or something is known that may fade. Takes some microseconds:
-    /// for the tick, not for a request.
+    /// Works the newest observations into the estimate, if a second has passed and there are any,
+    /// or something is known that may fade. Takes some microseconds: for the tick, not for a
+    /// request.
     pub fn refresh(&mut self, now: Instant) {
         if !self.is_due(now) {
             return;
@@ -228,7 +254,8 @@ impl Patience {
         self.remember(passed);
         self.concluded = now;
         match self.estimate(learned_at) {
-            // One moment is no evidence, neither for a patience nor against the one that was learned.
+            // One moment is no evidence, neither for a patience nor against the one that was
+            // learned.
             Some(_) if !self.are_moments_enough() => {}
             estimate => self.learned = estimate,
         }
@@ -240,7 +267,8 @@ impl Patience {
         self.learned.map(|estimate| estimate.seconds)
     }
 
-    /// Returns the patience learned with its error and when it was learned, or `None` as long as it is not known.
+    /// Returns the patience learned with its error and when it was learned, or `None` as long as it
+    /// is not known.
     pub fn estimate_learned(&self) -> Option<PatienceEstimate> {
         self.learned
     }
@@ -253,7 +281,8 @@ impl Patience {
         self.leavers * self.leavers >= MOMENTS_MIN * self.leavers_squared
     }
 
-    /// Lets what is known weigh less by the last `passed` seconds, where hardly anybody has left lately.
+    /// Lets what is known weigh less by the last `passed` seconds, where hardly anybody has left
+    /// lately.
     fn fade(&mut self, passed: f64) {
         let lately = self.lately * exp(-passed / FADES_AFTER);
         self.lately = lately + f64::from(self.just_left);
@@ -355,7 +384,8 @@ struct Point {
     leavers: f64,
 }
 
-/// Returns the age at which −ln S is `target`, evenly within an age class, or `None` if it is not known to come so far.
+/// Returns the age at which −ln S is `target`, evenly within an age class, or `None` if it is not
+/// known to come so far.
 fn age_at(curve: &[Point], target: f64) -> Option<f64> {
     let (mut begin, mut before) = (AGE_MIN, 0.0);
     for point in curve {

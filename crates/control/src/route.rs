@@ -20,17 +20,18 @@ pub struct RequestEnd {
 
 /// A rule that finds a limit for each route of a host.
 ///
-/// Routes are told apart by their [`RouteId`], which counts up from 0 in the order of [`RouteLaw::add_route`].
+/// Routes are told apart by their [`RouteId`], which counts up from 0 in the order of
+/// [`RouteLaw::add_route`].
 pub trait RouteLaw: std::fmt::Debug + Send {
     /// Adds a route. `fixed`: its limit is given and not to be learned.
     fn add_route(&mut self, now: Instant, fixed: Option<u32>);
 
-    /// Forgets all it knows of `route`, at which nobody is: another route has its number from now on. `fixed`: as in [`RouteLaw::add_route`].
-    /// `meter`: that of the number, which goes on.
+    /// Forgets all it knows of `route`, at which nobody is: another route has its number from now
+    /// on. `fixed`: as in [`RouteLaw::add_route`]. `meter`: that of the number, which goes on.
     fn renew_route(&mut self, now: Instant, route: RouteId, fixed: Option<u32>, meter: &Meter);
 
-    /// Marks `route` as shared by all paths without a route of their own: past requests there say little about future ones. Called right after
-    /// [`RouteLaw::add_route`].
+    /// Marks `route` as shared by all paths without a route of their own: past requests there say
+    /// little about future ones. Called right after [`RouteLaw::add_route`].
     fn mix(&mut self, _route: RouteId) {}
 
     /// Returns whether `route` is so shared, as far as the law cares.
@@ -38,7 +39,8 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         false
     }
 
-    /// Returns whether what was seen at `route` says nothing of those who are inside, and no other route says that the application is strained.
+    /// Returns whether what was seen at `route` says nothing of those who are inside, and no other
+    /// route says that the application is strained.
     fn is_unlike(&self, _now: Instant, _route: RouteId) -> bool {
         false
     }
@@ -63,18 +65,21 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Takes note that `request` went to the application.
     fn on_start(&mut self, _now: Instant, _route: RouteId, _request: RequestId, _meters: &[Meter]) {}
 
-    /// Takes note that `request` waits for its client and is none of the application's for now. It starts again, or ends.
+    /// Takes note that `request` waits for its client and is none of the application's for now. It
+    /// starts again, or ends.
     fn on_suspend(&mut self, _route: RouteId, _request: RequestId) {}
 
     /// Sets the patience of the visitors, seconds.
     fn set_patience(&mut self, _patience: f64) {}
 
-    /// Returns whether requests that can no longer be answered in time go behind the others in a queue. (Third-party rules are kept as published.)
+    /// Returns whether requests that can no longer be answered in time go behind the others in a
+    /// queue. (Third-party rules are kept as published.)
     fn demotes_late_requests(&self) -> bool {
         false
     }
 
-    /// Sets the route because of which newcomers are held back, if any: they are demand for it although nobody waits there.
+    /// Sets the route because of which newcomers are held back, if any: they are demand for it
+    /// although nobody waits there.
     fn set_wanted(&mut self, _route: Option<RouteId>) {}
 
     /// Returns the route under trial, where the rule tries one at a time.
@@ -82,8 +87,9 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         None
     }
 
-    /// Returns whether the limit in force at `route` is the one the rule believes in, and shown to matter: neither one on trial nor one that is raised as
-    /// soon as more is asked for. Only then what the route completes is what it can.
+    /// Returns whether the limit in force at `route` is the one the rule believes in, and shown to
+    /// matter: neither one on trial nor one that is raised as soon as more is asked for. Only then
+    /// what the route completes is what it can.
     fn is_settled(&self, _route: RouteId) -> bool {
         true
     }
@@ -93,8 +99,9 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         None
     }
 
-    /// Begins with what was known of `route`, as far as it is to be believed; a limit known is where the search starts, and
-    /// all that is recalled gives way to what is measured. Called right after [`RouteLaw::add_route`], before any request.
+    /// Begins with what was known of `route`, as far as it is to be believed; a limit known is
+    /// where the search starts, and all that is recalled gives way to what is measured. Called
+    /// right after [`RouteLaw::add_route`], before any request.
     fn recall(&mut self, _route: RouteId, _known: &RouteKnowledge, _trust: Trust) {}
 
     /// Returns whether it is for so many `routes`: what was saved may be of others.
@@ -102,7 +109,8 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         true
     }
 
-    /// Appends all that the rule knows, to be loaded as its [`Persist`](suimon_model::persist::Persist).
+    /// Appends all that the rule knows, to be loaded as its
+    /// [`Persist`](suimon_model::persist::Persist).
     ///
     /// # Errors
     /// Returns [`Unsavable`] where a rule does not say how: one of a program that tries its own.

@@ -1,6 +1,7 @@
 //! The route law: finds each route's limit by paired comparison of useful work.
 //!
-//! *Law*. Progress of the whole host, while route p is probed, over the time T that a cohort of requests of p takes:
+//! *Law*. Progress of the whole host, while route p is probed, over the time T that a cohort of
+//! requests of p takes:
 //!
 //! ```text
 //! X_q = ends_q / T                         without those that failed; of p with what was half done before and after,
@@ -12,17 +13,19 @@
 //! se  = c · √(1/n' + 1/n)                  c² at first: 0.3² + the service times' squared coefficient of variation  (4)
 //! ```
 //!
-//! m' replaces m when d is above z·se; when nothing can be told after [`PAIRS_MAX`](route::PAIRS_MAX) pairs, the lower of the two stays (the higher, where
-//! requests are quick: below [`QUICK`]).
-//! *Signals*: starts and ends of requests; a route is *binding* while somebody waits and every slot is used, and only
-//! then is anything learned. *Units*: seconds, requests, natural logarithms.
-//! *Regimes*: **fast-up** while most of the gain is real; **trial** (windows A B B A …, each after a settle phase in
-//! which everything started under the other limit leaves); **hold** after two failures at the smallest step; **drift** ends a
-//! hold; **brake** when requests stay far too long; **room** for long pages by the time, or taken from them; what was much worse is not tried again for a while; **headroom** for routes too light to be probed; idle: nothing.
-//! *Limits*: one route is probed at a time on the whole host, so no route mistakes another's change for its own effect.
-//! The ceiling is [`BANDWIDTH_DELAY`] bandwidth-delay products.
-//! *Source*: Progress-based Regulation (Douceur & Bolosky, SOSP '99) as the paper uses it; the pairing, the token and (2)
-//! are ours: `docs/laws/route.md`.
+//! m' replaces m when d is above z·se; when nothing can be told after
+//! [`PAIRS_MAX`](route::PAIRS_MAX) pairs, the lower of the two stays (the higher, where requests
+//! are quick: below [`QUICK`]). *Signals*: starts and ends of requests; a route is *binding* while
+//! somebody waits and every slot is used, and only then is anything learned. *Units*: seconds,
+//! requests, natural logarithms. *Regimes*: **fast-up** while most of the gain is real; **trial**
+//! (windows A B B A …, each after a settle phase in which everything started under the other limit
+//! leaves); **hold** after two failures at the smallest step; **drift** ends a hold; **brake** when
+//! requests stay far too long; **room** for long pages by the time, or taken from them; what was
+//! much worse is not tried again for a while; **headroom** for routes too light to be probed; idle:
+//! nothing. *Limits*: one route is probed at a time on the whole host, so no route mistakes
+//! another's change for its own effect. The ceiling is [`BANDWIDTH_DELAY`] bandwidth-delay
+//! products. *Source*: Progress-based Regulation (Douceur & Bolosky, SOSP '99) as the paper uses
+//! it; the pairing, the token and (2) are ours: `docs/laws/route.md`.
 
 mod backoff;
 mod knowledge;
@@ -54,16 +57,19 @@ const SIGNIFICANCE_FIRST: f64 = 2.0;
 const SHARE_MIN: f64 = 0.10;
 /// Ceiling, in products of best rate and best service time.
 const BANDWIDTH_DELAY: f64 = 3.0;
-/// Mean service times below this many seconds are *quick*: queueing such a request costs more than it saves, so of two
-/// equally good limits the higher one is taken.
+/// Mean service times below this many seconds are *quick*: queueing such a request costs more than
+/// it saves, so of two equally good limits the higher one is taken.
 const QUICK: f64 = 0.002;
-/// Slowdown of short pages on other routes, relative to little company, up to which the cohorts of a long page may still raise its limit.
+/// Slowdown of short pages on other routes, relative to little company, up to which the cohorts of
+/// a long page may still raise its limit.
 const CALM: f64 = 2.0;
-/// Beyond this many a core the limit of a long page rises more slowly: most need less, and the more there are, the longer it takes until what was too much is over.
+/// Beyond this many a core the limit of a long page rises more slowly: most need less, and the more
+/// there are, the longer it takes until what was too much is over.
 const FAR: f64 = 16.0;
 /// Its growth there.
 const RAISE_GROWTH_FAR: f64 = 1.4;
-/// Service time from which a page is long, seconds: its ends come too late to be asked by the dozen.
+/// Service time from which a page is long, seconds: its ends come too late to be asked by the
+/// dozen.
 const LONG: f64 = 1.0;
 /// Share of a window or tick during which somebody must wait for it to be binding.
 const BINDING: f64 = 0.9;
@@ -73,12 +79,15 @@ const BINDING_QUICK: f64 = 0.5;
 const PRESSURE_MIN: f64 = 0.6;
 /// ... of about this many seconds: a busy moment below capacity is no reason to disturb anybody.
 const PRESSURE_SECONDS: f64 = 10.0;
-/// Below this nobody has waited for more than twice as long: a trial there would keep the others from theirs.
+/// Below this nobody has waited for more than twice as long: a trial there would keep the others
+/// from theirs.
 const PRESSURE_LEFT: f64 = 0.1;
-/// A trial at a route at which nobody has waited for so many seconds, and so many service times, is over too.
+/// A trial at a route at which nobody has waited for so many seconds, and so many service times, is
+/// over too.
 const LEFT_SECONDS: f64 = 2.0;
 const LEFT_SERVICES: f64 = 4.0;
-/// Times the best service time above which a route in fast-up with no lower limit to compare with is not believed to need more.
+/// Times the best service time above which a route in fast-up with no lower limit to compare with
+/// is not believed to need more.
 const INFLATED: f64 = 3.0;
 
 /// The law over all routes of a host.
@@ -89,7 +98,8 @@ pub struct Paired {
     routes: Vec<Route>,
     /// Until when the application is taken to have fewer cores than told.
     doubted_until: Option<Instant>,
-    /// Requests in the application, all routes together, by the share of a core that each can ask for, in parts of [`WHOLE`].
+    /// Requests in the application, all routes together, by the share of a core that each can ask
+    /// for, in parts of [`WHOLE`].
     inside: u64,
     trial: Option<Trial>,
     /// The route for whose sake newcomers are held back.
@@ -179,7 +189,8 @@ impl RouteLaw for Paired {
         self.routes[route.index()].service.get()
     }
 
-    /// What takes no longer in company of four times the cores uses no more than a quarter of a core.
+    /// What takes no longer in company of four times the cores uses no more than a quarter of a
+    /// core.
     fn work(&self, route: RouteId) -> Option<f64> {
         let times = &self.routes[route.index()].times;
         times.alone().map(|alone| alone * times.computes(self.trusted_cores()))
@@ -249,7 +260,8 @@ impl RouteLaw for Paired {
                 route.waited_at = now;
             }
             let is_waited_for = full && meters[index].waiting() > 0;
-            // Quick requests come and go in bursts: how it stands between two of them tells nothing.
+            // Quick requests come and go in bursts: how it stands between two of them tells
+            // nothing.
             let is_quick = window.mean_service().is_some_and(|mean| mean < QUICK);
             let share = if is_quick { BINDING_QUICK } else { BINDING };
             let binding = (is_waited_for || is_quick) && window.queued_share() >= share;
@@ -321,7 +333,8 @@ impl Paired {
         if let Some(elasticity) = elasticity {
             signals = signals.with("elasticity", elasticity);
         }
-        // With nothing to compare with, what takes this much longer than it can is no sign that more would be better.
+        // With nothing to compare with, what takes this much longer than it can is no sign that
+        // more would be better.
         let unfounded = elasticity.is_none()
             && state.limit > trusted
             && mean > INFLATED * state.times.alone().unwrap_or(f64::INFINITY);
@@ -337,7 +350,8 @@ impl Paired {
                 let limit = if is_far { far } else { limit };
                 let limit = limit.min(state.highest(now, LIMIT_MAX).max(state.limit));
                 if limit == state.limit && !is_long {
-                    // Whatever is higher was much worse, or was braked, a moment ago: trials tell the rest, and X can be measured meanwhile.
+                    // Whatever is higher was much worse, or was braked, a moment ago: trials tell
+                    // the rest, and X can be measured meanwhile.
                     state.slow_start = None;
                     return;
                 }
@@ -406,7 +420,8 @@ impl Paired {
         self.drop_trial(now, id, out);
     }
 
-    /// Ends a trial that cannot be judged. What more room brings cannot be seen as long as newcomers are held back for the lack of it: then it is given.
+    /// Ends a trial that cannot be judged. What more room brings cannot be seen as long as
+    /// newcomers are held back for the lack of it: then it is given.
     fn drop_trial(&mut self, now: Instant, id: RouteId, out: &mut Vec<Record>) {
         let base = self.routes[id.index()].base;
         let probe = self.trial.take().map_or(base, |trial| trial.limit_of(Arm::Probe));
@@ -470,7 +485,8 @@ impl Paired {
         };
         route.variation.fold(window.variation);
         if let Some(difference) = window.same_arm_difference {
-            // A change of what is served is no noise; taken for it, no change would ever be noticed.
+            // A change of what is served is no noise; taken for it, no change would ever be
+            // noticed.
             let difference = difference.abs().min(route.drift(window.ends));
             route.noise.fold(difference * difference * window.ends / 2.0);
         }
@@ -512,7 +528,8 @@ impl Paired {
         };
         let log_useful = if verdict.accepted { verdict.log_useful_probe } else { verdict.log_useful_base };
         match &mut route.reference {
-            // What it was before is what a change is told by: one that has just begun must not be forgotten.
+            // What it was before is what a change is told by: one that has just begun must not be
+            // forgotten.
             Some(reference) if route.drifts > 0 && !verdict.accepted => reference.begin = begin,
             _ => {
                 route.reference = Some(Reference { log_useful, weights, begin });
@@ -527,7 +544,8 @@ impl Paired {
         let product = route.rate_max * route.service_min.max(QUICK / BANDWIDTH_DELAY);
         let known =
             if product.is_finite() { (BANDWIDTH_DELAY * product + 1.0).ceil() as u32 } else { LIMIT_MAX };
-        // During fast-up the best rate is still being found; the product would stop the search at its start.
+        // During fast-up the best rate is still being found; the product would stop the search at
+        // its start.
         if route.slow_start.is_some() {
             LIMIT_MAX
         } else {

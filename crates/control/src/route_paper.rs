@@ -7,11 +7,12 @@
 //! h[m] < h[m of the period before]   one step in the other direction             (2)
 //! ```
 //!
-//! *Signals*: completions of the route alone. *Units*: completions per second. *Limits*: 1 to [`LIMIT_MAX`].
-//! *Regimes*: a period in which nothing was in the application decides nothing; otherwise the rule does not ask whether
-//! the limit was what held throughput back, as the paper's does not.
-//! *Source*: Matsunuma et al. 2006, §3.1 and §3.3 (direction and step; "statistics over past measurements"). The paper leaves T, the
-//! initial limit and the statistic open; ours are in [`PaperRouteParams`] and (1).
+//! *Signals*: completions of the route alone. *Units*: completions per second. *Limits*: 1 to
+//! [`LIMIT_MAX`]. *Regimes*: a period in which nothing was in the application decides nothing;
+//! otherwise the rule does not ask whether the limit was what held throughput back, as the paper's
+//! does not. *Source*: Matsunuma et al. 2006, §3.1 and §3.3 (direction and step; "statistics over
+//! past measurements"). The paper leaves T, the initial limit and the statistic open; ours are in
+//! [`PaperRouteParams`] and (1).
 
 use crate::laws::PaperRouteParams;
 use crate::route::{RequestEnd, RouteLaw};
@@ -148,7 +149,8 @@ mod tests {
     use super::*;
     use suimon_model::seconds;
 
-    /// Plays a route whose throughput is a function of its limit; returns the limits of the last half.
+    /// Plays a route whose throughput is a function of its limit; returns the limits of the last
+    /// half.
     fn settle(throughput: impl Fn(u32) -> u32, periods: u32) -> Vec<u32> {
         let mut law = PaperRoutes::new(PaperRouteParams::default());
         let mut meter = Meter::new(Instant::ORIGIN);

@@ -1,6 +1,7 @@
 //! S: how long requests of a route are in the application, alone and in company.
 //!
-//! *Law*. A request belongs to the class of the company n that it found in the application, itself included:
+//! *Law*. A request belongs to the class of the company n that it found in the application, itself
+//! included:
 //!
 //! ```text
 //! class = ⌊log2 n⌋        S[class]   mean seconds in the application, newest weight 2 %                    (1)
@@ -8,17 +9,19 @@
 //! S_now                                   mean of recent requests, newest weight 10 %                      (3)
 //! ```
 //!
-//! In n each of its own route counts whole, as those may be in each other's way, and each of another as the share of a core that it can ask for
-//! at the most, so that a hundred long polls are no crowd for a short page:
+//! In n each of its own route counts whole, as those may be in each other's way, and each of
+//! another as the share of a core that it can ask for at the most, so that a hundred long polls are
+//! no crowd for a short page:
 //!
 //! ```text
 //! u = min(1, cores / at_ease)       at_ease: the largest company that hardly slows it                      (4)
 //! ```
 //!
-//! A page that computes takes longer in company; a page that waits for others does not. (3) beside (2) tells them apart from nothing but the natural
-//! variation of what is in flight: no limit needs to be tried for it.
-//! *Units*: seconds. *Limits*: (2) is the mean of what was seen, not its least, so it has no bias with uneven requests; where nobody was ever alone it is what the
-//! smallest company seen took, which is too much. *Source*: ours.
+//! A page that computes takes longer in company; a page that waits for others does not. (3) beside
+//! (2) tells them apart from nothing but the natural variation of what is in flight: no limit needs
+//! to be tried for it. *Units*: seconds. *Limits*: (2) is the mean of what was seen, not its least,
+//! so it has no bias with uneven requests; where nobody was ever alone it is what the smallest
+//! company seen took, which is too much. *Source*: ours.
 
 use crate::statistics::Average;
 
@@ -57,7 +60,8 @@ impl Default for ServiceTimes {
 }
 
 impl ServiceTimes {
-    /// Folds in a request that took `seconds`, with `company` requests in the application when it started, itself included.
+    /// Folds in a request that took `seconds`, with `company` requests in the application when it
+    /// started, itself included.
     pub fn fold(&mut self, company: u32, seconds: f64) {
         let class = company.max(1).ilog2() as usize;
         self.classes[class.min(CLASSES - 1)].fold(seconds);
@@ -80,7 +84,8 @@ impl ServiceTimes {
         (count > 0).then(|| sum / count as f64)
     }
 
-    /// Returns the largest company, as the least of its class, in which requests were seen to take hardly longer than S0; at least 1.
+    /// Returns the largest company, as the least of its class, in which requests were seen to take
+    /// hardly longer than S0; at least 1.
     pub fn at_ease(&self) -> u32 {
         let Some(alone) = self.alone() else { return 1 };
         let eased = |class: &Average| {
@@ -89,7 +94,8 @@ impl ServiceTimes {
         self.classes.iter().rposition(eased).map_or(1, |class| 1 << class)
     }
 
-    /// Returns u of (4): the share of a core that a request asks for at the most, where there are so many.
+    /// Returns u of (4): the share of a core that a request asks for at the most, where there are
+    /// so many.
     pub fn computes(&self, cores: u32) -> f64 {
         let cores = cores.max(1);
         f64::from(cores) / f64::from(self.at_ease().max(cores))
@@ -101,13 +107,15 @@ impl ServiceTimes {
         self.classes[..=class].iter().map(Average::count).sum::<u64>() >= LOW_MIN
     }
 
-    /// Returns whether S0 can be believed: it is what requests took where each had a core of its own, or they took no longer in several times that company.
+    /// Returns whether S0 can be believed: it is what requests took where each had a core of its
+    /// own, or they took no longer in several times that company.
     pub fn is_founded(&self, cores: u32) -> bool {
         let least = || self.classes.iter().position(|class| class.count() >= RECENT_MIN);
         self.was_alone(cores) || least().is_some_and(|least| self.at_ease() >= SEVERAL << least)
     }
 
-    /// Returns whether requests took hardly longer in the company of several times as many as there are cores: the processor is not what they take.
+    /// Returns whether requests took hardly longer in the company of several times as many as there
+    /// are cores: the processor is not what they take.
     pub fn waits(&self, cores: u32) -> bool {
         self.at_ease() >= SEVERAL.saturating_mul(cores)
     }
@@ -131,7 +139,8 @@ mod tests {
     const SEEDS: u64 = 2000;
     const CORES: u32 = 4;
 
-    /// Returns times of a page that took 1 s alone, with `slowdown` by company, for requests in the companies given.
+    /// Returns times of a page that took 1 s alone, with `slowdown` by company, for requests in the
+    /// companies given.
     fn times(seed: u64, companies: impl Iterator<Item = u32>, slowdown: impl Fn(u32) -> f64) -> ServiceTimes {
         let (mut rng, mut times) = (Rng::new(seed), ServiceTimes::default());
         companies.for_each(|company| times.fold(company, rng.lognormal(slowdown(company), 1.0)));

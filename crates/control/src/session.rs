@@ -1,5 +1,5 @@
-//! Session laws as the gate sees them: may a newcomer begin now, and if not, when. Each law has a file of its own, but for
-//! the two that decide nothing.
+//! Session laws as the gate sees them: may a newcomer begin now, and if not, when. Each law has a
+//! file of its own, but for the two that decide nothing.
 
 use crate::knowledge::{SessionKnowledge, Trust};
 use crate::visits::{LastRoute, Visits};
@@ -8,7 +8,8 @@ use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, 
 
 /// Tokens closer to one than this are one: the clock has a grain.
 pub(crate) const TOKEN_GRAIN: f64 = 1e-6;
-/// Called visitors arrive spread over at least this many seconds: no page polls more often than that.
+/// Called visitors arrive spread over at least this many seconds: no page polls more often than
+/// that.
 const COMING: f64 = 2.0;
 
 /// What a session law may look at.
@@ -26,13 +27,14 @@ pub struct AdmissionInputs<'a> {
     pub waiting: usize,
     /// Sessions of the kind let in and not known to have ended.
     pub active: usize,
-    /// Where whoever is asked about begins: at the route of its first request, or at [`LastRoute::START`] if it comes from the waiting page.
+    /// Where whoever is asked about begins: at the route of its first request, or at
+    /// [`LastRoute::START`] if it comes from the waiting page.
     pub entry: LastRoute,
 }
 
 impl AdmissionInputs<'_> {
-    /// Returns the seconds that a session let in now would wait until its visits at `route`, in the mean and by what is to come alone: R/X − δ − S.
-    /// `None` where X is not known.
+    /// Returns the seconds that a session let in now would wait until its visits at `route`, in the
+    /// mean and by what is to come alone: R/X − δ − S. `None` where X is not known.
     pub fn foreseen(&self, route: RouteId) -> Option<f64> {
         let there = &self.routes[route.index()];
         let capacity = there.capacity.filter(|capacity| *capacity > 0.0)?;
@@ -93,7 +95,8 @@ pub trait SessionLaw: std::fmt::Debug + Send {
     /// Returns whether one more session may begin at `now`.
     fn may_admit(&mut self, now: Instant, inputs: &AdmissionInputs<'_>) -> AdmissionDecision;
 
-    /// Returns whether one more admission now delays none of the `others`, who are to be admitted within the next seconds. Called only if it is allowed otherwise.
+    /// Returns whether one more admission now delays none of the `others`, who are to be admitted
+    /// within the next seconds. Called only if it is allowed otherwise.
     fn has_enough_for(&self, _outlook: &AdmissionInputs<'_>, others: u64) -> bool {
         others == 0
     }
@@ -115,7 +118,8 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         0.0
     }
 
-    /// Returns sessions per second that this law would let in if enough came, if it knows; infinite if it lets in everybody.
+    /// Returns sessions per second that this law would let in if enough came, if it knows; infinite
+    /// if it lets in everybody.
     fn rate(&self) -> Option<f64> {
         None
     }
@@ -135,15 +139,18 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         None
     }
 
-    /// Returns what it knows, beyond what [`Visits`] and the routes tell it, that another process can begin with, if anything.
+    /// Returns what it knows, beyond what [`Visits`] and the routes tell it, that another process
+    /// can begin with, if anything.
     fn knowledge(&self) -> Option<SessionKnowledge> {
         None
     }
 
-    /// Begins with what was known, as far as it is to be believed. Called right after it was built, before any newcomer.
+    /// Begins with what was known, as far as it is to be believed. Called right after it was built,
+    /// before any newcomer.
     fn recall(&mut self, _known: &SessionKnowledge, _trust: Trust) {}
 
-    /// Returns whether it is for this kind, and for so many routes: what was saved may be of others.
+    /// Returns whether it is for this kind, and for so many routes: what was saved may be of
+    /// others.
     fn fits(&self, _kind: KindId, _routes: usize) -> bool {
         true
     }
@@ -234,8 +241,10 @@ pub(crate) fn wait_behind(ahead: usize, per_second: f64) -> Duration {
     seconds((ahead + 1) as f64 / per_second.max(1e-6))
 }
 
-/// Returns whether a token can be taken, of so many `tokens` in a bucket of this `depth` that fills at `per_second`, so that `others` on their way from a page lose
-/// nothing by it: the rest is enough for all of them, or for those of them who are there before the bucket is full again, from when on it would have run over.
+/// Returns whether a token can be taken, of so many `tokens` in a bucket of this `depth` that fills
+/// at `per_second`, so that `others` on their way from a page lose nothing by it: the rest is
+/// enough for all of them, or for those of them who are there before the bucket is full again, from
+/// when on it would have run over.
 pub fn is_token_spare(tokens: f64, depth: f64, per_second: f64, others: u64) -> bool {
     let rest = tokens - 1.0 + TOKEN_GRAIN;
     let full_again = (depth - tokens + 1.0) / per_second;

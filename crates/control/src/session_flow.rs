@@ -1,6 +1,7 @@
 //! The session law: flow control by remaining visits.
 //!
-//! *Law*. By Little a session let in now would wait until its visits at p, v_p times W_p in the mean,
+//! *Law*. By Little a session let in now would wait until its visits at p, v_p times W_p in the
+//! mean,
 //!
 //! ```text
 //! f_p = R_p / X_p − δ_p − S_p                                                                    (1)
@@ -14,20 +15,27 @@
 //! rate = min over p of X_p / F[START][p]     F: of all kinds, as they come; a kind has its share (4)
 //! ```
 //!
-//! *Signals*: R, δ, F from [`Visits`]; X, S and bias by route. *Units*: seconds, visits, sessions per second.
-//! *A forecast earns its say*: (2) speaks for a route only while X is known from less than [`STALE`] ago and people have waited there within
-//! δ + S; what remains of a forecast that proved wrong is taken off as bias ([`crate::Forecast`]).
-//! *Regimes*: **open**: nobody waits and (2), (3) hold; **overloaded**: (2) holds newcomers back, (3) only smooths; **not sure**: tokens run out while nobody waits
-//! for what they are counted for; then the pace doubles each δ until somebody does. **Cold start**: as long as few sessions have ended, one is taken to cost what
-//! [`COLD_VISITS`] mean requests do, and no more may be begun than would keep the machine busy for [`COLD_WAIT`] of the patience, and then one by one
-//! at a rate that grows by 5 % per second while tokens and not (2) is what holds, and by 10 % while no route is short; where visitors do not come back for a
-//! second page, and no route is short but for those where nothing ends, nobody is held at all. Where a mean request of those that come back costs much more than one of all, only theirs count. Where most
-//! sessions come for one page, a newcomer takes as much of a token as the share of those that came back who began where it begins, and its first page beside, and the law is **wary**: as long as no X is
-//! known tokens come more slowly, and those inside may wait for less. **Never full**: where it is known what sessions do and no X is, the cost of a session's own requests takes the place of the guess, and
-//! at least [`FREELY`] times as many may begin as did while nobody waited.
-//! *Limits*: R is a count of things that exist, X a measurement; an X that is not known holds nobody back by (2), but (4) takes it for no more than
-//! [`CROWDED`] times what the route does while people wait there for longer than W*.
-//! *Source*: constant work in process as in production control; `docs/laws/session.md`.
+//! *Signals*: R, δ, F from [`Visits`]; X, S and bias by route. *Units*: seconds, visits, sessions
+//! per second. *A forecast earns its say*: (2) speaks for a route only while X is known from less
+//! than [`STALE`] ago and people have waited there within δ + S; what remains of a forecast that
+//! proved wrong is taken off as bias ([`crate::Forecast`]). *Regimes*: **open**: nobody waits and
+//! (2), (3) hold; **overloaded**: (2) holds newcomers back, (3) only smooths; **not sure**: tokens
+//! run out while nobody waits for what they are counted for; then the pace doubles each δ until
+//! somebody does. **Cold start**: as long as few sessions have ended, one is taken to cost what
+//! [`COLD_VISITS`] mean requests do, and no more may be begun than would keep the machine busy for
+//! [`COLD_WAIT`] of the patience, and then one by one at a rate that grows by 5 % per second while
+//! tokens and not (2) is what holds, and by 10 % while no route is short; where visitors do not
+//! come back for a second page, and no route is short but for those where nothing ends, nobody is
+//! held at all. Where a mean request of those that come back costs much more than one of all, only
+//! theirs count. Where most sessions come for one page, a newcomer takes as much of a token as the
+//! share of those that came back who began where it begins, and its first page beside, and the law
+//! is **wary**: as long as no X is known tokens come more slowly, and those inside may wait for
+//! less. **Never full**: where it is known what sessions do and no X is, the cost of a session's
+//! own requests takes the place of the guess, and at least [`FREELY`] times as many may begin as
+//! did while nobody waited. *Limits*: R is a count of things that exist, X a measurement; an X that
+//! is not known holds nobody back by (2), but (4) takes it for no more than [`CROWDED`] times what
+//! the route does while people wait there for longer than W*. *Source*: constant work in process as
+//! in production control; `docs/laws/session.md`.
 
 use crate::session::{
     AdmissionDecision, AdmissionInputs, SessionLaw, TOKEN_GRAIN, interval_record, is_token_spare, wait_behind,
@@ -48,8 +56,8 @@ const PACE: f64 = 1.3;
 const WARY_PACE: f64 = 0.4;
 /// The largest share of the patience that may be spent waiting at one route.
 const WAIT_SHARE: f64 = 0.10;
-/// Tokens kept: as many as would wait this many times W* if they all began at once, and no fewer than a few. Below
-/// capacity chance alone must not empty them.
+/// Tokens kept: as many as would wait this many times W* if they all began at once, and no fewer
+/// than a few. Below capacity chance alone must not empty them.
 const BURST: f64 = 2.0;
 const BURST_MIN: f64 = 4.0;
 /// Waits below this are of no concern, seconds.
@@ -62,53 +70,64 @@ const STALE: f64 = 60.0;
 const IDLE_MIN: f64 = 1.0;
 /// A page that takes this many seconds is long.
 const LONG: f64 = 1.0;
-/// The pace doubles in δ, or in this many seconds if that is longer, while nobody waits for what is counted; up to so many times.
+/// The pace doubles in δ, or in this many seconds if that is longer, while nobody waits for what is
+/// counted; up to so many times.
 const DOUBLING_MIN: f64 = 5.0;
 const PROBE_MAX: f64 = 16.0;
 /// Growth per second of a rate that rests on what sessions cost, and while no route is short.
 const GROWTH: f64 = 1.05;
 const GROWTH_CALM: f64 = 1.10;
-/// Before sessions have ended, one is taken to cost as much as this many requests of those seen, but no less and no more core-seconds than so many.
+/// Before sessions have ended, one is taken to cost as much as this many requests of those seen,
+/// but no less and no more core-seconds than so many.
 const COLD_VISITS: f64 = 15.0;
 const COLD_COST: (f64, f64) = (0.001, 1.0);
-/// One-page visits hide the cost of real sessions if the mean request of returning sessions costs more than this many times the mean of all requests. Then only returning
-/// sessions are counted. This needs a minimum of returned sessions and of their visits.
+/// One-page visits hide the cost of real sessions if the mean request of returning sessions costs
+/// more than this many times the mean of all requests. Then only returning sessions are counted.
+/// This needs a minimum of returned sessions and of their visits.
 const DILUTED: f64 = 2.5;
 const RETURNED_MIN: u64 = 8;
 const RETURNED_VISITS_MIN: f64 = 20.0;
 /// Weight of the newest session in the mean of what sessions take.
 const PRICE_WEIGHT: f64 = 0.05;
-/// Share of the patience for which sessions begun at once may keep the machine busy before anything is known.
+/// Share of the patience for which sessions begun at once may keep the machine busy before anything
+/// is known.
 const COLD_WAIT: f64 = 0.2;
-/// Returns per session below which visitors are taken to come for one page, once this many seconds have passed.
+/// Returns per session below which visitors are taken to come for one page, once this many seconds
+/// have passed.
 const RETURNS_FEW: f64 = 0.3;
 const RETURNS_AFTER: f64 = 5.0;
-/// At least this share of the sessions under way must have been answered before a route at which nothing is completed counts as one of long polls.
+/// At least this share of the sessions under way must have been answered before a route at which
+/// nothing is completed counts as one of long polls.
 const ANSWERED_SHARE: f64 = 1.0 / 3.0;
 /// A route at which somebody waited this many seconds ago is short of slots.
 const SHORT: f64 = 2.0;
-/// Share of the patience that those inside may wait at one route before nobody else is let in: at a page that is not long, while it is wary, as others may be on
-/// their way there, ...
+/// Share of the patience that those inside may wait at one route before nobody else is let in: at a
+/// page that is not long, while it is wary, as others may be on their way there, ...
 const INSIDE_WARY: f64 = 0.05;
 /// ... where no forecast speaks for it, ...
 const INSIDE_UNKNOWN: f64 = 0.2;
-/// ... and where one does, which is to be left to it: to hold everybody for a queue that is there now makes a hole in the pipe, δ later.
+/// ... and where one does, which is to be left to it: to hold everybody for a queue that is there
+/// now makes a hole in the pipe, δ later.
 const INSIDE_KNOWN: f64 = 0.5;
-/// If X is unknown and people wait at a route for longer than W*: its capacity is assumed to be this multiple of its throughput. With a smaller factor, a limit that is
-/// being raised would lack the requests that show that it can be higher.
+/// If X is unknown and people wait at a route for longer than W*: its capacity is assumed to be
+/// this multiple of its throughput. With a smaller factor, a limit that is being raised would lack
+/// the requests that show that it can be higher.
 const CROWDED: f64 = 2.1;
-/// Pages that take more than this share of the patience are left to the backoff: their throughput shows too late to set an admission rate.
+/// Pages that take more than this share of the patience are left to the backoff: their throughput
+/// shows too late to set an admission rate.
 const SLOW: f64 = 0.15;
 /// Sessions that must have ended before F is believed.
 const ENDED_MIN: u64 = 3;
 /// Visits per session below which a route does not count.
 const VISITS_MIN: f64 = 0.01;
-/// Visits to come below which (2) does not speak: one admission more or less is the whole difference.
+/// Visits to come below which (2) does not speak: one admission more or less is the whole
+/// difference.
 const REMAINING_MIN: f64 = 2.0;
 /// Admissions the achieved rate is taken over, and the fewest that show one.
 const ACHIEVED_MAX: usize = 40;
 const ACHIEVED_MIN: usize = 8;
-/// If no route was ever full: highest admission rate, as a multiple of the rate measured while nobody waited.
+/// If no route was ever full: highest admission rate, as a multiple of the rate measured while
+/// nobody waited.
 const FREELY: f64 = 3.0;
 /// Sessions per second where nothing limits them.
 const RATE_MAX: f64 = 1e6;
@@ -134,10 +153,12 @@ pub struct Flow {
     deepest: f64,
     /// Whether cheap requests of others have hidden what those cost who stay, since it is cold.
     was_hidden: bool,
-    /// Since it is cold: tokens that came by and by, whether there was headroom for them or not, and sessions that had come back before.
+    /// Since it is cold: tokens that came by and by, whether there was headroom for them or not,
+    /// and sessions that had come back before.
     gained: f64,
     returned_before: u64,
-    /// Tokens that a session takes, by where it begins, while cold; and those of the last that began, in the mean.
+    /// Tokens that a session takes, by where it begins, while cold; and those of the last that
+    /// began, in the mean.
     prices: Vec<f64>,
     mean_price: Average,
     /// Sessions per second that began while nobody waited.
@@ -316,7 +337,8 @@ impl SessionLaw for Flow {
 }
 
 impl Flow {
-    /// Returns sessions per second to expect while there is a line: the rate, or what was really achieved if that is less.
+    /// Returns sessions per second to expect while there is a line: the rate, or what was really
+    /// achieved if that is less.
     fn expected_rate(&self, now: Instant) -> f64 {
         let achieved = self.busy_since.and_then(|since| {
             let oldest = self.admissions.iter().find(|at| **at >= since)?;
@@ -383,7 +405,8 @@ impl Flow {
         if depth <= 0.0 {
             self.tokens = self.depth;
         }
-        // A token spent stays spent when there is room for more. The guessed cost moves with each request: only room beyond the most it ever gave brings tokens.
+        // A token spent stays spent when there is room for more. The guessed cost moves with each
+        // request: only room beyond the most it ever gave brings tokens.
         if self.is_cold && depth > 0.0 {
             self.tokens += (self.depth - self.deepest).max(0.0);
         }
@@ -392,7 +415,8 @@ impl Flow {
         }
         self.tokens = self.tokens.min(self.depth);
         if self.is_cold && self.was_hidden {
-            // Those who stay took too few tokens until that was seen: no more of them are to have begun than there were tokens for.
+            // Those who stay took too few tokens until that was seen: no more of them are to have
+            // begun than there were tokens for.
             let have = (inputs.visits.returned(self.kind) - self.returned_before) as f64;
             let stay = have + inputs.visits.will_come_back(self.kind);
             self.tokens = self.tokens.min((self.depth + self.gained - stay).max(0.0));
@@ -412,7 +436,8 @@ impl Flow {
         self.prices.get(entry.index()).copied().unwrap_or(1.0)
     }
 
-    /// Returns the share of `cost` that a session which begins at `entry` is taken to cost: as likely as it comes back it costs all of it, and its first page in any case.
+    /// Returns the share of `cost` that a session which begins at `entry` is taken to cost: as
+    /// likely as it comes back it costs all of it, and its first page in any case.
     fn cold_price(&self, inputs: &AdmissionInputs<'_>, entry: LastRoute, cost: f64) -> f64 {
         let work = entry.route().and_then(|route| inputs.routes[route.index()].work);
         let first = work.map_or(1.0 / COLD_VISITS, |work| work / cost);
@@ -443,8 +468,9 @@ impl Flow {
             && (is_calm(inputs) || self.only_long_polls_wait(inputs))
     }
 
-    /// Returns whether the only routes with a queue look like long polls, streams or uploads: nothing is completed there, no returning session requests them, and many
-    /// other sessions have been answered. Then their slots are full although the machine is idle.
+    /// Returns whether the only routes with a queue look like long polls, streams or uploads:
+    /// nothing is completed there, no returning session requests them, and many other sessions have
+    /// been answered. Then their slots are full although the machine is idle.
     fn only_long_polls_wait(&self, inputs: &AdmissionInputs<'_>) -> bool {
         let is_short = |route: RouteId| {
             let there = &inputs.routes[route.index()];
@@ -472,8 +498,9 @@ impl Flow {
         work.map_or(COLD_COST.1, |work| (COLD_VISITS * work).clamp(COLD_COST.0, COLD_COST.1))
     }
 
-    /// Returns rate and depth where it is known what sessions do, and no X, as no route was ever full: a session costs the requests it makes, and more may begin
-    /// than did while nobody waited. All may where nothing is known of what a request costs.
+    /// Returns rate and depth where it is known what sessions do, and no X, as no route was ever
+    /// full: a session costs the requests it makes, and more may begin than did while nobody
+    /// waited. All may where nothing is known of what a request costs.
     fn never_full(&self, inputs: &AdmissionInputs<'_>) -> (f64, f64) {
         let (mut work, mut priced, mut all) = (0.0, 0.0, 0.0);
         for (id, route) in inputs.visits.routes().zip(inputs.routes) {
@@ -570,7 +597,8 @@ fn exceeded(inputs: &AdmissionInputs<'_>, is_wary: bool) -> Option<RouteId> {
     excess.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, route)| route)
 }
 
-/// Returns how many more of `kind` may begin before (2) is exceeded somewhere, where it is not: each brings the visits to come that a session has in the mean.
+/// Returns how many more of `kind` may begin before (2) is exceeded somewhere, where it is not:
+/// each brings the visits to come that a session has in the mean.
 fn headroom(kind: KindId, inputs: &AdmissionInputs<'_>) -> f64 {
     let headrooms = inputs.visits.routes().filter_map(|route| {
         let there = &inputs.routes[route.index()];
@@ -587,9 +615,11 @@ fn headroom(kind: KindId, inputs: &AdmissionInputs<'_>) -> f64 {
     headrooms.fold(f64::INFINITY, f64::min).max(0.0)
 }
 
-/// Returns whether nobody has waited at `route` for as long as it takes to come there and through it: those whom a forecast held back meanwhile would have
-/// been there by now. (Over the service time alone the pipe to a page twelve seconds away fills without a forecast, and admissions swing.) X of a long page
-/// is known from few windows, and to wait for δ besides would be minutes: there its own service time is enough.
+/// Returns whether nobody has waited at `route` for as long as it takes to come there and through
+/// it: those whom a forecast held back meanwhile would have been there by now. (Over the service
+/// time alone the pipe to a page twelve seconds away fills without a forecast, and admissions
+/// swing.) X of a long page is known from few windows, and to wait for δ besides would be minutes:
+/// there its own service time is enough.
 fn is_idle(inputs: &AdmissionInputs<'_>, route: RouteId) -> bool {
     let there = &inputs.routes[route.index()];
     let service = there.service.unwrap_or(0.0);
@@ -602,8 +632,9 @@ fn is_calm(inputs: &AdmissionInputs<'_>) -> bool {
     inputs.routes.iter().all(|route| route.idle > SHORT)
 }
 
-/// Returns X of (4): as it is known, or else what a route with a crowd before it is taken to be able to. A wait of no more than the page itself is no crowd: what a
-/// higher limit brings to a long page has not been completed yet.
+/// Returns X of (4): as it is known, or else what a route with a crowd before it is taken to be
+/// able to. A wait of no more than the page itself is no crowd: what a higher limit brings to a
+/// long page has not been completed yet.
 fn believed_capacity(inputs: &AdmissionInputs<'_>, route: RouteId) -> Option<f64> {
     let there = &inputs.routes[route.index()];
     let wait = there.waiting as f64 / there.rate;

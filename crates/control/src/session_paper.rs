@@ -1,4 +1,5 @@
-//! The paper's session rule, exactly: a threshold on the mean route queue moves the admission interval.
+//! The paper's session rule, exactly: a threshold on the mean route queue moves the admission
+//! interval.
 //!
 //! *Law*. Every period T, with a = mean length of the queues of the kind's routes:
 //!
@@ -6,9 +7,10 @@
 //! a ≥ threshold:  interval += up        a < threshold:  interval −= down                      (1)
 //! ```
 //!
-//! and one newcomer begins per interval. *Units*: requests, seconds. *Limits*: 0 to [`INTERVAL_MAX`] seconds.
-//! *Regimes*: none of its own; no history is used. *Source*: Matsunuma et al. 2006, §3.2 and §3.3; threshold and increments are
-//! "customisable" there and [`PaperSessionParams`] here.
+//! and one newcomer begins per interval. *Units*: requests, seconds. *Limits*: 0 to
+//! [`INTERVAL_MAX`] seconds. *Regimes*: none of its own; no history is used. *Source*: Matsunuma et
+//! al. 2006, §3.2 and §3.3; threshold and increments are "customisable" there and
+//! [`PaperSessionParams`] here.
 
 use crate::laws::PaperSessionParams;
 use crate::session::{AdmissionDecision, AdmissionInputs, SessionLaw, interval_record};

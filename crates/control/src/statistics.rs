@@ -17,7 +17,8 @@ pub struct Average {
 suimon_model::saved_struct!(Average { value, count, floor });
 
 impl Average {
-    /// Returns an empty average whose newest value weighs max(`floor`, 1/n). `floor` is above 0 and at most 1.
+    /// Returns an empty average whose newest value weighs max(`floor`, 1/n). `floor` is above 0 and
+    /// at most 1.
     pub const fn new(floor: f64) -> Self {
         Average { value: 0.0, count: 0, floor }
     }
@@ -87,7 +88,8 @@ impl Moments {
     }
 }
 
-/// How often something happens: a mean over windows, of which the newest weigh as in an [`Average`].
+/// How often something happens: a mean over windows, of which the newest weigh as in an
+/// [`Average`].
 #[derive(Clone, Copy, Debug)]
 pub struct RateMeter {
     since: Instant,
@@ -128,10 +130,12 @@ impl RateMeter {
     }
 }
 
-/// How values from a millisecond to hours are spread, slowly forgetting: a histogram of [`DecayingHistogram::BUCKETS`] buckets, each
-/// [`DecayingHistogram::RATIO`] times as wide as the one before.
+/// How values from a millisecond to hours are spread, slowly forgetting: a histogram of
+/// [`DecayingHistogram::BUCKETS`] buckets, each [`DecayingHistogram::RATIO`] times as wide as the
+/// one before.
 ///
-/// Keeping the newest values instead would be simpler, and wrong: in a lull only long thinkers come back, and the newest are all theirs.
+/// Keeping the newest values instead would be simpler, and wrong: in a lull only long thinkers come
+/// back, and the newest are all theirs.
 #[derive(Clone, Debug)]
 pub struct DecayingHistogram {
     weights: Vec<f64>,
@@ -187,7 +191,8 @@ impl DecayingHistogram {
         last
     }
 
-    /// Returns mean and coefficient of variation, each bucket's values taken to lie in its middle, or `None` if nothing was folded in.
+    /// Returns mean and coefficient of variation, each bucket's values taken to lie in its middle,
+    /// or `None` if nothing was folded in.
     pub fn mean_and_variation(&self) -> Option<(f64, f64)> {
         let (mut low, mut sum, mut squares) = (Self::LEAST, 0.0, 0.0);
         for weight in &self.weights {

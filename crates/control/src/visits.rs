@@ -1,6 +1,7 @@
 //! What sessions still have to come: learned from those that ended, counted over those under way.
 //!
-//! *Law*. For every kind k of session and every place `cur` in it (its start, or the route it asked for last)
+//! *Law*. For every kind k of session and every place `cur` in it (its start, or the route it asked
+//! for last)
 //!
 //! ```text
 //! F[k][cur][p]  mean number of visits to route p still to come after cur                        (1)
@@ -10,19 +11,22 @@
 //! N[k][cur][p]  share of visits at cur after which p came next; what is left to one: the session ended there      (5)
 //! ```
 //!
-//! A session that is silent for longer than most visitors think is likely to have ended, and its visits are likely not to come:
-//! silence has [`STAGES`] stages, each as long as a quantile of the think times. h[k], the share of those that came to stage k and came back in it, is
-//! learned for each place at the end of each stage; waiting for the end of all silence would teach the returns first and the rest a minute later.
+//! A session that is silent for longer than most visitors think is likely to have ended, and its
+//! visits are likely not to come: silence has [`STAGES`] stages, each as long as a quantile of the
+//! think times. h[k], the share of those that came to stage k and came back in it, is learned for
+//! each place at the end of each stage; waiting for the end of all silence would teach the returns
+//! first and the rest a minute later.
 //!
 //! No law uses (5): it is for the export of visitor behaviour (`suimon sim --from`).
 //!
-//! *Signals*: the paths of ended sessions (1), (3), (5); transitions of sessions under way (2), (4). A session ends when it says
-//! so, or when it has been silent for longer than visitors think ([`Visits::silence`]).
-//! *Units*: visits; seconds. *Source*: F and R are flow control by remaining visits (`docs/laws/session.md`). (3) is
-//! the mean over *all* visits, not the time of the first one: by Little's law R/X = δ + S + v · wait then holds exactly, v being [`Visits::rank`], also for
-//! routes that a session visits many times.
-//! *Limits*: [`PATH_MAX`] visits of a session are learned from, and of those to one route no more than twice the usual (`usual.rs`), so that a few robots do not
-//! make sessions look dear. An average weighs a new session with max(3 %, 1/n).
+//! *Signals*: the paths of ended sessions (1), (3), (5); transitions of sessions under way (2),
+//! (4). A session ends when it says so, or when it has been silent for longer than visitors think
+//! ([`Visits::silence`]). *Units*: visits; seconds. *Source*: F and R are flow control by remaining
+//! visits (`docs/laws/session.md`). (3) is the mean over *all* visits, not the time of the first
+//! one: by Little's law R/X = δ + S + v · wait then holds exactly, v being [`Visits::rank`], also
+//! for routes that a session visits many times. *Limits*: [`PATH_MAX`] visits of a session are
+//! learned from, and of those to one route no more than twice the usual (`usual.rs`), so that a few
+//! robots do not make sessions look dear. An average weighs a new session with max(3 %, 1/n).
 
 mod knowledge;
 mod usual;
@@ -47,17 +51,20 @@ pub const STAGES: usize = 5;
 const STAGE_QUANTILES: [f64; STAGES - 1] = [0.5, 0.8, 0.92, 0.98];
 /// ... and the shares of the silence that ends a session, as long as too few think times are known.
 const STAGE_SHARES: [f64; STAGES - 1] = [0.2, 0.4, 0.6, 0.8];
-/// Weight of a newly observed return, or of its absence, in h of (4), and how many are needed for it to be believed.
+/// Weight of a newly observed return, or of its absence, in h of (4), and how many are needed for
+/// it to be believed.
 const RETURN_WEIGHT: f64 = 0.01;
 const RETURNS_MIN: u64 = 8;
 
-/// Sessions of a kind are young until this many times as many have ended as are under way, also of those that came back alone.
+/// Sessions of a kind are young until this many times as many have ended as are under way, also of
+/// those that came back alone.
 const YOUNG: f64 = 2.0;
 
-/// A session that has come back counts as under way until it has made so many visits: these say as much of it as its end would, and one that never ends says nothing
-/// for ever.
+/// A session that has come back counts as under way until it has made so many visits: these say as
+/// much of it as its end would, and one that never ends says nothing for ever.
 pub const STAYER_VISITS: usize = 32;
-/// Visits of one such session that say what those of all of them cost: of one that makes many, no more count than of others.
+/// Visits of one such session that say what those of all of them cost: of one that makes many, no
+/// more count than of others.
 pub const STAYER_SHARE: usize = 15;
 
 /// Sessions of which it must be known whether they came back before something is said of most, ...
@@ -66,10 +73,12 @@ const ENTERED_MIN: u64 = 20;
 const ENTERED_THERE_MIN: u64 = 8;
 /// Weight of those of whom it is not known, as of ones who did not come back.
 const OPEN_SHARE: f64 = 0.5;
-/// Sessions begun at one place after which each counts half, and at all places: a quarter of a minute in which nobody is answered makes nobody a visitor of one page.
+/// Sessions begun at one place after which each counts half, and at all places: a quarter of a
+/// minute in which nobody is answered makes nobody a visitor of one page.
 const ENTERED_REMEMBERED: u64 = 256;
 const ENTERED_REMEMBERED_ALL: u64 = 512;
-/// Quantile of the time before a second page: sessions that are silent for longer hardly ever come back.
+/// Quantile of the time before a second page: sessions that are silent for longer hardly ever come
+/// back.
 const AWAY_QUANTILE: f64 = 0.8;
 
 /// Where a session stands: before its first request, or at the route it asked for last.
@@ -109,8 +118,8 @@ impl LastRoute {
     }
 }
 
-/// One visit of a session's path: the route, and seconds from the session's admission to the request,
-/// those left out that it waited at gates.
+/// One visit of a session's path: the route, and seconds from the session's admission to the
+/// request, those left out that it waited at gates.
 pub type Visit = (RouteId, f32);
 
 /// Expected and counted visits, all kinds and routes.
@@ -131,9 +140,11 @@ pub struct Visits {
     thinks: DecayingHistogram,
     /// Of those, the ones before a second page.
     first_thinks: DecayingHistogram,
-    /// Seconds of silence at the end of each stage; the last ends the session. Taken from `thinks` once a tick.
+    /// Seconds of silence at the end of each stage; the last ends the session. Taken from `thinks`
+    /// once a tick.
     stage_ends: Option<[f64; STAGES]>,
-    /// Seconds of silence after a first answer, after which few come back; `None`: not known. Taken from `first_thinks` once a tick.
+    /// Seconds of silence after a first answer, after which few come back; `None`: not known. Taken
+    /// from `first_thinks` once a tick.
     away_after: Option<f64>,
 }
 
@@ -175,7 +186,8 @@ struct KindVisits {
     /// Sessions under way and (2) of this kind alone, as of the last tick.
     under_way: f64,
     to_come: Vec<f64>,
-    /// Of sessions that have come back for another page: their visits by route, how many are under way, and how many have ended.
+    /// Of sessions that have come back for another page: their visits by route, how many are under
+    /// way, and how many have ended.
     made_by_returned: Vec<f64>,
     returned_under_way: u64,
     returned_ended: u64,
@@ -204,8 +216,9 @@ suimon_model::saved_struct!(KindVisits {
 });
 
 impl KindVisits {
-    /// ReturnShare whether those that ended are too few beside those under way to stand for all: the first to end are those that end soon. A flood of sessions of
-    /// one page says nothing of those that stay.
+    /// ReturnShare whether those that ended are too few beside those under way to stand for all:
+    /// the first to end are those that end soon. A flood of sessions of one page says nothing of
+    /// those that stay.
     fn is_young(&self) -> bool {
         let are_few = |ended: u64, under_way: f64| (ended as f64) < YOUNG * under_way;
         let all_are_few = are_few(self.rows[0].ended, self.under_way);
@@ -220,7 +233,8 @@ impl KindVisits {
         known >= ENTERED_MIN && 2 * came_back < known
     }
 
-    /// Takes note of a session that began at `entry`: whether it came back, and that that is `news`, or else another thing was known of it before.
+    /// Takes note of a session that began at `entry`: whether it came back, and that that is
+    /// `news`, or else another thing was known of it before.
     fn note_entered(&mut self, entry: LastRoute, news: bool, came_back: bool) {
         self.entered.note(news, came_back, ENTERED_REMEMBERED_ALL);
         self.rows[entry.0 as usize].entered.note(news, came_back, ENTERED_REMEMBERED);
@@ -241,7 +255,8 @@ struct Transitions {
     entered: ReturnCounts,
 }
 
-/// Sessions that began at one place: how many may still come back for another page, for how many it is decided, and how many of those came back.
+/// Sessions that began at one place: how many may still come back for another page, for how many it
+/// is decided, and how many of those came back.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReturnCounts {
     open: u64,
@@ -259,7 +274,8 @@ impl ReturnCounts {
         }
     }
 
-    /// ReturnShare how many of those of whom it is not known yet will come back, to judge by the others. Of these themselves half count as if they did not: they have not so far.
+    /// ReturnShare how many of those of whom it is not known yet will come back, to judge by the
+    /// others. Of these themselves half count as if they did not: they have not so far.
     fn will_come_back(&self) -> f64 {
         let open = self.open as f64;
         open * self.came_back as f64 / (self.known as f64 + OPEN_SHARE * open).max(1.0)
@@ -293,8 +309,9 @@ impl Transitions {
 
     /// ReturnShare P of (4): the share of those that come to `stage` of silence and come back.
     ///
-    /// The end of the last stage is far off at first. Until it has been seen, whoever comes back is taken to think as long as all
-    /// visitors do, and the rest, known from the first stages, to have gone.
+    /// The end of the last stage is far off at first. Until it has been seen, whoever comes back is
+    /// taken to think as long as all visitors do, and the rest, known from the first stages, to
+    /// have gone.
     fn comes_back(&self, stage: usize) -> f64 {
         let stays_away =
             |returned: &[ReturnShare]| returned.iter().map(|returns| 1.0 - returns.share).product::<f64>();
@@ -341,7 +358,8 @@ impl Visits {
         }
     }
 
-    /// Forgets what is known of visits to `route`, which is another one from now on. Sessions that stand there go on standing there.
+    /// Forgets what is known of visits to `route`, which is another one from now on. Sessions that
+    /// stand there go on standing there.
     pub fn renew_route(&mut self, route: RouteId) {
         let index = route.index();
         self.to_come[index] = 0.0;
@@ -390,12 +408,14 @@ impl Visits {
         self.enter(kind, LastRoute::START);
     }
 
-    /// Takes note that a session taken to have ended goes on: what it does from now on counts as one of its own.
+    /// Takes note that a session taken to have ended goes on: what it does from now on counts as
+    /// one of its own.
     pub fn begins_again(&mut self, kind: KindId) {
         self.kinds[kind.index()].begun += 1;
     }
 
-    /// ReturnShare whether one more visit to `route` is usual for a session of `kind` that has made those of `path`.
+    /// ReturnShare whether one more visit to `route` is usual for a session of `kind` that has made
+    /// those of `path`.
     pub fn is_usual(&self, kind: KindId, route: RouteId, path: &[Visit]) -> bool {
         let made = path.iter().filter(|(other, _)| *other == route).count();
         made < self.kinds[kind.index()].usual.learned(route.index()) as usize
@@ -429,7 +449,8 @@ impl Visits {
         }
     }
 
-    /// Moves a session at `place` from `stage` of silence to the next. The count (2) follows with the next tick.
+    /// Moves a session at `place` from `stage` of silence to the next. The count (2) follows with
+    /// the next tick.
     pub fn fall_silent(&mut self, kind: KindId, place: LastRoute, stage: usize) {
         let row = &mut self.kinds[kind.index()].rows[place.0 as usize];
         row.sessions_here[stage] = row.sessions_here[stage].saturating_sub(1);
@@ -437,28 +458,30 @@ impl Visits {
         row.returned[stage].fold(false);
     }
 
-    /// Takes note of how a silence at `place` ended that had come to `stage`: whether the visitor came back.
+    /// Takes note of how a silence at `place` ended that had come to `stage`: whether the visitor
+    /// came back.
     pub fn silence_over(&mut self, kind: KindId, place: LastRoute, stage: usize, came_back: bool) {
         self.kinds[kind.index()].rows[place.0 as usize].returned[stage].fold(came_back);
     }
 
-    /// Takes note that a session of `kind` asks for its first page, having begun at `entry`. What follows of it is [`Visits::comes_back`], [`Visits::stays_away`], or the one after
-    /// the other.
+    /// Takes note that a session of `kind` asks for its first page, having begun at `entry`. What
+    /// follows of it is [`Visits::comes_back`], [`Visits::stays_away`], or the one after the other.
     pub fn begins_at(&mut self, kind: KindId, entry: LastRoute) {
         let kind = &mut self.kinds[kind.index()];
         kind.entered.open += 1;
         kind.rows[entry.0 as usize].entered.open += 1;
     }
 
-    /// Takes note that a session of `kind` that began at `entry` comes back for a second page, which it has not done before. `stayed_away`: that was
-    /// [not expected](Self::stays_away).
+    /// Takes note that a session of `kind` that began at `entry` comes back for a second page,
+    /// which it has not done before. `stayed_away`: that was [not expected](Self::stays_away).
     pub fn comes_back(&mut self, kind: KindId, entry: LastRoute, stayed_away: bool) {
         let kind = &mut self.kinds[kind.index()];
         kind.returned += 1;
         kind.note_entered(entry, !stayed_away, true);
     }
 
-    /// Takes note that a session of `kind` that began at `entry` has not come back for so long that it hardly will.
+    /// Takes note that a session of `kind` that began at `entry` has not come back for so long that
+    /// it hardly will.
     pub fn stays_away(&mut self, kind: KindId, entry: LastRoute) {
         self.kinds[kind.index()].note_entered(entry, true, false);
     }
@@ -474,7 +497,8 @@ impl Visits {
         self.kinds[kind.index()].made_by_returned[route.index()] += 1.0;
     }
 
-    /// Counts out, of those that have come back, a session of `kind`; `ended`: it stands for others.
+    /// Counts out, of those that have come back, a session of `kind`; `ended`: it stands for
+    /// others.
     pub fn returned_leaves(&mut self, kind: KindId, ended: bool) {
         let kind = &mut self.kinds[kind.index()];
         kind.returned_under_way = kind.returned_under_way.saturating_sub(1);
@@ -492,7 +516,8 @@ impl Visits {
         *at = at.saturating_sub(1);
     }
 
-    /// Takes note of `seconds` between an answer and the session's next request; `first`: it is its second.
+    /// Takes note of `seconds` between an answer and the session's next request; `first`: it is its
+    /// second.
     pub fn thought(&mut self, seconds: f64, first: bool) {
         self.thinks.fold(seconds);
         if first {
@@ -551,7 +576,8 @@ impl Visits {
         }
     }
 
-    /// Counts (2) anew, now that (1) has changed under the sessions. For the tick, not for a request.
+    /// Counts (2) anew, now that (1) has changed under the sessions. For the tick, not for a
+    /// request.
     pub fn refresh(&mut self) {
         self.stage_ends = Some(self.stage_ends());
         let enough = self.first_thinks.count() >= THINKS_MIN;
@@ -594,8 +620,9 @@ impl Visits {
 
     /// ReturnShare F[START]: visits to `route` that a session of `kind` makes in all.
     ///
-    /// As long as few sessions have ended beside those under way, F of those that ended is that of the short ones. Then it is taken over all that began: what
-    /// they have done, and what those under way still have to do.
+    /// As long as few sessions have ended beside those under way, F of those that ended is that of
+    /// the short ones. Then it is taken over all that began: what they have done, and what those
+    /// under way still have to do.
     pub fn per_session(&self, kind: KindId, route: RouteId) -> f64 {
         let kind = &self.kinds[kind.index()];
         if kind.begun > 0 && kind.is_young() {
@@ -604,38 +631,44 @@ impl Visits {
         kind.rows[0].further[route.index()]
     }
 
-    /// ReturnShare whether too few sessions of `kind` have ended, beside those under way, to stand for all.
+    /// ReturnShare whether too few sessions of `kind` have ended, beside those under way, to stand
+    /// for all.
     pub fn is_young(&self, kind: KindId) -> bool {
         self.kinds[kind.index()].is_young()
     }
 
-    /// ReturnShare how often sessions of `kind` have come back for another visit, per session begun; 0 if none has begun.
+    /// ReturnShare how often sessions of `kind` have come back for another visit, per session
+    /// begun; 0 if none has begun.
     pub fn returns_per_session(&self, kind: KindId) -> f64 {
         let kind = &self.kinds[kind.index()];
         let visits: f64 = kind.made.iter().sum();
         if kind.begun > 0 { (visits / kind.begun as f64 - 1.0).max(0.0) } else { 0.0 }
     }
 
-    /// ReturnShare whether most sessions of `kind`, as far as it is known of them, come for one page: what is seen of all says little of those that stay.
+    /// ReturnShare whether most sessions of `kind`, as far as it is known of them, come for one
+    /// page: what is seen of all says little of those that stay.
     pub fn mostly_passes_by(&self, kind: KindId) -> bool {
         self.kinds[kind.index()].mostly_passes_by()
     }
 
-    /// ReturnShare the share of sessions begun at `entry` that come back for another page, counting one more that does; `None` as long as of none it is known.
+    /// ReturnShare the share of sessions begun at `entry` that come back for another page, counting
+    /// one more that does; `None` as long as of none it is known.
     pub fn comes_back_share(&self, kind: KindId, entry: LastRoute) -> Option<f64> {
         let ReturnCounts { known, came_back, .. } =
             self.kinds[kind.index()].rows.get(entry.0 as usize)?.entered;
         (known > 0).then(|| ((came_back + 1) as f64 / (known + 1) as f64).min(1.0))
     }
 
-    /// ReturnShare whether at least `share` of those who begin at `entry` come back, as far as enough of them are known.
+    /// ReturnShare whether at least `share` of those who begin at `entry` come back, as far as
+    /// enough of them are known.
     pub fn often_comes_back(&self, kind: KindId, entry: LastRoute, share: f64) -> bool {
         let entered = self.kinds[kind.index()].rows.get(entry.0 as usize).map(|row| row.entered);
         let entered = entered.unwrap_or_default();
         entered.known >= ENTERED_THERE_MIN && entered.came_back as f64 >= share * entered.known as f64
     }
 
-    /// ReturnShare whether whoever has been silent through `stage` after the first answer hardly comes back.
+    /// ReturnShare whether whoever has been silent through `stage` after the first answer hardly
+    /// comes back.
     pub fn is_away_after(&self, stage: usize) -> bool {
         self.away_after.is_some_and(|seconds| self.silence_after(stage) >= seconds)
     }
@@ -650,12 +683,14 @@ impl Visits {
         self.kinds[kind.index()].made_by_returned[route.index()]
     }
 
-    /// ReturnShare how many sessions of `kind` are under way that have come back, and have made fewer than [`STAYER_VISITS`] visits.
+    /// ReturnShare how many sessions of `kind` are under way that have come back, and have made
+    /// fewer than [`STAYER_VISITS`] visits.
     pub fn returned_under_way(&self, kind: KindId) -> u64 {
         self.kinds[kind.index()].returned_under_way
     }
 
-    /// ReturnShare how many sessions of `kind` will come back of whom that is not known yet, to judge by those who began where they did.
+    /// ReturnShare how many sessions of `kind` will come back of whom that is not known yet, to
+    /// judge by those who began where they did.
     pub fn will_come_back(&self, kind: KindId) -> f64 {
         self.kinds[kind.index()].rows.iter().map(|row| row.entered.will_come_back()).sum()
     }
@@ -670,8 +705,9 @@ impl Visits {
         self.unanswered += 1.0;
     }
 
-    /// ReturnShare the share of the sessions under way that were answered and wait for nothing, as far as that is known; no less than 0. Whoever was ever without an answer
-    /// counts as if they were under way still.
+    /// ReturnShare the share of the sessions under way that were answered and wait for nothing, as
+    /// far as that is known; no less than 0. Whoever was ever without an answer counts as if they
+    /// were under way still.
     pub fn answered_share(&self) -> f64 {
         let under_way: f64 = self.kinds.iter().map(|kind| kind.under_way).sum();
         let begun_only = |kind: &KindVisits| kind.rows[0].sessions_here.iter().sum::<u32>();
@@ -686,7 +722,8 @@ impl Visits {
         self.kinds.iter().any(|kind| kind.made_by_returned[route.index()] > 0.0)
     }
 
-    /// ReturnShare (5) behind `place`: how many visits there it was learned from, and the shares by route.
+    /// ReturnShare (5) behind `place`: how many visits there it was learned from, and the shares by
+    /// route.
     pub fn next(&self, kind: KindId, place: LastRoute) -> (u64, &[f64]) {
         let row = &self.kinds[kind.index()].rows[place.0 as usize];
         (row.ended, &row.next)
@@ -702,13 +739,15 @@ impl Visits {
         &self.thinks
     }
 
-    /// ReturnShare δ: mean seconds from admission to a visit at `route`, at least 0; 0 if none is known.
+    /// ReturnShare δ: mean seconds from admission to a visit at `route`, at least 0; 0 if none is
+    /// known.
     pub fn delay(&self, route: RouteId) -> f64 {
         let visits = self.visits[route.index()].get().unwrap_or(0.0);
         if visits > 1e-6 { (self.offsets[route.index()].get().unwrap_or(0.0) / visits).max(0.0) } else { 0.0 }
     }
 
-    /// ReturnShare which of its session's visits to `route` a visit there is, in the mean; 1 if none is known.
+    /// ReturnShare which of its session's visits to `route` a visit there is, in the mean; 1 if
+    /// none is known.
     pub fn rank(&self, route: RouteId) -> f64 {
         let visits = self.visits[route.index()].get().unwrap_or(0.0);
         if visits > 1e-6 { self.ranks[route.index()].get().unwrap_or(0.0) / visits } else { 1.0 }
@@ -724,13 +763,14 @@ impl Visits {
         self.kinds[kind.index()].rows.iter().flat_map(|row| row.sessions_here).map(|n| n as usize).sum()
     }
 
-    /// ReturnShare the silence after which a session is taken to have ended, seconds: half as much again as the 99th percentile of
-    /// the think times, at least 2.
+    /// ReturnShare the silence after which a session is taken to have ended, seconds: half as much
+    /// again as the 99th percentile of the think times, at least 2.
     pub fn silence(&self) -> f64 {
         self.silence_after(STAGES - 1)
     }
 
-    /// ReturnShare the silence that ends `stage`, seconds; the last ends the session. Works out nothing anew: see [`Visits::refresh`].
+    /// ReturnShare the silence that ends `stage`, seconds; the last ends the session. Works out
+    /// nothing anew: see [`Visits::refresh`].
     pub fn silence_after(&self, stage: usize) -> f64 {
         self.stage_ends.map_or_else(|| self.stage_ends()[stage], |ends| ends[stage])
     }
@@ -740,7 +780,8 @@ impl Visits {
         (self.routes, self.kinds.len()) == (routes, kinds)
     }
 
-    /// ReturnShare how many sessions of `kind` are counted in at `place` in `stage`; `None` if there is no such place or stage.
+    /// ReturnShare how many sessions of `kind` are counted in at `place` in `stage`; `None` if
+    /// there is no such place or stage.
     pub fn here(&self, kind: KindId, place: LastRoute, stage: usize) -> Option<u32> {
         self.kinds.get(kind.index())?.rows.get(place.0 as usize)?.sessions_here.get(stage).copied()
     }

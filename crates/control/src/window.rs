@@ -1,7 +1,8 @@
 //! Windows: what happened on a route between two moments.
 //!
-//! A [`Meter`] only ever counts up. A law that wants a window keeps the [`Reading`] it began with and takes the
-//! difference later, so any number of laws can look at the same route without disturbing one another.
+//! A [`Meter`] only ever counts up. A law that wants a window keeps the [`Reading`] it began with
+//! and takes the difference later, so any number of laws can look at the same route without
+//! disturbing one another.
 
 use suimon_model::Instant;
 
@@ -20,7 +21,8 @@ suimon_model::saved_struct!(Meter { now, in_flight, waiting });
 pub struct Reading {
     /// When it was read.
     pub at: Instant,
-    /// Ends that count as progress: completed, or abandoned by the client while the application worked on.
+    /// Ends that count as progress: completed, or abandoned by the client while the application
+    /// worked on.
     pub progressed: u64,
     /// Ends that are no progress: errors. A storm of quick errors must not look like speed.
     pub failed: u64,
@@ -130,8 +132,9 @@ impl Window {
         if self.seconds > 0.0 { self.progressed as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Returns progress per second with what was under way: `before` and `after` are the ages, in seconds, of what was in the application at
-    /// the beginning and at the end, and each is done by its age ÷ the mean service time.
+    /// Returns progress per second with what was under way: `before` and `after` are the ages, in
+    /// seconds, of what was in the application at the beginning and at the end, and each is done by
+    /// its age ÷ the mean service time.
     pub fn throughput_with_parts(
         &self,
         before: impl Iterator<Item = f64>,
@@ -146,7 +149,8 @@ impl Window {
         (self.progressed as f64 + progressing * gained).max(0.0) / self.seconds
     }
 
-    /// Returns the mean time in the application of what ended, in seconds, or `None` if nothing did.
+    /// Returns the mean time in the application of what ended, in seconds, or `None` if nothing
+    /// did.
     pub fn mean_service(&self) -> Option<f64> {
         let ended = self.progressed + self.failed;
         (ended > 0).then(|| self.service_seconds / ended as f64)

@@ -1,4 +1,5 @@
-//! Judging an answer: is it what the step expects, what is kept from it, or when may one come again.
+//! Judging an answer: is it what the step expects, what is kept from it, or when may one come
+//! again.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -63,7 +64,8 @@ impl Answer {
         matches!(self.status, 429 | 503).then(|| retry_after(&self.headers)).flatten()
     }
 
-    /// Returns whether it is a page of a waiting room with a place in it. Whoever is let in has the ticket taken away: a cookie without a value.
+    /// Returns whether it is a page of a waiting room with a place in it. Whoever is let in has the
+    /// ticket taken away: a cookie without a value.
     pub(crate) fn gives_place(&self) -> bool {
         let is_ticket = |cookie: &http::HeaderValue| {
             let pair = cookie.to_str().ok().and_then(|text| text.split(';').next()?.split_once('='));

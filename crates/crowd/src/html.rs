@@ -67,7 +67,8 @@ fn attribute_value(text: &str) -> (&str, &str) {
     text.split_at(ends)
 }
 
-/// Resolves the character references that servers write into attribute values; others stay as they are.
+/// Resolves the character references that servers write into attribute values; others stay as they
+/// are.
 fn resolve(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -53,7 +53,8 @@ impl Jar {
         Some(TicketCookie { name: &kept.name, value: &kept.value, line: line_of(&kept.name)? })
     }
 
-    /// Takes one `Set-Cookie` of an answer to a request for `path`. What a browser would not take is not taken.
+    /// Takes one `Set-Cookie` of an answer to a request for `path`. What a browser would not take
+    /// is not taken.
     pub(crate) fn store(&mut self, base: &BaseUrl, path: &str, header: &HeaderValue, now: Instant) {
         let Some(cookie) = header.to_str().ok().filter(|text| text.len() <= COOKIE_BYTES_MAX) else { return };
         let Ok(cookie) = Cookie::parse(cookie) else { return };

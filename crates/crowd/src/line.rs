@@ -1,6 +1,7 @@
 //! A visitor in a waiting room: what the page's script does, and what people do with it.
 //!
-//! Played on what the answers say: a ticket in a cookie means a place in line; its JSON twin at the same address says how things stand and when to ask again.
+//! Played on what the answers say: a ticket in a cookie means a place in line; its JSON twin at the
+//! same address says how things stand and when to ask again.
 
 mod farm;
 mod forge;
@@ -24,11 +25,13 @@ use suimon_workload::{InLine, Manner};
 use crate::answer::Answer;
 use crate::target::BaseUrl;
 
-/// How the names of cookies with tickets begin, on plain connections and on encrypted ones; the line follows.
+/// How the names of cookies with tickets begin, on plain connections and on encrypted ones; the
+/// line follows.
 const TICKETS: [&str; 2] = ["suimon-place-", "__Host-suimon-place-"];
 const POLL: HeaderName = HeaderName::from_static("suimon-poll");
 const PLACE: HeaderName = HeaderName::from_static("suimon-place");
-/// The page says for so long that it is its visitor's turn before it lets them in, if nothing else was told.
+/// The page says for so long that it is its visitor's turn before it lets them in, if nothing else
+/// was told.
 pub(crate) const ENTERING: Duration = Duration::from_secs(5);
 /// The script asks for the first time so long after the page has come, seconds.
 const FIRST_POLL: (f64, f64) = (2.0, 4.0);
@@ -47,7 +50,8 @@ const JUDGED_FROM_S: f64 = 30.0;
 pub enum Who {
     /// Somebody who wants one place.
     Visitor,
-    /// Somebody who wants more: the wait is that of one place of theirs, and all but one come to nothing.
+    /// Somebody who wants more: the wait is that of one place of theirs, and all but one come to
+    /// nothing.
     Farmer,
     /// Somebody who wants a better place: the wait is that of their own.
     Forger,
@@ -82,7 +86,8 @@ pub struct LineWait {
     pub away: bool,
     /// Requests of the page's script.
     pub polls: u32,
-    /// What was told of the time left, the earliest first. Of more than 64 every second was left out, but for the first and the first after a minute.
+    /// What was told of the time left, the earliest first. Of more than 64 every second was left
+    /// out, but for the first and the first after a minute.
     pub told: Vec<LineTold>,
 }
 
@@ -140,11 +145,12 @@ impl NextInLine {
 }
 
 impl LineWait {
-    /// What is told from so long after the beginning on, seconds, rests on more than the first guess.
+    /// What is told from so long after the beginning on, seconds, rests on more than the first
+    /// guess.
     pub const SETTLED_S: f64 = 60.0;
 
-    /// Returns what was told first from `from_s` seconds after the beginning on, and how long it took from then on, seconds, if that was long enough to judge what
-    /// was told by.
+    /// Returns what was told first from `from_s` seconds after the beginning on, and how long it
+    /// took from then on, seconds, if that was long enough to judge what was told by.
     pub fn judged(&self, from_s: f64) -> Option<(LineTold, f64)> {
         let told = self.told.iter().find(|told| told.after_s >= from_s)?;
         let left = self.waited_s - told.after_s;
@@ -202,7 +208,8 @@ impl Waiting {
             self.seen.told.push(LineTold { after_s: now.secs_since(self.began), low_s, high_s });
         }
         match notice.state.as_str() {
-            // At the gate: whoever asks for the page there is held until they are let in, as the page's script is.
+            // At the gate: whoever asks for the page there is held until they are let in, as the
+            // page's script is.
             "next" => NextInLine::Enter(now),
             "your_turn" => {
                 let after = notice.enter_after_s.map_or(ENTERING, suimon_model::seconds);
@@ -272,7 +279,8 @@ pub(crate) fn standing(answer: Option<&Answer>) -> PollResult {
     }
 }
 
-/// Returns the script's request for the page at `path`; or a program's, that has its ticket in a header.
+/// Returns the script's request for the page at `path`; or a program's, that has its ticket in a
+/// header.
 pub(crate) fn poll(
     base: &BaseUrl,
     path: &str,

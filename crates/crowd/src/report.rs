@@ -15,8 +15,8 @@ use crate::user::Books;
 /// Bins to each doubling in the distribution: 64 ÷ 8 = 8.
 const BINS_MERGED: usize = 8;
 
-/// What the visitors saw. Counts and times are of the measured time, unless they say otherwise. Times are in
-/// seconds.
+/// What the visitors saw. Counts and times are of the measured time, unless they say otherwise.
+/// Times are in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// Where the crowd went.
@@ -51,9 +51,11 @@ pub struct Report {
     pub sessions_failed_inside: u64,
     /// Time-outs, errors and refusals behind the first step; each one counts.
     pub mid_session_failures: u64,
-    /// Time-outs and errors at the first step, and refusals there that did not say when to come again.
+    /// Time-outs and errors at the first step, and refusals there that did not say when to come
+    /// again.
     pub first_step_failures: u64,
-    /// Failures by step (`kind/step` where there are several kinds): the two numbers above, taken apart.
+    /// Failures by step (`kind/step` where there are several kinds): the two numbers above, taken
+    /// apart.
     pub failures_by_step: BTreeMap<String, u64>,
     /// The same failures by kind.
     pub failures_by_kind: BTreeMap<String, u64>,
@@ -70,14 +72,16 @@ pub struct Report {
     pub requests_per_s: f64,
     /// Requests sent twice because a kept connection turned out to be closed; of the whole run.
     pub reconnects: u64,
-    /// Users who did not start because too many were there already (open arrivals); of the whole run.
+    /// Users who did not start because too many were there already (open arrivals); of the whole
+    /// run.
     pub users_not_started: u64,
 
     /// From a session's first request to its last answer, of the completed ones.
     pub session_time: Quantiles,
     /// The same, in bins.
     pub session_time_distribution: Vec<Bin>,
-    /// From a session's first request to its first step's good answer, refusals and retries included.
+    /// From a session's first request to its first step's good answer, refusals and retries
+    /// included.
     pub first_step_wait: Quantiles,
     /// Each step's good answers, in the order of the journeys.
     pub steps: Vec<StepReport>,
@@ -88,7 +92,8 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<LineReport>,
 
-    /// The crowd's own CPU time ÷ time: above 0.8 or so it was the bottleneck, and this measures the crowd.
+    /// The crowd's own CPU time ÷ time: above 0.8 or so it was the bottleneck, and this measures
+    /// the crowd.
     pub crowd_cpu_share: f64,
     /// How much later than planned requests were sent: the crowd's own slowness.
     pub send_delay: Quantiles,

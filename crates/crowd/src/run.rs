@@ -35,8 +35,8 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Time that is played but not measured.
     pub warmup: Duration,
-    /// Time that is measured; then the run ends, whatever is under way. `None`: until everybody is done, which a
-    /// workload without end is refused.
+    /// Time that is measured; then the run ends, whatever is under way. `None`: until everybody is
+    /// done, which a workload without end is refused.
     pub measure: Option<Duration>,
     /// Is told each second how it goes.
     pub progress: Option<OnProgress>,
@@ -152,11 +152,11 @@ impl fmt::Display for CrowdError {
 
 impl std::error::Error for CrowdError {}
 
-/// Plays the workload and returns what was seen. It ends when its time is over, when everybody is done, or when
-/// `shutdown` is ready; what is under way then is dropped and counted as under way.
+/// Plays the workload and returns what was seen. It ends when its time is over, when everybody is
+/// done, or when `shutdown` is ready; what is under way then is dropped and counted as under way.
 ///
-/// Blocks the calling thread, which plays all users; so call it from a thread of its own, not from inside an async
-/// runtime.
+/// Blocks the calling thread, which plays all users; so call it from a thread of its own, not from
+/// inside an async runtime.
 ///
 /// # Errors
 /// Fails before anything is sent if it cannot begin.

@@ -53,7 +53,8 @@ impl BaseUrl {
         })
     }
 
-    /// Returns whether it is this very machine: browsers take `Secure` cookies from it even without TLS.
+    /// Returns whether it is this very machine: browsers take `Secure` cookies from it even without
+    /// TLS.
     pub(crate) fn is_loopback(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }

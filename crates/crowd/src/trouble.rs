@@ -34,7 +34,8 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    /// Returns what it means to the visitor. `retry_after` belongs to a refusal, and to 503 and 429 without one.
+    /// Returns what it means to the visitor. `retry_after` belongs to a refusal, and to 503 and 429
+    /// without one.
     pub(crate) const fn outcome(self, retry_after: Option<std::time::Duration>) -> StepOutcome {
         match self {
             Trouble::TimedOut => StepOutcome::TimedOut,

@@ -172,7 +172,8 @@ impl User {
         }
     }
 
-    /// Waits in line until it is time to ask for the page again; false if the visitor has had enough.
+    /// Waits in line until it is time to ask for the page again; false if the visitor has had
+    /// enough.
     async fn wait_in_line(&mut self, journey: &Journey, step: usize) -> bool {
         if self.manner == Manner::Farms {
             // On the heap: what few do is nothing that all should carry.
@@ -286,7 +287,8 @@ impl User {
     }
 }
 
-/// Returns the address that a user says he has: in a network of his own, of those set aside for examples. All who farm or forge are in one.
+/// Returns the address that a user says he has: in a network of his own, of those set aside for
+/// examples. All who farm or forge are in one.
 fn address(user: u32, manner: Manner) -> String {
     let network = match manner {
         Manner::Waits => user % 0xFF_FFFF,

@@ -1,4 +1,5 @@
-//! One HTTP/1.1 connection, driven by the task of the user it belongs to: dropping it closes it, at once.
+//! One HTTP/1.1 connection, driven by the task of the user it belongs to: dropping it closes it, at
+//! once.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -33,8 +34,9 @@ pub(crate) struct Wire {
 
 /// Asks over the kept connection, or a new one, which is then kept while it can be.
 ///
-/// Like a browser it asks once more over a new connection if a *kept* one turns out to be dead before any answer
-/// came: the server may have closed it just then. Each time is counted in `reconnects`.
+/// Like a browser it asks once more over a new connection if a *kept* one turns out to be dead
+/// before any answer came: the server may have closed it just then. Each time is counted in
+/// `reconnects`.
 pub(crate) async fn ask(
     addresses: &Addresses,
     kept: &mut Option<Wire>,

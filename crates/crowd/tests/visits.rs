@@ -1,4 +1,5 @@
-//! The crowd against real sockets: what it sends, what it makes of the answers, and what it writes down.
+//! The crowd against real sockets: what it sends, what it makes of the answers, and what it writes
+//! down.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
@@ -18,7 +19,8 @@ use support::{Reply, Server, page, status};
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(150);
 
-/// One user, one session, no think time, endless patience compared to the test's, gives up at the first failure.
+/// One user, one session, no think time, endless patience compared to the test's, gives up at the
+/// first failure.
 fn workload(steps: Vec<Step>) -> Workload {
     let journey = Journey {
         name: "visit".into(),

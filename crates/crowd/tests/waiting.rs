@@ -73,7 +73,8 @@ fn farmers_wait_with_several_numbers_and_come_in_with_one() {
     assert!(line.visitors > 0 && line.entered == line.visitors, "{line:?}");
     assert_eq!((farm.numbers, farm.numbers_entered), (5 * farm.farmers, farm.farmers));
     assert_eq!(farm.wait.count, farm.farmers);
-    // After the eighth number the room made them wait for a second; without that the drawing takes 0.4 s.
+    // After the eighth number the room made them wait for a second; without that the drawing takes
+    // 0.4 s.
     assert!(farm.put_off > 0 && farm.drawing.max_s > 0.95, "{farm:?}");
     let places = |entered| line.waits.iter().filter(|w| w.who == Who::Farmer && w.entered == entered).count();
     assert_eq!((places(true) as u64, places(false) as u64), (farm.farmers, 2 * farm.farmers));

@@ -1,12 +1,14 @@
 //! The body of an answer on its way to the client, so that a slow client does not hold a slot.
 //!
-//! A response that is small, or there at once, is taken whole before its head goes out: no task, no second wake-up,
-//! and the slot is free. A longer one is read by a task of its own, as fast as the application gives it, into a
-//! bounded queue that the client's connection empties at its own pace; past the bound, once the client has been waited for a moment, what follows
-//! goes through a file (see [`crate::spool`]), so that the application is done as soon as it has said all. It holds its slot until then, as long as it is
-//! mostly the application that is waited for: where the file cannot be had, is full, or is filled more slowly than the application would, it has to wait,
-//! and soon holds no slot for it.
-//! A stream that never ends (server-sent events, a switched protocol) is passed through and held by nobody.
+//! A response that is small, or there at once, is taken whole before its head goes out: no task, no
+//! second wake-up, and the slot is free. A longer one is read by a task of its own, as fast as the
+//! application gives it, into a bounded queue that the client's connection empties at its own pace;
+//! past the bound, once the client has been waited for a moment, what follows goes through a file
+//! (see [`crate::spool`]), so that the application is done as soon as it has said all. It holds its
+//! slot until then, as long as it is mostly the application that is waited for: where the file
+//! cannot be had, is full, or is filled more slowly than the application would, it has to wait, and
+//! soon holds no slot for it. A stream that never ends (server-sent events, a switched protocol) is
+//! passed through and held by nobody.
 
 use crate::BoxError;
 use crate::budget::Budget;
@@ -25,7 +27,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use suimon_message::headers;
 
-/// Over HTTP/1.1 answers that are all there and no longer than this count nowhere: they are on their way at once, and their heads weigh as much.
+/// Over HTTP/1.1 answers that are all there and no longer than this count nowhere: they are on
+/// their way at once, and their heads weigh as much.
 const UNCOUNTED_MAX: usize = 16 << 10;
 
 /// The body of an answer.
@@ -35,7 +38,8 @@ pub struct ResponseBody {
     counted: Option<Counted>,
     /// How the client takes it, where its connection does not tell.
     taking: Option<Arc<Delivery>>,
-    /// Whether the client is waited for, where its connection does not tell: over HTTP/2, and by a stream that says nothing.
+    /// Whether the client is waited for, where its connection does not tell: over HTTP/2, and by a
+    /// stream that says nothing.
     client: Option<ClientWait>,
     /// Let go of when the answer is complete or given up.
     _until_done: Option<Busy>,
@@ -113,7 +117,8 @@ impl ResponseBody {
         matches!(self.source, Source::Streamed(_))
     }
 
-    /// Counts a piece for as long as the client's connection keeps it: all of them over HTTP/2, and those counted before.
+    /// Counts a piece for as long as the client's connection keeps it: all of them over HTTP/2, and
+    /// those counted before.
     fn count(&mut self, piece: &mut Piece) {
         let bytes = piece.bytes.len();
         if piece.counted.is_none() {
@@ -131,7 +136,8 @@ impl ResponseBody {
         let is_streamed = self.is_streamed();
         if let Some(client) = &mut self.client {
             match polled {
-                // It is for the application to go on, but no slot is held: like a tunnel, it is the client who keeps it open.
+                // It is for the application to go on, but no slot is held: like a tunnel, it is the
+                // client who keeps it open.
                 Poll::Pending if is_streamed => client.begin(),
                 Poll::Pending => client.end(),
                 Poll::Ready(_) => {

@@ -1,4 +1,5 @@
-//! Whose time a request's body takes: the application's, which a slot stands for, or the client's, which no slot is held for.
+//! Whose time a request's body takes: the application's, which a slot stands for, or the client's,
+//! which no slot is held for.
 
 use crate::deadline::Deadline;
 use crate::uploads::{PASS_EVERY, Reserved, Sender, Upload, Uploads};
@@ -14,7 +15,8 @@ pub trait Slot: fmt::Debug + Send {
     /// Returns whether it is given back for now.
     fn is_paused(&self) -> bool;
 
-    /// Gives it back; its client has been waited for `client_time` already. Returns whether there was one to give back.
+    /// Gives it back; its client has been waited for `client_time` already. Returns whether there
+    /// was one to give back.
     fn pause(&mut self, client_time: Duration) -> bool;
 
     /// Takes it again; ready once it is held.
@@ -27,7 +29,8 @@ pub trait RouteActivity: fmt::Debug + Send {
     fn is_silent(&self) -> bool;
 }
 
-/// A slot that is the application's time and not the client's; or, without one, a worker of the application that is.
+/// A slot that is the application's time and not the client's; or, without one, a worker of the
+/// application that is.
 #[derive(Debug)]
 pub(crate) struct SlotCharge {
     pub(crate) turn: Option<Box<dyn Slot>>,
@@ -60,8 +63,9 @@ impl SlotCharge {
         self.turn.as_mut().map_or(Poll::Ready(()), |turn| turn.poll_resumed(cx))
     }
 
-    /// Is ready once the application may have the end of the body: the slot is held again. Or it is not to be had, as those who have slots may be waiting for the worker that
-    /// waits for this end: then one now and then goes on without.
+    /// Is ready once the application may have the end of the body: the slot is held again. Or it is
+    /// not to be had, as those who have slots may be waiting for the worker that waits for this
+    /// end: then one now and then goes on without.
     pub(crate) fn poll_may_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.poll_resumed(cx).is_pending() {
             if !self.asked_again.is_set() {

@@ -15,8 +15,9 @@ use suimon_message::peer::Peer;
 use suimon_message::validate::RequestFault;
 use suimon_model::{KindId, SessionId};
 
-/// How long a half-closed client is still answered. Some clients half-close after their request and keep reading; most have disconnected, and
-/// the two cannot be told apart before something is written. In the line, where it matters most, there is no such grace period.
+/// How long a half-closed client is still answered. Some clients half-close after their request and
+/// keep reading; most have disconnected, and the two cannot be told apart before something is
+/// written. In the line, where it matters most, there is no such grace period.
 pub const HALF_CLOSED_MAX: Duration = Duration::from_secs(1);
 
 /// One client connection. Lives as long as anybody works for it.
@@ -63,7 +64,8 @@ impl Connection {
         &self.peer
     }
 
-    /// Returns the whole answer to a request that cannot be read, and takes note of it. `accepts`: what its head says of the answer it asks for.
+    /// Returns the whole answer to a request that cannot be read, and takes note of it. `accepts`:
+    /// what its head says of the answer it asks for.
     pub fn unreadable(&self, fault: RequestFault, accepts: Option<HeaderMap>) -> Bytes {
         self.host.note_unreadable();
         self.host.unreadable(fault, accepts)
@@ -82,7 +84,8 @@ impl Connection {
         }
     }
 
-    /// Takes note that a client is served as `session`, and returns whether the connection is its own.
+    /// Takes note that a client is served as `session`, and returns whether the connection is its
+    /// own.
     pub fn note_session(&self, client: u64, session: (KindId, SessionId)) -> bool {
         if self.peer.is_trusted() {
             return false;
@@ -112,7 +115,8 @@ impl Connection {
         self.entry.standing()
     }
 
-    /// Returns whether it should not be kept for whoever only waits: nobody admitted comes by it, connections are few, and it is no balancer's.
+    /// Returns whether it should not be kept for whoever only waits: nobody admitted comes by it,
+    /// connections are few, and it is no balancer's.
     pub fn is_to_spare(&self) -> bool {
         !self.peer.is_trusted() && self.entry.is_to_spare()
     }
@@ -141,13 +145,14 @@ impl Connection {
         self.watch_delay.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns once the client is known to have closed the connection; the watch is armed `after` a while. Never returns
-    /// where the HTTP library notices by itself. For one request at a time.
+    /// Returns once the client is known to have closed the connection; the watch is armed `after` a
+    /// while. Never returns where the HTTP library notices by itself. For one request at a time.
     pub async fn closed(&self, after: Duration) {
         let Some(socket) = &self.socket else {
             return pending().await;
         };
-        // One timer serves all requests of the connection: most are answered long before it goes off.
+        // One timer serves all requests of the connection: most are answered long before it goes
+        // off.
         self.watch_delay().set(Some(after));
         poll_fn(|cx| self.watch_delay().poll(cx)).await;
         match socket.watch() {
@@ -157,7 +162,8 @@ impl Connection {
         }
     }
 
-    /// Returns once the client is known to have left; or to have closed its half of the connection for [`HALF_CLOSED_MAX`], which looks the same.
+    /// Returns once the client is known to have left; or to have closed its half of the connection
+    /// for [`HALF_CLOSED_MAX`], which looks the same.
     pub async fn left(&self, after: Duration) {
         self.closed(after).await;
         tokio::time::sleep(HALF_CLOSED_MAX).await;

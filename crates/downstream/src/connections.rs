@@ -1,7 +1,9 @@
-//! All connections of clients: never more than so many, and the one that is worth least makes room for a newcomer.
+//! All connections of clients: never more than so many, and the one that is worth least makes room
+//! for a newcomer.
 //!
-//! When a connection is accepted nobody can know whether somebody comes by it who is inside. So nobody is kept waiting there while connections are held that
-//! are worth less: with all taken, a newcomer displaces the first of
+//! When a connection is accepted nobody can know whether somebody comes by it who is inside. So
+//! nobody is kept waiting there while connections are held that are worth less: with all taken, a
+//! newcomer displaces the first of
 //!
 //! | worth | which |
 //! |---|---|
@@ -15,14 +17,19 @@
 //! | [`DisplacementRank::Asking`] | a request is under way, and nobody was ever admitted by it |
 //! | [`DisplacementRank::Greedy`] | somebody admitted is being answered, at an address that holds more than most do |
 //!
-//! and of those first the ones of the address that holds most, and then the one by which nothing moved the longest. Addresses are compared with one another: as many as
-//! somebody likes to use, those who hold all connections hold more than the others. But thousands may share an address, so what the application works on for somebody
-//! admitted is displaced only where nothing else is left, and only for an address that holds less.
+//! and of those first the ones of the address that holds most, and then the one by which nothing
+//! moved the longest. Addresses are compared with one another: as many as somebody likes to use,
+//! those who hold all connections hold more than the others. But thousands may share an address, so
+//! what the application works on for somebody admitted is displaced only where nothing else is
+//! left, and only for an address that holds less.
 //!
-//! A newcomer of an address that holds a large part of all displaces only idle connections of strangers and of addresses that hold more than most, and what waits for
-//! its client, or is turned away. With nothing to displace a newcomer waits, as all behind it in the kernel's queue do. Below the limit nothing is displaced.
+//! A newcomer of an address that holds a large part of all displaces only idle connections of
+//! strangers and of addresses that hold more than most, and what waits for its client, or is turned
+//! away. With nothing to displace a newcomer waits, as all behind it in the kernel's queue do.
+//! Below the limit nothing is displaced.
 //!
-//! A request pays nothing for that but marks on its own connection: who is displaced is looked up when somebody has to be.
+//! A request pays nothing for that but marks on its own connection: who is displaced is looked up
+//! when somebody has to be.
 
 use crate::streams::Delivery;
 use std::cmp::Reverse;
@@ -36,7 +43,8 @@ use std::time::{Duration, Instant};
 use suimon_message::peer;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// How long a new connection without a request is worth more than an idle one of a client without a session.
+/// How long a new connection without a request is worth more than an idle one of a client without a
+/// session.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// How long a displaced connection may take to go before another is.
@@ -48,18 +56,21 @@ const FOUND_PART: usize = 64;
 /// ... which are thought to be worth least for so long.
 const FOUND_FOR: Duration = Duration::from_millis(100);
 
-/// What one address may hold of the limit before its newcomers no longer displace whom they like: a part.
+/// What one address may hold of the limit before its newcomers no longer displace whom they like: a
+/// part.
 const SHARE_PART: usize = 4;
 /// A number that no address is greedy below. Behind one address there may be thousands of people.
 const SHARE_MIN: usize = 8;
 
-/// The part of the limit up to which connections by which nothing was asked yet are worth more than those that wait for their clients.
+/// The part of the limit up to which connections by which nothing was asked yet are worth more than
+/// those that wait for their clients.
 const FRESH_PART: usize = 8;
 
 /// The part of the limit that tunnels may hold together when all are taken.
 const TUNNELS_PART: usize = 2;
 
-/// Bits of a network's address that stand for one client: for all of IPv4, and for what one subscriber gets of IPv6.
+/// Bits of a network's address that stand for one client: for all of IPv4, and for what one
+/// subscriber gets of IPv6.
 const V6_NETWORK_BITS: u32 = 64;
 
 /// All connections of clients.
@@ -133,7 +144,8 @@ pub struct ConnectionState {
     done: AtomicU32,
     /// When something was last asked by it, or it was opened: milliseconds since the start. Wraps.
     asked_at: AtomicU32,
-    /// What is under way and waits for its client, and since when the latest of it does; tunnels among it.
+    /// What is under way and waits for its client, and since when the latest of it does; tunnels
+    /// among it.
     held: AtomicU32,
     held_since: AtomicU32,
     tunnels: AtomicU32,
@@ -144,11 +156,13 @@ pub struct ConnectionState {
     heard: Notify,
 }
 
-/// Something under way on a connection that waits for its client now and then. Dropping it ends the wait.
+/// Something under way on a connection that waits for its client now and then. Dropping it ends the
+/// wait.
 #[derive(Debug)]
 pub struct ClientWait {
     standing: Arc<ConnectionState>,
-    /// The request it is one side of, where others may be under way beside it: both sides together are one that waits.
+    /// The request it is one side of, where others may be under way beside it: both sides together
+    /// are one that waits.
     request: Option<Arc<Delivery>>,
     waits: bool,
     is_tunnel: bool,
@@ -167,7 +181,8 @@ pub enum CloseRequest {
 }
 
 impl Origin {
-    /// Returns what the connections of `address` are counted under; `None`: nothing, since it may be a balancer's.
+    /// Returns what the connections of `address` are counted under; `None`: nothing, since it may
+    /// be a balancer's.
     pub fn of(address: IpAddr) -> Option<Origin> {
         if peer::is_private(address) {
             return None;
@@ -224,8 +239,8 @@ impl Connections {
         }
     }
 
-    /// Displaces the connection worth least for one of `origin`, if there is one, and returns whether that one may stay, or wait. `newcomer`: that one, if it has
-    /// been entered.
+    /// Displaces the connection worth least for one of `origin`, if there is one, and returns
+    /// whether that one may stay, or wait. `newcomer`: that one, if it has been entered.
     ///
     fn displace(&self, origin: Option<Origin>, newcomer: Option<&Arc<ConnectionState>>) -> bool {
         let now = Instant::now();
@@ -236,7 +251,8 @@ impl Connections {
         if state.found[which].at.is_none_or(|at| now - at > FOUND_FOR) {
             state.found[which] = DisplacementCandidates::default();
         }
-        // What was found before may be of no use by now. That there was nothing is taken for true: else each of many newcomers would look through all.
+        // What was found before may be of no use by now. That there was nothing is taken for true:
+        // else each of many newcomers would look through all.
         for is_new in [false, true] {
             if is_new {
                 if state.found[which].is_none {
@@ -346,7 +362,8 @@ impl ConnectionsInner {
         standing.origin().map_or(0, |origin| self.held(origin))
     }
 
-    /// Returns whether the address of a connection has more than each would have if all had as many, and a newcomer too.
+    /// Returns whether the address of a connection has more than each would have if all had as
+    /// many, and a newcomer too.
     fn is_greedy(&self, standing: &ConnectionState, max: usize) -> bool {
         self.held_with(standing) > (max / (self.held.len() + 1)).max(SHARE_MIN)
     }
@@ -402,7 +419,8 @@ impl Entry {
         &self.standing
     }
 
-    /// Counts the connection under an address that was not known when it was entered. Returns whether it may stay.
+    /// Counts the connection under an address that was not known when it was entered. Returns
+    /// whether it may stay.
     pub fn note_origin(&self, origin: Option<Origin>) -> bool {
         let Some(known) = origin else { return true };
         if self.all.permits.available_permits() == 0 && self.all.lock().held(known) >= self.all.share() {
@@ -423,7 +441,8 @@ impl Entry {
         self.standing.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns whether it is better to ask by another connection the next time than to keep this one: nobody admitted comes by it, and there are few left.
+    /// Returns whether it is better to ask by another connection the next time than to keep this
+    /// one: nobody admitted comes by it, and there are few left.
     pub fn is_to_spare(&self) -> bool {
         !self.standing.is_admitted() && self.all.are_scarce()
     }

@@ -29,7 +29,8 @@ impl Deadline {
             return Poll::Pending;
         };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
-        // A timer set for later than this is of no use; one set for earlier will look again when it goes off.
+        // A timer set for later than this is of no use; one set for earlier will look again when it
+        // goes off.
         if timer.deadline() > at || timer.is_elapsed() {
             timer.as_mut().reset(at);
         }

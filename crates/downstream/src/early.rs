@@ -1,4 +1,5 @@
-//! The first bytes of a connection: what they say of its protocol, and how they are read again by whoever speaks it.
+//! The first bytes of a connection: what they say of its protocol, and how they are read again by
+//! whoever speaks it.
 
 use crate::proxy_protocol;
 use bytes::{Buf, Bytes, BytesMut};
@@ -14,7 +15,8 @@ const PREFACE: &[u8; 3] = b"PRI";
 /// Headers of the PROXY protocol are rarely longer, in bytes.
 const HEADER_USUAL: usize = 256;
 
-/// Bytes of the whole preface, and of the head of a frame, which begins with its length in three bytes.
+/// Bytes of the whole preface, and of the head of a frame, which begins with its length in three
+/// bytes.
 const PREFACE_BYTES: usize = 24;
 const FRAME_HEAD_BYTES: usize = 9;
 const FRAME_LENGTH_BYTES: usize = 3;
@@ -34,7 +36,8 @@ impl<S> Early<S> {
 }
 
 impl<S: AsyncRead + Unpin> Early<S> {
-    /// Reads a header of the PROXY protocol, and returns the client that it names, if any. What follows it is read again.
+    /// Reads a header of the PROXY protocol, and returns the client that it names, if any. What
+    /// follows it is read again.
     ///
     /// # Errors
     /// With [`io::ErrorKind::InvalidData`] if the bytes are none.
@@ -56,7 +59,8 @@ impl<S: AsyncRead + Unpin> Early<S> {
         }
     }
 
-    /// Returns whether the client speaks HTTP/2 without being asked, once it has said enough to tell, or nothing more comes.
+    /// Returns whether the client speaks HTTP/2 without being asked, once it has said enough to
+    /// tell, or nothing more comes.
     pub async fn begins_as_h2(&mut self) -> io::Result<bool> {
         let mut start = [0; PREFACE.len()];
         let mut length = self.bytes.len().min(start.len());
@@ -89,7 +93,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Early<S> {
         buf.put_slice(&this.bytes[..count]);
         this.bytes.advance(count);
         if buf.remaining() > 0 {
-            // The rest is most likely there, and saves whoever reads a second look. An error comes again.
+            // The rest is most likely there, and saves whoever reads a second look. An error comes
+            // again.
             let _ = Pin::new(&mut this.stream).poll_read(cx, buf);
         }
         Poll::Ready(Ok(()))

@@ -1,13 +1,16 @@
-//! Watches the raw bytes of HTTP/1 requests for framing faults that the HTTP library repairs instead of refusing.
+//! Watches the raw bytes of HTTP/1 requests for framing faults that the HTTP library repairs
+//! instead of refusing.
 //!
-//! A request with both `Content-Length` and `Transfer-Encoding`, or with two `Content-Length` (even equal ones), is
-//! how requests are smuggled past one of two parties that read it differently. The library keeps one of the headers
-//! and shows us a clean request, so the fault has to be seen in the bytes. Once seen, the colon of the offending line
-//! becomes a NUL before the library reads it: the library then refuses that very head with `400` and closes, in
-//! the right place even when requests are pipelined.
+//! A request with both `Content-Length` and `Transfer-Encoding`, or with two `Content-Length` (even
+//! equal ones), is how requests are smuggled past one of two parties that read it differently. The
+//! library keeps one of the headers and shows us a clean request, so the fault has to be seen in
+//! the bytes. Once seen, the colon of the offending line becomes a NUL before the library reads it:
+//! the library then refuses that very head with `400` and closes, in the right place even when
+//! requests are pipelined.
 //!
-//! The scanner follows the message framing just far enough to know where the next head begins. Wherever the library
-//! would refuse what it sees, it may be wrong: nothing after that point is read by anybody.
+//! The scanner follows the message framing just far enough to know where the next head begins.
+//! Wherever the library would refuse what it sees, it may be wrong: nothing after that point is
+//! read by anybody.
 
 /// What the connection's next byte belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,7 +116,8 @@ impl Framing {
         self.heads
     }
 
-    /// Follows the bytes just read, and spoils the first head line among them that must not be repaired.
+    /// Follows the bytes just read, and spoils the first head line among them that must not be
+    /// repaired.
     pub fn scan(&mut self, bytes: &mut [u8]) {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
@@ -128,7 +132,8 @@ impl Framing {
                 FramingState::FirstLine | FramingState::OtherLine => {
                     at = self.after_line(bytes, at, FramingState::LineStart);
                 }
-                // As the library reads them: a trailer's line ends with a carriage return, and a line feed without one is part of it.
+                // As the library reads them: a trailer's line ends with a carriage return, and a
+                // line feed without one is part of it.
                 FramingState::TrailerLine => match memchr::memchr(b'\r', &bytes[at..]) {
                     Some(end) => {
                         self.state = FramingState::TrailerLineEnd;
@@ -241,8 +246,8 @@ impl Framing {
     fn end_of_head(&mut self) -> FramingState {
         self.heads = self.heads.wrapping_add(1);
         if self.head.upgrade {
-            // What follows may be another protocol, whose bytes are nobody's to change. A request that offers an
-            // upgrade and does not get it is the last of its connection.
+            // What follows may be another protocol, whose bytes are nobody's to change. A request
+            // that offers an upgrade and does not get it is the last of its connection.
             FramingState::Off
         } else if self.head.chunked {
             FramingState::ChunkSize(0)
@@ -295,7 +300,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Feeds `text` in pieces of `size` bytes; returns the bytes as the library would see them, and the scanner.
+    /// Feeds `text` in pieces of `size` bytes; returns the bytes as the library would see them, and
+    /// the scanner.
     fn scanned(text: &str, size: usize) -> (Vec<u8>, Framing) {
         let mut bytes = text.as_bytes().to_vec();
         let mut framing = Framing::default();

@@ -1,6 +1,8 @@
-//! What must hold of whatever reads bytes of strangers, for a fuzzer to break: `fuzz/` feeds these, and the tests here replay what it has found.
+//! What must hold of whatever reads bytes of strangers, for a fuzzer to break: `fuzz/` feeds these,
+//! and the tests here replay what it has found.
 //!
-//! Each function takes any bytes and panics if something does not hold. It is there under the fuzzer and in tests only.
+//! Each function takes any bytes and panics if something does not hold. It is there under the
+//! fuzzer and in tests only.
 
 use crate::framing::Framing;
 use crate::proxy_protocol::{HEADER_MAX, Read, read};
@@ -8,7 +10,8 @@ use crate::proxy_protocol::{HEADER_MAX, Read, read};
 /// Sizes of the pieces in which the same bytes come.
 const PIECES: [usize; 3] = [1, 3, 17];
 
-/// However the bytes of a connection are cut, its framing is the same, and nothing but one colon is ever changed.
+/// However the bytes of a connection are cut, its framing is the same, and nothing but one colon is
+/// ever changed.
 pub fn framing(bytes: &[u8]) {
     let scan = |piece: usize| {
         let mut framing = Framing::default();
@@ -24,7 +27,8 @@ pub fn framing(bytes: &[u8]) {
     assert!(changed.is_empty() || changed == [(&b':', &0)], "{changed:?}");
 }
 
-/// However the bytes of a PROXY header come, it says the same, and has an end. Whoever it names is named again by a line that names them.
+/// However the bytes of a PROXY header come, it says the same, and has an end. Whoever it names is
+/// named again by a line that names them.
 pub fn proxy_header(bytes: &[u8]) {
     let whole = read(bytes);
     for end in 0..bytes.len() {

@@ -16,9 +16,11 @@ pub trait Host: fmt::Debug + Send + Sync + 'static {
     /// Takes note of a request that could not be read.
     fn note_unreadable(&self);
 
-    /// Returns the whole answer, as bytes, to an HTTP/1 request that could not be read. `accepts`: what its head says of the answer it asks for, as far as that is known.
+    /// Returns the whole answer, as bytes, to an HTTP/1 request that could not be read. `accepts`:
+    /// what its head says of the answer it asks for, as far as that is known.
     fn unreadable(&self, fault: RequestFault, accepts: Option<HeaderMap>) -> Bytes;
 
-    /// Returns whether the log is to tell of a balancer whose connections are refused: not each time.
+    /// Returns whether the log is to tell of a balancer whose connections are refused: not each
+    /// time.
     fn is_to_warn_of_balancer(&self) -> bool;
 }

@@ -1,6 +1,8 @@
-//! Connections of clients: accepted, framed, watched; and the bodies they carry, at the clients' own pace.
+//! Connections of clients: accepted, framed, watched; and the bodies they carry, at the clients'
+//! own pace.
 //!
-//! It knows neither gate nor application: whoever serves is a [`service::Service`], and what a slot is to a body is a [`charge::Slot`].
+//! It knows neither gate nor application: whoever serves is a [`service::Service`], and what a slot
+//! is to a body is a [`charge::Slot`].
 //!
 //! | module | holds |
 //! |---|---|

@@ -38,8 +38,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// How long the goodbye to a client that is cut off may take to be written.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
-/// HTTP/2 flow-control windows: of a stream, of a connection. What a client may send before we have read it, which counts nowhere. One upload flows at no more than the
-/// first in each round trip; the second is filled by eight that wait unread at a gate, and all others of the connection stand still then, too.
+/// HTTP/2 flow-control windows: of a stream, of a connection. What a client may send before we have
+/// read it, which counts nowhere. One upload flows at no more than the first in each round trip;
+/// the second is filled by eight that wait unread at a gate, and all others of the connection stand
+/// still then, too.
 const STREAM_WINDOW_MAX: u32 = 64 << 10;
 const CONNECTION_WINDOW_MAX: u32 = 512 << 10;
 
@@ -73,7 +75,8 @@ impl<S> Clone for Acceptor<S> {
 }
 
 impl<S: Service> Acceptor<S> {
-    /// Returns what accepts connections, those of `balancers` with a header of the PROXY protocol, over TLS if there is a certificate, until `draining` is true.
+    /// Returns what accepts connections, those of `balancers` with a header of the PROXY protocol,
+    /// over TLS if there is a certificate, until `draining` is true.
     pub fn new(
         service: Arc<S>,
         rules: Arc<Rules>,
@@ -141,7 +144,8 @@ impl<S: Service> Acceptor<S> {
                 return;
             }
         }
-        // On the heap, like the protocols below: a connection should weigh what it needs, not what the largest might.
+        // On the heap, like the protocols below: a connection should weigh what it needs, not what
+        // the largest might.
         let ended = match self.certificate.clone() {
             None => self.serve_plain(stream, socket, client, entry).await,
             Some(certificate) => Box::pin(self.serve_tls(&certificate, stream, socket, client, entry)).await,
@@ -277,7 +281,8 @@ where
         if let Poll::Ready(ended) = served.as_mut().poll(cx) {
             return Poll::Ready(Some(ended));
         }
-        // Once it has heard of this task it need not be asked again each time: what was told is seen without it.
+        // Once it has heard of this task it need not be asked again each time: what was told is
+        // seen without it.
         if listens && asked.standing().told() < CloseRequest::End {
             return Poll::Pending;
         }

@@ -5,8 +5,9 @@ use crate::streams::UnwrittenPiece;
 use bytes::{Buf, Bytes};
 use std::sync::Arc;
 
-/// A piece of an answer in the hands of the client's connection, which keeps it until it is written: over HTTP/2 until its client has opened a window for all of it,
-/// whether or not the rest of the answer has been asked for meanwhile.
+/// A piece of an answer in the hands of the client's connection, which keeps it until it is
+/// written: over HTTP/2 until its client has opened a window for all of it, whether or not the rest
+/// of the answer has been asked for meanwhile.
 #[derive(Debug)]
 pub struct Piece {
     pub(crate) bytes: Bytes,

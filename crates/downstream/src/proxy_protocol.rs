@@ -1,12 +1,15 @@
-//! The PROXY protocol, versions 1 and 2: who a balancer that passes bytes on has accepted them from.
+//! The PROXY protocol, versions 1 and 2: who a balancer that passes bytes on has accepted them
+//! from.
 //!
-//! Source: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>. Pure: bytes in, what they say out. Nothing is repaired: a header that is not exactly as it
-//! should be is refused, since whoever sends it is set up wrongly, or is no balancer.
+//! Source: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>. Pure: bytes in, what they
+//! say out. Nothing is repaired: a header that is not exactly as it should be is refused, since
+//! whoever sends it is set up wrongly, or is no balancer.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The longest header that is read, bytes. Addresses take 52 at most; the rest is for what balancers add, which is skipped.
+/// The longest header that is read, bytes. Addresses take 52 at most; the rest is for what
+/// balancers add, which is skipped.
 pub const HEADER_MAX: usize = 2048;
 
 /// The longest line of version 1, its end included.
@@ -27,7 +30,8 @@ pub enum Read {
     Header {
         /// Its bytes; what follows is the client's.
         length: usize,
-        /// Where the client is; `None`: the balancer speaks for itself, as for a health check, or does not know.
+        /// Where the client is; `None`: the balancer speaks for itself, as for a health check, or
+        /// does not know.
         client: Option<IpAddr>,
     },
 }

@@ -1,7 +1,9 @@
-//! The queue between an application that answers and a client that takes the answer at its own pace.
+//! The queue between an application that answers and a client that takes the answer at its own
+//! pace.
 //!
-//! A task of its own fills it, as fast as the application gives the answer, and the client's connection empties it. Past the bound, once the client has been waited
-//! for a moment, what follows goes through a file ([`crate::spool`]).
+//! A task of its own fills it, as fast as the application gives the answer, and the client's
+//! connection empties it. Past the bound, once the client has been waited for a moment, what
+//! follows goes through a file ([`crate::spool`]).
 
 use crate::BoxError;
 use crate::budget::Budget;
@@ -28,9 +30,11 @@ pub struct Writer {
     stalled: Deadline,
     /// What was in the queue then, and read of the file.
     stalled_at: (usize, u64),
-    /// How long the application may be kept waiting before that is told: once before there is a file, and once with it.
+    /// How long the application may be kept waiting before that is told: once before there is a
+    /// file, and once with it.
     client_time_max: Duration,
-    /// How long it was, for the client or the file, less what it was waited for itself afterwards: what it says meanwhile makes up for that.
+    /// How long it was, for the client or the file, less what it was waited for itself afterwards:
+    /// what it says meanwhile makes up for that.
     client_time: Duration,
     /// What that was when the file began.
     before_spool: Duration,
@@ -72,7 +76,8 @@ struct Queue {
 #[derive(Default, Debug)]
 struct QueueInner {
     frames: VecDeque<Frame<Bytes>>,
-    /// What follows them: the file, from what is read of it to what is written, and what is being written to it ...
+    /// What follows them: the file, from what is read of it to what is written, and what is being
+    /// written to it ...
     spool: Option<Arc<Spool>>,
     read: u64,
     written: u64,
@@ -93,7 +98,8 @@ struct QueueInner {
 pub enum Next {
     /// Go on; a frame was taken over.
     Moved,
-    /// Go on; by now the client has been waited for so long that the application is not to be kept waiting for it, nor its slot to be held.
+    /// Go on; by now the client has been waited for so long that the application is not to be kept
+    /// waiting for it, nor its slot to be held.
     ClientSlow,
     /// The application is done, or failed in this way.
     Done(Option<Failure>),
@@ -101,8 +107,9 @@ pub enum Next {
     ReaderGone,
 }
 
-/// Returns the two ends of a queue of at most `bytes_max` bytes, whose client may take nothing for at most `stall_max` while
-/// it is full. After `client_time_max` of waits for it, that is told. One frame is always taken, however long.
+/// Returns the two ends of a queue of at most `bytes_max` bytes, whose client may take nothing for
+/// at most `stall_max` while it is full. After `client_time_max` of waits for it, that is told. One
+/// frame is always taken, however long.
 pub fn queue(
     budget: Arc<Budget>,
     bytes_max: usize,
@@ -162,7 +169,8 @@ impl Writer {
         }
     }
 
-    /// Moves the next frame of `body` into the queue, once there is room. `failure`: what an error of it counts as.
+    /// Moves the next frame of `body` into the queue, once there is room. `failure`: what an error
+    /// of it counts as.
     pub fn poll_move<B>(
         &mut self,
         cx: &mut Context<'_>,
@@ -177,7 +185,8 @@ impl Writer {
             if state.reader_gone {
                 return Poll::Ready(Next::ReaderGone);
             }
-            // Registered also while the application is waited for: the client's leaving must be heard then, too.
+            // Registered also while the application is waited for: the client's leaving must be
+            // heard then, too.
             match &mut state.writer {
                 Some(waker) => waker.clone_from(cx.waker()),
                 none => *none = Some(cx.waker().clone()),
@@ -191,7 +200,8 @@ impl Writer {
             }
             let is_full = state.bytes >= self.queue.bytes_max || self.queue.budget.is_used_up();
             let over = is_full && self.spool.is_none();
-            // Something of its own is always in there when a response waits, so its own reader will wake it.
+            // Something of its own is always in there when a response waits, so its own reader will
+            // wake it.
             if over && state.bytes > 0 {
                 let at = (state.bytes, state.read);
                 drop(state);
@@ -229,7 +239,8 @@ impl Writer {
         Poll::Ready(Next::Done(failure))
     }
 
-    /// Lets what comes from now on go through a file, where the client does not take it at once. The application waits for that from now on.
+    /// Lets what comes from now on go through a file, where the client does not take it at once.
+    /// The application waits for that from now on.
     pub fn spool(&mut self, spool: Arc<Spool>) {
         self.queue.lock().spool = Some(Arc::clone(&spool));
         self.spool = Some(spool);
@@ -238,7 +249,8 @@ impl Writer {
         self.is_told = false;
     }
 
-    /// Takes note that what was on its way to the file is there. Where the file is full, what follows waits for the client.
+    /// Takes note that what was on its way to the file is there. Where the file is full, what
+    /// follows waits for the client.
     fn spilled(&mut self, is_written: bool) {
         let Some(Spilling { frames, bytes, .. }) = self.spilling.take() else { return };
         let reader = {
@@ -277,7 +289,8 @@ impl Writer {
         self.client_time_max
     }
 
-    /// Is ready, once, when the application has been kept waiting for so long that it is to be told.
+    /// Is ready, once, when the application has been kept waiting for so long that it is to be
+    /// told.
     fn poll_client_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.waits_since.is_none() {
             self.end_asking();

@@ -1,13 +1,16 @@
-//! A request's body on its way to the application, and the part of it that is read before the gate is asked.
+//! A request's body on its way to the application, and the part of it that is read before the gate
+//! is asked.
 //!
-//! A slot is the application's time, not the client's: so up to a bound of the body is read ahead and replayed later,
-//! and only then a slot is asked for. Not where the client expects `100 Continue` and may have to wait: reading would ask for a body that
-//! may not be wanted.
+//! A slot is the application's time, not the client's: so up to a bound of the body is read ahead
+//! and replayed later, and only then a slot is asked for. Not where the client expects `100
+//! Continue` and may have to wait: reading would ask for a body that may not be wanted.
 //!
-//! Nor is a worker of the application the client's: once let in, a body of a declared length that its client would be waited for is kept, with the slot given
-//! back meanwhile, until it is whole or no more of it may be kept, and only then the application is asked. One without, which may be a stream, is sent on
-//! as it comes, unless the application was stuck because of such bodies of late ([`crate::uploads`]). What needs no slot is kept whatever it declares, before it
-//! takes one of the places it has instead.
+//! Nor is a worker of the application the client's: once let in, a body of a declared length that
+//! its client would be waited for is kept, with the slot given back meanwhile, until it is whole or
+//! no more of it may be kept, and only then the application is asked. One without, which may be a
+//! stream, is sent on as it comes, unless the application was stuck because of such bodies of late
+//! ([`crate::uploads`]). What needs no slot is kept whatever it declares, before it takes one of
+//! the places it has instead.
 //!
 //! However it is read, its client must keep a pace: no long pause, a least rate, and an end.
 
@@ -78,7 +81,8 @@ struct Inner {
 pub enum BufferPolicy {
     /// What does not come as quickly as it began.
     Slow,
-    /// What is not there at once: how fast it began says nothing about its client, as where the request was held, or is not believed.
+    /// What is not there at once: how fast it began says nothing about its client, as where the
+    /// request was held, or is not believed.
     All,
     /// The same, and what may be a stream only as long as the application was stuck not long ago.
     WhileWary,
@@ -98,7 +102,8 @@ struct BufferedRest {
 /// How fast a client must send a body, while it is the client who is waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyRateLimits {
-    /// The longest pause, and what a body may take beside the time that its length at the least rate takes.
+    /// The longest pause, and what a body may take beside the time that its length at the least
+    /// rate takes.
     pub pause_max: Duration,
     /// The least rate, bytes a second. 0: none.
     pub rate_min: u64,
@@ -119,7 +124,8 @@ struct Progress {
 pub struct BodyFault(pub RequestFault);
 
 impl BodyRateLimits {
-    /// Returns how much longer a client may be waited for now, of whose body so many bytes have come after waits of so long in all.
+    /// Returns how much longer a client may be waited for now, of whose body so many bytes have
+    /// come after waits of so long in all.
     fn allows(&self, bytes: u64, waited: Duration) -> Duration {
         let by_rate = bytes.checked_div(self.rate_min).map_or(Duration::MAX, Duration::from_secs);
         let in_all = self.pause_max.saturating_add(by_rate).min(self.total_max);
@@ -128,8 +134,8 @@ impl BodyRateLimits {
 }
 
 impl RequestBody {
-    /// Returns the body that comes in over `rest` at this pace: at most `bytes_max`. What of it is read ahead counts in `budget`.
-    /// `client`: whether it waits.
+    /// Returns the body that comes in over `rest` at this pace: at most `bytes_max`. What of it is
+    /// read ahead counts in `budget`. `client`: whether it waits.
     pub fn new(
         rest: Incoming,
         bytes_max: Option<u64>,
@@ -161,7 +167,8 @@ impl RequestBody {
         }
     }
 
-    /// Returns what to set true where the body turns out to be one side of a conversation: its client may then be silent. `None`: there is no body.
+    /// Returns what to set true where the body turns out to be one side of a conversation: its
+    /// client may then be silent. `None`: there is no body.
     pub fn unhurried(&self) -> Option<Arc<AtomicBool>> {
         self.inner.as_ref().map(|inner| Arc::clone(&inner.unhurried))
     }
@@ -181,8 +188,8 @@ impl RequestBody {
         self.inner.as_ref().is_some_and(|inner| inner.declared.is_some())
     }
 
-    /// Sees to it that the client does not hold the slot of the request from now on, but the application alone. Without a slot it is only among `uploads`
-    /// while it is waited for.
+    /// Sees to it that the client does not hold the slot of the request from now on, but the
+    /// application alone. Without a slot it is only among `uploads` while it is waited for.
     pub fn charge(
         &mut self,
         turn: Option<Box<dyn Slot>>,
@@ -213,7 +220,8 @@ impl RequestBody {
         }
     }
 
-    /// Reads ahead with the slot given back, for a body that may be asked for only now, and takes the slot again.
+    /// Reads ahead with the slot given back, for a body that may be asked for only now, and takes
+    /// the slot again.
     pub async fn ask_for(&mut self, bytes_max: usize) -> Result<(), BodyFault> {
         let Some(inner) = &mut self.inner else { return Ok(()) };
         if let Some(charge) = &mut inner.charge {
@@ -227,7 +235,8 @@ impl RequestBody {
         Ok(())
     }
 
-    /// Keeps a body whose client is slow, until it is whole or no more of it may be kept: the slot is given back meanwhile, and taken again.
+    /// Keeps a body whose client is slow, until it is whole or no more of it may be kept: the slot
+    /// is given back meanwhile, and taken again.
     pub async fn keep(
         &mut self,
         spools: &Arc<Spools>,
@@ -255,14 +264,16 @@ impl RequestBody {
         Ok(())
     }
 
-    /// Reads until the body has ended, `bytes_max` are held, or the budget is used up. Waits for nothing where there is no body, and only for
-    /// the client where there is one. May be dropped at any moment without losing anything.
+    /// Reads until the body has ended, `bytes_max` are held, or the budget is used up. Waits for
+    /// nothing where there is no body, and only for the client where there is one. May be dropped
+    /// at any moment without losing anything.
     pub async fn read_ahead(&mut self, bytes_max: usize) -> Result<(), BodyFault> {
         let Some(inner) = &mut self.inner else { return Ok(()) };
         poll_fn(|cx| inner.poll_ahead(cx, bytes_max)).await
     }
 
-    /// Reads on as [`RequestBody::read_ahead`] does, then waits for ever; returns only if the body breaks.
+    /// Reads on as [`RequestBody::read_ahead`] does, then waits for ever; returns only if the body
+    /// breaks.
     pub async fn fill(&mut self, bytes_max: usize) -> BodyFault {
         match self.read_ahead(bytes_max).await {
             Ok(()) => pending().await,
@@ -312,8 +323,9 @@ impl Inner {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads on for a moment, and returns whether the client need not be waited for: the body is whole, or will be within [`CLIENT_TIME_MAX`] in all if the
-    /// rest comes as fast as what has come. Where the budget leaves too little to tell it need.
+    /// Reads on for a moment, and returns whether the client need not be waited for: the body is
+    /// whole, or will be within [`CLIENT_TIME_MAX`] in all if the rest comes as fast as what has
+    /// come. Where the budget leaves too little to tell it need.
     async fn is_quick(&mut self, keeps: BufferPolicy) -> Result<bool, BodyFault> {
         let read = poll_fn(|cx| {
             // One piece is read whatever is held: most bodies are no longer.
@@ -335,7 +347,8 @@ impl Inner {
             && in_all <= CLIENT_TIME_MAX.as_secs_f64())
     }
 
-    /// Reads on until the body is whole, or no more of it may be kept. Broken off where too many are kept and this one is the slowest.
+    /// Reads on until the body is whole, or no more of it may be kept. Broken off where too many
+    /// are kept and this one is the slowest.
     async fn keep(
         &mut self,
         spools: &Arc<Spools>,
@@ -462,7 +475,8 @@ impl Inner {
         }
     }
 
-    /// Takes what is sent on next. The end of it only while the slot is held, or where nobody else goes on.
+    /// Takes what is sent on next. The end of it only while the slot is held, or where nobody else
+    /// goes on.
     fn poll_charged(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
         loop {
             if let Some(charge) = &mut self.charge
@@ -494,7 +508,8 @@ impl Inner {
         }
     }
 
-    /// Gives the slot back once the client has been waited for long enough. Ready where as many are waited for as may be and this one is the slowest.
+    /// Gives the slot back once the client has been waited for long enough. Ready where as many are
+    /// waited for as may be and this one is the slowest.
     fn poll_charge(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(charge) = &mut self.charge else { return Poll::Pending };
         let Progress { bytes, waited, waits_since } = self.progress;
@@ -662,7 +677,8 @@ mod tests {
         total_max: Duration::from_secs(3600),
     };
 
-    /// Returns when a client is given up that sends so many bytes, the first of them at once, each `every` seconds.
+    /// Returns when a client is given up that sends so many bytes, the first of them at once, each
+    /// `every` seconds.
     fn lasts(bytes: u64, every: u64) -> Option<u64> {
         let (mut sent, mut waited) = (bytes, 0);
         while waited < 24 * 3600 {

@@ -1,8 +1,11 @@
-//! Bodies that their clients send or take slowly, as far as they do not fit into memory: in files without a name, which are gone with their last reader.
+//! Bodies that their clients send or take slowly, as far as they do not fit into memory: in files
+//! without a name, which are gone with their last reader.
 //!
-//! A spool is written at its end and read from its beginning, both outside the reactor. How much all of them hold is bounded, by a setting and by what
-//! is free on the file system, of which half stays free. Of that, answers have half at most, which cannot keep bodies of requests out, and one address has
-//! a share. Where a spool cannot be had, or is full, bodies travel as they would without.
+//! A spool is written at its end and read from its beginning, both outside the reactor. How much
+//! all of them hold is bounded, by a setting and by what is free on the file system, of which half
+//! stays free. Of that, answers have half at most, which cannot keep bodies of requests out, and
+//! one address has a share. Where a spool cannot be had, or is full, bodies travel as they would
+//! without.
 
 use crate::uploads::{Origin, SHARES};
 use bytes::Bytes;
@@ -27,8 +30,9 @@ pub const PIECE_BYTES: usize = 64 << 10;
 const FREED_HERE_MAX: u64 = 1 << 20;
 /// Writes and reads at once; further ones wait for these.
 const DISK_MAX: usize = 16;
-/// Bytes a second that go from applications into files, all answers together, and as many from files to applications, all uploads together: what nobody waits
-/// for is not to slow those who wait.
+/// Bytes a second that go from applications into files, all answers together, and as many from
+/// files to applications, all uploads together: what nobody waits for is not to slow those who
+/// wait.
 const PER_S_MAX: u64 = 64 << 20;
 /// How often the log tells that files cannot be written.
 const WARN_EVERY: Duration = Duration::from_secs(60);
@@ -166,7 +170,8 @@ impl Spools {
         }
     }
 
-    /// Does what may wait for the disk, once it is its turn. Where nobody waits for it any more it counts until it is done all the same.
+    /// Does what may wait for the disk, once it is its turn. Where nobody waits for it any more it
+    /// counts until it is done all the same.
     async fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -224,7 +229,8 @@ impl Spool {
         })
     }
 
-    /// Writes `pieces` behind what is there, which is `at` bytes. Returns whether there was room and it is done.
+    /// Writes `pieces` behind what is there, which is `at` bytes. Returns whether there was room
+    /// and it is done.
     pub async fn write(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> bool {
         let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
         if !self.kept().place.take(bytes) {
@@ -273,7 +279,8 @@ impl Spool {
     }
 }
 
-/// What a large file holds is freed outside the reactor as well, as one of the writes and reads: for 50 MB that takes the kernel 6 ms. Until then it counts.
+/// What a large file holds is freed outside the reactor as well, as one of the writes and reads:
+/// for 50 MB that takes the kernel 6 ms. Until then it counts.
 impl Drop for Spool {
     fn drop(&mut self) {
         let Some(kept) = self.kept.take() else { return };

@@ -1,11 +1,14 @@
-//! What the requests of one HTTP/2 connection have in common with no other: a client may shut the window of one of them, which the connection's bytes
-//! do not tell, and may reset as many as it likes.
+//! What the requests of one HTTP/2 connection have in common with no other: a client may shut the
+//! window of one of them, which the connection's bytes do not tell, and may reset as many as it
+//! likes.
 //!
-//! The library gives each request a task. Here each is watched: whoever takes nothing of an answer for too long has its stream reset, and with it go the
-//! answer and the connection to the application; and a client that resets far more than it lets end has its connection closed.
+//! The library gives each request a task. Here each is watched: whoever takes nothing of an answer
+//! for too long has its stream reset, and with it go the answer and the connection to the
+//! application; and a client that resets far more than it lets end has its connection closed.
 //!
-//! The task ends when the library has the last piece of an answer, whatever the window: a single byte of it is enough. What is not taken then can no longer be
-//! reset, but it is counted, and a client that leaves it lying for too long is told goodbye and has its connection closed.
+//! The task ends when the library has the last piece of an answer, whatever the window: a single
+//! byte of it is enough. What is not taken then can no longer be reset, but it is counted, and a
+//! client that leaves it lying for too long is told goodbye and has its connection closed.
 
 use crate::budget::Budget;
 use crate::deadline::Deadline;
@@ -21,8 +24,9 @@ use tokio::sync::Notify;
 /// How long a client may take nothing while no more can be held for anybody.
 const STALL_MAX_PRESSED: Duration = Duration::from_secs(5);
 
-/// Requests that a client may reset at once, and a second after that, beside one for each that it lets end. A browser that leaves a page resets what is
-/// under way, and one that searches while its user types, a few a second.
+/// Requests that a client may reset at once, and a second after that, beside one for each that it
+/// lets end. A browser that leaves a page resets what is under way, and one that searches while its
+/// user types, a few a second.
 const RESETS_BURST: f64 = 200.0;
 const RESETS_PER_SECOND: f64 = 20.0;
 
@@ -44,7 +48,8 @@ struct Shared {
     untaken: UnreadAnswers,
 }
 
-/// Answers whose requests have ended before all of them was written, by the period in which they did.
+/// Answers whose requests have ended before all of them was written, by the period in which they
+/// did.
 #[derive(Default, Debug)]
 struct UnreadAnswers {
     period: AtomicUsize,
@@ -61,7 +66,8 @@ pub struct UnwrittenPiece(Arc<Delivery>);
 pub struct Delivery {
     shared: Arc<Shared>,
     begin: Instant,
-    /// When it was given a piece that it must take before the next, in nanoseconds since `begin`. 0: it is not waited for.
+    /// When it was given a piece that it must take before the next, in nanoseconds since `begin`.
+    /// 0: it is not waited for.
     since: AtomicU64,
     has_all: AtomicBool,
     /// Pieces that are not written yet, and one more until the request has ended, ...
@@ -80,15 +86,17 @@ struct Resets {
 }
 
 impl Streams {
-    /// Returns what runs the requests of one connection whose client may take nothing for `stall_max`.
+    /// Returns what runs the requests of one connection whose client may take nothing for
+    /// `stall_max`.
     pub fn new(stall_max: Duration, budget: Arc<Budget>) -> Self {
         let resets = Mutex::new(Resets { level: 0.0, at: Instant::now() });
         let (too_many, untaken) = (Notify::new(), UnreadAnswers::default());
         Streams(Arc::new(Shared { stall_max, budget, resets, too_many, untaken }))
     }
 
-    /// Returns once the client has left the end of an answer lying for longer than it may, which it has after at most twice that. What lies while writes wait for
-    /// the client, as `is_written` says, is not held against it: that has bounds of its own.
+    /// Returns once the client has left the end of an answer lying for longer than it may, which it
+    /// has after at most twice that. What lies while writes wait for the client, as `is_written`
+    /// says, is not held against it: that has bounds of its own.
     pub async fn left_lying(&self, is_written: impl Fn() -> bool) {
         loop {
             tokio::time::sleep(self.0.stall_max).await;
@@ -177,7 +185,8 @@ impl UnreadAnswers {
         self.answers[period % 2].fetch_sub(1, Relaxed);
     }
 
-    /// Begins a period, unless there are still answers of the one before the last. Returns whether there are.
+    /// Begins a period, unless there are still answers of the one before the last. Returns whether
+    /// there are.
     fn is_old(&self) -> bool {
         let next = self.period.load(Relaxed).wrapping_add(1);
         if self.answers[next % 2].load(Relaxed) > 0 {
@@ -212,12 +221,14 @@ impl Delivery {
         TAKING.try_with(Arc::clone).ok()
     }
 
-    /// Takes note that one side of the request waits for the client. Returns whether it is the first.
+    /// Takes note that one side of the request waits for the client. Returns whether it is the
+    /// first.
     pub fn begin_wait(&self) -> bool {
         self.waits.fetch_add(1, Relaxed) == 0
     }
 
-    /// Takes note that one side of the request no longer waits for the client. Returns whether it was the last.
+    /// Takes note that one side of the request no longer waits for the client. Returns whether it
+    /// was the last.
     pub fn end_wait(&self) -> bool {
         self.waits.fetch_sub(1, Relaxed) == 1
     }
@@ -233,7 +244,8 @@ impl Delivery {
         UnwrittenPiece(Arc::clone(self))
     }
 
-    /// Takes note that the request has ended: nothing but what is written of its answer is known from now on.
+    /// Takes note that the request has ended: nothing but what is written of its answer is known
+    /// from now on.
     fn end(&self) {
         self.ended_in.store(self.shared.untaken.enter(), Relaxed);
         self.note_written();

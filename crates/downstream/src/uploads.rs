@@ -1,10 +1,13 @@
-//! Requests whose clients are waited for in the middle of their bodies, or of their answers. They hold no slot, so how many there may be is bounded here: beyond,
-//! one of them is broken off, of whose address there are most, and of these the slowest.
+//! Requests whose clients are waited for in the middle of their bodies, or of their answers. They
+//! hold no slot, so how many there may be is bounded here: beyond, one of them is broken off, of
+//! whose address there are most, and of these the slowest.
 //!
-//! Those in the application hold a worker there, though no slot. As long as nobody misses it they may. But the more there are the fewer may join them:
-//! from some number on bodies are kept until they are whole, before the application is asked ([`Uploads::has_room`]). Where others wait for longer than they should
-//! ([`crate::stall`]), room is made: strangers' are broken off before those of who is inside, the slowest first, one and then twice as many each time, until
-//! nobody waits. If the application was stuck, it is not asked for such things for a while after that.
+//! Those in the application hold a worker there, though no slot. As long as nobody misses it they
+//! may. But the more there are the fewer may join them: from some number on bodies are kept until
+//! they are whole, before the application is asked ([`Uploads::has_room`]). Where others wait for
+//! longer than they should ([`crate::stall`]), room is made: strangers' are broken off before those
+//! of who is inside, the slowest first, one and then twice as many each time, until nobody waits.
+//! If the application was stuck, it is not asked for such things for a while after that.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -21,7 +24,8 @@ pub const CROWD_LEAST: usize = 4;
 /// One address may have one in this many, and at least one.
 pub const SHARES: usize = 4;
 
-/// The least time between two times that room is made: what was broken off has to be noticed by the application, and whoever waits has to be answered.
+/// The least time between two times that room is made: what was broken off has to be noticed by the
+/// application, and whoever waits has to be answered.
 pub const ROOM_EVERY: Duration = Duration::from_secs(1);
 /// What is made room for after a pause of so long is another matter: it begins with one again.
 const ROOM_FORGOTTEN: Duration = Duration::from_secs(5);
@@ -53,7 +57,8 @@ struct SlowBodiesInner {
     passed: Option<Instant>,
 }
 
-/// Whose they are, as far as can be told: an address, unless it may be that of a balancer nobody has named.
+/// Whose they are, as far as can be told: an address, unless it may be that of a balancer nobody
+/// has named.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
     /// Nobody in particular.
@@ -69,7 +74,8 @@ pub enum Origin {
 pub struct Sender {
     /// The address.
     pub origin: Origin,
-    /// Whether somebody inside sends it: of a session that had begun, or with a place in line whose turn it is.
+    /// Whether somebody inside sends it: of a session that had begun, or with a place in line whose
+    /// turn it is.
     pub is_inside: bool,
 }
 
@@ -127,8 +133,9 @@ impl Uploads {
         Arc::new(Uploads { state: Mutex::default(), count: none(), reserved: none(), max, has_shares })
     }
 
-    /// Adds a request of whose body so many bytes have come after waits of so long. Where there are as many as may be one has to go: of the address that
-    /// has most, or of its own if it has its share, the slowest. `None`: it is this one.
+    /// Adds a request of whose body so many bytes have come after waits of so long. Where there are
+    /// as many as may be one has to go: of the address that has most, or of its own if it has its
+    /// share, the slowest. `None`: it is this one.
     pub fn begin(self: &Arc<Self>, sender: Sender, bytes: u64, waited: Duration) -> Option<Upload> {
         let now = Instant::now();
         let since = now.checked_sub(waited).unwrap_or(now);
@@ -143,7 +150,8 @@ impl Uploads {
         let own = state.under_way.iter().filter(|other| is_one(other.sender.origin, sender.origin)).count();
         let is_share = self.has_shares && own >= (self.max / SHARES).max(1);
         if is_full || is_share {
-            // Whoever has many makes room for whoever has few, and beyond its share for nobody but itself.
+            // Whoever has many makes room for whoever has few, and beyond its share for nobody but
+            // itself.
             let counts = state.counts();
             // What may be of anybody is taken for that of different ones.
             let of = |origin: Origin| counts.get(&origin).copied().unwrap_or(1);
@@ -170,7 +178,8 @@ impl Uploads {
         Some(Upload { all: Arc::clone(self), pace })
     }
 
-    /// Returns whether one more may hold a worker of an application that was seen to work at so many: fewer if it was stuck not long ago.
+    /// Returns whether one more may hold a worker of an application that was seen to work at so
+    /// many: fewer if it was stuck not long ago.
     pub fn has_room(&self, in_flight_max: usize, now: Instant) -> bool {
         let most =
             if self.is_wary(now) { (in_flight_max / 4).max(1) } else { (in_flight_max / 2).max(CROWD_LEAST) };
@@ -193,7 +202,8 @@ impl Uploads {
         self.lock().wary_until = Some(now + WARY_FOR);
     }
 
-    /// Breaks off strangers' and the slowest of others until so many of these are left, but no more at once than the pace of it allows. Returns how many had to go.
+    /// Breaks off strangers' and the slowest of others until so many of these are left, but no more
+    /// at once than the pace of it allows. Returns how many had to go.
     pub fn make_room(&self, inside_may_stay: usize, now: Instant) -> usize {
         let mut state = self.lock();
         let at_once = match state.room_made {
@@ -218,7 +228,8 @@ impl Uploads {
         self.count.store(state.under_way.len(), Relaxed);
     }
 
-    /// Returns whether one may go on whose body has ended, without the slot that it waits for: one now and then, where nothing else goes on.
+    /// Returns whether one may go on whose body has ended, without the slot that it waits for: one
+    /// now and then, where nothing else goes on.
     pub fn may_pass(&self, now: Instant) -> bool {
         let mut state = self.lock();
         let may = state.passed.is_none_or(|last| now.saturating_duration_since(last) >= PASS_EVERY);
@@ -319,7 +330,8 @@ impl ReceivedBytes {
         self.bytes = bytes;
     }
 
-    /// Returns bytes a second of late: a burst at the beginning says nothing about how long it will take.
+    /// Returns bytes a second of late: a burst at the beginning says nothing about how long it will
+    /// take.
     fn rate(&self, now: Instant) -> f64 {
         let is_old = now.saturating_duration_since(self.lately.0) >= RATE_OVER;
         let (at, bytes) = if is_old { self.lately } else { self.before };

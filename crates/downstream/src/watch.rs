@@ -1,10 +1,11 @@
 //! Notices that a client has closed its connection, whatever of its bytes nobody has read yet.
 //!
-//! The HTTP library reads on only while its buffer is empty and the request's body is finished, so pipelined bytes or an
-//! unread body hide the end of the connection from it. The kernel is asked instead, about the closing alone: sockets
-//! of requests that really wait are registered with an event queue of our own, for the peer's shutdown and nothing
-//! else, so that data wakes nobody. Two system calls a watch, and no second descriptor: with thousands waiting,
-//! descriptors are what there is least of. HTTP/2 has no need of it: its streams end by themselves.
+//! The HTTP library reads on only while its buffer is empty and the request's body is finished, so
+//! pipelined bytes or an unread body hide the end of the connection from it. The kernel is asked
+//! instead, about the closing alone: sockets of requests that really wait are registered with an
+//! event queue of our own, for the peer's shutdown and nothing else, so that data wakes nobody. Two
+//! system calls a watch, and no second descriptor: with thousands waiting, descriptors are what
+//! there is least of. HTTP/2 has no need of it: its streams end by themselves.
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -71,8 +72,8 @@ impl Watcher {
     /// Passes on what the kernel reports. Returns only if it cannot be heard any more.
     #[expect(unsafe_code, reason = "the runtime registers by descriptor only")]
     pub async fn run(&self) -> io::Result<()> {
-        // SAFETY: the descriptor is open, is ours alone, and stays the same for as long as `self` is borrowed, which is longer
-        // than the registration lives.
+        // SAFETY: the descriptor is open, is ours alone, and stays the same for as long as `self`
+        // is borrowed, which is longer than the registration lives.
         let registered = unsafe { AsyncFd::register_with_interest(self.queue.as_fd(), Interest::READABLE) };
         let queue = registered.map_err(io::Error::from)?;
         loop {
@@ -109,7 +110,8 @@ impl Socket {
         Socket { number, watcher, watched: Mutex::new(Watched::No) }
     }
 
-    /// Returns a watch over it. Fails where it has closed, or there is a watch, or the kernel has no memory for one.
+    /// Returns a watch over it. Fails where it has closed, or there is a watch, or the kernel has
+    /// no memory for one.
     pub fn watch(&self) -> io::Result<Watch<'_>> {
         let mut watched = self.lock();
         if *watched != Watched::No {
@@ -117,7 +119,8 @@ impl Socket {
         }
         let (slot, key) = self.watcher.lock().take();
         let closing = EventFlags::RDHUP | EventFlags::ONESHOT;
-        // SAFETY: it is open: `watched` says so, and `close` waits for it before the number is given back.
+        // SAFETY: it is open: `watched` says so, and `close` waits for it before the number is
+        // given back.
         #[expect(
             unsafe_code,
             reason = "sockets live inside the HTTP library, which lends only their numbers"

@@ -1,8 +1,8 @@
 //! The bytes of one client connection, between the socket (or TLS) and the HTTP library.
 //!
-//! Sees to what only the bytes can tell: framing faults (see [`crate::framing`]), how long a head takes, how long a
-//! connection is idle, and how long a client takes nothing. Timers are moved only when they go off, so a request on
-//! a busy connection costs none.
+//! Sees to what only the bytes can tell: framing faults (see [`crate::framing`]), how long a head
+//! takes, how long a connection is idle, and how long a client takes nothing. Timers are moved only
+//! when they go off, so a request on a busy connection costs none.
 
 use crate::connection::{Connection, HALF_CLOSED_MAX};
 use crate::connections::ClientWait;
@@ -35,7 +35,8 @@ pub struct ClientTimeouts {
     pub idle: Duration,
     /// For the next piece of what is written.
     pub write: Duration,
-    /// The least rate at which it must take what is written, bytes a second: beyond `write`, it may be waited for no longer than that takes. 0: none.
+    /// The least rate at which it must take what is written, bytes a second: beyond `write`, it may
+    /// be waited for no longer than that takes. 0: none.
     pub rate_min: u64,
 }
 
@@ -63,7 +64,8 @@ pub struct Wire<S> {
     is_half_closed: bool,
     /// The rest of what is written in place of the library's own last words.
     last_words: Option<Bytes>,
-    /// What the first piece of a head said of who asks that did not come in one piece: a page is for people even where the head is never read.
+    /// What the first piece of a head said of who asks that did not come in one piece: a page is
+    /// for people even where the head is never read.
     accepts: Option<HeaderMap>,
 }
 
@@ -149,7 +151,8 @@ impl<S> Wire<S> {
             self.awaited = awaited;
             let limit = match awaited {
                 Awaited::Anything => None,
-                // A connection that says nothing at all is worth less than one that has said something.
+                // A connection that says nothing at all is worth less than one that has said
+                // something.
                 Awaited::Request(_) if self.is_fresh => Some(self.timeouts.head),
                 Awaited::Request(_) => Some(self.timeouts.idle),
                 Awaited::Head(_) => Some(self.timeouts.head),
@@ -277,8 +280,8 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
         Poll::Ready(Ok(bytes.len()))
     }
 
-    /// Returns what is wrong with the request that `bytes` are the library's own answer to: a head without a word of
-    /// explanation, for a request that was never handed on.
+    /// Returns what is wrong with the request that `bytes` are the library's own answer to: a head
+    /// without a word of explanation, for a request that was never handed on.
     fn refused_by_library(&self, bytes: &[u8]) -> Option<RequestFault> {
         let framing = self.framing.as_ref().filter(|_| self.last_words.is_none())?;
         let is_handed_on = framing.phase() != Phase::Head && framing.heads() == self.connection.begun();
@@ -292,7 +295,8 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
             b"431" => RequestFault::HeadTooLarge,
             _ => return None,
         };
-        // The application's answers have no `connection: close` here, or it is their client who asked for it.
+        // The application's answers have no `connection: close` here, or it is their client who
+        // asked for it.
         const OWN: [&[u8]; 3] = [b"connection: close", b"content-length: 0", b"date: "];
         let mut closes = false;
         let is_bare = lines.all(|line| {
@@ -313,7 +317,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // A plain write is the cheaper system call by more than it costs to copy a small answer behind its head.
+        // A plain write is the cheaper system call by more than it costs to copy a small answer
+        // behind its head.
         let total: usize = bufs.iter().map(|buf| buf.len()).sum();
         match bufs {
             [one] => self.poll_write_one(cx, one),
@@ -342,8 +347,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
             }
             return Poll::Ready(Ok(()));
         }
-        // With its last byte an answer is over, and the library does not read again before there is something to read: the time
-        // that the connection may be idle begins here. It has only just begun, so what comes of it is for the read that it wakes.
+        // With its last byte an answer is over, and the library does not read again before there is
+        // something to read: the time that the connection may be idle begins here. It has only just
+        // begun, so what comes of it is for the read that it wakes.
         let _ = self.poll_timeouts(cx);
         Poll::Ready(Ok(()))
     }

@@ -6,7 +6,8 @@ use suimon_model::{Duration, Instant, NodeId};
 /// The most nodes a fleet may have.
 pub const NODES_MAX: usize = 256;
 
-/// The most outputs kept for [`Fleet::poll_output`](crate::Fleet::poll_output); past it the oldest change is dropped.
+/// The most outputs kept for [`Fleet::poll_output`](crate::Fleet::poll_output); past it the oldest
+/// change is dropped.
 pub const OUTPUTS_MAX: usize = 4 * NODES_MAX;
 
 /// Everything the fleet is told before it starts.
@@ -179,7 +180,8 @@ impl Why {
 pub enum Checked {
     /// It answered as a node that is well does.
     Answered,
-    /// It accepted a connection; nothing more was asked of it, or no answer came in time where none tells how it is.
+    /// It accepted a connection; nothing more was asked of it, or no answer came in time where none
+    /// tells how it is.
     Accepted,
     /// Its answer does not tell that it is well, or did not come in time.
     Failed,
@@ -201,7 +203,8 @@ impl Checked {
 /// What should happen, or has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Output {
-    /// Check this node and tell what came of it by [`Fleet::handle_check`](crate::Fleet::handle_check), always.
+    /// Check this node and tell what came of it by
+    /// [`Fleet::handle_check`](crate::Fleet::handle_check), always.
     Check(NodeId),
     /// A node's status changed.
     Changed(Change),

@@ -1,12 +1,15 @@
-//! What requests say about one node: after so many failures in a row it is left out, each time twice as long.
+//! What requests say about one node: after so many failures in a row it is left out, each time
+//! twice as long.
 //!
-//! A node that comes back is on probation: its first failure sends it out again at once, its first answer ends the probation.
-//! The doubling is forgotten once it has answered for as long as it was last left out.
+//! A node that comes back is on probation: its first failure sends it out again at once, its first
+//! answer ends the probation. The doubling is forgotten once it has answered for as long as it was
+//! last left out.
 
 use crate::EjectionParams;
 use suimon_model::{Duration, Instant};
 
-/// Doublings after which the time out no longer grows, whatever its bound: 2^20 times any base is past every sensible one.
+/// Doublings after which the time out no longer grows, whatever its bound: 2^20 times any base is
+/// past every sensible one.
 const LEVEL_MAX: u32 = 20;
 
 /// One node's failures.
@@ -43,7 +46,8 @@ impl Ejection {
         }
     }
 
-    /// Folds in so many failures, at least one, and returns whether they are too many. What comes while the node is out changes nothing.
+    /// Folds in so many failures, at least one, and returns whether they are too many. What comes
+    /// while the node is out changes nothing.
     pub(crate) fn failed(&mut self, times: u32, params: &EjectionParams) -> bool {
         if self.is_out() || params.after == 0 {
             return false;

@@ -27,15 +27,18 @@ struct Node {
     ejection: Ejection,
     /// Requests, and checks in doubt, in a row that did not reach it.
     unreached: u32,
-    /// Requests since its last answer that it took and let break, and that no check has borne out yet.
+    /// Requests since its last answer that it took and let break, and that no check has borne out
+    /// yet.
     losses: u32,
-    /// Whether so many did not reach it that it is taken for down, whatever checks say: nor do any reach another node.
+    /// Whether so many did not reach it that it is taken for down, whatever checks say: nor do any
+    /// reach another node.
     lost: bool,
     why: Why,
     since: Instant,
 }
 
-/// So many requests, and checks in doubt, in a row that do not reach a node, where none reach another: it is down, and with it the application.
+/// So many requests, and checks in doubt, in a row that do not reach a node, where none reach
+/// another: it is down, and with it the application.
 const LOST_AFTER: u32 = 3;
 
 impl Fleet {
@@ -69,8 +72,8 @@ impl Fleet {
         Ok(node)
     }
 
-    /// Returns a node for one request, other than `avoid` if any other is well, or `None` if all are being drained.
-    /// It counts as in flight until [`Fleet::handle_release`].
+    /// Returns a node for one request, other than `avoid` if any other is well, or `None` if all
+    /// are being drained. It counts as in flight until [`Fleet::handle_release`].
     pub fn pick(&mut self, now: Instant, avoid: Option<NodeId>) -> Option<Pick> {
         self.end_ejections(now);
         let pick = self.choose(avoid)?;
@@ -98,7 +101,8 @@ impl Fleet {
         }
     }
 
-    /// Takes note that a request did not reach `node`: it could not connect, or a fresh connection broke before anything of it was written.
+    /// Takes note that a request did not reach `node`: it could not connect, or a fresh connection
+    /// broke before anything of it was written.
     pub fn handle_unreached(&mut self, now: Instant, node: NodeId) {
         self.fail(now, node, 1);
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
@@ -107,8 +111,9 @@ impl Fleet {
         self.lose(now);
     }
 
-    /// Takes note that `node` took a request over a fresh connection, and let it break without an answer. That may be the fault of what was asked for: only a
-    /// check that fares no better makes it count.
+    /// Takes note that `node` took a request over a fresh connection, and let it break without an
+    /// answer. That may be the fault of what was asked for: only a check that fares no better makes
+    /// it count.
     pub fn handle_lost(&mut self, now: Instant, node: NodeId) {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         state.losses = state.losses.saturating_add(1);
@@ -151,7 +156,8 @@ impl Fleet {
         self.lose(now);
     }
 
-    /// Counts a check of `node` that fared no better than the requests before it, and those that were lost: in doubt it tells no less than a request.
+    /// Counts a check of `node` that fared no better than the requests before it, and those that
+    /// were lost: in doubt it tells no less than a request.
     fn bear_out(&mut self, now: Instant, node: NodeId) {
         let Some(state) = self.nodes.get_mut(node.index()) else { return };
         if !state.is_doubted() || state.lost {
@@ -180,12 +186,14 @@ impl Fleet {
         self.changed(now, node, from, Why::RequestsFailed, lasts);
     }
 
-    /// Returns whether it is in doubt that requests reach `node`, or known that they do not: a check of it then passes only if it answers a request.
+    /// Returns whether it is in doubt that requests reach `node`, or known that they do not: a
+    /// check of it then passes only if it answers a request.
     pub fn is_doubted(&self, node: NodeId) -> bool {
         self.nodes.get(node.index()).is_some_and(Node::is_doubted)
     }
 
-    /// Returns whether any node is up, and the last connection to it could be opened as far as is known.
+    /// Returns whether any node is up, and the last connection to it could be opened as far as is
+    /// known.
     pub fn is_reached(&self) -> bool {
         self.nodes.iter().any(|node| node.status() == Status::Up && node.unreached == 0)
     }
@@ -221,7 +229,8 @@ impl Fleet {
         self.nodes.iter().filter_map(|node| earlier(node.health.due(), node.ejection.until())).min()
     }
 
-    /// Returns the next thing that should happen or has happened, until there is none. Call after every `handle_*`.
+    /// Returns the next thing that should happen or has happened, until there is none. Call after
+    /// every `handle_*`.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }

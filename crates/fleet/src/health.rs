@@ -1,11 +1,14 @@
-//! What active checks say about one node: so many failures in a row and it is down, so many passes and it is up again.
+//! What active checks say about one node: so many failures in a row and it is down, so many passes
+//! and it is up again.
 
 use crate::CheckParams;
 use suimon_model::{Duration, Instant, Rng};
 
-/// How far an interval is stretched or shortened by chance, so that checks of many nodes and gateways do not fall together.
+/// How far an interval is stretched or shortened by chance, so that checks of many nodes and
+/// gateways do not fall together.
 const JITTER: f64 = 0.1;
-/// A node that is out of reach, or may be, is looked at this often at the least: those who wait for it begin again when it is back.
+/// A node that is out of reach, or may be, is looked at this often at the least: those who wait for
+/// it begin again when it is back.
 const AWAY_EVERY: Duration = Duration::from_secs(1);
 /// One that has answered again, or that a request did not reach, is looked at so soon.
 const CONFIRM_AFTER: Duration = Duration::from_millis(250);
@@ -53,8 +56,9 @@ impl Health {
         self.due = self.due.min(now + CONFIRM_AFTER);
     }
 
-    /// Looks at the node at once, unless that was done just now: a request was lost on it. Each costs the node a request, and whoever knows
-    /// how to have one lost can have as many lost as he likes.
+    /// Looks at the node at once, unless that was done just now: a request was lost on it. Each
+    /// costs the node a request, and whoever knows how to have one lost can have as many lost as he
+    /// likes.
     pub(crate) fn look(&mut self, now: Instant) {
         self.due = self.due.min(now.max(self.looked + AWAY_EVERY));
     }
@@ -66,7 +70,8 @@ impl Health {
         }
     }
 
-    /// Folds in one result and returns whether the node went up or down by it. One that was not asked for is ignored. `lost`: requests do not reach it.
+    /// Folds in one result and returns whether the node went up or down by it. One that was not
+    /// asked for is ignored. `lost`: requests do not reach it.
     pub(crate) fn finish(
         &mut self,
         now: Instant,

@@ -7,7 +7,8 @@ use suimon_model::{Choice, Duration, KindId, Limit, Reason, Record, RequestId, R
 /// Parameters of the gate. The defaults suit an application of which nothing is known.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Processor cores the application is thought to have; only where the search for limits starts. At least 1.
+    /// Processor cores the application is thought to have; only where the search for limits starts.
+    /// At least 1.
     pub cores: u32,
     /// Seed of the jitter in `Retry-After`.
     pub seed: u64,
@@ -65,8 +66,9 @@ suimon_model::choices! {
     pub enum QueueOrder {
         /// First in, first out.
         FirstIn = 1, "fifo", "first in, first out";
-        /// The session with more requests behind it; equal ones first in, first out. Saves what can be saved where sessions are let in
-        /// without limit; whoever is at an earlier step starves meanwhile.
+        /// The session with more requests behind it; equal ones first in, first out. Saves what can
+        /// be saved where sessions are let in without limit; whoever is at an earlier step starves
+        /// meanwhile.
         LaterInSession = 0, "later_in_session", "later steps of a session first, which saves more where session_law = \"open\", and lets those at an earlier step starve";
     }
 }
@@ -117,8 +119,8 @@ suimon_model::choices! {
 pub struct KindParams {
     /// How long its visitors wait for one answer, if declared; else learned.
     pub patience: Option<Duration>,
-    /// The longest a newcomer is held waiting before being refused instead; `None`: 0.7 of the patience, at
-    /// most 10 s.
+    /// The longest a newcomer is held waiting before being refused instead; `None`: 0.7 of the
+    /// patience, at most 10 s.
     pub hold: Option<Duration>,
     /// Whether newcomers are ever held back.
     pub mode: KindMode,
@@ -146,7 +148,8 @@ pub struct Arrival {
 /// How a request belongs to a session.
 #[derive(Clone, Copy, Debug)]
 pub enum Membership {
-    /// It would begin a session of this kind. Where it cannot do so soon it draws a place, if the kind has a line.
+    /// It would begin a session of this kind. Where it cannot do so soon it draws a place, if the
+    /// kind has a line.
     Newcomer(KindId),
     /// The same, and the place it draws is in this lane.
     Drawing {
@@ -168,8 +171,8 @@ pub enum Membership {
         /// Whether it may draw another place, if that session is over.
         draws: bool,
     },
-    /// It holds such a place and asks for nothing but to begin: once its session has, it is told so, and the visitor's next request goes to the application.
-    /// It draws no other.
+    /// It holds such a place and asks for nothing but to begin: once its session has, it is told
+    /// so, and the visitor's next request goes to the application. It draws no other.
     Entering {
         /// The kind of session it waits to begin.
         kind: KindId,
@@ -178,15 +181,18 @@ pub enum Membership {
         /// The session that this place begins.
         session: SessionId,
     },
-    /// It is of a session that was let in: by this gate, or by one before a restart. One that is not `leased` and of which the gate knows nothing is a newcomer's.
+    /// It is of a session that was let in: by this gate, or by one before a restart. One that is
+    /// not `leased` and of which the gate knows nothing is a newcomer's.
     Member {
         /// The kind the session was let in as.
         kind: KindId,
         /// The session.
         session: SessionId,
-        /// Whether it carries proof of that, our lease; else it only names the session, by the application's own cookie or by a lease of long ago.
+        /// Whether it carries proof of that, our lease; else it only names the session, by the
+        /// application's own cookie or by a lease of long ago.
         leased: bool,
-        /// Whether this request, once completed, ends the session. One that the application declines does not.
+        /// Whether this request, once completed, ends the session. One that the application
+        /// declines does not.
         ends: bool,
     },
 }
@@ -198,7 +204,8 @@ pub enum SessionSignal {
     Ends,
     /// Its visitor pays: it goes first in every queue from now on.
     Checkout,
-    /// It is worth so many of others, 1 to [`SessionSignal::WEIGHT_MAX`]: as much later the next one begins. Only the first such word counts.
+    /// It is worth so many of others, 1 to [`SessionSignal::WEIGHT_MAX`]: as much later the next
+    /// one begins. Only the first such word counts.
     Weighs(u32),
 }
 
@@ -288,7 +295,8 @@ pub struct Refusal {
     pub waiting: usize,
 }
 
-/// A request that is answered with the status of its position in line: it is not admitted yet, or asked only for that.
+/// A request that is answered with the status of its position in line: it is not admitted yet, or
+/// asked only for that.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct InLine {
     /// The request; it is forgotten by the gate from now on.
@@ -299,7 +307,8 @@ pub struct InLine {
     pub position: Option<Position>,
     /// The session that has begun for it, where it asked for no more.
     pub begun: Option<SessionId>,
-    /// How far away its turn is. One that was called was held as long as is good for a connection, or there was no room to hold it, and asks again at once.
+    /// How far away its turn is. One that was called was held as long as is good for a connection,
+    /// or there was no room to hold it, and asks again at once.
     pub standing: PositionStatus,
 }
 
@@ -396,14 +405,17 @@ impl GateState {
     }
 }
 
-/// How sessions of a kind ended. What was admitted or resumed is active, or has ended in one of four ways.
+/// How sessions of a kind ended. What was admitted or resumed is active, or has ended in one of
+/// four ways.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SessionEnds {
     /// The application said so, or a request that ends one was answered.
     pub finished: u64,
-    /// Nothing more came after an answer: how most visits end. Whoever comes back later is counted again.
+    /// Nothing more came after an answer: how most visits end. Whoever comes back later is counted
+    /// again.
     pub silent: u64,
-    /// Their visitors went away before an answer came. To close a page that keeps a request open looks the same.
+    /// Their visitors went away before an answer came. To close a page that keeps a request open
+    /// looks the same.
     pub left: u64,
     /// Nothing more came after an error.
     pub failed: u64,
@@ -436,11 +448,13 @@ pub struct KindView {
     pub came: u64,
     /// Sessions let in since the start.
     pub admitted: u64,
-    /// Sessions per second that the law plans to let in; infinite if it lets in everybody, 0 where it does not know.
+    /// Sessions per second that the law plans to let in; infinite if it lets in everybody, 0 where
+    /// it does not know.
     pub rate: f64,
     /// Seconds that a newcomer who is held would wait.
     pub predicted_wait_seconds: f64,
-    /// What a newcomer who draws a place now is told of the wait, seconds, at the least and at the most. `None`: there is no line, or nobody can tell.
+    /// What a newcomer who draws a place now is told of the wait, seconds, at the least and at the
+    /// most. `None`: there is no line, or nobody can tell.
     pub newcomer_wait: Option<(f64, f64)>,
     /// Patience in use, seconds, and whether it was declared, learned or assumed.
     pub patience_seconds: f64,
@@ -452,7 +466,8 @@ pub struct KindView {
     pub line: Option<suimon_line::View>,
 }
 
-/// Conservation: `offered = completed + failed + abandoned + refused + waiting + in flight + paused`, after every event.
+/// Conservation: `offered = completed + failed + abandoned + refused + waiting + in flight +
+/// paused`, after every event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Requests that came.

@@ -34,7 +34,8 @@ use suimon_model::{
 
 /// Time between two ticks: the grain of everything that is not driven by a request.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
-/// Leases are issued for this long after the last sign of pressure; to visitors that nothing else identifies, also after a sign that it may come.
+/// Leases are issued for this long after the last sign of pressure; to visitors that nothing else
+/// identifies, also after a sign that it may come.
 const PRESSURE: Duration = Duration::from_secs(600);
 /// Mean Retry-After of requests refused while the application is down, seconds.
 const AWAY_RETRY: f64 = 5.0;
@@ -107,7 +108,8 @@ impl Gate {
         }
     }
 
-    /// Declares a route and returns its id; ids count up from 0. The caller bounds how many there are.
+    /// Declares a route and returns its id; ids count up from 0. The caller bounds how many there
+    /// are.
     pub fn declare_route(&mut self, now: Instant, mode: RouteMode) -> RouteId {
         let id = RouteId(self.routes.len() as u32);
         let meter = Meter::new(now);
@@ -120,14 +122,16 @@ impl Gate {
         id
     }
 
-    /// Declares a route shared by whatever has none of its own: what was seen there says little of who comes next. Else as [`Gate::declare_route`].
+    /// Declares a route shared by whatever has none of its own: what was seen there says little of
+    /// who comes next. Else as [`Gate::declare_route`].
     pub fn declare_mixed_route(&mut self, now: Instant, mode: RouteMode) -> RouteId {
         let id = self.declare_route(now, mode);
         self.law.mix(id);
         id
     }
 
-    /// Lets `route`, of which nothing is known, begin with the limit of `other`, at which its requests were until now.
+    /// Lets `route`, of which nothing is known, begin with the limit of `other`, at which its
+    /// requests were until now.
     pub fn begin_with_limit_of(&mut self, route: RouteId, other: RouteId) {
         let known = RouteKnowledge {
             limit: self.law.limit(other),
@@ -139,12 +143,14 @@ impl Gate {
         self.law.recall(route, &known, Trust::after(Duration::ZERO));
     }
 
-    /// Returns whether nobody is at `route`, neither waiting nor in the application, nor held on the way there. Looks at every request: not for one.
+    /// Returns whether nobody is at `route`, neither waiting nor in the application, nor held on
+    /// the way there. Looks at every request: not for one.
     pub fn is_deserted(&self, route: RouteId) -> bool {
         self.requests.iter().all(|(_, request)| request.route != route)
     }
 
-    /// Gives the number of `route` to another one, of which nothing is known, if [nobody is there](Gate::is_deserted); else nothing happens.
+    /// Gives the number of `route` to another one, of which nothing is known, if [nobody is
+    /// there](Gate::is_deserted); else nothing happens.
     pub fn renew_route(&mut self, now: Instant, route: RouteId, mode: RouteMode) {
         if !self.is_deserted(route) {
             return;
@@ -157,14 +163,16 @@ impl Gate {
         self.visits.renew_route(route);
     }
 
-    /// Declares a kind of session and returns its id; ids count up from 0. The caller bounds how many there are.
+    /// Declares a kind of session and returns its id; ids count up from 0. The caller bounds how
+    /// many there are.
     pub fn declare_kind(&mut self, now: Instant, params: KindParams) -> KindId {
         let id = KindId(self.kinds.len() as u32);
         let law = self.params.session_law.build(id, self.params.cores, now);
         self.declare_kind_with_law(now, params, law)
     }
 
-    /// Declares a kind of session whose newcomers are let in by `law`, and returns its id as [`Gate::declare_kind`] does.
+    /// Declares a kind of session whose newcomers are let in by `law`, and returns its id as
+    /// [`Gate::declare_kind`] does.
     pub fn declare_kind_with_law(
         &mut self,
         now: Instant,
@@ -177,8 +185,8 @@ impl Gate {
         id
     }
 
-    /// Takes in a request. If it may go on, or is refused, an output for it follows from `poll_output` at once; otherwise it
-    /// waits, and the output follows when its time has come.
+    /// Takes in a request. If it may go on, or is refused, an output for it follows from
+    /// `poll_output` at once; otherwise it waits, and the output follows when its time has come.
     pub fn handle_arrival(&mut self, now: Instant, arrival: Arrival) -> RequestId {
         self.routes[arrival.route.index()].counts.offered += 1;
         let mut request = Request {
@@ -284,8 +292,9 @@ impl Gate {
         id
     }
 
-    /// Takes note that the client of `request` has gone. Waiting: it leaves the queue at once and its id is forgotten. In the
-    /// application: its slot stays with its token, as ghost work. Unknown or stale ids are ignored.
+    /// Takes note that the client of `request` has gone. Waiting: it leaves the queue at once and
+    /// its id is forgotten. In the application: its slot stays with its token, as ghost work.
+    /// Unknown or stale ids are ignored.
     pub fn handle_departure(&mut self, now: Instant, request: RequestId) {
         let Some(entry) = self.requests.get(request).copied() else { return };
         match entry.stage {
@@ -397,9 +406,11 @@ impl Gate {
         self.publish();
     }
 
-    /// Takes note that the application waits for the client of `request`, who was waited for `client_time` of its stay so far, or that the request could not be
-    /// sent to it and waits for its return: from now on it holds no slot, and time passes for it no more. Its token stays, and may end it. Ignored of any other request than one
-    /// in the application. Returns whether it was not.
+    /// Takes note that the application waits for the client of `request`, who was waited for
+    /// `client_time` of its stay so far, or that the request could not be sent to it and waits for
+    /// its return: from now on it holds no slot, and time passes for it no more. Its token stays,
+    /// and may end it. Ignored of any other request than one in the application. Returns whether it
+    /// was not.
     pub fn handle_suspend(&mut self, now: Instant, request: RequestId, client_time: Duration) -> bool {
         let Some(entry) = self.requests.get_mut(request) else { return false };
         let Stage::InApplication(since) = entry.stage else { return false };
@@ -418,8 +429,9 @@ impl Gate {
         true
     }
 
-    /// Takes note that the client of a paused request is waited for no longer: it has its slot again, once one is free, before anybody who waits
-    /// for a first one. `Output::Resumed` follows then. Ignored of any other request. Returns whether it was not.
+    /// Takes note that the client of a paused request is waited for no longer: it has its slot
+    /// again, once one is free, before anybody who waits for a first one. `Output::Resumed` follows
+    /// then. Ignored of any other request. Returns whether it was not.
     pub fn handle_resume(&mut self, now: Instant, request: RequestId) -> bool {
         let Some(entry) = self.requests.get_mut(request) else { return false };
         if entry.stage != Stage::Suspended {
@@ -435,7 +447,8 @@ impl Gate {
         true
     }
 
-    /// Takes note of what the application says of a session. Sessions that are not known are ignored.
+    /// Takes note of what the application says of a session. Sessions that are not known are
+    /// ignored.
     pub fn handle_session_signal(&mut self, now: Instant, session: SessionId, word: SessionSignal) {
         let Some(kind) = self.sessions.get(session).map(|session| session.kind()) else { return };
         match word {
@@ -451,8 +464,9 @@ impl Gate {
         self.publish();
     }
 
-    /// Returns whether an answer of this moment should carry a lease, if its session has none. What was said when its request started may be too little by now:
-    /// a rush comes while the first of it are in the application.
+    /// Returns whether an answer of this moment should carry a lease, if its session has none. What
+    /// was said when its request started may be too little by now: a rush comes while the first of
+    /// it are in the application.
     pub fn lease_due(&self, now: Instant) -> LeaseDue {
         if now < self.pressed_until {
             LeaseDue::Yes
@@ -495,7 +509,8 @@ impl Gate {
         Some(next.map_or(self.next_tick, |next| next.min(self.next_tick)))
     }
 
-    /// Refuses newcomers from now on, those in line included, so that what is under way can end (graceful shutdown).
+    /// Refuses newcomers from now on, those in line included, so that what is under way can end
+    /// (graceful shutdown).
     pub fn drain(&mut self, now: Instant) {
         self.draining = true;
         for index in 0..self.kinds.len() {
@@ -513,8 +528,9 @@ impl Gate {
         &self.params
     }
 
-    /// Returns whether a request of somebody inside, who asks for no more than one visitor does, came before that moment and waits for its first slot at a route whose
-    /// limit is found. The request that a session began with waited for that, too.
+    /// Returns whether a request of somebody inside, who asks for no more than one visitor does,
+    /// came before that moment and waits for its first slot at a route whose limit is found. The
+    /// request that a session began with waited for that, too.
     pub fn holds_insider_since(&self, before: Instant) -> bool {
         let is_held = |request: &Request| {
             let began = request.session.and_then(|(_, session)| self.sessions.began(session));
@@ -644,7 +660,8 @@ impl Gate {
         self.fresh = fresh;
     }
 
-    /// Puts a record where it is seen. One that tells how things stand, and was decided by nobody, is no part of the trace.
+    /// Puts a record where it is seen. One that tells how things stand, and was decided by nobody,
+    /// is no part of the trace.
     fn show(&mut self, record: Record) {
         if self.records.len() == self.params.decisions_max {
             self.records.pop_front();

@@ -1,4 +1,5 @@
-//! Newcomers held on their connections until they may begin: by lane, each lane in the order of its numbers; and all of them by how long they are held.
+//! Newcomers held on their connections until they may begin: by lane, each lane in the order of its
+//! numbers; and all of them by how long they are held.
 
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_line::{LANES, Lane, Params, Shares};

@@ -12,7 +12,8 @@ use suimon_model::{Duration, Instant, KindId, Quantity, Reason, Record, Signals,
 
 /// A newcomer is held for at most this share of the patience, where nothing is declared, ...
 const HOLD_SHARE: f64 = 0.7;
-/// ... and for at most this long, seconds: a page that says when to come again beats a blank one, ...
+/// ... and for at most this long, seconds: a page that says when to come again beats a blank one,
+/// ...
 const HOLD_MAX: f64 = 10.0;
 /// ... one that keeps a place in line all the more.
 const HOLD_MAX_IN_LINE: f64 = 5.0;
@@ -20,20 +21,24 @@ const HOLD_MAX_IN_LINE: f64 = 5.0;
 const OVERDUE: f64 = 1.25;
 /// Highest admission rate passed to a line, sessions per second.
 const RATE_MAX: f64 = 1e6;
-/// After an outage, the admission rate is at most the one measured before it (at least this many per second), doubled every so many
-/// seconds: all who came meanwhile are there at once, and the application's caches may be cold.
+/// After an outage, the admission rate is at most the one measured before it (at least this many
+/// per second), doubled every so many seconds: all who came meanwhile are there at once, and the
+/// application's caches may be cold.
 const BACK_PACE_MIN: f64 = 1.0;
 const BACK_DOUBLES: f64 = 5.0;
-/// Until this many sessions have begun, the law knows its rate badly and may raise it at any moment: so this many times as many visitors are called ahead.
+/// Until this many sessions have begun, the law knows its rate badly and may raise it at any
+/// moment: so this many times as many visitors are called ahead.
 const COLD_SESSIONS: u64 = 40;
 const COLD_TIMES: f64 = 2.0;
 /// From this share of the possible admission rate on, newcomers may soon have to wait.
 pub(crate) const CLOSE_SHARE: f64 = 0.5;
-/// Least patience that is used unless a shorter one was declared, seconds: clients that leave earlier have clicked on, or are not visitors.
+/// Least patience that is used unless a shorter one was declared, seconds: clients that leave
+/// earlier have clicked on, or are not visitors.
 pub(crate) const PATIENCE_MIN: f64 = 3.0;
 /// Lines shorter than this are not judged: the rate of a handful is noise.
 const LINE_MIN: usize = 4;
-/// For this many seconds after the first newcomer, others are held and not sent to the line, whatever rate a cold law guesses; ...
+/// For this many seconds after the first newcomer, others are held and not sent to the line,
+/// whatever rate a cold law guesses; ...
 const BLIND_SECONDS: f64 = 8.0;
 /// ... and the most of them.
 pub(crate) const BLIND_MAX: usize = 512;
@@ -74,7 +79,8 @@ pub(crate) struct KindGate {
     pub(crate) holds_blindly: bool,
     /// For display: newcomers in all, ...
     came_in_all: u64,
-    /// ... and what was told last of a law that goes by the number of sessions: whether it is full, and how many were refused until then.
+    /// ... and what was told last of a law that goes by the number of sessions: whether it is full,
+    /// and how many were refused until then.
     announced_full: bool,
     refused_then: u64,
     /// Whether the application does not answer.
@@ -126,7 +132,8 @@ impl KindGate {
             self.back = Some(now);
             self.next = None;
         } else {
-            // Away again before all of the old pace was reached: that pace is still what was measured.
+            // Away again before all of the old pace was reached: that pace is still what was
+            // measured.
             let begun = self.begun.per_second().unwrap_or_default();
             self.before = Some(self.before.unwrap_or_default().max(begun));
             self.back = None;
@@ -146,7 +153,8 @@ impl KindGate {
         self.line.as_ref().map_or(held, |line| line.waiting().max(held))
     }
 
-    /// Returns the admission rate for the line, sessions per second: the law's, or less shortly after an outage.
+    /// Returns the admission rate for the line, sessions per second: the law's, or less shortly
+    /// after an outage.
     fn pace(&mut self, now: Instant) -> Option<f64> {
         let rate = self.law.rate().map(|rate| rate.min(RATE_MAX))?;
         let Some(back) = self.back else { return Some(rate) };
@@ -207,7 +215,8 @@ impl KindGate {
         law.save(out)
     }
 
-    /// Takes one that was saved, whose newcomers were let in by `law`, at a gate of so many `routes`.
+    /// Takes one that was saved, whose newcomers were let in by `law`, at a gate of so many
+    /// `routes`.
     pub(crate) fn load(law: SessionLawKind, routes: usize, from: &mut Reader<'_>) -> Result<Self, Broken> {
         let id = Persist::load(from)?;
         Ok(KindGate {
@@ -263,7 +272,8 @@ impl KindGate {
         self.line.as_ref().is_none_or(|line| line.waiting() == 0)
     }
 
-    /// Returns whether the holder of `position` lets others go first who are not back yet after a restart.
+    /// Returns whether the holder of `position` lets others go first who are not back yet after a
+    /// restart.
     pub(crate) fn makes_way(&self, now: Instant, position: Position) -> bool {
         self.line.as_ref().is_some_and(|line| line.gathers(now, line.rank(position)))
     }
@@ -273,7 +283,8 @@ impl KindGate {
         self.line.as_ref().is_some_and(|line| line.gathers(now, key))
     }
 
-    /// Takes note of a request of `visitor`, if it is known, that was `age` seconds old when it ended; `left`: its client went away.
+    /// Takes note of a request of `visitor`, if it is known, that was `age` seconds old when it
+    /// ended; `left`: its client went away.
     pub(crate) fn learn_patience(&mut self, visitor: Option<u64>, age: f64, left: bool) {
         self.learner.fold_of(visitor, age, left);
         self.recalled.take_if(|recalled| !recalled.is_believed_after(age, left));
@@ -302,7 +313,8 @@ impl KindGate {
         self.params.hold.map_or((HOLD_SHARE * self.patience()).min(longest), |hold| hold.as_secs_f64())
     }
 
-    /// Returns the seconds after which a newcomer that is still held is told so. Who is held blindly may be until something is known, where nothing is declared.
+    /// Returns the seconds after which a newcomer that is still held is told so. Who is held
+    /// blindly may be until something is known, where nothing is declared.
     pub(crate) fn overdue(&self, now: Instant) -> f64 {
         let hold = OVERDUE * self.hold();
         let waits_blindly = self.holds_blindly && self.is_blind(now) && self.params.hold.is_none();
@@ -316,7 +328,8 @@ impl KindGate {
         self.arrivals - 1
     }
 
-    /// Returns whether newcomers are held whatever their turn, as little is known yet of how soon that is.
+    /// Returns whether newcomers are held whatever their turn, as little is known yet of how soon
+    /// that is.
     pub(crate) fn is_blind(&self, now: Instant) -> bool {
         let is_young = self.rush.age(now).is_none_or(|age| age < BLIND_SECONDS);
         is_young && self.admits() && self.law.is_cold()
@@ -327,7 +340,8 @@ impl KindGate {
         self.is_blind(now) && self.held.len() < BLIND_MAX
     }
 
-    /// Returns whether whoever is held last, at this `position` in line, is held for longer than it is worth.
+    /// Returns whether whoever is held last, at this `position` in line, is held for longer than it
+    /// is worth.
     pub(crate) fn is_last_held_in_vain(&self, now: Instant, position: Position) -> bool {
         let in_vain =
             |line: &Line| self.held.len() > line.held_at_once() || !line.standing(now, position).is_called();
@@ -339,14 +353,16 @@ impl KindGate {
         self.held.len() >= LINE_MIN && self.predicted_wait(now).as_secs_f64() > self.hold()
     }
 
-    /// Returns whether newcomers come at a good share of the pace at which they could be let in: before long some may have to wait. Of a law that does not
-    /// know that pace nothing is foreseen.
+    /// Returns whether newcomers come at a good share of the pace at which they could be let in:
+    /// before long some may have to wait. Of a law that does not know that pace nothing is
+    /// foreseen.
     pub(crate) fn is_close(&self) -> bool {
         let may_close = |rate| self.came.per_second().is_some_and(|came| came > CLOSE_SHARE * rate);
         self.holds() && self.law.rate().is_some_and(may_close)
     }
 
-    /// Returns whether its law does not know the pace at which it could let in: then nothing tells before that it will let nobody in.
+    /// Returns whether its law does not know the pace at which it could let in: then nothing tells
+    /// before that it will let nobody in.
     pub(crate) fn may_close_at_once(&self) -> bool {
         self.holds() && self.law.rate().is_none()
     }
@@ -363,7 +379,8 @@ impl KindGate {
         self.holds() && self.rush.is_on(now, self.law.rate())
     }
 
-    /// Returns newcomers waiting to begin, as the session law sees them: one in line is as good as many.
+    /// Returns newcomers waiting to begin, as the session law sees them: one in line is as good as
+    /// many.
     pub(crate) fn waiting(&self) -> usize {
         // Where the line stands still, it is not the law that keeps them.
         if !self.admits() {
@@ -393,14 +410,16 @@ impl KindGate {
         self.has_waiters = self.line.as_ref().is_some_and(Line::has_waiters);
     }
 
-    /// Returns when a refused newcomer should come back: when the line has moved far enough that the rest of the wait is
-    /// well within what anybody is held. `jitter`: 0.75 to 1.25, so that not all come back at once.
+    /// Returns when a refused newcomer should come back: when the line has moved far enough that
+    /// the rest of the wait is well within what anybody is held. `jitter`: 0.75 to 1.25, so that
+    /// not all come back at once.
     pub(crate) fn retry_after(&self, now: Instant, jitter: f64) -> Duration {
         let wait = self.predicted_wait(now).as_secs_f64() - RETURN_SHARE * self.hold();
         seconds((wait * jitter).clamp(RETRY_MIN, RETRY_MAX))
     }
 
-    /// Returns what is to be shown where newcomers begin to wait for one of `active` sessions to end, or wait no more.
+    /// Returns what is to be shown where newcomers begin to wait for one of `active` sessions to
+    /// end, or wait no more.
     pub(crate) fn turns_full(&mut self, now: Instant, active: usize) -> Option<Record> {
         let sessions_max = self.law.sessions_max().filter(|_| self.holds())?;
         let refused = self.refused - std::mem::replace(&mut self.refused_then, self.refused);
@@ -425,7 +444,8 @@ impl KindGate {
         Some(Record { at: now, subject, quantity: Quantity::Interval, old, new, reason, signals })
     }
 
-    /// Returns what happens to the next newcomer, while `active` sessions are let in and not known to have ended.
+    /// Returns what happens to the next newcomer, while `active` sessions are let in and not known
+    /// to have ended.
     fn gate_state(&self, active: usize, is_draining: bool) -> GateState {
         let interval = self.law.interval();
         match self.params.mode {

@@ -1,4 +1,5 @@
-//! What a gate knows that is still worth something in another process, and how a gate that begins with it comes to doubt it.
+//! What a gate knows that is still worth something in another process, and how a gate that begins
+//! with it comes to doubt it.
 
 use crate::learned::ServiceTimeStats;
 use suimon_control::{KnownMean, RouteKnowledge, SessionKnowledge, Trust, VisitsKnowledge};
@@ -39,20 +40,23 @@ pub struct KnownKind {
     pub law: Option<SessionKnowledge>,
 }
 
-/// A capacity recalled counts for so many observations when it is written down; it is forgotten when none is left.
+/// A capacity recalled counts for so many observations when it is written down; it is forgotten
+/// when none is left.
 const CAPACITY_OBSERVATIONS: u64 = 8;
-/// Growth per second of a capacity recalled, while newcomers are held back and the route has slots free.
+/// Growth per second of a capacity recalled, while newcomers are held back and the route has slots
+/// free.
 const CAPACITY_GROWTH: f64 = 1.25;
 /// A throughput of fewer completions than this is no sign of a higher capacity.
 const COMPLETIONS_MIN: f64 = 8.0;
-/// The least completions a second that are believed: a route that answers once in ten minutes is none, and to wait for it would shut the gate.
+/// The least completions a second that are believed: a route that answers once in ten minutes is
+/// none, and to wait for it would shut the gate.
 const CAPACITY_LEAST: f64 = 1.0 / 600.0;
 /// Whatever delay is known, free slots speak against a capacity after so many seconds.
 const DELAY_MAX: f64 = 60.0;
 /// Patience, seconds.
 const PATIENCE: (f64, f64) = (0.5, 3600.0);
-/// A tenth of those who wait for as long as the patience leave by then. Each that does makes up for so many who do not; if they do not, and are
-/// so many, the patience recalled is none of theirs.
+/// A tenth of those who wait for as long as the patience leave by then. Each that does makes up for
+/// so many who do not; if they do not, and are so many, the patience recalled is none of theirs.
 const STAYERS_PER_LEAVER: f64 = 9.0;
 const STAYERS_MAX: f64 = 20.0;
 
@@ -85,11 +89,12 @@ impl RecalledCapacity {
         KnownMean { value: per_second, observations: CAPACITY_OBSERVATIONS }
     }
 
-    /// Holds it against what is seen: `rate` is the route's throughput over `seconds`, `is_held` whether newcomers are held back, `is_free`
-    /// whether the route has slots to spare, `delay` how many seconds after its beginning a session comes here.
+    /// Holds it against what is seen: `rate` is the route's throughput over `seconds`, `is_held`
+    /// whether newcomers are held back, `is_free` whether the route has slots to spare, `delay` how
+    /// many seconds after its beginning a session comes here.
     ///
-    /// Whoever was held back for the sake of this route before as many seconds as `delay` could not be here yet: until then it says nothing
-    /// that there are slots to spare.
+    /// Whoever was held back for the sake of this route before as many seconds as `delay` could not
+    /// be here yet: until then it says nothing that there are slots to spare.
     pub(crate) fn doubt(&mut self, now: Instant, seen: RouteSample) {
         let passed = now.secs_since(self.looked).min(1.0);
         self.looked = now;
@@ -130,8 +135,8 @@ impl RecalledPatience {
             .then(|| RecalledPatience { seconds: seconds.clamp(PATIENCE.0, PATIENCE.1), stayers: 0.0 })
     }
 
-    /// Takes note of a request that was `age` seconds old when it ended; `left`: its client went away. Returns whether the patience is
-    /// still believed.
+    /// Takes note of a request that was `age` seconds old when it ended; `left`: its client went
+    /// away. Returns whether the patience is still believed.
     pub(crate) fn is_believed_after(&mut self, age: f64, left: bool) -> bool {
         if left {
             self.stayers = (self.stayers - STAYERS_PER_LEAVER).max(0.0);

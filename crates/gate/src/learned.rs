@@ -1,4 +1,5 @@
-//! What the gate has learned of the application and its visitors, for whoever wants to play them elsewhere.
+//! What the gate has learned of the application and its visitors, for whoever wants to play them
+//! elsewhere.
 
 use crate::api::RouteMode;
 use suimon_model::RouteId;
@@ -54,7 +55,8 @@ pub struct LearnedRoute {
     pub limit: Option<u32>,
     /// Time in the application of whatever made progress.
     pub took: Option<ServiceTimeStats>,
-    /// The same, of those that had a core of their own when they began and when they ended: what a request takes by itself.
+    /// The same, of those that had a core of their own when they began and when they ended: what a
+    /// request takes by itself.
     pub took_alone: Option<ServiceTimeStats>,
     /// Share of the ended requests that failed, since the start.
     pub errors: f64,

@@ -17,9 +17,11 @@ pub(crate) enum Stage {
     Orphaned(Instant),
     /// In the application, which waits for its client: it holds no slot.
     Suspended,
-    /// The same, and its client is waited for no longer: it is to have a slot again, and stands first in its route's queue, at this key.
+    /// The same, and its client is waited for no longer: it is to have a slot again, and stands
+    /// first in its route's queue, at this key.
     Returning((u32, u64)),
-    /// Belongs to a session that has begun, and waits until then for an application that does not answer.
+    /// Belongs to a session that has begun, and waits until then for an application that does not
+    /// answer.
     AwaitsApplication(Instant),
 }
 
@@ -43,7 +45,8 @@ pub(crate) struct Request {
     pub(crate) ends_session: bool,
     /// Whether it goes beyond what one visitor asks for.
     pub(crate) beyond: bool,
-    /// Whether it has waited for too long to be answered in time, and goes behind those who have not.
+    /// Whether it has waited for too long to be answered in time, and goes behind those who have
+    /// not.
     pub(crate) late: bool,
     pub(crate) arrived: Instant,
     pub(crate) stage: Stage,
@@ -77,7 +80,8 @@ impl Request {
         self.session.map(|(kind, _)| kind).or(self.newcomer)
     }
 
-    /// Returns whose it is: its session, or the one its place begins. `None`: a newcomer nobody could know again.
+    /// Returns whose it is: its session, or the one its place begins. `None`: a newcomer nobody
+    /// could know again.
     pub(crate) fn visitor(&self) -> Option<SessionId> {
         self.session.map(|(_, session)| session).or(self.begins)
     }

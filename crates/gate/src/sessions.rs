@@ -1,22 +1,27 @@
-//! The sessions that were let in: where each stands, its path so far, and when it was last heard of.
+//! The sessions that were let in: where each stands, its path so far, and when it was last heard
+//! of.
 
 use crate::api::{SessionEnds, SessionStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_control::{LastRoute, PATH_MAX, STAGES, STAYER_SHARE, STAYER_VISITS, Visit, Visits};
 use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
 
-/// A session's budget: concurrent requests (at the gates and in the application), burst, and requests per second after the burst. Requests beyond it are more than one
-/// visitor sends, and queue behind all others. So a lease that is shared by many is worth no more than one.
+/// A session's budget: concurrent requests (at the gates and in the application), burst, and
+/// requests per second after the burst. Requests beyond it are more than one visitor sends, and
+/// queue behind all others. So a lease that is shared by many is worth no more than one.
 const PENDING_BUDGET: u32 = 8;
-/// Most concurrent requests of one session, at the gates and in the application; further ones that would have to wait are refused.
+/// Most concurrent requests of one session, at the gates and in the application; further ones that
+/// would have to wait are refused.
 const PENDING_MAX: u32 = 256;
 const ASKED_BURST: f64 = 100.0;
 const ASKED_PER_SECOND: f64 = 5.0;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
-/// When there are too many sessions, those with a single request are evicted first, as long as they are more than one in this many: a flood of newcomers does not evict returning visitors.
+/// When there are too many sessions, those with a single request are evicted first, as long as they
+/// are more than one in this many: a flood of newcomers does not evict returning visitors.
 const NEW_SHARE: usize = 4;
 
-/// A session in the idle list, by the second of its last activity: most requests come in the same second as the one before, and change nothing.
+/// A session in the idle list, by the second of its last activity: most requests come in the same
+/// second as the one before, and change nothing.
 type IdleEntry = (Instant, SessionId);
 
 /// One session.
@@ -43,7 +48,8 @@ pub(crate) struct Session {
     active: bool,
     /// How long it has been silent, in stages of [`Visits`].
     stage: usize,
-    /// What the application has said of it: that its visitor pays, and that it weighs more or less than others.
+    /// What the application has said of it: that its visitor pays, and that it weighs more or less
+    /// than others.
     pub(crate) checkout: bool,
     weighed: bool,
     /// Whether its visitor carries a lease.
@@ -100,7 +106,8 @@ impl Session {
         is_there
     }
 
-    /// Returns where it began, as long as it has asked once or twice and not rested in between; of one that has asked once that is where it is.
+    /// Returns where it began, as long as it has asked once or twice and not rested in between; of
+    /// one that has asked once that is where it is.
     fn entry(&self) -> LastRoute {
         match self.path.first() {
             _ if self.from_page => LastRoute::START,
@@ -124,7 +131,8 @@ impl Session {
         }
     }
 
-    /// Returns whether it counts as under way of those that have come back for another page: as long as little is known of it.
+    /// Returns whether it counts as under way of those that have come back for another page: as
+    /// long as little is known of it.
     fn stays(&self) -> bool {
         self.active && (2..STAYER_VISITS).contains(&self.path.len())
     }
@@ -134,7 +142,8 @@ impl Session {
         self.active && self.pending == 0
     }
 
-    /// Returns where it stands among the idle: the list, of those that have asked once at most or more often, and its entry there.
+    /// Returns where it stands among the idle: the list, of those that have asked once at most or
+    /// more often, and its entry there.
     fn idle_entry(&self, id: SessionId) -> (usize, IdleEntry) {
         (usize::from(self.requests > 1), (second_of(self.heard), id))
     }
@@ -159,7 +168,8 @@ pub(crate) struct Sessions {
     by_id: BTreeMap<SessionId, Session>,
     /// By how often they have asked: see [`Session::idle_entry`].
     idle: [BTreeSet<IdleEntry>; 2],
-    /// Active sessions without a pending request, by stage of silence and when they were last heard of.
+    /// Active sessions without a pending request, by stage of silence and when they were last heard
+    /// of.
     quiet: [BTreeSet<(Instant, SessionId)>; STAGES],
     by_kind: Vec<usize>,
     /// Those whose visitors carry a lease.
@@ -199,7 +209,8 @@ impl Sessions {
         }
     }
 
-    /// Takes note that `id`, of which this gate has not let in anybody, is a session all the same: of a gate before it.
+    /// Takes note that `id`, of which this gate has not let in anybody, is a session all the same:
+    /// of a gate before it.
     pub(crate) fn resumes(&mut self, kind: KindId) {
         self.ends_of(kind).resumed += 1;
     }
@@ -239,7 +250,8 @@ impl Sessions {
         self.sessions_max = sessions_max;
     }
 
-    /// Returns whether every index leads somewhere and every count, those of `visits` too, is that of what is there.
+    /// Returns whether every index leads somewhere and every count, those of `visits` too, is that
+    /// of what is there.
     pub(crate) fn are_sound(&self, routes: usize, kinds: usize, visits: &Visits) -> bool {
         let mut by_kind = vec![0; self.by_kind.len()];
         let mut here = BTreeMap::new();
@@ -299,7 +311,8 @@ impl Sessions {
         self.by_id.get(&id)
     }
 
-    /// Lets `id` in. If there are too many, the longest idle session is forgotten, of those that have asked once if these are many.
+    /// Lets `id` in. If there are too many, the longest idle session is forgotten, of those that
+    /// have asked once if these are many.
     pub(crate) fn begin(&mut self, now: Instant, id: SessionId, kind: KindId, visits: &mut Visits) {
         self.begin_from(now, id, kind, false, visits);
     }
@@ -369,12 +382,14 @@ impl Sessions {
         }
     }
 
-    /// Takes note that the application has said what `id` weighs, and returns whether it has for the first time.
+    /// Takes note that the application has said what `id` weighs, and returns whether it has for
+    /// the first time.
     pub(crate) fn weighs(&mut self, id: SessionId) -> bool {
         self.by_id.get_mut(&id).is_some_and(|session| !std::mem::replace(&mut session.weighed, true))
     }
 
-    /// Records a request of `id` for `route` and returns whether it is within the session's budget; false for unknown ids.
+    /// Records a request of `id` for `route` and returns whether it is within the session's budget;
+    /// false for unknown ids.
     pub(crate) fn asks(&mut self, now: Instant, id: SessionId, route: RouteId, visits: &mut Visits) -> bool {
         // It has ended since: nothing of it is counted.
         let Some(session) = self.by_id.get_mut(&id) else { return false };
@@ -382,7 +397,8 @@ impl Sessions {
         let idle_before = session.idle_entry(id);
         let was_quiet = session.is_quiet() && self.quiet[session.stage].remove(&(session.heard, id));
         if !session.active {
-            // It was taken to have ended and comes back: what it does from here on is learned as a path of its own.
+            // It was taken to have ended and comes back: what it does from here on is learned as a
+            // path of its own.
             if session.stays_away {
                 session.comes_back(visits);
             }
@@ -410,7 +426,8 @@ impl Sessions {
         session.pending += 1;
         let is_learned = within_budget && session.path.len() < PATH_MAX;
         if is_learned {
-            // Sums of waits are rounded: of a session that has only waited, they may be the longer by a hair.
+            // Sums of waits are rounded: of a session that has only waited, they may be the longer
+            // by a hair.
             let without_waits = (now.secs_since(session.admitted) - session.waited).max(0.0);
             session.path.push((route, without_waits as f32));
             match session.path.as_slice() {
@@ -441,15 +458,16 @@ impl Sessions {
         within_budget
     }
 
-    /// Takes note that a request of `id` has waited at a gate from `since` to `now`. Of requests that wait together
-    /// time counts at most once.
+    /// Takes note that a request of `id` has waited at a gate from `since` to `now`. Of requests
+    /// that wait together time counts at most once.
     pub(crate) fn waited(&mut self, now: Instant, id: SessionId, since: Instant) {
         let Some(session) = self.by_id.get_mut(&id) else { return };
         session.waited += now.secs_since(since.max(session.waited_until));
         session.waited_until = now;
     }
 
-    /// Takes note that a request of `id` is answered, or given up: one for `counted`, if it was within what one visitor asks for.
+    /// Takes note that a request of `id` is answered, or given up: one for `counted`, if it was
+    /// within what one visitor asks for.
     pub(crate) fn answered(
         &mut self,
         now: Instant,
@@ -462,7 +480,8 @@ impl Sessions {
         }
         let Some(session) = self.by_id.get_mut(&id) else { return };
         let idle_before = session.idle_entry(id);
-        // Of a session that was forgotten and begun again meanwhile, a request from before may be answered while it is quiet.
+        // Of a session that was forgotten and begun again meanwhile, a request from before may be
+        // answered while it is quiet.
         if session.is_quiet() {
             self.quiet[session.stage].remove(&(session.heard, id));
         }
@@ -485,8 +504,8 @@ impl Sessions {
         self.back_at = now;
     }
 
-    /// Moves the silent on to their next stage, takes out of the count whoever has been silent for all of them, and forgets whoever
-    /// has been idle since `idle_since`.
+    /// Moves the silent on to their next stage, takes out of the count whoever has been silent for
+    /// all of them, and forgets whoever has been idle since `idle_since`.
     pub(crate) fn sweep(&mut self, now: Instant, idle_since: Instant, visits: &mut Visits) {
         for stage in (0..STAGES).rev() {
             let since = now - seconds(visits.silence_after(stage));
@@ -516,7 +535,8 @@ impl Sessions {
         }
     }
 
-    /// Takes `id` out of the count and learns from its path; it may still come back. `silent`: that is taken from its silence.
+    /// Takes `id` out of the count and learns from its path; it may still come back. `silent`: that
+    /// is taken from its silence.
     fn rest(&mut self, id: SessionId, visits: &mut Visits, silent: bool) {
         let Some(session) = self.by_id.get_mut(&id).filter(|session| session.active) else { return };
         if session.stays() {
@@ -529,7 +549,8 @@ impl Sessions {
         if silent && session.requests > 0 {
             visits.silence_over(session.kind, session.place, session.stage, false);
         }
-        // Whoever could not begin for want of an application says nothing of how much visitors ask for.
+        // Whoever could not begin for want of an application says nothing of how much visitors ask
+        // for.
         if session.requests > 0 || session.admitted >= self.back_at {
             visits.teach(session.kind, &session.path);
         }
@@ -594,7 +615,8 @@ mod tests {
         let mut sessions = Sessions::new(10);
         let at = |secs: f64| Instant::ORIGIN + seconds(secs);
         sessions.begin(at(0.0), id, shop, &mut visits);
-        // Two requests waited together, the one from 1 to 4 and the other from 2 to 5: four seconds in all.
+        // Two requests waited together, the one from 1 to 4 and the other from 2 to 5: four seconds
+        // in all.
         sessions.waited(at(4.0), id, at(1.0));
         sessions.waited(at(5.0), id, at(2.0));
         sessions.asks(at(9.0), id, search, &mut visits);

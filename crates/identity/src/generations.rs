@@ -1,7 +1,7 @@
 //! A bounded map that keeps what is in use.
 //!
-//! Two generations: when the young one is full it becomes the old one, and the old one is forgotten. What is asked for
-//! moves back into the young one.
+//! Two generations: when the young one is full it becomes the old one, and the old one is
+//! forgotten. What is asked for moves back into the young one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};

@@ -1,15 +1,18 @@
 //! Who a request comes from: a session that was let in, somebody who would begin one, or neither.
 //!
-//! Proof of a session is our lease. Where the gate has never closed nobody carries one, so the application's own session
-//! cookie serves as well, once we have seen it on a request that was let in or on its response: under capacity no
-//! cookie of ours is ever set, and when the gate closes, those inside are known. Whoever has neither is known for a while by connection, address and
+//! Proof of a session is our lease. Where the gate has never closed nobody carries one, so the
+//! application's own session cookie serves as well, once we have seen it on a request that was let
+//! in or on its response: under capacity no cookie of ours is ever set, and when the gate closes,
+//! those inside are known. Whoever has neither is known for a while by connection, address and
 //! browser: [`crate::memory`].
 //!
-//! A lease that stands proves its session whatever the gate knows of it. All else only names a session: it is good as long as the gate has that one, and whoever comes with it
-//! later is a newcomer. So what somebody kept of an earlier visit is no way past a line.
+//! A lease that stands proves its session whatever the gate knows of it. All else only names a
+//! session: it is good as long as the gate has that one, and whoever comes with it later is a
+//! newcomer. So what somebody kept of an earlier visit is no way past a line.
 //!
-//! A visitor may have a session of each kind. A request that begins sessions of a kind by declaration belongs to the visitor's session of that kind, or is a newcomer's;
-//! any other belongs to whichever session there is.
+//! A visitor may have a session of each kind. A request that begins sessions of a kind by
+//! declaration belongs to the visitor's session of that kind, or is a newcomer's; any other belongs
+//! to whichever session there is.
 
 mod known;
 mod names;
@@ -34,7 +37,8 @@ use suimon_routes::{Pattern, Readings};
 /// Good leases and good tickets kept of one request, each of another kind.
 const LEASES_MAX: usize = 4;
 const TICKETS_MAX: usize = 4;
-/// Signatures checked in one request, of cookies that look like ours: nobody keeps us busy with forged ones.
+/// Signatures checked in one request, of cookies that look like ours: nobody keeps us busy with
+/// forged ones.
 const CHECKS_MAX: usize = 16;
 /// Application cookies looked at in one request.
 const COOKIES_MAX: usize = 4;
@@ -145,7 +149,8 @@ impl Visitor {
         self.app.iter().any(Option::is_some)
     }
 
-    /// Returns a visitor of whom nobody has to know who it is: only whether a cookie of ours is to be kept from the application.
+    /// Returns a visitor of whom nobody has to know who it is: only whether a cookie of ours is to
+    /// be kept from the application.
     pub fn unread(headers: &HeaderMap) -> Visitor {
         let lines = headers.get_all(COOKIE).into_iter();
         let has_own_cookie = lines.flat_map(|line| cookies(line.as_bytes())).any(|(name, _)| is_own(name));
@@ -190,7 +195,8 @@ impl Identifier {
         &self.leases
     }
 
-    /// Reads a request's cookies. `now` returns seconds since 1970 and is asked only where there is a lease or a ticket.
+    /// Reads a request's cookies. `now` returns seconds since 1970 and is asked only where there is
+    /// a lease or a ticket.
     pub fn read(&self, headers: &HeaderMap, line: Option<Credentials<'_>>, now: impl Fn() -> u32) -> Visitor {
         let mut visitor = Visitor::default();
         let tickets = line.map(|line| line.tickets);
@@ -239,8 +245,9 @@ impl Identifier {
         visitor
     }
 
-    /// Returns how a gated request belongs to a session. `is_begun` returns whether the gate has a session; it is asked of each that is named and not proved, and where it has
-    /// not, the cookies that name it are forgotten.
+    /// Returns how a gated request belongs to a session. `is_begun` returns whether the gate has a
+    /// session; it is asked of each that is named and not proved, and where it has not, the cookies
+    /// that name it are forgotten.
     pub fn membership(
         &self,
         visitor: &Visitor,
@@ -289,7 +296,8 @@ impl Identifier {
         })
     }
 
-    /// Returns the client of a request that belongs to no session as far as its cookies say, unless it waits in line.
+    /// Returns the client of a request that belongs to no session as far as its cookies say, unless
+    /// it waits in line.
     pub fn client(
         &self,
         visitor: &Visitor,
@@ -318,7 +326,8 @@ impl Identifier {
         })
     }
 
-    /// Returns how a request belongs to a session it was found to be of, by something else than a cookie; `None`: that one has ended. `now` is in seconds since 1970.
+    /// Returns how a request belongs to a session it was found to be of, by something else than a
+    /// cookie; `None`: that one has ended. `now` is in seconds since 1970.
     pub fn recalled(
         &self,
         (kind, session): (KindId, SessionId),
@@ -348,7 +357,8 @@ impl Identifier {
         }
     }
 
-    /// Remembers that the cookies a response sets belong to the session of its request, and returns whether its visitor is known by one of them. `now` returns seconds since 1970.
+    /// Remembers that the cookies a response sets belong to the session of its request, and returns
+    /// whether its visitor is known by one of them. `now` returns seconds since 1970.
     pub fn learn_response(
         &self,
         visitor: &Visitor,
@@ -379,7 +389,8 @@ impl Identifier {
         is_known
     }
 
-    /// Takes note that a session has ended: its cookies are good for nothing more, and soon its lease is not. `now` is in seconds since 1970.
+    /// Takes note that a session has ended: its cookies are good for nothing more, and soon its
+    /// lease is not. `now` is in seconds since 1970.
     pub fn end(&self, session: SessionId, now: u32) {
         self.known.end(session, now);
     }
@@ -392,7 +403,8 @@ impl Identifier {
 
     fn member(&self, own: OwnSession, method: &Method, path: &str) -> Membership {
         let OwnSession { kind, session, leased, is_ending } = own;
-        // One that has ended begins again for what was asked for at the same time, and ends with that.
+        // One that has ended begins again for what was asked for at the same time, and ends with
+        // that.
         let ends = is_ending || self.is_end(kind, method, path);
         Membership::Member { kind, session, leased, ends }
     }

@@ -9,7 +9,8 @@
 //! | 8 | id |
 //! | 16 | signature |
 //!
-//! Each is good for one place. Which were used is kept in memory: after a restart one may be used once more.
+//! Each is good for one place. Which were used is kept in memory: after a restart one may be used
+//! once more.
 
 use crate::keys::{self, Keys, KeysError};
 use crate::sealed::{self, Seal};
@@ -41,7 +42,8 @@ impl Invites {
         Invites { seal: Seal::new("suimon invitation 1", keys), tags, used: Mutex::default() }
     }
 
-    /// Returns a new one for a session of `kind`, good `until` then, seconds since 1970, as it stands in a link.
+    /// Returns a new one for a session of `kind`, good `until` then, seconds since 1970, as it
+    /// stands in a link.
     pub fn write(&self, kind: KindId, until: u32) -> Result<String, KeysError> {
         let mut id = [0; 8];
         keys::fill_random(&mut id)?;
@@ -62,7 +64,8 @@ impl Invites {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Uses the invitation in a link's query, and returns whether there was one that is good for a session of `kind`.
+    /// Uses the invitation in a link's query, and returns whether there was one that is good for a
+    /// session of `kind`.
     pub fn takes(&self, uri: &Uri, kind: KindId, now: impl Fn() -> u32) -> bool {
         uri.query().is_some_and(|query| query.contains(PARAMETER)) && self.take(uri, kind, now()).is_some()
     }
@@ -80,7 +83,8 @@ impl Invites {
         is_new.then_some(())
     }
 
-    /// Returns the id of an invitation of ours for a session of `kind`, and until when it is good, if it still is.
+    /// Returns the id of an invitation of ours for a session of `kind`, and until when it is good,
+    /// if it still is.
     pub fn read(&self, text: &[u8], kind: KindId, now: u32) -> Option<(u64, u32)> {
         let bytes: [u8; BYTES] = sealed::decode(text)?;
         let is_for_kind = self.tags.get(kind.index()).is_some_and(|tag| bytes[2..4] == tag[..]);

@@ -1,7 +1,8 @@
 //! The keys that leases are signed with: read from a file, made on the first start.
 //!
-//! One key a line: an id from 0 to 255, a space, 64 hexadecimal digits. The first signs; all are accepted. To rotate,
-//! put a new line first; remove the old one when no lease signed with it can still be good.
+//! One key a line: an id from 0 to 255, a space, 64 hexadecimal digits. The first signs; all are
+//! accepted. To rotate, put a new line first; remove the old one when no lease signed with it can
+//! still be good.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 use std::fmt::Write as _;
@@ -49,7 +50,8 @@ pub enum KeysError {
 }
 
 impl Keys {
-    /// Returns the keys of the file at `path`, made with one fresh key and mode 0600 if it is not there.
+    /// Returns the keys of the file at `path`, made with one fresh key and mode 0600 if it is not
+    /// there.
     ///
     /// # Errors
     /// See [`KeysError`]; the message names the file and the remedy.
@@ -61,7 +63,8 @@ impl Keys {
         }
     }
 
-    /// Looks whether [`Keys::open`] could give keys, and makes nothing: a file that is not there is to be made at the start.
+    /// Looks whether [`Keys::open`] could give keys, and makes nothing: a file that is not there is
+    /// to be made at the start.
     ///
     /// # Errors
     /// See [`KeysError`].
@@ -153,9 +156,11 @@ impl Keys {
             let _ = write!(text, "{byte:02x}");
         }
         text.push('\n');
-        // Complete before it bears the name: two gateways that start together agree on the one that came first.
+        // Complete before it bears the name: two gateways that start together agree on the one that
+        // came first.
         let unfinished = with_ending(path, &std::process::id().to_string());
-        // Of a process of the same id that ended before it was done; in a container every one has the same.
+        // Of a process of the same id that ended before it was done; in a container every one has
+        // the same.
         let _ = fs::remove_file(&unfinished);
         let mut file =
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).map_err(io)?;
@@ -193,7 +198,8 @@ fn name_without_link(complete: &Path, path: &Path) -> io::Result<()> {
     ) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::EXIST) => Err(io::ErrorKind::AlreadyExists.into()),
-        // Nor that. Then only two gateways that start for the first time in the same moment could take each other's place.
+        // Nor that. Then only two gateways that start for the first time in the same moment could
+        // take each other's place.
         Err(_) if path.symlink_metadata().is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
         Err(_) => fs::rename(complete, path),
     }

@@ -13,8 +13,10 @@
 //!
 //! It proves admission and nothing else. Whoever steals one skips the line; it opens no account.
 //!
-//! A lease *stands* by itself for its life on either side of the moment it was issued at: before it, since a clock that was ahead may have been set right meanwhile. One of
-//! before the last opening of its line does not. A lease that does not stand still names its session, and is good as long as the gate has that.
+//! A lease *stands* by itself for its life on either side of the moment it was issued at: before
+//! it, since a clock that was ahead may have been set right meanwhile. One of before the last
+//! opening of its line does not. A lease that does not stand still names its session, and is good
+//! as long as the gate has that.
 
 use crate::keys::Keys;
 use crate::sealed::{self, Seal};
@@ -27,9 +29,11 @@ const BYTES: usize = 32;
 pub const TEXT_LEN: usize = sealed::text_len(BYTES);
 const VERSION: u8 = 1;
 
-/// The cookie's name on plain connections. Where there are several kinds of session, each has its own: the kind's tag follows, four hexadecimal digits.
+/// The cookie's name on plain connections. Where there are several kinds of session, each has its
+/// own: the kind's tag follows, four hexadecimal digits.
 const NAME: &str = "suimon";
-/// How the name begins where the client's connection is encrypted: browsers then keep other hosts and paths from setting it.
+/// How the name begins where the client's connection is encrypted: browsers then keep other hosts
+/// and paths from setting it.
 const SECURE: &str = "__Host-";
 
 /// Issues and checks leases.
@@ -57,7 +61,8 @@ pub struct Proof {
 }
 
 impl Leases {
-    /// Returns leases for the kinds of these names, good for `life` seconds. Two names whose tags are equal are returned as an error.
+    /// Returns leases for the kinds of these names, good for `life` seconds. Two names whose tags
+    /// are equal are returned as an error.
     pub fn new<'a>(
         keys: Keys,
         life: u32,
@@ -83,14 +88,16 @@ impl Leases {
         self.tags.clone()
     }
 
-    /// Takes note that an opening ends the leases of `kind` that were issued until `now`: they are good only for sessions that the gate has.
+    /// Takes note that an opening ends the leases of `kind` that were issued until `now`: they are
+    /// good only for sessions that the gate has.
     pub fn end_all(&self, kind: KindId, now: u32) {
         if let Some(after) = self.after.get(kind.index()) {
             after.store(now, Relaxed);
         }
     }
 
-    /// Returns until when leases of `kind` were ended by an opening, seconds since 1970; 0: none were.
+    /// Returns until when leases of `kind` were ended by an opening, seconds since 1970; 0: none
+    /// were.
     pub fn ended_until(&self, kind: KindId) -> u32 {
         self.after.get(kind.index()).map_or(0, |after| after.load(Relaxed))
     }
@@ -113,7 +120,8 @@ impl Leases {
         self.cookie(kind, |_| {}, 0, secure)
     }
 
-    /// Returns what the cookie's `text` proves, if it is a lease of ours. `now` is in seconds since 1970.
+    /// Returns what the cookie's `text` proves, if it is a lease of ours. `now` is in seconds since
+    /// 1970.
     pub fn check(&self, text: &[u8], now: u32) -> Option<Proof> {
         let lease: [u8; BYTES] = sealed::decode(text)?;
         if lease[0] != VERSION || !self.seal.is_ours(&lease) {
@@ -129,7 +137,8 @@ impl Leases {
     }
 
     fn cookie(&self, kind: KindId, value: impl FnOnce(&mut Vec<u8>), age: u32, secure: bool) -> HeaderValue {
-        // A payment provider's cross-site POST back into checkout has to carry it; it grants no authority.
+        // A payment provider's cross-site POST back into checkout has to carry it; it grants no
+        // authority.
         let (secure, flags) = if secure { (SECURE, "Secure; SameSite=None") } else { ("", "SameSite=Lax") };
         match (self.tags.get(kind.index()), self.tags.len()) {
             (Some([high, low]), 2..) => {

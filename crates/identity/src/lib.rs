@@ -1,4 +1,5 @@
-//! Who a request comes from: a session that was let in, somebody who waits, somebody who would begin one, or neither.
+//! Who a request comes from: a session that was let in, somebody who waits, somebody who would
+//! begin one, or neither.
 //!
 //! | module | holds |
 //! |---|---|

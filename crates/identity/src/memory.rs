@@ -1,24 +1,34 @@
-//! A short memory of clients: who was served without a lease, and has no cookie by which they are known.
+//! A short memory of clients: who was served without a lease, and has no cookie by which they are
+//! known.
 //!
-//! Below capacity nobody gets a cookie of ours. Where the application sets none either, or sets it late, those inside are known by nothing when the gate closes, and
-//! would be taken for newcomers. So what tells them apart without a cookie is remembered for a while:
+//! Below capacity nobody gets a cookie of ours. Where the application sets none either, or sets it
+//! late, those inside are known by nothing when the gate closes, and would be taken for newcomers.
+//! So what tells them apart without a cookie is remembered for a while:
 //!
-//! - **the connection** they came by : proof as long as it is open, and as long as no second browser comes by it, as behind a balancer;
-//! - **their address and browser**, as a keyed hash of address, `User-Agent` and `Accept-Language`: no proof. Many may share them, behind the router of a school or the
-//!   gateway of a carrier.
+//! - **the connection** they came by : proof as long as it is open, and as long as no second
+//!   browser comes by it, as behind a balancer;
+//! - **their address and browser**, as a keyed hash of address, `User-Agent` and `Accept-Language`:
+//!   no proof. Many may share them, behind the router of a school or the gateway of a carrier.
 //!
-//! A lease for everybody while the gateway is young would do as well, but is a cookie on a calm site, and helps nobody who is inside when a rush comes
-//! later. Whoever is recalled while there is pressure gets one with the answer, so the memory has to serve for a single request each.
+//! A lease for everybody while the gateway is young would do as well, but is a cookie on a calm
+//! site, and helps nobody who is inside when a rush comes later. Whoever is recalled while there is
+//! pressure gets one with the answer, so the memory has to serve for a single request each.
 //!
-//! What is shared is bounded. No entry is made for whoever is served under pressure, who gets a lease, so a long rush makes none. An entry leads to sessions that have begun, and
-//! to no new one: whoever is taken for another shares that session's budget, as with a lease that is handed round. Once a visitor has come with the session's lease, it is forgotten here
-//! as soon as [`SPARE`] more have come than were served as it; at once, if its first answer carried the lease already. Whoever was given a cookie of the application's comes in by
-//! that alone. And an entry answers [`BURST`] times at once and [`PRESSED`] times a second after that; apart from these those that show that they come from a page
-//! of the site, which strangers do not unless they lie.
+//! What is shared is bounded. No entry is made for whoever is served under pressure, who gets a
+//! lease, so a long rush makes none. An entry leads to sessions that have begun, and to no new one:
+//! whoever is taken for another shares that session's budget, as with a lease that is handed round.
+//! Once a visitor has come with the session's lease, it is forgotten here as soon as [`SPARE`] more
+//! have come than were served as it; at once, if its first answer carried the lease already.
+//! Whoever was given a cookie of the application's comes in by that alone. And an entry answers
+//! [`BURST`] times at once and [`PRESSED`] times a second after that; apart from these those that
+//! show that they come from a page of the site, which strangers do not unless they lie.
 //!
-//! While nobody has to wait the memory makes one session of the requests of one visitor, so that sessions are counted and not requests. Mistaken for one, two visitors would
-//! be a crowd that the gate does not see, so it is done only where it is plain: on the same connection; from a page of the site; or, by address and browser, one request after
-//! another, where no connection of the former is open; and slowly, where the address is a private one, which may be that of a balancer nobody has named.
+//! While nobody has to wait the memory makes one session of the requests of one visitor, so that
+//! sessions are counted and not requests. Mistaken for one, two visitors would be a crowd that the
+//! gate does not see, so it is done only where it is plain: on the same connection; from a page of
+//! the site; or, by address and browser, one request after another, where no connection of the
+//! former is open; and slowly, where the address is a private one, which may be that of a balancer
+//! nobody has named.
 
 use crate::generations::Generations;
 use std::hash::RandomState;
@@ -31,7 +41,8 @@ const CLIENTS_MAX: usize = 50_000;
 const SESSIONS_MAX: usize = 8;
 /// Visitors that may have been served as one session, at the most.
 const OWED_MAX: u32 = 8;
-/// How many other clients with the same address and browser may be taken for a visitor before the entry is used up: a family shares a router, and sometimes a browser.
+/// How many other clients with the same address and browser may be taken for a visitor before the
+/// entry is used up: a family shares a router, and sometimes a browser.
 const SPARE: u32 = 2;
 /// An entry lives for this long after it was last of use.
 const LIFE: Duration = Duration::from_secs(600);
@@ -40,7 +51,8 @@ const BURST: f64 = 8.0;
 /// ... and a second after that: while nobody has to wait, and under pressure; ...
 const CALM: f64 = 5.0;
 const PRESSED: f64 = 0.2;
-/// ... where the address may be a balancer's, one that comes a moment after the former, and no more than so many; ...
+/// ... where the address may be a balancer's, one that comes a moment after the former, and no more
+/// than so many; ...
 const SHARED: f64 = 0.5;
 const SHARED_AFTER: Duration = Duration::from_millis(200);
 /// ... and under pressure those that come from a page of the site.
@@ -59,11 +71,13 @@ pub struct Client {
     pub has_app_cookie: bool,
 }
 
-/// The memory. Lives under the lock of the gate, which it asks. `C` is a connection, of which it only asks whether it is still there.
+/// The memory. Lives under the lock of the gate, which it asks. `C` is a connection, of which it
+/// only asks whether it is still there.
 #[derive(Debug)]
 pub struct ClientMemory<C> {
     entries: Generations<u64, Entry<C>, RandomState>,
-    /// Of sessions whose visitors were given a cookie of the application's and have not come with it yet: where they are remembered.
+    /// Of sessions whose visitors were given a cookie of the application's and have not come with
+    /// it yet: where they are remembered.
     given: Generations<SessionId, u64, RandomState>,
 }
 
@@ -74,7 +88,8 @@ pub enum Owed {
     All,
     /// It was given a lease, and is remembered in case that it keeps no cookies.
     Nothing,
-    /// It was given a cookie of the application's: it is remembered in case that it keeps none, as robots do not, as long as nobody has to wait.
+    /// It was given a cookie of the application's: it is remembered in case that it keeps none, as
+    /// robots do not, as long as nobody has to wait.
     UntilCookie,
 }
 
@@ -82,7 +97,8 @@ pub enum Owed {
 struct Entry<C> {
     /// Oldest first.
     sessions: Vec<Remembered<C>>,
-    /// What is left of the answers it gives, to those that come from a page of the site and to others, as of `at`.
+    /// What is left of the answers it gives, to those that come from a page of the site and to
+    /// others, as of `at`.
     evident: f64,
     others: f64,
     at: Instant,
@@ -96,9 +112,11 @@ struct Remembered<C> {
     session: SessionId,
     /// The connection it came by, if that is its visitor's own.
     connection: Option<Weak<C>>,
-    /// Visitors, as far as can be told, who were served as this session without a lease and have not come for one, and [`SPARE`].
+    /// Visitors, as far as can be told, who were served as this session without a lease and have
+    /// not come for one, and [`SPARE`].
     owed: u32,
-    /// Whether it was given a cookie of the application's by which it will be known if it keeps cookies.
+    /// Whether it was given a cookie of the application's by which it will be known if it keeps
+    /// cookies.
     until_cookie: bool,
 }
 
@@ -115,7 +133,8 @@ impl<C> Default for ClientMemory<C> {
 }
 
 impl<C> ClientMemory<C> {
-    /// Remembers that `client` was served as `session`, and what it is owed for that. `connection`: its own, if it has one.
+    /// Remembers that `client` was served as `session`, and what it is owed for that. `connection`:
+    /// its own, if it has one.
     pub fn note(
         &mut self,
         now: Instant,
@@ -147,7 +166,8 @@ impl<C> ClientMemory<C> {
         entry.sessions.push(remembered);
     }
 
-    /// Takes note that a request came with the cookie of a session, which is known by that from now on.
+    /// Takes note that a request came with the cookie of a session, which is known by that from now
+    /// on.
     pub fn comes_with_cookie(&mut self, session: SessionId) {
         if self.given.is_empty() {
             return;
@@ -167,8 +187,9 @@ impl<C> ClientMemory<C> {
         }
     }
 
-    /// Returns the session that a request of `client` belongs to, as far as can be told. `kind`: the kind it would begin, if any; `is_pressed`: whether the gate may send it
-    /// away otherwise; `begun` returns how a session stands.
+    /// Returns the session that a request of `client` belongs to, as far as can be told. `kind`:
+    /// the kind it would begin, if any; `is_pressed`: whether the gate may send it away otherwise;
+    /// `begun` returns how a session stands.
     pub fn recall(
         &mut self,
         now: Instant,
@@ -179,7 +200,8 @@ impl<C> ClientMemory<C> {
     ) -> Option<(KindId, SessionId)> {
         let entry = self.entries.find_mut(client.key)?;
         let is_over = now.since(entry.used) > LIFE;
-        // Whoever has come with the lease is known by that; others may have been served as the same session.
+        // Whoever has come with the lease is known by that; others may have been served as the same
+        // session.
         let is_needed = |it: &Remembered<C>, begun: SessionStatus| !begun.is_leased || it.owed > 0;
         entry.sessions.retain(|it| !is_over && begun(it.session).is_some_and(|begun| is_needed(it, begun)));
         if entry.sessions.is_empty() {
@@ -192,7 +214,8 @@ impl<C> ClientMemory<C> {
             return None;
         }
         let is_his = |it: &Remembered<C>| match (client.is_evident, is_pressed) {
-            // It makes one session of a robot's requests, and is no way in: most keep their cookies.
+            // It makes one session of a robot's requests, and is no way in: most keep their
+            // cookies.
             _ if it.until_cookie && (is_pressed || is_guess) => false,
             (true, _) => true,
             // Whoever has a connection open comes by that.

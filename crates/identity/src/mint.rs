@@ -1,5 +1,5 @@
-//! Tickets, leases and invitations made and read as the gateway makes and reads them, for whoever tries to forge them: `experiments/ticket-forgery` does, and so do
-//! the tests here.
+//! Tickets, leases and invitations made and read as the gateway makes and reads them, for whoever
+//! tries to forge them: `experiments/ticket-forgery` does, and so do the tests here.
 
 use crate::invite::Invites;
 use crate::keys::Keys;
@@ -40,7 +40,8 @@ impl Mint {
     /// The moment, seconds since 1970.
     pub const NOW: u32 = 1_800_000_000;
 
-    /// Returns the mint of a gateway with these keys and with sessions of these kinds. Two names that cannot be told apart in leases are returned as an error.
+    /// Returns the mint of a gateway with these keys and with sessions of these kinds. Two names
+    /// that cannot be told apart in leases are returned as an error.
     ///
     /// # Errors
     /// If two names have the same tag.
@@ -55,7 +56,8 @@ impl Mint {
         })
     }
 
-    /// Returns the text of a true one for a session of the kind of this index. Different numbers make different ones.
+    /// Returns the text of a true one for a session of the kind of this index. Different numbers
+    /// make different ones.
     pub fn make(&self, kept: SignedItem, kind: usize, number: u64) -> String {
         let kind = KindId(kind as u32);
         let some = |below: u64| (number % below) as u32;

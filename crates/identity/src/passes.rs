@@ -1,4 +1,5 @@
-//! Passes: what the application says of a visitor who has solved its challenge, or logged in, so that they may draw a number.
+//! Passes: what the application says of a visitor who has solved its challenge, or logged in, so
+//! that they may draw a number.
 //!
 //! | bytes | holds |
 //! |---|---|
@@ -10,7 +11,8 @@
 //! | 4 | seconds since 1970 it was issued at |
 //! | 16 | signature |
 //!
-//! Which were used, and the places of accounts, are kept in memory: after a restart each may be used once more.
+//! Which were used, and the places of accounts, are kept in memory: after a restart each may be
+//! used once more.
 
 use crate::generations::Generations;
 use crate::keys::{self, Keys};
@@ -31,7 +33,8 @@ const ONCE_LIFE: u32 = 600;
 /// Passes known to be used, and accounts known to have a place: the least recent are forgotten.
 const USED_MAX: usize = 200_000;
 const ACCOUNTS_MAX: usize = 1_000_000;
-/// Whoever comes with the same account within so many seconds of a number being drawn for it is told to come again: the place is not known yet.
+/// Whoever comes with the same account within so many seconds of a number being drawn for it is
+/// told to come again: the place is not known yet.
 const DRAWING: u32 = 8;
 
 /// The cookie's name on plain connections, and where the client's is encrypted.
@@ -66,7 +69,8 @@ pub enum PassUse {
     Nothing,
 }
 
-/// The place of an account: in the line of which epoch, `None` while a number is drawn, and since when, seconds since 1970.
+/// The place of an account: in the line of which epoch, `None` while a number is drawn, and since
+/// when, seconds since 1970.
 type PlaceOf = (u32, Option<Position>, u32);
 
 /// Issues and reads passes.
@@ -82,7 +86,8 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// Returns passes that are to be had at `page`; those of accounts are good for `account_life` seconds.
+    /// Returns passes that are to be had at `page`; those of accounts are good for `account_life`
+    /// seconds.
     pub fn new(keys: &Keys, page: &str, for_everybody: bool, account_life: u32) -> Passes {
         Passes {
             seal: Seal::new("suimon pass 1", keys),
@@ -94,7 +99,8 @@ impl Passes {
         }
     }
 
-    /// Returns whether nobody draws a number without one while others wait. Otherwise only networks that have drawn many are asked for one.
+    /// Returns whether nobody draws a number without one while others wait. Otherwise only networks
+    /// that have drawn many are asked for one.
     pub fn for_everybody(&self) -> bool {
         self.for_everybody
     }
@@ -110,7 +116,8 @@ impl Passes {
         format!("{}?back={back}", self.page)
     }
 
-    /// Returns the `Set-Cookie` of the pass that the application's word stands for; `None`: the system gives no random bytes.
+    /// Returns the `Set-Cookie` of the pass that the application's word stands for; `None`: the
+    /// system gives no random bytes.
     pub fn issue(&self, word: &PassGrant, now: u32, secure: bool) -> Option<HeaderValue> {
         let mut bytes = [0; BYTES];
         bytes[0] = VERSION;
@@ -134,7 +141,8 @@ impl Passes {
         Some(sealed::set_cookie(name, |out| sealed::encode(&bytes, out), life, flags))
     }
 
-    /// Returns what the cookie's `text` stands for, if it is a pass of ours that is still good. `now` is in seconds since 1970.
+    /// Returns what the cookie's `text` stands for, if it is a pass of ours that is still good.
+    /// `now` is in seconds since 1970.
     pub fn read(&self, text: &[u8], now: u32) -> Option<Pass> {
         let bytes: [u8; BYTES] = sealed::decode(text)?;
         if bytes[0] != VERSION || bytes[3] != 0 || !self.seal.is_ours(&bytes) {
@@ -150,7 +158,8 @@ impl Passes {
         (now.saturating_sub(issued) < life).then_some(pass)
     }
 
-    /// Uses a pass for a place in the line of `kind` and `epoch`, and returns what it is good for. Whatever number is drawn then is to be told to [`Passes::note`].
+    /// Uses a pass for a place in the line of `kind` and `epoch`, and returns what it is good for.
+    /// Whatever number is drawn then is to be told to [`Passes::note`].
     pub fn take(&self, pass: Pass, kind: KindId, epoch: u32, now: u32) -> PassUse {
         match pass {
             Pass::Once(number) => {

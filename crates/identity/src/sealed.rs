@@ -1,7 +1,9 @@
-//! Fixed-width records that a visitor keeps for us and cannot change: bytes, a keyed BLAKE3 of them cut to 128 bits, all in base64url without padding.
+//! Fixed-width records that a visitor keeps for us and cannot change: bytes, a keyed BLAKE3 of them
+//! cut to 128 bits, all in base64url without padding.
 //!
-//! Widths are fixed and nothing is joined from texts, so there is one way to read a record and one text for each. The key is derived from the file's for each
-//! purpose: what is signed for one is nothing for another.
+//! Widths are fixed and nothing is joined from texts, so there is one way to read a record and one
+//! text for each. The key is derived from the file's for each purpose: what is signed for one is
+//! nothing for another.
 
 use crate::keys::{Key, Keys};
 use bytes::Bytes;
@@ -24,7 +26,8 @@ impl Seal {
         Seal { keys: keys.derived(purpose) }
     }
 
-    /// Returns the seal with the keys as they are in their file: that of leases, which were there first.
+    /// Returns the seal with the keys as they are in their file: that of leases, which were there
+    /// first.
     pub fn of_leases(keys: Keys) -> Self {
         Seal { keys }
     }
@@ -34,22 +37,26 @@ impl Seal {
         self.keys.signing().id
     }
 
-    /// Signs the record: its last [`MAC`] bytes, over all before. `record[1]` must be [`Seal::key`].
+    /// Signs the record: its last [`MAC`] bytes, over all before. `record[1]` must be
+    /// [`Seal::key`].
     pub fn sign(&self, record: &mut [u8]) {
         let signed = record.len() - MAC;
         let mac = self.mac(self.keys.signing(), &record[..signed]);
         record[signed..].copy_from_slice(&mac);
     }
 
-    /// Returns whether the record is signed with a key of ours, the one it names in its second byte.
+    /// Returns whether the record is signed with a key of ours, the one it names in its second
+    /// byte.
     pub fn is_ours(&self, record: &[u8]) -> bool {
         let (signed, mac) = record.split_at(record.len() - MAC);
         self.keys.find(signed[1]).is_some_and(|key| equal_in_constant_time(&self.mac(key, signed), mac))
     }
 
-    /// Returns eight bytes that nobody without the keys can foretell and that are the same for the same `words`.
+    /// Returns eight bytes that nobody without the keys can foretell and that are the same for the
+    /// same `words`.
     pub fn number(&self, words: &[u8]) -> u64 {
-        // Not by the key that signs: after a rotation the number is still the same, until the oldest key is removed.
+        // Not by the key that signs: after a rotation the number is still the same, until the
+        // oldest key is removed.
         let hash = self.mac(self.keys.oldest(), words);
         u64::from_le_bytes(hash[..8].try_into().expect("eight of sixteen bytes"))
     }
@@ -66,8 +73,8 @@ fn equal_in_constant_time(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && std::hint::black_box(difference) == 0
 }
 
-/// Returns the `Set-Cookie` by which a browser keeps what `value` writes under `name` for `age` seconds, 0 to drop it; `flags` are those beside the ones that
-/// all have.
+/// Returns the `Set-Cookie` by which a browser keeps what `value` writes under `name` for `age`
+/// seconds, 0 to drop it; `flags` are those beside the ones that all have.
 pub fn set_cookie(
     name: impl Display,
     value: impl FnOnce(&mut Vec<u8>),

@@ -1,4 +1,5 @@
-//! The ticket: a signed cookie that says which place in line somebody holds, and what they were told.
+//! The ticket: a signed cookie that says which place in line somebody holds, and what they were
+//! told.
 //!
 //! Fixed width, sealed (see [`crate::sealed`]): 71 characters for 53 bytes.
 //!
@@ -19,7 +20,8 @@
 //! | 2 | how often the place has gone to another device |
 //! | 16 | signature |
 //!
-//! All that is known of one who waits is in here and nothing of it anywhere else. It says nothing of who they are.
+//! All that is known of one who waits is in here and nothing of it anywhere else. It says nothing
+//! of who they are.
 
 use crate::keys::Keys;
 use crate::sealed::{self, MAC, Seal};
@@ -33,7 +35,8 @@ const VERSION: u8 = 1;
 /// Numbers have 48 bits.
 const NUMBER_MAX: u64 = (1 << 48) - 1;
 
-/// How the names of its cookies begin, on plain connections and where the client's connection is encrypted. The kind's tag follows, so that each line has its own.
+/// How the names of its cookies begin, on plain connections and where the client's connection is
+/// encrypted. The kind's tag follows, so that each line has its own.
 pub const PREFIX: &str = "suimon-place-";
 /// See [`PREFIX`].
 pub const PREFIX_SECURE: &str = "__Host-suimon-place-";
@@ -79,7 +82,8 @@ impl Ticket {
 }
 
 impl Tickets {
-    /// Returns tickets of the kinds with these tags, good for `life` seconds after their holder was last heard of; a turn is held for `hold` seconds.
+    /// Returns tickets of the kinds with these tags, good for `life` seconds after their holder was
+    /// last heard of; a turn is held for `hold` seconds.
     pub fn new(keys: &Keys, life: u32, hold: u32, tags: Vec<[u8; 2]>) -> Self {
         Tickets { seal: Seal::new("suimon ticket 1", keys), life, hold, tags }
     }
@@ -149,8 +153,8 @@ impl Tickets {
         let lane = *Lane::ALL.get(usize::from(bytes[4]))?;
         let number = bytes[11..17].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
         let drawn = four(17);
-        // Whoever goes on asking keeps the place however long it takes.
-        // One that was drawn by a clock that was ahead is good as long as others: it may have been set right since.
+        // Whoever goes on asking keeps the place however long it takes. One that was drawn by a
+        // clock that was ahead is good as long as others: it may have been set right since.
         let is_good = now.saturating_sub(four(21)) < self.life && drawn.saturating_sub(now) < self.life;
         is_good.then(|| Ticket {
             kind: KindId(kind as u32),
@@ -166,7 +170,8 @@ impl Tickets {
         })
     }
 
-    /// Returns the session that a ticket begins: the same for whoever comes with it, and for none without.
+    /// Returns the session that a ticket begins: the same for whoever comes with it, and for none
+    /// without.
     pub fn session(&self, ticket: &Ticket) -> SessionId {
         let mut words = [0; 17];
         words[..2].copy_from_slice(&self.tag(ticket.kind));

@@ -1,16 +1,21 @@
 //! How wrong what is told is, as this very line has shown.
 //!
-//! *Law*. Now and then some numbers of the line are noted, with the wait that is foreseen for each. When one is called, the wait that it was is held against that: r = was / foreseen. For a wait of
+//! *Law*. Now and then some numbers of the line are noted, with the wait that is foreseen for each.
+//! When one is called, the wait that it was is held against that: r = was / foreseen. For a wait of
 //! w seconds is told
 //!
 //! ```text
 //! low  = w · q10(r) · (1 − z/√n)⁺      high = w · q90(r) · (1 + z/√n)        (1)
 //! ```
 //!
-//! over the latest r of waits that were foreseen to be at least a third as long, since an error of a minute says little of an hour; n people are ahead, and z = 0.5: whether one of few takes
-//! long is chance, whatever was learned. *Signals*: calls. *Units*: seconds, shares. *Regimes*: before errors are known, and among few of them, [`PRIOR`] stands for them: a law that still
-//! learns lets in more and more, a busy application less. *Limits*: errors of [`LATEST_MAX`] numbers are kept, some minutes' worth; a pace that changes in a way it never has is not foreseen.
-//! *Source*: measured over simulated lines that are slow and fast, steady, faster, slower and pausing: `suimon-sim`'s `waiting`.
+//! over the latest r of waits that were foreseen to be at least a third as long, since an error of
+//! a minute says little of an hour; n people are ahead, and z = 0.5: whether one of few takes long
+//! is chance, whatever was learned. *Signals*: calls. *Units*: seconds, shares. *Regimes*: before
+//! errors are known, and among few of them, [`PRIOR`] stands for them: a law that still learns lets
+//! in more and more, a busy application less. *Limits*: errors of [`LATEST_MAX`] numbers are kept,
+//! some minutes' worth; a pace that changes in a way it never has is not foreseen. *Source*:
+//! measured over simulated lines that are slow and fast, steady, faster, slower and pausing:
+//! `suimon-sim`'s `waiting`.
 
 use std::collections::VecDeque;
 use suimon_model::{Duration, Instant};
@@ -20,7 +25,8 @@ const EVERY: Duration = Duration::from_secs(5);
 const NOTED_MAX: usize = 128;
 /// Errors that are kept.
 const LATEST_MAX: usize = 48;
-/// Where no error is known: what waits may be of what was foreseen, at the least and at the most, ...
+/// Where no error is known: what waits may be of what was foreseen, at the least and at the most,
+/// ...
 const PRIOR: (f64, f64) = (0.6, 1.5);
 /// ... worth so many errors at either end.
 const PRIOR_WEIGHT: usize = 2;
@@ -63,7 +69,8 @@ suimon_model::saved_struct!(Calibration { noted, noted_at, turn, latest, factors
 });
 
 impl Calibration {
-    /// Returns how far behind the first that is not called a number is to be noted now, as a share of those who wait; `None`: none is.
+    /// Returns how far behind the first that is not called a number is to be noted now, as a share
+    /// of those who wait; `None`: none is.
     pub(crate) fn is_due(&mut self, now: Instant) -> Option<f64> {
         let is_due = self.noted_at.is_none_or(|at| now.since(at) >= EVERY);
         if !is_due || self.noted.len() >= NOTED_MAX {

@@ -1,15 +1,18 @@
 //! How long there is still to wait.
 //!
-//! *Law*. With P present ahead, μ beginning a second and each of those who wait giving up at rate λ, dP/dt = −μ − λP, and P is 0 after
+//! *Law*. With P present ahead, μ beginning a second and each of those who wait giving up at rate
+//! λ, dP/dt = −μ − λP, and P is 0 after
 //!
 //! ```text
 //! low  = ln(1 + λP/μ) / λ      (1)      people go on giving up as they did
 //! high = P/μ                   (2)      nobody gives up any more
 //! ```
 //!
-//! *Signals*: μ from claims while somebody waits, or else what the session law would let in; λ from those heard of a period ago and not since,
-//! less those who came back; P less those who have gone and are still counted. *Units*: people, seconds. *Limits*: μ forgets in [`PACE_SECONDS`], λ in some three periods.
-//! *Source*: measured over simulated crowds, (2) alone is 12 to 41 % too long in the median, (1) 2 to 10 %.
+//! *Signals*: μ from claims while somebody waits, or else what the session law would let in; λ from
+//! those heard of a period ago and not since, less those who came back; P less those who have gone
+//! and are still counted. *Units*: people, seconds. *Limits*: μ forgets in [`PACE_SECONDS`], λ in
+//! some three periods. *Source*: measured over simulated crowds, (2) alone is 12 to 41 % too long
+//! in the median, (1) 2 to 10 %.
 
 use suimon_model::real::{exp, ln};
 
@@ -56,7 +59,8 @@ impl Estimate {
         self.claims += weight * (claims as f64 / seconds - self.claims);
     }
 
-    /// Folds in a period of so many `seconds`: of those who were `heard` of in the period before, `lost` were not heard of in it; and `returned` came back.
+    /// Folds in a period of so many `seconds`: of those who were `heard` of in the period before,
+    /// `lost` were not heard of in it; and `returned` came back.
     pub(crate) fn period(&mut self, heard: u64, lost: u64, returned: u64, seconds: f64) {
         if heard == 0 || seconds <= 0.0 {
             return;
@@ -86,7 +90,8 @@ impl Estimate {
         self.leaving
     }
 
-    /// Returns how many of `ahead` are still there if whoever goes is counted for another `unheard` seconds: e^(−λ · unheard) of them.
+    /// Returns how many of `ahead` are still there if whoever goes is counted for another `unheard`
+    /// seconds: e^(−λ · unheard) of them.
     pub(crate) fn still_there(&self, ahead: u64, unheard: f64) -> f64 {
         ahead as f64 * exp(-self.leaving * unheard)
     }
@@ -96,7 +101,8 @@ impl Estimate {
         self.at(ahead, self.per_second() * share)
     }
 
-    /// Returns (1) if as many begin as the session law `allowed`, seconds: what claims say is too slow where they lack people who come.
+    /// Returns (1) if as many begin as the session law `allowed`, seconds: what claims say is too
+    /// slow where they lack people who come.
     pub(crate) fn soonest(&self, ahead: f64, share: f64, allowed: f64) -> f64 {
         self.at(ahead, self.per_second().max(allowed) * share).0
     }

@@ -1,8 +1,10 @@
-//! The waiting room's line: who waits for admission, in which order, who is called, and what the others are told.
+//! The waiting room's line: who waits for admission, in which order, who is called, and what the
+//! others are told.
 //!
-//! Whoever cannot begin at once draws a [`Position`]: a number of a lane, from one counter. Nothing is kept of anybody but six bits a place. A place is *provisional*
-//! until it is heard of a second time, *present* as long as it is heard of, *called* once it may come in, and *claimed* when it has. Absence only
-//! stops a place from being counted; it never loses it.
+//! Whoever cannot begin at once draws a [`Position`]: a number of a lane, from one counter. Nothing
+//! is kept of anybody but six bits a place. A place is *provisional* until it is heard of a second
+//! time, *present* as long as it is heard of, *called* once it may come in, and *claimed* when it
+//! has. Absence only stops a place from being counted; it never loses it.
 //!
 //! ```
 //! use suimon_line::{Lane, Line, Params, PositionStatus};
@@ -19,7 +21,8 @@
 //! assert!(wait.low < seconds(49.5) && wait.high > seconds(49.5), "of what nobody has shown yet a wide range is told");
 //! ```
 //!
-//! Who of the called begins when is not decided here: each takes its turn at the session gate, which learns of claims, not of calls.
+//! Who of the called begins when is not decided here: each takes its turn at the session gate,
+//! which learns of claims, not of calls.
 
 mod calibration;
 mod estimate;

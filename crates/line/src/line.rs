@@ -8,24 +8,30 @@ use crate::numbers::{NUMBERS_MAX, Numbers, runs_are_sound};
 use crate::shares::Shares;
 use suimon_model::{Duration, Instant, seconds};
 
-/// A visitor who does not poll for a whole period no longer counts as present; no page polls less often than every [`POLL_MAX`] seconds.
+/// A visitor who does not poll for a whole period no longer counts as present; no page polls less
+/// often than every [`POLL_MAX`] seconds.
 const PERIOD: Duration = Duration::from_secs(75);
 /// A visitor who was at the gate and could not be admitted is back within this time.
 const CHECK_IN_SPAN: Duration = Duration::from_secs(20);
 /// Least number of visitors called ahead.
 const AHEAD_MIN: f64 = 3.0;
-/// Time between the page's announcement of the turn and its request to enter: time to hear it and to say "not yet".
+/// Time between the page's announcement of the turn and its request to enter: time to hear it and
+/// to say "not yet".
 pub const ENTERING: Duration = Duration::from_secs(5);
-/// After a restart, visitors who come back first wait this long for those before them, who were at the gate or on the way and lost their connection for a moment.
+/// After a restart, visitors who come back first wait this long for those before them, who were at
+/// the gate or on the way and lost their connection for a moment.
 const GATHERS: Duration = Duration::from_secs(5);
-/// Those called are to be held at the gate for this share of the longest time, in the mean: were it more, some would be sent away and overtaken before they are back.
+/// Those called are to be held at the gate for this share of the longest time, in the mean: were it
+/// more, some would be sent away and overtaken before they are back.
 const HELD_SHARE: f64 = 0.5;
-/// Poll interval as a share of the remaining wait, and its bounds in seconds. The lower bound is for visitors whose turn is next.
+/// Poll interval as a share of the remaining wait, and its bounds in seconds. The lower bound is
+/// for visitors whose turn is next.
 const POLL_SHARE: f64 = 0.25;
 const POLL_MIN: f64 = 2.0;
 const POLL_MAX: f64 = 60.0;
-/// Whoever has less time left than this, seconds, is told to come when this share of the time until the call is over: the line may move faster than was told, and
-/// whoever hears of the call late is overtaken.
+/// Whoever has less time left than this, seconds, is told to come when this share of the time until
+/// the call is over: the line may move faster than was told, and whoever hears of the call late is
+/// overtaken.
 const POLL_NEAR: f64 = 30.0;
 const POLL_NEAR_SHARE: f64 = 0.5;
 /// Those whose turn is far do not all come at once.
@@ -34,16 +40,18 @@ const POLL_JITTER: f64 = 0.1;
 const POLL_SPREAD: f64 = 10.0;
 /// Poll interval before an opening and while the line is stopped, seconds.
 const POLL_IDLE: f64 = 30.0;
-/// While the application does not answer, so many who come first ask as often as anybody may, so that there is somebody to let in once it does; the others do as in a line
-/// that stands still.
+/// While the application does not answer, so many who come first ask as often as anybody may, so
+/// that there is somebody to let in once it does; the others do as in a line that stands still.
 const FIRST_MAX: f64 = 50.0;
-/// Poll interval while the admission rate is unknown, seconds: before the first admissions under a law that does not predict.
+/// Poll interval while the admission rate is unknown, seconds: before the first admissions under a
+/// law that does not predict.
 const POLL_UNKNOWN: f64 = 10.0;
 
 /// What a line is told before it starts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Params {
-    /// Turns by lane, by [`Lane::index`], each above 0. The normal lane's share of all of them is its floor.
+    /// Turns by lane, by [`Lane::index`], each above 0. The normal lane's share of all of them is
+    /// its floor.
     pub weights: [f64; LANES],
 }
 
@@ -60,7 +68,8 @@ suimon_model::saved_struct!(Params { weights });
 pub enum LineStatus {
     /// It moves.
     Moving,
-    /// It takes numbers and does not move before this moment, when lots decide about the numbers taken till then.
+    /// It takes numbers and does not move before this moment, when lots decide about the numbers
+    /// taken till then.
     Opening(Instant),
     /// Its operator has stopped it.
     Paused,
@@ -79,7 +88,8 @@ pub enum Command {
     Move,
     /// There is nothing to wait for any more: everybody is told so, and no number is drawn.
     Close,
-    /// Take numbers and let nobody in before `at`. With `lots`, their seed, it is then decided by lot in which order those come who are there.
+    /// Take numbers and let nobody in before `at`. With `lots`, their seed, it is then decided by
+    /// lot in which order those come who are there.
     OpenAt {
         /// When it opens.
         at: Instant,
@@ -93,7 +103,8 @@ suimon_model::saved_enum!(Command { 0 = Pause, 1 = Move, 2 = Close, 3 = OpenAt {
 /// What is to be told to the holder of a place.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum PositionStatus {
-    /// They are called: whoever of the called is at the gate begins as the session gate decides, and these are ahead of them there.
+    /// They are called: whoever of the called is at the gate begins as the session gate decides,
+    /// and these are ahead of them there.
     Called(Wait),
     /// Not yet.
     Waiting(Wait),
@@ -101,7 +112,8 @@ pub enum PositionStatus {
     Opening(Instant, Wait),
     /// Its operator has stopped the line; times are unknown.
     Paused(Wait),
-    /// The application does not answer, and nobody is let in until it does, called or not; times are unknown. Nobody is ahead of whoever is called.
+    /// The application does not answer, and nobody is let in until it does, called or not; times
+    /// are unknown. Nobody is ahead of whoever is called.
     ApplicationDown(Wait),
     /// The line is closed: nobody will be called any more.
     Closed,
@@ -119,7 +131,8 @@ impl PositionStatus {
 pub struct Wait {
     /// People present ahead.
     pub ahead: u64,
-    /// The time left if people go on giving up as they did, and if nobody does. Zero where they are unknown.
+    /// The time left if people go on giving up as they did, and if nobody does. Zero where they are
+    /// unknown.
     pub low: Duration,
     /// See `low`.
     pub high: Duration,
@@ -142,7 +155,8 @@ pub struct View {
     pub claimed: u64,
     /// People present now, those called included.
     pub present: u64,
-    /// Waiting visitors, as shown to those behind them: present and not admitted yet, or with a ticket issued just now.
+    /// Waiting visitors, as shown to those behind them: present and not admitted yet, or with a
+    /// ticket issued just now.
     pub waiting: u64,
     /// Recently issued numbers whose holders have not polled yet.
     pub provisional: u64,
@@ -172,7 +186,8 @@ pub struct SavedLine {
 }
 
 impl SavedLine {
-    /// Of more openings by lot than this the oldest are forgotten: whoever still holds a place of one of them then stands where the number says.
+    /// Of more openings by lot than this the oldest are forgotten: whoever still holds a place of
+    /// one of them then stands where the number says.
     pub const LOTTERIES_MAX: usize = 16;
 }
 
@@ -183,13 +198,16 @@ pub struct SavedLane {
     pub next: u64,
     /// The first that is not called.
     pub called: u64,
-    /// Numbers that were called and whose visitors are still on the way, as far as is known; at most [`SavedLane::COMING_MAX`].
+    /// Numbers that were called and whose visitors are still on the way, as far as is known; at
+    /// most [`SavedLane::COMING_MAX`].
     pub coming: Vec<u64>,
-    /// Who of those not called is there, as far as is known: runs of numbers, each with its first and the one behind its last; at most [`SavedLane::THERE_MAX`].
+    /// Who of those not called is there, as far as is known: runs of numbers, each with its first
+    /// and the one behind its last; at most [`SavedLane::THERE_MAX`].
     pub there: Vec<(u64, u64)>,
     /// From this number on they have just drawn and were not heard of again.
     pub settled: u64,
-    /// Runs of numbers that are not called and that nobody holds, as far as is known; at most [`SavedLane::NOBODYS_MAX`].
+    /// Runs of numbers that are not called and that nobody holds, as far as is known; at most
+    /// [`SavedLane::NOBODYS_MAX`].
     pub nobodys: Vec<(u64, u64)>,
     /// How many numbers that nobody holds were passed over by calling.
     pub nobodys_called: u64,
@@ -198,7 +216,8 @@ pub struct SavedLane {
 impl SavedLane {
     /// The most numbers that are told to be on the way.
     pub const COMING_MAX: usize = 10_000;
-    /// The most runs of people who are there. Of more than these the shortest gaps are closed: some who have gone are then taken to be there.
+    /// The most runs of people who are there. Of more than these the shortest gaps are closed: some
+    /// who have gone are then taken to be there.
     pub const THERE_MAX: usize = 4096;
     /// The longest gap that is closed so. A run of numbers that nobody holds must be longer.
     pub const GAP_MAX: u64 = 4096;
@@ -207,7 +226,8 @@ impl SavedLane {
     /// The most runs of numbers that nobody holds; past it the last two are told as one.
     pub const NOBODYS_MAX: usize = 256;
 
-    /// Returns whether a line can go on from here: numbers are in order, and no more than there may be at once.
+    /// Returns whether a line can go on from here: numbers are in order, and no more than there may
+    /// be at once.
     pub fn is_sound(&self) -> bool {
         let first = self.coming.iter().copied().min().unwrap_or(self.called).min(self.called);
         self.called <= self.next
@@ -300,10 +320,12 @@ impl Line {
         }
     }
 
-    /// Returns a line that goes on where another ended. `skipped`: numbers that may have been drawn since `saved` was written. They are not drawn again, and are
-    /// nobody's: whoever holds one all the same is present there as soon as it is heard of.
+    /// Returns a line that goes on where another ended. `skipped`: numbers that may have been drawn
+    /// since `saved` was written. They are not drawn again, and are nobody's: whoever holds one all
+    /// the same is present there as soon as it is heard of.
     ///
-    /// Whoever was there is taken to be present until this period ends without a word of them; whoever had just drawn, for some seconds.
+    /// Whoever was there is taken to be present until this period ends without a word of them;
+    /// whoever had just drawn, for some seconds.
     pub fn resume(params: Params, now: Instant, saved: &SavedLine, skipped: u64) -> Self {
         let mut line = Line::new(params, now);
         line.state = saved.state;
@@ -342,7 +364,8 @@ impl Line {
         Some(position)
     }
 
-    /// Takes note that the holder of `position` is at the gate, and returns what to tell them if they are not let in.
+    /// Takes note that the holder of `position` is at the gate, and returns what to tell them if
+    /// they are not let in.
     pub fn check_in(&mut self, now: Instant, position: Position) -> PositionStatus {
         let standing = self.contact(now, position);
         if standing.is_called() {
@@ -352,7 +375,8 @@ impl Line {
         standing
     }
 
-    /// Takes note that the holder of `position` asks, and returns what to tell them. A number that was never drawn is taken for the last one.
+    /// Takes note that the holder of `position` asks, and returns what to tell them. A number that
+    /// was never drawn is taken for the last one.
     pub fn contact(&mut self, now: Instant, position: Position) -> PositionStatus {
         let (_, rank) = self.rank(position);
         let numbers = &mut self.lanes[position.lane.index()];
@@ -411,7 +435,8 @@ impl Line {
         }
     }
 
-    /// Returns what is left for `position`, which is called: until those called before it have begun, and until one more has.
+    /// Returns what is left for `position`, which is called: until those called before it have
+    /// begun, and until one more has.
     fn left_at_the_gate(&self, position: Position) -> Wait {
         let ahead = self.expected_before(position);
         let poll_after = seconds(POLL_MIN);
@@ -451,19 +476,21 @@ impl Line {
         self.call();
     }
 
-    /// Has so many times as many people called and held as the session law would let in, 1 or more: where it may find out at any moment that it may let in more.
+    /// Has so many times as many people called and held as the session law would let in, 1 or more:
+    /// where it may find out at any moment that it may let in more.
     pub fn be_ready_for(&mut self, times: f64) {
         self.ready = times.max(1.0);
     }
 
-    /// Does what is due some four times a second. `rate`: sessions a second that the session law would let in, if it knows; `hold`: seconds for which the
-    /// gate holds whoever is called.
+    /// Does what is due some four times a second. `rate`: sessions a second that the session law
+    /// would let in, if it knows; `hold`: seconds for which the gate holds whoever is called.
     pub fn tick(&mut self, now: Instant, rate: Option<f64>, hold: f64) {
         self.hold = hold;
         let waited = self.has_waiters();
         let claims = self.claims - std::mem::replace(&mut self.claims_seen, self.claims);
         let passed = now.secs_since(self.ticked);
-        // While the application is away nothing is learned of the pace, and what was known is not forgotten. Nor is anything while those in front come back.
+        // While the application is away nothing is learned of the pace, and what was known is not
+        // forgotten. Nor is anything while those in front come back.
         if !self.away {
             let tells = waited && self.is_moving() && now >= self.gathers_until;
             self.estimate.pace(claims, passed, tells, rate.unwrap_or_default());
@@ -523,13 +550,15 @@ impl Line {
         }
     }
 
-    /// Takes note whether the application answers. While it does not, nobody is called and nobody's turn is over.
+    /// Takes note whether the application answers. While it does not, nobody is called and nobody's
+    /// turn is over.
     pub fn application(&mut self, is_up: bool) {
         self.away = !is_up;
         self.call();
     }
 
-    /// Decides by lot in which order those come who have drawn a number in the normal lane and were not called.
+    /// Decides by lot in which order those come who have drawn a number in the normal lane and were
+    /// not called.
     fn draw_lots(&mut self, seed: [u64; 2]) {
         let numbers = &mut self.lanes[Lane::Normal.index()];
         // An order that was drawn is not drawn again before all of it was called.
@@ -570,7 +599,8 @@ impl Line {
         self.state == LineStatus::Moving && !self.away
     }
 
-    /// Returns whether whoever stands there in their lane lets others go first, who stand before them and are not back yet after a restart.
+    /// Returns whether whoever stands there in their lane lets others go first, who stand before
+    /// them and are not back yet after a restart.
     pub fn gathers(&self, now: Instant, (lane, rank): (Lane, u64)) -> bool {
         if now >= self.gathers_until {
             return false;
@@ -580,20 +610,23 @@ impl Line {
         numbers.expected_before(rank) > back
     }
 
-    /// Returns how many of those called before `position` in its lane are at the gate or expected there.
+    /// Returns how many of those called before `position` in its lane are at the gate or expected
+    /// there.
     pub fn expected_before(&self, position: Position) -> u64 {
         let (lane, rank) = self.rank(position);
         self.lanes[lane.index()].expected(rank).round() as u64
     }
 
-    /// Returns how many of those called are at the gate or expected there, but for those behind `position` in its lane.
+    /// Returns how many of those called are at the gate or expected there, but for those behind
+    /// `position` in its lane.
     pub fn expected_beside(&self, position: Position) -> u64 {
         let others = Lane::ALL.into_iter().filter(|lane| *lane != position.lane);
         let expected = |lane: Lane| self.lanes[lane.index()].expected(u64::MAX).ceil() as u64;
         others.map(expected).sum::<u64>() + self.expected_before(position)
     }
 
-    /// Returns how many of those called may be held at the gate at once: as many as begin while one is held.
+    /// Returns how many of those called may be held at the gate at once: as many as begin while one
+    /// is held.
     pub fn held_at_once(&self) -> usize {
         (self.ready * self.rate * self.hold).max(AHEAD_MIN).ceil() as usize
     }
@@ -603,7 +636,8 @@ impl Line {
         self.lanes.iter().any(Numbers::has_waiters)
     }
 
-    /// Returns how many wait, as far as is known: whoever is present and has not begun, and whoever has just drawn.
+    /// Returns how many wait, as far as is known: whoever is present and has not begun, and whoever
+    /// has just drawn.
     pub fn waiting(&self) -> u64 {
         self.lanes.iter().map(|numbers| numbers.expected_before(numbers.next)).sum()
     }
@@ -629,10 +663,13 @@ impl Line {
 
     /// Calls as many as are expected to be at the gate within the time that it takes to come there.
     ///
-    /// *Law*. On the way and at the gate are to be `wanted` = rate × ([`lead`]) people, or so many times as many as are to be ready. Expected are those who were at the gate of late, those who were called in the
-    /// last quarter of a minute and have been heard of since, and of the others called then the share that came of those called before: many a visitor who has gone counts as
-    /// present for another minute or two. Too many called do the application no harm: the gate lets in by the session law alone, and in the order of numbers. But no more
-    /// are held there than begin meanwhile ([`Line::held_at_once`]), and whoever is sent away is overtaken.
+    /// *Law*. On the way and at the gate are to be `wanted` = rate × ([`lead`]) people, or so many
+    /// times as many as are to be ready. Expected are those who were at the gate of late, those who
+    /// were called in the last quarter of a minute and have been heard of since, and of the others
+    /// called then the share that came of those called before: many a visitor who has gone counts
+    /// as present for another minute or two. Too many called do the application no harm: the gate
+    /// lets in by the session law alone, and in the order of numbers. But no more are held there
+    /// than begin meanwhile ([`Line::held_at_once`]), and whoever is sent away is overtaken.
     fn call(&mut self) {
         if !self.is_moving() {
             return;
@@ -646,8 +683,9 @@ impl Line {
         }
     }
 
-    /// Returns how long those who have gone are still counted, on average, seconds: till the end of the period after the one they were last heard of in, and they
-    /// went half of the longest time between two questions after that.
+    /// Returns how long those who have gone are still counted, on average, seconds: till the end of
+    /// the period after the one they were last heard of in, and they went half of the longest time
+    /// between two questions after that.
     fn unheard(&self, now: Instant) -> f64 {
         let period = PERIOD.as_secs_f64();
         2.0 * period - self.period_ends.secs_since(now).clamp(0.0, period) - POLL_MAX / 2.0
@@ -677,7 +715,8 @@ fn lead(hold: f64) -> f64 {
     POLL_MIN + ENTERING.as_secs_f64() + HELD_SHARE * hold
 }
 
-/// Returns seconds until the holder of `number` is to ask again, with `left` seconds to go, `lead` seconds after its call.
+/// Returns seconds until the holder of `number` is to ask again, with `left` seconds to go, `lead`
+/// seconds after its call.
 fn poll_after(left: f64, lead: f64, number: u64) -> f64 {
     if left < POLL_NEAR {
         // When it is called.

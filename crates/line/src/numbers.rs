@@ -1,4 +1,5 @@
-//! The numbers of one lane: drawn, recent, called, and how many of those called are expected to come.
+//! The numbers of one lane: drawn, recent, called, and how many of those called are expected to
+//! come.
 
 use crate::line::SavedLane;
 use crate::presence::Presence;
@@ -9,7 +10,8 @@ use suimon_model::{Duration, Instant};
 const RECENT: Duration = Duration::from_secs(15);
 /// A visitor with a new ticket who is present polls within this time.
 const DRAWN: Duration = Duration::from_secs(6);
-/// Whoever drew just before a restart is heard of within so long: its page asks after some seconds, and where nobody answers again within eleven.
+/// Whoever drew just before a restart is heard of within so long: its page asks after some seconds,
+/// and where nobody answers again within eleven.
 const BACK: Duration = Duration::from_secs(15);
 /// How often marks are set, and how many there are while numbers are recent.
 const MARK: Duration = Duration::from_secs(1);
@@ -32,12 +34,14 @@ pub(crate) struct Numbers {
     /// The first that was drawn of late, now and when the period began.
     pub(crate) settled: u64,
     pub(crate) heard_from: u64,
-    /// The first recently called number: holders of earlier ones who have not come are no longer waited for.
+    /// The first recently called number: holders of earlier ones who have not come are no longer
+    /// waited for.
     pub(crate) late: u64,
     /// Times past, the oldest first.
     marks: VecDeque<Mark>,
     pub(crate) presence: Presence,
-    /// Runs of numbers that nobody holds, as far as is known, and are not called; and how many such numbers were called.
+    /// Runs of numbers that nobody holds, as far as is known, and are not called; and how many such
+    /// numbers were called.
     nobodys: VecDeque<(u64, u64)>,
     nobodys_called: u64,
     /// Whoever had just drawn when the process before ended.
@@ -45,7 +49,8 @@ pub(crate) struct Numbers {
     /// People called who were expected to come, ever, and up to `late`.
     asked: u64,
     asked_late: u64,
-    /// Of those called and expected, how many were waited for long enough, and how many of these came; both forget.
+    /// Of those called and expected, how many were waited for long enough, and how many of these
+    /// came; both forget.
     known: f64,
     came: f64,
 }
@@ -137,7 +142,8 @@ impl Numbers {
         }
     }
 
-    /// Goes on where another lane ended, which [`SavedLane::is_sound`], behind so many numbers that were `skipped`.
+    /// Goes on where another lane ended, which [`SavedLane::is_sound`], behind so many numbers that
+    /// were `skipped`.
     pub(crate) fn go_on(&mut self, now: Instant, skipped: u64, saved: &SavedLane) {
         self.next = saved.next.saturating_add(skipped);
         self.settled = self.next;
@@ -254,7 +260,8 @@ impl Numbers {
         (self.late, self.asked_late) = (self.called, self.asked);
     }
 
-    /// Returns how many are there of those before `number`, as far as is known: whoever is present, and whoever has just drawn.
+    /// Returns how many are there of those before `number`, as far as is known: whoever is present,
+    /// and whoever has just drawn.
     pub(crate) fn expected_before(&self, number: u64) -> u64 {
         let settled = self.settled.min(number);
         self.presence.ahead_of(settled) + self.presence.unclaimed(settled, number)
@@ -271,8 +278,10 @@ impl Numbers {
         ((self.came + CALLS_BELIEVED) / (self.known + CALLS_BELIEVED)).max(SHOW_MIN)
     }
 
-    /// Returns how many of those called whose numbers are before `number` are at the gate or expected there: whoever was there of late, whoever was called of late and
-    /// was heard of since, and of the others called of late the share that comes. Of those called before who are not at the gate most have gone, or are in no haste.
+    /// Returns how many of those called whose numbers are before `number` are at the gate or
+    /// expected there: whoever was there of late, whoever was called of late and was heard of
+    /// since, and of the others called of late the share that comes. Of those called before who are
+    /// not at the gate most have gone, or are in no haste.
     pub(crate) fn expected(&self, number: u64) -> f64 {
         let end = number.min(self.called);
         let at_the_gate = self.presence.checked_in(self.presence.first(), end);
@@ -305,7 +314,8 @@ impl Numbers {
     }
 }
 
-/// Returns the runs of `numbers`, which count up; those not more than `gap` apart are one. At most so many.
+/// Returns the runs of `numbers`, which count up; those not more than `gap` apart are one. At most
+/// so many.
 fn runs(numbers: impl Iterator<Item = u64>, gap: u64, runs_max: usize) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for number in numbers {

@@ -1,7 +1,9 @@
-//! Who is present: six bits a number and a count for each block of numbers, and no record of anybody.
+//! Who is present: six bits a number and a count for each block of numbers, and no record of
+//! anybody.
 //!
-//! A number is *present* once it was heard of in this period or in the one before, until it is claimed. How many are present ahead of a number is
-//! a sum over the blocks before it and a look into its own: exact, and for a million numbers some 250 additions.
+//! A number is *present* once it was heard of in this period or in the one before, until it is
+//! claimed. How many are present ahead of a number is a sum over the blocks before it and a look
+//! into its own: exact, and for a million numbers some 250 additions.
 
 use std::collections::VecDeque;
 use std::iter;
@@ -9,7 +11,8 @@ use std::iter;
 /// Words of a block, and numbers.
 const WORDS: usize = 64;
 const BLOCK: u64 = WORDS as u64 * 64;
-/// Blocks whose claims are remembered when nothing else is kept of them: sixteen million numbers in two megabytes.
+/// Blocks whose claims are remembered when nothing else is kept of them: sixteen million numbers in
+/// two megabytes.
 const CLAIMED_MAX: usize = 4096;
 
 /// The numbers of a lane, from the first that is still kept.
@@ -18,7 +21,8 @@ pub(crate) struct Presence {
     /// Blocks before the first that is kept.
     dropped: u64,
     blocks: VecDeque<Block>,
-    /// What is in each of them; beside the blocks, so that a sum over all of them reads a few kilobytes.
+    /// What is in each of them; beside the blocks, so that a sum over all of them reads a few
+    /// kilobytes.
     counts: VecDeque<Count>,
     /// Who of the last that are not kept has claimed, block by block.
     claimed: VecDeque<[u64; WORDS]>,
@@ -91,7 +95,8 @@ pub(crate) struct PeriodCounts {
 }
 
 impl Presence {
-    /// Takes note that `number` was heard of, and returns whether it was not present before. A claimed number is present no more.
+    /// Takes note that `number` was heard of, and returns whether it was not present before. A
+    /// claimed number is present no more.
     pub(crate) fn hear(&mut self, number: u64) -> bool {
         let Some((index, word, bit)) = self.grown_to(number) else { return false };
         let block = &mut self.blocks[index];
@@ -105,7 +110,8 @@ impl Presence {
         is_new
     }
 
-    /// Takes `number` to be present until the end of this period, if nothing is heard of it by then.
+    /// Takes `number` to be present until the end of this period, if nothing is heard of it by
+    /// then.
     pub(crate) fn presume(&mut self, number: u64) {
         let Some((index, word, bit)) = self.grown_to(number) else { return };
         let block = &mut self.blocks[index];
@@ -195,14 +201,16 @@ impl Presence {
         self.before(number, |count| count.present, Block::word)
     }
 
-    /// Returns how many numbers in `from .. to` were not claimed. What is no longer kept counts as claimed, what never was as not.
+    /// Returns how many numbers in `from .. to` were not claimed. What is no longer kept counts as
+    /// claimed, what never was as not.
     pub(crate) fn unclaimed(&self, from: u64, to: u64) -> u64 {
         let claimed = |number| self.before(number, |count| count.claimed, |block, word| block.claimed[word]);
         let from = from.max(self.first());
         to.saturating_sub(from).saturating_sub(claimed(to) - claimed(from.min(to)))
     }
 
-    /// Counts the numbers before `number` that are kept: in whole blocks by what `of` returns of their counts, then by the bits that `word` returns.
+    /// Counts the numbers before `number` that are kept: in whole blocks by what `of` returns of
+    /// their counts, then by the bits that `word` returns.
     fn before(&self, number: u64, of: impl Fn(&Count) -> u32, word: impl Fn(&Block, usize) -> u64) -> u64 {
         let Some(index) = (number / BLOCK).checked_sub(self.dropped) else { return 0 };
         let whole = usize::try_from(index).unwrap_or(usize::MAX);
@@ -216,7 +224,8 @@ impl Presence {
         before
     }
 
-    /// Returns the numbers in `from .. to` that are present, or were heard of since they were called, and were not claimed.
+    /// Returns the numbers in `from .. to` that are present, or were heard of since they were
+    /// called, and were not claimed.
     pub(crate) fn unclaimed_in(&self, from: u64, to: u64) -> impl Iterator<Item = u64> + '_ {
         let of = |block: &Block, word: usize| (block.word(word) | block.came[word]) & !block.claimed[word];
         self.words(from, to, of).flat_map(|(first, mut bits)| {
@@ -228,7 +237,8 @@ impl Presence {
         })
     }
 
-    /// Returns the numbers in `from .. to` that were not claimed, whether anything was heard of them or not.
+    /// Returns the numbers in `from .. to` that were not claimed, whether anything was heard of
+    /// them or not.
     pub(crate) fn unclaimed_or_new(&self, from: u64, to: u64) -> impl Iterator<Item = u64> + '_ {
         (from..to).filter(|number| !self.is_claimed(*number))
     }
@@ -243,12 +253,14 @@ impl Presence {
         self.count(from, to, Block::checked_in)
     }
 
-    /// Returns how many in `from .. to` were heard of since they were called, and have neither claimed nor been at the gate of late.
+    /// Returns how many in `from .. to` were heard of since they were called, and have neither
+    /// claimed nor been at the gate of late.
     pub(crate) fn on_the_way(&self, from: u64, to: u64) -> u64 {
         self.count(from, to, |block, word| block.came[word] & !block.claimed[word] & !block.checked_in(word))
     }
 
-    /// Counts the numbers in `from .. to` whose bits are set in what `of` returns for a word of a block. What is no longer kept is left out.
+    /// Counts the numbers in `from .. to` whose bits are set in what `of` returns for a word of a
+    /// block. What is no longer kept is left out.
     fn count(&self, from: u64, to: u64, of: impl Fn(&Block, usize) -> u64) -> u64 {
         self.words(from, to, of).map(|(_, bits)| u64::from(bits.count_ones())).sum()
     }
@@ -270,7 +282,8 @@ impl Presence {
         })
     }
 
-    /// Returns the number just behind the `wanted`-th that is present in `from .. end`, or else `end`, and how many of those wanted are missing then.
+    /// Returns the number just behind the `wanted`-th that is present in `from .. end`, or else
+    /// `end`, and how many of those wanted are missing then.
     pub(crate) fn reach(&self, from: u64, wanted: u64, end: u64) -> (u64, u64) {
         let mut left = wanted.saturating_add(self.ahead_of(from));
         let all = self.ahead_of(end);
@@ -314,7 +327,8 @@ impl Presence {
         PeriodCounts { heard, lost: present - self.present }
     }
 
-    /// Forgets whole blocks before `number`, whoever is there: nobody is counted any more whose turn has long come.
+    /// Forgets whole blocks before `number`, whoever is there: nobody is counted any more whose
+    /// turn has long come.
     pub(crate) fn forget_before(&mut self, number: u64) {
         while (self.dropped + 1) * BLOCK <= number {
             let Some(block) = self.blocks.pop_front() else {
@@ -337,7 +351,8 @@ impl Presence {
         self.dropped * BLOCK
     }
 
-    /// Returns the same people below `numbers` under other numbers, where those before `from` keep theirs.
+    /// Returns the same people below `numbers` under other numbers, where those before `from` keep
+    /// theirs.
     pub(crate) fn renumbered(&self, from: u64, numbers: u64, to: impl Fn(u64) -> u64) -> Presence {
         let claimed = self.claimed.clone();
         let mut renumbered = Presence { dropped: self.dropped, claimed, ..Presence::default() };
@@ -368,7 +383,8 @@ impl Presence {
         renumbered
     }
 
-    /// Returns the index of the block of `number`, which then exists, its word there and its bit; nothing if it is no longer kept.
+    /// Returns the index of the block of `number`, which then exists, its word there and its bit;
+    /// nothing if it is no longer kept.
     fn grown_to(&mut self, number: u64) -> Option<(usize, usize, u64)> {
         let index = usize::try_from((number / BLOCK).checked_sub(self.dropped)?).ok()?;
         while self.blocks.len() <= index {

@@ -1,8 +1,10 @@
 //! Whose turn it is among lanes.
 //!
-//! *Law*. Stride scheduling (Waldspurger & Weihl, 1995): each lane has a pass, next is the lane with the least pass among those where somebody is, and
-//! its pass then grows by 1/weight. Over time lanes with people in them get turns in proportion to their weights, and each of them its share of
-//! all weights at the least: that is the floor of the normal lane. A lane that was empty begins where the others are, so nothing is saved up.
+//! *Law*. Stride scheduling (Waldspurger & Weihl, 1995): each lane has a pass, next is the lane
+//! with the least pass among those where somebody is, and its pass then grows by 1/weight. Over
+//! time lanes with people in them get turns in proportion to their weights, and each of them its
+//! share of all weights at the least: that is the floor of the normal lane. A lane that was empty
+//! begins where the others are, so nothing is saved up.
 
 use crate::lane::{LANES, Lane};
 
@@ -35,7 +37,8 @@ impl Shares {
         self.virtual_times[lane.index()] = self.reached + 1.0 / self.weights[lane.index()];
     }
 
-    /// Returns the share of turns of `lane` where `has` says who else is there; 0 if it is not there itself.
+    /// Returns the share of turns of `lane` where `has` says who else is there; 0 if it is not
+    /// there itself.
     pub fn share(&self, lane: Lane, has: impl Fn(Lane) -> bool) -> f64 {
         let weight = |lane: &Lane| self.weights[lane.index()];
         let all: f64 = Lane::ALL.iter().filter(|lane| has(**lane)).map(weight).sum();

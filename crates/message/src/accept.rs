@@ -1,8 +1,10 @@
-//! What form of answer a client asks for: `Accept` and `Accept-Language`, by their weights (RFC 9110, sections 12.4.2, 12.5.1 and 12.5.4).
+//! What form of answer a client asks for: `Accept` and `Accept-Language`, by their weights (RFC
+//! 9110, sections 12.4.2, 12.5.1 and 12.5.4).
 
 use http::header::{ACCEPT, ACCEPT_LANGUAGE, HeaderMap, HeaderName, HeaderValue};
 
-/// Entries of such a header that are looked at, all lines together; what stands behind them is not asked for.
+/// Entries of such a header that are looked at, all lines together; what stands behind them is not
+/// asked for.
 const ENTRIES_MAX: usize = 32;
 
 /// The form of an answer of ours.
@@ -17,7 +19,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the form a client likes best. A page has to be asked for by name: `*/*` is what programs say that do not care.
+    /// Returns the form a client likes best. A page has to be asked for by name: `*/*` is what
+    /// programs say that do not care.
     pub fn of(headers: &HeaderMap) -> Form {
         let (mut page, mut json, mut problem) = (0, 0, 0);
         for (name, weight) in entries(headers, &ACCEPT) {
@@ -42,7 +45,8 @@ impl Form {
     }
 }
 
-/// Returns what the beginning of a head that was never read to its end says of the answer it asks for; `None`: as far as can be seen, no browser asks for a page.
+/// Returns what the beginning of a head that was never read to its end says of the answer it asks
+/// for; `None`: as far as can be seen, no browser asks for a page.
 pub fn of_beginning(head: &[u8]) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     for line in head.split(|byte| *byte == b'\n').skip(1) {
@@ -58,8 +62,8 @@ pub fn of_beginning(head: &[u8]) -> Option<HeaderMap> {
     (Form::of(&headers) == Form::Page).then_some(headers)
 }
 
-/// Returns which of `known` languages a client likes best, by their index; the first where it names none of them. `known` are tags as of RFC 5646, the more
-/// general before the more special.
+/// Returns which of `known` languages a client likes best, by their index; the first where it names
+/// none of them. `known` are tags as of RFC 5646, the more general before the more special.
 pub fn language(headers: &HeaderMap, known: &[&str]) -> usize {
     let mut best = (0, 0);
     for (wanted, weight) in entries(headers, &ACCEPT_LANGUAGE) {
@@ -69,7 +73,8 @@ pub fn language(headers: &HeaderMap, known: &[&str]) -> usize {
     best.0
 }
 
-/// Returns the known language that a wanted one means: itself, or the longest beginning of it ("lookup", RFC 4647, section 3.4), or one that begins like it.
+/// Returns the known language that a wanted one means: itself, or the longest beginning of it
+/// ("lookup", RFC 4647, section 3.4), or one that begins like it.
 fn matching(wanted: &[u8], known: &[&str]) -> Option<usize> {
     let begins = |long: &[u8], short: &[u8]| {
         long.len() >= short.len()
@@ -85,7 +90,8 @@ fn matching(wanted: &[u8], known: &[&str]) -> Option<usize> {
     longest.or_else(|| known.iter().position(|tag| begins(tag.as_bytes(), wanted)))
 }
 
-/// Returns the entries of a header with their weights in thousandths; those of weight 0, which are refused, are left out.
+/// Returns the entries of a header with their weights in thousandths; those of weight 0, which are
+/// refused, are left out.
 fn entries<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = (&'a [u8], u16)> {
     let lines = headers.get_all(name).into_iter();
     let all = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));

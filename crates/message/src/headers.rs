@@ -1,10 +1,13 @@
-//! Header hygiene: what belongs to one connection stays on it, and what says who the client is, we say.
+//! Header hygiene: what belongs to one connection stays on it, and what says who the client is, we
+//! say.
 //!
-//! Order matters. First everything the client's connection owns goes, including whatever `Connection` names; only
-//! then are our own headers set, so that no `Connection: x-forwarded-for` can take them away again.
+//! Order matters. First everything the client's connection owns goes, including whatever
+//! `Connection` names; only then are our own headers set, so that no `Connection: x-forwarded-for`
+//! can take them away again.
 //!
-//! Of a stranger nothing is kept that applications take for a proxy's word. Of a trusted proxy everything is, and `Forwarded` is written from its `X-Forwarded-*`, so that
-//! the two agree; only where it sends none of these, its `Forwarded` is what is believed.
+//! Of a stranger nothing is kept that applications take for a proxy's word. Of a trusted proxy
+//! everything is, and `Forwarded` is written from its `X-Forwarded-*`, so that the two agree; only
+//! where it sends none of these, its `Forwarded` is what is believed.
 
 use crate::peer::{Forwarding, Peer, address_of, forwarded_alone, parameter};
 use crate::validate::is_host;
@@ -27,7 +30,8 @@ pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forw
 /// Headers that only we may send to the application begin with this.
 const OWN_PREFIX: &str = "suimon-";
 
-/// What proxies say of a client and of what it asked for, beside everything that begins with `x-forwarded`.
+/// What proxies say of a client and of what it asked for, beside everything that begins with
+/// `x-forwarded`.
 const CLAIMS: [&str; 45] = [
     "ali-cdn-real-ip",
     "cdn-src-ip",
@@ -85,8 +89,9 @@ const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 const HOP_BY_HOP: [HeaderName; 7] =
     [KEEP_ALIVE, PROXY_CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE];
 
-/// What may stand in a head and never behind a body (RFC 9110, section 6.5.1): who reads a trailer may have acted on the body already, and one that
-/// frames, addresses, authorises or names a session is a second voice.
+/// What may stand in a head and never behind a body (RFC 9110, section 6.5.1): who reads a trailer
+/// may have acted on the body already, and one that frames, addresses, authorises or names a
+/// session is a second voice.
 const NEVER_TRAILERS: [HeaderName; 24] = [
     AGE,
     ALLOW,
@@ -114,10 +119,12 @@ const NEVER_TRAILERS: [HeaderName; 24] = [
     X_FORWARDED_FOR,
 ];
 
-/// Makes the head of a validated request fit for the application: nothing of the client's connection, nothing forged. What is said of a stranger is not among the headers,
-/// but [`Peer::forwarding`].
+/// Makes the head of a validated request fit for the application: nothing of the client's
+/// connection, nothing forged. What is said of a stranger is not among the headers, but
+/// [`Peer::forwarding`].
 ///
-/// With `upgrade`, the request asks the application to switch to WebSocket, and the two headers of that are kept.
+/// With `upgrade`, the request asks the application to switch to WebSocket, and the two headers of
+/// that are kept.
 pub fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: bool, via: bool) {
     let version = parts.version;
     own_host(parts);
@@ -125,7 +132,8 @@ pub fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: bool, v
     let takes_trailers = list(headers, &TE).any(|word| word.eq_ignore_ascii_case("trailers"));
     strip_hop_by_hop(headers);
     if takes_trailers {
-        // The one word of it that HTTP/2 allows (RFC 9113, section 8.2.2), and that gRPC demands. It holds for our connection, too: we pass them on.
+        // The one word of it that HTTP/2 allows (RFC 9113, section 8.2.2), and that gRPC demands.
+        // It holds for our connection, too: we pass them on.
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
     drop_claims(headers, peer.is_trusted());
@@ -147,9 +155,11 @@ pub fn prepare_request(parts: &mut request::Parts, peer: &Peer, upgrade: bool, v
     }
 }
 
-/// Takes what holds for the application's connection only out of a response's head, and what it says to us; that is returned.
+/// Takes what holds for the application's connection only out of a response's head, and what it
+/// says to us; that is returned.
 pub fn prepare_response(head: &mut response::Parts, upgrade: bool) -> HeaderMap {
-    // Of the client's connection it is we who speak (RFC 9110, section 2.5); and to an answer of HTTP/1.0 whose length nobody has said, no break could be seen.
+    // Of the client's connection it is we who speak (RFC 9110, section 2.5); and to an answer of
+    // HTTP/1.0 whose length nobody has said, no break could be seen.
     head.version = Version::HTTP_11;
     strip_hop_by_hop(&mut head.headers);
     let said = take_own(&mut head.headers);
@@ -160,20 +170,23 @@ pub fn prepare_response(head: &mut response::Parts, upgrade: bool) -> HeaderMap 
     said
 }
 
-/// Takes out of the trailers of a message what may only stand in its head, belongs to one connection, or is between us and the application alone.
+/// Takes out of the trailers of a message what may only stand in its head, belongs to one
+/// connection, or is between us and the application alone.
 pub fn prepare_trailers(trailers: &mut HeaderMap) {
     strip_hop_by_hop(trailers);
     take_own(trailers);
     NEVER_TRAILERS.iter().for_each(|name| _ = trailers.remove(name));
 }
 
-/// As [`prepare_trailers`], of a request: there nobody speaks for a client. A proxy that is believed does so in the head.
+/// As [`prepare_trailers`], of a request: there nobody speaks for a client. A proxy that is
+/// believed does so in the head.
 pub fn prepare_request_trailers(trailers: &mut HeaderMap) {
     prepare_trailers(trailers);
     drop_claims(trailers, false);
 }
 
-/// Returns whether a message is one of gRPC: `application/grpc`, with whatever it is coded in behind it.
+/// Returns whether a message is one of gRPC: `application/grpc`, with whatever it is coded in
+/// behind it.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
     is_of_kind(content_type(headers), &[b"application/grpc"])
 }
@@ -190,7 +203,8 @@ pub fn is_of_kind(content_type: &[u8], kinds: &[&[u8]]) -> bool {
         .any(|kind| content_type.len() >= kind.len() && content_type[..kind.len()].eq_ignore_ascii_case(kind))
 }
 
-/// Makes the head of a response that has switched protocols one of HTTP/2, where a tunnel is open once there is a good status.
+/// Makes the head of a response that has switched protocols one of HTTP/2, where a tunnel is open
+/// once there is a good status.
 pub fn open_tunnel(head: &mut response::Parts) {
     head.status = StatusCode::OK;
     for name in [CONNECTION, UPGRADE, SEC_WEBSOCKET_ACCEPT, CONTENT_LENGTH] {
@@ -215,7 +229,8 @@ pub fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item
     lines.flat_map(|line| line.split(',')).map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// Returns the items of a comma-separated header, all of its lines together, whatever bytes they are of.
+/// Returns the items of a comma-separated header, all of its lines together, whatever bytes they
+/// are of.
 pub(crate) fn items<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -272,13 +287,14 @@ fn take_own(headers: &mut HeaderMap) -> HeaderMap {
     own
 }
 
-/// Returns whether only we may send a header of this name. CGI programs take a low line for a hyphen.
+/// Returns whether only we may send a header of this name. CGI programs take a low line for a
+/// hyphen.
 fn is_own(name: &str) -> bool {
     name.strip_prefix(OWN_PREFIX.trim_end_matches('-')).is_some_and(|rest| rest.starts_with(['-', '_']))
 }
 
-/// Takes out what only we may say; what only a proxy of ours may say of the client, where none did; and whatever a CGI program would take for such a word, or for
-/// the message's frame.
+/// Takes out what only we may say; what only a proxy of ours may say of the client, where none did;
+/// and whatever a CGI program would take for such a word, or for the message's frame.
 fn drop_claims(headers: &mut HeaderMap, is_trusted: bool) {
     // Takes no memory where there is none.
     let mut names: Vec<HeaderName> = Vec::new();
@@ -293,7 +309,8 @@ fn drop_claims(headers: &mut HeaderMap, is_trusted: bool) {
 }
 
 fn is_dropped(name: &str, is_trusted: bool) -> bool {
-    // CGI programs find a header in a variable's name, and some servers put a low line there for whatever is no letter and no digit.
+    // CGI programs find a header in a variable's name, and some servers put a low line there for
+    // whatever is no letter and no digit.
     let is_plain = |byte: u8| byte == b'-' || byte.is_ascii_alphanumeric();
     if !name.bytes().all(is_plain) {
         let folded = name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-");
@@ -374,7 +391,8 @@ fn translate_forwarded(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns `Forwarded` as `X-Forwarded-*` have it: what the first address asked for, and the others by which it came.
+/// Returns `Forwarded` as `X-Forwarded-*` have it: what the first address asked for, and the others
+/// by which it came.
 fn forwarded_of(headers: &HeaderMap) -> HeaderValue {
     const INFALLIBLE: &str = "a text takes all that is written to it";
     let mut out = String::with_capacity(96);

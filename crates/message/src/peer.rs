@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use suimon_params::Network;
 
-/// The client whose address nobody can read: of the range that stands for nobody (RFC 6666). All of them share what one network may ask for.
+/// The client whose address nobody can read: of the range that stands for nobody (RFC 6666). All of
+/// them share what one network may ask for.
 pub(crate) const UNREADABLE: IpAddr = IpAddr::V6(Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0));
 
 /// Who a connection's requests come from, as the application is told. Made once a connection.
@@ -20,7 +21,8 @@ pub struct Peer {
     pub(crate) trusted: Option<Arc<[Network]>>,
 }
 
-/// What the application is told of the peer of a connection: the same for each of its requests, beside the host that one asks for.
+/// What the application is told of the peer of a connection: the same for each of its requests,
+/// beside the host that one asks for.
 #[derive(Debug)]
 pub struct Forwarding {
     pub(crate) address: HeaderValue,
@@ -84,8 +86,9 @@ impl Peer {
         said.map_or(self.is_tls, |proto| proto.eq_ignore_ascii_case(b"https"))
     }
 
-    /// Returns the address of the client: the peer's own, or the last that a trusted one names and that is not trusted itself. What cannot be read there is a stranger all
-    /// the same, and no proxy of ours.
+    /// Returns the address of the client: the peer's own, or the last that a trusted one names and
+    /// that is not trusted itself. What cannot be read there is a stranger all the same, and no
+    /// proxy of ours.
     pub fn client(&self, headers: &HeaderMap) -> IpAddr {
         let Some(trusted) = &self.trusted else { return self.ip };
         let alone = forwarded_alone(headers).map(|element| parameter(element, b"for").unwrap_or_default());
@@ -100,7 +103,8 @@ impl Peer {
         client
     }
 
-    /// Returns what is said of it beside the headers of its requests; `None`, where it is believed: then all is in them.
+    /// Returns what is said of it beside the headers of its requests; `None`, where it is believed:
+    /// then all is in them.
     pub fn forwarding(&self) -> Option<Arc<Forwarding>> {
         self.trusted.is_none().then(|| Arc::clone(&self.forwarding))
     }
@@ -110,7 +114,8 @@ impl Peer {
         self.trusted.is_some()
     }
 
-    /// Returns what a peer nobody has named says of whom it stands for: the first address it names. It is a word, and can be anybody's.
+    /// Returns what a peer nobody has named says of whom it stands for: the first address it names.
+    /// It is a word, and can be anybody's.
     pub fn says<'a>(&self, headers: &'a HeaderMap) -> Option<&'a [u8]> {
         if self.is_trusted() {
             return None;
@@ -125,7 +130,8 @@ pub fn is_in(address: IpAddr, networks: &[Network]) -> bool {
     networks.iter().any(|network| network.contains(address))
 }
 
-/// Returns whether an address is of no public network: it may be a balancer's, and stand for all visitors.
+/// Returns whether an address is of no public network: it may be a balancer's, and stand for all
+/// visitors.
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),
@@ -133,7 +139,8 @@ pub fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Returns whether a request shows that it comes from a page of the same site: browsers say so, and strangers do not unless they lie.
+/// Returns whether a request shows that it comes from a page of the same site: browsers say so, and
+/// strangers do not unless they lie.
 pub fn is_from_own_page(parts: &request::Parts) -> bool {
     if let Some(site) = parts.headers.get("sec-fetch-site") {
         return site.as_bytes() == b"same-origin";

@@ -1,4 +1,5 @@
-//! What the application says to the gateway in headers of its answers, and what it is told in those of its requests.
+//! What the application says to the gateway in headers of its answers, and what it is told in those
+//! of its requests.
 //!
 //! | header of an answer | says |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! What a request must be before anything else looks at it.
 //!
-//! Everything a second HTTP parser behind us could read differently is refused here rather than repaired. What the
-//! HTTP library refuses by itself (bad line folding, control characters, broken lengths) never gets this far; what
-//! it repairs in silence is caught in `framing`.
+//! Everything a second HTTP parser behind us could read differently is refused here rather than
+//! repaired. What the HTTP library refuses by itself (bad line folding, control characters, broken
+//! lengths) never gets this far; what it repairs in silence is caught in `framing`.
 
 use http::header::{COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -12,7 +12,8 @@ use suimon_params::Limits;
 /// What is wrong with a request. The client's fault; the same request will fail again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestFault {
-    /// The head is no HTTP/1, or could be read in more than one way: found by the HTTP library or by `framing`.
+    /// The head is no HTTP/1, or could be read in more than one way: found by the HTTP library or
+    /// by `framing`.
     BadHead,
     /// A balancer's connection does not begin with the header that it is set to send.
     NoProxyHeader,
@@ -50,7 +51,8 @@ pub enum RequestFault {
     BodyTimeout,
 }
 
-/// Checks a request's head. `limits` are those on the head and on a declared length; `names_protocol`: over HTTP/2, whether it names a protocol for a tunnel.
+/// Checks a request's head. `limits` are those on the head and on a declared length;
+/// `names_protocol`: over HTTP/2, whether it names a protocol for a tunnel.
 pub fn validate(parts: &Parts, limits: &Limits, names_protocol: bool) -> Result<(), RequestFault> {
     if has_too_many_headers(parts, limits.headers) {
         return Err(RequestFault::HeadTooLarge);
@@ -76,7 +78,8 @@ pub fn validate(parts: &Parts, limits: &Limits, names_protocol: bool) -> Result<
     Ok(())
 }
 
-/// Returns whether there are more than `max` lines of headers. In HTTP/2 browsers send each cookie on a line of its own, which are one here.
+/// Returns whether there are more than `max` lines of headers. In HTTP/2 browsers send each cookie
+/// on a line of its own, which are one here.
 fn has_too_many_headers(parts: &Parts, max: usize) -> bool {
     parts.headers.len() > max && {
         let cookies = parts.headers.get_all(COOKIE).iter().count();
@@ -139,7 +142,8 @@ fn framing(parts: &Parts) -> Result<(), RequestFault> {
     }
 }
 
-/// Returns whether `text` is a host name or address with an optional port, and nothing else: no user, no path.
+/// Returns whether `text` is a host name or address with an optional port, and nothing else: no
+/// user, no path.
 pub fn is_host(text: &[u8]) -> bool {
     let (name, port) = if text.first() == Some(&b'[') {
         let Some(end) = text.iter().position(|byte| *byte == b']') else {

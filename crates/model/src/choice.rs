@@ -1,6 +1,8 @@
-//! Choices of a setting: one table says the word, the variant and what it means, and everything else is made of it.
+//! Choices of a setting: one table says the word, the variant and what it means, and everything
+//! else is made of it.
 //!
-//! The settings' schema and reader, summaries, the simulator and the documents read the same rows, so that adding a choice is one row.
+//! The settings' schema and reader, summaries, the simulator and the documents read the same rows,
+//! so that adding a choice is one row.
 
 /// One of the words that a setting may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,8 +13,8 @@ pub struct Choice {
     pub means: &'static str,
 }
 
-/// Makes an enum of choices, the first of which is the default, with `CHOICES`, `word`, `means` and `of`, and makes it a
-/// [`Persist`](crate::persist::Persist):
+/// Makes an enum of choices, the first of which is the default, with `CHOICES`, `word`, `means` and
+/// `of`, and makes it a [`Persist`](crate::persist::Persist):
 ///
 /// ```
 /// suimon_model::choices! {
@@ -28,8 +30,9 @@ pub struct Choice {
 /// assert_eq!(Order::default().word(), "fifo");
 /// ```
 ///
-/// A row is: variant, the number that stands for it in recordings, its word, and what it means. A variant may hold
-/// one value with a default, `Fixed(limit: Limit)`: where its word is read, it holds that.
+/// A row is: variant, the number that stands for it in recordings, its word, and what it means. A
+/// variant may hold one value with a default, `Fixed(limit: Limit)`: where its word is read, it
+/// holds that.
 #[macro_export]
 macro_rules! choices {
     (

@@ -1,10 +1,12 @@
-//! Time as every pure crate sees it: nanoseconds since an origin, passed in by the shell that owns a clock.
+//! Time as every pure crate sees it: nanoseconds since an origin, passed in by the shell that owns
+//! a clock.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
-/// A moment, in nanoseconds since an origin chosen by the shell. Ordered, copied freely, never read from a clock here.
+/// A moment, in nanoseconds since an origin chosen by the shell. Ordered, copied freely, never read
+/// from a clock here.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
@@ -68,7 +70,8 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// Returns `secs` seconds as a duration. Negative and not-a-number become zero; anything past 10⁹ s becomes 10⁹ s.
+/// Returns `secs` seconds as a duration. Negative and not-a-number become zero; anything past 10⁹ s
+/// becomes 10⁹ s.
 pub fn seconds(secs: f64) -> Duration {
     if secs > 0.0 { Duration::from_secs_f64(secs.min(1e9)) } else { Duration::ZERO }
 }

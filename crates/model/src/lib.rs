@@ -1,5 +1,5 @@
-//! The vocabulary of all other crates: instants, ids, outcomes, reasons, decision records, and seeded
-//! random numbers.
+//! The vocabulary of all other crates: instants, ids, outcomes, reasons, decision records, and
+//! seeded random numbers.
 //!
 //! Nothing here knows HTTP, queues or control laws; nothing here reads a clock.
 //!

@@ -3,9 +3,11 @@
 /// How the work behind a slot ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// The application answered, not with an error of its own, and the client was there to receive it.
+    /// The application answered, not with an error of its own, and the client was there to receive
+    /// it.
     Completed,
-    /// It answered that it does not do what was asked (a status of 4xx): as much work, of which nothing follows for the session.
+    /// It answered that it does not do what was asked (a status of 4xx): as much work, of which
+    /// nothing follows for the session.
     Declined,
     /// The application did not answer, or answered with an error.
     Failed(Failure),

@@ -1,12 +1,15 @@
-//! State as bytes, so that a machine can be put away at one moment and go on at another as if nothing had happened.
+//! State as bytes, so that a machine can be put away at one moment and go on at another as if
+//! nothing had happened.
 //!
-//! Whole numbers are written seven bits to a byte, the low ones first; real numbers by their bits, so that they are the
-//! same after as before; lists with their length ahead. There are no names and no room for change: bytes are read back
-//! by the build that wrote them, or refused. What is read may come from anybody: no length is believed that the bytes
-//! left could not hold, and nothing here panics.
+//! Whole numbers are written seven bits to a byte, the low ones first; real numbers by their bits,
+//! so that they are the same after as before; lists with their length ahead. There are no names and
+//! no room for change: bytes are read back by the build that wrote them, or refused. What is read
+//! may come from anybody: no length is believed that the bytes left could not hold, and nothing
+//! here panics.
 //!
-//! A struct or an enum needs one line, [`saved_struct!`](crate::saved_struct) or [`saved_enum!`](crate::saved_enum), that
-//! lists its parts; the compiler sees to it that none is forgotten.
+//! A struct or an enum needs one line, [`saved_struct!`](crate::saved_struct) or
+//! [`saved_enum!`](crate::saved_enum), that lists its parts; the compiler sees to it that none is
+//! forgotten.
 
 use crate::{Failure, Instant, KindId, NodeId, Outcome, RequestId, RouteId, SessionId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -86,7 +89,8 @@ impl Writer {
         self.bytes.push(number as u8);
     }
 
-    /// Appends the difference from one number to another, in as few bytes as it needs, whichever is greater.
+    /// Appends the difference from one number to another, in as few bytes as it needs, whichever is
+    /// greater.
     pub fn step(&mut self, from: u64, to: u64) {
         let difference = to.wrapping_sub(from) as i64;
         self.number((difference << 1 ^ difference >> 63) as u64);
@@ -199,9 +203,10 @@ impl fmt::Display for Unsavable {
 
 impl std::error::Error for Unsavable {}
 
-/// Makes a struct a [`Persist`](crate::persist::Persist): `saved_struct!(Name { field, field });`, every field. Where its parts must
-/// fit each other, a condition follows: `saved_struct!(Name { list, next }, |it: &Name| it.next < it.list.len());`. What is only counted for show is left
-/// out and begins anew: `saved_struct!(Name { list } without { seen });`.
+/// Makes a struct a [`Persist`](crate::persist::Persist): `saved_struct!(Name { field, field });`,
+/// every field. Where its parts must fit each other, a condition follows: `saved_struct!(Name {
+/// list, next }, |it: &Name| it.next < it.list.len());`. What is only counted for show is left out
+/// and begins anew: `saved_struct!(Name { list } without { seen });`.
 #[macro_export]
 macro_rules! saved_struct {
     (
@@ -227,8 +232,8 @@ macro_rules! saved_struct {
     };
 }
 
-/// Makes an enum a [`Persist`](crate::persist::Persist): `saved_enum!(Name { 0 = One, 1 = Two(a), 2 = Three { b } });`, every
-/// variant with a number of its own.
+/// Makes an enum a [`Persist`](crate::persist::Persist): `saved_enum!(Name { 0 = One, 1 = Two(a), 2
+/// = Three { b } });`, every variant with a number of its own.
 #[macro_export]
 macro_rules! saved_enum {
     ($name:ident { $($tag:literal = $variant:ident $(($item:ident))? $({ $($field:ident),+ })?),+ $(,)? }) => {

@@ -1,7 +1,7 @@
 //! Logarithms and the like, the same to the last bit on every machine.
 //!
-//! The standard library's come from the platform's C library, and differ between platforms in the last digit; a run is
-//! the same everywhere only if they do not.
+//! The standard library's come from the platform's C library, and differ between platforms in the
+//! last digit; a run is the same everywhere only if they do not.
 
 /// Returns the natural logarithm.
 pub fn ln(x: f64) -> f64 {

@@ -1,7 +1,7 @@
 //! A decision as it is shown: what was decided about what, why, and the signals it rests on.
 //!
-//! Metrics, traces, the status page and the simulator show this same struct, so a figure and a log line can
-//! never disagree.
+//! Metrics, traces, the status page and the simulator show this same struct, so a figure and a log
+//! line can never disagree.
 
 use crate::{Instant, KindId, RouteId};
 
@@ -66,9 +66,11 @@ reasons! {
     SlowStartOver = "slow_start_over", "the last raise only made requests wait for each other in the application";
     /// Paired windows: the new limit did better by more than one standard error.
     TrialBetter = "trial_better", "paired windows favour the new limit by more than their standard error, so the search goes on from there";
-    /// Paired windows could not tell, and the new limit is the one to prefer: the lower, or the higher where requests are quick.
+    /// Paired windows could not tell, and the new limit is the one to prefer: the lower, or the
+    /// higher where requests are quick.
     TrialEqual = "trial_equal", "paired windows show no difference between the two limits; the lower one is taken (the higher one if requests are quick)";
-    /// Paired windows: the tried limit did not do better by more than one standard error, or did worse.
+    /// Paired windows: the tried limit did not do better by more than one standard error, or did
+    /// worse.
     TrialWorse = "trial_worse", "paired windows do not favour the tried limit by more than their standard error, so the old one stays";
     /// A trial window begins at the limit under trial.
     TrialWindow = "trial_window", "a window at the limit under trial begins";
@@ -98,7 +100,8 @@ reasons! {
     GateOpen = "gate_open", "nobody waits, and the work of active sessions leaves capacity";
     /// Admitted sessions already hold as much coming work as can be served in time.
     WorkToCome = "work_to_come", "admitted sessions will need all the capacity for now";
-    /// No node of the application answers. Also refused: it did not come back while the request waited for it.
+    /// No node of the application answers. Also refused: it did not come back while the request
+    /// waited for it.
     ApplicationDown = "application_down", "the application does not answer, so nobody is admitted until it does";
     /// A node of the application answers again.
     ApplicationUp = "application_up", "the application answers again, so visitors are admitted again, at the rate measured before";

@@ -1,6 +1,7 @@
 //! Random numbers that are the same again for the same seed, on every machine.
 //!
-//! Generator: xoshiro256++ (Blackman & Vigna, 2019), its state filled by `SplitMix64` as its authors advise.
+//! Generator: xoshiro256++ (Blackman & Vigna, 2019), its state filled by `SplitMix64` as its
+//! authors advise.
 
 use crate::real::{cos, exp, ln};
 
@@ -19,7 +20,8 @@ impl Rng {
         Rng { state: std::array::from_fn(|_| split_mix(&mut mix)) }
     }
 
-    /// Returns a source of its own for `stream`, so that drawing more in one place never changes another.
+    /// Returns a source of its own for `stream`, so that drawing more in one place never changes
+    /// another.
     pub fn stream(seed: u64, stream: u64) -> Self {
         let mut mix = stream;
         Rng::new(seed ^ split_mix(&mut mix))

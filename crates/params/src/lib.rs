@@ -1,4 +1,5 @@
-//! Everything the proxy is told before it starts: plain values, already checked, each with a default that runs.
+//! Everything the proxy is told before it starts: plain values, already checked, each with a
+//! default that runs.
 //!
 //! Whoever reads settings fills these in. Nothing here opens, reads or binds anything.
 
@@ -29,7 +30,8 @@ pub struct Params {
     pub spool: SpoolParams,
     /// Which requests share a limit, and which pass ungated.
     pub routes: Routes,
-    /// The kinds of session, at least one; the first whose `begins` matches a request is the request's kind.
+    /// The kinds of session, at least one; the first whose `begins` matches a request is the
+    /// request's kind.
     pub sessions: Sessions,
     /// The cookie that proves a session was let in.
     pub lease: LeaseParams,
@@ -59,7 +61,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// The least that all files together may have: less could not hold the state of a gate a few times over.
+    /// The least that all files together may have: less could not hold the state of a gate a few
+    /// times over.
     pub const BYTES_MIN: u64 = 8 << 20;
 }
 
@@ -70,8 +73,8 @@ pub struct Listen {
     pub plain: Option<SocketAddr>,
     /// HTTP/1.1 and HTTP/2 by ALPN, over TLS.
     pub tls: Option<ListenTls>,
-    /// Balancers that begin each connection with a header of the PROXY protocol, which says where the client is. Without one their connections are refused; nobody else's
-    /// header is read.
+    /// Balancers that begin each connection with a header of the PROXY protocol, which says where
+    /// the client is. Without one their connections are refused; nobody else's header is read.
     pub proxy_protocol: Vec<Network>,
     /// Connections the kernel holds ready for us to accept.
     pub backlog: u32,
@@ -93,7 +96,8 @@ pub struct ListenTls {
     pub cert: PathBuf,
     /// Private key, PEM: PKCS#8, PKCS#1 or SEC1.
     pub key: PathBuf,
-    /// How often both files are looked at for a change. A pair that cannot be used is reported and the old one stays.
+    /// How often both files are looked at for a change. A pair that cannot be used is reported and
+    /// the old one stays.
     pub reload_every: Duration,
 }
 
@@ -107,7 +111,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Returns whether `address` lies in the range. An IPv4 address mapped into IPv6 counts as the IPv4 address.
+    /// Returns whether `address` lies in the range. An IPv4 address mapped into IPv6 counts as the
+    /// IPv4 address.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address.to_canonical(), address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
@@ -132,20 +137,25 @@ pub struct Timeouts {
     pub body_read: Duration,
     /// The longest that a client may be waited for in all while it sends one body.
     pub body_total: Duration,
-    /// From one piece of a response a client takes to the next; then the client is too slow and its connection is closed.
+    /// From one piece of a response a client takes to the next; then the client is too slow and its
+    /// connection is closed.
     pub body_write: Duration,
     /// How long a connection may be idle between two requests.
     pub keep_alive: Duration,
-    /// How long a connection that has switched to another protocol may carry nothing, either way; at most twice that passes.
+    /// How long a connection that has switched to another protocol may carry nothing, either way;
+    /// at most twice that passes.
     pub tunnel_idle: Duration,
     /// How long a TLS handshake may take.
     pub handshake: Duration,
-    /// How long a graceful shutdown waits for what is under way. Longer than the longest wait for admission.
+    /// How long a graceful shutdown waits for what is under way. Longer than the longest wait for
+    /// admission.
     pub drain: Duration,
-    /// How long a client waits for the application before it is watched for leaving. For a client that waits to be let in it is 10 ms
-    /// at most, since there its leaving is to be noticed within 20 ms.
+    /// How long a client waits for the application before it is watched for leaving. For a client
+    /// that waits to be let in it is 10 ms at most, since there its leaving is to be noticed within
+    /// 20 ms.
     pub disconnect_watch_after: Duration,
-    /// Time between two HTTP/2 pings on a connection with open streams, and the longest a pong may take.
+    /// Time between two HTTP/2 pings on a connection with open streams, and the longest a pong may
+    /// take.
     pub h2_ping: Duration,
 }
 
@@ -169,7 +179,8 @@ impl Default for Timeouts {
 /// How much of everything is accepted.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections open at once, all listeners together. With all taken a newcomer displaces the one worth least, or waits in the kernel's queue.
+    /// Connections open at once, all listeners together. With all taken a newcomer displaces the
+    /// one worth least, or waits in the kernel's queue.
     pub connections: usize,
     /// Bytes of a request's head. 8 KiB and up; more is answered with 431.
     pub head_bytes: usize,
@@ -179,15 +190,19 @@ pub struct Limits {
     pub url_bytes: usize,
     /// Bytes of a request body; more is answered with 413. `None`: the application decides.
     pub body_bytes: Option<u64>,
-    /// Bytes a second that a client must send of a body, and take of an answer, once it has been waited for as long as a pause may be. 0: no least rate.
+    /// Bytes a second that a client must send of a body, and take of an answer, once it has been
+    /// waited for as long as a pause may be. 0: no least rate.
     pub body_rate_min: u64,
-    /// The most requests in the application, of all routes, whose clients are waited for in the middle of their bodies, and as many gRPC calls; beyond it the slowest is broken off.
+    /// The most requests in the application, of all routes, whose clients are waited for in the
+    /// middle of their bodies, and as many gRPC calls; beyond it the slowest is broken off.
     pub slow_uploads: usize,
     /// Bytes of a request's body read before it is let in.
     pub request_buffer_bytes: usize,
-    /// Bytes of one response held in memory for a slow client; what follows goes through a file, or the application has to wait.
+    /// Bytes of one response held in memory for a slow client; what follows goes through a file, or
+    /// the application has to wait.
     pub response_buffer_bytes: usize,
-    /// Bytes of all such responses together, and of all request bodies that are read before their requests are let in.
+    /// Bytes of all such responses together, and of all request bodies that are read before their
+    /// requests are let in.
     pub buffered_bytes: usize,
     /// HTTP/2 streams open at once on a connection.
     pub h2_streams: u32,
@@ -219,7 +234,8 @@ impl Default for Limits {
 pub struct SpoolParams {
     /// Where the files are made. `None`: the system's directory for temporary files.
     pub directory: Option<PathBuf>,
-    /// Bytes of all of them. 0: none are made. Nor do they ever take more than half of what is free there.
+    /// Bytes of all of them. 0: none are made. Nor do they ever take more than half of what is free
+    /// there.
     pub bytes_max: u64,
     /// Bytes of one body.
     pub body_bytes_max: u64,
@@ -236,7 +252,8 @@ impl Default for SpoolParams {
 pub struct Sessions {
     /// In order; at most 64. Empty: sessions are not gated, only routes are.
     pub kinds: Vec<SessionKind>,
-    /// Whether well-known session cookies of applications (`JSESSIONID`, `PHPSESSID`, …) are recognised without being named.
+    /// Whether well-known session cookies of applications (`JSESSIONID`, `PHPSESSID`, …) are
+    /// recognised without being named.
     pub detect_cookies: bool,
 }
 
@@ -276,12 +293,14 @@ impl Default for SessionKind {
 /// The cookie that proves a session was let in.
 #[derive(Clone, Debug)]
 pub struct LeaseParams {
-    /// The file of signing keys, made with mode 0600 if it is not there. `None`: a key that ends with the process,
-    /// so that leases do not outlive a restart and are not shared between gateways.
+    /// The file of signing keys, made with mode 0600 if it is not there. `None`: a key that ends
+    /// with the process, so that leases do not outlive a restart and are not shared between
+    /// gateways.
     pub keys_file: Option<PathBuf>,
     /// How long a lease is good for. Renewed in passing once half of it has gone by.
     pub life: Duration,
-    /// Whether clients reach us over TLS that ends in front of us, so that the cookie carries `Secure` on the plain listener too.
+    /// Whether clients reach us over TLS that ends in front of us, so that the cookie carries
+    /// `Secure` on the plain listener too.
     pub secure: bool,
     /// When visitors without a cookie of the application's get one.
     pub issued: LeaseIssued,
@@ -315,7 +334,8 @@ pub struct WaitingRoomParams {
     pub hides_numbers: bool,
     /// The status of a page of the waiting room.
     pub status: WaitingStatus,
-    /// For how long visitors are told that their turn is held, whole minutes. After that they come in at the head of the line all the same.
+    /// For how long visitors are told that their turn is held, whole minutes. After that they come
+    /// in at the head of the line all the same.
     pub hold: Duration,
     /// For how long a place is kept, whole hours.
     pub keep: Duration,
@@ -325,7 +345,8 @@ pub struct WaitingRoomParams {
     pub tickets_per_second: f64,
     /// Numbers that one network may draw for an opening, until it is.
     pub tickets_for_opening: u32,
-    /// Networks of search engines: their visitors come in by a slow lane of their own, however long the line is.
+    /// Networks of search engines: their visitors come in by a slow lane of their own, however long
+    /// the line is.
     pub crawlers: Vec<Network>,
     /// Where the application says who may draw a number. `None`: anybody may.
     pub pass: Option<PassPage>,
@@ -333,7 +354,8 @@ pub struct WaitingRoomParams {
     pub state_file: Option<PathBuf>,
 }
 
-/// A page of the application's where visitors get a pass, with which a number may be drawn: a challenge, or a log-in.
+/// A page of the application's where visitors get a pass, with which a number may be drawn: a
+/// challenge, or a log-in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PassPage {
     /// Its path, or everything below it if it ends in `/`. It passes the gate.
@@ -370,7 +392,8 @@ suimon_model::choices! {
     pub enum WaitingStatus {
         /// 503: search engines come again later, and nothing is stored.
         Unavailable = 0, "503", "right where Suimon is what visitors reach";
-        /// 429: for where a content delivery network stands in front, which may answer a 503 with a page of its own.
+        /// 429: for where a content delivery network stands in front, which may answer a 503 with a
+        /// page of its own.
         TooManyRequests = 1, "429", "where a content delivery network stands in front that answers a 503 with a page of its own";
         /// 200, for whatever cannot do with the others.
         Ok = 2, "200", "only for what cannot do with the others, as search engines may take the page for yours";
@@ -381,9 +404,11 @@ suimon_model::choices! {
     /// What becomes of the work of a client that has gone while the application was at it.
     #[derive(Eq)]
     pub enum OnClientDisconnect {
-        /// The answer is read to its end for nobody and its slot is kept: the application works on regardless.
+        /// The answer is read to its end for nobody and its slot is kept: the application works on
+        /// regardless.
         Finish = 0, "finish", "the application works on regardless, so the answer is read to its end and the slot kept";
-        /// The connection to the application is closed and the slot given back: for applications that stop then.
+        /// The connection to the application is closed and the slot given back: for applications
+        /// that stop then.
         Cancel = 1, "cancel", "for applications that stop when the connection closes";
     }
 }
@@ -392,7 +417,8 @@ suimon_model::choices! {
     /// When visitors get a lease.
     #[derive(Eq)]
     pub enum LeaseIssued {
-        /// Under pressure, or once newcomers come at half of the pace at which they could be let in.
+        /// Under pressure, or once newcomers come at half of the pace at which they could be let
+        /// in.
         Needed = 0, "needed", "under pressure, and where the application has no session cookie of its own, once newcomers come at half of the pace at which they could be let in, or several at once to a gateway that has just started; whoever was served before is known by connection, address and browser for ten minutes";
         /// With their first answer, however little there is to do.
         Always = 1, "always", "where it has none, with the first answer that caches may not keep for all; set this if visitors without any cookie share address and browser and a rush comes at once";

@@ -9,25 +9,28 @@ pub use suimon_fleet::EjectionParams;
 /// The most nodes one upstream may have.
 pub const NODES_MAX: usize = suimon_fleet::NODES_MAX;
 
-/// Everything the upstream side is told before it starts. The default has no nodes and is of use only once it has one.
+/// Everything the upstream side is told before it starts. The default has no nodes and is of use
+/// only once it has one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpstreamParams {
     /// The application servers; at least one, at most [`NODES_MAX`].
     pub nodes: Vec<NodeParams>,
     /// The longest that opening a connection may take: name lookup, TCP and TLS together.
     pub connect_timeout: Duration,
-    /// The longest wait for the head of a response, from the last piece of the request that was sent.
+    /// The longest wait for the head of a response, from the last piece of the request that was
+    /// sent.
     pub first_byte_timeout: Duration,
     /// The longest wait for the next piece of a response body.
     pub idle_timeout: Duration,
     /// The most unused connections kept open to one node.
     pub pool_idle_max: usize,
-    /// How long an unused connection is kept; less where the node's `Keep-Alive` header says so. Set it shorter than the
-    /// application's own keep-alive (Tomcat: 60 s).
+    /// How long an unused connection is kept; less where the node's `Keep-Alive` header says so.
+    /// Set it shorter than the application's own keep-alive (Tomcat: 60 s).
     pub pool_idle_age: Duration,
     /// The most connections to one HTTP/2 node; at least 1.
     pub h2_connections_max: usize,
-    /// The most requests at once on one HTTP/2 connection, if the node does not allow fewer; at least 1.
+    /// The most requests at once on one HTTP/2 connection, if the node does not allow fewer; at
+    /// least 1.
     pub h2_streams_max: usize,
     /// The largest response head that is accepted, in bytes.
     pub max_head_bytes: usize,
@@ -104,7 +107,8 @@ suimon_model::choices! {
     pub enum Protocol {
         /// HTTP/1.1, one request at a time on a connection.
         Http1 = 0, "http1", "HTTP/1.1";
-        /// HTTP/2, many requests on a connection: over `http` by prior knowledge (h2c), over `https` by ALPN (h2).
+        /// HTTP/2, many requests on a connection: over `http` by prior knowledge (h2c), over
+        /// `https` by ALPN (h2).
         Http2 = 1, "http2", "HTTP/2; in clear it is by prior knowledge (h2c)";
     }
 }
@@ -112,7 +116,8 @@ suimon_model::choices! {
 /// Active health checks of every node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HealthParams {
-    /// Path of a `GET` that a healthy node answers with 200 to 399; `None`: opening a TCP connection is enough.
+    /// Path of a `GET` that a healthy node answers with 200 to 399; `None`: opening a TCP
+    /// connection is enough.
     pub path: Option<String>,
     /// Time from one check of a node to the next, give or take a tenth; zero: no checks.
     pub interval: Duration,
@@ -143,7 +148,8 @@ pub struct TlsParams {
     pub ca_file: Option<PathBuf>,
     /// Name the nodes' certificates are for, where it is not the host they are reached at.
     pub server_name: Option<String>,
-    /// Whether certificates are looked at. `false` accepts any certificate: anybody on the way can read and change all.
+    /// Whether certificates are looked at. `false` accepts any certificate: anybody on the way can
+    /// read and change all.
     pub verify: bool,
 }
 
@@ -157,8 +163,8 @@ impl Default for TlsParams {
 const LOCAL_HOST: &str = "localhost";
 
 impl NodeParams {
-    /// Returns the node at `url`, spoken to in HTTP/1.1: `http://host[:port]` or `https://host[:port]`, nothing behind it but
-    /// at most one slash; or `unix:/path/of/a.sock`.
+    /// Returns the node at `url`, spoken to in HTTP/1.1: `http://host[:port]` or
+    /// `https://host[:port]`, nothing behind it but at most one slash; or `unix:/path/of/a.sock`.
     ///
     /// # Errors
     /// A sentence naming what is wrong with the URL and what is allowed.
@@ -217,7 +223,8 @@ impl NodeParams {
         Ok(NodeParams { scheme, address, protocol: Protocol::default() })
     }
 
-    /// Returns the node's `host:port` as it stands in a URL or a `Host` header. A Unix socket has none, and is this machine.
+    /// Returns the node's `host:port` as it stands in a URL or a `Host` header. A Unix socket has
+    /// none, and is this machine.
     pub fn authority(&self) -> String {
         match &self.address {
             NodeAddress::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),

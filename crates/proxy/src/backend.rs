@@ -1,4 +1,5 @@
-//! What an exchange needs of the gateway: the way to the application, and what is kept for clients who are waited for meanwhile.
+//! What an exchange needs of the gateway: the way to the application, and what is kept for clients
+//! who are waited for meanwhile.
 
 use crate::gatekeeper::Gatekeeper;
 use crate::returns::Returns;

@@ -1,10 +1,11 @@
 //! The one place that turns a refusal, a bad request or a failing application into an answer.
 //!
-//! Browsers get a page, everybody else `application/problem+json` (RFC 9457). Every such answer says why in
-//! `Proxy-Status` (RFC 9209), is never stored, and carries `Retry-After` exactly where coming back may help.
+//! Browsers get a page, everybody else `application/problem+json` (RFC 9457). Every such answer
+//! says why in `Proxy-Status` (RFC 9209), is never stored, and carries `Retry-After` exactly where
+//! coming back may help.
 //!
-//! A gRPC client gets what it can read: 200 and nothing but trailers, with `grpc-status`, `grpc-message` and, where coming back may help,
-//! `grpc-retry-pushback-ms`.
+//! A gRPC client gets what it can read: 200 and nothing but trailers, with `grpc-status`,
+//! `grpc-message` and, where coming back may help, `grpc-retry-pushback-ms`.
 
 use bytes::Bytes;
 use http::header::{
@@ -118,7 +119,8 @@ impl ErrorFormat {
         response
     }
 
-    /// Returns the answer to a bad request. The connection is closed where what follows on it cannot be trusted.
+    /// Returns the answer to a bad request. The connection is closed where what follows on it
+    /// cannot be trusted.
     pub(crate) fn fault(&self, fault: RequestFault, pages: &Pages) -> Response<String> {
         let (status, code, title, detail) = describe(fault);
         let mut response = self.answer(
@@ -220,7 +222,8 @@ impl ErrorFormat {
         )
     }
 
-    /// Returns the answer to a request that has a place in line, or could have one: `response`, or what of it a gRPC client can read.
+    /// Returns the answer to a request that has a place in line, or could have one: `response`, or
+    /// what of it a gRPC client can read.
     pub(crate) fn in_line(&self, response: Response<String>) -> Response<String> {
         if !self.is_grpc {
             return response;
@@ -307,7 +310,8 @@ struct Instead(StatusCode);
 impl Grpc {
     fn of(answer: &Answer<'_>) -> Self {
         match answer.status {
-            // What is full is ours; what has too little room is the application, and the client's own rules say when to come again.
+            // What is full is ours; what has too little room is the application, and the client's
+            // own rules say when to come again.
             StatusCode::SERVICE_UNAVAILABLE if answer.code == Reason::GatewayFull.code() => {
                 Grpc::ResourceExhausted
             }
@@ -382,7 +386,8 @@ fn whole_seconds(time: Duration) -> u64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
 }
 
-/// Returns whether a page is loaded for somebody to see, not beforehand and not within another: only there is it of use that it tries again.
+/// Returns whether a page is loaded for somebody to see, not beforehand and not within another:
+/// only there is it of use that it tries again.
 fn is_visit(headers: &HeaderMap) -> bool {
     const DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
     const BEFOREHAND: [HeaderName; 2] =

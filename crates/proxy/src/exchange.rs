@@ -1,8 +1,9 @@
 //! One exchange with the application, and what becomes of it when its client leaves.
 //!
-//! Dropped before its end, an exchange is work for nobody: by default it is read to its end all the same, its slot kept,
-//! because most applications go on regardless and their capacity is not free before they are done. Where the
-//! application does stop when the connection closes, it is cancelled.
+//! Dropped before its end, an exchange is work for nobody: by default it is read to its end all the
+//! same, its slot kept, because most applications go on regardless and their capacity is not free
+//! before they are done. Where the application does stop when the connection closes, it is
+//! cancelled.
 
 use crate::backend::Backend;
 use crate::gatekeeper::Slot;
@@ -47,7 +48,8 @@ pub(crate) struct Exchange {
     tally: ExchangeInfo,
     /// As long as no head has come.
     unanswered: Option<Unanswered>,
-    /// Whose request it is that waits for the application's return where no node can be connected to, and of which kind; `None`: it does not.
+    /// Whose request it is that waits for the application's return where no node can be connected
+    /// to, and of which kind; `None`: it does not.
     awaits: Option<(WaitOwner, Option<KindId>)>,
 }
 
@@ -80,7 +82,8 @@ pub(crate) enum Gathered {
 }
 
 impl Exchange {
-    /// Returns the exchange that begins with `sending` and holds `slot` while the application works.
+    /// Returns the exchange that begins with `sending` and holds `slot` while the application
+    /// works.
     pub(crate) fn new(
         backend: Arc<Backend>,
         sending: Sending,
@@ -91,10 +94,11 @@ impl Exchange {
         Exchange { backend, phase: Phase::Sending(sending), slot, tally, unanswered: None, awaits }
     }
 
-    /// Waits for the head of the response, and returns it and when it came. On an error the exchange is over and its slot given back.
+    /// Waits for the head of the response, and returns it and when it came. On an error the
+    /// exchange is over and its slot given back.
     ///
-    /// Where no node can be connected to, a session's request waits for the application's return before that: without its slot, and as long as those do who
-    /// come once it is known to be down.
+    /// Where no node can be connected to, a session's request waits for the application's return
+    /// before that: without its slot, and as long as those do who come once it is known to be down.
     pub(crate) async fn head(&mut self) -> Result<(response::Parts, Instant), UpstreamError> {
         let mut return_by = None;
         loop {
@@ -154,7 +158,8 @@ impl Exchange {
         gathered
     }
 
-    /// Ends the exchange: the slot is given back. Returns the body, whatever is still to come of it.
+    /// Ends the exchange: the slot is given back. Returns the body, whatever is still to come of
+    /// it.
     pub(crate) fn release(mut self, outcome: Outcome) -> Option<UpstreamBody> {
         let phase = std::mem::replace(&mut self.phase, Phase::Over);
         self.settle(outcome);
@@ -164,12 +169,14 @@ impl Exchange {
         }
     }
 
-    /// Reads the rest of the body into `writer`, as fast as the application gives it and the queue takes it. Where the client takes it too slowly it goes
-    /// through a file. The exchange holds its slot no longer once it is the application that is kept waiting, for the file or without one; nor where it is
-    /// not over by a certain time, which is a stream.
+    /// Reads the rest of the body into `writer`, as fast as the application gives it and the queue
+    /// takes it. Where the client takes it too slowly it goes through a file. The exchange holds
+    /// its slot no longer once it is the application that is kept waiting, for the file or without
+    /// one; nor where it is not over by a certain time, which is a stream.
     ///
-    /// An application that waits has a worker waiting: then the answer is among those that may have to go, once others wait for that; and where it was stuck not long
-    /// ago, and many wait already, a client that takes little goes at once.
+    /// An application that waits has a worker waiting: then the answer is among those that may have
+    /// to go, once others wait for that; and where it was stuck not long ago, and many wait
+    /// already, a client that takes little goes at once.
     pub(crate) async fn pump(mut self, mut writer: Writer, outcome: Outcome) {
         let mut becomes_stream = pin!(tokio::time::sleep(STREAM_AFTER));
         let mut may_spool = true;
@@ -231,7 +238,8 @@ impl Exchange {
         }
     }
 
-    /// Makes the file for what the client does not take, if there is room for one. Where that takes long, the slot is given back before.
+    /// Makes the file for what the client does not take, if there is room for one. Where that takes
+    /// long, the slot is given back before.
     async fn begin_spool(&mut self, writer: &mut Writer, outcome: Outcome) -> Option<Arc<Spool>> {
         let backend = Arc::clone(&self.backend);
         let mut begin = pin!(backend.spools.begin(BodyKind::Answer, self.tally.sender.origin));
@@ -257,7 +265,8 @@ impl Exchange {
         }
     }
 
-    /// Gives the slot back, if it is held, of an application that was kept waiting for `client_time`.
+    /// Gives the slot back, if it is held, of an application that was kept waiting for
+    /// `client_time`.
     fn end_slot_without(&mut self, outcome: Outcome, client_time: Duration) {
         match self.slot.take() {
             Some(slot) if client_time.is_zero() => slot.end(outcome),
@@ -284,7 +293,8 @@ impl Drop for Exchange {
                 let (backend, unanswered) = (Arc::clone(&self.backend), self.unanswered.take());
                 runtime.spawn(finish(backend, phase, unanswered, slot));
             }
-            // First the connection to the application, then the slot: never more in there than the limit.
+            // First the connection to the application, then the slot: never more in there than the
+            // limit.
             _ => {
                 drop(phase);
                 slot.end(Outcome::Abandoned);
@@ -293,7 +303,8 @@ impl Drop for Exchange {
     }
 }
 
-/// Waits, by `return_by`, for a node that can be connected to, and returns the request that could not be sent, its slot held again.
+/// Waits, by `return_by`, for a node that can be connected to, and returns the request that could
+/// not be sent, its slot held again.
 async fn return_of(
     backend: &Backend,
     slot: Option<&Slot>,

@@ -1,8 +1,9 @@
 //! The shell around the gate: its clock, its lock, and the futures that wait for its word.
 //!
-//! The gate decides in well under a microsecond, so a plain mutex is held just for that and never across an await.
-//! Whoever waits holds a [`Waiting`]; whoever is in the application holds a [`Slot`]. Both are guards: a future that
-//! is dropped settles what it held, and no path leaks a slot.
+//! The gate decides in well under a microsecond, so a plain mutex is held just for that and never
+//! across an await. Whoever waits holds a [`Waiting`]; whoever is in the application holds a
+//! [`Slot`]. Both are guards: a future that is dropped settles what it held, and no path leaks a
+//! slot.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -24,7 +25,8 @@ use suimon_record::{Event, name_cut};
 use suimon_store::recorder::{RecordError, RecordNames, Recorder};
 use tokio::sync::{Notify, oneshot};
 
-/// The longest the gate is left alone. Also keeps the runtime's timer from being rearmed for each request.
+/// The longest the gate is left alone. Also keeps the runtime's timer from being rearmed for each
+/// request.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The gate and everybody who waits for it.
@@ -40,7 +42,8 @@ pub(crate) struct Gatekeeper {
     waiting: AtomicU64,
     /// What the gate says of leases, as of its last event.
     lease_due: AtomicU8,
-    /// The most requests that were ever seen in the application at a tick, apart from those whose bodies are still coming.
+    /// The most requests that were ever seen in the application at a tick, apart from those whose
+    /// bodies are still coming.
     in_flight_max: AtomicUsize,
     /// Requests with a slot whose bodies are still coming.
     sending: AtomicUsize,
@@ -140,8 +143,8 @@ pub(crate) struct Slot {
     permit: Option<Permit>,
 }
 
-/// The slot of a request as the request's body sees it: given back while the client is waited for in the middle of it, and taken again before its
-/// end.
+/// The slot of a request as the request's body sees it: given back while the client is waited for
+/// in the middle of it, and taken again before its end.
 #[derive(Debug)]
 pub(crate) struct BodySlot {
     keeper: Arc<Gatekeeper>,
@@ -246,7 +249,8 @@ impl Gatekeeper {
         inner.gate.declare_mixed_route(now, mode)
     }
 
-    /// Gives the number of `route` to another one, and returns whether that could be done: nobody is there.
+    /// Gives the number of `route` to another one, and returns whether that could be done: nobody
+    /// is there.
     pub(crate) fn renew_route(&self, route: RouteId, name: &str, mode: RouteMode) -> bool {
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -259,7 +263,8 @@ impl Gatekeeper {
         true
     }
 
-    /// Lets a route that was just found begin with the limit of the share of `other` at which its requests were until now.
+    /// Lets a route that was just found begin with the limit of the share of `other` at which its
+    /// requests were until now.
     pub(crate) fn begin_with_limit_of(&self, route: RouteId, share: RouteId) {
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -287,12 +292,14 @@ impl Gatekeeper {
         self.lock().recognise(now, unknown, kind, member);
     }
 
-    /// Returns whether the gate has a session: it was let in, has not ended and was heard of not long ago.
+    /// Returns whether the gate has a session: it was let in, has not ended and was heard of not
+    /// long ago.
     pub(crate) fn has(&self, session: SessionId) -> bool {
         self.lock().gate.begun(session).is_some()
     }
 
-    /// Remembers that a client which no cookie tells from others was served as `session`, and what it is owed for that.
+    /// Remembers that a client which no cookie tells from others was served as `session`, and what
+    /// it is owed for that.
     pub(crate) fn remember(
         &self,
         client: &Client,
@@ -310,7 +317,9 @@ impl Gatekeeper {
         [LeaseDue::IfUnknown, LeaseDue::Yes].into_iter().rfind(|it| *it as u8 == due).unwrap_or(LeaseDue::No)
     }
 
-    /// Takes in a request; `None`: it names a session that the gate does not have and may name another, and nothing was done. Of one that nothing tells from others, `unknown` says who it may be of and how it then belongs to that session.
+    /// Takes in a request; `None`: it names a session that the gate does not have and may name
+    /// another, and nothing was done. Of one that nothing tells from others, `unknown` says who it
+    /// may be of and how it then belongs to that session.
     pub(crate) fn arrive(
         self: &Arc<Self>,
         mut arrival: Arrival,
@@ -352,8 +361,9 @@ impl Gatekeeper {
         self.waiting.load(Relaxed)
     }
 
-    /// Returns the most requests that were ever seen in the application at once, apart from those whose bodies are still coming: a client must not
-    /// raise the bound on slow bodies by sending many of them.
+    /// Returns the most requests that were ever seen in the application at once, apart from those
+    /// whose bodies are still coming: a client must not raise the bound on slow bodies by sending
+    /// many of them.
     pub(crate) fn in_flight_max(&self) -> usize {
         self.in_flight_max.load(Relaxed)
     }
@@ -386,7 +396,8 @@ impl Gatekeeper {
         self.lock().gate.recall(now, knowledge, age);
     }
 
-    /// Takes note that the holder of a place asks how it stands, and returns that; `None`: the kind has no line.
+    /// Takes note that the holder of a place asks how it stands, and returns that; `None`: the kind
+    /// has no line.
     pub(crate) fn contact(&self, kind: KindId, position: Position) -> Option<PositionStatus> {
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -504,7 +515,8 @@ impl Gatekeeper {
         self.rearm(inner);
     }
 
-    /// Lets go of the lock, and wakes the ticker if the gate wants to be called before the ticker would.
+    /// Lets go of the lock, and wakes the ticker if the gate wants to be called before the ticker
+    /// would.
     fn rearm(&self, inner: MutexGuard<'_, Inner>) {
         let due = inner.gate.poll_timeout();
         drop(inner);
@@ -520,7 +532,8 @@ impl Gatekeeper {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // After a panic inside the gate its numbers may be off; refusing everybody for ever would be worse.
+        // After a panic inside the gate its numbers may be off; refusing everybody for ever would
+        // be worse.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -601,7 +614,8 @@ impl Inner {
         }
     }
 
-    /// Hands on what was recorded when it is time to. Only here, where the gate has answered all that it was told.
+    /// Hands on what was recorded when it is time to. Only here, where the gate has answered all
+    /// that it was told.
     fn keep_recording(&mut self, now: Instant) {
         let Some(recorder) = &mut self.recorder else { return };
         if recorder.is_due(now) && recorder.hand_on(&self.gate, &self.names, now).is_err() {
@@ -654,7 +668,8 @@ impl Drop for Waiting {
         let now = self.keeper.clock.now();
         let mut inner = self.keeper.lock();
         inner.waiters.remove(&request);
-        // Under the lock no verdict can be on its way any more: either it is here, or it never comes.
+        // Under the lock no verdict can be on its way any more: either it is here, or it never
+        // comes.
         match self.verdict.try_recv() {
             Ok(GateAnswer::Start(start)) => inner.end(now, start.permit, Outcome::Abandoned),
             Ok(GateAnswer::Refuse(_) | GateAnswer::Wait(_) | GateAnswer::Resumed) => {}
@@ -678,7 +693,8 @@ impl Slot {
         self.settle(ending, now);
     }
 
-    /// Gives the slot back of a request whose answer waits for its client, who was waited for `client_time` of its stay: that is none of the application's.
+    /// Gives the slot back of a request whose answer waits for its client, who was waited for
+    /// `client_time` of its stay: that is none of the application's.
     pub(crate) fn end_without(mut self, ending: Outcome, client_time: Duration) {
         let Some(permit) = self.permit.take() else { return };
         self.keeper.with_gate(|inner, now| {

@@ -1,10 +1,14 @@
-//! The gateway's pipeline: takes a request through its phases, and joins the crates that each know one of them.
+//! The gateway's pipeline: takes a request through its phases, and joins the crates that each know
+//! one of them.
 //!
-//! [`Server::bind`] takes [`suimon_params::Params`], [`Server::run`] serves until told to stop, [`Observer`] looks on. Inside:
+//! [`Server::bind`] takes [`suimon_params::Params`], [`Server::run`] serves until told to stop,
+//! [`Observer`] looks on. Inside:
 //!
-//! - `pipeline` takes a request through its phases, in order; `exchange` is its time in the application, and `backend` what that needs;
+//! - `pipeline` takes a request through its phases, in order; `exchange` is its time in the
+//!   application, and `backend` what that needs;
 //! - `gatekeeper` holds the gate, with its clock and those who wait for it;
-//! - `stall` (with `pulse`), `returns` and `ungated` see to what waits for somebody else's client, for the application's return, or for no slot;
+//! - `stall` (with `pulse`), `returns` and `ungated` see to what waits for somebody else's client,
+//!   for the application's return, or for no slot;
 //! - `error_response` turns what went wrong into an answer; `telemetry` counts;
 //! - `server` binds, runs and drains all of it.
 

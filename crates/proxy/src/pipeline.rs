@@ -14,10 +14,11 @@
 //! | gather | the body, as far as it takes no waiting on the client | the slot ends when the application is done |
 //! | finish | slot back, cookies, counters | |
 //!
-//! A client may leave at any point: the library, or our watch, drops the future, and the guards settle the rest.
+//! A client may leave at any point: the library, or our watch, drops the future, and the guards
+//! settle the rest.
 //!
-//! Here the phases stand in their order. `gather` and `finish` have files of their own, and so has, in `line`, what a request has to do with the
-//! waiting room.
+//! Here the phases stand in their order. `gather` and `finish` have files of their own, and so has,
+//! in `line`, what a request has to do with the waiting room.
 
 mod admit;
 mod core;
@@ -78,7 +79,8 @@ pub(crate) fn serve(
     // A client that offered another protocol and does not get it may send it all the same.
     let close = asks_to_switch && request.version() < Version::HTTP_2;
     let (parts, incoming) = request.into_parts();
-    // On the heap: a head is handed on from phase to phase, and is large to move. And before the future, which would keep room for the request to its end.
+    // On the heap: a head is handed on from phase to phase, and is large to move. And before the
+    // future, which would keep room for the request to its end.
     let parts = Box::new(parts);
     serve_parts(core, connection, IncomingRequest { arrived, busy, parts, incoming, tunnel, switch, close })
 }
@@ -151,7 +153,8 @@ async fn serve_parts(
     let waits = passed.is_err();
     // What the waiting room answers is no answer of a route: it has counters of its own.
     let is_of_room = passed.as_ref().is_err_and(NotAdmitted::is_of_room);
-    // On the heap, both: what only admitted requests need is nothing that waiting ones should carry, nor the other way round.
+    // On the heap, both: what only admitted requests need is nothing that waiting ones should
+    // carry, nor the other way round.
     let answered = match passed {
         Ok(passed) => Box::pin(core.forward(&connection, parts, body, &context, switch, passed)).await,
         Err(why) => Box::pin(core.send_away(why, &connection, &parts, body, &context)).await,
@@ -165,7 +168,8 @@ async fn serve_parts(
     Ok(response.map(|body| body.keeping(busy)))
 }
 
-/// Sees to it that whoever only waits holds no connection once there are few left for those who are inside. Returns whether an HTTP/1 one is to be closed.
+/// Sees to it that whoever only waits holds no connection once there are few left for those who are
+/// inside. Returns whether an HTTP/1 one is to be closed.
 ///
 /// As long as there are many, to keep it until the next poll is cheaper than a handshake for each.
 fn spares_connection(connection: &Connection, version: Version) -> bool {
@@ -179,7 +183,8 @@ fn spares_connection(connection: &Connection, version: Version) -> bool {
     !is_h2
 }
 
-/// Returns an answer, as the last of its HTTP/1 connection if `close` and it does not switch to another protocol.
+/// Returns an answer, as the last of its HTTP/1 connection if `close` and it does not switch to
+/// another protocol.
 fn last_if(close: bool, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     if close && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -198,7 +203,8 @@ struct RequestContext {
 }
 
 impl Core {
-    /// Returns whether a request is a call whose sides may speak by turns, so that its body may be waiting for the answer. A log-in is none.
+    /// Returns whether a request is a call whose sides may speak by turns, so that its body may be
+    /// waiting for the answer. A log-in is none.
     fn is_call(&self, parts: &request::Parts, class: Class) -> bool {
         parts.version == Version::HTTP_2
             && headers::is_grpc(&parts.headers)
@@ -213,7 +219,8 @@ impl Core {
         BodyRateLimits { pause_max: self.timeouts.body_read, rate_min, total_max }
     }
 
-    /// Reads a request's body before the gate is asked, unless reading would ask the client for it, or it may never come.
+    /// Reads a request's body before the gate is asked, unless reading would ask the client for it,
+    /// or it may never come.
     async fn read_ahead(
         &self,
         connection: &Connection,
@@ -227,7 +234,8 @@ impl Core {
             if body.is_unfinished()
                 && let Class::Ungated(exempt) = context.class
             {
-                // There will be no slot to give back. Log-ins have so few places that none is taken before all is there.
+                // There will be no slot to give back. Log-ins have so few places that none is taken
+                // before all is there.
                 let origin = Origin::of(connection.peer().client(&parts.headers));
                 let sender = Sender { origin, is_inside: false };
                 let keeps = if exempt == Exempt::PassForm { BufferPolicy::All } else { BufferPolicy::Slow };
@@ -242,8 +250,9 @@ impl Core {
 
 /// Lets every other request that moved with the same look at the sockets get as far as this one.
 ///
-/// What is written wakes the process at the other end, and to wake one that has gone to sleep is the dearest part of
-/// a request. Written one right behind the other, many requests wake it once (`experiments/proxy-cost`).
+/// What is written wakes the process at the other end, and to wake one that has gone to sleep is
+/// the dearest part of a request. Written one right behind the other, many requests wake it once
+/// (`experiments/proxy-cost`).
 async fn yield_to_coalesce_writes() {
     tokio::task::yield_now().await;
 }

@@ -9,7 +9,8 @@ const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs
 const LATE_UNKNOWN: Duration = Duration::from_secs(20);
 /// Where nothing was answered for so long, those who have a slot may wait for one who has none.
 const SILENT: Duration = Duration::from_secs(1);
-/// A response is late after this many times the usual time; a single one after this many times that.
+/// A response is late after this many times the usual time; a single one after this many times
+/// that.
 const LATE_TIMES: u32 = 2;
 const ALONE_TIMES: u32 = 2;
 /// The usual time is the quantile that all but one in this many responses keep, ...
@@ -18,10 +19,12 @@ const RARE: u32 = 50;
 const KNOWN_LEAST: u32 = 20;
 const KNOWN_HALVED: u32 = 512;
 
-/// Answers are counted by the time until their heads: up to this many milliseconds, twice as many, and so on; the last count is of all that take longer.
+/// Answers are counted by the time until their heads: up to this many milliseconds, twice as many,
+/// and so on; the last count is of all that take longer.
 const FIRST_MS: u128 = 250;
 const CLASSES: usize = 9;
-/// Moments closer to each other than this, milliseconds, are one: most requests then write nothing that others read.
+/// Moments closer to each other than this, milliseconds, are one: most requests then write nothing
+/// that others read.
 const HEARD_EVERY: u64 = 50;
 
 /// What is known of a route's answers, and whether any comes now.
@@ -95,7 +98,8 @@ impl Pulse {
         Some((if is_alone { ALONE_TIMES * late } else { late }).min(LATE.1))
     }
 
-    /// Returns how long it usually takes until an answer begins, if that is known, and if it has an end.
+    /// Returns how long it usually takes until an answer begins, if that is known, and if it has an
+    /// end.
     fn usual(&self) -> Option<Option<Duration>> {
         let known = self.known.load(Relaxed);
         if known < KNOWN_LEAST {

@@ -1,5 +1,5 @@
-//! Requests that have a slot and could not be connected for: they wait for the application's return like those that come once it is known to be down,
-//! without a slot. Nothing of them was sent.
+//! Requests that have a slot and could not be connected for: they wait for the application's return
+//! like those that come once it is known to be down, without a slot. Nothing of them was sent.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

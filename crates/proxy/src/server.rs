@@ -35,9 +35,11 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// How long a vanished peer, that sends neither data nor a close, stays unnoticed where nothing is on its way to it: probes begin after so long, come each so
-/// often, and so many are not answered. What is on its way has its own time: see [`suimon_downstream::wire`]. (The kernel's for what is not acknowledged would end every
-/// answer to a slow line after a minute: it goes on while the window is smaller than the next piece, however much the client takes.)
+/// How long a vanished peer, that sends neither data nor a close, stays unnoticed where nothing is
+/// on its way to it: probes begin after so long, come each so often, and so many are not answered.
+/// What is on its way has its own time: see [`suimon_downstream::wire`]. (The kernel's for what is
+/// not acknowledged would end every answer to a slow line after a minute: it goes on while the
+/// window is smaller than the next piece, however much the client takes.)
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
@@ -77,7 +79,8 @@ pub enum StartError {
 }
 
 impl Server {
-    /// Returns everything for which [`Server::bind`] refuses these parameters, each with the key of the setting it is about. Binds, makes and changes nothing.
+    /// Returns everything for which [`Server::bind`] refuses these parameters, each with the key of
+    /// the setting it is about. Binds, makes and changes nothing.
     pub fn check(params: &Params) -> Vec<(&'static str, StartError)> {
         let mut refused: Vec<(&'static str, StartError)> = Vec::new();
         let mut note =
@@ -101,7 +104,8 @@ impl Server {
         refused
     }
 
-    /// Binds the listening sockets and reads certificates and keys. Must be called inside the runtime that will run it.
+    /// Binds the listening sockets and reads certificates and keys. Must be called inside the
+    /// runtime that will run it.
     ///
     /// # Errors
     /// See [`StartError`]; each names the thing and the remedy. Nothing stays bound then.
@@ -204,8 +208,8 @@ impl Server {
         Observer { core: Arc::clone(&self.core) }
     }
 
-    /// Serves until `shutdown` is ready, then drains: accepts nobody, refuses newcomers, lets what is under way end, and returns
-    /// once the last connection is closed, or after the drain time.
+    /// Serves until `shutdown` is ready, then drains: accepts nobody, refuses newcomers, lets what
+    /// is under way end, and returns once the last connection is closed, or after the drain time.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let (drain, draining) = watch::channel(false);
         let trusted: Arc<[_]> = self.params.trusted_proxies.clone().into();

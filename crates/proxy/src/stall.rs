@@ -1,10 +1,12 @@
 //! Requests that wait because the application waits for somebody else's client.
 //!
-//! How many workers an application has is known to nobody here, so no number says how many of them may read from slow clients. What can be seen is that others
-//! wait: then room is made ([`suimon_downstream::uploads`]).
+//! How many workers an application has is known to nobody here, so no number says how many of them
+//! may read from slow clients. What can be seen is that others wait: then room is made
+//! ([`suimon_downstream::uploads`]).
 //!
-//! *In the application*. A route is stuck if requests of it are there and no answer of it has begun for longer than is usual: `silence ≥ late`, where silence is the
-//! time since its last head came, or since the first of those unanswered was sent, and
+//! *In the application*. A route is stuck if requests of it are there and no answer of it has begun
+//! for longer than is usual: `silence ≥ late`, where silence is the time since its last head came,
+//! or since the first of those unanswered was sent, and
 //!
 //! ```text
 //! late = 2 × the time within which 98 of 100 of its answers begin, 10 to 60 s
@@ -12,13 +14,17 @@
 //!        20 s, where fewer than 20 are known; never, where they take longer than 32 s
 //! ```
 //!
-//! Other routes' answers say nothing: they may come from other workers, or from what stands before them. Who leaves does not end the silence; who asks again
-//! makes it two. What is usual is learned while nobody's client is waited for, else those who hold the workers would teach that everything takes long.
+//! Other routes' answers say nothing: they may come from other workers, or from what stands before
+//! them. Who leaves does not end the silence; who asks again makes it two. What is usual is learned
+//! while nobody's client is waited for, else those who hold the workers would teach that everything
+//! takes long.
 //!
-//! *At the gate*. Somebody inside is held for 5 s, at a route whose limit is found: the application has less to give than is asked of it. Then strangers' slow uploads
-//! go, and those of others beyond half of what it was seen to work at.
+//! *At the gate*. Somebody inside is held for 5 s, at a route whose limit is found: the application
+//! has less to give than is asked of it. Then strangers' slow uploads go, and those of others
+//! beyond half of what it was seen to work at.
 //!
-//! An application that is merely slow for once looks the same as one that is stuck. So it takes long, and begins with one. *Source*: ours.
+//! An application that is merely slow for once looks the same as one that is stuck. So it takes
+//! long, and begins with one. *Source*: ours.
 
 use crate::backend::Backend;
 use crate::pulse::moment;
@@ -53,7 +59,8 @@ impl suimon_downstream::charge::RouteActivity for RouteActivity {
 }
 
 impl Unanswered {
-    /// Takes note that a request of this route is sent, as of `sent`. `says_how_long`: nobody has to wait for others' clients now.
+    /// Takes note that a request of this route is sent, as of `sent`. `says_how_long`: nobody has
+    /// to wait for others' clients now.
     pub(crate) fn new(
         telemetry: &Arc<Telemetry>,
         route: Option<RouteId>,
@@ -81,7 +88,8 @@ impl Drop for Unanswered {
 }
 
 impl Backend {
-    /// Makes waiting_room for those who wait because the application waits for others' clients. Never returns.
+    /// Makes waiting_room for those who wait because the application waits for others' clients.
+    /// Never returns.
     pub(crate) async fn make_room(&self) {
         loop {
             tokio::time::sleep(ROOM_EVERY).await;

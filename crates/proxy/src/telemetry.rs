@@ -1,4 +1,5 @@
-//! What the proxy counts: plain atomics on the request path, gathered into a [`View`] when somebody looks.
+//! What the proxy counts: plain atomics on the request path, gathered into a [`View`] when somebody
+//! looks.
 
 mod others;
 
@@ -37,7 +38,8 @@ pub(crate) struct Histogram {
 /// A distribution of times at one moment.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Times {
-    /// How many fell into each of [`BUCKETS`], or of [`WAIT_BUCKETS`], not cumulated; the last is for what is longer.
+    /// How many fell into each of [`BUCKETS`], or of [`WAIT_BUCKETS`], not cumulated; the last is
+    /// for what is longer.
     pub counts: [u64; BUCKETS.len() + 1],
     /// All times together, seconds.
     pub sum_seconds: f64,
@@ -96,9 +98,11 @@ pub struct LineCounts {
     pub pages: u64,
     /// Polls: questions of waiting pages how their place stands.
     pub polls: u64,
-    /// Requests sent away without a place before the gate was asked: by a closed line, for want of a pass, or as their network draws many.
+    /// Requests sent away without a place before the gate was asked: by a closed line, for want of
+    /// a pass, or as their network draws many.
     pub refused: u64,
-    /// From the number's being drawn to the turn at the latest, as it was told; where it was told to come later, as of then.
+    /// From the number's being drawn to the turn at the latest, as it was told; where it was told
+    /// to come later, as of then.
     pub told: Times,
     /// From the number's being drawn to the session.
     pub waited: Times,
@@ -143,8 +147,9 @@ pub struct View {
     pub lines: Vec<LineCounts>,
     /// What it began with; `None`: with nothing known.
     pub recalled: Option<Recalled>,
-    /// The rest of what the gate shows: totals and last decisions. Its routes and kinds are in the two lists above; records
-    /// name routes by [`RouteReport::id`] and kinds by position. A number that no report has is of a share of `other`.
+    /// The rest of what the gate shows: totals and last decisions. Its routes and kinds are in the
+    /// two lists above; records name routes by [`RouteReport::id`] and kinds by position. A number
+    /// that no report has is of a share of `other`.
     pub gate: Snapshot,
 }
 
@@ -272,8 +277,8 @@ impl Times {
         self.counts.iter().sum()
     }
 
-    /// Returns the time below which `share` of all were: within its bucket they are taken to lie evenly, and beyond the last
-    /// bound at the bound.
+    /// Returns the time below which `share` of all were: within its bucket they are taken to lie
+    /// evenly, and beyond the last bound at the bound.
     pub fn quantile(&self, bounds: &[f64], share: f64) -> Option<f64> {
         let count = self.count();
         if count == 0 {
@@ -374,7 +379,8 @@ impl Telemetry {
         names.push(name.to_owned());
     }
 
-    /// Gives another route the place of one, and returns the name of that: from here on it is counted anew.
+    /// Gives another route the place of one, and returns the name of that: from here on it is
+    /// counted anew.
     pub(crate) fn rename_route(&self, route: RouteId, name: &str) -> String {
         self.route(Some(route)).reset();
         let mut names = self.names.write().expect("nobody panics while holding the names");
@@ -443,7 +449,8 @@ impl Telemetry {
         }
     }
 
-    /// Counts a wait in the line of `kind` that has ended with a session, and what was told of it, if anything was.
+    /// Counts a wait in the line of `kind` that has ended with a session, and what was told of it,
+    /// if anything was.
     pub(crate) fn note_line_wait(&self, kind: KindId, told: Option<Duration>, waited: Duration) {
         let Some(line) = self.lines.get(kind.index()) else { return };
         line.waited.record(waited);
@@ -470,7 +477,8 @@ impl Telemetry {
         self.connections_open.fetch_add(1, Relaxed);
     }
 
-    /// Returns whether it is worth a line that a balancer says nothing of its client: not more often than each [`WARN_EVERY`].
+    /// Returns whether it is worth a line that a balancer says nothing of its client: not more
+    /// often than each [`WARN_EVERY`].
     pub(crate) fn is_to_warn_of_balancer(&self) -> bool {
         let mut warned = self.warned_of_balancer.lock().unwrap_or_else(PoisonError::into_inner);
         let is_to = warned.is_none_or(|at| at.elapsed() >= WARN_EVERY);
@@ -484,7 +492,8 @@ impl Telemetry {
         self.connections_open.fetch_sub(1, Relaxed);
     }
 
-    /// Counts a connection that has switched to another protocol, until what is returned is dropped.
+    /// Counts a connection that has switched to another protocol, until what is returned is
+    /// dropped.
     pub(crate) fn tunnel(self: &Arc<Self>) -> Tunnel {
         self.tunnels.fetch_add(1, Relaxed);
         Tunnel(Arc::clone(self))

@@ -1,8 +1,11 @@
-//! A generous limit for what passes without a slot: no more is in the application at once than it completes within a second.
+//! A generous limit for what passes without a slot: no more is in the application at once than it
+//! completes within a second.
 //!
-//! Requests for static assets and health checks belong to no session and wait for nobody. But what answers to them may be the application, so that without
-//! any limit a stranger could have hundreds of them worked on at once. The limit opens by completions: where as many end within a second as it allows, it
-//! doubles; where much fewer do, it halves, down to where it began. A site that answers them quickly therefore never meets it, at whatever rate they are asked for.
+//! Requests for static assets and health checks belong to no session and wait for nobody. But what
+//! answers to them may be the application, so that without any limit a stranger could have hundreds
+//! of them worked on at once. The limit opens by completions: where as many end within a second as
+//! it allows, it doubles; where much fewer do, it halves, down to where it began. A site that
+//! answers them quickly therefore never meets it, at whatever rate they are asked for.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -62,7 +65,8 @@ impl UngatedLimit {
         })
     }
 
-    /// Lets a request in, at once or after a wait; `None` where it waited for too long, or too many wait.
+    /// Lets a request in, at once or after a wait; `None` where it waited for too long, or too many
+    /// wait.
     pub(crate) async fn enter(self: &Arc<Self>) -> Option<UngatedPermit> {
         if let Ok(permit) = self.permits.try_acquire() {
             permit.forget();
@@ -164,7 +168,8 @@ mod tests {
     async fn what_ends_quickly_opens_the_limit() {
         let limit = UngatedLimit::new(4, PATIENCE);
         let held = enter(&limit, 3).await;
-        // Each waits for the one before: at the limit all the time, and all of it within a second on any machine, or again.
+        // Each waits for the one before: at the limit all the time, and all of it within a second
+        // on any machine, or again.
         for _ in 0..1000 {
             let last = limit.enter().await.expect("there is room");
             let mut next = pin!(limit.enter());

@@ -1,8 +1,10 @@
 //! Seconds since 1970 that never go back while the process runs.
 //!
-//! *Law*. What the system's clock says beside the monotonic one is the start; the time is the start and what has passed since by the monotonic one. Where the system's clock is
-//! later than that (it was set forward, or the machine slept), the start moves up to it; it never moves back. So a clock that is set back makes no ticket and no lease one of the future,
-//! and no poll too early for ever.
+//! *Law*. What the system's clock says beside the monotonic one is the start; the time is the start
+//! and what has passed since by the monotonic one. Where the system's clock is later than that (it
+//! was set forward, or the machine slept), the start moves up to it; it never moves back. So a
+//! clock that is set back makes no ticket and no lease one of the future, and no poll too early for
+//! ever.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,7 +17,8 @@ struct WallClock {
 }
 
 impl WallClock {
-    /// Returns seconds since 1970, where the system's clock says so many milliseconds and so many have passed by the monotonic one.
+    /// Returns seconds since 1970, where the system's clock says so many milliseconds and so many
+    /// have passed by the monotonic one.
     fn at(&self, system: u64, passed: u64) -> u32 {
         let seen = system.saturating_sub(passed);
         let start = self.start.fetch_max(seen, Relaxed).max(seen);

@@ -1,4 +1,5 @@
-//! A gateway that has no descriptor left: the fault is its own, and says nothing about the application. Alone in its process, whose limit it is.
+//! A gateway that has no descriptor left: the fault is its own, and says nothing about the
+//! application. Alone in its process, whose limit it is.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 

@@ -1,8 +1,8 @@
-//! What a recording costs a request on its way through the gate: the same requests without and with one; and what it
-//! costs to write down all of a gate's state, once in a segment.
+//! What a recording costs a request on its way through the gate: the same requests without and with
+//! one; and what it costs to write down all of a gate's state, once in a segment.
 //!
-//! Claim: under a hundred nanoseconds a request; under half a millisecond per thousand sessions under way. `cargo bench -p
-//! suimon-record`.
+//! Claim: under a hundred nanoseconds a request; under half a millisecond per thousand sessions
+//! under way. `cargo bench -p suimon-record`.
 
 #![allow(missing_docs)] // criterion's macro writes a public function without one
 
@@ -14,7 +14,8 @@ use suimon_record::{Encoder, Event};
 
 const ROUTES: u32 = 5;
 
-/// A gate with sessions that have been learned from, and a recording or none, as the gateway has it.
+/// A gate with sessions that have been learned from, and a recording or none, as the gateway has
+/// it.
 struct Bench {
     gate: Gate,
     recorder: Option<Encoder>,

@@ -1,4 +1,5 @@
-//! A running hash of what a gate answered: who was started, who refused and who waits in line. Decisions have one of their own, the trace.
+//! A running hash of what a gate answered: who was started, who refused and who waits in line.
+//! Decisions have one of their own, the trace.
 
 use suimon_gate::Output;
 use suimon_line::PositionStatus;
@@ -48,7 +49,8 @@ impl Answers {
         self.0
     }
 
-    /// One multiplication, as it is paid for each request; a hash against chance, not against malice.
+    /// One multiplication, as it is paid for each request; a hash against chance, not against
+    /// malice.
     fn word(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(29) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }

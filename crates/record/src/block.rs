@@ -8,8 +8,8 @@
 
 use crate::damage::{Damage, What};
 
-/// How every recording begins. The first byte is not text and the last a line's end, so that a transfer which takes it for
-/// text is noticed.
+/// How every recording begins. The first byte is not text and the last a line's end, so that a
+/// transfer which takes it for text is noticed.
 pub const MAGIC: [u8; 8] = *b"\x96suimon\n";
 /// The version of the format.
 pub const VERSION: u16 = 15;

@@ -8,7 +8,8 @@ use suimon_gate::Output;
 use suimon_model::persist::Writer;
 use suimon_model::{Instant, TraceHash};
 
-/// A block with this much in it is full: what one call of the gate can add at most still fits into [`BLOCK_BYTES_MAX`].
+/// A block with this much in it is full: what one call of the gate can add at most still fits into
+/// [`BLOCK_BYTES_MAX`].
 pub const BLOCK_FULL: usize = 60 << 10;
 
 /// Packs events into the contents of blocks.
@@ -48,8 +49,8 @@ impl Encoder {
         self.out.len() >= BLOCK_FULL
     }
 
-    /// Ends the block, once the gate has answered all it holds; `trace` is the gate's. Returns its content, and goes on in
-    /// `buffer`.
+    /// Ends the block, once the gate has answered all it holds; `trace` is the gate's. Returns its
+    /// content, and goes on in `buffer`.
     pub fn seal(&mut self, trace: TraceHash, mut buffer: Vec<u8>) -> Vec<u8> {
         buffer.clear();
         let mut out = std::mem::replace(&mut self.out, Writer::over(buffer));
@@ -66,22 +67,24 @@ impl Encoder {
     }
 }
 
-/// Returns the beginning of a segment: what the file is, what was recorded, and the gate's state when it began.
+/// Returns the beginning of a segment: what the file is, what was recorded, and the gate's state
+/// when it began.
 pub fn begin(header: &Header, snapshot: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(snapshot.len() + 4096);
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&VERSION.to_le_bytes());
     let mut content = Writer::default();
     header.save(snapshot.len(), &mut content);
-    // Names of ten thousand routes are more than a block holds, so the header takes as many as it needs.
+    // Names of ten thousand routes are more than a block holds, so the header takes as many as it
+    // needs.
     let content = content.into_bytes();
     content.chunks(BLOCK_FULL).for_each(|part| frame(BlockKind::Header, part, &mut out));
     snapshot.chunks(BLOCK_FULL).for_each(|part| frame(BlockKind::Snapshot, part, &mut out));
     out
 }
 
-/// Returns a block of events, from the content that [`Encoder::seal`] returned; nothing for more than fits into one, which
-/// only a recording that has to end at once can come to.
+/// Returns a block of events, from the content that [`Encoder::seal`] returned; nothing for more
+/// than fits into one, which only a recording that has to end at once can come to.
 pub fn events(content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + 16);
     if content.len() <= BLOCK_BYTES_MAX {

@@ -4,7 +4,8 @@
 //! tag, 1 byte · nanoseconds since the event before, signed · what else the tag asks for
 //! ```
 //!
-//! The time is signed because a shell reads its clock before it takes its lock: of two threads the later may go first.
+//! The time is signed because a shell reads its clock before it takes its lock: of two threads the
+//! later may go first.
 
 use suimon_gate::{Arrival, KindParams, Membership, RouteMode, SessionSignal};
 use suimon_line::{Command, Position};

@@ -1,12 +1,14 @@
-//! What must hold of whatever is read as a recording, for a fuzzer to break: `fuzz/` feeds it, and the test here replays what it has found.
+//! What must hold of whatever is read as a recording, for a fuzzer to break: `fuzz/` feeds it, and
+//! the test here replays what it has found.
 
 use crate::{BLOCK_BYTES_MAX, Block, Damage, Encoder, Event, Header, Part, Segment, SegmentEnd, block};
 use std::sync::LazyLock;
 use suimon_gate::{Gate, Params};
 use suimon_model::{Instant, TraceHash};
 
-/// Bytes are a recording or refused with the place at which they are not. So are they with this program's version and checksums that hold, which a
-/// fuzzer does not find out by itself, and as the events of one.
+/// Bytes are a recording or refused with the place at which they are not. So are they with this
+/// program's version and checksums that hold, which a fuzzer does not find out by itself, and as
+/// the events of one.
 pub fn recording(bytes: &[u8]) {
     read(bytes);
     read(&sealed(bytes));
@@ -43,7 +45,8 @@ fn read(bytes: &[u8]) {
     }
 }
 
-/// Events are no more than there are bytes, and those that are read are written as ones that say the same.
+/// Events are no more than there are bytes, and those that are read are written as ones that say
+/// the same.
 fn events(block: &Block<'_>, bytes: usize) -> Result<(), Damage> {
     // What is wrong is said once, and comes last.
     let all: Vec<_> = block.events().take(bytes + 2).collect();

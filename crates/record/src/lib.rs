@@ -1,12 +1,14 @@
-//! What happens to a gate, as bytes, and back: everything that is needed to let the same decisions be made again.
+//! What happens to a gate, as bytes, and back: everything that is needed to let the same decisions
+//! be made again.
 //!
-//! Whatever bytes are read, they are either a recording or refused with the place at which they are not; nothing here
-//! panics, and nothing is held for a length that the bytes do not bear out. `docs/recording.md` tells the format.
+//! Whatever bytes are read, they are either a recording or refused with the place at which they are
+//! not; nothing here panics, and nothing is held for a length that the bytes do not bear out.
+//! `docs/recording.md` tells the format.
 //!
-//! - [`Event`]: one call that changes a gate. [`Encoder`] packs them into blocks, each with a [`Mark`] at its end: a hash
-//!   of what the gate has decided until there.
-//! - [`begin`], [`events`], [`end`]: the pieces a segment is written from. It begins with a [`Header`] and all of the
-//!   gate's state, so that it needs nothing before it.
+//! - [`Event`]: one call that changes a gate. [`Encoder`] packs them into blocks, each with a
+//!   [`Mark`] at its end: a hash of what the gate has decided until there.
+//! - [`begin`], [`events`], [`end`]: the pieces a segment is written from. It begins with a
+//!   [`Header`] and all of the gate's state, so that it needs nothing before it.
 //! - [`Segment`]: a segment being read. [`Damage`]: what is wrong with one, and where.
 //!
 //! ```

@@ -153,8 +153,8 @@ impl Header {
         snapshot_bytes.save(out);
     }
 
-    /// Returns the run and the number of the segment that begins with these bytes, if they are of a format this program reads
-    /// and the segment's first block is whole.
+    /// Returns the run and the number of the segment that begins with these bytes, if they are of a
+    /// format this program reads and the segment's first block is whole.
     pub fn place_of(beginning: &[u8]) -> Option<(u64, u64)> {
         let version: [u8; 2] = beginning.strip_prefix(&MAGIC)?.first_chunk().copied()?;
         let (BlockKind::Header, content, _) = unframe(beginning, PREFIX).ok()? else { return None };
@@ -240,7 +240,8 @@ fn gather(
     bytes_max: usize,
 ) -> Result<(Vec<u8>, usize), Damage> {
     let mut gathered = Vec::new();
-    // The kind is looked at first: what follows the last of them may be damaged without concern to these.
+    // The kind is looked at first: what follows the last of them may be damaged without concern to
+    // these.
     while bytes.get(at) == Some(&(kind as u8)) {
         let (_, content, next) = unframe(bytes, at)?;
         if gathered.len() + content.len() > bytes_max {

@@ -1,4 +1,5 @@
-//! What is written is what is read; and whatever else is read, nothing panics and what is wrong is told with its place.
+//! What is written is what is read; and whatever else is read, nothing panics and what is wrong is
+//! told with its place.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,12 +1,14 @@
 //! Which route a request is for: declared, found from traffic, or `other`.
 //!
-//! A path becomes a template by replacing what looks like an identifier: numbers, UUIDs, dates, hashes, long tokens.
-//! A path joins the table only once the application has answered it well, so that a scanner's guesses cannot fill it.
-//! The table is bounded three ways: in routes (`turnover.rs`), in depth, and in names side by side: a place with many
-//! names (`/shoes/red-sneaker`, `/shoes/blue-boot`, …) holds identifiers too, however they look.
+//! A path becomes a template by replacing what looks like an identifier: numbers, UUIDs, dates,
+//! hashes, long tokens. A path joins the table only once the application has answered it well, so
+//! that a scanner's guesses cannot fill it. The table is bounded three ways: in routes
+//! (`turnover.rs`), in depth, and in names side by side: a place with many names
+//! (`/shoes/red-sneaker`, `/shoes/blue-boot`, …) holds identifiers too, however they look.
 //!
-//! Of the declared routes the first that fits gives the path. Where several of that very path fit, the one that asks most of the query wins, and a
-//! value is more than any value: whoever declares `/` and `/?s` wants to tell them apart, in whatever order.
+//! Of the declared routes the first that fits gives the path. Where several of that very path fit,
+//! the one that asks most of the query wins, and a value is more than any value: whoever declares
+//! `/` and `/?s` wants to tell them apart, in whatever order.
 
 mod found;
 mod pages;
@@ -35,12 +37,15 @@ use std::sync::RwLock;
 use std::time::Instant;
 use suimon_model::RouteId;
 
-/// The route of everything that has no other. To the gate it is [`SHARES`] routes, of which this is the first.
+/// The route of everything that has no other. To the gate it is [`SHARES`] routes, of which this is
+/// the first.
 pub const OTHER: RouteId = RouteId(0);
-/// Shares of `other`, each with a limit of its own: whatever holds the slots of one path without a route, one in so many of the others waits for it.
+/// Shares of `other`, each with a limit of its own: whatever holds the slots of one path without a
+/// route, one in so many of the others waits for it.
 pub const SHARES: usize = 8;
 
-/// Returns the row of a route in a table that people read: the shares of `other` are one row, the first.
+/// Returns the row of a route in a table that people read: the shares of `other` are one row, the
+/// first.
 pub fn row(route: RouteId) -> usize {
     route.index().saturating_sub(SHARES - 1)
 }
@@ -57,7 +62,8 @@ pub enum Class {
     Ungated(Exempt),
     /// Belongs to a known route.
     Known(RouteId),
-    /// Belongs to this share of `other` now; if it is answered well, it may be worth a route of its own.
+    /// Belongs to this share of `other` now; if it is answered well, it may be worth a route of its
+    /// own.
     Unknown(RouteId),
     /// Belongs to this share of `other` and stays there.
     Other(RouteId),
@@ -126,12 +132,14 @@ struct Declared {
     asks: Vec<usize>,
     /// How much that is; see [`QueryPattern::rank`].
     rank: (usize, usize),
-    /// Routes of the same path that were declared later and ask more, those that ask most first: they go before it.
+    /// Routes of the same path that were declared later and ask more, those that ask most first:
+    /// they go before it.
     finer: Vec<usize>,
 }
 
 impl Table {
-    /// Returns the table with only `other` and the declared routes in it, which come behind its shares.
+    /// Returns the table with only `other` and the declared routes in it, which come behind its
+    /// shares.
     pub fn new(params: &Routes) -> Self {
         let mut conditions = Conditions::default();
         let mut declared: Vec<Declared> = Vec::new();
@@ -165,7 +173,8 @@ impl Table {
         }
     }
 
-    /// Returns the table in which this page, that gives passes, is ungated: who is to get one there has nothing yet to be let in with.
+    /// Returns the table in which this page, that gives passes, is ungated: who is to get one there
+    /// has nothing yet to be let in with.
     pub fn with_pass_page(self, page: Option<String>) -> Self {
         Table { pass_page: page, ..self }
     }
@@ -179,7 +188,8 @@ impl Table {
         RouteId((SHARES + at) as u32)
     }
 
-    /// Returns what a request is. However its path is spelled, it is for the route that the most lenient of servers takes it for.
+    /// Returns what a request is. However its path is spelled, it is for the route that the most
+    /// lenient of servers takes it for.
     pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
         // Declared first: whoever declares a static file as a route wants it gated.
         if let Some(at) = self.declared_for(method, path, query) {
@@ -215,7 +225,8 @@ impl Table {
         }
     }
 
-    /// Returns the share of a path without a route. Paths that would share a route share it; which others do, nobody outside can tell.
+    /// Returns the share of a path without a route. Paths that would share a route share it; which
+    /// others do, nobody outside can tell.
     fn share_of(&self, method: &Method, path: &str) -> RouteId {
         let mut hasher = self.hasher.build_hasher();
         folded(method).hash(&mut hasher);
@@ -225,9 +236,10 @@ impl Table {
         RouteId((hasher.finish() % SHARES as u64) as u32)
     }
 
-    /// Takes a request's path into the table, as the application has answered it well, if there is a place for it. `uses` tells good answers to a route so
-    /// far. `take` is told place and name of the new route, before anybody can be classified as being for it, and whether it can be had now; not called where
-    /// there is none.
+    /// Takes a request's path into the table, as the application has answered it well, if there is
+    /// a place for it. `uses` tells good answers to a route so far. `take` is told place and name
+    /// of the new route, before anybody can be classified as being for it, and whether it can be
+    /// had now; not called where there is none.
     pub fn learn(
         &self,
         method: &Method,
@@ -258,7 +270,8 @@ impl Table {
         }
     }
 
-    /// Returns the path as one whose answers are to be looked at: it has the ending or the beginning of a static asset, and is one or was found to be a page.
+    /// Returns the path as one whose answers are to be looked at: it has the ending or the
+    /// beginning of a static asset, and is one or was found to be a page.
     pub fn asset_of(&self, class: Class, method: &Method, path: &str) -> Option<Asset> {
         let is_one = match class {
             Class::Ungated(exempt) => exempt == Exempt::Static,
@@ -269,7 +282,8 @@ impl Table {
         is_one.then(|| Asset(self.hasher.hash_one(path)))
     }
 
-    /// Takes note of what the application answers there: as long as that is a page, the path is gated.
+    /// Takes note of what the application answers there: as long as that is a page, the path is
+    /// gated.
     pub fn note_answer(&self, Asset(path): Asset, is_page: bool) {
         if is_page {
             self.pages.add(path);
@@ -312,7 +326,8 @@ impl Table {
         self.is_asset(method, path).then_some(Exempt::Static)
     }
 
-    /// Returns whether the path has the ending or the beginning of a static asset, and is to be read.
+    /// Returns whether the path has the ending or the beginning of a static asset, and is to be
+    /// read.
     fn is_asset(&self, method: &Method, path: &str) -> bool {
         if method != Method::GET && method != Method::HEAD {
             return false;

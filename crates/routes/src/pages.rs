@@ -1,4 +1,5 @@
-//! Paths that look like static assets and are pages: applications answer those, too, and each takes the work of one.
+//! Paths that look like static assets and are pages: applications answer those, too, and each takes
+//! the work of one.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 

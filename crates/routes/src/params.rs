@@ -8,18 +8,20 @@ use suimon_gate::RouteMode;
 /// Which requests share a limit, and which pass ungated.
 #[derive(Clone, Debug)]
 pub struct Routes {
-    /// Routes known beforehand; they are tried in this order, before those found from traffic. Of routes of one path the one that asks most of the
-    /// query goes first.
+    /// Routes known beforehand; they are tried in this order, before those found from traffic. Of
+    /// routes of one path the one that asks most of the query goes first.
     pub declared: Vec<DeclaredRoute>,
     /// The most routes found from traffic; the rest share one, named `other`.
     pub discovered_max: usize,
     /// What the gate does on routes found from traffic.
     pub discovered_mode: RouteMode,
-    /// Last path segments that end in `.` and one of these (lower case) are static assets: GET and HEAD pass ungated.
+    /// Last path segments that end in `.` and one of these (lower case) are static assets: GET and
+    /// HEAD pass ungated.
     pub static_extensions: Vec<String>,
     /// Paths that begin with one of these are static assets: GET and HEAD pass ungated.
     pub static_prefixes: Vec<String>,
-    /// Paths that pass ungated whatever the method. One that ends in `/` stands for everything below it.
+    /// Paths that pass ungated whatever the method. One that ends in `/` stands for everything
+    /// below it.
     pub ungated: Vec<String>,
 }
 
@@ -62,7 +64,8 @@ pub struct DeclaredRoute {
 
 /// A set of requests: a method and a path template.
 ///
-/// In the template a segment `{anything}` stands for any one segment, and a last segment `*` for any rest.
+/// In the template a segment `{anything}` stands for any one segment, and a last segment `*` for
+/// any rest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RoutePattern {
     /// In capitals; `None`: any.
@@ -72,19 +75,22 @@ pub struct RoutePattern {
 }
 
 impl RoutePattern {
-    /// Returns the pattern as it is written and shown: `GET /items/{id}`, or `* /items/{id}` for any method.
+    /// Returns the pattern as it is written and shown: `GET /items/{id}`, or `* /items/{id}` for
+    /// any method.
     pub fn name(&self) -> String {
         format!("{} {}", self.method.as_deref().unwrap_or("*"), self.path)
     }
 
-    /// Returns whether requests of `method` for `path` belong to it. A method that is none belongs to nothing.
+    /// Returns whether requests of `method` for `path` belong to it. A method that is none belongs
+    /// to nothing.
     pub fn matches(&self, method: &str, path: &str) -> bool {
         Method::from_bytes(method.as_bytes()).is_ok_and(|method| Pattern::new(self).matches(&method, path))
     }
 }
 
 impl DeclaredRoute {
-    /// Returns the route as it is written and shown: `GET /items/{id}`, or with its query `GET /?s`.
+    /// Returns the route as it is written and shown: `GET /items/{id}`, or with its query `GET
+    /// /?s`.
     pub fn name(&self) -> String {
         let path = self.pattern.name();
         match &self.query {

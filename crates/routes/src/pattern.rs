@@ -31,7 +31,8 @@ impl Pattern {
         Pattern { method, segments, any_rest }
     }
 
-    /// Returns whether both are of the same path, whatever its variables are called, and some method is of both.
+    /// Returns whether both are of the same path, whatever its variables are called, and some
+    /// method is of both.
     pub(crate) fn shares_requests_of_path(&self, other: &Pattern) -> bool {
         let is_any = self.method.is_none() || other.method.is_none();
         (is_any || self.method == other.method)
@@ -44,8 +45,8 @@ impl Pattern {
         self.matches_by(method, path, |own, segment| own == segment)
     }
 
-    /// Returns whether a request belongs to the set, or there are servers to which it does: they decode what need not be encoded, resolve dot segments, or
-    /// take small letters for capitals.
+    /// Returns whether a request belongs to the set, or there are servers to which it does: they
+    /// decode what need not be encoded, resolve dot segments, or take small letters for capitals.
     pub fn may_match(&self, method: &Method, path: &Readings<'_>) -> bool {
         let read = path.lenient.as_deref();
         // Whoever takes small letters for capitals takes what matches, too.

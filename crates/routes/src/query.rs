@@ -1,16 +1,20 @@
 //! What a declared route asks of a query, beside its path.
 //!
-//! Applications behind a front controller are all at one path, and the query tells their pages apart. A query is read once for a request, however
-//! many routes name parameters, and not at all where no route of its path does.
+//! Applications behind a front controller are all at one path, and the query tells their pages
+//! apart. A query is read once for a request, however many routes name parameters, and not at all
+//! where no route of its path does.
 //!
-//! It is read as browsers write it and nearly all applications read it: `&` between parameters, names and values decoded once, so that `?%73=x`
-//! is no disguise of `?s=x`. What one application alone reads otherwise (`s[]`, `;` between parameters, a form sent with POST; in PHP also a name with
-//! a space before it, a NUL in it, or `.` for `_`) is another parameter, or none; such a request belongs to the route of its path.
+//! It is read as browsers write it and nearly all applications read it: `&` between parameters,
+//! names and values decoded once, so that `?%73=x` is no disguise of `?s=x`. What one application
+//! alone reads otherwise (`s[]`, `;` between parameters, a form sent with POST; in PHP also a name
+//! with a space before it, a NUL in it, or `.` for `_`) is another parameter, or none; such a
+//! request belongs to the route of its path.
 
 use crate::spelling::encoded_byte;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Query parameters that requests of a declared route must have: `s`, `page=search`, or both as `s&page=search`.
+/// Query parameters that requests of a declared route must have: `s`, `page=search`, or both as
+/// `s&page=search`.
 ///
 /// Two are equal if they ask the same, however it is written.
 #[derive(Clone, Debug)]
@@ -43,11 +47,12 @@ impl QueryPattern {
     pub const WRITTEN_MAX: usize = 512;
     /// The most bytes of a name or a value, decoded.
     pub const BYTES_MAX: usize = 128;
-    /// The most that all routes together may ask, each thing counted once. What is beyond it is never met.
+    /// The most that all routes together may ask, each thing counted once. What is beyond it is
+    /// never met.
     pub const ALL_MAX: usize = 1024;
 
-    /// Returns the pattern that `text` says, which is what follows the `?`. A parameter without `=` may have any value, and what is encoded in
-    /// names and values stands for what it is decoded.
+    /// Returns the pattern that `text` says, which is what follows the `?`. A parameter without `=`
+    /// may have any value, and what is encoded in names and values stands for what it is decoded.
     ///
     /// # Errors
     /// What the route would have to be; reads on from "must be".
@@ -93,7 +98,8 @@ impl QueryPattern {
         (self.conditions.len(), with_value.count())
     }
 
-    /// Returns how much these ask together, each thing counted once; to be held against [`Self::ALL_MAX`].
+    /// Returns how much these ask together, each thing counted once; to be held against
+    /// [`Self::ALL_MAX`].
     pub fn count<'a>(patterns: impl Iterator<Item = &'a QueryPattern>) -> usize {
         patterns.flat_map(|pattern| &pattern.conditions).collect::<BTreeSet<_>>().len()
     }
@@ -205,7 +211,8 @@ impl ConditionsMet {
     }
 }
 
-/// Returns a name or a value of a request, decoded, in `waiting_room` if need be. `None`: an escape is broken, or it is longer than any of a pattern.
+/// Returns a name or a value of a request, decoded, in `waiting_room` if need be. `None`: an escape
+/// is broken, or it is longer than any of a pattern.
 fn decoded<'a>(text: &'a str, waiting_room: &'a mut [u8; QueryPattern::BYTES_MAX]) -> Option<&'a [u8]> {
     let text = text.as_bytes();
     if memchr::memchr2(b'%', b'+', text).is_none() {
@@ -219,7 +226,8 @@ fn decoded<'a>(text: &'a str, waiting_room: &'a mut [u8; QueryPattern::BYTES_MAX
     Some(&waiting_room[..length])
 }
 
-/// Returns the bytes that a part of a query stands for; `None` for a percent sign that stands for none.
+/// Returns the bytes that a part of a query stands for; `None` for a percent sign that stands for
+/// none.
 fn bytes(mut rest: &[u8]) -> impl Iterator<Item = Option<u8>> {
     std::iter::from_fn(move || {
         let first = *rest.first()?;

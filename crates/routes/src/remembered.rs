@@ -8,12 +8,14 @@ use suimon_model::RouteId;
 
 /// What stands for an identifier in a name.
 const IDENTIFIER: &str = "{id}";
-/// Of the routes that can be found, so many quarters may be remembered ones: there is room for new ones, however many were known.
+/// Of the routes that can be found, so many quarters may be remembered ones: there is room for new
+/// ones, however many were known.
 const QUARTERS_MAX: usize = 3;
 
 impl Table {
-    /// Takes a route of this name into the table, as [`Table::learn`] would have named it. `declare` is told as it is there; not
-    /// called where the route is known, the name is none that could be found, or the table has no room for remembered ones.
+    /// Takes a route of this name into the table, as [`Table::learn`] would have named it.
+    /// `declare` is told as it is there; not called where the route is known, the name is none that
+    /// could be found, or the table has no room for remembered ones.
     pub fn remember(&self, name: &str, declare: impl FnOnce(RouteId, &str)) {
         let Some((method, segments)) = parts(name) else { return };
         let mut found = self.found.write().expect("nobody panics while holding the table");

@@ -10,8 +10,9 @@ const PROGRAMS: [&str; 19] = [
     "pl", "py", "rb", "asp", "aspx", "cfm",
 ];
 
-/// Returns whether an application may take the path for another one: by dot segments, empty ones, parameters, a program before its end, or what is encoded though it need not be.
-/// Nothing passes ungated by such a path.
+/// Returns whether an application may take the path for another one: by dot segments, empty ones,
+/// parameters, a program before its end, or what is encoded though it need not be. Nothing passes
+/// ungated by such a path.
 pub(crate) fn is_ambiguous(path: &str) -> bool {
     path.contains([';', '\\'])
         || path.contains("//")
@@ -26,8 +27,8 @@ fn is_program(segment: &str) -> bool {
     extension.is_some_and(|extension| PROGRAMS.iter().any(|known| known.eq_ignore_ascii_case(extension)))
 }
 
-/// Returns whether all that is encoded in a path is text: none of the marks that divide a path, no control characters, and no mark of an encoding, which
-/// some decode a second time.
+/// Returns whether all that is encoded in a path is text: none of the marks that divide a path, no
+/// control characters, and no mark of an encoding, which some decode a second time.
 fn is_encoded_text(path: &str) -> bool {
     let (decoded, is_whole) = decoded(path);
     let has_mark = memchr::memchr_iter(b'%', path.as_bytes()).any(|at| {
@@ -84,8 +85,9 @@ fn has_dot_segment(path: &str) -> bool {
         && segments(path).any(|segment| matches!(segment, "." | ".."))
 }
 
-/// Returns a path with what need not be encoded decoded and dot segments resolved (RFC 3986, 6.2.2), as all servers read it. What is still encoded then is part
-/// of a segment to some, and more than one to others.
+/// Returns a path with what need not be encoded decoded and dot segments resolved (RFC 3986,
+/// 6.2.2), as all servers read it. What is still encoded then is part of a segment to some, and
+/// more than one to others.
 pub(crate) fn plainly_spelled(path: &str) -> Cow<'_, str> {
     if !has_other_reading(path) {
         return Cow::Borrowed(path);
@@ -124,8 +126,9 @@ fn without_dot_segments(path: &str) -> String {
     format!("/{}", kept.join("/"))
 }
 
-/// Returns a path as the most lenient of servers reads it: decoded until nothing is left to decode, up to what would be a query then, back-slashes for
-/// slashes, without parameters, dot segments resolved.
+/// Returns a path as the most lenient of servers reads it: decoded until nothing is left to decode,
+/// up to what would be a query then, back-slashes for slashes, without parameters, dot segments
+/// resolved.
 pub(crate) fn as_read_leniently(path: &str) -> String {
     let mut text = path.to_owned();
     for _ in 0..DECODED_MAX {

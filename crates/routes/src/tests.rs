@@ -23,7 +23,8 @@ fn learn(table: &Table, path: &str) -> Option<String> {
     learn_at(table, path, Instant::now(), &[]).map(|(_, name)| name)
 }
 
-/// Answers a path well, where the routes have been answered well so often, and returns the place and the name that it gets.
+/// Answers a path well, where the routes have been answered well so often, and returns the place
+/// and the name that it gets.
 fn learn_at(table: &Table, path: &str, now: Instant, uses: &[u64]) -> Option<(TableSlot, String)> {
     let mut got = None;
     let uses = |route: RouteId| uses.get(row(route)).copied().unwrap_or(0);

@@ -1,19 +1,24 @@
-//! Which routes found from traffic are worth their place, where there are more than the table holds.
+//! Which routes found from traffic are worth their place, where there are more than the table
+//! holds.
 //!
-//! As long as less than half of the places are taken, every path that is answered well gets one at once; from then on [`FOUND_PER_MINUTE`] do. Where all are taken,
-//! a path gets the place of the route that is asked for least, once it is asked for [`TIMES`] as often. So whatever paths a stranger makes up, they push out no route
-//! that is asked for, and those that are asked for push out what the stranger made up.
+//! As long as less than half of the places are taken, every path that is answered well gets one at
+//! once; from then on [`FOUND_PER_MINUTE`] do. Where all are taken, a path gets the place of the
+//! route that is asked for least, once it is asked for [`TIMES`] as often. So whatever paths a
+//! stranger makes up, they push out no route that is asked for, and those that are asked for push
+//! out what the stranger made up.
 
 use std::time::{Duration, Instant};
 use suimon_model::RouteId;
 
 /// Routes found in a minute once half of the table is taken, and at once after a quiet time.
 const FOUND_PER_MINUTE: f64 = 30.0;
-/// Good answers that a path must have had in one or two of these times, and how many times as many as the route whose place it gets.
+/// Good answers that a path must have had in one or two of these times, and how many times as many
+/// as the route whose place it gets.
 const WINDOW: Duration = Duration::from_secs(600);
 const WORTH_MIN: u64 = 4;
 const TIMES: u64 = 4;
-/// Paths without a place that are counted at once. Where two share one count, the more frequent one prevails.
+/// Paths without a place that are counted at once. Where two share one count, the more frequent one
+/// prevails.
 const CANDIDATES: usize = 512;
 
 #[derive(Debug)]
@@ -54,7 +59,8 @@ impl RouteReplacement {
         may
     }
 
-    /// Takes note of a good answer to a path that has no place, and returns whose it gets, if any. `uses`: good answers so far, by route.
+    /// Takes note of a good answer to a path that has no place, and returns whose it gets, if any.
+    /// `uses`: good answers so far, by route.
     pub(super) fn place_for(
         &mut self,
         path: u64,

@@ -11,8 +11,8 @@ pub const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 const UNITS: [(&str, f64); 7] =
     [("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
 
-/// Returns the seconds that `text` says, below zero where it says so, or `None` if it is no duration or longer
-/// than [`LONGEST`]. Whoever asks decides about the sign.
+/// Returns the seconds that `text` says, below zero where it says so, or `None` if it is no
+/// duration or longer than [`LONGEST`]. Whoever asks decides about the sign.
 pub fn parse_seconds(text: &str) -> Option<f64> {
     let text = text.trim();
     let number_ends = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+')))?;
@@ -22,7 +22,8 @@ pub fn parse_seconds(text: &str) -> Option<f64> {
     (seconds.abs() <= LONGEST.as_secs_f64()).then_some(seconds)
 }
 
-/// Returns the duration that `text` says, or `None` if it is no duration, negative, or longer than [`LONGEST`].
+/// Returns the duration that `text` says, or `None` if it is no duration, negative, or longer than
+/// [`LONGEST`].
 pub fn parse(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(parse_seconds(text)?).ok()
 }

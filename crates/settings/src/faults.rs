@@ -21,8 +21,8 @@ pub enum Fault {
         /// What should be there.
         wanted: String,
     },
-    /// Something that a key and a value cannot say, as a whole sentence: a file that cannot be read, a syntax
-    /// error, an unknown key.
+    /// Something that a key and a value cannot say, as a whole sentence: a file that cannot be
+    /// read, a syntax error, an unknown key.
     Other(
         /// The sentence.
         String,

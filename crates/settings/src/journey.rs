@@ -10,8 +10,8 @@
 //! path = "/"
 //! ```
 //!
-//! Everything else has a default. The shop's own file, `crates/crowd/journeys/shop.toml`, shows and explains every
-//! key. Keys nobody knows are refused, and all that is wrong is reported together.
+//! Everything else has a default. The shop's own file, `crates/crowd/journeys/shop.toml`, shows and
+//! explains every key. Keys nobody knows are refused, and all that is wrong is reported together.
 
 pub(crate) mod known;
 mod raw;
@@ -43,7 +43,8 @@ pub const KINDS_MAX: usize = 100;
 pub const STEPS_MAX: usize = 200;
 /// The most retries that can be asked for.
 const RETRIES_MAX: u32 = 1_000_000;
-/// The most numbers that one visitor who farms can be told to draw, and the most tickets that one who forges can be told to send.
+/// The most numbers that one visitor who farms can be told to draw, and the most tickets that one
+/// who forges can be told to send.
 const FARM_NUMBERS_MAX: u32 = 1000;
 const FORGED_TICKETS_MAX: u32 = 1000;
 /// The highest rate of arrivals, sessions per second.
@@ -72,7 +73,8 @@ pub fn read(text: &str) -> Result<Workload, Faults> {
 }
 
 impl Reader {
-    /// Returns the workload that `table`, or what of it is a journey file's, describes. Its keys have been looked at before.
+    /// Returns the workload that `table`, or what of it is a journey file's, describes. Its keys
+    /// have been looked at before.
     pub(crate) fn workload(&mut self, mut table: toml::Table) -> Workload {
         table.retain(|key, _| known::FILE.contains(&key));
         // What is left to go wrong is a value where a table belongs, which has been told.
@@ -305,7 +307,8 @@ impl Reader {
         if retry.retries_max == 0 { OnFailure::GiveUp } else { OnFailure::Retry(retry) }
     }
 
-    /// Reads a step's name, or its number counted from 1 (a number past the last step means the last).
+    /// Reads a step's name, or its number counted from 1 (a number past the last step means the
+    /// last).
     fn retry_from(&mut self, key: &str, value: &Value, steps: &[Step]) -> usize {
         let Some(name) = value.as_str() else {
             let number = self.whole(key, value, 1, STEPS_MAX as u64) as usize;

@@ -10,13 +10,15 @@ const ALIKE: f64 = 0.7;
 /// A table that may stand in a file.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownKeys {
-    /// Where, with `[]` behind a name for each of a list of tables, and `*` for any name; empty: the file itself.
+    /// Where, with `[]` behind a name for each of a list of tables, and `*` for any name; empty:
+    /// the file itself.
     pub(crate) path: &'static str,
     /// What it may hold.
     pub(crate) keys: &'static [&'static str],
 }
 
-/// Notes every key that `known` does not have, and what should be a table and is not. Tables that are not in `known` are not looked into.
+/// Notes every key that `known` does not have, and what should be a table and is not. Tables that
+/// are not in `known` are not looked into.
 pub(crate) fn refuse_unknown(table: &Table, known: &[KnownKeys], faults: &mut Faults) {
     look_at("", "", table, known, faults);
 }

@@ -1,9 +1,11 @@
 //! TOML settings: raw, checked, each crate's parameters; and the documents generated from them.
 //!
-//! Nothing here opens a port. All that is wrong with a file is told together, with key, value and what is allowed.
+//! Nothing here opens a port. All that is wrong with a file is told together, with key, value and
+//! what is allowed.
 //!
-//! - [`Settings`]: what `suimon serve` is told. Every setting's name, form, range, default and meaning stand together
-//!   below `schema.rs`; [`example_file`] and [`settings_document`] are written from there.
+//! - [`Settings`]: what `suimon serve` is told. Every setting's name, form, range, default and
+//!   meaning stand together below `schema.rs`; [`example_file`] and [`settings_document`] are
+//!   written from there.
 //! - [`journey`]: what a crowd is told.
 //! - [`scenario`]: what a simulator is told.
 //! - [`Faults`]: everything that is wrong with what was read.

@@ -16,7 +16,8 @@ impl<'t> Lines<'t> {
         Lines { name, text, table: DeTable::parse(text).ok() }
     }
 
-    /// Returns the line, from 1, of the longest beginning of `key` (such as `journey[0].steps[2].think.mean`) that stands in the file.
+    /// Returns the line, from 1, of the longest beginning of `key` (such as
+    /// `journey[0].steps[2].think.mean`) that stands in the file.
     pub(crate) fn of(&self, key: &str) -> Option<usize> {
         let mut table = self.table.as_ref()?.get_ref();
         let mut at = None;
@@ -46,7 +47,8 @@ impl<'t> Lines<'t> {
         at.map(|at| self.text.get(..at).unwrap_or(self.text).matches('\n').count() + 1)
     }
 
-    /// Returns `faults` with the name of the file, and the line where the key of each stands, before them.
+    /// Returns `faults` with the name of the file, and the line where the key of each stands,
+    /// before them.
     pub(crate) fn name(&self, faults: &Faults) -> Faults {
         let mut named = Faults::none();
         for fault in faults.iter() {

@@ -69,7 +69,8 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Table, Faults> {
     })
 }
 
-/// Returns the values of all sections and notes everything that is wrong; what is wrong has its default.
+/// Returns the values of all sections and notes everything that is wrong; what is wrong has its
+/// default.
 pub(crate) fn read(table: &Table, faults: &mut Faults) -> Sections {
     let mut sections = Sections::default();
     refuse_unknown("", table, faults);
@@ -205,7 +206,8 @@ fn unknown(full: &str, value: &Value, section: &str, name: &str, faults: &mut Fa
     }
 }
 
-/// Returns the full name of the key or section that was probably meant: one of the same name elsewhere, or one much alike.
+/// Returns the full name of the key or section that was probably meant: one of the same name
+/// elsewhere, or one much alike.
 fn nearest(section: &str, name: &str) -> Option<String> {
     let keys = schema::SECTIONS.iter().flat_map(|at| at.keys.iter().map(move |key| (at.path, key.name)));
     let sections = schema::SECTIONS.iter().map(|at| at.path.rsplit_once('.').unwrap_or(("", at.path)));
@@ -252,8 +254,9 @@ impl Sections {
     }
 }
 
-/// Each returns the value of a key that has a default, in the type its shape has; `given_*` that of a key which may be left out.
-/// Asking for a key that the schema does not have, or has otherwise, is a mistake of this crate that its tests find.
+/// Each returns the value of a key that has a default, in the type its shape has; `given_*` that of
+/// a key which may be left out. Asking for a key that the schema does not have, or has otherwise,
+/// is a mistake of this crate that its tests find.
 impl Values {
     fn value(&self, key: &str) -> &Checked {
         self.values.get(key).expect("the key is in the schema and has a default")

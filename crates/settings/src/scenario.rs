@@ -20,7 +20,8 @@
 //! goodput_share = { min = 0.9 }
 //! ```
 //!
-//! The tables `[gate]`, `[[session]]`, `[[route]]` and `[discovery]` are those of `suimon serve`. `scenarios/README.md` explains every key.
+//! The tables `[gate]`, `[[session]]`, `[[route]]` and `[discovery]` are those of `suimon serve`.
+//! `scenarios/README.md` explains every key.
 
 mod expect;
 mod server;
@@ -82,7 +83,8 @@ const FILE: KnownKeys = KnownKeys {
 /// Returns the scenario of the file at `path`.
 ///
 /// # Errors
-/// Fails if it cannot be read, or with everything that is wrong with it; each line names file, line and key.
+/// Fails if it cannot be read, or with everything that is wrong with it; each line names file, line
+/// and key.
 pub fn load(path: &Path) -> Result<Scenario, Faults> {
     let name = path.display().to_string();
     let text = read::text_of(path)?;
@@ -122,8 +124,8 @@ fn with_base(mut table: Table, path: &Path, name: &str, depth: usize) -> Result<
     Ok(merged(below, table))
 }
 
-/// Returns `below` with what `above` says in its place; tables are merged, everything else is replaced as a whole. So is a curve of efficiency:
-/// half of one and half of another is none.
+/// Returns `below` with what `above` says in its place; tables are merged, everything else is
+/// replaced as a whole. So is a curve of efficiency: half of one and half of another is none.
 fn merged(mut below: Table, above: Table) -> Table {
     // Two ways to arrive are one too many.
     if let (Some(Value::Table(arrivals)), Some(Value::Table(said))) =
@@ -214,7 +216,8 @@ fn served(table: &Table, faults: &mut Faults) -> Params {
             faults.value(format!("route[{index}].match"), seen(text), allowed);
         }
     }
-    // A waiting room is played where it is asked for: scenarios are of laws, and most were written without it.
+    // A waiting room is played where it is asked for: scenarios are of laws, and most were written
+    // without it.
     let tables = own.get("session").and_then(toml::Value::as_array);
     for (index, kind) in params.sessions.kinds.iter_mut().enumerate() {
         let table = tables.and_then(|tables| tables.get(index));

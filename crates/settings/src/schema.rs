@@ -1,7 +1,8 @@
-//! Every setting there is: name, form, range, default and meaning in one table, whose sections stand by subject in the files below.
+//! Every setting there is: name, form, range, default and meaning in one table, whose sections
+//! stand by subject in the files below.
 //!
-//! The reader, the example file and `docs/settings.md` are all made from it; a test holds its defaults against those of
-//! the rooms.
+//! The reader, the example file and `docs/settings.md` are all made from it; a test holds its
+//! defaults against those of the rooms.
 
 mod bounds;
 mod gate;

@@ -1,4 +1,5 @@
-//! From checked values to each room's own parameters, and the faults that only show when settings are seen together.
+//! From checked values to each room's own parameters, and the faults that only show when settings
+//! are seen together.
 
 use crate::Faults;
 use crate::lines::Lines;
@@ -22,7 +23,8 @@ use suimon_params::{
 /// Everything `suimon serve` is told: each room's own parameters, checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The proxy's. `lease.keys_file` is set only where the file is named; see [`StatePath`]; `waiting_room.state_file` and `learned_file` likewise.
+    /// The proxy's. `lease.keys_file` is set only where the file is named; see [`StatePath`];
+    /// `waiting_room.state_file` and `learned_file` likewise.
     pub proxy: suimon_params::Params,
     /// Where the keys that sign leases are kept.
     pub lease_keys: StatePath,
@@ -61,8 +63,8 @@ impl Settings {
     /// Returns the settings in the file at `path`.
     ///
     /// # Errors
-    /// Returns everything that is wrong with it, together: it cannot be read, its syntax, its values, or a file it names
-    /// that is not there.
+    /// Returns everything that is wrong with it, together: it cannot be read, its syntax, its
+    /// values, or a file it names that is not there.
     pub fn load(path: &Path) -> Result<Settings, Faults> {
         let name = path.display().to_string();
         Settings::of_file(&name, &read::text_of(path)?)
@@ -71,14 +73,16 @@ impl Settings {
     /// Returns the settings in `text`, read from a file called `name`.
     ///
     /// # Errors
-    /// Returns everything that is wrong with it, together, each with the line where it stands: its syntax, its values, or a file it names that is not there.
+    /// Returns everything that is wrong with it, together, each with the line where it stands: its
+    /// syntax, its values, or a file it names that is not there.
     pub fn of_file(name: &str, text: &str) -> Result<Settings, Faults> {
         let (settings, mut faults) = check(&read::parse(name, text)?);
         check_files(&settings, &mut faults);
         faults.into_result(settings).map_err(|faults| with_lines(name, text, &faults))
     }
 
-    /// Returns the settings in `text`, without looking at any file it names; `name` is what syntax errors call it.
+    /// Returns the settings in `text`, without looking at any file it names; `name` is what syntax
+    /// errors call it.
     ///
     /// # Errors
     /// Returns everything that is wrong with it, together.
@@ -93,7 +97,8 @@ pub fn with_lines(name: &str, text: &str, faults: &Faults) -> Faults {
     Lines::new(name, text).name(faults)
 }
 
-/// Returns the settings and everything that is wrong with them; where something is, they hold a default.
+/// Returns the settings and everything that is wrong with them; where something is, they hold a
+/// default.
 pub(crate) fn check(table: &toml::Table) -> (Settings, Faults) {
     let mut faults = Faults::none();
     let sections = read::read(table, &mut faults);
@@ -255,7 +260,8 @@ fn recording(values: &Values) -> Option<Recording> {
     Some(Recording { file, bytes_max: values.count("bytes_max") })
 }
 
-/// Returns the TLS listener, or `None` where something it needs is missing, which was noted before, or it is off.
+/// Returns the TLS listener, or `None` where something it needs is missing, which was noted before,
+/// or it is off.
 fn listen_tls(values: &Values) -> Option<ListenTls> {
     Some(ListenTls {
         address: values.address("address")?,
@@ -440,7 +446,8 @@ fn gate(sections: &Sections, faults: &mut Faults) -> suimon_gate::Params {
     }
 }
 
-/// Returns the cores of this machine, which is where the application often is, and else a beginning.
+/// Returns the cores of this machine, which is where the application often is, and else a
+/// beginning.
 fn cores_here() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     u32::try_from(cores).unwrap_or(u32::MAX)
@@ -547,8 +554,9 @@ fn upstream(sections: &Sections, faults: &mut Faults) -> UpstreamParams {
 }
 
 impl Settings {
-    /// Notes listeners that cannot be together, and nodes that are this gateway itself. [`Settings::load`] and
-    /// [`Settings::parse`] have done it; to be called again after an address was changed.
+    /// Notes listeners that cannot be together, and nodes that are this gateway itself.
+    /// [`Settings::load`] and [`Settings::parse`] have done it; to be called again after an address
+    /// was changed.
     pub fn check_addresses(&self, faults: &mut Faults) {
         check_addresses(self, faults);
     }
@@ -595,13 +603,15 @@ fn check_addresses(settings: &Settings, faults: &mut Faults) {
     }
 }
 
-/// Returns whether two listeners would want the same port of the same address. Port 0 is always another.
+/// Returns whether two listeners would want the same port of the same address. Port 0 is always
+/// another.
 fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
     let everywhere = a.ip().is_unspecified() || b.ip().is_unspecified();
     a.port() != 0 && a.port() == b.port() && (a.ip() == b.ip() || (everywhere && a.is_ipv4() == b.is_ipv4()))
 }
 
-/// Notes files that are named and cannot be read. The file of lease keys is made when it is not there.
+/// Notes files that are named and cannot be read. The file of lease keys is made when it is not
+/// there.
 fn check_files(settings: &Settings, faults: &mut Faults) {
     let tls = settings.proxy.listen.tls.as_ref();
     let named = [

@@ -18,7 +18,8 @@ pub(crate) enum Shape {
     Count(u64, u64),
     /// A number from the first to the second, both included.
     Number(f64, f64),
-    /// A length of time such as `"250ms"`, from the first to the second number of milliseconds, both included.
+    /// A length of time such as `"250ms"`, from the first to the second number of milliseconds,
+    /// both included.
     Time(u64, u64),
     /// A number of bytes, alone or as `"64KiB"`, from the first to the second, both included.
     Size(u64, u64),
@@ -26,7 +27,8 @@ pub(crate) enum Shape {
     AddressOrOff,
     /// An IP address, or a network such as `"10.0.0.0/8"`.
     Network,
-    /// Where a node of the application listens: `http://HOST[:PORT]`, `https://HOST[:PORT]` or `unix:/PATH`.
+    /// Where a node of the application listens: `http://HOST[:PORT]`, `https://HOST[:PORT]` or
+    /// `unix:/PATH`.
     Node,
     /// A path on this machine.
     Path,
@@ -86,7 +88,8 @@ impl Shape {
         fault.and_then(Result::err).unwrap_or_else(|| self.allowed())
     }
 
-    /// Returns the entries of a list that are at fault, each with what would be allowed; `None` where the list itself is, or there is none.
+    /// Returns the entries of a list that are at fault, each with what would be allowed; `None`
+    /// where the list itself is, or there is none.
     pub(crate) fn faulty_entries(self, value: &Value) -> Option<Vec<(usize, &Value, String)>> {
         let Shape::List(of, max) = self else { return None };
         let entries = value.as_array().filter(|entries| entries.len() <= max)?;
@@ -223,8 +226,9 @@ fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|n| n as f64)).filter(|n| n.is_finite())
 }
 
-/// Returns the bytes that `text` names: a whole number and `B`, `KiB`, `MiB`, `GiB` (or `KB`, `MB`, `GB`: thousands).
-/// Returns the bytes that `text` says, such as `64KiB`, or `None` if it is no size.
+/// Returns the bytes that `text` names: a whole number and `B`, `KiB`, `MiB`, `GiB` (or `KB`, `MB`,
+/// `GB`: thousands). Returns the bytes that `text` says, such as `64KiB`, or `None` if it is no
+/// size.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

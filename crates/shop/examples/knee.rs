@@ -1,10 +1,11 @@
 //! Finds a shop's knee: searches completed per second at 1, 2, 4, ... searches at once.
 //!
-//! `knee URL PID [SECONDS [MOST]]`: each step keeps n visitors searching, lets everybody finish one search, and then
-//! measures for SECONDS (30) and at least n searches, but never longer than six times that; the last step is MOST (64)
-//! visitors. Works on either shop. PID is the shop's process: the efficiency comes from searches per second of *its* CPU
-//! (Linux), so other work on the machine disturbs it little. Pin the shop to one core and this program to another, and
-//! give the shop `--scale 4`, so that a step sees many searches.
+//! `knee URL PID [SECONDS [MOST]]`: each step keeps n visitors searching, lets everybody finish one
+//! search, and then measures for SECONDS (30) and at least n searches, but never longer than six
+//! times that; the last step is MOST (64) visitors. Works on either shop. PID is the shop's
+//! process: the efficiency comes from searches per second of *its* CPU (Linux), so other work on
+//! the machine disturbs it little. Pin the shop to one core and this program to another, and give
+//! the shop `--scale 4`, so that a step sees many searches.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -52,7 +53,8 @@ struct Step {
     failed: u32,
 }
 
-/// Returns the CPU the process has used so far, in seconds; clock ticks are hundredths on every Linux we know.
+/// Returns the CPU the process has used so far, in seconds; clock ticks are hundredths on every
+/// Linux we know.
 fn cpu_seconds(process: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Runs the shop alone: `shop [PORT [SCALE [LIGHT_WORK SEARCH_REPEATS]]]`. The real command is `suimon shop`; this one
-//! is for measuring without the rest.
+//! Runs the shop alone: `shop [PORT [SCALE [LIGHT_WORK SEARCH_REPEATS]]]`. The real command is
+//! `suimon shop`; this one is for measuring without the rest.
 
 use std::process::ExitCode;
 

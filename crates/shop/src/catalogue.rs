@@ -1,4 +1,5 @@
-//! The shop's goods: XML, shelf by shelf, made from a seed. The same seed and size give the same bytes everywhere.
+//! The shop's goods: XML, shelf by shelf, made from a seed. The same seed and size give the same
+//! bytes everywhere.
 
 use std::fmt::Write;
 

@@ -1,8 +1,9 @@
-//! HTTP/1.1 as far as the shop needs it: a request with a bounded head and a bounded body comes in, a response goes
-//! out, and the connection stays open unless either side wants otherwise.
+//! HTTP/1.1 as far as the shop needs it: a request with a bounded head and a bounded body comes in,
+//! a response goes out, and the connection stays open unless either side wants otherwise.
 //!
-//! Whatever could be read in two ways is refused and ends the connection: both kinds of length, a length given twice,
-//! folded headers, a missing or doubled host. Bodies of unknown length are answered with 411, as a server may.
+//! Whatever could be read in two ways is refused and ends the connection: both kinds of length, a
+//! length given twice, folded headers, a missing or doubled host. Bodies of unknown length are
+//! answered with 411, as a server may.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -66,7 +67,8 @@ pub(crate) struct Response {
 /// Why no request could be had from a connection.
 #[derive(Debug)]
 pub(crate) enum HttpFault {
-    /// The client's bytes are no request we accept: to be answered with this status and reason, then closed.
+    /// The client's bytes are no request we accept: to be answered with this status and reason,
+    /// then closed.
     Refused(u16, &'static str),
     /// There is nobody to answer.
     Gone,
@@ -125,7 +127,8 @@ impl Connection {
         Ok(request)
     }
 
-    /// Sends the response; with `keep` false it says that the connection ends. A response to HEAD goes without its body.
+    /// Sends the response; with `keep` false it says that the connection ends. A response to HEAD
+    /// goes without its body.
     pub(crate) fn write_response(
         &mut self,
         response: &Response,
@@ -269,7 +272,8 @@ fn field(form: &str, name: &str) -> Option<String> {
         .map(|(_, value)| decoded(value))
 }
 
-/// Returns the text with `+` and `%41` decoded; a `%` without two digits behind it stays what it is.
+/// Returns the text with `+` and `%41` decoded; a `%` without two digits behind it stays what it
+/// is.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());

@@ -1,12 +1,13 @@
 //! The bundled shop: a web application to protect, so that the demo needs nothing else.
 //!
-//! It serves the same pages as `apps/tomcat-shop` and does the same kind of work, a thread per connection: light pages
-//! render and fingerprint a table, the search parses a 650 KB XML catalogue into trees and walks them. Costs are
-//! *counts* of work, found once at start, so that a page is the same work however busy the machine is.
+//! It serves the same pages as `apps/tomcat-shop` and does the same kind of work, a thread per
+//! connection: light pages render and fingerprint a table, the search parses a 650 KB XML catalogue
+//! into trees and walks them. Costs are *counts* of work, found once at start, so that a page is
+//! the same work however busy the machine is.
 //!
-//! Without a garbage collector it collapses the way an application with a page cache does: the parsed shelves of all
-//! searches share a bounded pool. A few searches at once find their shelves there; more evict one another's and parse
-//! again and again (see `pool`).
+//! Without a garbage collector it collapses the way an application with a page cache does: the
+//! parsed shelves of all searches share a bounded pool. A few searches at once find their shelves
+//! there; more evict one another's and parse again and again (see `pool`).
 //!
 //! ```no_run
 //! let shop = suimon_shop::Shop::bind(&suimon_shop::Options { port: 0, scale: 4.0, ..Default::default() })?;
@@ -15,9 +16,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Map: `server` threads and connections; `http` requests in, responses out; `pages` the routes; `sessions` who is
-//! logged in; `search` and `light` the work; `catalogue`, `document`, `pool` what it works on; `options` and `work`
-//! what it costs.
+//! Map: `server` threads and connections; `http` requests in, responses out; `pages` the routes;
+//! `sessions` who is logged in; `search` and `light` the work; `catalogue`, `document`, `pool` what
+//! it works on; `options` and `work` what it costs.
 
 mod catalogue;
 mod document;

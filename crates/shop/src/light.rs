@@ -1,5 +1,5 @@
-//! A light page's work: renders the table of goods and folds it into a fingerprint, a fixed number of times, the way a
-//! page is put together from many rendered and fingerprinted fragments.
+//! A light page's work: renders the table of goods and folds it into a fingerprint, a fixed number
+//! of times, the way a page is put together from many rendered and fingerprinted fragments.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};

@@ -7,13 +7,15 @@ use std::io;
 pub struct Options {
     /// Port on 127.0.0.1; 0 takes a free one.
     pub port: u16,
-    /// Divides the CPU cost of every page, from 0.01 to 1000. At 1 a light page costs about 30 ms, a search 400 ms.
+    /// Divides the CPU cost of every page, from 0.01 to 1000. At 1 a light page costs about 30 ms,
+    /// a search 400 ms.
     pub scale: f64,
     /// Most connections at once, each with a thread; further ones wait in the kernel. At least 1.
     pub threads_max: usize,
     /// Renderings of a light page; `None` measures this machine at start.
     pub light_work: Option<u32>,
-    /// Looks a search takes at shelves after the first walk over all; `None` measures this machine at start.
+    /// Looks a search takes at shelves after the first walk over all; `None` measures this machine
+    /// at start.
     pub search_repeats: Option<u32>,
     /// XML in the catalogue, bytes, about; from 20,000 to 100,000,000.
     pub catalogue_bytes: usize,

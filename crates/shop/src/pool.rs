@@ -1,16 +1,18 @@
 //! The pool of parsed shelves, which makes too many searches at once expensive.
 //!
-//! A search works on its own parsed copy of each shelf (a visitor's shelf carries the visitor's prices). All searches'
-//! copies live in one pool of a fixed number of places, the way pages live in a database's buffer pool. Up to a few
-//! searches at once everything stays parsed. With more, each takes places from the others: whoever comes back to a shelf
-//! finds it gone and parses it again, putting out another in turn. That work is real, and it is all waste.
+//! A search works on its own parsed copy of each shelf (a visitor's shelf carries the visitor's
+//! prices). All searches' copies live in one pool of a fixed number of places, the way pages live
+//! in a database's buffer pool. Up to a few searches at once everything stays parsed. With more,
+//! each takes places from the others: whoever comes back to a shelf finds it gone and parses it
+//! again, putting out another in turn. That work is real, and it is all waste.
 //!
-//! Popular shelves are looked at far more often than the rest (see `search`), so the loss grows step by step with the
-//! number of searches, and not at one stroke.
+//! Popular shelves are looked at far more often than the rest (see `search`), so the loss grows
+//! step by step with the number of searches, and not at one stroke.
 //!
-//! Measured with `examples/knee` at scale 4 on one core, searches per second of CPU as a share of one search at a time:
-//! 2 at once 90 %, 4 77 %, 8 43 %, 16 27 %, 32 26 %, 64 24 %. (A noisy machine; up to 5 at once nothing is parsed twice, and
-//! what is lost there is lost elsewhere, the processor's caches being the suspect.)
+//! Measured with `examples/knee` at scale 4 on one core, searches per second of CPU as a share of
+//! one search at a time: 2 at once 90 %, 4 77 %, 8 43 %, 16 27 %, 32 26 %, 64 24 %. (A noisy
+//! machine; up to 5 at once nothing is parsed twice, and what is lost there is lost elsewhere, the
+//! processor's caches being the suspect.)
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::document::Element;
 
-/// The places, and what is in them. When a place is needed, the shelf that was looked at longest ago goes.
+/// The places, and what is in them. When a place is needed, the shelf that was looked at longest
+/// ago goes.
 pub(crate) struct Pool {
     places: usize,
     next_search: AtomicU64,

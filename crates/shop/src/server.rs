@@ -13,9 +13,11 @@ use crate::options::Options;
 use crate::pages::{self, Pages};
 use crate::work::Work;
 
-/// When the system has no descriptor or thread for another connection, it may have one after this long.
+/// When the system has no descriptor or thread for another connection, it may have one after this
+/// long.
 const PAUSE_WHEN_EXHAUSTED: Duration = Duration::from_millis(50);
-/// A server that closes waits this long for the requests under way; overloaded, they could take minutes.
+/// A server that closes waits this long for the requests under way; overloaded, they could take
+/// minutes.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// Stack of a connection's thread, bytes; the walk over a document is a few calls deep.
 const STACK_BYTES: usize = 256 * 1024;
@@ -44,8 +46,9 @@ struct Connections {
 }
 
 impl Shop {
-    /// Binds to the port on 127.0.0.1 and prepares the work, which takes about half a second of CPU unless the
-    /// options name the counts. Fails if an option is out of range (`InvalidInput`) or the port cannot be had.
+    /// Binds to the port on 127.0.0.1 and prepares the work, which takes about half a second of CPU
+    /// unless the options name the counts. Fails if an option is out of range (`InvalidInput`) or
+    /// the port cannot be had.
     pub fn bind(options: &Options) -> io::Result<Self> {
         options.check()?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
@@ -66,13 +69,15 @@ impl Shop {
         self.inside.address
     }
 
-    /// Returns what a page costs, as counts; the same counts given as options make the same work again.
+    /// Returns what a page costs, as counts; the same counts given as options make the same work
+    /// again.
     pub fn work(&self) -> Work {
         self.inside.pages.work
     }
 
-    /// Serves until [`Shop::shutdown`]; returns when the last request under way has been answered, or after five seconds
-    /// of waiting for that. A shop serves once; called again, this returns at once.
+    /// Serves until [`Shop::shutdown`]; returns when the last request under way has been answered,
+    /// or after five seconds of waiting for that. A shop serves once; called again, this returns at
+    /// once.
     pub fn serve(&self) {
         let inside = &self.inside;
         let taken = inside.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -88,7 +93,8 @@ impl Shop {
             }
             let accepted = listener.accept();
             if inside.closing.load(Ordering::SeqCst) {
-                // Perhaps it was shutdown's own call; and nobody who comes while we close is served.
+                // Perhaps it was shutdown's own call; and nobody who comes while we close is
+                // served.
                 break;
             }
             if accepted.and_then(|(stream, _)| begin(inside, stream)).is_err() {

@@ -26,14 +26,16 @@ pub(crate) enum Unsold {
 }
 
 impl Visitor {
-    /// Puts an item into the cart, in place of what was there, and returns the token that lets it be bought.
+    /// Puts an item into the cart, in place of what was there, and returns the token that lets it
+    /// be bought.
     pub(crate) fn choose(&self) -> String {
         let token = secret();
         *self.cart.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
         token
     }
 
-    /// Says whether line `line` of the cart may be bought with the token; with `take` it is out of the cart then.
+    /// Says whether line `line` of the cart may be bought with the token; with `take` it is out of
+    /// the cart then.
     pub(crate) fn buy(&self, line: &str, token: &str, take: bool) -> Result<(), Unsold> {
         let mut cart = self.cart.lock().unwrap_or_else(PoisonError::into_inner);
         let expected = cart.as_deref().ok_or(Unsold::EmptyCart)?;
@@ -92,8 +94,8 @@ impl Sessions {
     }
 }
 
-/// Returns 32 hexadecimal digits nobody can guess without the process' own random keys: enough for a shop that sells
-/// nothing.
+/// Returns 32 hexadecimal digits nobody can guess without the process' own random keys: enough for
+/// a shop that sells nothing.
 fn secret() -> String {
     let half = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", half(), half())

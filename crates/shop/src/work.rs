@@ -11,10 +11,12 @@ use crate::search::Search;
 const LIGHT: Duration = Duration::from_millis(30);
 /// CPU of a search at scale 1.
 const SEARCH: Duration = Duration::from_millis(400);
-/// A measurement repeats its work until it has lasted this long; the kernel's books are in steps of some milliseconds.
+/// A measurement repeats its work until it has lasted this long; the kernel's books are in steps of
+/// some milliseconds.
 const MEASURED: Duration = Duration::from_millis(60);
 
-/// What a page costs, as counts that were found once. Give them to [`Options`] to run the same work again.
+/// What a page costs, as counts that were found once. Give them to [`Options`] to run the same work
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// Renderings of a light page.
@@ -48,7 +50,8 @@ fn count(target: Duration, each: Duration) -> u32 {
     (target.as_secs_f64() / each.as_secs_f64()).round().clamp(1.0, f64::from(u32::MAX)) as u32
 }
 
-/// Returns what one repetition costs this thread; the quicker of two, for disturbance only ever adds.
+/// Returns what one repetition costs this thread; the quicker of two, for disturbance only ever
+/// adds.
 fn cost(work: impl Fn(u32)) -> Duration {
     let timed = |times: u32| {
         let before = thread_cpu();

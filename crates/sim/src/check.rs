@@ -1,6 +1,7 @@
 //! The checkers: what must hold after every event, whatever the scenario and the laws.
 //!
-//! They keep books of their own, from what goes into the gate and what comes out of it, and never look inside.
+//! They keep books of their own, from what goes into the gate and what comes out of it, and never
+//! look inside.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -118,7 +119,8 @@ impl Checker {
         };
         let index = waiting.route.index();
         if let Some(position) = waiting.position {
-            // Who came before, can still be answered in time and asks for no more than a visitor does goes first.
+            // Who came before, can still be answered in time and asks for no more than a visitor
+            // does goes first.
             let mut before = self.queues[index].range(..position);
             if before.any(|before| !self.goes_behind(gate, before.2)) {
                 return Err(format!("{request:?} was started before members who were to go first"));
@@ -224,7 +226,8 @@ impl Checker {
         }
     }
 
-    /// From time to time: whatever came is accounted for exactly once, in these books and in the gate's.
+    /// From time to time: whatever came is accounted for exactly once, in these books and in the
+    /// gate's.
     pub(crate) fn conserved(&self, now: Instant, gate: &Gate) -> Result<(), String> {
         let snapshot = gate.snapshot(now);
         let mut inside = 0;

@@ -40,7 +40,8 @@ macro_rules! metrics {
 }
 
 metrics! {
-    /// Completed sessions as a share of what is reachable: of B, or of what is asked for if that is less.
+    /// Completed sessions as a share of what is reachable: of B, or of what is asked for if that is
+    /// less.
     GoodputShare = "goodput_share": |s, _| s.goodput_share;
     /// Completed sessions as a share of B.
     BoundShare = "bound_share": |s, _| s.bound_share;

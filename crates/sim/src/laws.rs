@@ -101,7 +101,8 @@ pub const ALIASES: &[(&str, &str, &str)] = &[
     ("paper", "paper+paper", "the paper's rules"),
 ];
 
-/// Returns what is said of a name that is no law. `how_written`: how those without a name of their own are.
+/// Returns what is said of a name that is no law. `how_written`: how those without a name of their
+/// own are.
 pub fn unknown(name: &str, how_written: &str) -> String {
     let aliases: Vec<&str> = ALIASES.iter().map(|(alias, _, _)| *alias).collect();
     format!("{name:?} is no law: write one of {}, or {how_written}", aliases.join(", "))

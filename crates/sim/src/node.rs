@@ -1,4 +1,5 @@
-//! A model of an application server: an accept path, threads, waiting for others, and a processor shared by the jobs in service.
+//! A model of an application server: an accept path, threads, waiting for others, and a processor
+//! shared by the jobs in service.
 //!
 //! All jobs on the processor advance in one virtual time V, so an event costs O(log n):
 //!
@@ -11,12 +12,14 @@
 //! 1/E(M) straight between measured points                                          a real application's own curve     (6)
 //! ```
 //!
-//! M: memory held by the jobs in service (for (4) with what the application holds at rest). q_i: the operating system's uneven weights,
-//! exponential with mean 1 plus 0.02, or all 1; without them a burst of equal jobs all ends at the same instant. Before that a request
-//! passes the accept path, one at a time: a0 + κ · max(0, (n − cores) / cores) seconds, κ being the operating system's constant; takes a
-//! thread, or waits for one; takes its route's lock, where it has one, and keeps it to the end; and waits for others (a database) on one of
-//! the connections, without using the processor.
-//! *Source*: LAWS §1 of the design, with (3) and q from what reproduces the paper's results; (4) for a real virtual machine; (5) Gunther.
+//! M: memory held by the jobs in service (for (4) with what the application holds at rest). q_i:
+//! the operating system's uneven weights, exponential with mean 1 plus 0.02, or all 1; without them
+//! a burst of equal jobs all ends at the same instant. Before that a request passes the accept
+//! path, one at a time: a0 + κ · max(0, (n − cores) / cores) seconds, κ being the operating
+//! system's constant; takes a thread, or waits for one; takes its route's lock, where it has one,
+//! and keeps it to the end; and waits for others (a database) on one of the connections, without
+//! using the processor. *Source*: LAWS §1 of the design, with (3) and q from what reproduces the
+//! paper's results; (4) for a real virtual machine; (5) Gunther.
 
 mod machine;
 

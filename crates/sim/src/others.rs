@@ -1,4 +1,5 @@
-//! The door by which laws that are not the product's stand in the gate of a run: those an experiment compares it with.
+//! The door by which laws that are not the product's stand in the gate of a run: those an
+//! experiment compares it with.
 
 use crate::utilisation::Utilisation;
 use std::fmt;

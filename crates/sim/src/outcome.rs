@@ -1,4 +1,5 @@
-//! What came of a run: the visitors' books, the gate as it was from second to second, and what may be asked of both.
+//! What came of a run: the visitors' books, the gate as it was from second to second, and what may
+//! be asked of both.
 
 use crate::laws::Laws;
 use crate::scenario::Scenario;
@@ -88,7 +89,8 @@ impl Gates {
         self.newcomers_held_long as f64 / self.newcomers.max(1) as f64
     }
 
-    /// Returns the mean seconds for which a request of somebody who had been let in waited at its route's gate.
+    /// Returns the mean seconds for which a request of somebody who had been let in waited at its
+    /// route's gate.
     pub fn delay_s(&self) -> f64 {
         self.inside_held_s / self.inside.max(1) as f64
     }
@@ -115,13 +117,15 @@ pub struct Summary {
     pub refusals: u64,
     /// Answers that showed a place in line, each time somebody asked.
     pub waiting_pages: u64,
-    /// Median and 95th percentile of the time from a visitor's first request to his first good answer, seconds.
+    /// Median and 95th percentile of the time from a visitor's first request to his first good
+    /// answer, seconds.
     pub wait_p50_s: f64,
     /// The 95th percentile.
     pub wait_p95_s: f64,
     /// CPU seconds of work done per core-second in use; 1 where company costs nothing.
     pub efficiency: f64,
-    /// From the start until goodput is there: at least 0.9 of what is reachable over 30 s; `None` = never.
+    /// From the start until goodput is there: at least 0.9 of what is reachable over 30 s; `None` =
+    /// never.
     pub settled_after_s: Option<f64>,
     /// The most that any route's limit moved: its highest over its lowest.
     pub limit_swing: f64,
@@ -215,8 +219,8 @@ impl RunResult {
         self
     }
 
-    /// Returns the summary of the time from `from` to `to`, seconds from the start, in whole seconds. Its waits are those of all
-    /// of the time counted.
+    /// Returns the summary of the time from `from` to `to`, seconds from the start, in whole
+    /// seconds. Its waits are those of all of the time counted.
     pub fn between(&self, from: f64, to: f64) -> Summary {
         let seconds = from.round().max(0.0) as usize..(to.round().max(0.0) as usize).min(self.seconds.len());
         let sum = |of: fn(&Second) -> u32| {
@@ -250,7 +254,8 @@ impl RunResult {
         }
     }
 
-    /// Returns goodput as a share of B by bins of `seconds` from the start, the last one if it is whole.
+    /// Returns goodput as a share of B by bins of `seconds` from the start, the last one if it is
+    /// whole.
     pub fn bins(&self, seconds: usize) -> Vec<f64> {
         let share = |(done, bound): (&[Second], &[f64])| {
             done.iter().map(|second| f64::from(second.completed)).sum::<f64>()

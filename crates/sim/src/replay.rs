@@ -1,22 +1,27 @@
-//! A recording played to a real gate: the same events, so the same decisions, bit for bit; and what other settings would
-//! have decided.
+//! A recording played to a real gate: the same events, so the same decisions, bit for bit; and what
+//! other settings would have decided.
 //!
-//! [`Replay`] is the first. It is fed with the segments of a recording, in order, and holds the gate against the marks in
-//! them: hashes of what the gate in the gateway had decided and answered until there.
+//! [`Replay`] is the first. It is fed with the segments of a recording, in order, and holds the
+//! gate against the marks in them: hashes of what the gate in the gateway had decided and answered
+//! until there.
 //!
-//! [`WhatIf`] is the second: another gate is told of the same visitors. Its answers differ, so what followed from the
-//! recorded ones has to be made up, and by these rules alone:
+//! [`WhatIf`] is the second: another gate is told of the same visitors. Its answers differ, so what
+//! followed from the recorded ones has to be made up, and by these rules alone:
 //!
-//! - Requests come when they came; those of a session that is let in later than it was come later by as much.
-//! - A session that is turned away asks for nothing more. Where somebody is let in instead who was turned away in the
-//!   recording, of whom nothing is known, that visitor does what the one turned away did: the one longest ago first.
-//! - A request that is started at another time takes as long as it took. One that was never started takes as long as the
-//!   last one of its route had when it was turned away.
-//! - A client leaves when it left (later, if it came later), if it is still there. Nobody leaves who stayed.
+//! - Requests come when they came; those of a session that is let in later than it was come later
+//!   by as much.
+//! - A session that is turned away asks for nothing more. Where somebody is let in instead who was
+//!   turned away in the recording, of whom nothing is known, that visitor does what the one turned
+//!   away did: the one longest ago first.
+//! - A request that is started at another time takes as long as it took. One that was never started
+//!   takes as long as the last one of its route had when it was turned away.
+//! - A client leaves when it left (later, if it came later), if it is still there. Nobody leaves
+//!   who stayed.
 //! - Time passes for the gate at the recorded moments, every 20 ms or so.
 //!
-//! So a what-if tells what a gate would have done *with that traffic*: it cannot know how much quicker or slower the application
-//! would have been, nor who would have come again. With the settings that were recorded it is the recording, exactly.
+//! So a what-if tells what a gate would have done *with that traffic*: it cannot know how much
+//! quicker or slower the application would have been, nor who would have come again. With the
+//! settings that were recorded it is the recording, exactly.
 
 mod figures;
 mod player;
@@ -119,8 +124,8 @@ impl Replay {
         self.counter.timeline.as_ref()
     }
 
-    /// Plays one segment. Those of a run follow one another; where one is missing, the gate goes on with the state the
-    /// segment begins with.
+    /// Plays one segment. Those of a run follow one another; where one is missing, the gate goes on
+    /// with the state the segment begins with.
     ///
     /// # Errors
     /// Returns [`ReplayError`] where it cannot be played on; what was played before stays.
@@ -180,7 +185,8 @@ impl Replay {
         Ok(())
     }
 
-    /// Returns where in the list the requests are that were in the gate when a segment began: at its end, in order.
+    /// Returns where in the list the requests are that were in the gate when a segment began: at
+    /// its end, in order.
     fn places_inside(&self) -> BTreeMap<RequestId, usize> {
         let (Some(player), Some(stays)) = (&self.player, &self.stays) else { return BTreeMap::new() };
         let inside = player.gate.inside();

@@ -1,6 +1,7 @@
 //! One run: visitors, gate, nodes and checkers on one event heap, in virtual time.
 //!
-//! The gate, the choice of a node and the visitors are the very code of the gateway and of the crowd; only the application is a model.
+//! The gate, the choice of a node and the visitors are the very code of the gateway and of the
+//! crowd; only the application is a model.
 
 mod visitors;
 
@@ -89,7 +90,8 @@ struct Run<'a> {
     end: Instant,
 }
 
-/// Plays `scenario` with `seed` and `laws` to its end. The same scenario, seed and laws give the same outcome, bit for bit.
+/// Plays `scenario` with `seed` and `laws` to its end. The same scenario, seed and laws give the
+/// same outcome, bit for bit.
 ///
 /// # Errors
 /// Returns the first thing a checker found that must never happen.
@@ -97,8 +99,8 @@ pub fn run(scenario: &Scenario, seed: u64, laws: &Laws) -> Result<RunResult, Vio
     play(Run::new(scenario, seed, laws))
 }
 
-/// Plays `scenario` as [`run`] does, to a gate that begins with what another one knew so long ago: [`RunResult::knowledge`] of a run of a site
-/// with the same routes and kinds of session.
+/// Plays `scenario` as [`run`] does, to a gate that begins with what another one knew so long ago:
+/// [`RunResult::knowledge`] of a run of a site with the same routes and kinds of session.
 ///
 /// # Errors
 /// As [`run`].
@@ -406,7 +408,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Returns the gate of a run, and how many routes it has. `cpu`: how busy the application's processors are, for laws that look.
+/// Returns the gate of a run, and how many routes it has. `cpu`: how busy the application's
+/// processors are, for laws that look.
 fn gate(scenario: &Scenario, seed: u64, laws: &Laws, cpu: &Utilisation) -> (Gate, usize) {
     let now = Instant::ORIGIN;
     let setup = &scenario.gate;

@@ -68,8 +68,8 @@ pub struct Cost {
     pub errors: f64,
     /// ... after this many CPU seconds.
     pub error_cpu: f64,
-    /// So many of this route are worked on at once, the rest wait inside the application (a lock held from its beginning to its end, a
-    /// pool of its own). `None`: no end.
+    /// So many of this route are worked on at once, the rest wait inside the application (a lock
+    /// held from its beginning to its end, a pool of its own). `None`: no end.
     pub own_pool: Option<u32>,
 }
 
@@ -118,8 +118,8 @@ pub struct GateSetup {
     pub kinds: Vec<KindSetup>,
     /// By kind of journey: the kind of session it begins.
     pub kind_of: Vec<KindId>,
-    /// Whether a client that has left goes unnoticed: its request keeps its place, and is worked on as if somebody waited for it,
-    /// as servers without an eye on their connections do.
+    /// Whether a client that has left goes unnoticed: its request keeps its place, and is worked on
+    /// as if somebody waited for it, as servers without an eye on their connections do.
     pub unaware: bool,
 }
 
@@ -135,16 +135,19 @@ pub struct KindSetup {
 }
 
 impl Scenario {
-    /// Returns B at `at`: sessions per second if the application did nothing but sessions that are finished.
+    /// Returns B at `at`: sessions per second if the application did nothing but sessions that are
+    /// finished.
     ///
-    /// B = what the machine can do at the best number at once ÷ CPU seconds per finished session, those of visitors who leave on the way
-    /// included; or less, where threads, connections or locks do not let through as many. What requests hold in memory counts: a heap that
-    /// is half full with every core at work is collected, whoever limits it.
+    /// B = what the machine can do at the best number at once ÷ CPU seconds per finished session,
+    /// those of visitors who leave on the way included; or less, where threads, connections or
+    /// locks do not let through as many. What requests hold in memory counts: a heap that is half
+    /// full with every core at work is collected, whoever limits it.
     pub fn bound(&self, at: Duration) -> f64 {
         self.state(at).bound(self)
     }
 
-    /// Returns sessions per second that would be finished if nobody ever had to wait for anybody, at `at`.
+    /// Returns sessions per second that would be finished if nobody ever had to wait for anybody,
+    /// at `at`.
     pub fn offered(&self, at: Duration) -> f64 {
         self.state(at).offered(self, at)
     }
@@ -154,7 +157,8 @@ impl Scenario {
         self.state(Duration::ZERO).offered_share(self)
     }
 
-    /// Returns sessions per second that could be finished at `at`: what the application can do, or what is asked of it.
+    /// Returns sessions per second that could be finished at `at`: what the application can do, or
+    /// what is asked of it.
     pub fn reachable(&self, at: Duration) -> f64 {
         self.bound(at).min(self.offered(at))
     }
@@ -194,9 +198,11 @@ impl Scenario {
         state
     }
 
-    /// Returns the routes that `workload` asks for, each named once, in the order in which it asks, and by kind and step which.
+    /// Returns the routes that `workload` asks for, each named once, in the order in which it asks,
+    /// and by kind and step which.
     ///
-    /// A route is the method and the path without its query: what the gateway discovers from traffic of such paths.
+    /// A route is the method and the path without its query: what the gateway discovers from
+    /// traffic of such paths.
     pub fn routes_of(workload: &Workload) -> (Vec<String>, Vec<Vec<RouteId>>) {
         let mut names = vec![];
         let mut known = BTreeMap::new();
@@ -227,7 +233,8 @@ pub struct SiteState {
 }
 
 impl SiteState {
-    /// Returns the journeys that are chosen, each with the share of the sessions it has and the routes of its steps.
+    /// Returns the journeys that are chosen, each with the share of the sessions it has and the
+    /// routes of its steps.
     fn journeys<'a>(
         &'a self,
         scenario: &'a Scenario,
@@ -310,16 +317,18 @@ impl SiteState {
     }
 }
 
-/// Returns sessions a second that `threads` let through at the best number at once: each has a thread for `elsewhere` seconds without
-/// the processor and for `cpu` seconds of work on it.
+/// Returns sessions a second that `threads` let through at the best number at once: each has a
+/// thread for `elsewhere` seconds without the processor and for `cpu` seconds of work on it.
 ///
-/// With k threads in use, n on the processor have the weight p(n) = elsewhereᵏ⁻ⁿ / (k − n)! · cpuⁿ / Π work(i), whatever the times are
-/// distributed like (a product form), and work(n) / cpu sessions a second are done.
+/// With k threads in use, n on the processor have the weight p(n) = elsewhereᵏ⁻ⁿ / (k − n)! · cpuⁿ
+/// / Π work(i), whatever the times are distributed like (a product form), and work(n) / cpu
+/// sessions a second are done.
 fn through(machine: &Machine, threads: u32, cpu: f64, elsewhere: f64, memory: f64) -> f64 {
     let most = threads.min(THREADS_LOOKED_AT) as usize;
     let work: Vec<f64> = (0..=most).map(|n| machine.work_per_second(n, n as f64 * memory)).collect();
     let of = |k: usize| {
-        // p(n + 1) / p(n) = (k − n) / elsewhere · cpu / work(n + 1); scaled as we go, so that nothing overflows.
+        // p(n + 1) / p(n) = (k − n) / elsewhere · cpu / work(n + 1); scaled as we go, so that
+        // nothing overflows.
         let (mut weight, mut all, mut done) = (1.0_f64, 1.0, 0.0);
         for n in 0..k {
             weight *= (k - n) as f64 / elsewhere * cpu / work[n + 1].max(1e-12);
@@ -338,7 +347,8 @@ fn stays(journey: &Journey) -> f64 {
     (0..journey.steps.len()).fold(1.0, |stays, step| stays * (1.0 - journey.leaves_after(step)))
 }
 
-/// Returns the mean seconds of a session in which nobody waits, those of visitors who leave on the way included.
+/// Returns the mean seconds of a session in which nobody waits, those of visitors who leave on the
+/// way included.
 fn length(journey: &Journey, steps: &[RouteId], costs: &[Cost]) -> f64 {
     let mut still_there = 1.0;
     let mut seconds = 0.0;

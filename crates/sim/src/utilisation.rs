@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The share of the processors' time that was used of late, 0 to 1. Copies show the same number.
 ///
-/// Whoever runs the host is to set it at least as often as the gate ticks, to the mean since it last did.
+/// Whoever runs the host is to set it at least as often as the gate ticks, to the mean since it
+/// last did.
 #[derive(Clone, Debug, Default)]
 pub struct Utilisation {
     /// The bits of an `f64`; those of zero are zero.

@@ -1,4 +1,5 @@
-//! The scenario files hold what they promise, for each of their seeds. Each failure names its seed, and the command that repeats it.
+//! The scenario files hold what they promise, for each of their seeds. Each failure names its seed,
+//! and the command that repeats it.
 
 use std::path::{Path, PathBuf};
 use suimon_settings::scenario;
@@ -46,8 +47,8 @@ fn every_scenario_keeps_its_bands_on_every_seed() {
     assert!(faults.is_empty(), "{} bands missed:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// What 24 seeds come to in the mean: the least share, or the most of what is a fault. A single seed says little of these, so their own bands are wide; what many
-/// say together is held closely.
+/// What 24 seeds come to in the mean: the least share, or the most of what is a fault. A single
+/// seed says little of these, so their own bands are wide; what many say together is held closely.
 const MEANS: &[(&str, Metric, f64)] = &[
     ("bad-start", Metric::GoodputShare, 0.95),
     ("capacity-halved", Metric::BoundShare, 0.93),
@@ -94,8 +95,9 @@ fn the_same_seed_gives_the_same_run_on_any_thread() {
     assert_ne!(here.trace, play(8).trace);
 }
 
-/// Logarithms, random numbers and the order of events are the same everywhere; so is everything that follows from them. When a law
-/// or the model is changed on purpose this number changes too, and is to be written anew.
+/// Logarithms, random numbers and the order of events are the same everywhere; so is everything
+/// that follows from them. When a law or the model is changed on purpose this number changes too,
+/// and is to be written anew.
 #[test]
 fn the_same_seed_gives_this_very_run_on_every_machine() {
     let scenario = scenario::load(&folder().join("closed-400.toml")).expect("it is there");

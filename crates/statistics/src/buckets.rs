@@ -5,8 +5,8 @@
 pub struct Buckets(Vec<(f64, f64)>);
 
 impl Buckets {
-    /// Returns the buckets with these counts, not cumulated; one more than bounds, the last for what is
-    /// beyond all of them.
+    /// Returns the buckets with these counts, not cumulated; one more than bounds, the last for
+    /// what is beyond all of them.
     pub fn new(bounds: &[f64], counts: &[u64]) -> Self {
         let bounds = bounds.iter().copied().chain([f64::INFINITY]);
         let mut sum = 0;
@@ -40,8 +40,8 @@ impl Buckets {
         self.0.iter().take_while(|(known, _)| *known <= bound).last().map_or(0.0, |(_, count)| *count)
     }
 
-    /// Returns the bound under which `share` of them lie, in proportion within its bucket; beyond the last finite
-    /// bound, that bound; not a number if there are none.
+    /// Returns the bound under which `share` of them lie, in proportion within its bucket; beyond
+    /// the last finite bound, that bound; not a number if there are none.
     pub fn quantile(&self, share: f64) -> f64 {
         let rank = share * self.count();
         let (mut from, mut below) = (0.0, 0.0);

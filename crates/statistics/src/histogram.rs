@@ -81,7 +81,8 @@ impl Histogram {
         (self.count > 0).then_some(self.max)
     }
 
-    /// Returns the duration that the share `quantile` (0 to 1) does not exceed, or `None` of nothing.
+    /// Returns the duration that the share `quantile` (0 to 1) does not exceed, or `None` of
+    /// nothing.
     pub fn quantile(&self, quantile: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;
@@ -101,8 +102,8 @@ impl Histogram {
         self.quantile(quantile).map(|time| time.as_secs_f64())
     }
 
-    /// Returns the buckets that hold anything, in order, `merge` neighbours taken together (a power of two up
-    /// to 64 gives 64 ÷ `merge` bins to each doubling).
+    /// Returns the buckets that hold anything, in order, `merge` neighbours taken together (a power
+    /// of two up to 64 gives 64 ÷ `merge` bins to each doubling).
     pub fn bins(&self, merge: usize) -> Vec<Bin> {
         let merge = merge.clamp(1, FINE as usize);
         let edge = |index: usize| Duration::from_micros(low_edge(index));

@@ -1,5 +1,5 @@
-//! What many numbers come to, and how they stand under each other; the same for the crowd, the simulator, the
-//! command's reports and the experiments.
+//! What many numbers come to, and how they stand under each other; the same for the crowd, the
+//! simulator, the command's reports and the experiments.
 //!
 //! - [`Histogram`]: durations in fine logarithmic buckets, recorded one by one.
 //! - [`Buckets`]: counts up to given bounds, as a gateway's metrics have them.
@@ -7,8 +7,8 @@
 //! - [`table`]: rows of text as aligned columns.
 //!
 //! Why no crate of others: `hdrhistogram` has other bucket edges, which would move every simulated
-//! percentile, and brings two crates more for the hundred lines of [`Histogram`]; `quantiles` estimates
-//! from streams too long to keep, and everything here is either kept or bucketed.
+//! percentile, and brings two crates more for the hundred lines of [`Histogram`]; `quantiles`
+//! estimates from streams too long to keep, and everything here is either kept or bucketed.
 
 mod buckets;
 mod histogram;

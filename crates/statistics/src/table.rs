@@ -22,7 +22,8 @@ pub fn text_first(rows: &[Vec<String>]) -> Vec<Align> {
     (0..columns).map(|column| if column == 0 { Align::Left } else { Align::Right }).collect()
 }
 
-/// Returns the rows as lines, each column as wide as its widest entry; the first row is the heading.
+/// Returns the rows as lines, each column as wide as its widest entry; the first row is the
+/// heading.
 pub fn columns(aligns: &[Align], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -45,7 +46,8 @@ pub fn columns(aligns: &[Align], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Returns the rows as lines of at most `width` columns: what does not fit stands below, beside the first column again.
+/// Returns the rows as lines of at most `width` columns: what does not fit stands below, beside the
+/// first column again.
 pub fn folded(aligns: &[Align], rows: &[Vec<String>], width: usize) -> String {
     let wide = |column: usize| {
         2 + rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)

@@ -1,7 +1,7 @@
 //! Of values that are all at hand, exactly.
 
-/// Returns the value below which `share` (0 to 1) of them lie, between two of them in proportion; not a number if there
-/// are none.
+/// Returns the value below which `share` (0 to 1) of them lie, between two of them in proportion;
+/// not a number if there are none.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

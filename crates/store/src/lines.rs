@@ -1,7 +1,9 @@
-//! What of the lines survives a restart: a small file, written each second that something changed, whole or not at all.
+//! What of the lines survives a restart: a small file, written each second that something changed,
+//! whole or not at all.
 //!
-//! Numbers may be drawn between the last writing and a crash. So the file says how many those may be, and whoever starts from it goes on behind
-//! them: no number is drawn twice, and nobody loses theirs. They are nobody's until somebody comes with one. At an orderly end there are none.
+//! Numbers may be drawn between the last writing and a crash. So the file says how many those may
+//! be, and whoever starts from it goes on behind them: no number is drawn twice, and nobody loses
+//! theirs. They are nobody's until somebody comes with one. At an orderly end there are none.
 
 use crate::whole_file;
 use serde_json::{Value, json};
@@ -14,7 +16,8 @@ use suimon_model::{Instant, seconds};
 
 /// What the file says it is.
 const WHAT: &str = "suimon waiting room, 1";
-/// The longest file that is read, and written: what would be longer is written without who is there.
+/// The longest file that is read, and written: what would be longer is written without who is
+/// there.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// The lines in the file.
@@ -60,7 +63,8 @@ pub enum StoredError {
 }
 
 impl Stored {
-    /// Returns what the file says; nothing, if there is none, or none that can be used: that is set aside. `now`: the time, since 1970 and by the gate's clock.
+    /// Returns what the file says; nothing, if there is none, or none that can be used: that is set
+    /// aside. `now`: the time, since 1970 and by the gate's clock.
     pub fn read(path: &Path, now: (u32, Instant)) -> Result<Stored, StoredError> {
         let io = |error| StoredError::Io(path.to_owned(), error);
         let mut text = Vec::new();

@@ -1,8 +1,9 @@
 //! Writes what happens to the gate, for replay: the part under the gate's lock.
 //!
-//! Each call is put into a block in memory; a full block, or after a second what there is of one, goes over a bounded
-//! channel to a thread that writes it. Nobody here ever waits for the disk: if it cannot keep up the recording ends, with
-//! a mark of it in the file, since one with a hole would be worth nothing.
+//! Each call is put into a block in memory; a full block, or after a second what there is of one,
+//! goes over a bounded channel to a thread that writes it. Nobody here ever waits for the disk: if
+//! it cannot keep up the recording ends, with a mark of it in the file, since one with a hole would
+//! be worth nothing.
 
 mod store;
 

@@ -1,4 +1,5 @@
-//! What the gateway has learned, by the names of routes and kinds of session: how it outlives the process.
+//! What the gateway has learned, by the names of routes and kinds of session: how it outlives the
+//! process.
 //!
 //! | file | holds |
 //! |---|---|
@@ -66,7 +67,8 @@ impl Remembered {
         self.nodes.iter().any(|node| nodes.contains(node))
     }
 
-    /// Returns the names of the routes that were asked for not too long ago, in the order in which they were known.
+    /// Returns the names of the routes that were asked for not too long ago, in the order in which
+    /// they were known.
     pub fn routes_asked_for(&self, now: u64) -> impl Iterator<Item = &str> {
         let is_recent = move |route: &&RememberedRoute| now.saturating_sub(route.asked) <= ASKED_WITHIN;
         self.routes.iter().filter(is_recent).map(|route| route.name.as_str())
@@ -122,8 +124,8 @@ impl DemandMemory {
         DemandMemory { asked: routes.iter().map(|route| (route.name.clone(), asked(route))).collect() }
     }
 
-    /// Takes note of what was asked for since the last look, and returns what is worth remembering. `declared`: how many routes, from the first, are
-    /// there whether anybody asks for them or not.
+    /// Takes note of what was asked for since the last look, and returns what is worth remembering.
+    /// `declared`: how many routes, from the first, are there whether anybody asks for them or not.
     pub fn remember(
         &mut self,
         knowledge: Knowledge,
@@ -171,7 +173,8 @@ impl DemandMemory {
     }
 }
 
-/// Returns the places as they are where routes are numbered so; what has no number there is left out.
+/// Returns the places as they are where routes are numbered so; what has no number there is left
+/// out.
 fn renumber(places: &[VisitsAfter], numbers: &[Option<RouteId>]) -> Vec<VisitsAfter> {
     let number = |route: RouteId| numbers.get(route.index()).copied().flatten();
     let list = |values: &[(RouteId, f64)]| {

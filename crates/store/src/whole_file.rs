@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 /// The most files of one name that are set aside; past it the one that was written first goes.
 pub const BROKEN_MAX: usize = 3;
 
-/// Writes the file, for its owner alone: under another name first, so that whoever looks finds the old content or the new, also after the power has failed.
+/// Writes the file, for its owner alone: under another name first, so that whoever looks finds the
+/// old content or the new, also after the power has failed.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = with_ending(path, &std::process::id().to_string());
     // Of a process of the same id that ended while it wrote, as in a container every one has.
@@ -30,7 +31,8 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Some file systems know no such thing; and who may write in a folder need not be allowed to read it.
+        // Some file systems know no such thing; and who may write in a folder need not be allowed
+        // to read it.
         Err(error)
             if matches!(
                 error.kind(),
@@ -43,7 +45,8 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a file that cannot be used another name, `.broken` and the like, and returns that. At most [`BROKEN_MAX`] are kept.
+/// Gives a file that cannot be used another name, `.broken` and the like, and returns that. At most
+/// [`BROKEN_MAX`] are kept.
 pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let name = |index: usize| match index {
         0 => with_ending(path, "broken"),
@@ -64,7 +67,8 @@ pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(longer)
 }
 
-/// The order of writings: one that is still under way when another begins, as may be at the end, must not come after it.
+/// The order of writings: one that is still under way when another begins, as may be at the end,
+/// must not come after it.
 #[derive(Debug, Default)]
 pub struct WriteOrder {
     /// How many have begun.

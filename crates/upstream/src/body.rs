@@ -1,7 +1,8 @@
 //! The body of a response on its way from a node.
 //!
-//! Reading it drives the connection. At its clean end the connection goes back to its pool and the node's in-flight count
-//! falls; dropped before, it closes the connection (HTTP/2: resets the stream).
+//! Reading it drives the connection. At its clean end the connection goes back to its pool and the
+//! node's in-flight count falls; dropped before, it closes the connection (HTTP/2: resets the
+//! stream).
 
 use super::Guard;
 use super::connect::Stream;
@@ -132,7 +133,8 @@ impl UpstreamBody {
         silence.poll_over(cx, self.progress.as_ref())
     }
 
-    /// The response is complete: gives the connection back, if it can be used again, and the place in the node.
+    /// The response is complete: gives the connection back, if it can be used again, and the place
+    /// in the node.
     fn end(&mut self) {
         if let BodySource::Http1(connection) = std::mem::replace(&mut self.state, BodySource::Over)
             && let Some(guard) = &self.guard

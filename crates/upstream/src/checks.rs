@@ -1,4 +1,5 @@
-//! What goes on beside requests: health checks as the fleet asks for them, and closing connections nobody uses.
+//! What goes on beside requests: health checks as the fleet asks for them, and closing connections
+//! nobody uses.
 
 use super::connect::{ConnectError, Stream};
 use super::error::UpstreamErrorKind;
@@ -22,7 +23,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const AGENT: HeaderValue = HeaderValue::from_static("suimon-health-check");
 
 impl Upstream {
-    /// Runs health checks and closes connections nobody uses, until `shutdown` is done. To run once beside the requests.
+    /// Runs health checks and closes connections nobody uses, until `shutdown` is done. To run once
+    /// beside the requests.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
         let shared = &self.shared;
@@ -34,7 +36,8 @@ impl Upstream {
             tokio::select! {
                 () = &mut shutdown => return,
                 _ = sweep.tick() => shared.nodes.iter().for_each(Node::sweep),
-                // A check is never lost: its end is told by the check itself, also when it panics or times out.
+                // A check is never lost: its end is told by the check itself, also when it panics
+                // or times out.
                 Some(_) = checks.join_next() => {}
                 // Something is due sooner than it was.
                 () = shared.hurry.notified() => {}
@@ -52,7 +55,8 @@ impl Upstream {
 async fn check(shared: Arc<Shared>, node: NodeId) {
     let mut verdict = CheckResult { shared, node, checked: Checked::Failed };
     let shared = &verdict.shared;
-    // One that accepts connections and lets them break, as a port that is forwarded to nobody does, has to answer.
+    // One that accepts connections and lets them break, as a port that is forwarded to nobody does,
+    // has to answer.
     let must_answer = shared.fleet().is_doubted(node);
     verdict.checked = look(&shared.nodes[node.index()], shared, must_answer).await;
 }
@@ -83,7 +87,8 @@ async fn look(node: &Node, shared: &Shared, must_answer: bool) -> Checked {
         }
         _ => return Checked::Unreached,
     };
-    // Where no page is named that tells how it is, any answer shows that it is there, and so does one that takes its time.
+    // Where no page is named that tells how it is, any answer shows that it is there, and so does
+    // one that takes its time.
     let any_is_well = shared.params.health.path.is_none();
     let otherwise = if any_is_well { Checked::Accepted } else { Checked::Failed };
     let (method, path) = match &shared.params.health.path {
@@ -102,7 +107,8 @@ async fn look(node: &Node, shared: &Shared, must_answer: bool) -> Checked {
     }
 }
 
-/// Sends a check's request over a connection that nobody else uses, and returns the head of the answer.
+/// Sends a check's request over a connection that nobody else uses, and returns the head of the
+/// answer.
 async fn ask(
     node: &Node,
     shared: &Shared,

@@ -93,7 +93,8 @@ impl Connector {
                 return UnixStream::connect(path).await.map(Stream::Unix).map_err(refused);
             }
         };
-        // Neither is worth failing a request for: without them it is only slower to send, or to notice a dead peer.
+        // Neither is worth failing a request for: without them it is only slower to send, or to
+        // notice a dead peer.
         let _ = stream.set_nodelay(true);
         let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE));
         let Some((connector, name)) = &self.tls else { return Ok(Stream::Plain(stream)) };

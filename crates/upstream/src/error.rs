@@ -1,4 +1,5 @@
-//! Why a request got no (whole) response: what happened, on which node, whose fault it was, and whether trying again may help.
+//! Why a request got no (whole) response: what happened, on which node, whose fault it was, and
+//! whether trying again may help.
 
 use super::head::RequestHead;
 use super::request::{Progress, RequestBody};
@@ -118,7 +119,8 @@ impl UpstreamErrorKind {
         )
     }
 
-    /// Returns whether the same request may succeed a little later and is certain not to have been worked on.
+    /// Returns whether the same request may succeed a little later and is certain not to have been
+    /// worked on.
     pub const fn retry_may_help(self) -> bool {
         matches!(
             self,
@@ -147,12 +149,14 @@ impl UpstreamError {
         self.kind.fault()
     }
 
-    /// Returns whether the same request may succeed a little later and is certain not to have been worked on.
+    /// Returns whether the same request may succeed a little later and is certain not to have been
+    /// worked on.
     pub fn retry_may_help(&self) -> bool {
         self.kind.retry_may_help()
     }
 
-    /// Returns the error of type `E` this one was caused by, if there is one: how a body's own error is found again.
+    /// Returns the error of type `E` this one was caused by, if there is one: how a body's own
+    /// error is found again.
     pub fn find<E: Error + 'static>(&self) -> Option<&E> {
         let mut cause = self.source();
         while let Some(error) = cause {
@@ -179,7 +183,8 @@ impl UpstreamError {
         }
     }
 
-    /// Returns the request if no connection could be opened for it, once: it is certain not to have been worked on since.
+    /// Returns the request if no connection could be opened for it, once: it is certain not to have
+    /// been worked on since.
     pub fn take_unsent(&mut self) -> Option<Box<Unsent>> {
         self.unsent.get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }

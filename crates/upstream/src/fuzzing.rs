@@ -1,6 +1,8 @@
-//! What must hold of whatever reads bytes of strangers, for a fuzzer to break: `fuzz/` feeds these, and the tests here replay what it has found.
+//! What must hold of whatever reads bytes of strangers, for a fuzzer to break: `fuzz/` feeds these,
+//! and the tests here replay what it has found.
 //!
-//! Each function takes any bytes and panics if something does not hold. It is there under the fuzzer and in tests only.
+//! Each function takes any bytes and panics if something does not hold. It is there under the
+//! fuzzer and in tests only.
 
 use crate::decoded;
 

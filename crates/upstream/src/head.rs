@@ -4,12 +4,14 @@ use http::request::Parts;
 use std::sync::Arc;
 use suimon_message::peer::Forwarding;
 
-/// A request's head: what the client asks for, and who it is where that is not in the headers already.
+/// A request's head: what the client asks for, and who it is where that is not in the headers
+/// already.
 #[derive(Debug)]
 pub struct RequestHead {
     /// On the heap: it is handed on through many calls, and large to move.
     pub(super) parts: Box<Parts>,
-    /// Beside the headers: it is the same for all requests of a connection, and to put it among theirs takes longer than to write it.
+    /// Beside the headers: it is the same for all requests of a connection, and to put it among
+    /// theirs takes longer than to write it.
     pub(super) forwarding: Option<Arc<Forwarding>>,
 }
 

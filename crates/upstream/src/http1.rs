@@ -1,9 +1,10 @@
 //! One HTTP/1.1 connection, driven by whoever uses it.
 //!
-//! There is no task behind a connection: the request that holds it polls it, and an idle one in the pool is polled by nobody
-//! until it is taken out. So a dropped request is a closed connection, and a request costs no hand-over between tasks.
-//! The bytes are ours, too: a library's client is made for a task of its own, and its channels between the two took more of
-//! a proxied request's time than writing a head and reading one (`experiments/proxy-cost`).
+//! There is no task behind a connection: the request that holds it polls it, and an idle one in the
+//! pool is polled by nobody until it is taken out. So a dropped request is a closed connection, and
+//! a request costs no hand-over between tasks. The bytes are ours, too: a library's client is made
+//! for a task of its own, and its channels between the two took more of a proxied request's time
+//! than writing a head and reading one (`experiments/proxy-cost`).
 //!
 //! - [`Outgoing`]: the request on its way in.
 //! - [`Head`], [`Framing`]: the response on its way out.
@@ -54,7 +55,8 @@ pub(super) struct Http1 {
     framing: Framing,
     /// Whether the connection may be used again after it.
     persists: bool,
-    /// Whether the request has a body that a node may take for the next request: behind a method that needs none few read one.
+    /// Whether the request has a body that a node may take for the next request: behind a method
+    /// that needs none few read one.
     has_odd_body: bool,
     silence: Silence,
     idle_since: Instant,
@@ -71,8 +73,8 @@ pub(super) struct Failed {
 }
 
 impl Http1 {
-    /// Returns a connection over `stream` that accepts response heads of at most `head_max` bytes, and is to wait for them
-    /// for about `timeout`.
+    /// Returns a connection over `stream` that accepts response heads of at most `head_max` bytes,
+    /// and is to wait for them for about `timeout`.
     pub(super) fn new(stream: Stream, head_max: usize, timeout: Duration) -> Box<Self> {
         Box::new(Http1 {
             stream,
@@ -90,7 +92,8 @@ impl Http1 {
         })
     }
 
-    /// Returns whether the node has neither closed the connection nor said anything unasked. Leaves no waker of a task behind.
+    /// Returns whether the node has neither closed the connection nor said anything unasked. Leaves
+    /// no waker of a task behind.
     pub(super) fn is_open(&mut self) -> bool {
         let mut nobody = Context::from_waker(Waker::noop());
         // Outside the task's budget: with that spent, a closed connection would look open.
@@ -98,7 +101,8 @@ impl Http1 {
         read.poll(&mut nobody).is_pending()
     }
 
-    /// Returns whether request and response are complete and the connection is as it was before them.
+    /// Returns whether request and response are complete and the connection is as it was before
+    /// them.
     pub(super) fn is_at_rest(&self) -> bool {
         self.persists && self.is_over() && self.outgoing.is_sent() && self.read.is_empty()
     }
@@ -108,7 +112,8 @@ impl Http1 {
         &mut self.silence
     }
 
-    /// Returns whether nobody has used the connection for `age`, or for as long as the node keeps it open.
+    /// Returns whether nobody has used the connection for `age`, or for as long as the node keeps
+    /// it open.
     pub(super) fn is_stale(&self, age: Duration) -> bool {
         self.idle_since.elapsed() >= self.kept_for.map_or(age, |kept| kept.min(age))
     }
@@ -123,8 +128,9 @@ impl Http1 {
         }
     }
 
-    /// Sends a request and returns the head of the response, with the body still to come over this connection. Waits for it
-    /// no longer than `timeout` after the last piece of the request. `host` is for a request that names none.
+    /// Sends a request and returns the head of the response, with the body still to come over this
+    /// connection. Waits for it no longer than `timeout` after the last piece of the request.
+    /// `host` is for a request that names none.
     pub(super) async fn exchange(
         &mut self,
         head: &RequestHead,
@@ -194,13 +200,14 @@ impl Http1 {
         }
     }
 
-    /// Returns the bare connection and what was already read from it, after it has switched protocols.
+    /// Returns the bare connection and what was already read from it, after it has switched
+    /// protocols.
     pub(super) fn into_upgraded(self) -> (Stream, Bytes) {
         (self.stream, self.read.freeze())
     }
 
-    /// Returns the error where the request could not be sent and no answer can be hoped for: a node that breaks the connection
-    /// over a request may have said why.
+    /// Returns the error where the request could not be sent and no answer can be hoped for: a node
+    /// that breaks the connection over a request may have said why.
     fn fail_unsent(&mut self, fault: SendFault) -> Result<(), Failed> {
         match fault {
             SendFault::Body(error) => {
@@ -256,7 +263,8 @@ impl Http1 {
 
     fn begin_body(&mut self, head: Head) -> response::Parts {
         self.framing = head.framing;
-        // A node that answers before it has the whole body may never read the rest, and take it for the next request.
+        // A node that answers before it has the whole body may never read the rest, and take it for
+        // the next request.
         self.persists = head.persists && !self.has_odd_body && self.outgoing.is_sent();
         if let Some(kept) = head.parts.headers.get("keep-alive").and_then(kept_for) {
             self.kept_for = Some(kept);
@@ -314,7 +322,8 @@ fn begins_as_response(bytes: &[u8]) -> bool {
     bytes[..length] == BEGIN[..length]
 }
 
-/// Returns how long a connection can be trusted to stay open, by a header such as `Keep-Alive: timeout=5`: a little less.
+/// Returns how long a connection can be trusted to stay open, by a header such as `Keep-Alive:
+/// timeout=5`: a little less.
 fn kept_for(header: &HeaderValue) -> Option<Duration> {
     let parameters = header.to_str().ok()?.split(',');
     let mut named = parameters.filter_map(|parameter| parameter.trim().split_once('='));

@@ -1,7 +1,9 @@
-//! The HTTP/2 connections of one node, each shared by many requests and driven by a task of its own.
+//! The HTTP/2 connections of one node, each shared by many requests and driven by a task of its
+//! own.
 //!
-//! A request goes to the connection with the fewest streams. Where all are as full as they may be, another is opened, up to
-//! the bound; past it requests queue inside the connection until the node allows another stream.
+//! A request goes to the connection with the fewest streams. Where all are as full as they may be,
+//! another is opened, up to the bound; past it requests queue inside the connection until the node
+//! allows another stream.
 
 use super::connect::{ConnectError, Connector, Stream};
 use super::error::{BoxError, UpstreamErrorKind};
@@ -24,15 +26,18 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 /// The longest wait for the answer to a ping; then the connection is dead.
 const PONG_WITHIN: Duration = Duration::from_secs(10);
 
-/// Streams opened before the node has said how many it allows; more wait inside the connection, so that none is refused.
+/// Streams opened before the node has said how many it allows; more wait inside the connection, so
+/// that none is refused.
 const STREAMS_AT_FIRST: usize = 1;
-/// So long after its opening a connection that allows no more than [`STREAMS_AT_FIRST`] is taken at its word.
+/// So long after its opening a connection that allows no more than [`STREAMS_AT_FIRST`] is taken at
+/// its word.
 const SETTINGS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The connections to one node.
 pub(super) struct SharedPool {
     open: Mutex<Vec<Shared>>,
-    /// Held while a connection is being opened, so that a burst of requests opens one and not one each.
+    /// Held while a connection is being opened, so that a burst of requests opens one and not one
+    /// each.
     opening: tokio::sync::Mutex<()>,
     limits: Limits,
 }
@@ -55,11 +60,13 @@ struct Shared {
     idle_since: Instant,
 }
 
-/// How many streams of a connection are in use, and the connection itself, which knows how many its node allows.
+/// How many streams of a connection are in use, and the connection itself, which knows how many its
+/// node allows.
 struct Streams {
     used: AtomicUsize,
     opened: Instant,
-    /// Locked by its driver for as long as a poll takes, and by who asks what the node allows. `None` once it is over.
+    /// Locked by its driver for as long as a poll takes, and by who asks what the node allows.
+    /// `None` once it is over.
     connection: Mutex<Option<Connection<TokioIo<Stream>, RequestBody, TokioExecutor>>>,
 }
 
@@ -85,7 +92,8 @@ impl SharedPool {
         if !fresh && let Some(lease) = self.roomy() {
             return Ok((lease, true));
         }
-        // Whoever stands in line behind an opening that hangs gives up when it does, and does not hang after it once more.
+        // Whoever stands in line behind an opening that hangs gives up when it does, and does not
+        // hang after it once more.
         let Ok(_opening) = tokio::time::timeout(connector.timeout(), self.opening.lock()).await else {
             let detail = "the HTTP/2 connection to the node was not open in time";
             return Err(ConnectError { kind: UpstreamErrorKind::ConnectTimeout, detail, cause: None });
@@ -132,7 +140,8 @@ impl SharedPool {
         self.least_used(self.limits.streams_max.max(1))
     }
 
-    /// Returns a stream of the least used connection with fewer than `streams_max`, and fewer than its node allows.
+    /// Returns a stream of the least used connection with fewer than `streams_max`, and fewer than
+    /// its node allows.
     fn least_used(&self, streams_max: usize) -> Option<StreamPermit> {
         let mut open = self.lock();
         open.retain(|shared| !shared.sender.is_closed());
@@ -152,7 +161,8 @@ impl SharedPool {
 }
 
 impl Streams {
-    /// Returns how many streams the node allows at once; as many as one likes while it has not said so yet.
+    /// Returns how many streams the node allows at once; as many as one likes while it has not said
+    /// so yet.
     fn allowed(&self) -> usize {
         let allowed = self.connection().as_ref().map_or(0, Connection::current_max_send_streams);
         let unsaid = allowed == STREAMS_AT_FIRST && self.opened.elapsed() < SETTINGS_WITHIN;
@@ -170,7 +180,8 @@ impl Streams {
     }
 
     fn connection(&self) -> MutexGuard<'_, Option<Connection<TokioIo<Stream>, RequestBody, TokioExecutor>>> {
-        // A panic in its driver leaves a connection nobody drives; its requests run into their time limits.
+        // A panic in its driver leaves a connection nobody drives; its requests run into their time
+        // limits.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -189,8 +200,8 @@ impl StreamPermit {
         &mut self.silence
     }
 
-    /// Sends `request` and returns the head of the response, with the body still to come. Waits for it no longer than
-    /// `timeout` after the last piece of the request.
+    /// Sends `request` and returns the head of the response, with the body still to come. Waits for
+    /// it no longer than `timeout` after the last piece of the request.
     pub(super) async fn exchange(
         &mut self,
         request: Request<RequestBody>,
@@ -255,7 +266,8 @@ async fn open(stream: Stream, limits: &Limits) -> Result<Shared, ConnectError> {
         connection: Mutex::new(Some(connection)),
     });
     let driven = Arc::clone(&streams);
-    // It ends with the connection, or when the pool and the last stream have let go of their senders.
+    // It ends with the connection, or when the pool and the last stream have let go of their
+    // senders.
     tokio::spawn(poll_fn(move |cx| driven.poll(cx)));
     Ok(Shared { sender, streams, timeout: limits.first_byte_timeout, idle_since: Instant::now() })
 }

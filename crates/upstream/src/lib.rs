@@ -1,17 +1,23 @@
-//! The upstream side: sends a request to one of the application's nodes and hands back the response as it comes.
+//! The upstream side: sends a request to one of the application's nodes and hands back the response
+//! as it comes.
 //!
-//! - [`Upstream::send`]: picks a node, takes or opens a connection, sends, and tries again where that is certainly safe.
-//! - [`UpstreamBody`]: the response's body; reading it drives the connection, its end gives the connection back.
-//! - [`Upstream::run`]: what goes on beside requests: health checks, and closing connections nobody uses.
+//! - [`Upstream::send`]: picks a node, takes or opens a connection, sends, and tries again where
+//!   that is certainly safe.
+//! - [`UpstreamBody`]: the response's body; reading it drives the connection, its end gives the
+//!   connection back.
+//! - [`Upstream::run`]: what goes on beside requests: health checks, and closing connections nobody
+//!   uses.
 //! - [`Upstream::view`]: every node, as it stands.
 //!
-//! HTTP/1.1 connections have no task of their own: the request that uses one polls it, so cancelling is dropping. HTTP/2
-//! connections are shared and driven by a task each. Which node: `suimon-fleet`, behind a lock that is held for
-//! nanoseconds.
+//! HTTP/1.1 connections have no task of their own: the request that uses one polls it, so
+//! cancelling is dropping. HTTP/2 connections are shared and driven by a task each. Which node:
+//! `suimon-fleet`, behind a lock that is held for nanoseconds.
 //!
-//! A request is sent again only if nothing of it was written; or if it is GET, HEAD or OPTIONS without a body, was sent on a
-//! connection used before (or there is another node to go to), and the connection broke before any of the response came: once,
-//! and on a new connection, as it may be the request that breaks the application. At most [`TRIES_MAX`] times in all, the last on a new connection.
+//! A request is sent again only if nothing of it was written; or if it is GET, HEAD or OPTIONS
+//! without a body, was sent on a connection used before (or there is another node to go to), and
+//! the connection broke before any of the response came: once, and on a new connection, as it may
+//! be the request that breaks the application. At most [`TRIES_MAX`] times in all, the last on a
+//! new connection.
 
 mod body;
 mod checks;
@@ -93,7 +99,8 @@ struct Guard {
 }
 
 impl Upstream {
-    /// Returns the upstream side over `params.nodes`. Opens nothing yet; [`Upstream::run`] must run beside it.
+    /// Returns the upstream side over `params.nodes`. Opens nothing yet; [`Upstream::run`] must run
+    /// beside it.
     ///
     /// # Errors
     /// A sentence about no nodes, too many, or TLS parameters that cannot be used.
@@ -127,14 +134,17 @@ impl Upstream {
         Ok(Upstream { shared: Arc::new(shared) })
     }
 
-    /// Sends a request to a node, other than `avoid` if another is well, and returns the response with its body still to come.
+    /// Sends a request to a node, other than `avoid` if another is well, and returns the response
+    /// with its body still to come.
     ///
-    /// `head` is to be in origin form, without hop-by-hop headers except `Connection: upgrade` with its `Upgrade`. After a
-    /// `101` the body is the raw connection: [`UpstreamBody::into_upgraded`]. The future is small; dropping it, or the body
-    /// of the response before its end, cancels the request at the node as far as HTTP allows.
+    /// `head` is to be in origin form, without hop-by-hop headers except `Connection: upgrade` with
+    /// its `Upgrade`. After a `101` the body is the raw connection:
+    /// [`UpstreamBody::into_upgraded`]. The future is small; dropping it, or the body of the
+    /// response before its end, cancels the request at the node as far as HTTP allows.
     ///
     /// # Errors
-    /// Every [`UpstreamErrorKind`] but those of a response's body, which come from [`UpstreamBody`].
+    /// Every [`UpstreamErrorKind`] but those of a response's body, which come from
+    /// [`UpstreamBody`].
     pub fn send<B>(&self, head: impl Into<RequestHead>, body: B, avoid: Option<NodeId>) -> Sending
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -163,7 +173,8 @@ impl Upstream {
         self.shared.tell_changes();
     }
 
-    /// Returns whether any node is spoken to in HTTP/2, so that both sides of a request may speak at once.
+    /// Returns whether any node is spoken to in HTTP/2, so that both sides of a request may speak
+    /// at once.
     pub fn speaks_http2(&self) -> bool {
         self.shared.nodes.iter().any(|node| matches!(node.pool, Pool::Http2(_)))
     }
@@ -241,7 +252,8 @@ impl Shared {
         let outputs: Vec<Output> = {
             let mut fleet = self.fleet();
             fleet.handle_timeout(self.now());
-            // Under the same lock: whoever else takes outputs has no use for a check, and each is owed a result.
+            // Under the same lock: whoever else takes outputs has no use for a check, and each is
+            // owed a result.
             std::iter::from_fn(|| fleet.poll_output()).collect()
         };
         self.tell_up();
@@ -269,7 +281,8 @@ impl Shared {
     }
 
     fn tell_up(&self) {
-        // The lock of the one is held for the look at the other, so that the last to look is the last to tell.
+        // The lock of the one is held for the look at the other, so that the last to look is the
+        // last to tell.
         self.is_up.send_if_modified(|was| {
             let is_up = self.fleet().is_up();
             std::mem::replace(was, is_up) != is_up

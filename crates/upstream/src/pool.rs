@@ -1,4 +1,5 @@
-//! The idle HTTP/1.1 connections of one node: last in, first out, so that few are used often and the rest can age away.
+//! The idle HTTP/1.1 connections of one node: last in, first out, so that few are used often and
+//! the rest can age away.
 
 use super::http1::Http1;
 use std::collections::VecDeque;
@@ -13,12 +14,14 @@ pub(super) struct IdlePool {
 }
 
 impl IdlePool {
-    /// Returns a pool that keeps at most `max` connections, none for longer than `age` or the node itself would.
+    /// Returns a pool that keeps at most `max` connections, none for longer than `age` or the node
+    /// itself would.
     pub(super) fn new(max: usize, age: Duration) -> Self {
         IdlePool { idle: Mutex::new(VecDeque::new()), max, age }
     }
 
-    /// Returns the connection used last, if it is still open and not too old. Dead ones on the way to it are closed.
+    /// Returns the connection used last, if it is still open and not too old. Dead ones on the way
+    /// to it are closed.
     pub(super) fn take(&self) -> Option<Box<Http1>> {
         loop {
             let mut connection = self.lock().pop_back()?;
@@ -28,7 +31,8 @@ impl IdlePool {
         }
     }
 
-    /// Takes back a connection that can be used again. Past the bound the longest idle one is closed for it.
+    /// Takes back a connection that can be used again. Past the bound the longest idle one is
+    /// closed for it.
     pub(super) fn put(&self, mut connection: Box<Http1>) {
         connection.note_idle();
         let surplus = {
@@ -45,7 +49,8 @@ impl IdlePool {
         self.lock().len()
     }
 
-    /// Closes what is too old or was closed by the node. Holds the lock for one connection at a time.
+    /// Closes what is too old or was closed by the node. Holds the lock for one connection at a
+    /// time.
     pub(super) fn sweep(&self) {
         let mut next = 0;
         loop {

@@ -1,7 +1,8 @@
 //! A request on its way: its head, its body, and what is known of the body's progress.
 //!
-//! A request without a body costs no allocation here. One with a body has it boxed once, so that all connections can carry
-//! any body, and shares a note with the waiting side: whether the body moves, broke off, or is what everybody waits for.
+//! A request without a body costs no allocation here. One with a body has it boxed once, so that
+//! all connections can carry any body, and shares a note with the waiting side: whether the body
+//! moves, broke off, or is what everybody waits for.
 
 use super::error::BoxError;
 use bytes::Bytes;
@@ -112,7 +113,8 @@ impl Body for RequestBody {
     }
 }
 
-/// Returns whether sending the request twice does no more than sending it once, by its method alone.
+/// Returns whether sending the request twice does no more than sending it once, by its method
+/// alone.
 pub(super) fn is_safe(method: &http::Method) -> bool {
     matches!(*method, http::Method::GET | http::Method::HEAD | http::Method::OPTIONS)
 }

@@ -1,4 +1,5 @@
-//! One request, from the choice of its node to the head of its response, with the tries that are safe.
+//! One request, from the choice of its node to the head of its response, with the tries that are
+//! safe.
 
 use super::body::{SentRequest, UpstreamBody};
 use super::connect::ConnectError;
@@ -86,7 +87,8 @@ pub(super) async fn send(
         };
         let unsent = std::mem::take(&mut body);
         let tried = attempt(link, node, &head, unsent, sent, shared.params.first_byte_timeout).await;
-        // A connection from the pool says nothing about the node; a new one that breaks does, or about what was asked for.
+        // A connection from the pool says nothing about the node; a new one that breaks does, or
+        // about what was asked for.
         if !used_before && let Err(Missed::Unsent(..) | Missed::Lost(_)) = tried {
             match tried {
                 Err(Missed::Unsent(..)) => shared.note_unreached(pick.node),
@@ -104,7 +106,8 @@ pub(super) async fn send(
                 last_error = Some(error);
             }
             Err(Missed::Lost(error)) => {
-                // What is lost twice is what breaks the application, and not a connection that had gone.
+                // What is lost twice is what breaks the application, and not a connection that had
+                // gone.
                 if !replayable || was_lost {
                     return Err(error);
                 }
@@ -130,7 +133,8 @@ async fn open(node: &Node, shared: &Shared, fresh: bool) -> Result<(Link, bool),
             if !fresh && let Some(connection) = pool.take() {
                 return Ok((Link::Http1(connection), true));
             }
-            // On the heap: most requests find a connection, and none should be larger for those that do not.
+            // On the heap: most requests find a connection, and none should be larger for those
+            // that do not.
             let stream = Box::pin(node.connector.connect()).await?;
             let connection =
                 Http1::new(stream, shared.params.max_head_bytes, shared.params.first_byte_timeout);

@@ -1,4 +1,5 @@
-//! A wait that ends: how long the application may keep silent, not counting what the client has yet to send.
+//! A wait that ends: how long the application may keep silent, not counting what the client has yet
+//! to send.
 
 use super::request::Progress;
 use std::pin::Pin;
@@ -9,7 +10,8 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// Ends when the application was silent for as long as it may, while nobody waited for the client.
 ///
-/// One lives as long as its connection and is moved only when it goes off: many short waits cost one timer.
+/// One lives as long as its connection and is moved only when it goes off: many short waits cost
+/// one timer.
 pub(super) struct Silence {
     limit: Duration,
     since: Instant,

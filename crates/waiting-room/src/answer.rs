@@ -61,7 +61,8 @@ pub enum SubmittedForm {
 }
 
 impl WaitingRoom {
-    /// Returns the answer to a request that is not let in, and has a place. `held` is the ticket it came with.
+    /// Returns the answer to a request that is not let in, and has a place. `held` is the ticket it
+    /// came with.
     pub fn answer(
         &self,
         parts: &Parts,
@@ -80,7 +81,8 @@ impl WaitingRoom {
         self.finish(response, &notice, ticket.as_ref(), at)
     }
 
-    /// Returns the answer to whoever asks how their place stands. `standing`: `None` where there is nothing to wait for.
+    /// Returns the answer to whoever asks how their place stands. `standing`: `None` where there is
+    /// nothing to wait for.
     pub fn poll(&self, standing: Option<PositionStatus>, ticket: Option<Ticket>, at: At) -> Response<String> {
         let (Some(standing), Some(ticket)) = (standing, ticket) else {
             let mut response = Response::new(String::new());
@@ -93,7 +95,8 @@ impl WaitingRoom {
         self.finish(response, &notice, ticket.as_ref(), at)
     }
 
-    /// Returns the answer to the holder of a place who asked to begin, was held at the gate for so long, and stays where they are.
+    /// Returns the answer to the holder of a place who asked to begin, was held at the gate for so
+    /// long, and stays where they are.
     pub fn still_next(
         &self,
         standing: PositionStatus,
@@ -110,7 +113,8 @@ impl WaitingRoom {
         self.finish(response, &notice, ticket.as_ref(), at)
     }
 
-    /// Returns the answer to the holder of a place whose session has begun. `lease` proves that; without cookies the ticket leads there.
+    /// Returns the answer to the holder of a place whose session has begun. `lease` proves that;
+    /// without cookies the ticket leads there.
     pub fn let_in(&self, ticket: Ticket, lease: HeaderValue, at: At) -> Response<String> {
         let notice = WaitNotice { state: NoticeState::YourTurn, poll_after: EARLIEST, ..self.full(at) };
         let mut response = self.finish(self.json_form(&notice, Some(&ticket)), &notice, None, at);
@@ -120,8 +124,8 @@ impl WaitingRoom {
         response
     }
 
-    /// Returns the answer to whoever asks and holds no place, by the state that their page is written in.
-    /// `closed`: the kind whose line is, if the one they asked for is.
+    /// Returns the answer to whoever asks and holds no place, by the state that their page is
+    /// written in. `closed`: the kind whose line is, if the one they asked for is.
     pub fn poll_without_place(&self, page: &[u8], closed: Option<KindId>, at: At) -> Response<String> {
         match (page, closed) {
             (b"closed", Some(kind)) => {
@@ -141,7 +145,8 @@ impl WaitingRoom {
         }
     }
 
-    /// Returns the answer to whoever asks again at once: as small as it can be. Another tab of the same browser may have asked just before.
+    /// Returns the answer to whoever asks again at once: as small as it can be. Another tab of the
+    /// same browser may have asked just before.
     pub fn too_early() -> Response<String> {
         let mut response = Response::new(String::new());
         *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -156,14 +161,16 @@ impl WaitingRoom {
         self.without_place(parts, kind, &WaitNotice { poll_after: after, ..self.full(at) }, at)
     }
 
-    /// Returns the answer to whoever asks, holds no place and can get one only after so many seconds.
+    /// Returns the answer to whoever asks, holds no place and can get one only after so many
+    /// seconds.
     pub fn full_for(after: u32) -> Response<String> {
         let mut response = WaitingRoom::too_early();
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after));
         response
     }
 
-    /// Returns the answer to a request that may draw a number only with a pass of the application's.
+    /// Returns the answer to a request that may draw a number only with a pass of the
+    /// application's.
     pub fn asks_for_pass(&self, parts: &Parts, kind: KindId, at: At) -> Response<String> {
         let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         let pass_url = self.passes.as_ref().map(|passes| passes.address(url));

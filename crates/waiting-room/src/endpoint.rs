@@ -1,4 +1,5 @@
-//! The few addresses beside the page, under `/.well-known/suimon/`: what visitors choose, and codes for another device.
+//! The few addresses beside the page, under `/.well-known/suimon/`: what visitors choose, and codes
+//! for another device.
 
 use super::requests::{is_from_here, is_host};
 use super::{At, WaitingRoom, seed_hash};
@@ -145,7 +146,8 @@ impl WaitingRoom {
     }
 }
 
-/// Returns of each opening by lot what everybody may know, the oldest of a line first: before it the seed's hash, after it the seed and the numbers that were permuted.
+/// Returns of each opening by lot what everybody may know, the oldest of a line first: before it
+/// the seed's hash, after it the seed and the numbers that were permuted.
 fn draws(lines: &[(String, SavedLine)]) -> Response<String> {
     let openings = lines.iter().flat_map(|(kind, saved)| {
         let drawn = saved.lotteries.iter().map(move |lottery| {
@@ -174,7 +176,8 @@ fn empty(status: StatusCode) -> Response<String> {
     response
 }
 
-/// Returns the way back to the page that a request came from, if that is one of this site, and else to its first.
+/// Returns the way back to the page that a request came from, if that is one of this site, and else
+/// to its first.
 fn back(parts: &Parts) -> Response<String> {
     let referer = parts.headers.get(REFERER).and_then(|value| value.to_str().ok());
     let from = referer.and_then(|text| text.parse::<Uri>().ok()).filter(|uri| is_host(parts, uri));
@@ -189,7 +192,8 @@ fn back(parts: &Parts) -> Response<String> {
     response
 }
 
-/// Returns whether a browser would take `path` for another host's: it begins with two slashes, or with a slash and a backslash, which is the same to a browser.
+/// Returns whether a browser would take `path` for another host's: it begins with two slashes, or
+/// with a slash and a backslash, which is the same to a browser.
 pub(crate) fn names_a_host(path: &str) -> bool {
     path.starts_with("//") || path.starts_with("/\\")
 }

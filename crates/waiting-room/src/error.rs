@@ -1,5 +1,5 @@
-//! The page for people where there is no page of the application's: what has happened, in their language, and what they may do. It looks as the waiting page
-//! does, and needs no script.
+//! The page for people where there is no page of the application's: what has happened, in their
+//! language, and what they may do. It looks as the waiting page does, and needs no script.
 
 use super::page::{ICON, Pages, source_hash};
 use super::template::{Template, Value, Values};
@@ -12,7 +12,8 @@ use suimon_message::accept;
 
 const HTML: &str = include_str!("../pages/error.html");
 
-/// A page that may be asked for again asks by itself after so many seconds, then twice as many, and so on, ...
+/// A page that may be asked for again asks by itself after so many seconds, then twice as many, and
+/// so on, ...
 const RELOAD_MIN: u64 = 10;
 /// ... up to so many.
 const RELOAD_MAX: u64 = 160;
@@ -177,7 +178,8 @@ impl Pages {
         let (template, words) = &pages.languages[speaks.index(self).min(pages.languages.len() - 1)];
         let key = trouble.key();
         let tries = speaks.cookie(TRIES_COOKIE).and_then(|tries| tries.parse().ok()).unwrap_or(0_u32);
-        // Never at once, and the less often the longer it lasts; and not for whoever wants none of it.
+        // Never at once, and the less often the longer it lasts; and not for whoever wants none of
+        // it.
         let reload = retry_seconds
             .filter(|_| {
                 may_reload && self.has_internal_endpoints && speaks.cookie(REFRESH_COOKIE) != Some("off")

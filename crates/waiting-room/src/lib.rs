@@ -12,7 +12,8 @@
 //! | `moves` | short codes by which a place goes to another device |
 //! | `endpoint` | the few addresses beside the page |
 //!
-//! Whose turn it is, the line decides (`suimon-line`), and who comes in when, the gate. Here nothing is decided, and of those who wait nothing is kept.
+//! Whose turn it is, the line decides (`suimon-line`), and who comes in when, the gate. Here
+//! nothing is decided, and of those who wait nothing is kept.
 
 mod answer;
 mod endpoint;
@@ -61,10 +62,12 @@ use suimon_store::lines::{LineEpoch, hex};
 /// Codes for another device that one network may ask for or guess at once, and a second after that.
 const CODES_BURST: u32 = 20;
 const CODES_PER_SECOND: f64 = 0.2;
-/// Times that one ticket may ask at once, and a second after that: twice as often as the page of several tabs does.
+/// Times that one ticket may ask at once, and a second after that: twice as often as the page of
+/// several tabs does.
 const POLLS_BURST: u32 = 8;
 const POLLS_PER_SECOND: f64 = 1.0;
-/// Whoever may draw a number only once the line opens is told to come then, but within so many seconds.
+/// Whoever may draw a number only once the line opens is told to come then, but within so many
+/// seconds.
 const OPENING_RETRY_MAX: u32 = 3600;
 /// Places of lost lines that are given again; beyond that their holders wait like everybody.
 const REDEEMED_MAX: usize = 100_000;
@@ -103,7 +106,8 @@ pub struct WaitingRoom {
 struct OperatorNotice {
     /// What they have said while it ran; `None`: what the settings say holds.
     said: Option<String>,
-    /// The hash of the seed by which lots are drawn at its opening, or were; empty if there is none.
+    /// The hash of the seed by which lots are drawn at its opening, or were; empty if there is
+    /// none.
     commitment: String,
 }
 
@@ -138,7 +142,8 @@ pub enum LineClaim {
 }
 
 impl WaitingRoom {
-    /// Returns the room of the `lines`, by kind; `tags` tell their tickets apart, and `pages` are what people see.
+    /// Returns the room of the `lines`, by kind; `tags` tell their tickets apart, and `pages` are
+    /// what people see.
     pub fn new(
         params: &WaitingRoomParams,
         pages: Arc<Pages>,
@@ -198,8 +203,9 @@ impl WaitingRoom {
         ticket.filter(|ticket| is_of_now(ticket) && !self.moves.was_moved(ticket))
     }
 
-    /// Returns what a request that would begin a session of `kind` has to do with its line. `ticket` is the one it carries, if it carries one; `client` says whose it
-    /// is, and is asked only where others wait already (`has_waiters`).
+    /// Returns what a request that would begin a session of `kind` has to do with its line.
+    /// `ticket` is the one it carries, if it carries one; `client` says whose it is, and is asked
+    /// only where others wait already (`has_waiters`).
     pub fn line_claim(
         &self,
         kind: KindId,
@@ -254,12 +260,14 @@ impl WaitingRoom {
         if asks.is_some() { LineClaim::NeedsPass } else { LineClaim::Later(after) }
     }
 
-    /// Returns after how many seconds `client` may draw a number for the line of `kind`, which `opens` then; `None`: now.
+    /// Returns after how many seconds `client` may draw a number for the line of `kind`, which
+    /// `opens` then; `None`: now.
     pub fn may_draw_after(&self, kind: KindId, opens: LineOpening, client: IpAddr) -> Option<u32> {
         self.opening_quota.is_full((kind, opens.at), client).then(|| opens.retry_after())
     }
 
-    /// Returns whether the holder of a ticket asks again sooner than anybody needs to, or comes with an old one again and again.
+    /// Returns whether the holder of a ticket asks again sooner than anybody needs to, or comes
+    /// with an old one again and again.
     pub fn asks_too_early(&self, ticket: &Ticket, now: u32) -> bool {
         let Ticket { kind, epoch, position, .. } = ticket;
         is_too_early(ticket, now)
@@ -280,7 +288,8 @@ impl WaitingRoom {
         }
     }
 
-    /// Takes note that the place of a line that was lost is given again, and returns whether it is for the first time.
+    /// Takes note that the place of a line that was lost is given again, and returns whether it is
+    /// for the first time.
     fn redeem(&self, ticket: &Ticket) -> bool {
         let mut redeemed = self.redeemed.lock().unwrap_or_else(PoisonError::into_inner);
         redeemed.len() < REDEEMED_MAX
@@ -307,7 +316,8 @@ impl WaitingRoom {
         self.announce(kind, |own| own.commitment = seed.map(seed_hash).unwrap_or_default());
     }
 
-    /// Returns the hash of the seed that the line of `kind` is committed to; empty if it is to none.
+    /// Returns the hash of the seed that the line of `kind` is committed to; empty if it is to
+    /// none.
     pub fn commitment(&self, kind: KindId) -> String {
         self.announced(kind, |own| own.commitment.clone())
     }
@@ -324,13 +334,15 @@ impl WaitingRoom {
         announced.get(kind.index()).map(of).unwrap_or_default()
     }
 
-    /// Returns so many invitations to the line of `kind`, good `until` then, seconds since 1970, each as it stands in the query of a link.
+    /// Returns so many invitations to the line of `kind`, good `until` then, seconds since 1970,
+    /// each as it stands in the query of a link.
     pub fn invite(&self, kind: KindId, count: usize, until: u32) -> Result<Vec<String>, KeysError> {
         (0..count).map(|_| self.invites.write(kind, until)).collect()
     }
 }
 
-/// Returns what is published of a seed before lots are drawn by it: the SHA-256 of its 32 hexadecimal digits, hexadecimal.
+/// Returns what is published of a seed before lots are drawn by it: the SHA-256 of its 32
+/// hexadecimal digits, hexadecimal.
 pub fn seed_hash(seed: [u64; 2]) -> String {
     let hash = ring::digest::digest(&ring::digest::SHA256, hex(seed).as_bytes());
     hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()

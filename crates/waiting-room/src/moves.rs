@@ -1,7 +1,9 @@
-//! Short codes by which a place goes to another device. It moves: the ticket it leaves behind is good for nothing any more.
+//! Short codes by which a place goes to another device. It moves: the ticket it leaves behind is
+//! good for nothing any more.
 //!
-//! Kept in memory and no longer than needed. After a restart a code is lost, and a ticket left behind counts again; as a place begins one session whoever comes
-//! with it and however often, nothing is won by that.
+//! Kept in memory and no longer than needed. After a restart a code is lost, and a ticket left
+//! behind counts again; as a place begins one session whoever comes with it and however often,
+//! nothing is won by that.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,10 +16,12 @@ use suimon_model::KindId;
 /// Minutes for which a code is good.
 pub(crate) const LIFE_MINUTES: u64 = 10;
 const LIFE: Duration = Duration::from_secs(60 * LIFE_MINUTES);
-/// Codes that are good at once, and places that are known to have moved; beyond that the oldest are forgotten.
+/// Codes that are good at once, and places that are known to have moved; beyond that the oldest are
+/// forgotten.
 const CODES_MAX: usize = 10_000;
 const MOVED_MAX: usize = 100_000;
-/// Letters of a code: such as are not taken for one another. 40 bits: with all codes in use, one guess in a hundred million finds one.
+/// Letters of a code: such as are not taken for one another. 40 bits: with all codes in use, one
+/// guess in a hundred million finds one.
 const LETTERS: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 const LENGTH: usize = 8;
 
@@ -43,7 +47,8 @@ impl Moves {
         Moves { inner: Mutex::default() }
     }
 
-    /// Returns a fresh code for the place of `ticket`, as it is shown; the one before is good no more. `None`: the system gives no random bytes, or too many codes are out.
+    /// Returns a fresh code for the place of `ticket`, as it is shown; the one before is good no
+    /// more. `None`: the system gives no random bytes, or too many codes are out.
     pub(crate) fn give(&self, ticket: &Ticket) -> Option<String> {
         let mut bytes = [0; LENGTH];
         keys::fill_random(&mut bytes).ok()?;

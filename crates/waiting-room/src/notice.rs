@@ -1,4 +1,5 @@
-//! What is to be said to one visitor, before it has a form: the page says it in words, its twin in JSON.
+//! What is to be said to one visitor, before it has a form: the page says it in words, its twin in
+//! JSON.
 
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -6,11 +7,13 @@ use suimon_line::{PositionStatus, Wait};
 
 /// A wait of at most so many seconds is nearly over.
 const SOON: u32 = 30;
-/// A visitor is told that it is slower than before if the turn comes by this share of the wait later, ...
+/// A visitor is told that it is slower than before if the turn comes by this share of the wait
+/// later, ...
 const SLOWER: f64 = 0.25;
 /// ... and not within so many seconds of the first time that was told: that one is a guess.
 const SLOWER_AFTER: u32 = 30;
-/// Seconds for which the page says that it is its visitor's turn before it lets them in: time to read it. Their session has begun by then.
+/// Seconds for which the page says that it is its visitor's turn before it lets them in: time to
+/// read it. Their session has begun by then.
 const SHOWN: u32 = 2;
 /// Seconds after which whoever is called and was not held at the gate is to come again.
 const NEXT_RETRY: u32 = 3;
@@ -102,7 +105,8 @@ impl LastNotice {
 }
 
 impl WaitNotice {
-    /// Returns what is to be said of `standing` at `now`, and what is to be remembered of it. `time_of` turns the gate's time into seconds since 1970.
+    /// Returns what is to be said of `standing` at `now`, and what is to be remembered of it.
+    /// `time_of` turns the gate's time into seconds since 1970.
     pub fn of(
         standing: PositionStatus,
         before: LastNotice,

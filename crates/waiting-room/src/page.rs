@@ -28,7 +28,8 @@ pub struct Pages {
     languages: Vec<Language>,
     tags: Vec<&'static str>,
     site: String,
-    /// What browsers are told to let the page do, and the same where it holds a form that is sent on: the application may answer that with a redirect elsewhere.
+    /// What browsers are told to let the page do, and the same where it holds a form that is sent
+    /// on: the application may answer that with a redirect elsewhere.
     policy: HeaderValue,
     policy_with_form: HeaderValue,
     pub(crate) errors: ErrorPages,
@@ -79,12 +80,14 @@ pub struct Form {
 }
 
 impl Pages {
-    /// Returns the pages of a site, as its operator says it looks; `template` in place of our waiting page.
+    /// Returns the pages of a site, as its operator says it looks; `template` in place of our
+    /// waiting page.
     pub fn of(params: &WaitingRoomParams, template: Option<String>, has_internal_endpoints: bool) -> Pages {
         Pages::new(&Appearance::of(params, template), has_internal_endpoints)
     }
 
-    /// Returns the pages of a site that looks like this; `template` in place of ours, if the operator has one.
+    /// Returns the pages of a site that looks like this; `template` in place of ours, if the
+    /// operator has one.
     pub fn new(look: &Appearance, has_internal_endpoints: bool) -> Pages {
         let (style, script) = (strip::css(CSS), strip::js(JS));
         let template = look.template.clone().unwrap_or_else(|| strip::html(HTML));
@@ -260,7 +263,8 @@ impl Pages {
 const FIELDS_MAX: usize = 500;
 
 impl Form {
-    /// Returns the form that was sent as `application/x-www-form-urlencoded`; `None`: it is not one that sending again would bring back as it was.
+    /// Returns the form that was sent as `application/x-www-form-urlencoded`; `None`: it is not one
+    /// that sending again would bring back as it was.
     pub fn parse(sent: &[u8]) -> Option<Form> {
         let fields: Vec<(String, String)> =
             form_urlencoded::parse(sent).into_owned().take(FIELDS_MAX + 1).collect();
@@ -284,14 +288,16 @@ impl Form {
     }
 }
 
-/// Returns what the script says in other states than this one, as JSON that can stand inside of `<script>`.
+/// Returns what the script says in other states than this one, as JSON that can stand inside of
+/// `<script>`.
 fn for_script(words: &Texts, state: &str) -> String {
     let mut others = words.script.clone();
     others.remove(state);
     serde_json::Value::Object(others).to_string().replace('<', "\\u003c")
 }
 
-/// Returns the script's words, with the site's name in them, and how things stand when the page is written, so that it need not ask first.
+/// Returns the script's words, with the site's name in them, and how things stand when the page is
+/// written, so that it need not ask first.
 fn with_now(words: &str, notice: &WaitNotice, site: &str) -> String {
     let site = serde_json::Value::from(site).to_string().replace('<', "\\u003c");
     // Within a text, whose quotes are there.
@@ -312,7 +318,8 @@ pub(crate) fn source_hash(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As much as a page may have: with its head it comes with the first ten packets, which a server sends without waiting for a word of the client's.
+    /// As much as a page may have: with its head it comes with the first ten packets, which a
+    /// server sends without waiting for a word of the client's.
     const BYTES_MAX: usize = 14_000;
 
     fn notice(state: NoticeState) -> WaitNotice {

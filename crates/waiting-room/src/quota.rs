@@ -1,7 +1,9 @@
-//! How fast one network may draw numbers, and how many it may draw for an opening: a farm of browsers gets its numbers later, and nobody is kept out. And how often one ticket may ask.
+//! How fast one network may draw numbers, and how many it may draw for an opening: a farm of
+//! browsers gets its numbers later, and nobody is kept out. And how often one ticket may ask.
 //!
-//! Token buckets, of networks: /24 of IPv4 and /56 of IPv6. They are kept in a table of fixed size, by hash: who shares a bucket with a farm by chance is slowed down, too, and
-//! the hash is under a key, so that nobody can aim.
+//! Token buckets, of networks: /24 of IPv4 and /56 of IPv6. They are kept in a table of fixed size,
+//! by hash: who shares a bucket with a farm by chance is slowed down, too, and the hash is under a
+//! key, so that nobody can aim.
 
 use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::net::IpAddr;
@@ -85,7 +87,8 @@ pub(crate) struct OpeningQuota {
 pub(crate) type Opening = (KindId, suimon_model::Instant);
 
 impl OpeningQuota {
-    /// Returns counts of networks that have drawn nothing and may draw `max` numbers for an opening.
+    /// Returns counts of networks that have drawn nothing and may draw `max` numbers for an
+    /// opening.
     pub(crate) fn new(max: u32) -> OpeningQuota {
         OpeningQuota { max, hasher: RandomState::new(), counts: Mutex::new(vec![(None, 0); NETWORKS]) }
     }

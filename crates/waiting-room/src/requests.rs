@@ -1,4 +1,5 @@
-//! What a request is to the waiting room, as its head tells: whether it draws a number, whether its form is kept, who sent it.
+//! What a request is to the waiting room, as its head tells: whether it draws a number, whether its
+//! form is kept, who sent it.
 
 use super::answer::EARLIEST;
 use super::endpoint::InternalEndpoint;
@@ -10,7 +11,8 @@ use suimon_message::accept::Form as AnswerForm;
 
 /// A request with this header asks how its place stands, and for nothing of the application's.
 pub const POLL: HeaderName = HeaderName::from_static("suimon-poll");
-/// What that header says where the holder of a called place asks to begin: it is held at the gate until the session has begun.
+/// What that header says where the holder of a called place asks to begin: it is held at the gate
+/// until the session has begun.
 const ENTER: &[u8] = b"enter";
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -18,13 +20,15 @@ const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 const PURPOSE: HeaderName = HeaderName::from_static("purpose");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Returns whether a request is for the waiting room itself: it asks how a place stands, or is for an address beside the page.
+/// Returns whether a request is for the waiting room itself: it asks how a place stands, or is for
+/// an address beside the page.
 pub fn is_for_it(parts: &Parts) -> bool {
     parts.headers.contains_key(POLL) || InternalEndpoint::of(parts.uri.path()).is_some()
 }
 
-/// Returns whether a request may draw a number: it is the visit of a page, or a program's that asks for JSON by name. Pictures, scripts and what a browser
-/// fetches before anybody wants it draw none.
+/// Returns whether a request may draw a number: it is the visit of a page, or a program's that asks
+/// for JSON by name. Pictures, scripts and what a browser fetches before anybody wants it draw
+/// none.
 pub fn draws(parts: &Parts) -> bool {
     if !matches!(parts.method, Method::GET | Method::POST) {
         return false;
@@ -54,7 +58,8 @@ pub fn draws(parts: &Parts) -> bool {
     }
 }
 
-/// Returns whether the waiting page can keep what is sent: the fields of a form, from a page of this site.
+/// Returns whether the waiting page can keep what is sent: the fields of a form, from a page of
+/// this site.
 pub fn keeps_form(parts: &Parts) -> bool {
     let kind = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
@@ -73,7 +78,8 @@ pub(crate) fn is_too_early(ticket: &Ticket, now: u32) -> bool {
     now >= ticket.heard && now - ticket.heard < EARLIEST && ticket.again_after > 0
 }
 
-/// Returns whether a request was sent by a page of this site, as far as its browser says; whoever says nothing is no browser.
+/// Returns whether a request was sent by a page of this site, as far as its browser says; whoever
+/// says nothing is no browser.
 pub(crate) fn is_from_here(parts: &Parts) -> bool {
     if let Some(site) = parts.headers.get(&SEC_FETCH_SITE) {
         return matches!(site.as_bytes(), b"same-origin" | b"none");

@@ -1,7 +1,8 @@
-//! The sources of the waiting page without what only their readers need. Done once, when the process starts.
+//! The sources of the waiting page without what only their readers need. Done once, when the
+//! process starts.
 //!
-//! The rules hold for these sources, not for any: in the script a semicolon ends every statement, comments have lines of their own, and double quotes are
-//! around whole strings.
+//! The rules hold for these sources, not for any: in the script a semicolon ends every statement,
+//! comments have lines of their own, and double quotes are around whole strings.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,8 +11,9 @@ const CSS_MARKS: &str = "{};,>";
 const JS_MARKS: &str = "=+-*/%<>?:;,(){}[]&|!";
 /// A line of the script that ends in one of these goes on in the next.
 const JS_OPEN: &str = ";{,}(|+";
-/// Names that the script gives to things of its own, for which a letter does, or two: a thousand bytes of the page, which languages need whose letters have three.
-/// What is named on the page stays, and what the browser's test calls from outside: `state now slow take poll`.
+/// Names that the script gives to things of its own, for which a letter does, or two: a thousand
+/// bytes of the page, which languages need whose letters have three. What is named on the page
+/// stays, and what the browser's test calls from outside: `state now slow take poll`.
 const OWN_NAMES: &str = "words high answer turn reply pressed locale fewest sound heard show passed misses left least channel rest name title others first \
     enters enter crowd began text step part store shown opens later going fresh clock ahead root asks tabs asked tone seconds timer short press early chime waited \
     unit told said range gone gain from event calm call";
@@ -35,7 +37,8 @@ pub(crate) fn css(text: &str) -> String {
     let mut out = String::with_capacity(tight.len());
     let mut before = ' ';
     for (at, letter) in tight.char_indices() {
-        // After a name a colon is a declaration's; with a space before it, it is a selector's and stays.
+        // After a name a colon is a declaration's; with a space before it, it is a selector's and
+        // stays.
         let is_declaration =
             letter == ' ' && tight[..at].ends_with(':') && (before.is_alphanumeric() || before == '-');
         if letter != ':' && letter != ' ' {
@@ -50,7 +53,8 @@ pub(crate) fn css(text: &str) -> String {
     out.replace(";}", "}").trim().to_owned()
 }
 
-/// Returns a script without comment lines, indentation, spaces and line ends that say nothing, and with letters for its own names.
+/// Returns a script without comment lines, indentation, spaces and line ends that say nothing, and
+/// with letters for its own names.
 pub(crate) fn js(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")) {
@@ -62,7 +66,8 @@ pub(crate) fn js(text: &str) -> String {
     with_letters(&out.replace(";}", "}"))
 }
 
-/// Returns the script with a letter for each of its own names, the same one wherever it stands for a thing and not for a part of one: `.name`, `{name:`.
+/// Returns the script with a letter for each of its own names, the same one wherever it stands for
+/// a thing and not for a part of one: `.name`, `{name:`.
 fn with_letters(script: &str) -> String {
     let is_inside = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '$';
     let taken: HashSet<&str> = script.split(|letter| !is_inside(letter)).collect();
@@ -89,7 +94,8 @@ fn with_letters(script: &str) -> String {
     out
 }
 
-/// Returns a template without indentation, quotes around plain attributes, and line ends that say nothing.
+/// Returns a template without indentation, quotes around plain attributes, and line ends that say
+/// nothing.
 pub(crate) fn html(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

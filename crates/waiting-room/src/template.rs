@@ -1,7 +1,8 @@
-//! A page with places for values: `{{name}}`, and `{{#name}} … {{/name}}` for what is shown only where there is a value.
+//! A page with places for values: `{{name}}`, and `{{#name}} … {{/name}}` for what is shown only
+//! where there is a value.
 //!
-//! Values are put into a template that was taken apart before, so nobody's text can hold a place. Texts are escaped; what is ours already is said to be
-//! [`Value::Raw`].
+//! Values are put into a template that was taken apart before, so nobody's text can hold a place.
+//! Texts are escaped; what is ours already is said to be [`Value::Raw`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;

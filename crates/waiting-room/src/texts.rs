@@ -3,8 +3,9 @@
 use super::template::escape;
 use serde_json::{Map, Value};
 
-/// The languages' files: their tags, and what is in them. English, which is for all who ask for another, is the first; the more general before the more special.
-/// A new language is a file beside these, and its row here.
+/// The languages' files: their tags, and what is in them. English, which is for all who ask for
+/// another, is the first; the more general before the more special. A new language is a file beside
+/// these, and its row here.
 const FILES: &[(&str, &str)] = &[
     ("en", include_str!("../pages/languages/en.json")),
     ("ja", include_str!("../pages/languages/ja.json")),
@@ -86,7 +87,8 @@ impl Texts {
         self.script.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Returns what is said for `key` where the application gives no page: of texts in two parts, the one of this index.
+    /// Returns what is said for `key` where the application gives no page: of texts in two parts,
+    /// the one of this index.
     pub(crate) fn error(&self, key: &str, index: usize) -> &str {
         let text = self.error.get(key);
         text.and_then(|text| text.get(index).unwrap_or(text).as_str()).unwrap_or_default()
@@ -115,7 +117,8 @@ impl Texts {
         out
     }
 
-    /// Returns how a wait between `low` and `high` seconds is told: on the page, and in its title. The page's script has the same rule.
+    /// Returns how a wait between `low` and `high` seconds is told: on the page, and in its title.
+    /// The page's script has the same rule.
     pub(crate) fn wait(&self, low: u32, high: u32) -> (String, String) {
         let (from, to) = rounded(low, high);
         let unit = if high > HOURS_ABOVE { 3600 } else { 60 };
@@ -138,7 +141,8 @@ impl Texts {
 
 /// Returns a wait between `low` and `high` seconds as it is told, seconds.
 ///
-/// Minutes up to 15, fives up to 90, then half hours; the lower end down, the upper one up, so that what is said is never narrower than what is known.
+/// Minutes up to 15, fives up to 90, then half hours; the lower end down, the upper one up, so that
+/// what is said is never narrower than what is known.
 pub(crate) fn rounded(low: u32, high: u32) -> (u32, u32) {
     let step = match high {
         high if high > HOURS_ABOVE => 1800,

@@ -1,4 +1,5 @@
-//! Times of day, as the waiting page and its twin tell them: in UTC. The page's script turns them into the visitor's own.
+//! Times of day, as the waiting page and its twin tell them: in UTC. The page's script turns them
+//! into the visitor's own.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,5 @@
-//! When users start: a closed crowd that is there from the beginning, or an open stream with a rate.
+//! When users start: a closed crowd that is there from the beginning, or an open stream with a
+//! rate.
 
 use suimon_model::{Duration, Instant, Rng, seconds};
 
@@ -163,7 +164,8 @@ impl Iterator for Starts {
         let at = match &mut self.plan {
             Plan::Listed(times) => times.pop()?,
             Plan::Stream { phases, spacing, rng, phase, phase_began, into_phase } => {
-                // A stream of varying rate is one of rate 1 on a clock that runs as fast as the rate.
+                // A stream of varying rate is one of rate 1 on a clock that runs as fast as the
+                // rate.
                 let mut ahead = match spacing {
                     Spacing::Even => 1.0,
                     Spacing::Poisson => rng.exponential(1.0),
@@ -191,8 +193,8 @@ impl Iterator for Starts {
     }
 }
 
-/// Returns how far into the phase `ahead` further arrivals are due, beginning `into` seconds into it; or, if it
-/// ends before, how many of them are left.
+/// Returns how far into the phase `ahead` further arrivals are due, beginning `into` seconds into
+/// it; or, if it ends before, how many of them are left.
 fn reach(phase: &Phase, into: f64, ahead: f64) -> Result<f64, f64> {
     let lasts = phase.lasts.as_secs_f64();
     let slope = (phase.to_per_s - phase.from_per_s) / lasts.max(f64::MIN_POSITIVE);
@@ -268,7 +270,8 @@ mod tests {
 
     #[test]
     fn a_ramp_fills_its_triangle_and_a_step_its_rectangle() {
-        // Ramp 0 → 10/s over 100 s: 500 arrivals, a quarter of them in the first half. Then 5/s for 100 s.
+        // Ramp 0 → 10/s over 100 s: 500 arrivals, a quarter of them in the first half. Then 5/s for
+        // 100 s.
         for spacing in [Spacing::Even, Spacing::Poisson] {
             let arrivals = open(&[(100.0, 0.0, 10.0), (50.0, 0.0, 0.0), (100.0, 5.0, 5.0)], spacing);
             let times = times(&arrivals, 9);

@@ -1,4 +1,5 @@
-//! What a crowd does: journeys, their steps, what counts as an answer, and what follows when there is none.
+//! What a crowd does: journeys, their steps, what counts as an answer, and what follows when there
+//! is none.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ pub struct Workload {
     pub kinds: Vec<Arc<Journey>>,
     /// How users arrive, and how many sessions each plays.
     pub arrivals: Arrivals,
-    /// Whether a user's next session is the same visitor coming back, with his cookies and his connection.
-    /// Otherwise each session is a stranger.
+    /// Whether a user's next session is the same visitor coming back, with his cookies and his
+    /// connection. Otherwise each session is a stranger.
     pub returning: bool,
     /// All randomness follows from it.
     pub seed: u64,
@@ -34,9 +35,11 @@ pub struct Journey {
     pub steps: Vec<Step>,
     /// Time before each step but the first, where the step does not say otherwise.
     pub think: Think,
-    /// How long a visitor waits for an answer. Drawn once a session: a person is impatient, not a request.
+    /// How long a visitor waits for an answer. Drawn once a session: a person is impatient, not a
+    /// request.
     pub patience: Patience,
-    /// Probability that the visitor leaves for good after a good answer, at each step but the last; 0 to 1.
+    /// Probability that the visitor leaves for good after a good answer, at each step but the last;
+    /// 0 to 1.
     pub leave: f64,
     /// What follows a time-out or an error.
     pub on_failure: OnFailure,
@@ -67,7 +70,8 @@ pub struct Step {
     pub think: Option<Think>,
     /// Patience for this step, if not the visitor's own; drawn at each request.
     pub patience: Option<Patience>,
-    /// Probability that the visitor leaves for good after this step's good answer, if not the journey's.
+    /// Probability that the visitor leaves for good after this step's good answer, if not the
+    /// journey's.
     pub leave: Option<f64>,
 }
 
@@ -164,7 +168,8 @@ pub enum OnFailure {
 /// How a failed step is tried again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Retry {
-    /// The step (from 0) to go back to after a time-out. A failure before it repeats the failed step.
+    /// The step (from 0) to go back to after a time-out. A failure before it repeats the failed
+    /// step.
     pub from: usize,
     /// The same after an error: a wrong answer may mean that the server has lost the session.
     pub from_after_error: usize,
@@ -217,7 +222,8 @@ pub struct Farm {
     pub share: f64,
     /// Numbers that each of them draws, the first included.
     pub numbers: u32,
-    /// So many of these are waited with, each with cookies of its own; the cookies of the others are thrown away.
+    /// So many of these are waited with, each with cookies of its own; the cookies of the others
+    /// are thrown away.
     pub jars: u32,
     /// Time from one number to the next.
     pub every: Duration,
@@ -232,7 +238,8 @@ impl Default for Farm {
 /// Visitors who wait and meanwhile try to come in with their ticket edited.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Forge {
-    /// Probability that a visitor forges, if it comes to waiting; 0 to 1, and with those who farm at most 1.
+    /// Probability that a visitor forges, if it comes to waiting; 0 to 1, and with those who farm
+    /// at most 1.
     pub share: f64,
     /// Edited tickets that each of them sends.
     pub tickets: u32,
@@ -271,7 +278,8 @@ impl InLine {
 }
 
 impl Journey {
-    /// Returns the probability that a visitor leaves for good after the good answer to the step of that number; 0 at the last.
+    /// Returns the probability that a visitor leaves for good after the good answer to the step of
+    /// that number; 0 at the last.
     pub fn leaves_after(&self, step: usize) -> f64 {
         if step + 1 >= self.steps.len() { 0.0 } else { self.steps[step].leave.unwrap_or(self.leave) }
     }
@@ -295,8 +303,8 @@ impl Workload {
         Rng::stream(self.seed, u64::from(user))
     }
 
-    /// Returns when a user whose session ended at `now` begins the next one, or `None` if the `played` ones
-    /// were all.
+    /// Returns when a user whose session ended at `now` begins the next one, or `None` if the
+    /// `played` ones were all.
     pub fn next_session(&self, now: Instant, played: u32, rng: &mut Rng) -> Option<Instant> {
         match &self.arrivals {
             Arrivals::Open { .. } => None,
@@ -307,8 +315,8 @@ impl Workload {
         }
     }
 
-    /// Returns the same workload in a world `divisor` times as fast: every time divided, every rate multiplied.
-    /// `divisor` is above 0.
+    /// Returns the same workload in a world `divisor` times as fast: every time divided, every rate
+    /// multiplied. `divisor` is above 0.
     #[must_use]
     pub fn faster_by(mut self, divisor: f64) -> Self {
         for kind in &mut self.kinds {

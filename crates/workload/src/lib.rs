@@ -1,7 +1,7 @@
 //! Journeys, arrivals, think times and patience, from a seed; and the books a visitor would keep.
 //!
-//! Nothing here knows who is under test: the crowd plays it over real HTTP, the simulator against a model of
-//! a server, and both keep the same books.
+//! Nothing here knows who is under test: the crowd plays it over real HTTP, the simulator against a
+//! model of a server, and both keep the same books.
 //!
 //! - [`Workload`]: what is played: [`Journey`]s of [`Step`]s, and how users arrive ([`Arrivals`]).
 //! - [`Starts`]: when the next user starts.

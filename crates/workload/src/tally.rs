@@ -1,12 +1,13 @@
 //! The books of a run, as the visitors saw it. Pure accounting: it is told what happened and when.
 //!
-//! Everything is counted twice: over the whole run, where it must add up, and in the [`Window`] that is measured.
-//! An event belongs to the window it happens in; a session that ends in the window counts there, whenever it
-//! began.
+//! Everything is counted twice: over the whole run, where it must add up, and in the [`Window`]
+//! that is measured. An event belongs to the window it happens in; a session that ends in the
+//! window counts there, whenever it began.
 //!
 //! What must add up, at every moment ([`Tally::adds_up`]):
 //! - sessions begun = completed + left + gave up + under way
-//! - requests asked = passed + first-step failures + mid-session failures + refusals + waiting pages + in flight
+//! - requests asked = passed + first-step failures + mid-session failures + refusals + waiting
+//!   pages + in flight
 
 use suimon_model::{Duration, Instant};
 use suimon_statistics::Histogram;
@@ -52,7 +53,8 @@ pub struct Counts {
     pub requests: u64,
     /// Good answers.
     pub passed: u64,
-    /// Time-outs and errors at the first step, and refusals there that did not say when to come again.
+    /// Time-outs and errors at the first step, and refusals there that did not say when to come
+    /// again.
     pub first_step_failures: u64,
     /// Time-outs, errors and refusals behind the first step.
     pub mid_session_failures: u64,
@@ -64,7 +66,8 @@ pub struct Counts {
     pub refusals_inside: u64,
     /// Time-outs at any step.
     pub timeouts: u64,
-    /// Good answers that lost their value: asked for again after a failure, or of a session given up.
+    /// Good answers that lost their value: asked for again after a failure, or of a session given
+    /// up.
     pub wasted_requests: u64,
 }
 
@@ -260,7 +263,8 @@ impl Tally {
         self.in_flight
     }
 
-    /// Returns the times of the sessions completed in the window, from first request to last answer.
+    /// Returns the times of the sessions completed in the window, from first request to last
+    /// answer.
     pub const fn session_time(&self) -> &Histogram {
         &self.session_time
     }
@@ -303,8 +307,8 @@ impl Tally {
         }
     }
 
-    /// Returns the second of `at`, carrying the sessions under way into seconds in which nothing happened.
-    /// Something told late counts in the last second there is.
+    /// Returns the second of `at`, carrying the sessions under way into seconds in which nothing
+    /// happened. Something told late counts in the last second there is.
     fn second(&mut self, at: Instant) -> Option<&mut Second> {
         let index = (at.as_nanos() / 1_000_000_000) as usize;
         if index >= SERIES_SECONDS_MAX {

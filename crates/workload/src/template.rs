@@ -1,5 +1,6 @@
-//! Text with `{placeholders}`: a placeholder is a name in braces; any other brace stays what it is, so JSON can
-//! be written as it is. `{{` stands for one `{` where a name in braces is meant literally.
+//! Text with `{placeholders}`: a placeholder is a name in braces; any other brace stays what it is,
+//! so JSON can be written as it is. `{{` stands for one `{` where a name in braces is meant
+//! literally.
 
 use std::fmt;
 

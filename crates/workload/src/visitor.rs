@@ -1,7 +1,7 @@
 //! One session being played: told how a step ended, it says what the visitor does next.
 //!
-//! It knows nothing of the server beyond the six ways a step can end, so the crowd drives it with real answers
-//! and the simulator with modelled ones.
+//! It knows nothing of the server beyond the six ways a step can end, so the crowd drives it with
+//! real answers and the simulator with modelled ones.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ pub enum StepOutcome {
 }
 
 impl StepOutcome {
-    /// Returns whether this is a refusal that says when to come again. At the first step that is counted as a
-    /// refusal and not as a failure: nothing was promised and nothing was lost.
+    /// Returns whether this is a refusal that says when to come again. At the first step that is
+    /// counted as a refusal and not as a failure: nothing was promised and nothing was lost.
     pub const fn is_honest_refusal(self) -> bool {
         matches!(self, StepOutcome::Refused { retry_after: Some(_) })
     }
@@ -73,7 +73,8 @@ pub struct Turn {
     pub outcome: StepOutcome,
     /// From asking to the end.
     pub took: Duration,
-    /// Good answers whose value was lost by this: they will be asked for again, or the session is given up.
+    /// Good answers whose value was lost by this: they will be asked for again, or the session is
+    /// given up.
     pub wasted: u32,
     /// Whether this is the session's first failure behind its first step.
     pub first_mid_failure: bool,
@@ -137,7 +138,8 @@ impl Visitor {
         (visitor, Next::Ask { step: 0, at })
     }
 
-    /// Takes note that the request leaves now. Returns how long its answer is waited for; `None` = for ever.
+    /// Takes note that the request leaves now. Returns how long its answer is waited for; `None` =
+    /// for ever.
     pub fn asked(&mut self, now: Instant, rng: &mut Rng) -> Option<Duration> {
         self.begun_at.get_or_insert(now);
         self.asked_at = now;
@@ -148,7 +150,8 @@ impl Visitor {
         self.patience_now
     }
 
-    /// Takes note that the request asked for last has ended, and says what that means and what comes next.
+    /// Takes note that the request asked for last has ended, and says what that means and what
+    /// comes next.
     pub fn answered(&mut self, now: Instant, outcome: StepOutcome, rng: &mut Rng) -> Turn {
         let step = self.step;
         let first_entry = outcome == StepOutcome::Passed && !self.entered;

@@ -18,7 +18,8 @@ struct Shape {
     sessions_each: u32,
     retry: Option<(usize, u32)>,
     refusals_max: u32,
-    /// Chances of: passed, failed, refused with a time, refused without, disconnected; else timed out.
+    /// Chances of: passed, failed, refused with a time, refused without, disconnected; else timed
+    /// out.
     odds: [f64; 5],
     warmup_s: f64,
     seed: u64,
@@ -114,8 +115,8 @@ enum Event {
     Ends(StepOutcome),
 }
 
-/// Plays the whole workload; `check` sees the books after every event. Returns them, and the good answers all
-/// completed sessions needed.
+/// Plays the whole workload; `check` sees the books after every event. Returns them, and the good
+/// answers all completed sessions needed.
 fn play(
     shape: &Shape,
     mut check: impl FnMut(&Tally) -> Result<(), TestCaseError>,

@@ -33,7 +33,8 @@ pub(crate) struct ShopOptions {
     /// Divides the cost of every page, think time and patience.
     #[arg(long, value_name = "X", default_value_t = 4.0)]
     pub(crate) scale: f64,
-    /// Heap of the Tomcat shop, MB: small enough that too many searches at once thrash the collector.
+    /// Heap of the Tomcat shop, MB: small enough that too many searches at once thrash the
+    /// collector.
     #[arg(long, value_name = "MB", default_value_t = 160)]
     pub(crate) heap_mb: u32,
     /// Requests the Tomcat shop runs at once (its maxThreads).
@@ -44,7 +45,8 @@ pub(crate) struct ShopOptions {
     pub(crate) jar: Option<PathBuf>,
 }
 
-/// How much work a page is, as counts the shop found once, so that it is the same work from then on.
+/// How much work a page is, as counts the shop found once, so that it is the same work from then
+/// on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Work {
     pub(crate) light: u32,
@@ -99,7 +101,8 @@ impl Shop<'_> {
         ))
     }
 
-    /// Returns an empty folder for what Tomcat writes; it is killed, so it cannot clear up behind itself.
+    /// Returns an empty folder for what Tomcat writes; it is killed, so it cannot clear up behind
+    /// itself.
     fn fresh_folder(&self) -> Result<PathBuf> {
         let folder = self.logs.join("tomcat");
         // Not there is as good as empty.
@@ -143,8 +146,8 @@ impl Shop<'_> {
     }
 }
 
-/// Reads the counts from `--light-work N --search-repeats N` (Tomcat) or `Work { light_work: N, search_repeats: N }`
-/// (bundled).
+/// Reads the counts from `--light-work N --search-repeats N` (Tomcat) or `Work { light_work: N,
+/// search_repeats: N }` (bundled).
 fn work_told(said: &str) -> Option<Work> {
     let number_behind = |name: &str| -> Option<u32> {
         let behind = &said[said.find(name)? + name.len()..];

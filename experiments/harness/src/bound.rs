@@ -27,8 +27,9 @@ pub(crate) struct Bound {
     pub(crate) app_core: CoreUse,
 }
 
-/// Plays `warmup` sessions of a single user who does not think, then `sessions` that are measured, straight at the shop. Between the pages of these
-/// the user `thinks`: without a pause a page finds the caches as the one before has left them, and is the cheaper.
+/// Plays `warmup` sessions of a single user who does not think, then `sessions` that are measured,
+/// straight at the shop. Between the pages of these the user `thinks`: without a pause a page finds
+/// the caches as the one before has left them, and is the cheaper.
 pub(crate) fn measure(
     common: &Common,
     folder: &Path,

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Foresees the end from what is planned and from what the steps done so far took beyond their plan.
+/// Foresees the end from what is planned and from what the steps done so far took beyond their
+/// plan.
 pub(crate) struct Clock {
     began: Instant,
     steps: usize,
@@ -13,8 +14,8 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Returns a clock for steps that are planned to take `planned`, each with `beyond_assumed` of starting and
-    /// stopping around it as long as nothing is known of that.
+    /// Returns a clock for steps that are planned to take `planned`, each with `beyond_assumed` of
+    /// starting and stopping around it as long as nothing is known of that.
     pub(crate) fn new(planned: impl IntoIterator<Item = Duration>, beyond_assumed: Duration) -> Self {
         let planned: Vec<Duration> = planned.into_iter().collect();
         Clock {

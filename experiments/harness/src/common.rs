@@ -22,7 +22,8 @@ fn scratch(name: &str) -> Result<PathBuf> {
     Ok(own.parent().unwrap_or(Path::new(".")).join("../experiments").join(name))
 }
 
-/// Returns the folder of what is simulated: the one asked for, or the experiment's own, or with `quick` one that nobody keeps.
+/// Returns the folder of what is simulated: the one asked for, or the experiment's own, or with
+/// `quick` one that nobody keeps.
 pub(crate) fn folder(name: &str, asked_for: Option<PathBuf>, quick: bool) -> Result<PathBuf> {
     match asked_for {
         Some(folder) => Ok(folder),
@@ -70,7 +71,8 @@ pub(crate) struct Common {
 }
 
 impl CommonOptions {
-    /// Checks what is there, makes the folders, and puts this process on the load's core. `name` is the experiment's.
+    /// Checks what is there, makes the folders, and puts this process on the load's core. `name` is
+    /// the experiment's.
     pub(crate) fn prepare(&self, name: &str) -> Result<Common> {
         let harness = Path::new(env!("CARGO_MANIFEST_DIR"));
         let machine = Machine::look(harness);

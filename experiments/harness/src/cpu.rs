@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::trouble::{Result, Trouble, While};
 
-/// The kernel's unit in `/proc`: on Linux always a hundredth of a second, whatever its own clock does.
+/// The kernel's unit in `/proc`: on Linux always a hundredth of a second, whatever its own clock
+/// does.
 const TICKS_PER_S: f64 = 100.0;
 
-/// Returns the processor time process `pid` has used, threads that ended included; to a hundredth of a second.
+/// Returns the processor time process `pid` has used, threads that ended included; to a hundredth
+/// of a second.
 pub(crate) fn process_time(pid: u32) -> Result<Duration> {
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).trouble(&path)?;
@@ -66,7 +68,8 @@ impl CoreTimes {
 }
 
 impl CoreUse {
-    /// Returns the share of the time that neither the process that used `own` (a share) nor idleness had.
+    /// Returns the share of the time that neither the process that used `own` (a share) nor
+    /// idleness had.
     pub(crate) fn foreign(&self, own: f64) -> f64 {
         (self.busy - own).max(0.0) + self.stolen
     }
@@ -80,7 +83,8 @@ fn ticks_of(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
-/// Returns busy and stolen ticks. Fields: user nice system idle iowait irq softirq steal; guests are in user already.
+/// Returns busy and stolen ticks. Fields: user nice system idle iowait irq softirq steal; guests
+/// are in user already.
 fn core_ticks(stat: &str, core: usize) -> Option<(u64, u64)> {
     let name = format!("cpu{core}");
     let line = stat.lines().find(|line| line.split_whitespace().next() == Some(&name))?;

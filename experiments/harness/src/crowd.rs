@@ -75,8 +75,8 @@ impl Crowd<'_> {
 }
 
 impl Playing {
-    /// Plays on to the end and returns what the visitors saw. Meanwhile `look` is called every tenth of a second with
-    /// the time since the start; an error of it ends the crowd.
+    /// Plays on to the end and returns what the visitors saw. Meanwhile `look` is called every
+    /// tenth of a second with the time since the start; an error of it ends the crowd.
     pub(crate) fn finish(mut self, mut look: impl FnMut(Duration) -> Result<()>) -> Result<Report> {
         let status = loop {
             if let Some(status) = self.process.ended()? {

@@ -20,8 +20,8 @@ pub(crate) fn save(path: &Path, data: &impl Serialize) -> Result<()> {
     write(path, &(text + "\n"))
 }
 
-/// Appends `value`, in one line where it fits behind `used` characters, and else with as many of its items in a line as
-/// fit. A row of a table, an object in a list, begins a line.
+/// Appends `value`, in one line where it fits behind `used` characters, and else with as many of
+/// its items in a line as fit. A row of a table, an object in a list, begins a line.
 fn print(value: &Value, depth: usize, used: usize, out: &mut String) {
     let whole = value.to_string();
     let (brackets, items): (_, Vec<(String, &Value)>) = match value {
@@ -69,7 +69,8 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
         .trouble(format!("{}: not the data of this experiment", path.display()))
 }
 
-/// Returns what experiment `name` has saved at `path` if it is only to be told anew (`redraw`), and else what `measure` returns, saved there.
+/// Returns what experiment `name` has saved at `path` if it is only to be told anew (`redraw`), and
+/// else what `measure` returns, saved there.
 pub(crate) fn measured<T: Serialize + DeserializeOwned>(
     path: &Path,
     name: &str,

@@ -31,7 +31,8 @@ const BOUND_SESSIONS: u32 = 60;
 /// The load before the flash and behind it, as shares of the bound.
 const BEFORE: f64 = 0.6;
 const BEHIND: f64 = 0.3;
-/// What people do in line: some twenty minutes of patience, and one in twenty closes the tab for a while.
+/// What people do in line: some twenty minutes of patience, and one in twenty closes the tab for a
+/// while.
 const IN_LINE: InLine = InLine { patience: Duration::from_secs(1200), away: 0.05 };
 /// At least this share of the bound is completed while people wait.
 const GOODPUT_MIN: f64 = 0.9;
@@ -39,7 +40,8 @@ const GOODPUT_MIN: f64 = 0.9;
 const OVERTAKEN_MAX_S: f64 = 1.0;
 /// The time told is off by at most so much in the median, from a minute on.
 const ERROR_MAX: f64 = 0.15;
-/// Visitors are put together in the figures by when they came or began, in stretches of so many seconds.
+/// Visitors are put together in the figures by when they came or began, in stretches of so many
+/// seconds.
 const STRETCH_S: f64 = 10.0;
 
 /// It is told how things stand each time so many states were seen, one a second.
@@ -49,9 +51,10 @@ const DRY: f64 = 0.02;
 
 /// What becomes of ten times as many visitors as can be served, who come at once and wait in line?
 ///
-/// A Tomcat shop on one core, and Suimon told nothing. Visitors come at 0.6 of the bound, then for a minute at ten times the bound, then at
-/// 0.3 of it. It holds if at least 0.9 of the bound is completed while people wait, no session that has begun fails, 95 of 100 are overtaken by at most a second's worth
-/// of admissions, and the time told is off by at most 15 % in the median.
+/// A Tomcat shop on one core, and Suimon told nothing. Visitors come at 0.6 of the bound, then for
+/// a minute at ten times the bound, then at 0.3 of it. It holds if at least 0.9 of the bound is
+/// completed while people wait, no session that has begun fails, 95 of 100 are overtaken by at most
+/// a second's worth of admissions, and the time told is off by at most 15 % in the median.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run flash-crowd                 about a quarter of an hour
@@ -91,13 +94,15 @@ struct Data {
     bound: Bound,
     bound_after: Bound,
     seen: Seen,
-    /// What came of those who waited, by when they were shown the waiting room, and the line by the second.
+    /// What came of those who waited, by when they were shown the waiting room, and the line by the
+    /// second.
     told: Vec<Told>,
     in_line: Vec<u32>,
     claims: Vec<Claim>,
 }
 
-/// Visitors who were shown the waiting room within the same seconds and got in: medians of what was told, once they had waited for a minute, and of what came.
+/// Visitors who were shown the waiting room within the same seconds and got in: medians of what was
+/// told, once they had waited for a minute, and of what came.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 struct Told {
     /// Middle of these seconds, from the flash's beginning.
@@ -175,7 +180,8 @@ fn measure(common: &Common, options: &Options) -> Result<Data> {
     eprintln!("measuring the bound again");
     let bound_after =
         bound::measure(common, &common.scratch, &opened, scale, WARMUP_SESSIONS, BOUND_SESSIONS, Thinks::No)?;
-    // Every single wait is in the report that the crowd has left beside its journey; here their sums are enough.
+    // Every single wait is in the report that the crowd has left beside its journey; here their
+    // sums are enough.
     let waits = seen.crowd.line.as_mut().map(|line| std::mem::take(&mut line.waits)).unwrap_or_default();
     let mut data = Data {
         experiment: NAME.to_string(),

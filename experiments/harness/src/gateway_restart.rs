@@ -1,6 +1,7 @@
 //! `gateway-restart`: the gateway ends in the middle of a rush and is started again.
 //!
-//! Each cell is a fresh shop and a fresh gateway, which keeps its keys and what it has learned in a folder of the cell's own.
+//! Each cell is a fresh shop and a fresh gateway, which keeps its keys and what it has learned in a
+//! folder of the cell's own.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -37,9 +38,10 @@ const SMOOTH: usize = 5;
 
 /// What becomes of a rush when the gateway is restarted in the middle of it?
 ///
-/// A crowd at a shop behind Suimon. After a while the gateway ends, in peace or by `kill -9`, and is started at once with what it
-/// keeps; or without it, for comparison. It holds if from five seconds after it listens again 0.95 of the sessions a second of before are
-/// completed, wherever it had its own file.
+/// A crowd at a shop behind Suimon. After a while the gateway ends, in peace or by `kill -9`, and
+/// is started at once with what it keeps; or without it, for comparison. It holds if from five
+/// seconds after it listens again 0.95 of the sessions a second of before are completed, wherever
+/// it had its own file.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run gateway-restart                      the Tomcat shop, about 11 minutes
@@ -55,7 +57,8 @@ pub(crate) struct Options {
     /// Users at once.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=2000))]
     users: u32,
-    /// From the crowd's start to the gateway's end, seconds: over a minute, as what is learned is written each minute.
+    /// From the crowd's start to the gateway's end, seconds: over a minute, as what is learned is
+    /// written each minute.
     #[arg(long, value_name = "SECONDS", default_value_t = 100)]
     end_at: u64,
 }
@@ -257,7 +260,8 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Returns what was to hold of a cell, if anything was: only a gateway with its own file is held to what was before.
+/// Returns what was to hold of a cell, if anything was: only a gateway with its own file is held to
+/// what was before.
 fn judge((way, before, after): (Way, f64, f64)) -> Option<Claim> {
     let what = format!(
         "{}: {after:.2} sessions/s from {SETTLING} s after it listens again, at least {KEPT_MIN} of the {before:.2} before",

@@ -33,7 +33,8 @@ pub(crate) enum Control {
     Paper(PaperSettings),
     /// The paper's page rule alone, from this limit.
     PageOnly(u32),
-    /// The paper's two rules in the paper's times, with newcomers in line as long as visitors wait at all.
+    /// The paper's two rules in the paper's times, with newcomers in line as long as visitors wait
+    /// at all.
     Sqs(SqsSettings),
     /// Suimon as it comes.
     Suimon,
@@ -88,8 +89,9 @@ impl Control {
         }
     }
 
-    /// Returns the settings file that Suimon is given; `None`: it is not Suimon. Visitors refused come again after a while, as with every other gateway:
-    /// what becomes of those who wait in line is `flash-crowd`'s to show.
+    /// Returns the settings file that Suimon is given; `None`: it is not Suimon. Visitors refused
+    /// come again after a while, as with every other gateway: what becomes of those who wait in
+    /// line is `flash-crowd`'s to show.
     fn settings(self, patience_s: f64, scale: f64) -> Option<String> {
         // Whoever tunes by hand knows where a session begins and ends, and how long visitors wait.
         let kind = format!(
@@ -181,7 +183,8 @@ impl Gateway {
     }
 }
 
-/// Starts Suimon on `core`; without settings it is told nothing but where the application is. It keeps nothing.
+/// Starts Suimon on `core`; without settings it is told nothing but where the application is. It
+/// keeps nothing.
 pub(crate) fn start_suimon(
     common: &Common,
     folder: &Path,
@@ -257,8 +260,8 @@ pub(crate) fn start_haproxy(
     Ok(Gateway { process: Some(process), address: listen, admin: None })
 }
 
-/// Starts nginx on `core`, one process without a log of requests, which writes into `folder` alone. `inside` is what its `http` block says, made for the
-/// address it shall listen on.
+/// Starts nginx on `core`, one process without a log of requests, which writes into `folder` alone.
+/// `inside` is what its `http` block says, made for the address it shall listen on.
 pub(crate) fn start_nginx(
     folder: &Path,
     core: usize,
@@ -305,7 +308,8 @@ pub(crate) fn find(name: &str) -> Result<std::path::PathBuf> {
     })
 }
 
-/// As an experienced hand would set it: the queue lasts as long as the visitors, and who has left is not served.
+/// As an experienced hand would set it: the queue lasts as long as the visitors, and who has left
+/// is not served.
 fn haproxy(listen: SocketAddr, app: SocketAddr, maxconn: u32, patience_s: f64) -> String {
     format!(
         "global

@@ -34,7 +34,8 @@ impl Answer {
     }
 }
 
-/// A visitor with a cookie jar that never throws anything away, and a new connection for each request.
+/// A visitor with a cookie jar that never throws anything away, and a new connection for each
+/// request.
 #[derive(Debug)]
 pub(crate) struct Visitor {
     to: SocketAddr,

@@ -1,7 +1,7 @@
 //! `kill-and-restart`: the application dies under load and comes back.
 //!
-//! Beside the crowd there are witnesses: visitors whose sessions began before the crash and who go on asking, all through
-//! it, and write down every answer with its reason.
+//! Beside the crowd there are witnesses: visitors whose sessions began before the crash and who go
+//! on asking, all through it, and write down every answer with its reason.
 
 mod tell;
 
@@ -42,9 +42,10 @@ const DENIED: &str = "http_request_denied";
 
 /// What becomes of the visitors when the application is killed under load and comes back?
 ///
-/// A crowd at a shop behind Suimon; after a while `kill -9`, and after a pause a start on the same port. It holds if no begun
-/// session is refused by Suimon (502 and 504 while the application is dead are honest), every question is answered within
-/// the visitors' patience, sessions are completed again afterwards, and no slot is left taken once the crowd has gone.
+/// A crowd at a shop behind Suimon; after a while `kill -9`, and after a pause a start on the same
+/// port. It holds if no begun session is refused by Suimon (502 and 504 while the application is
+/// dead are honest), every question is answered within the visitors' patience, sessions are
+/// completed again afterwards, and no slot is left taken once the crowd has gone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run kill-and-restart                      the bundled shop, about a minute
@@ -89,7 +90,8 @@ struct Data {
     /// Refusals of the gateway by reason, and how many of all of them were newcomers'.
     refusals: Vec<(String, u64)>,
     newcomers_refused: u64,
-    /// From the crowd's end until no request was in the application and nobody waited, seconds; absent: never.
+    /// From the crowd's end until no request was in the application and nobody waited, seconds;
+    /// absent: never.
     drained_after_s: Option<f64>,
     claims: Vec<Claim>,
 }
@@ -360,7 +362,8 @@ fn testify(witness: usize, mut visitor: Visitor, began: Instant, over: &AtomicBo
     said
 }
 
-/// Waits until nothing is in flight and nobody waits, and returns when that was, counted from `since`.
+/// Waits until nothing is in flight and nobody waits, and returns when that was, counted from
+/// `since`.
 fn drained(gateway: &Gateway, since: Instant) -> Option<f64> {
     while since.elapsed() < DRAIN_MAX {
         let state = gateway.state()?;

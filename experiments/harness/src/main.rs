@@ -1,5 +1,5 @@
-//! The experiments: each is a command that measures, writes its data, draws its figure and says whether what was to hold
-//! holds.
+//! The experiments: each is a command that measures, writes its data, draws its figure and says
+//! whether what was to hold holds.
 //!
 //! - [`overload`]: `sessions-under-overload`, the figure the whole project is about.
 //! - [`under_capacity`]: `under-capacity`, that nobody notices it as long as nothing is wrong.
@@ -10,7 +10,8 @@
 //! - [`gateway_restart`]: `gateway-restart`, the gateway ends under load and is started again.
 //! - [`slow_answers`]: `slow-answers`, pages that mostly wait for others.
 //! - [`kill_and_restart`]: `kill-and-restart`, the application dies under load and comes back.
-//! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the gateway.
+//! - [`ticket_forgery`]: `ticket-forgery`, edited tickets, leases and invitations shown to the
+//!   gateway.
 //! - [`laws`]: `laws`, our laws and those of others, simulated.
 //! - [`any_site`]: `any-site`, laws on sites of every kind and load, simulated.
 //! - [`tomcat_model`]: `tomcat-model`, what pages of the Tomcat shop cost alone and in company.
@@ -18,8 +19,8 @@
 //! - [`sqs`]: `sqs`, the figures of the paper, simulated at full size and measured on a real shop.
 //! - [`sim`]: `sim`, `suimon sim` with the laws of others and with generated sites.
 //!
-//! Beneath them: `processes` (pinned, gone with us), `cpu`, `machine`, `apps`, `gateways`, `crowd`, `journey`, `bound`,
-//! `observe`, `memory`; and `data`, `figures`, `clock`.
+//! Beneath them: `processes` (pinned, gone with us), `cpu`, `machine`, `apps`, `gateways`, `crowd`,
+//! `journey`, `bound`, `observe`, `memory`; and `data`, `figures`, `clock`.
 //!
 //! Exit codes: 0 done and it holds, 1 it does not or something failed while running, 2 wrong usage.
 

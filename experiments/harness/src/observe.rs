@@ -67,8 +67,8 @@ impl Moment {
     }
 }
 
-/// Plays the crowd, writes the gateway's state to `states` once a second, a line each with the decisions made since the
-/// last, and hands it to `each_second`.
+/// Plays the crowd, writes the gateway's state to `states` once a second, a line each with the
+/// decisions made since the last, and hands it to `each_second`.
 pub(crate) fn observe(
     common: &Common,
     crowd: &Crowd<'_>,

@@ -1,7 +1,8 @@
 //! Processes of ours: pinned to a core, logged to a file, and gone when we are.
 //!
-//! `setpriv` and `taskset` (util-linux) put themselves in front of the program and then become it, so the process we
-//! started is the program itself; a command line seen in a log can be run by hand.
+//! `setpriv` and `taskset` (util-linux) put themselves in front of the program and then become it,
+//! so the process we started is the program itself; a command line seen in a log can be run by
+//! hand.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -29,7 +30,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Returns a program that will run on `core` only. `name` names its logs and stands in messages.
+    /// Returns a program that will run on `core` only. `name` names its logs and stands in
+    /// messages.
     pub(crate) fn new(name: impl Into<String>, program: impl AsRef<Path>, core: usize) -> Self {
         let program = program.as_ref().to_string_lossy().into_owned();
         Program { name: name.into(), words: vec![program], core, descriptors: None }
@@ -54,7 +56,8 @@ impl Program {
 
     /// Starts it; what it says goes to `NAME.out` and `NAME.err` in `logs`.
     ///
-    /// Must be called from the main thread: the kernel ends the process when the thread that started it ends.
+    /// Must be called from the main thread: the kernel ends the process when the thread that
+    /// started it ends.
     pub(crate) fn start(self, logs: &Path) -> Result<Running> {
         let out = logs.join(format!("{}.out", self.name));
         let err = logs.join(format!("{}.err", self.name));
@@ -175,8 +178,8 @@ impl Drop for Running {
     }
 }
 
-/// Returns an address on loopback that nobody listens on. Somebody else could take it before it is used; whoever is
-/// told to listen there then says so.
+/// Returns an address on loopback that nobody listens on. Somebody else could take it before it is
+/// used; whoever is told to listen there then says so.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).trouble("no free port on loopback")?;
     listener.local_addr().trouble("no free port on loopback")

@@ -1,4 +1,5 @@
-//! `sim`: `suimon sim` with what the product does not have: the laws of others, and generated sites.
+//! `sim`: `suimon sim` with what the product does not have: the laws of others, and generated
+//! sites.
 
 use std::process::ExitCode;
 
@@ -16,7 +17,8 @@ use crate::site;
   ./experiments/run sim --site chat:below:17 --show        what it is
   ./experiments/run sim --list-laws")]
 pub(crate) struct Options {
-    /// Play a generated site, as any-site names it, such as chat:below:17; several times if need be. Its number is its seed.
+    /// Play a generated site, as any-site names it, such as chat:below:17; several times if need
+    /// be. Its number is its seed.
     #[arg(long, value_name = "FAMILY:REGIME:NUMBER", value_parser = SiteName::parse)]
     site: Vec<SiteName>,
     /// With --site: print what the site is, and end.

@@ -1,6 +1,7 @@
 //! `slow-answers`: pages that mostly wait for others, below and above what the application can do.
 //!
-//! Each cell is a fresh shop and, where there is one, a fresh gateway that is told nothing but where the shop is.
+//! Each cell is a fresh shop and, where there is one, a fresh gateway that is told nothing but
+//! where the shop is.
 
 use std::fs;
 use std::time::Duration;
@@ -39,9 +40,11 @@ const SMOOTH: usize = 20;
 
 /// Do pages that mostly wait for others shut the gate, or open it too far?
 ///
-/// Two sites on the Tomcat shop: a chat, whose answers take twelve seconds and come in parts, and a site whose first page waits for four seconds. Each is asked
-/// for half of what it can do and for three times as much, with Suimon as it comes and with nothing in front. It holds if below the bound Suimon
-/// costs no session and refuses nobody, and above it 0.93 of the bound is completed; and if nobody inside fails.
+/// Two sites on the Tomcat shop: a chat, whose answers take twelve seconds and come in parts, and a
+/// site whose first page waits for four seconds. Each is asked for half of what it can do and for
+/// three times as much, with Suimon as it comes and with nothing in front. It holds if below the
+/// bound Suimon costs no session and refuses nobody, and above it 0.93 of the bound is completed;
+/// and if nobody inside fails.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run slow-answers                      about 20 minutes

@@ -1,6 +1,8 @@
-//! `ticket-forgery`: true tickets, leases and invitations are edited in every way there is, and shown to the gateway's own code.
+//! `ticket-forgery`: true tickets, leases and invitations are edited in every way there is, and
+//! shown to the gateway's own code.
 //!
-//! One work is one stream of random numbers, so the same seed makes the same forgeries on any machine, whatever its cores.
+//! One work is one stream of random numbers, so the same seed makes the same forgeries on any
+//! machine, whatever its cores.
 
 mod edits;
 
@@ -40,7 +42,8 @@ const UNCHANGED_MAX: usize = 64;
 
 /// Is anything ever taken for a place, a session or an invitation that the gateway did not write?
 ///
-/// True tickets, leases and invitations are edited, and the gateway's own code reads them. It holds if all that are true are taken, and none of the others.
+/// True tickets, leases and invitations are edited, and the gateway's own code reads them. It holds
+/// if all that are true are taken, and none of the others.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run ticket-forgery                    some 10 seconds on two cores

@@ -1,6 +1,8 @@
-//! `tomcat-model`: what pages of the Tomcat shop cost alone, and what company costs them; from that, the shop as a scenario.
+//! `tomcat-model`: what pages of the Tomcat shop cost alone, and what company costs them; from
+//! that, the shop as a scenario.
 //!
-//! Only pages of one kind are measured, so many of them kept up at once: nothing that the model is to predict.
+//! Only pages of one kind are measured, so many of them kept up at once: nothing that the model is
+//! to predict.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -31,8 +33,8 @@ const SEARCH: &str = "/search?q=lantern";
 /// So many at once are measured of each.
 const LIGHT_AT_ONCE: [u32; 3] = [1, 8, 64];
 const SEARCH_AT_ONCE: [u32; 13] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 80, 96, 128];
-/// They begin this far apart, as a crowd does: begun at the same moment, searches stay in step, all of them hold the most they ever hold at the same time, and
-/// fewer of them fit into the heap.
+/// They begin this far apart, as a crowd does: begun at the same moment, searches stay in step, all
+/// of them hold the most they ever hold at the same time, and fewer of them fit into the heap.
 const APART: Duration = Duration::from_millis(50);
 /// Light pages of a session.
 const LIGHT_PAGES: f64 = 6.0;
@@ -47,28 +49,32 @@ const WARMUP_SESSIONS: u32 = 40;
 const BOUND_SESSIONS: u32 = 100;
 /// Sessions of the comparison with and without pauses.
 const PACED_SESSIONS: u32 = 40;
-/// Times spread less than this where the processor is shared evenly, more where it is not: with the model's uneven weights it is far above 1.
+/// Times spread less than this where the processor is shared evenly, more where it is not: with the
+/// model's uneven weights it is far above 1.
 const EVEN_BELOW: f64 = 0.5;
 /// The least efficiency a scenario can have: nothing gets done.
 const NOTHING: f64 = 0.001;
 
 /// What does a page of the Tomcat shop cost alone, and in company?
 ///
-/// Processor seconds of the shop's process for each page answered, collector included, with 1 to 128 of the same page kept up at once; several rounds, each with
-/// a fresh shop. Writes data/result.json and _server.toml, the shop as a scenario: what `sqs live` is predicted with.
+/// Processor seconds of the shop's process for each page answered, collector included, with 1 to
+/// 128 of the same page kept up at once; several rounds, each with a fresh shop. Writes
+/// data/result.json and _server.toml, the shop as a scenario: what `sqs live` is predicted with.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     #[command(flatten)]
     common: CommonOptions,
     #[command(flatten)]
     shop: ShopOptions,
-    /// The least time that each number at once is measured, seconds; also until as many were answered.
+    /// The least time that each number at once is measured, seconds; also until as many were
+    /// answered.
     #[arg(long, value_name = "SECONDS", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
     /// How often all of it is measured; the medians count.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
     rounds: u32,
-    /// Keep the counts of work that the data file holds: for another look at a shop that was measured with them.
+    /// Keep the counts of work that the data file holds: for another look at a shop that was
+    /// measured with them.
     #[arg(long)]
     same_work: bool,
     /// Measure nothing: write the scenario and the tables anew from the data.
@@ -89,7 +95,8 @@ pub(crate) struct Measured {
 /// All of it once, at a fresh shop.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Round {
-    /// A whole session of a single user without a pause, before anything else: the compiler is still at work then.
+    /// A whole session of a single user without a pause, before anything else: the compiler is
+    /// still at work then.
     bound: Bound,
     /// The same right afterwards with a pause before each page: what pauses alone make of it.
     paced: Bound,
@@ -107,7 +114,8 @@ struct Step {
     failed: u32,
     /// Processor seconds of the shop meanwhile.
     cpu_s: f64,
-    /// Median time of a page as its visitor sees it, seconds, and standard deviation ÷ mean; 0 if none was answered.
+    /// Median time of a page as its visitor sees it, seconds, and standard deviation ÷ mean; 0 if
+    /// none was answered.
     time_s: f64,
     variation: f64,
     /// Share of the shop's core that others had.
@@ -184,9 +192,11 @@ fn round(common: &Common, options: &Options, shop: &OpenShop) -> Result<Round> {
     })
 }
 
-/// Keeps `at_once` visitors asking for `page`, each in a session of its own. They begin one after the other, as visitors do; what is counted begins once
-/// as many were answered, and ends after `time`, and not before as many again were answered. One alone pauses before each: a page that comes to an idle shop
-/// finds cold caches, and costs up to half as much again as one right behind another.
+/// Keeps `at_once` visitors asking for `page`, each in a session of its own. They begin one after
+/// the other, as visitors do; what is counted begins once as many were answered, and ends after
+/// `time`, and not before as many again were answered. One alone pauses before each: a page that
+/// comes to an idle shop finds cold caches, and costs up to half as much again as one right behind
+/// another.
 fn keep_up(common: &Common, shop: &OpenShop, page: &str, at_once: u32, time: Duration) -> Result<Step> {
     eprint!("{page}, {at_once} at once: ");
     let pid = shop.process.pid();
@@ -290,7 +300,8 @@ impl Measured {
         median(&self.rounds.iter().filter_map(of).collect::<Vec<f64>>())
     }
 
-    /// Returns the efficiency by searches at once: processor seconds alone ÷ processor seconds in company, in the same round.
+    /// Returns the efficiency by searches at once: processor seconds alone ÷ processor seconds in
+    /// company, in the same round.
     fn curve(&self) -> Vec<(u32, f64)> {
         let at = |at_once: u32| {
             let of = |round: &Round| {
@@ -401,7 +412,8 @@ impl Measured {
     }
 }
 
-/// Returns the same with neighbours that rise replaced by their mean: more company never helps, so it is noise that says so. None is above 1.
+/// Returns the same with neighbours that rise replaced by their mean: more company never helps, so
+/// it is noise that says so. None is above 1.
 fn never_rising(curve: impl Iterator<Item = (u32, f64)>) -> Vec<(u32, f64)> {
     let mut pools: Vec<(Vec<u32>, f64)> = Vec::new();
     for (at_once, share) in curve {

@@ -1,8 +1,9 @@
 //! `under-capacity`: as long as nothing is wrong, nobody notices that there is a gateway.
 //!
-//! The delay added is judged by the gateway's own histograms: what it took beside waiting and application (`added`), and
-//! which requests waited at all. Rounds straight at the shop and through the gateway, in turn and with the same visitors,
-//! stand beside it; in them the noise of the shop's own queueing is larger than what is looked for.
+//! The delay added is judged by the gateway's own histograms: what it took beside waiting and
+//! application (`added`), and which requests waited at all. Rounds straight at the shop and through
+//! the gateway, in turn and with the same visitors, stand beside it; in them the noise of the
+//! shop's own queueing is larger than what is looked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -53,9 +54,10 @@ const RATE_TOLERANCE: f64 = 0.2;
 
 /// Does anybody notice the gateway as long as the application has room?
 ///
-/// A Tomcat shop on one core; visitors arrive at a rate of 60 % of the bound for three minutes, through Suimon without
-/// configuration. It holds if nobody is refused, nobody waits to begin, nothing is probed, no cookie is set but the
-/// shop's own, and the median delay added is under a millisecond.
+/// A Tomcat shop on one core; visitors arrive at a rate of 60 % of the bound for three minutes,
+/// through Suimon without configuration. It holds if nobody is refused, nobody waits to begin,
+/// nothing is probed, no cookie is set but the shop's own, and the median delay added is under a
+/// millisecond.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run under-capacity                 about 6 minutes
@@ -125,7 +127,8 @@ struct Delay {
     /// Median of what the gateway added beside waiting, seconds; read off buckets.
     added_p50_s: f64,
     added_p99_s: f64,
-    /// At least this share of the requests was delayed by less than a millisecond, waiting included.
+    /// At least this share of the requests was delayed by less than a millisecond, waiting
+    /// included.
     share_under_1ms: f64,
 }
 
@@ -294,7 +297,8 @@ fn visit(gateway: SocketAddr, over: &AtomicBool) -> Result<(BTreeSet<String>, u6
     }
 }
 
-/// Plays the same visitors straight at the shop and through the gateway, in turn, each going first as often.
+/// Plays the same visitors straight at the shop and through the gateway, in turn, each going first
+/// as often.
 fn compare(
     common: &Common,
     options: &Options,

@@ -1,4 +1,5 @@
-//! `waiting-line`: how much of what may begin is used, how bursty it is and in what order people come, by the rule of a waiting room; simulated.
+//! `waiting-line`: how much of what may begin is used, how bursty it is and in what order people
+//! come, by the rule of a waiting room; simulated.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,18 +19,23 @@ use crate::trouble::{Result, While};
 
 const NAME: &str = "waiting-line";
 const SEEDS: u64 = 3;
-/// What ours is to hold in every column: at least so much of what may begin is used, and at most so much more begins in the worst ten seconds.
+/// What ours is to hold in every column: at least so much of what may begin is used, and at most so
+/// much more begins in the worst ten seconds.
 const USED_MIN: f64 = 0.97;
 const WORST_MAX: f64 = 1.10;
-/// A bucket of one second's worth adds exactly a tenth to ten seconds; the rest is the last bit of a floating-point number.
+/// A bucket of one second's worth adds exactly a tenth to ten seconds; the rest is the last bit of
+/// a floating-point number.
 const ROUNDING: f64 = 1e-9;
 /// And the time that is told first is off by at most so much in the median.
 const BIAS_MAX: f64 = 0.15;
 
-/// How much of what may begin is used by the rule of a waiting room, how bursty is it, and in what order do people come?
+/// How much of what may begin is used by the rule of a waiting room, how bursty is it, and in what
+/// order do people come?
 ///
-/// A hundred thousand people, half of them within a minute, where fifty sessions a second may begin; some take a number and never come back, some give up, some are
-/// gone for a while. Ours is the gateway's own code; the others are modelled after what is documented of them. And a million people in our line.
+/// A hundred thousand people, half of them within a minute, where fifty sessions a second may
+/// begin; some take a number and never come back, some give up, some are gone for a while. Ours is
+/// the gateway's own code; the others are modelled after what is documented of them. And a million
+/// people in our line.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     /// Folder for data and figure [default: the experiment's own; with --quick one under target/]

@@ -1,7 +1,9 @@
-//! `waiting-memory`: what a client that is held waiting costs, and how soon it is noticed that it has left.
+//! `waiting-memory`: what a client that is held waiting costs, and how soon it is noticed that it
+//! has left.
 //!
-//! A request that is never answered takes the route's only slot; everybody else waits in its queue. Memory is what the kernel
-//! counts for the gateway's process; socket buffers are the kernel's own and not in it.
+//! A request that is never answered takes the route's only slot; everybody else waits in its queue.
+//! Memory is what the kernel counts for the gateway's process; socket buffers are the kernel's own
+//! and not in it.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -36,7 +38,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often the gateway is asked how many wait.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
-/// How much memory does a client take that is held waiting at the gate, and how soon is its leaving noticed?
+/// How much memory does a client take that is held waiting at the gate, and how soon is its leaving
+/// noticed?
 ///
 /// HTTP/1.1, a connection each, and a descriptor each. It holds if each takes at most 20 KB.
 #[derive(Args, Debug)]
@@ -88,8 +91,9 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
     Ok(claims::all_hold(&data.claims))
 }
 
-/// One slot, taken by a request that is never answered; everybody else waits in the route's queue for as long as the run
-/// takes. (Held at the session gate they would be refused at once: nobody can foresee when that one place gets free.)
+/// One slot, taken by a request that is never answered; everybody else waits in the route's queue
+/// for as long as the run takes. (Held at the session gate they would be refused at once: nobody
+/// can foresee when that one place gets free.)
 fn settings(clients: u32) -> String {
     let room = clients + 100;
     format!(

@@ -1,6 +1,7 @@
 //! AIMD: one more for each good answer, a tenth less for each that timed out.
 //!
-//! *Law*. At every end, with m the limit and n how many were in the application when the request started:
+//! *Law*. At every end, with m the limit and n how many were in the application when the request
+//! started:
 //!
 //! ```text
 //! failed, or service > timeout       m ← ⌊0.9 · m⌋                                             (1)
@@ -8,9 +9,10 @@
 //! ```
 //!
 //! *Signals*: single service times and failures. *Units*: seconds, requests. *Limits*: [`BOUNDS`].
-//! *Regimes*: idle and lightly used routes keep their limit, by the condition of (2).
-//! *Source*: `AIMDLimit` of Netflix's concurrency-limits, as its documentation and builder describe it: timeout 5 s, backoff
-//! 0.9, limits 20 to 200. A "drop" there is a request that hit a timeout or another's limit; here it is a failure.
+//! *Regimes*: idle and lightly used routes keep their limit, by the condition of (2). *Source*:
+//! `AIMDLimit` of Netflix's concurrency-limits, as its documentation and builder describe it:
+//! timeout 5 s, backoff 0.9, limits 20 to 200. A "drop" there is a request that hit a timeout or
+//! another's limit; here it is a failure.
 
 use super::per_route::{Bounds, Sample, SingleLimit};
 use suimon_model::{Instant, Signals};

@@ -33,7 +33,8 @@ pub(crate) struct Bench {
     tick: Instant,
     /// Work that each request in the application has been given since the beginning, in requests.
     given: f64,
-    /// By the bits of the work at which it ends, which are in the order of the numbers; then who it is, and since when.
+    /// By the bits of the work at which it ends, which are in the order of the numbers; then who it
+    /// is, and since when.
     running: BinaryHeap<Reverse<(u64, u64, Instant)>>,
     next: u64,
     /// Every record so far.
@@ -83,7 +84,8 @@ impl Bench {
         self.service = Box::new(service);
     }
 
-    /// Goes on for `secs` seconds with more requests than can be served; returns the limit at every tick.
+    /// Goes on for `secs` seconds with more requests than can be served; returns the limit at every
+    /// tick.
     pub(crate) fn saturated(&mut self, secs: f64) -> Vec<u32> {
         self.asked(u32::MAX, secs)
     }

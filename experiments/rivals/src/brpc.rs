@@ -1,4 +1,5 @@
-//! The auto limiter of brpc: the product of the best rate and the time without load, and some more to explore.
+//! The auto limiter of brpc: the product of the best rate and the time without load, and some more
+//! to explore.
 //!
 //! *Law*. At the end of every window, with S its mean service time and X its ends per second:
 //!
@@ -8,16 +9,19 @@
 //! m  ← X₀ · (2.3 · S₀ − S)                                                                      (3)
 //! ```
 //!
-//! Every 25 to 50 s instead of (3): m ← ⌈0.75 · m⌉, nothing is looked at for 2S, and then S₀ is unknown. Time that went into
-//! failures counts in S, failures do not as ends; a window of failures alone halves m.
-//! *Signals*: mean service times and ends per second. *Units*: seconds, requests. *Limits*: [`bounds`].
-//! *Regimes*: an idle route keeps its limit; what was learned too high under load comes down at each re-measurement.
-//! *Source*: the document of Apache brpc's `auto_concurrency_limiter` for (1) to (3), α = 0.3 and the quarter; its flags for the
-//! rest: begin at 40, windows of 1 s or 200 samples, 50 s, the fewest being the workers. A window of less than 100 samples is
-//! thrown away there, and a page with less than 100 requests a second never learns; here it stays open until it has
-//! [`WINDOW_SAMPLES_MIN`]. Later code has S₀ · X₀ · (1 + e) for (3), e from 0.06 to 0.3 in steps, and takes a tenth instead of a quarter.
-//! Played here against a host that only queues, with a queue that never empties and times that vary, X₀ was a maximum of noise, e
-//! stayed high, and m grew at every re-measurement without end; the document's form came down. So that is the one to race against.
+//! Every 25 to 50 s instead of (3): m ← ⌈0.75 · m⌉, nothing is looked at for 2S, and then S₀ is
+//! unknown. Time that went into failures counts in S, failures do not as ends; a window of failures
+//! alone halves m. *Signals*: mean service times and ends per second. *Units*: seconds, requests.
+//! *Limits*: [`bounds`]. *Regimes*: an idle route keeps its limit; what was learned too high under
+//! load comes down at each re-measurement. *Source*: the document of Apache brpc's
+//! `auto_concurrency_limiter` for (1) to (3), α = 0.3 and the quarter; its flags for the rest:
+//! begin at 40, windows of 1 s or 200 samples, 50 s, the fewest being the workers. A window of less
+//! than 100 samples is thrown away there, and a page with less than 100 requests a second never
+//! learns; here it stays open until it has [`WINDOW_SAMPLES_MIN`]. Later code has S₀ · X₀ · (1 + e)
+//! for (3), e from 0.06 to 0.3 in steps, and takes a tenth instead of a quarter. Played here
+//! against a host that only queues, with a queue that never empties and times that vary, X₀ was a
+//! maximum of noise, e stayed high, and m grew at every re-measurement without end; the document's
+//! form came down. So that is the one to race against.
 
 use super::per_route::{Batch, Bounds, Sample, SingleLimit};
 use suimon_model::{Duration, Instant, Rng, Signals, seconds};
@@ -83,7 +87,8 @@ impl Brpc {
         self.measure_at = now + seconds(self.rng.between(longest / 2.0, longest));
     }
 
-    /// Folds in the mean service time and the ends per second of a window, and returns the limit they give.
+    /// Folds in the mean service time and the ends per second of a window, and returns the limit
+    /// they give.
     fn on_window(&mut self, service: f64, rate: f64) -> f64 {
         self.service = service;
         let unloaded = match self.unloaded {

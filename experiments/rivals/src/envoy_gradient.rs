@@ -1,20 +1,24 @@
-//! The gradient controller of Envoy: service times now against service times with hardly anybody there.
+//! The gradient controller of Envoy: service times now against service times with hardly anybody
+//! there.
 //!
-//! *Law*. While measuring, the limit is the least there is, and S₀ is the median of [`MEASURED`] requests that started since.
-//! At the end of each window otherwise, with m the limit and S the median of the window:
+//! *Law*. While measuring, the limit is the least there is, and S₀ is the median of [`MEASURED`]
+//! requests that started since. At the end of each window otherwise, with m the limit and S the
+//! median of the window:
 //!
 //! ```text
 //! g = clamp(1.25 · S₀/S, ½, 2)                                                                  (1)
 //! m ← g·m + √(g·m)                                                                              (2)
 //! ```
 //!
-//! It measures at the start, every 60 s and up to 15 % more, and after the limit was the least in 5 windows on end; the
-//! limit from before is then back in force. Requests from before a measurement began tell nothing afterwards.
+//! It measures at the start, every 60 s and up to 15 % more, and after the limit was the least in 5
+//! windows on end; the limit from before is then back in force. Requests from before a measurement
+//! began tell nothing afterwards.
 //!
 //! *Signals*: medians of service times. *Units*: seconds, requests. *Limits*: [`BOUNDS`].
-//! *Regimes*: a window without ends decides nothing; otherwise nobody asks whether the limit was in use, so it grows to the
-//! most on a route that is hardly used. *Source*: the documentation and settings of Envoy's adaptive concurrency filter: 50
-//! requests at concurrency 3, buffer 25 %, median, at most 1000; the window of 100 ms is that of its example.
+//! *Regimes*: a window without ends decides nothing; otherwise nobody asks whether the limit was in
+//! use, so it grows to the most on a route that is hardly used. *Source*: the documentation and
+//! settings of Envoy's adaptive concurrency filter: 50 requests at concurrency 3, buffer 25 %,
+//! median, at most 1000; the window of 100 ms is that of its example.
 
 use super::per_route::{Bounds, Sample, SingleLimit};
 use suimon_model::{Duration, Instant, Rng, Signals, seconds};
@@ -223,7 +227,8 @@ mod tests {
     fn at_the_floor_it_measures_again_and_heals() {
         let mut bench = Bench::new(EnvoyGradient::new(BOUNDS), pool);
         bench.saturated(20.0);
-        // Everything takes five times as long, not for want of room: the limit falls to the floor, is measured anew there and rises.
+        // Everything takes five times as long, not for want of room: the limit falls to the floor,
+        // is measured anew there and rises.
         bench.set_service(|n| 5.0 * pool(n));
         let limits = bench.saturated(35.0);
         assert!(limits.contains(&3), "{limits:?}");

@@ -1,7 +1,7 @@
 //! Gradient2: the short service time against the long one.
 //!
-//! *Law*. At the end of every window, with m the limit, S its mean service time, L the exponential mean of S over 600 windows
-//! (the plain mean of the first 10), and n the most in the application:
+//! *Law*. At the end of every window, with m the limit, S its mean service time, L the exponential
+//! mean of S over 600 windows (the plain mean of the first 10), and n the most in the application:
 //!
 //! ```text
 //! L/S > 2     L ← 0.95 · L                              what was learned in an overload is forgotten     (1)
@@ -10,11 +10,12 @@
 //! m ← 0.8 · m + 0.2 · (g · m + 4)                                                                        (3)
 //! ```
 //!
-//! *Signals*: mean service times. *Units*: seconds, requests. *Limits*: [`BOUNDS`].
-//! *Regimes*: idle and lightly used routes keep their limit. Failures count as any answer does.
-//! *Source*: `Gradient2Limit` of Netflix's concurrency-limits as documented there: tolerance 1.5, queue 4, smoothing 0.2, long
-//! window 600, limits 20 to 200; its "current average" is that of `WindowedLimit`: 1 s and 10 samples. There a window with
-//! fewer samples is thrown away, and a page of less than 10 requests a second never learns; here it stays open.
+//! *Signals*: mean service times. *Units*: seconds, requests. *Limits*: [`BOUNDS`]. *Regimes*: idle
+//! and lightly used routes keep their limit. Failures count as any answer does. *Source*:
+//! `Gradient2Limit` of Netflix's concurrency-limits as documented there: tolerance 1.5, queue 4,
+//! smoothing 0.2, long window 600, limits 20 to 200; its "current average" is that of
+//! `WindowedLimit`: 1 s and 10 samples. There a window with fewer samples is thrown away, and a
+//! page of less than 10 requests a second never learns; here it stays open.
 
 use super::per_route::{Batch, Bounds, Sample, SingleLimit};
 use suimon_model::{Instant, Signals};
@@ -64,7 +65,8 @@ impl Gradient2 {
         }
     }
 
-    /// Folds in the mean service time of a window during which up to `in_flight` were in the application.
+    /// Folds in the mean service time of a window during which up to `in_flight` were in the
+    /// application.
     fn on_window(&mut self, short: f64, in_flight: u32) {
         self.windows = (self.windows + 1).min(LONG_WINDOWS);
         let weight = if self.windows <= WARM_UP_WINDOWS {

@@ -1,8 +1,10 @@
-//! Hill climbing of the .NET thread pool: a small square wave on the limit, looked for in the throughput.
+//! Hill climbing of the .NET thread pool: a small square wave on the limit, looked for in the
+//! throughput.
 //!
-//! *Law*. The limit is c, the setting, and every other half period c + A. Of the last n samples, n a multiple of the period 4 and
-//! at most 32, with W(x) the component of x at that period over the mean of x (Goertzel), and N the larger of those of the
-//! throughput at the two neighbouring periods 4n/(n+4) and 4n/(n−4), N̄ its mean with weight 0.01:
+//! *Law*. The limit is c, the setting, and every other half period c + A. Of the last n samples, n
+//! a multiple of the period 4 and at most 32, with W(x) the component of x at that period over the
+//! mean of x (Goertzel), and N the larger of those of the throughput at the two neighbouring
+//! periods 4n/(n+4) and 4n/(n−4), N̄ its mean with weight 0.01:
 //!
 //! ```text
 //! r    = Re (W(throughput) − 0.15 · W(limit)) / W(limit)               clamped to −1..1          (1)
@@ -11,13 +13,14 @@
 //! A    = clamp(⌊½ + 6 · c · N̄⌋, 1, 20)                                                          (4)
 //! ```
 //!
-//! T is the length of a sample: at least 10 to 200 ms, drawn once, and on until (limit − 1) / ends < 0.15, so that what was begun under
-//! another limit is little of it. No move up while the processors are used for more than 95 %. At the least limit with r < 0 samples
-//! are up to ten times as long.
-//! *Signals*: ends per second of the route; processor utilisation. *Units*: requests, seconds. *Limits*: [`bounds`].
-//! *Regimes*: a sample without ends is not over. *Source*: Hellerstein, Morrison & Eilebrecht, "Applying control theory in the real
-//! world" (FeBID '08 and '09), and the settings `HillClimbing_*` of the runtime. The pool's injection of threads where nothing
-//! moves at all is no part of it.
+//! T is the length of a sample: at least 10 to 200 ms, drawn once, and on until (limit − 1) / ends
+//! < 0.15, so that what was begun under another limit is little of it. No move up while the
+//! processors are used for more than 95 %. At the least limit with r < 0 samples are up to ten
+//! times as long. *Signals*: ends per second of the route; processor utilisation. *Units*:
+//! requests, seconds. *Limits*: [`bounds`]. *Regimes*: a sample without ends is not over. *Source*:
+//! Hellerstein, Morrison & Eilebrecht, "Applying control theory in the real world" (FeBID '08 and
+//! '09), and the settings `HillClimbing_*` of the runtime. The pool's injection of threads where
+//! nothing moves at all is no part of it.
 
 use super::per_route::{Batch, Bounds, Sample, SingleLimit};
 use std::f64::consts::TAU;
@@ -210,7 +213,8 @@ impl Wave {
     }
 }
 
-/// Returns the wave of `period` numbers, at least 2, in `values`, or `None` if these are nothing on average. (Goertzel.)
+/// Returns the wave of `period` numbers, at least 2, in `values`, or `None` if these are nothing on
+/// average. (Goertzel.)
 fn component(values: &[f64], period: f64) -> Option<Wave> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     if mean <= 0.0 {

@@ -1,12 +1,15 @@
-//! The laws of others, to race against: each written from its published description, with its published numbers.
+//! The laws of others, to race against: each written from its published description, with its
+//! published numbers.
 //!
-//! The module doc of each law says what it is, where it is published, and where a number had to be chosen. The rule for
-//! choosing: where the published number would leave a law without a decision at the pace of web pages, it is changed in the
-//! law's favour.
+//! The module doc of each law says what it is, where it is published, and where a number had to be
+//! chosen. The rule for choosing: where the published number would leave a law without a decision
+//! at the pace of web pages, it is changed in the law's favour.
 //!
 //! - [`RouteRival`]: rules for the limit of a route. None knows of other routes.
-//! - [`SessionRival`]: rules for when a session may begin. A fixed count is [`suimon_control::StaticSessions`].
-//! - [`parse`], [`catalogue`]: all laws by name, the product's among them, for a run of the simulator.
+//! - [`SessionRival`]: rules for when a session may begin. A fixed count is
+//!   [`suimon_control::StaticSessions`].
+//! - [`parse`], [`catalogue`]: all laws by name, the product's among them, for a run of the
+//!   simulator.
 //! - [`waiting`]: a crowd in the waiting room's line, under its rule and under those of others.
 
 mod aimd;
@@ -119,7 +122,8 @@ impl RouteRival {
         self.build_within(site, self.bounds(site.cores))
     }
 
-    /// Returns the law with limits of the caller's: some published floors are far above what a small host can bear.
+    /// Returns the law with limits of the caller's: some published floors are far above what a
+    /// small host can bear.
     pub fn build_within(self, site: &Site, bounds: Bounds) -> Box<dyn RouteLaw> {
         let bounds = bounds.checked();
         match self {
@@ -207,8 +211,8 @@ impl OtherSessions for SessionRival {
     }
 }
 
-/// The fixed rate, told this many percent of the true bound, shared evenly among the kinds: what somebody would enter
-/// who knows everything and wants some room.
+/// The fixed rate, told this many percent of the true bound, shared evenly among the kinds: what
+/// somebody would enter who knows everything and wants some room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Told {
     percent: u32,
@@ -260,7 +264,8 @@ pub fn how_written() -> String {
     )
 }
 
-/// Returns what may be compared, by name and in words: what has a name, then each law of others alone.
+/// Returns what may be compared, by name and in words: what has a name, then each law of others
+/// alone.
 pub fn catalogue() -> Vec<(String, String)> {
     let aliases = ALIASES.iter().map(|(name, _, words)| ((*name).to_owned(), (*words).to_owned()));
     let routes = RouteRival::ALL.iter();

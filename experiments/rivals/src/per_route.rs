@@ -1,7 +1,8 @@
 //! What all rival route laws have in common: one small law a route, and the books kept for it.
 //!
-//! A rival knows one limit and is told of starts and ends. [`PerRoute`] makes a [`RouteLaw`] of it: it keeps who is in the
-//! application since when, the mean service times, and writes a record whenever a limit has changed.
+//! A rival knows one limit and is told of starts and ends. [`PerRoute`] makes a [`RouteLaw`] of it:
+//! it keeps who is in the application since when, the mean service times, and writes a record
+//! whenever a limit has changed.
 
 use std::collections::BTreeMap;
 use suimon_control::{Average, Meter, RequestEnd, RouteLaw};
@@ -57,7 +58,8 @@ pub(super) struct Sample {
 
 /// A rule that finds the limit of one route, and knows of no other.
 pub(super) trait SingleLimit: Clone + std::fmt::Debug + Send {
-    /// Begins: it is `now`, and `stream` tells this route's random numbers from those of the others.
+    /// Begins: it is `now`, and `stream` tells this route's random numbers from those of the
+    /// others.
     fn begin(&mut self, _now: Instant, _stream: u64) {}
 
     /// Returns the limit in force.

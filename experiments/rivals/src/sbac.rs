@@ -1,4 +1,5 @@
-//! Session-based admission control: newcomers are turned away for as long as the processors were too busy.
+//! Session-based admission control: newcomers are turned away for as long as the processors were
+//! too busy.
 //!
 //! *Law*. At the end of every interval of 1 s, with U the utilisation measured in it:
 //!
@@ -7,11 +8,12 @@
 //! Û > 0.95    every newcomer of the next interval is refused; else every one is let in          (2)
 //! ```
 //!
-//! *Signals*: processor utilisation, the mean of what it was at each tick. *Units*: shares, seconds.
-//! *Regimes*: none of its own. Sessions that were let in are never refused. *Limits*: nobody waits at this gate; the rate has no
-//! bound while it is open.
-//! *Source*: Cherkasova & Phaal, "Session based admission control" (HPL-98-119; IWQoS '99; IEEE Transactions on Computers 51(6), 2002):
-//! threshold 95 %, interval 1 s. k is 1 for their responsive and small for their stable controller; [`WEIGHT`] is between them.
+//! *Signals*: processor utilisation, the mean of what it was at each tick. *Units*: shares,
+//! seconds. *Regimes*: none of its own. Sessions that were let in are never refused. *Limits*:
+//! nobody waits at this gate; the rate has no bound while it is open. *Source*: Cherkasova & Phaal,
+//! "Session based admission control" (HPL-98-119; IWQoS '99; IEEE Transactions on Computers 51(6),
+//! 2002): threshold 95 %, interval 1 s. k is 1 for their responsive and small for their stable
+//! controller; [`WEIGHT`] is between them.
 
 use suimon_control::{AdmissionDecision, AdmissionInputs, SessionLaw};
 use suimon_model::{Duration, Instant, KindId, Quantity, Reason, Record, Signals, Subject};
@@ -90,7 +92,8 @@ mod tests {
     use suimon_control::Visits;
     use suimon_model::seconds;
 
-    /// Plays quarters of a second, one utilisation a second; returns whether a newcomer was let in during each second that followed.
+    /// Plays quarters of a second, one utilisation a second; returns whether a newcomer was let in
+    /// during each second that followed.
     fn admitted_after(utilisations: &[f64]) -> Vec<bool> {
         let (cpu, visits, mut out) = (Utilisation::default(), Visits::default(), vec![]);
         let mut law = Sbac::new(KindId(0), cpu.clone(), Instant::ORIGIN);

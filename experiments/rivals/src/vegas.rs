@@ -1,7 +1,7 @@
 //! Vegas: as many as keep a short queue in the application, told from the best service time seen.
 //!
-//! *Law*. At every end, with m the limit, S the service time, S₀ the best one, n how many were in the application when the
-//! request started, and λ = max(1, ⌊log₁₀ m⌋):
+//! *Law*. At every end, with m the limit, S the service time, S₀ the best one, n how many were in
+//! the application when the request started, and λ = max(1, ⌊log₁₀ m⌋):
 //!
 //! ```text
 //! every j·30·m ends, j uniform in [½, 1), or if S < S₀:   S₀ ← S, and nothing else            (1)
@@ -13,10 +13,11 @@
 //! q > 6λ         m ← m − λ                                 between 3λ and 6λ it stays          (3)
 //! ```
 //!
-//! *Signals*: single service times. *Units*: seconds, requests. *Limits*: [`BOUNDS`].
-//! *Regimes*: idle and lightly used routes keep their limit; a best time taken under load (1) is how it drifts.
-//! *Source*: `VegasLimit` of Netflix's concurrency-limits as documented there: α = 3λ, β = 6λ, threshold λ, probe
-//! multiplier 30, smoothing 1, limits 20 to 1000; after TCP Vegas (Brakmo & Peterson, 1995).
+//! *Signals*: single service times. *Units*: seconds, requests. *Limits*: [`BOUNDS`]. *Regimes*:
+//! idle and lightly used routes keep their limit; a best time taken under load (1) is how it
+//! drifts. *Source*: `VegasLimit` of Netflix's concurrency-limits as documented there: α = 3λ, β =
+//! 6λ, threshold λ, probe multiplier 30, smoothing 1, limits 20 to 1000; after TCP Vegas (Brakmo &
+//! Peterson, 1995).
 
 use super::per_route::{Bounds, Sample, SingleLimit};
 use suimon_model::{Instant, Rng, Signals};
@@ -145,7 +146,8 @@ mod tests {
         assert_eq!(after(Sample { failed: true, ..sample(0.11, 20) }), 19);
     }
 
-    /// Returns the limits from `initial` on in the second after the best time was learned, with 20 at once without a queue.
+    /// Returns the limits from `initial` on in the second after the best time was learned, with 20
+    /// at once without a queue.
     fn second_from(initial: u32) -> Vec<u32> {
         let law = Vegas::new(Bounds { initial, ..BOUNDS });
         let mut bench = Bench::new(law, |n| 0.1 * (f64::from(n) / 20.0).max(1.0));

@@ -1,8 +1,9 @@
 //! A crowd in a line, and what different rules make of people who go away.
 //!
-//! No application here: sessions may begin at a fixed rate, and the question is how much of it is used, how bursty, and in what order, when some take a number
-//! and never come back, some give up, and some are gone for a while. Ours is the very code of the gateway; the others are modelled after what their
-//! documentation says.
+//! No application here: sessions may begin at a fixed rate, and the question is how much of it is
+//! used, how bursty, and in what order, when some take a number and never come back, some give up,
+//! and some are gone for a while. Ours is the very code of the gateway; the others are modelled
+//! after what their documentation says.
 
 mod policy;
 
@@ -87,11 +88,13 @@ pub struct Result {
     pub used: f64,
     /// Sessions begun in the worst ten seconds ÷ sessions that might have.
     pub worst_ten_seconds: f64,
-    /// Later comers who began earlier, of 95 of 100 people who were never away not more than this, and the same in seconds of admissions.
+    /// Later comers who began earlier, of 95 of 100 people who were never away not more than this,
+    /// and the same in seconds of admissions.
     pub overtaken_p95: u32,
     /// See `overtaken_p95`.
     pub overtaken_p95_s: f64,
-    /// Median over those who began of (told − waited) ÷ waited, where rules tell anything: by the low end of what was told first, and by the high end.
+    /// Median over those who began of (told − waited) ÷ waited, where rules tell anything: by the
+    /// low end of what was told first, and by the high end.
     pub bias: Option<(f64, f64)>,
     /// Of the same waits, the shares that ended before what was told, within it, and after it.
     pub told_right: Option<[f64; 3]>,
@@ -125,11 +128,13 @@ struct Person {
     told: Option<(Instant, f64, f64)>,
 }
 
-/// The first answer is followed by another request this much later: the page has come, and its script asks.
+/// The first answer is followed by another request this much later: the page has come, and its
+/// script asks.
 const SECOND_CONTACT: (f64, f64) = (2.0, 4.0);
 /// Whoever was called and could not be let in asks again after so long.
 pub(crate) const NOT_LET_IN: Duration = Duration::from_secs(3);
-/// Estimates are judged from here on: before, nobody can know how fast people give up, as whoever leaves says nothing.
+/// Estimates are judged from here on: before, nobody can know how fast people give up, as whoever
+/// leaves says nothing.
 const JUDGED_FROM: f64 = 160.0;
 /// Shorter waits than this, seconds, are not judged: the page itself takes some.
 const WAIT_JUDGED: f64 = 30.0;
@@ -315,7 +320,8 @@ fn judge(crowd: &Crowd, people: &[Person], begun: &[(Instant, u64, bool)], reque
     }
 }
 
-/// Returns of each who began and was never away how many with a later number had begun before. A binary indexed tree over numbers.
+/// Returns of each who began and was never away how many with a later number had begun before. A
+/// binary indexed tree over numbers.
 fn overtaken(begun: &[(Instant, u64, bool)]) -> Vec<u32> {
     let numbers = begun.iter().map(|(_, number, _)| *number as usize + 1).max().unwrap_or_default();
     let mut tree = vec![0_u32; numbers + 1];

@@ -1,8 +1,10 @@
-//! Scenarios nobody thought of: sites drawn from a number, to see what laws are worth where they were not tuned.
+//! Scenarios nobody thought of: sites drawn from a number, to see what laws are worth where they
+//! were not tuned.
 //!
-//! A site has one to three journeys of two to eight steps over three to ten routes, one or two of which are heavy; a machine of one to
-//! eight cores with any of the efficiency curves; visitors who think, wait and leave in any of the ways there are; and more or fewer of
-//! them than it can serve. One in four changes while it runs. The same number gives the same site.
+//! A site has one to three journeys of two to eight steps over three to ten routes, one or two of
+//! which are heavy; a machine of one to eight cores with any of the efficiency curves; visitors who
+//! think, wait and leave in any of the ways there are; and more or fewer of them than it can serve.
+//! One in four changes while it runs. The same number gives the same site.
 
 use crate::draw::{between, machine};
 use std::sync::Arc;
@@ -17,7 +19,8 @@ use suimon_workload::{
 const SITES: u64 = 0x517E;
 /// The most visitors there are at once.
 const USERS_MAX: f64 = 20_000.0;
-/// Sites outside these many sessions a second are drawn again: too few to count, or too many to wait for.
+/// Sites outside these many sessions a second are drawn again: too few to count, or too many to
+/// wait for.
 const BOUND: (f64, f64) = (0.5, 150.0);
 
 /// Returns the site of that number.
@@ -143,7 +146,8 @@ fn journey(index: usize, routes: usize, rng: &mut Rng) -> Journey {
     }
 }
 
-/// From half of what can be served to several times as much, steadily, or with a rush in the middle.
+/// From half of what can be served to several times as much, steadily, or with a rush in the
+/// middle.
 fn arrivals(site: &Scenario, rng: &mut Rng) -> Arrivals {
     let bound = site.bound(Duration::ZERO);
     let times = between(rng, 0.5, 5.0);

@@ -1,11 +1,14 @@
 //! Sites of every kind there is, drawn from a number: the judge of laws that are to hold anywhere.
 //!
-//! [`generate`](crate::generate()) draws sites much alike, on which laws were tuned. [`world`] draws sixteen kinds of site ([`Family`]), each with less, about
-//! as much, or more asked of it than it can do ([`Regime`]). Whole kinds can be held out. Numbers below [`HELD_OUT_FROM`] are there to
-//! develop with; those from it on, and the families that are held out, are only ever looked at as a sum.
+//! [`generate`](crate::generate()) draws sites much alike, on which laws were tuned. [`world`]
+//! draws sixteen kinds of site ([`Family`]), each with less, about as much, or more asked of it
+//! than it can do ([`Regime`]). Whole kinds can be held out. Numbers below [`HELD_OUT_FROM`] are
+//! there to develop with; those from it on, and the families that are held out, are only ever
+//! looked at as a sum.
 //!
-//! A site is feasible: no page takes longer than its visitors wait, by a margin; enough sessions end in the time counted; and a run costs
-//! a bounded number of events. What is not is drawn again. The same number, family and regime give the same site.
+//! A site is feasible: no page takes longer than its visitors wait, by a margin; enough sessions
+//! end in the time counted; and a run costs a bounded number of events. What is not is drawn again.
+//! The same number, family and regime give the same site.
 
 mod families;
 mod load;
@@ -26,11 +29,13 @@ pub const HELD_OUT_FROM: u64 = 10_000;
 const SITES: u64 = 0x3017_0000;
 /// Draws until a site is found that is feasible; far more than are ever needed.
 const DRAWS_MAX: u64 = 10_000;
-/// Until it is known how long a run is, changes stand at this many seconds and their share of the time counted.
+/// Until it is known how long a run is, changes stand at this many seconds and their share of the
+/// time counted.
 const CHANGES_FROM: f64 = 1.0;
 /// Visitors wait for at least so many times the longest page, ...
 const PATIENCE_OVER_PAGE: f64 = 1.5;
-/// ... which is its mean and so many standard deviations: of the CPU time and of the waiting elsewhere.
+/// ... which is its mean and so many standard deviations: of the CPU time and of the waiting
+/// elsewhere.
 const DEVIATIONS: f64 = 2.0;
 
 macro_rules! families {
@@ -73,7 +78,8 @@ families! {
     Big = "big";
     /// One core and pages of 0.3 to 2 s: about a request a second is all there can be.
     Tiny = "tiny";
-    /// A database with few connections, or a page that is worked on one at a time, is short before the processor is.
+    /// A database with few connections, or a page that is worked on one at a time, is short before
+    /// the processor is.
     Pool = "pool";
     /// So many threads and no more: they are short, or they are not.
     Threads = "threads";
@@ -81,7 +87,8 @@ families! {
     LateRoutes = "late-routes";
     /// One session in 30 to 300 asks for 4 to 20 s of CPU.
     RareHeavy = "rare-heavy";
-    /// Capacity, costs or visitors change while it runs: autoscaling, releases, day curves, flash crowds.
+    /// Capacity, costs or visitors change while it runs: autoscaling, releases, day curves, flash
+    /// crowds.
     Changing = "changing";
     /// Nothing is known at the first second, and everybody comes in it.
     ColdRush = "cold-rush";
@@ -198,7 +205,8 @@ pub fn world(number: u64, family: Family, regime: Regime) -> Scenario {
         .expect("every family has sites that are feasible")
 }
 
-/// Makes a scenario of a draft, in which nobody comes yet; `None` where visitors would have to wait longer than they do.
+/// Makes a scenario of a draft, in which nobody comes yet; `None` where visitors would have to wait
+/// longer than they do.
 fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
     let kinds = draft.journeys.iter().cloned().map(Arc::new).collect();
     let idle = Arrivals::Open { phases: vec![], spacing: Spacing::Poisson, users_max: 1 };
@@ -272,7 +280,8 @@ fn assemble(name: SiteName, draft: &Draft, rng: &mut Rng) -> Option<Scenario> {
     Some(site)
 }
 
-/// Returns seconds of the longest page at any time of the run, with nobody else there: its means and [`DEVIATIONS`] of each.
+/// Returns seconds of the longest page at any time of the run, with nobody else there: its means
+/// and [`DEVIATIONS`] of each.
 fn longest_page_seconds(site: &Scenario) -> f64 {
     let longest = |machine: &Machine, cost: &Cost| {
         let speed = machine.work_per_second(1, cost.memory);

@@ -38,7 +38,8 @@ impl Scale {
         } else {
             (value - self.from) / (self.to - self.from)
         };
-        // A figure is not drawn for what lies a million lengths away; SVG's numbers would not hold it either.
+        // A figure is not drawn for what lies a million lengths away; SVG's numbers would not hold
+        // it either.
         share.is_finite().then(|| self.start + self.length * share.clamp(-1e6, 1e6))
     }
 
@@ -242,7 +243,8 @@ fn stairs(points: &[(f64, f64)]) -> Points {
     stairs
 }
 
-/// Returns the points, or of very many the lowest and highest of each small run, in their order. Gaps stay.
+/// Returns the points, or of very many the lowest and highest of each small run, in their order.
+/// Gaps stay.
 fn thinned(points: &[(f64, f64)]) -> Points {
     if points.len() <= Plot::POINTS_MAX {
         return points.to_vec();
@@ -285,7 +287,8 @@ fn points(series: &Series) -> impl Iterator<Item = (f64, f64)> + '_ {
     series.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite())
 }
 
-/// Returns the axis for these values, `length` long from `start`. `airy`: its ends are round numbers.
+/// Returns the axis for these values, `length` long from `start`. `airy`: its ends are round
+/// numbers.
 fn scale(axis: &Axis, values: Vec<f64>, start: f64, length: f64, wanted: usize, airy: bool) -> Scale {
     let drawable = |value: &f64| value.is_finite() && (!axis.logarithmic || *value > 0.0);
     let given = |end: Option<f64>| end.filter(drawable);

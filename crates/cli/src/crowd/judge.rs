@@ -27,7 +27,8 @@ pub(super) fn tell(bands: &[Band], report: &Report) -> bool {
     all
 }
 
-/// Returns the band's number, or why visitors cannot know it: a bound, a limit and work done are not seen from outside.
+/// Returns the band's number, or why visitors cannot know it: a bound, a limit and work done are
+/// not seen from outside.
 fn value(band: &Band, report: &Report) -> Result<f64, &'static str> {
     let seen = match band.between {
         None => Seen {

@@ -15,8 +15,8 @@ pub(super) struct Cores {
 }
 
 impl Cores {
-    /// Returns one core for the shop and the rest for the others, where there are two or more and processes may be told
-    /// where to run.
+    /// Returns one core for the shop and the rest for the others, where there are two or more and
+    /// processes may be told where to run.
     pub(super) fn share_out() -> Cores {
         let all = thread::available_parallelism().map_or(1, usize::from);
         match system::allowed().as_deref() {
@@ -37,7 +37,8 @@ impl Cores {
     }
 }
 
-/// Returns how long a core has been busy since the machine started, in seconds, where the system tells.
+/// Returns how long a core has been busy since the machine started, in seconds, where the system
+/// tells.
 pub(super) fn busy_seconds(core: usize) -> Option<f64> {
     busy_seconds_in(&std::fs::read_to_string("/proc/stat").ok()?, core)
 }
@@ -82,7 +83,8 @@ mod system {
         allowed().is_some_and(|all| stay_on(&all).is_ok())
     }
 
-    /// Keeps the calling thread, and all it begins, on these cores. Safe to call between fork and exec.
+    /// Keeps the calling thread, and all it begins, on these cores. Safe to call between fork and
+    /// exec.
     #[expect(unsafe_code, reason = "sched_setaffinity only reads the set it is given")]
     pub(in super::super) fn stay_on(cores: &[usize]) -> io::Result<()> {
         // SAFETY: as above.

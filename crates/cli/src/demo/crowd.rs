@@ -1,4 +1,5 @@
-//! The crowd's own process: plays the shop's journey and says how it goes, a line of JSON each second.
+//! The crowd's own process: plays the shop's journey and says how it goes, a line of JSON each
+//! second.
 
 use crate::exit::Exit;
 use clap::Args;

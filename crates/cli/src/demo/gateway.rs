@@ -52,8 +52,8 @@ fn waiting(kind: &KindState) -> usize {
 }
 
 impl Sample {
-    /// Returns what is of interest here, all kinds of session together. The slowest kind's interval stands for all; the demo
-    /// has one kind.
+    /// Returns what is of interest here, all kinds of session together. The slowest kind's interval
+    /// stands for all; the demo has one kind.
     fn of(state: &State, at_s: f64) -> Sample {
         let kinds = &state.kinds;
         let interval = kinds.iter().map(|kind| kind.interval_seconds);
@@ -114,7 +114,8 @@ impl Watcher {
     }
 }
 
-/// Sends on what the gateway answered. A second without an answer is a gap in the figures, and no more.
+/// Sends on what the gateway answered. A second without an answer is a gap in the figures, and no
+/// more.
 fn tell(body: Option<&[u8]>, began: Instant, to: &SyncSender<Sample>) {
     let state = body.and_then(|body| serde_json::from_slice::<State>(body).ok());
     if let Some(state) = state {

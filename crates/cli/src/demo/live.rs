@@ -1,4 +1,5 @@
-//! What happens right now: a small picture that is drawn over on a terminal, plain lines where nobody watches.
+//! What happens right now: a small picture that is drawn over on a terminal, plain lines where
+//! nobody watches.
 
 use super::Demo;
 use super::gateway::Sample;

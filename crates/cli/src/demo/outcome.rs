@@ -85,7 +85,8 @@ pub(super) struct Run {
     pub(super) wasted_requests: u64,
     /// CPU time of the shop during the run, seconds, where the system tells.
     pub(super) shop_cpu_s: Option<f64>,
-    /// What other programs took of the shop's own core meanwhile, as a share, where there is one and the system tells.
+    /// What other programs took of the shop's own core meanwhile, as a share, where there is one
+    /// and the system tells.
     pub(super) others_on_the_shops_core: Option<f64>,
     /// Everything the visitors saw.
     pub(super) visitors: Report,
@@ -107,7 +108,8 @@ pub(super) struct Seen {
 }
 
 impl Run {
-    /// Returns the run as the visitors saw it; the first `settle_s` seconds are left out of its rate.
+    /// Returns the run as the visitors saw it; the first `settle_s` seconds are left out of its
+    /// rate.
     pub(super) fn new(name: Name, seen: Seen, settle_s: f64, bound: f64) -> Run {
         let Seen { visitors, gateway, shop_cpu_s, shops_core_busy_s } = seen;
         let others =
@@ -158,7 +160,8 @@ pub(super) fn settle_s(seconds: u32) -> f64 {
     (f64::from(seconds) / 4.0).min(SETTLE_S_MAX).floor()
 }
 
-/// Returns whether Suimon did what it promises: nobody it let in was lost, and more sessions were finished.
+/// Returns whether Suimon did what it promises: nobody it let in was lost, and more sessions were
+/// finished.
 pub(super) fn holds([none, suimon]: &[Run; 2]) -> bool {
     suimon.mid_session_failures == 0 && suimon.goodput_share > none.goodput_share
 }

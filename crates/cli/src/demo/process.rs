@@ -1,7 +1,8 @@
 //! Children: processes of this same binary that never outlive us.
 //!
-//! Each is ended when its `Process` is dropped, whatever the path. A terminal's Ctrl-C does not reach them, for they are
-//! in groups of their own; should we ourselves be killed, the kernel ends them (on Linux).
+//! Each is ended when its `Process` is dropped, whatever the path. A terminal's Ctrl-C does not
+//! reach them, for they are in groups of their own; should we ourselves be killed, the kernel ends
+//! them (on Linux).
 
 use super::DemoError;
 use super::cores::Cores;
@@ -19,7 +20,8 @@ use std::time::{Duration, Instant};
 const LINES_MAX: usize = 1024;
 /// Lines kept of what a child said on standard error, to be shown should it fail.
 const LAST_WORDS_MAX: usize = 8;
-/// The longest a child may take until it is ready: measuring its own work takes seconds, on a busy machine more.
+/// The longest a child may take until it is ready: measuring its own work takes seconds, on a busy
+/// machine more.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How often we look whether we were told to stop.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
@@ -42,8 +44,8 @@ pub(super) enum CoreGroup {
 }
 
 impl Process {
-    /// Starts this binary with these arguments. Must be called on a thread that lives as long as the child should: the
-    /// kernel ends the child with that thread.
+    /// Starts this binary with these arguments. Must be called on a thread that lives as long as
+    /// the child should: the kernel ends the child with that thread.
     pub(super) fn start(
         name: &'static str,
         arguments: &[String],
@@ -70,7 +72,8 @@ impl Process {
         Ok(process)
     }
 
-    /// Waits until the child has said a line containing each of `wanted`, on either stream, and returns these lines.
+    /// Waits until the child has said a line containing each of `wanted`, on either stream, and
+    /// returns these lines.
     pub(super) fn wait_for<const N: usize>(
         &mut self,
         wanted: [&str; N],
@@ -140,8 +143,8 @@ impl Drop for Process {
     }
 }
 
-/// Sends on what is read, line by line, and keeps the last. Goes on reading when nobody listens any more, so that the
-/// child never waits for us.
+/// Sends on what is read, line by line, and keeps the last. Goes on reading when nobody listens any
+/// more, so that the child never waits for us.
 fn listen(
     stream: impl Read + Send + 'static,
     to: SyncSender<String>,
@@ -182,7 +185,8 @@ fn bind_to_us(command: &mut Command, cores: &Cores, side: CoreGroup) {
         if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
             return Err(std::io::Error::last_os_error());
         }
-        // SAFETY: getppid takes nothing and cannot fail. If we ended before the line above, nobody would tell the child.
+        // SAFETY: getppid takes nothing and cannot fail. If we ended before the line above, nobody
+        // would tell the child.
         if u32::try_from(unsafe { libc::getppid() }) != Ok(us) {
             return Err(std::io::ErrorKind::BrokenPipe.into());
         }

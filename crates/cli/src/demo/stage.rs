@@ -93,13 +93,15 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Measures what one session costs the shop: one visitor at a time, who does not think, so that it is soon done.
+    /// Measures what one session costs the shop: one visitor at a time, who does not think, so that
+    /// it is soon done.
     fn bound(&mut self) -> Result<(Bound, Vec<String>), DemoError> {
         let mut shop = self.shop(&[])?;
         let warming = self.sessions(&mut shop, WARMING_SESSIONS)?;
         let wanted_s = (f64::from(self.args.seconds) / 7.0).clamp(1.0, BOUND_S_MAX);
         let count = wanted_s / warming.session_time.mean_s.max(1e-6);
-        // The shop is idle before and after, so that all of its work between is these sessions' and no other's.
+        // The shop is idle before and after, so that all of its work between is these sessions' and
+        // no other's.
         let before = shop.process.cpu_seconds();
         let report = self.sessions(&mut shop, count.clamp(BOUND_SESSIONS.0, BOUND_SESSIONS.1) as u32)?;
         let used = shop.process.cpu_seconds().zip(before).map(|(after, before)| after - before);

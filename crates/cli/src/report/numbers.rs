@@ -66,7 +66,8 @@ pub(super) fn finished(ends: &SessionEnds) -> u64 {
     ends.finished + ends.silent
 }
 
-/// Returns how many sessions were lost: those of which nothing more came after an error, or whose visitors left before an answer.
+/// Returns how many sessions were lost: those of which nothing more came after an error, or whose
+/// visitors left before an answer.
 pub(super) fn lost(ends: &SessionEnds) -> u64 {
     ends.failed + ends.left
 }

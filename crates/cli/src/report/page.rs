@@ -27,7 +27,8 @@ pub(super) fn page(found: &Found, numbers: &Value) -> String {
     page
 }
 
-/// Returns whether the replay decided alike, in a sentence, and what else is to be known of the recording.
+/// Returns whether the replay decided alike, in a sentence, and what else is to be known of the
+/// recording.
 pub(super) fn verdict(found: &Found) -> (String, Vec<String>) {
     let replay = &found.replay;
     let sentence = match &replay.divergence {
@@ -300,8 +301,8 @@ fn reasons_words(timeline: &Timeline) -> String {
     }
 }
 
-/// Returns for each route and kind why its limit or interval was changed, the most frequent reason first; and why requests
-/// were refused.
+/// Returns for each route and kind why its limit or interval was changed, the most frequent reason
+/// first; and why requests were refused.
 fn reasons(timeline: &Timeline) -> String {
     let mut subjects: Vec<(TimelineSubject, u64)> = vec![];
     for ((of, _), count) in &timeline.reasons {
@@ -376,7 +377,8 @@ fn item(timeline: &Timeline, change: &Change) -> String {
     )
 }
 
-/// Returns what a decision rests on, one number of it; a route is told by its name where its number leaves no doubt.
+/// Returns what a decision rests on, one number of it; a route is told by its name where its number
+/// leaves no doubt.
 fn signal(timeline: &Timeline, name: &str, value: f64) -> String {
     let route = Some(value as usize).filter(|_| name == "route" && timeline.restarts.is_empty());
     if let Some(route) = route.and_then(|place| timeline.routes.get(place)) {

@@ -1,14 +1,16 @@
 //! How many connections the process may hold.
 
-/// Descriptors beside those of connections: listeners, files, the operator's connections, the runtime's own.
+/// Descriptors beside those of connections: listeners, files, the operator's connections, the
+/// runtime's own.
 const SPARE: u64 = 200;
 /// Descriptors a client's connection may need: its own and one to the application.
 const EACH: u64 = 2;
 
-/// Raises the soft limit of open descriptors to the hard one, and says so if `connections` would still need more.
+/// Raises the soft limit of open descriptors to the hard one, and says so if `connections` would
+/// still need more.
 ///
-/// The soft limit is often 1,024 for the sake of old programs that use `select`; this one does not, so it takes what it may.
-/// There is no safe way to set it in the standard library, hence libc.
+/// The soft limit is often 1,024 for the sake of old programs that use `select`; this one does not,
+/// so it takes what it may. There is no safe way to set it in the standard library, hence libc.
 #[allow(unsafe_code, reason = "getrlimit and setrlimit have no safe form in the standard library")]
 pub(crate) fn raise(connections: usize) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

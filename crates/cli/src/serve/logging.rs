@@ -7,7 +7,8 @@ const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 /// Returns the filter that `text` says; `name` is where it stands.
 ///
 /// # Errors
-/// A sentence with what is allowed. A word alone that is no level is one, too: taken for the name of a part it would silence all others.
+/// A sentence with what is allowed. A word alone that is no level is one, too: taken for the name
+/// of a part it would silence all others.
 pub(crate) fn filter(name: &str, text: &str) -> Result<EnvFilter, String> {
     let allowed =
         "must be error, warn, info, debug, trace or off, or by part, such as \"info,suimon_proxy=debug\"";

@@ -1,4 +1,5 @@
-//! Where the keys that sign leases are kept, and what survives a restart of the line and of what was learned.
+//! Where the keys that sign leases are kept, and what survives a restart of the line and of what
+//! was learned.
 
 use rustix::fs::Access;
 use std::env;
@@ -9,11 +10,12 @@ use std::path::{Path, PathBuf};
 use suimon_identity::keys::{Keys, KeysError};
 use suimon_settings::{Faults, Settings, StatePath};
 
-/// The file of keys in the state folder; the others are named by port or address, so that two gateways do not write to the same.
+/// The file of keys in the state folder; the others are named by port or address, so that two
+/// gateways do not write to the same.
 const KEYS: &str = "lease.keys";
 
-/// Returns the file that holds the keys, if one does. A state folder that cannot be used is no reason not to serve: keys
-/// then end with the process, and that is said.
+/// Returns the file that holds the keys, if one does. A state folder that cannot be used is no
+/// reason not to serve: keys then end with the process, and that is said.
 pub(crate) fn keys(kept: &StatePath) -> Option<PathBuf> {
     let consequence = "leases end with this process: after a restart, visitors under way count as newcomers; name a file with --lease-keys or lease.keys";
     let path = file(kept, KEYS, consequence)?;
@@ -38,7 +40,8 @@ pub(crate) fn keys_there(kept: &StatePath) -> Option<PathBuf> {
     }
 }
 
-/// Notes files that are named and could not be written, for want of a folder or of the right to write to it. Makes nothing.
+/// Notes files that are named and could not be written, for want of a folder or of the right to
+/// write to it. Makes nothing.
 pub(crate) fn check(settings: &Settings, faults: &mut Faults) {
     let named = |kept: &StatePath| if let StatePath::File(path) = kept { Some(path.clone()) } else { None };
     for (key, path) in [
@@ -72,8 +75,8 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Returns the file in which the line of a gateway that listens on `port` survives a restart, if there is one. On a port that
-/// is taken by chance nobody comes back.
+/// Returns the file in which the line of a gateway that listens on `port` survives a restart, if
+/// there is one. On a port that is taken by chance nobody comes back.
 pub(crate) fn line(kept: &StatePath, port: u16) -> Option<PathBuf> {
     if port == 0 && *kept == StatePath::StateFolder {
         return None;
@@ -85,8 +88,9 @@ pub(crate) fn line(kept: &StatePath, port: u16) -> Option<PathBuf> {
     )
 }
 
-/// Returns the file in which what a gateway that listens on `address` has learned survives a restart, if there is one. Whoever holds an
-/// address holds its file; an address that is taken by chance is nobody's next time.
+/// Returns the file in which what a gateway that listens on `address` has learned survives a
+/// restart, if there is one. Whoever holds an address holds its file; an address that is taken by
+/// chance is nobody's next time.
 pub(crate) fn learned(kept: &StatePath, address: Option<SocketAddr>) -> Option<PathBuf> {
     let address = address.filter(|address| *kept != StatePath::StateFolder || address.port() != 0)?;
     file(
@@ -115,7 +119,8 @@ fn file(kept: &StatePath, name: &str, consequence: &str) -> Option<PathBuf> {
     Some(folder.join(name))
 }
 
-/// Returns the folder for state: systemd's, else the desktop's, else the one that is usual in a home.
+/// Returns the folder for state: systemd's, else the desktop's, else the one that is usual in a
+/// home.
 fn state_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     // systemd may name several, with colons between; the first is ours.
     let systemd = variable("STATE_DIRECTORY").and_then(|paths| env::split_paths(&paths).next());

@@ -100,7 +100,8 @@ impl<'a> Answer<'a> {
         self.runs.first().map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the seeds at which the scenario's own laws did not keep this band, with what was seen.
+    /// Returns the seeds at which the scenario's own laws did not keep this band, with what was
+    /// seen.
     pub(super) fn missed(&self, band: usize) -> Vec<(u64, f64)> {
         let seen = |run: &Run| {
             let (value, held) = run.played()?.bands[band];
@@ -134,7 +135,8 @@ impl<'a> Answer<'a> {
         self.runs.iter().map(Vec::len).sum()
     }
 
-    /// Returns whether everything was played, nothing forbidden happened, and what is expected is there.
+    /// Returns whether everything was played, nothing forbidden happened, and what is expected is
+    /// there.
     pub(super) fn holds(&self) -> bool {
         self.missing() == 0 && self.violations().next().is_none() && self.bands_missed() == 0
     }

@@ -29,7 +29,8 @@ pub(super) fn bin_s(answer: &Answer<'_>) -> usize {
     }
 }
 
-/// Returns sessions a second over time, a line a law with its band over the seeds, under what can be done.
+/// Returns sessions a second over time, a line a law with its band over the seeds, under what can
+/// be done.
 pub(super) fn goodput(answer: &Answer<'_>) -> Plot {
     let bin = bin_s(answer);
     let mut plot = timeline(answer, "Sessions finished", Axis::new("sessions finished per second").from(0.0))
@@ -123,8 +124,8 @@ pub(super) fn visitors(answer: &Answer<'_>) -> Plot {
         .series(Series::line("in service", Hue::Green, of(&|sample| sum(&sample.in_flight))))
 }
 
-/// Returns the failures of each law, put together from the steps where they happened, mean of a run; or `None` if there was
-/// none at all.
+/// Returns the failures of each law, put together from the steps where they happened, mean of a
+/// run; or `None` if there was none at all.
 pub(super) fn failures(answer: &Answer<'_>) -> Option<Bars> {
     let names = steps(&answer.question.scenario);
     let means: Vec<(&str, Vec<f64>)> = answer
@@ -175,7 +176,8 @@ fn failures_of(runs: &[Run], steps: usize) -> Vec<f64> {
     sums.iter().map(|sum| sum / played.len().max(1) as f64).collect()
 }
 
-/// Returns middle of the bin, mean, least and most of the runs, in sessions a second; of bins that at least one run filled.
+/// Returns middle of the bin, mean, least and most of the runs, in sessions a second; of bins that
+/// at least one run filled.
 fn binned(runs: &[Run], bin: usize) -> Vec<(f64, f64, f64, f64)> {
     let rates: Vec<Vec<f64>> =
         runs.iter().filter_map(Run::played).map(|run| rates(&run.completed, bin)).collect();
@@ -193,7 +195,8 @@ fn rates(completed: &[u32], bin: usize) -> Vec<f64> {
     completed.chunks_exact(bin).map(rate).collect()
 }
 
-/// Returns the state of the gate from second to second: of the first seed with the scenario's own laws.
+/// Returns the state of the gate from second to second: of the first seed with the scenario's own
+/// laws.
 fn inside<'a>(answer: &'a Answer<'_>) -> &'a [Sample] {
     answer.own().first().and_then(Run::played).map_or(&[], |played| &played.inside)
 }

@@ -1,7 +1,8 @@
 //! `suimon sim --from`: a scenario of what a running gateway has learned, to be edited and played.
 //!
-//! Map: `paths` what visitors do, as journeys; `costs` what a request costs, so that the model does what was measured; `file` the
-//! text, with comments that say which number is measured and which is assumed. [`scenario_of`] is all three, and touches nothing.
+//! Map: `paths` what visitors do, as journeys; `costs` what a request costs, so that the model does
+//! what was measured; `file` the text, with comments that say which number is measured and which is
+//! assumed. [`scenario_of`] is all three, and touches nothing.
 
 mod costs;
 mod file;

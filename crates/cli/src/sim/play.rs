@@ -1,5 +1,6 @@
-//! Plays every run, on as many threads as are wanted. What comes of a run depends on nothing but its scenario, laws and seed,
-//! and results stand in the order of the questions, whichever run ended first.
+//! Plays every run, on as many threads as are wanted. What comes of a run depends on nothing but
+//! its scenario, laws and seed, and results stand in the order of the questions, whichever run
+//! ended first.
 
 use super::answer::{End, Run};
 use super::question::Question;
@@ -23,7 +24,8 @@ const BAR: usize = 24;
 /// One run to be played: indices of the question, the contender and the seed.
 type Task = (usize, usize, usize);
 
-/// Returns the runs by question, contender and seed. A signal leaves those that are not done yet unplayed.
+/// Returns the runs by question, contender and seed. A signal leaves those that are not done yet
+/// unplayed.
 pub(super) fn play(questions: &Arc<Vec<Question>>, jobs: usize) -> Vec<Vec<Vec<Run>>> {
     let tasks = Arc::new(tasks(questions));
     let mut runs: Vec<Vec<Vec<Run>>> = questions.iter().map(unplayed).collect();

@@ -45,7 +45,8 @@ pub(super) fn tables(answers: &[Answer<'_>]) -> String {
     tables_in(answers, columns)
 }
 
-/// Returns it in lines of so many columns at the most, as far as can be: a table that is wider goes on below, and sentences are broken between words.
+/// Returns it in lines of so many columns at the most, as far as can be: a table that is wider goes
+/// on below, and sentences are broken between words.
 fn tables_in(answers: &[Answer<'_>], columns: usize) -> String {
     let mut text: String = answers.iter().map(|answer| one(answer, columns) + "\n").collect();
     text.push_str(&verdict(answers));
@@ -159,8 +160,9 @@ pub(super) fn cells(runs: &[Run]) -> Vec<String> {
     COLUMNS.iter().map(|(_, cell)| cell(&played)).collect()
 }
 
-/// The bands with their numbers, and under those that were missed the seeds that missed them. Of many laws only the
-/// scenario's own stand beside the bands: the others' numbers follow, a row a law.
+/// The bands with their numbers, and under those that were missed the seeds that missed them. Of
+/// many laws only the scenario's own stand beside the bands: the others' numbers follow, a row a
+/// law.
 fn bands(answer: &Answer<'_>, columns: usize) -> String {
     let names = || answer.question.contenders.iter().map(|contender| contender.name.clone());
     let beside = if names().count() <= BESIDE_MAX { names().count() } else { 1 };

@@ -83,7 +83,8 @@ impl Running {
     pub fn signal(&self, signal: i32) {
         let pid = i32::try_from(self.child.as_ref().unwrap().id()).unwrap();
         #[allow(unsafe_code, reason = "kill has no safe form in the standard library")]
-        // SAFETY: kill takes plain numbers; the process is our child and was not waited for, so the id is still its own.
+        // SAFETY: kill takes plain numbers; the process is our child and was not waited for, so the
+        // id is still its own.
         let sent = unsafe { libc::kill(pid, signal) };
         assert_eq!(sent, 0);
     }
@@ -208,15 +209,16 @@ impl Site {
     }
 
     fn before(shop: Running, url: String, args: &[&str]) -> Site {
-        // Visitors who are refused come again within a second, so that a run of some seconds has hundreds of them.
+        // Visitors who are refused come again within a second, so that a run of some seconds has
+        // hundreds of them.
         let folder = tempfile::tempdir().unwrap();
         let settings = file(&folder, "suimon.toml", "[[session]]\nkind = \"visit\"\nwaiting_room = false\n");
         let gateway = Gateway::start(&[&["--to", &url, "--config", &settings], args].concat());
         Site { gateway, shop, url }
     }
 
-    /// Has it visited for so long by `users` impatient visitors, each of whom asks for `pages` one after the other: "login", "browse",
-    /// "browse-2", "search", "logout".
+    /// Has it visited for so long by `users` impatient visitors, each of whom asks for `pages` one
+    /// after the other: "login", "browse", "browse-2", "search", "logout".
     pub fn visit(&self, users: u32, pages: &[&str], duration: &str) {
         let folder = tempfile::tempdir().unwrap();
         let steps: String = pages.iter().map(|page| step(page)).collect();
@@ -236,8 +238,8 @@ impl Site {
     }
 }
 
-/// Records two runs of a gateway to the same file, with one session in the first and two in the second. Returns the file; what it held of the first stands
-/// beside it.
+/// Records two runs of a gateway to the same file, with one session in the first and two in the
+/// second. Returns the file; what it held of the first stands beside it.
 pub fn record_two_runs(folder: &Path) -> PathBuf {
     let recording = folder.join("gate.rec");
     let backend = Backend::start();

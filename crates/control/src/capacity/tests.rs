@@ -4,14 +4,16 @@ use suimon_model::{Rng, seconds};
 
 const TICK: f64 = 0.25;
 const SEEDS: u64 = 400;
-/// Greatest bias of the mean over saturated windows; that of so few seeds has itself an error of 1 %.
+/// Greatest bias of the mean over saturated windows; that of so few seeds has itself an error of 1
+/// %.
 const BIAS_SATURATED: f64 = 0.02;
 
 fn at(secs: f64) -> Instant {
     Instant::ORIGIN + seconds(secs)
 }
 
-/// A route with so many places, each serving for an exponential or Erlang time, and Poisson arrivals.
+/// A route with so many places, each serving for an exponential or Erlang time, and Poisson
+/// arrivals.
 struct Queue {
     rng: Rng,
     now: f64,

@@ -4,7 +4,8 @@ use super::*;
 use suimon_model::persist::{Persist, Reader, Writer};
 use suimon_model::{Rng, seconds};
 
-/// A request as it would go: when it comes, how long its answer takes, how long its visitor waits, and who that is.
+/// A request as it would go: when it comes, how long its answer takes, how long its visitor waits,
+/// and who that is.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     at: f64,
@@ -19,7 +20,8 @@ impl Asked {
     }
 }
 
-/// Plays requests, sorted by when they come, with a refresh every quarter of a second, and shows the learner after each.
+/// Plays requests, sorted by when they come, with a refresh every quarter of a second, and shows
+/// the learner after each.
 fn play(patience: &mut Patience, requests: &[Asked], mut seen: impl FnMut(f64, &Patience)) {
     let (mut there, mut next) = (Vec::<Asked>::new(), 0);
     let Some(first) = requests.first() else { return };
@@ -51,7 +53,8 @@ fn learned(requests: &[Asked]) -> Option<f64> {
     patience.learned()
 }
 
-/// Returns so many requests from second `from` on, Poisson at a rate, with `answer` and `patience` drawn.
+/// Returns so many requests from second `from` on, Poisson at a rate, with `answer` and `patience`
+/// drawn.
 fn poisson(
     rng: &mut Rng,
     (from, rate, count): (f64, f64, usize),
@@ -72,7 +75,8 @@ fn merged(mut a: Vec<Asked>, b: Vec<Asked>) -> Vec<Asked> {
     a
 }
 
-/// Bias and spread of what so many runs learn, as shares of the truth, and the mean of the error they tell.
+/// Bias and spread of what so many runs learn, as shares of the truth, and the mean of the error
+/// they tell.
 #[derive(Debug)]
 struct Judged {
     known: f64,
@@ -267,7 +271,8 @@ fn a_robot_does_not_move_what_others_teach() {
 
 #[test]
 fn where_nobody_waits_long_nothing_is_learned() {
-    // Patience of 30 s and answers of up to 5 s: nobody shows it. Of exponential patience only some is seen.
+    // Patience of 30 s and answers of up to 5 s: nobody shows it. Of exponential patience only some
+    // is seen.
     let requests =
         |rng: &mut Rng, mean: f64| poisson(rng, (0.0, 5.0, 3000), censoring, |rng| rng.exponential(mean));
     assert_eq!(learned(&poisson(&mut Rng::new(4), (0.0, 5.0, 3000), censoring, |_| 30.0)), None);
@@ -287,7 +292,8 @@ fn a_few_at_risk_are_noise() {
 
 #[test]
 fn in_a_rush_those_who_still_wait_are_counted() {
-    // Two thousand come within ten seconds to an application that answers nobody for a minute; 10 % would have left by 14.4 s.
+    // Two thousand come within ten seconds to an application that answers nobody for a minute; 10 %
+    // would have left by 14.4 s.
     let truth = 30.0 * exp(-1.2816 * 0.57);
     let mut seen = vec![];
     for run in 0..40 {
@@ -354,7 +360,8 @@ fn connections_cut_all_at_once_hardly_move_what_others_teach() {
     }
 }
 
-/// Returns how many requests older than 0.5 s it takes after a change until the estimate stays within 20 % of the truth.
+/// Returns how many requests older than 0.5 s it takes after a change until the estimate stays
+/// within 20 % of the truth.
 fn relearns(rate: f64, from: f64, to: f64) -> f64 {
     let mut total = 0.0;
     for run in 0..20 {

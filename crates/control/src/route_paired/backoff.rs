@@ -11,13 +11,16 @@ use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
 const BACKOFF: f64 = 0.15;
 /// ... times as long as in little company that they may, whatever the patience; ...
 const BACKOFF_SERVICES: f64 = 4.0;
-/// ... but no more than this share of the patience, which is also allowed where nothing has ended yet, ...
+/// ... but no more than this share of the patience, which is also allowed where nothing has ended
+/// yet, ...
 const BACKOFF_UNKNOWN: f64 = 0.5;
 /// ... unless it takes that long by itself: then this many times as long.
 const BACKOFF_LEAST: f64 = 1.5;
-/// The brake is never pulled below this limit, or below the cores if they are fewer; in more company than that nobody is alone where the cores are doubted.
+/// The brake is never pulled below this limit, or below the cores if they are fewer; in more
+/// company than that nobody is alone where the cores are doubted.
 pub(super) const BACKOFF_FLOOR: u32 = 4;
-/// Where requests stay too long while there are no more than so many a core, there may be fewer cores than told.
+/// Where requests stay too long while there are no more than so many a core, there may be fewer
+/// cores than told.
 const DOUBTFUL: u32 = 4;
 /// ... which is believed for so many seconds.
 const DOUBTED_SECONDS: f64 = 600.0;
@@ -30,15 +33,16 @@ impl Paired {
 
     /// Returns the seconds that requests may stay in the application before the brake is pulled.
     ///
-    /// A page that takes long by nature is not braked for being itself. Whether its own time is nature or thrash, the others tell: in a
-    /// thrash they take longer too.
+    /// A page that takes long by nature is not braked for being itself. Whether its own time is
+    /// nature or thrash, the others tell: in a thrash they take longer too.
     pub(super) fn stay_allowed(&self, now: Instant, id: RouteId) -> f64 {
         let least = (BACKOFF * self.patience).max(1.0);
         let route = &self.routes[id.index()];
         let thrashes = route.strained >= THRASHING_LOOKS && !route.times.is_founded(self.trusted_cores());
         let own = match route.times.alone().filter(|_| !route.is_unlike(now)) {
             _ if thrashes => 0.0,
-            // Long by nature or not: what takes most of the patience is too much, unless it does so by itself.
+            // Long by nature or not: what takes most of the patience is too much, unless it does so
+            // by itself.
             Some(alone) => {
                 let is_calm = route.strain_elsewhere.is_some_and(|strain| strain < THRASHING);
                 let is_nature = is_calm || route.times.is_founded(self.trusted_cores());
@@ -50,12 +54,14 @@ impl Paired {
         least.max(own)
     }
 
-    /// Halves the limit where requests stay too long; a higher one under trial goes back to what it was.
+    /// Halves the limit where requests stay too long; a higher one under trial goes back to what it
+    /// was.
     pub(super) fn back_off(&mut self, now: Instant, id: RouteId, meter: &Meter, out: &mut Vec<Record>) {
         let floor = self.cores.min(BACKOFF_FLOOR);
         let allowed = self.stay_allowed(now, id);
         let route = &mut self.routes[id.index()];
-        // With more there than the limit allows nobody starts: a lower limit would change nothing yet.
+        // With more there than the limit allows nobody starts: a lower limit would change nothing
+        // yet.
         let is_over = meter.in_flight() > route.limit as usize;
         if route.limit <= floor || now < route.backoff_until || is_over {
             return route.reset_residence_window(now, meter);
@@ -77,7 +83,8 @@ impl Paired {
             signals = signals.with("cores_believed", f64::from(self.trusted_cores()));
         }
         let route = &mut self.routes[id.index()];
-        // In a thrash fast-up has nothing to compare with but the thrash. Where it is known what a request takes by itself, it begins anew from below.
+        // In a thrash fast-up has nothing to compare with but the thrash. Where it is known what a
+        // request takes by itself, it begins anew from below.
         if route.slow_start.is_none() {
             route.forget_long_rest(now);
         }

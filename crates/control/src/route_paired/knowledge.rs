@@ -23,8 +23,8 @@ impl Paired {
         })
     }
 
-    /// The search starts at the limit known, with the largest step and no rest before it. Fast-up, which compares a limit with
-    /// lower ones alone, is not begun anew where it was over.
+    /// The search starts at the limit known, with the largest step and no rest before it. Fast-up,
+    /// which compares a limit with lower ones alone, is not begun anew where it was over.
     pub(super) fn begin_knowing(&mut self, id: RouteId, known: &RouteKnowledge, trust: Trust) {
         let start = self.cores;
         let Some(route) = self.routes.get_mut(id.index()).filter(|route| route.learns) else { return };
@@ -43,7 +43,8 @@ impl Paired {
             route.service_min = least;
         }
         if let Some(share) = known.share.filter(|share| share.is_finite()) {
-            // A share that is hardly believed is the first to be overruled; it is no smaller for that.
+            // A share that is hardly believed is the first to be overruled; it is no smaller for
+            // that.
             route.share = share.clamp(0.0, 1.0);
             route.share_looks = (trust.share() / SHARE_WEIGHT) as u32;
         }

@@ -18,16 +18,20 @@ pub(super) const PAIRS_MAX: usize = 4;
 const PAIRS_CAP: usize = 16;
 /// The largest step of ln m.
 pub(super) const STEP_MAX: f64 = std::f64::consts::LN_2;
-/// The same of a long page, ln 1.25: what was too much is over only when those who came then have left.
+/// The same of a long page, ln 1.25: what was too much is over only when those who came then have
+/// left.
 const STEP_MAX_LONG: f64 = 0.223_143_551_314_209_76;
 /// The smallest step of ln m: ln 1.15.
 const STEP_MIN: f64 = 0.139_761_942_375_158_7;
-/// Noise of ln U per √end where all requests are alike; before any noise was measured, their variation is added to it.
+/// Noise of ln U per √end where all requests are alike; before any noise was measured, their
+/// variation is added to it.
 const NOISE_LEAST: f64 = 0.3;
-/// The fewest requests of a route that tell its strain, and the most that count; and the most strain that is believed of one route.
+/// The fewest requests of a route that tell its strain, and the most that count; and the most
+/// strain that is believed of one route.
 const WITNESSES: (f64, f64) = (3.0, 8.0);
 const STRAIN_MAX: f64 = 20.0;
-/// Requests tell what they take in little company up to the class of this company at the least: on one core hardly any is ever all alone.
+/// Requests tell what they take in little company up to the class of this company at the least: on
+/// one core hardly any is ever all alone.
 const COMPANY_MIN: u32 = 2;
 /// Share of the limit that must be in use for it to be what is too high.
 const IN_USE: f64 = 0.75;
@@ -43,7 +47,8 @@ const KNOWN_BAD_SECONDS: f64 = 60.0;
 const KNOWN_BAD_SERVICES: f64 = 20.0;
 /// ... or so many where no trial has shown that it was the limit, and the brake was pulled.
 const BACKED_OFF_SERVICES: f64 = 3.0;
-/// Where requests of many sorts share a route, those inside are of another sort than those seen when nothing has ended for so many times what they took, ...
+/// Where requests of many sorts share a route, those inside are of another sort than those seen
+/// when nothing has ended for so many times what they took, ...
 const UNLIKE: f64 = 8.0;
 /// ... and so many seconds at the least.
 const UNLIKE_SECONDS: f64 = 0.5;
@@ -55,7 +60,8 @@ const DRIFT: f64 = 0.30;
 pub(super) struct Route {
     /// Whether the law owns the limit; else it is only carried for its meter.
     pub(super) learns: bool,
-    /// Whether it is shared by whatever has no route of its own: those seen say little of those who come next.
+    /// Whether it is shared by whatever has no route of its own: those seen say little of those who
+    /// come next.
     pub(super) is_mixed: bool,
     /// The limit in force: the base, or the one under trial.
     pub(super) limit: u32,
@@ -98,7 +104,8 @@ pub(super) struct Route {
     /// When a very long page is searched upward again, and how long it is then left alone.
     pub(super) retry_at: Instant,
     pub(super) retry_seconds: f64,
-    /// When its strain was looked at, what it was at the other routes, and how often one after the other that was a thrash.
+    /// When its strain was looked at, what it was at the other routes, and how often one after the
+    /// other that was a thrash.
     pub(super) strain_begin: Reading,
     pub(super) strain_own: Option<StrainReading>,
     pub(super) ease_elsewhere: Option<f64>,
@@ -259,7 +266,8 @@ impl Route {
         self.is_mixed && quiet.is_some_and(|quiet| quiet >= (UNLIKE * took).max(UNLIKE_SECONDS))
     }
 
-    /// Returns c of (4): what uneven requests alone would make it, until same-arm differences have been seen.
+    /// Returns c of (4): what uneven requests alone would make it, until same-arm differences have
+    /// been seen.
     pub(super) fn noise(&self) -> f64 {
         let prior = NOISE_LEAST * NOISE_LEAST + self.variation.get().unwrap_or(1.0);
         let seen = self.noise.count().min(4) as f64 / 4.0;
@@ -271,7 +279,8 @@ impl Route {
         DRIFT.max(3.0 * self.noise() / ends.sqrt())
     }
 
-    /// Returns the highest limit worth trying: `ceiling`, or half way from the base to one that is known to be much worse.
+    /// Returns the highest limit worth trying: `ceiling`, or half way from the base to one that is
+    /// known to be much worse.
     pub(super) fn highest(&self, now: Instant, ceiling: u32) -> u32 {
         match self.known_bad[usize::from(true)].filter(|known_bad| now < known_bad.until) {
             Some(KnownBad { limit, .. }) => {
@@ -282,7 +291,8 @@ impl Route {
         }
     }
 
-    /// Returns the lowest limit worth trying: 1, or half way from the base to one that is known to be much worse.
+    /// Returns the lowest limit worth trying: 1, or half way from the base to one that is known to
+    /// be much worse.
     fn lowest(&self, now: Instant) -> u32 {
         match self.known_bad[usize::from(false)].filter(|known_bad| now < known_bad.until) {
             Some(KnownBad { limit, .. }) => {
@@ -292,7 +302,8 @@ impl Route {
         }
     }
 
-    /// Returns the limit to try next, in the present direction or else in the other; `None` if there is none worth its cost.
+    /// Returns the limit to try next, in the present direction or else in the other; `None` if
+    /// there is none worth its cost.
     pub(super) fn next_probe(&mut self, now: Instant, ceiling: u32, cores: u32) -> Option<u32> {
         for _ in 0..2 {
             let probe = self.probe(now, ceiling, cores);
@@ -304,7 +315,8 @@ impl Route {
         None
     }
 
-    /// Returns the limit one step on in the present direction, or half way to one that is known to be much worse; `None` if there is none.
+    /// Returns the limit one step on in the present direction, or half way to one that is known to
+    /// be much worse; `None` if there is none.
     fn probe(&self, now: Instant, ceiling: u32, cores: u32) -> Option<u32> {
         let base = f64::from(self.base);
         let is_long = self.times.recent().is_some_and(|recent| recent >= LONG)
@@ -323,7 +335,8 @@ impl Route {
         self.mark_known_bad_for(now, limit, KNOWN_BAD_SERVICES);
     }
 
-    /// Takes note that `limit` was much too much, for whatever reason: no trial has shown that it was the limit.
+    /// Takes note that `limit` was much too much, for whatever reason: no trial has shown that it
+    /// was the limit.
     pub(super) fn mark_backed_off(&mut self, now: Instant, limit: u32) {
         self.mark_known_bad_for(now, limit, BACKED_OFF_SERVICES);
     }
@@ -334,8 +347,8 @@ impl Route {
         self.known_bad[usize::from(limit > self.base)] = Some(KnownBad { limit, until });
     }
 
-    /// Compares progress per second by route at the base limit, over `ends` ends, with the reference; returns whether the
-    /// search begins anew.
+    /// Compares progress per second by route at the base limit, over `ends` ends, with the
+    /// reference; returns whether the search begins anew.
     pub(super) fn drifted(&mut self, rates: &[f64], ends: f64) -> bool {
         let drift = self.drift(ends);
         let Some(reference) = &mut self.reference else { return false };
@@ -362,7 +375,8 @@ impl Route {
         true
     }
 
-    /// Takes note of a trial that was won, or lost: how far and where the next step goes, and whether to rest first.
+    /// Takes note of a trial that was won, or lost: how far and where the next step goes, and
+    /// whether to rest first.
     pub(super) fn learn(&mut self, now: Instant, verdict: TrialResult) {
         let TrialResult { probe, accepted, decided, difference, .. } = verdict;
         self.memory = Some(verdict);
@@ -402,8 +416,9 @@ impl Route {
         }
     }
 
-    /// Returns seconds that requests stay in the application, if it is more than `allowed`: in the allowed time fewer have
-    /// ended than were there at its beginning. Ages would tell of stragglers, where the system shares unevenly, and not of the rest.
+    /// Returns seconds that requests stay in the application, if it is more than `allowed`: in the
+    /// allowed time fewer have ended than were there at its beginning. Ages would tell of
+    /// stragglers, where the system shares unevenly, and not of the rest.
     pub(super) fn stays_too_long(&mut self, now: Instant, meter: &Meter, allowed: f64) -> Option<f64> {
         let window = meter.since(&self.stay_begin, now);
         // Where less than the next lower limit is in use, lowering it changes nothing.
@@ -422,8 +437,9 @@ impl Route {
         (!filling && is_in_use && there > IN_USE * f64::from(self.limit) && stay > allowed).then_some(stay)
     }
 
-    /// Returns how many times as long requests took in the window as in little company, and how much that tells; `None` where it tells nothing. Long
-    /// pages are no witnesses: they tell too late, and most of what they take may be waiting.
+    /// Returns how many times as long requests took in the window as in little company, and how
+    /// much that tells; `None` where it tells nothing. Long pages are no witnesses: they tell too
+    /// late, and most of what they take may be waiting.
     pub(super) fn strain(&self, now: Instant, window: &Window, cores: u32) -> Option<StrainReading> {
         let alone = self.times.alone().filter(|alone| (1e-6..LONG).contains(alone))?;
         let founded = self.times.was_alone(cores.max(COMPANY_MIN));
@@ -442,7 +458,8 @@ impl Route {
         })
     }
 
-    /// Returns whether its requests take long by themselves, as far as is known on so many cores, or have not told yet.
+    /// Returns whether its requests take long by themselves, as far as is known on so many cores,
+    /// or have not told yet.
     pub(super) fn is_long(&self, cores: u32) -> bool {
         let by_itself = self.times.alone().filter(|_| self.times.is_founded(cores));
         by_itself.or(self.times.recent()).is_none_or(|seconds| seconds >= LONG)
@@ -454,7 +471,8 @@ impl Route {
         self.stay_in_flight = meter.in_flight() as u32;
     }
 
-    /// Returns the median age of the requests in the application, seconds, where they are many: of a few it tells of stragglers alone.
+    /// Returns the median age of the requests in the application, seconds, where they are many: of
+    /// a few it tells of stragglers alone.
     fn median_age(&self, now: Instant) -> Option<f64> {
         let mut ages: Vec<f64> =
             self.in_service.values().map(|inside| now.secs_since(inside.since)).collect();

@@ -10,34 +10,41 @@ use suimon_model::{Instant, RouteId};
 const RATE_KEPT: f64 = 0.995;
 /// ... and how the best service time grows.
 const SERVICE_GROWS: f64 = 1.002;
-/// A route that takes this many times as long as its best and its whole limit, one after the other, would explain, ...
+/// A route that takes this many times as long as its best and its whole limit, one after the other,
+/// would explain, ...
 const SLOWER: f64 = 2.5;
-/// ... while the others take less than this times theirs, has not been thrashed: what it waits for has become slower.
+/// ... while the others take less than this times theirs, has not been thrashed: what it waits for
+/// has become slower.
 const UNMOVED: f64 = 1.3;
 /// Time over which the routes' shares of the work are measured, seconds.
 const SHARE_SECONDS: f64 = 2.0;
 /// A route younger than this, seconds, is looked at the next time.
 const SHARE_YOUNG: f64 = 1.0;
-/// Weight of the newest such time: a slow route may end nothing for several of them, and is not light for that.
+/// Weight of the newest such time: a slow route may end nothing for several of them, and is not
+/// light for that.
 pub(super) const SHARE_WEIGHT: f64 = 0.1;
 
-/// A request that asks for a whole core, in the parts that company is counted in: sums of whole numbers do not drift.
+/// A request that asks for a whole core, in the parts that company is counted in: sums of whole
+/// numbers do not drift.
 pub(super) const WHOLE: u64 = 1 << 16;
 
 impl Paired {
-    /// Returns what company `route` has in the application: all of its own, which may well be in each other's way, and of the others each by the share of a core that it can ask for.
+    /// Returns what company `route` has in the application: all of its own, which may well be in
+    /// each other's way, and of the others each by the share of a core that it can ask for.
     pub(super) fn company(&self, route: RouteId) -> f64 {
         let route = &self.routes[route.index()];
         let own = route.in_service.len() as u64;
         own as f64 + self.inside.saturating_sub(own * route.weight) as f64 / WHOLE as f64
     }
 
-    /// Returns how many are in the application, each counted by the share of a core that it can ask for.
+    /// Returns how many are in the application, each counted by the share of a core that it can ask
+    /// for.
     pub(super) fn inside(&self) -> f64 {
         self.inside as f64 / WHOLE as f64
     }
 
-    /// Weighs anew what requests of each route can ask for. Where the cores are doubted each is taken to compute.
+    /// Weighs anew what requests of each route can ask for. Where the cores are doubted each is
+    /// taken to compute.
     pub(super) fn weigh(&mut self) {
         let cores = self.trusted_cores();
         let is_doubted = self.doubted_until.is_some();
@@ -66,7 +73,8 @@ impl Paired {
                 continue;
             }
             self.share_begin[index] = meters[index].read(now);
-            // Of what nobody asks for, or was never answered, there is nothing to measure: it is no light route for that.
+            // Of what nobody asks for, or was never answered, there is nothing to measure: it is no
+            // light route for that.
             let is_asked = window.progressed + window.failed > 0 || meters[index].in_flight() > 0;
             is_measured[index] = is_asked && route.service.get().is_some();
             rates[index] = window.throughput();
@@ -96,7 +104,8 @@ impl Paired {
         }
     }
 
-    /// Begins the search anew at a route that alone takes much longer than its best. `inflation` by route; 0: not known.
+    /// Begins the search anew at a route that alone takes much longer than its best. `inflation` by
+    /// route; 0: not known.
     fn notice_slower(&mut self, now: Instant, inflation: &[f64], meters: &[Meter]) {
         for (index, own) in inflation.iter().enumerate() {
             let is_slower = own.is_finite() && *own > SLOWER * f64::from(self.routes[index].limit);

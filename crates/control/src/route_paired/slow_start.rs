@@ -1,14 +1,16 @@
 //! Fast-up: a route's limit, raised by half again and again as long as most of the gain is real.
 //!
-//! Windows of ends, each at one limit. From one limit m to the next m' the elasticity of the rate is, by Little's law,
+//! Windows of ends, each at one limit. From one limit m to the next m' the elasticity of the rate
+//! is, by Little's law,
 //!
 //! ```text
 //! e = d ln X / d ln m = 1 − ln(S'/S) / ln(m'/m)                                           (1)
 //! ```
 //!
-//! 1 where nobody gets in another's way, 0 where more at once only wait for each other inside. No best service time is needed: each limit
-//! is compared with the one before it. For quick requests, which take longer in company on any machine that is busy, only a rate that falls
-//! speaks against more.
+//! 1 where nobody gets in another's way, 0 where more at once only wait for each other inside. No
+//! best service time is needed: each limit is compared with the one before it. For quick requests,
+//! which take longer in company on any machine that is busy, only a rate that falls speaks against
+//! more.
 
 use super::QUICK;
 use crate::window::{Meter, Reading};
@@ -20,7 +22,8 @@ use suimon_model::{Instant, RequestId};
 const GAIN_MIN: f64 = 0.3;
 /// ... and below which the limit before was as good.
 const GAIN_NONE: f64 = 0.15;
-/// e above which it was not the limit: more at once cannot do more than as many times as much. Something else has changed.
+/// e above which it was not the limit: more at once cannot do more than as many times as much.
+/// Something else has changed.
 const GAIN_MAX: f64 = 1.2;
 /// e below which more at once does less.
 const LOSS: f64 = -0.2;
@@ -30,22 +33,26 @@ const STEP: f64 = 1.5;
 const STEP_LONG: f64 = 2.0;
 /// The smallest and the largest cohort of such pages; a quarter of the limit between.
 const COHORT: (u32, u32) = (6, 16);
-/// e is known to within this from one cohort of them; within it of the border more are asked, up to so many.
+/// e is known to within this from one cohort of them; within it of the border more are asked, up to
+/// so many.
 const LONG_ERROR: f64 = 0.2;
 const COHORTS_MAX: u32 = 4;
 /// e from which one cohort is enough: company has cost nothing that matters.
 const GAIN_CLEAR: f64 = 0.85;
-/// Where there is no lower limit to compare with: times as long as in little company that is as long, and that is longer.
+/// Where there is no lower limit to compare with: times as long as in little company that is as
+/// long, and that is longer.
 const ALIKE: f64 = 1.1;
 const SLOWER_ALONE: f64 = 1.3;
 /// The fewest ends of a window; more at higher limits, ...
 const ENDS_MIN: u32 = 6;
-/// ... and so many times the squared coefficient of variation where requests are uneven, up to [`ENDS_MAX`].
+/// ... and so many times the squared coefficient of variation where requests are uneven, up to
+/// [`ENDS_MAX`].
 const ENDS_UNEVEN: f64 = 25.0;
 const ENDS_MAX: u32 = 60;
 /// Standard errors that decide.
 const SURE: f64 = 0.5;
-/// The least length of a window, seconds: of quick requests a handful is over before it tells anything.
+/// The least length of a window, seconds: of quick requests a handful is over before it tells
+/// anything.
 const SECONDS_MIN: f64 = 0.02;
 /// Share of a window during which somebody must wait for more to be wanted.
 const WANTED: f64 = 0.5;
@@ -126,7 +133,8 @@ impl Cohort {
         }
     }
 
-    /// Returns the median time in the application, once half of the cohort has ended: the longest so far, as the others have been there for as long.
+    /// Returns the median time in the application, once half of the cohort has ended: the longest
+    /// so far, as the others have been there for as long.
     fn on_end(&mut self, request: RequestId, service: f64, limit: u32) -> Option<f64> {
         if self.limit != limit || !self.members.remove(&request) {
             return None;
@@ -217,8 +225,9 @@ impl SlowStart {
         self.cohort.on_leave(request);
     }
 
-    /// Takes note of an end that is progress, at `limit`, of a request that was in the application for `service` seconds. `long`: what a long page takes in
-    /// little company, seconds. Returns what its window came to, if that was its last.
+    /// Takes note of an end that is progress, at `limit`, of a request that was in the application
+    /// for `service` seconds. `long`: what a long page takes in little company, seconds. Returns
+    /// what its window came to, if that was its last.
     pub(super) fn on_end(
         &mut self,
         now: Instant,
@@ -292,8 +301,9 @@ impl SlowStart {
         Some(WindowResult { mean, elasticity, verdict })
     }
 
-    /// The same for a long page: half of a cohort of starts is waited for. The first to end are the quick ones, and where the system shares unevenly the others may
-    /// not end at all; half of those who started together tell both.
+    /// The same for a long page: half of a cohort of starts is waited for. The first to end are the
+    /// quick ones, and where the system shares unevenly the others may not end at all; half of
+    /// those who started together tell both.
     fn on_long_end(
         &mut self,
         now: Instant,
@@ -310,7 +320,8 @@ impl SlowStart {
             Some(here) if here.limit < limit => (Some(here), Level::new(limit), 1),
             _ => (self.before, Level::new(limit), 1),
         };
-        // While the pipe fills, its ends are still those of the limit before. Once it is full, Little's law counts those who starve too.
+        // While the pipe fills, its ends are still those of the limit before. Once it is full,
+        // Little's law counts those who starve too.
         let took = if looks > 1 && window.queued_share() >= BINDING && window.throughput() > 0.0 {
             window.mean_in_flight() / window.throughput()
         } else {
@@ -394,7 +405,8 @@ mod tests {
             unreachable!("services are not empty")
         }
 
-        /// Plays one look at a long page at `limit`, with every slot in use: `quick` of ten requests take `seconds`, and the others never end.
+        /// Plays one look at a long page at `limit`, with every slot in use: `quick` of ten
+        /// requests take `seconds`, and the others never end.
         fn look(&mut self, limit: u32, seconds: f64, quick: u64) -> WindowResult {
             const ALONE: f64 = 10.0;
             self.meter.load(self.now, limit as usize, 1);

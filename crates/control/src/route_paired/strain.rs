@@ -9,10 +9,12 @@ use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
 const WITNESSED_SECONDS: f64 = 10.0;
 /// How often the strain is looked at, seconds.
 const STRAIN_SECONDS: f64 = 1.0;
-/// Times as long as in little company that requests take elsewhere when the machine thrashes, in so many looks one after the other, ...
+/// Times as long as in little company that requests take elsewhere when the machine thrashes, in so
+/// many looks one after the other, ...
 pub(super) const THRASHING: f64 = 8.0;
 pub(super) const THRASHING_LOOKS: u32 = 4;
-/// Times as long as their own company explains that short pages take where long ones are to blame, ...
+/// Times as long as their own company explains that short pages take where long ones are to blame,
+/// ...
 const UNEXPLAINED: f64 = 2.0;
 /// ... of which there are more than so many a core; ...
 const LONG_MIN: f64 = 16.0;
@@ -23,7 +25,8 @@ const ROOM_SERVICES: f64 = 0.25;
 const ROOM_SECONDS: f64 = 4.0;
 
 impl Paired {
-    /// Looks how much longer requests take at each route than in little company, and at each what that comes to at the others.
+    /// Looks how much longer requests take at each route than in little company, and at each what
+    /// that comes to at the others.
     pub(super) fn measure_strain(&mut self, now: Instant, meters: &[Meter]) {
         if now.secs_since(self.strain_at) < STRAIN_SECONDS {
             return;
@@ -33,7 +36,8 @@ impl Paired {
         let strain = |(route, meter): (&mut Route, &Meter)| {
             let window = meter.since(&route.strain_begin, now);
             let seen = route.strain(now, &window, cores);
-            // Of those who share a route the last may be of another sort than the next: what they told is over with them.
+            // Of those who share a route the last may be of another sort than the next: what they
+            // told is over with them.
             let is_over = route.is_mixed && (route.is_deserted(now) || route.is_unlike(now));
             // Where few come, what was seen last holds until enough have come again.
             if seen.is_some() || is_over || window.seconds > WITNESSED_SECONDS {
@@ -62,10 +66,12 @@ impl Paired {
         }
     }
 
-    /// Takes some of its room from a long page for which the others take far longer, and longer than they can have themselves to blame for.
+    /// Takes some of its room from a long page for which the others take far longer, and longer
+    /// than they can have themselves to blame for.
     ///
-    /// What a long page asks of the processor comes late, and comes on. Its own time hardly tells: of 36 s that it waits for others, a second more on the processor
-    /// is lost in the noise, while pages of 30 ms take 30 times as long.
+    /// What a long page asks of the processor comes late, and comes on. Its own time hardly tells:
+    /// of 36 s that it waits for others, a second more on the processor is lost in the noise, while
+    /// pages of 30 ms take 30 times as long.
     pub(super) fn make_room(&mut self, now: Instant, id: RouteId, meters: &[Meter], out: &mut Vec<Record>) {
         let route = &self.routes[id.index()];
         if route.strained < THRASHING_LOOKS || now < route.backoff_until {

@@ -9,7 +9,8 @@ mod odds;
 mod shares;
 mod untried_raise;
 
-/// A host by the Universal Scalability Law: work goes at n / (1 + s(n−1) + k·n(n−1)), best at n* = √((1−s)/k).
+/// A host by the Universal Scalability Law: work goes at n / (1 + s(n−1) + k·n(n−1)), best at n* =
+/// √((1−s)/k).
 struct Host {
     contention: f64,
     coherence: f64,

@@ -22,7 +22,8 @@ const STRAGGLING: f64 = 1.5;
 const BINDING: f64 = 0.5;
 /// Windows in a row that may be spoiled before the trial is given up.
 const SPOILED_MAX: u32 = 3;
-/// A window at the tried limit that takes this many times as long as the base needed for as many is not worth its end.
+/// A window at the tried limit that takes this many times as long as the base needed for as many is
+/// not worth its end.
 const FUTILE: f64 = 2.0;
 /// What a pair remembered from the previous trial of the same two limits weighs.
 const MEMORY: f64 = 0.5;
@@ -252,8 +253,8 @@ impl Trial {
         }
     }
 
-    /// Returns seconds after which whoever has not left yet is taken for a straggler: one that takes long must not keep
-    /// everybody at a limit that may be bad.
+    /// Returns seconds after which whoever has not left yet is taken for a straggler: one that
+    /// takes long must not keep everybody at a limit that may be bad.
     fn settle_max(&self) -> f64 {
         let service = self.weights.get(self.route.index()).copied().unwrap_or(0.0);
         SETTLE_SERVICES * service * (f64::from(self.probe) / f64::from(self.base)).max(1.0)
@@ -293,7 +294,8 @@ impl Trial {
         }
     }
 
-    /// Ends the window whose cohort is back. `running`: when each of those in the application started.
+    /// Ends the window whose cohort is back. `running`: when each of those in the application
+    /// started.
     pub(super) fn close(
         &mut self,
         now: Instant,
@@ -327,11 +329,12 @@ impl Trial {
         WindowEnd::Window(Window { arm, ends, rates, variation, same_arm_difference })
     }
 
-    /// Returns the verdict that the tried limit is worse, once its window has taken so long that it cannot be anything else.
-    /// Deep in the thrash region a window may not end at all, and everybody suffers meanwhile.
+    /// Returns the verdict that the tried limit is worse, once its window has taken so long that it
+    /// cannot be anything else. Deep in the thrash region a window may not end at all, and
+    /// everybody suffers meanwhile.
     ///
-    /// It has the error of any other: of ten requests as uneven as they take long, one window in six lasts that long by chance.
-    /// `noise` and `share` as in [`Trial::verdict`].
+    /// It has the error of any other: of ten requests as uneven as they take long, one window in
+    /// six lasts that long by chance. `noise` and `share` as in [`Trial::verdict`].
     pub(super) fn futile(
         &self,
         now: Instant,
@@ -370,8 +373,9 @@ impl Trial {
         })
     }
 
-    /// Returns the verdict, once there are as many windows of one arm as of the other and they suffice.
-    /// `noise`: c of formula (4). `share`: the route's share of the work. `memory`: the last verdict on this route.
+    /// Returns the verdict, once there are as many windows of one arm as of the other and they
+    /// suffice. `noise`: c of formula (4). `share`: the route's share of the work. `memory`: the
+    /// last verdict on this route.
     pub(super) fn verdict(
         &self,
         noise: f64,
@@ -413,13 +417,15 @@ impl Trial {
         })
     }
 
-    /// Returns what more useful work the tried limit must do to be as good as the base: the last term of formula (3).
+    /// Returns what more useful work the tried limit must do to be as good as the base: the last
+    /// term of formula (3).
     fn bias(&self, share: f64) -> f64 {
         let bias = if self.is_quick() { -BIAS } else { BIAS };
         bias * share * ln(self.ratio())
     }
 
-    /// Returns whether requests are quick at both limits: on a busy machine service times grow as the limit does.
+    /// Returns whether requests are quick at both limits: on a busy machine service times grow as
+    /// the limit does.
     fn is_quick(&self) -> bool {
         self.weights[self.route.index()] * self.ratio().max(1.0) < QUICK
     }
@@ -434,8 +440,8 @@ impl Trial {
         (count > 0).then(|| of_arm().map(|done| done.log_done).sum::<f64>() / count as f64)
     }
 
-    /// Returns progress per second by route, with chance taken out: where nobody waits a rate is what is asked for, no matter the
-    /// limit here, so it counts as it was when the trial began.
+    /// Returns progress per second by route, with chance taken out: where nobody waits a rate is
+    /// what is asked for, no matter the limit here, so it counts as it was when the trial began.
     fn unmoved(&self, rates: &[f64], begin: &[Reading], meters: &[Meter], now: Instant) -> Vec<f64> {
         let of = |(index, rate): (usize, &f64)| {
             let binding = meters[index].since(&begin[index], now).queued_share() >= BINDING;
@@ -457,7 +463,8 @@ impl Trial {
 }
 
 impl Cohort {
-    /// Returns whether everybody is back, or nobody but stragglers is missing and has been for long.
+    /// Returns whether everybody is back, or nobody but stragglers is missing and has been for
+    /// long.
     fn is_back(&mut self, now: Instant, size: usize) -> bool {
         let Some((begin, _)) = &self.begin else { return false };
         let seconds = now.secs_since(*begin);
@@ -470,7 +477,8 @@ impl Cohort {
 }
 
 impl TrialResult {
-    /// Returns the remembered difference for these limits, either way round, and what it weighs in ends.
+    /// Returns the remembered difference for these limits, either way round, and what it weighs in
+    /// ends.
     fn recall(&self, base: u32, probe: u32) -> Option<(f64, f64)> {
         if (self.base, self.probe) == (base, probe) {
             Some((self.raw, MEMORY * self.ends))

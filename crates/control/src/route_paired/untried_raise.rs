@@ -1,4 +1,5 @@
-//! More room without a trial: for pages that take too long to be tried, and for routes too light to be.
+//! More room without a trial: for pages that take too long to be tried, and for routes too light to
+//! be.
 
 use super::route::Route;
 use super::slow_start::SlowStart;
@@ -15,26 +16,31 @@ const RAISE_LOOKED: f64 = 2.0;
 const AT_EASE: f64 = 1.5;
 /// ... and after this many of its service times once its search is over.
 const RAISE_SERVICES: f64 = 0.25;
-/// Service time from which a page is very long, seconds: trials take minutes, so after its search is over it is searched upward again, ...
+/// Service time from which a page is very long, seconds: trials take minutes, so after its search
+/// is over it is searched upward again, ...
 pub(super) const VERY_LONG: f64 = 2.0;
 /// ... after this many seconds at first, twice as many each time, up to so many.
 pub(super) const RETRY_MIN: f64 = 30.0;
 const RETRY_MAX: f64 = 600.0;
 /// ... as long as it takes no more than so many times what it takes in little company.
 const ITSELF: f64 = 1.3;
-/// A limit above this many times the largest company in which the page was seen to take no longer is not raised for that: what a higher one does is told one service time late.
+/// A limit above this many times the largest company in which the page was seen to take no longer
+/// is not raised for that: what a higher one does is told one service time late.
 const FAR_SEEN: u32 = 3;
-/// After so many seconds without an answer, and with nobody inside, nobody is at a route who could suffer.
+/// After so many seconds without an answer, and with nobody inside, nobody is at a route who could
+/// suffer.
 const QUIET_SECONDS: f64 = 1.0;
 /// Growth of the limit of a full route that is given more room by the time.
 const RAISE_GROWTH: f64 = 2.0;
-/// The same once its search is over: it is near what is best, and too much takes minutes to be seen and to be over.
+/// The same once its search is over: it is near what is best, and too much takes minutes to be seen
+/// and to be over.
 const RETRY_GROWTH: f64 = 1.25;
 
 /// What is around a route that asks for room.
 #[derive(Clone, Copy, Debug)]
 struct Surroundings {
-    /// Nothing has ended at any other route; or lately, where those who were seen there tell nothing of those who come next.
+    /// Nothing has ended at any other route; or lately, where those who were seen there tell
+    /// nothing of those who come next.
     is_only: bool,
     /// Everybody in the application has a core, others by the share that they can ask for.
     is_roomy: bool,
@@ -43,9 +49,11 @@ struct Surroundings {
 }
 
 impl Paired {
-    /// Gives a full route more room by the time alone: one of which nothing has ended yet, as the first visitors of a page of twelve seconds would else wait for
-    /// twelve seconds to be told that they need not have; and a long page that is known to take no longer in company, whose search was ended by something else. A trial of its own
-    /// is not disturbed: it may be about to show that there is too much room already.
+    /// Gives a full route more room by the time alone: one of which nothing has ended yet, as the
+    /// first visitors of a page of twelve seconds would else wait for twelve seconds to be told
+    /// that they need not have; and a long page that is known to take no longer in company, whose
+    /// search was ended by something else. A trial of its own is not disturbed: it may be about to
+    /// show that there is too much room already.
     pub(super) fn raise(
         &mut self,
         now: Instant,
@@ -63,7 +71,8 @@ impl Paired {
         let around = Surroundings { is_only, is_roomy: self.company(id) <= f64::from(cores), cores };
         let is_probed = self.probing() == Some(id);
         let route = &mut self.routes[id.index()];
-        // What the brake has just taken is not given back while those are still there for whom it was too much.
+        // What the brake has just taken is not given back while those are still there for whom it
+        // was too much.
         let is_braked = now < route.backoff_until || meter.in_flight() > route.limit as usize;
         if !binding || is_probed || is_braked {
             route.full_since = None;
@@ -88,7 +97,8 @@ impl Paired {
             return;
         }
         route.full_since = Some(now);
-        // A search that is over begins anew where the others tell what it does to them; else it goes on in steps of a quarter.
+        // A search that is over begins anew where the others tell what it does to them; else it
+        // goes on in steps of a quarter.
         if route.slow_start.is_none() && route.strain_elsewhere.is_some() {
             route.forget_long_rest(now);
             route.slow_start = Some(SlowStart::new(meter.read(now)));
@@ -109,7 +119,8 @@ impl Paired {
             if !light || is_braked || route.binding_ticks < 4 || self.probing() == Some(id) {
                 continue;
             }
-            // Of quick requests as many as are done in 2 ms: they come in bursts, and to hold one costs more than it spares.
+            // Of quick requests as many as are done in 2 ms: they come in bursts, and to hold one
+            // costs more than it spares.
             let service = route.service.get().unwrap_or(0.0);
             let useful = route.rate_max * (1.5 * service).max(QUICK);
             let most = route.highest(now, self.ceiling(id)).min(useful.ceil() as u32 + 1);
@@ -124,7 +135,8 @@ impl Paired {
 }
 
 impl Route {
-    /// Returns whether it is given room by the time and not by trials: of a very long page they would take minutes, and hold its limit meanwhile.
+    /// Returns whether it is given room by the time and not by trials: of a very long page they
+    /// would take minutes, and hold its limit meanwhile.
     pub(super) fn is_raised(&self, cores: u32) -> bool {
         self.times.alone().is_some_and(|alone| alone >= VERY_LONG)
             && self.times.is_founded(cores)
@@ -138,14 +150,16 @@ impl Route {
         self.in_service.is_empty() && self.answered_at.is_none_or(is_quiet)
     }
 
-    /// Takes note that its search upward begins once more. If nobody asked for it in a long time, what ended the last one is long ago.
+    /// Takes note that its search upward begins once more. If nobody asked for it in a long time,
+    /// what ended the last one is long ago.
     pub(super) fn forget_long_rest(&mut self, now: Instant) {
         if now > self.retry_at + seconds(self.retry_seconds) {
             self.retry_seconds = RETRY_MIN;
         }
     }
 
-    /// Takes note that its search upward is over: the next one begins later, each time by twice as much.
+    /// Takes note that its search upward is over: the next one begins later, each time by twice as
+    /// much.
     pub(super) fn retried(&mut self, now: Instant) {
         self.retry_at = now + seconds(self.retry_seconds);
         self.retry_seconds = (2.0 * self.retry_seconds).min(RETRY_MAX);
@@ -157,7 +171,8 @@ impl Route {
             return false;
         }
         let others = self.strain_elsewhere.is_some();
-        // The others take no longer than in the least company they had: that more would not hurt is likely, and soon seen where it does.
+        // The others take no longer than in the least company they had: that more would not hurt is
+        // likely, and soon seen where it does.
         let others_likely = self.ease_elsewhere.is_some_and(|strain| strain < AT_EASE);
         let is_unlike = self.is_unlike(now);
         match self.times.alone().filter(|_| !is_unlike) {
@@ -170,7 +185,8 @@ impl Route {
             Some(_) if around.is_roomy => seconds >= RAISE_LOOKED,
             Some(alone) if alone < VERY_LONG || seconds < RAISE_SERVICES * alone => false,
             Some(_) if !self.is_itself() => false,
-            // Without witnesses it is enough that the page waits for others, as far as it was seen to.
+            // Without witnesses it is enough that the page waits for others, as far as it was seen
+            // to.
             Some(_) if self.slow_start.is_some() => {
                 let is_seen = self.times.waits(around.cores)
                     && self.limit <= FAR_SEEN.saturating_mul(self.times.at_ease());
@@ -195,7 +211,8 @@ impl Route {
         self.strain_of_others().is_none_or(|strain| strain < AT_EASE)
     }
 
-    /// Returns the most that the others say of the application. Those who were never alone take too much for what they take by themselves, and so too little for strain.
+    /// Returns the most that the others say of the application. Those who were never alone take too
+    /// much for what they take by themselves, and so too little for strain.
     fn strain_of_others(&self) -> Option<f64> {
         let both = [self.strain_elsewhere, self.ease_elsewhere];
         both.into_iter().flatten().max_by(f64::total_cmp)

@@ -8,7 +8,8 @@ const SHOP: KindId = KindId(0);
 const SEARCH: RouteId = RouteId(0);
 const ONE: [KindInputs; 1] = [KindInputs { share: 1.0, begun: 0.0 }];
 
-/// A route that does 4 a second of 0.4 s each, as was seen just now, and at which somebody has just waited.
+/// A route that does 4 a second of 0.4 s each, as was seen just now, and at which somebody has just
+/// waited.
 fn saturated() -> RouteInputs {
     RouteInputs {
         capacity: Some(4.0),
@@ -50,7 +51,8 @@ fn second(n: f64) -> Instant {
     Instant::ORIGIN + seconds(n)
 }
 
-/// Lets `flow` admit whom it may, of 100 who wait, each quarter of a second; returns how many began.
+/// Lets `flow` admit whom it may, of 100 who wait, each quarter of a second; returns how many
+/// began.
 fn play(flow: &mut Flow, visits: &mut Visits, routes: &[RouteInputs], ticks: std::ops::Range<u32>) -> usize {
     let mut admitted = 0;
     for tick in ticks {
@@ -70,7 +72,8 @@ fn it_fills_the_pipe_and_then_holds() {
     let (mut visits, routes) = (learned(), [saturated()]);
     let mut flow = Flow::new(SHOP, 2, second(0.0));
     let admitted = play(&mut flow, &mut visits, &routes, 0..400);
-    // X (δ + S + W*) = 4 · (12 + 0.4 + 1.6): nobody ever gets to search here, so no more than that may be under way.
+    // X (δ + S + W*) = 4 · (12 + 0.4 + 1.6): nobody ever gets to search here, so no more than that
+    // may be under way.
     assert!((56..=58).contains(&admitted), "{admitted}");
     let held = flow.may_admit(second(100.0), &inputs(&visits, &routes, 100));
     assert_eq!(held, AdmissionDecision::Held(Reason::WorkToCome));
@@ -79,7 +82,8 @@ fn it_fills_the_pipe_and_then_holds() {
 
 #[test]
 fn what_a_page_takes_by_itself_is_no_wait() {
-    // Four seconds each, as the page waits for others; X is what its visitors ask of it. Nobody waits for anything.
+    // Four seconds each, as the page waits for others; X is what its visitors ask of it. Nobody
+    // waits for anything.
     let (mut visits, mut routes) = (learned(), [saturated()]);
     routes[0] = RouteInputs { service: Some(4.0), ..routes[0] };
     (0..16).for_each(|_| visits.request_begins(SEARCH));
@@ -264,8 +268,9 @@ fn where_people_come_for_one_page_and_no_route_is_short_nobody_is_held() {
     }
 }
 
-/// Returns whether the next may begin, ten seconds after the first of a hundred began: `at_polls` of them wait or run at a route that looks like `polls`, `gave_up` left
-/// without an answer, and the others were answered elsewhere.
+/// Returns whether the next may begin, ten seconds after the first of a hundred began: `at_polls`
+/// of them wait or run at a route that looks like `polls`, `gave_up` left without an answer, and
+/// the others were answered elsewhere.
 fn may_begin_beside(polls: RouteInputs, at_polls: u32, gave_up: u32, stayer_polls: bool) -> bool {
     let (mut visits, entry) = (unknown(), LastRoute::at(RouteId(1)));
     let files = RouteInputs { idle: f64::INFINITY, work: Some(0.01), ..RouteInputs::default() };
@@ -328,7 +333,8 @@ fn unknown() -> Visits {
     visits
 }
 
-/// A shop whose visitors log in and come back to search, beside so many who ask once for what is not there. It is known of all of them.
+/// A shop whose visitors log in and come back to search, beside so many who ask once for what is
+/// not there. It is known of all of them.
 fn beside_passers(passers: u32) -> (Visits, LastRoute, LastRoute) {
     let mut visits = unknown();
     let (nothing, login) = (LastRoute::at(RouteId(1)), LastRoute::at(RouteId(2)));
@@ -417,7 +423,8 @@ fn a_flood_of_sessions_of_one_page_makes_those_that_stay_no_cheaper() {
             })
             .count()
     };
-    // 0.2 of 60 s on two cores, at 15 visits of 20 ms each: 80 at once, and 40 of them are inside. Of the passers a mean request is one of 1.3 ms.
+    // 0.2 of 60 s on two cores, at 15 visits of 20 ms each: 80 at once, and 40 of them are inside.
+    // Of the passers a mean request is one of 1.3 ms.
     for passers in [0, 400] {
         assert!((38..=42).contains(&begun(passers, false)), "{passers}: {}", begun(passers, false));
     }
@@ -498,7 +505,8 @@ fn a_crowd_at_a_site_that_was_never_full_begins_one_by_one() {
     let ten_a_second = [KindInputs { share: 1.0, begun: 10.0 }];
     let calm = AdmissionInputs { kinds: &ten_a_second, ..inputs(&visits, &routes, 0) };
     flow.on_tick(second(0.0), &calm, &mut vec![]);
-    // Two cores do 5 sessions a second of one search each; 10 began while nobody waited. So 3 · 10 may, and 0.2 · 60 s of them at once.
+    // Two cores do 5 sessions a second of one search each; 10 began while nobody waited. So 3 · 10
+    // may, and 0.2 · 60 s of them at once.
     assert_eq!(flow.rate(), Some(30.0));
     let admitted = play(&mut flow, &mut visits, &routes, 0..1);
     assert_eq!(admitted, 360, "of any number");

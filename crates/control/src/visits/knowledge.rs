@@ -28,8 +28,8 @@ impl Visits {
         }
     }
 
-    /// Begins with what is left of `known`. To be called when all routes and kinds were added and no session has begun; what is
-    /// known of other routes and kinds is left out.
+    /// Begins with what is left of `known`. To be called when all routes and kinds were added and
+    /// no session has begun; what is known of other routes and kinds is left out.
     pub fn recall(&mut self, known: &VisitsKnowledge, trust: Trust) {
         for (index, route) in known.routes.iter().enumerate().take(self.routes) {
             let of = |value: f64| KnownMean { value: value * route.visits.value, ..route.visits };

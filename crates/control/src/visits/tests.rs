@@ -141,8 +141,9 @@ fn what_follows_a_route_added_later_is_learned_for_every_route() {
     assert!((visits.remaining(SEARCH) - 1.0).abs() < 1e-9, "{}", visits.remaining(SEARCH));
 }
 
-/// Sessions that begin within 3 s. Four of five ask for one page and are taken to have ended 10 s later; the others browse three times and then search,
-/// all within 9 s. Returns what is known after `until` seconds, and which share went on.
+/// Sessions that begin within 3 s. Four of five ask for one page and are taken to have ended 10 s
+/// later; the others browse three times and then search, all within 9 s. Returns what is known
+/// after `until` seconds, and which share went on.
 fn bounce(seed: u64, sessions: usize, until: f64) -> (Visits, f64) {
     let mut rng = suimon_model::Rng::new(seed);
     let mut visits = Visits::default();
@@ -352,7 +353,8 @@ fn whoever_was_taken_to_have_ended_and_goes_on_counts_as_another_session() {
     assert!(visits.returns_per_session(SHOP) == 0.0, "two visits of two");
 }
 
-/// Teaches a site where every session makes `usual` visits to search, and so many in a hundred are robots that make 64.
+/// Teaches a site where every session makes `usual` visits to search, and so many in a hundred are
+/// robots that make 64.
 fn with_robots(usual: usize, robots: u64, seed: u64) -> Visits {
     let mut visits = learned();
     let mut rng = suimon_model::Rng::stream(seed, 1);

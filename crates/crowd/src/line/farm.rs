@@ -1,4 +1,5 @@
-//! A visitor who wants more than one place: draws numbers with fresh cookies each time and waits with some of them until the first comes in.
+//! A visitor who wants more than one place: draws numbers with fresh cookies each time and waits
+//! with some of them until the first comes in.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -103,7 +104,8 @@ impl Farmer {
         self.draws_at = now + self.policy.every;
     }
 
-    /// Takes note of a draw that is to be tried again after a while. After more than `retries_max` in a row no number is drawn any more.
+    /// Takes note of a draw that is to be tried again after a while. After more than `retries_max`
+    /// in a row no number is drawn any more.
     pub(crate) fn was_put_off(&mut self, now: Instant, after: Duration, retries_max: u32) {
         self.put_off += 1;
         self.draws_at = now + after;
@@ -170,13 +172,15 @@ impl FarmBooks {
 /// What came of farming. Times are in seconds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct FarmReport {
-    /// Visitors who farmed: they were shown the waiting room, and drew more numbers than the one they were given.
+    /// Visitors who farmed: they were shown the waiting room, and drew more numbers than the one
+    /// they were given.
     pub farmers: u64,
     /// Numbers they drew.
     pub numbers: u64,
     /// Numbers, of these, that got in.
     pub numbers_entered: u64,
-    /// Draws that were answered with a time to come again, and without a number: by the quota of a network, or because the line took no more.
+    /// Draws that were answered with a time to come again, and without a number: by the quota of a
+    /// network, or because the line took no more.
     pub put_off: u64,
     /// Draws, of these farmers, that were let in without being shown the waiting room.
     pub let_in_at_once: u64,

@@ -1,6 +1,7 @@
 //! A visitor who waits and meanwhile tries to come in with the ticket edited.
 //!
-//! A ticket is taken as what it looks like from outside: base64url, with the number somewhere in it and a signature at its end.
+//! A ticket is taken as what it looks like from outside: base64url, with the number somewhere in it
+//! and a signature at its end.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -34,7 +35,8 @@ impl Edit {
         [Edit::Bit, Edit::Number, Edit::Signature].into_iter().cycle().skip(sent as usize % 3).take(3)
     }
 
-    /// Returns the ticket edited so; `None` where it cannot be. `position` is the place told, from 1; `another` is somebody else's ticket.
+    /// Returns the ticket edited so; `None` where it cannot be. `position` is the place told, from
+    /// 1; `another` is somebody else's ticket.
     pub(crate) fn apply(
         self,
         ticket: &str,
@@ -78,7 +80,8 @@ pub(crate) struct Forger {
 }
 
 impl Forger {
-    /// So soon after a place was heard of, whoever asks for it is told to come later, and that says nothing of the ticket.
+    /// So soon after a place was heard of, whoever asks for it is told to come later, and that says
+    /// nothing of the ticket.
     const QUIET: Duration = Duration::from_secs(2);
 
     /// Returns a forger whose own place was shown now.
@@ -145,9 +148,11 @@ pub struct ForgeReport {
     pub tickets: BTreeMap<Edit, u64>,
     /// Edited tickets that were taken for a place: asked how it stands, the server told. Must be 0.
     pub taken: u64,
-    /// Entries by edited tickets: their holder was let in, and the place that is theirs was not due yet. Must be 0.
+    /// Entries by edited tickets: their holder was let in, and the place that is theirs was not due
+    /// yet. Must be 0.
     pub entered: u64,
-    /// Entries with an edited ticket when nobody had to wait, or the place that is theirs was due: as whoever has none.
+    /// Entries with an edited ticket when nobody had to wait, or the place that is theirs was due:
+    /// as whoever has none.
     pub let_in_without: u64,
     /// Numbers that were drawn by coming with an edited ticket, as by whoever has none, ...
     pub numbers: u64,

@@ -1,4 +1,5 @@
-//! All waits of a run, summed up: how long they were, whether what was told came true, and whether the order was kept.
+//! All waits of a run, summed up: how long they were, whether what was told came true, and whether
+//! the order was kept.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -84,8 +85,9 @@ impl LineBooks {
     }
 }
 
-/// What visitors saw of a waiting room; of the whole run, warm-up included. Times are in seconds. Those who farm or forge are told of apart: all but `farm`, `forge`
-/// and `waits` is of those who want one place, theirs.
+/// What visitors saw of a waiting room; of the whole run, warm-up included. Times are in seconds.
+/// Those who farm or forge are told of apart: all but `farm`, `forge` and `waits` is of those who
+/// want one place, theirs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LineReport {
     /// Visitors who were shown the waiting room.
@@ -100,7 +102,8 @@ pub struct LineReport {
     pub polls: u64,
     /// From the page to the session's first good answer, of those who got in.
     pub wait: Quantiles,
-    /// Whether what was told came true: by the first that was told, and by the first that was told at least a minute after the wait began.
+    /// Whether what was told came true: by the first that was told, and by the first that was told
+    /// at least a minute after the wait began.
     pub told: Vec<ToldReport>,
     /// Whether the order was kept.
     pub order: OrderReport,
@@ -116,14 +119,16 @@ pub struct LineReport {
     pub waits: Vec<LineWait>,
 }
 
-/// Whether what was told of the time left came true, of those who got in and had half a minute or more left when they were told.
+/// Whether what was told of the time left came true, of those who got in and had half a minute or
+/// more left when they were told.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ToldReport {
     /// Judged is the first that was told so long after the wait began, or later.
     pub from_s: f64,
     /// Waits that were judged.
     pub judged: u64,
-    /// Median of |told − waited| ÷ waited, where told is the middle of the range; waited is counted from when it was told.
+    /// Median of |told − waited| ÷ waited, where told is the middle of the range; waited is counted
+    /// from when it was told.
     pub error_by_middle: Option<f64>,
     /// The same, by the least that was told.
     pub error_by_low: Option<f64>,
@@ -160,10 +165,12 @@ impl ToldReport {
     }
 }
 
-/// Whether whoever came first began first, by the numbers that are told. Where lots are drawn, or numbers hidden, it says nothing.
+/// Whether whoever came first began first, by the numbers that are told. Where lots are drawn, or
+/// numbers hidden, it says nothing.
 ///
-/// A visitor is overtaken by everybody, those who farm or forge included, who waited in the same line, has a later number and began before. Those who closed the tab for a while are not
-/// judged: whoever comes back late was called before.
+/// A visitor is overtaken by everybody, those who farm or forge included, who waited in the same
+/// line, has a later number and began before. Those who closed the tab for a while are not judged:
+/// whoever comes back late was called before.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct OrderReport {
     /// Visitors who were judged.
@@ -188,7 +195,8 @@ impl OrderReport {
         let mut overtaken: Vec<u64> = Vec::new();
         for wait in got_in {
             let Some(number) = wait.position else { continue };
-            // Quadratic in the worst case, which is a crowd that gets in backwards; there are few of them at a time.
+            // Quadratic in the worst case, which is a crowd that gets in backwards; there are few
+            // of them at a time.
             let before = lines.entry(&wait.line).or_default();
             let at = before.partition_point(|earlier| *earlier < number);
             if !wait.away && wait.who == Who::Visitor {

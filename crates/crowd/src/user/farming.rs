@@ -1,4 +1,5 @@
-//! How a visitor farms: numbers are drawn and places looked after one at a time, over the one connection that a user has.
+//! How a visitor farms: numbers are drawn and places looked after one at a time, over the one
+//! connection that a user has.
 
 use super::{POLL_PATIENCE, User};
 use crate::jar::Jar;
@@ -17,7 +18,8 @@ enum Drawn {
 }
 
 impl User {
-    /// Draws numbers and waits until one of them comes in; false if the farmer has had enough, or has no place to wait with.
+    /// Draws numbers and waits until one of them comes in; false if the farmer has had enough, or
+    /// has no place to wait with.
     pub(super) async fn farm(&mut self, journey: &Journey, step: usize) -> bool {
         let shared = Rc::clone(&self.shared);
         let mut farmer = self.farmer.take().unwrap_or_else(|| {

@@ -1,4 +1,5 @@
-//! How a visitor forges: between two looks at the own place, edited tickets are sent, each to ask how it stands and to come in with.
+//! How a visitor forges: between two looks at the own place, edited tickets are sent, each to ask
+//! how it stands and to come in with.
 
 use super::{POLL_PATIENCE, User};
 use crate::jar::Jar;
@@ -39,7 +40,8 @@ impl User {
         }
     }
 
-    /// Returns the own ticket after an edit, of those possible the one whose turn it is after so many, and the name of its cookie.
+    /// Returns the own ticket after an edit, of those possible the one whose turn it is after so
+    /// many, and the name of its cookie.
     fn edited(&mut self, sent: u32, own: &Waiting) -> Option<(Edit, String, String)> {
         let ticket = self.jar.ticket()?;
         let another = self.shared.books.borrow().line.forge.of_another(self.number);

@@ -75,7 +75,8 @@ fn place(request: &Seen, rules: Rules) -> Option<u64> {
     (rules.believes_all || text == ticket(number)).then_some(number)
 }
 
-/// Returns the ticket of a number: six bytes, and a signature for those who do not know how it is made.
+/// Returns the ticket of a number: six bytes, and a signature for those who do not know how it is
+/// made.
 fn ticket(number: u64) -> String {
     let signature = u128::from(number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
     URL_SAFE_NO_PAD.encode([&number.to_be_bytes()[2..], &signature.to_be_bytes()].concat())

@@ -56,7 +56,8 @@ fn changes(fleet: &mut Fleet) -> Vec<(u32, Status, Status, Why)> {
     changes
 }
 
-/// Lets time pass until the next check of any node and answers it, and all due with it, by `verdict`.
+/// Lets time pass until the next check of any node and answers it, and all due with it, by
+/// `verdict`.
 fn next_checks(fleet: &mut Fleet, verdict: impl Fn(NodeId) -> bool) -> Instant {
     next_looks(fleet, |node| if verdict(node) { Checked::Answered } else { Checked::Unreached })
 }
@@ -152,7 +153,8 @@ fn lost_requests_alone_take_no_node_out() {
         for second in 0..60 {
             lost(&mut fleet, at(f64::from(second)), 0, 20);
             while fleet.poll_timeout().is_some_and(|due| due < at(f64::from(second + 1))) {
-                // One with work for many seconds, which takes a request and does not come to it, is there as well.
+                // One with work for many seconds, which takes a request and does not come to it, is
+                // there as well.
                 next_looks(
                     &mut fleet,
                     |_| if second % 9 < 5 { Checked::Accepted } else { Checked::Answered },

@@ -1,4 +1,5 @@
-//! An application that does not answer: nobody is let into it, and what belongs to a session that has begun waits for it to come back.
+//! An application that does not answer: nobody is let into it, and what belongs to a session that
+//! has begun waits for it to come back.
 
 use super::Gate;
 use crate::requests::{Request, Requests, Stage};
@@ -9,7 +10,8 @@ use suimon_model::{
 
 /// Most requests that wait for the application's return; further ones are answered at once.
 pub(super) const AWAITING_MAX: usize = 10_000;
-/// Most of these per session: more than a browser opens connections, and few enough that one session cannot use up all of them.
+/// Most of these per session: more than a browser opens connections, and few enough that one
+/// session cannot use up all of them.
 pub(super) const AWAITING_OF_SESSION_MAX: u32 = 8;
 /// Longest wait for its return, seconds, ...
 pub(super) const AWAITED_MAX: f64 = 10.0;
@@ -85,9 +87,10 @@ impl Outage {
 }
 
 impl Gate {
-    /// Takes note that the application answers, or that no node of it does. While none does, nobody is called or let in, whoever comes gets a place, and requests of
-    /// sessions that have begun wait for it, without a slot: at most [`AWAITING_MAX`], and of one session [`AWAITING_OF_SESSION_MAX`], for at most [`AWAITED_MAX`]
-    /// seconds.
+    /// Takes note that the application answers, or that no node of it does. While none does, nobody
+    /// is called or let in, whoever comes gets a place, and requests of sessions that have begun
+    /// wait for it, without a slot: at most [`AWAITING_MAX`], and of one session
+    /// [`AWAITING_OF_SESSION_MAX`], for at most [`AWAITED_MAX`] seconds.
     pub fn handle_application(&mut self, now: Instant, is_up: bool) {
         if is_up != self.away.is_on() {
             return;
@@ -136,7 +139,8 @@ impl Gate {
         seconds((AWAITED_SHARE * patience).min(AWAITED_MAX))
     }
 
-    /// Sends a request of a session that has begun on to its route, or has it wait for an application that does not answer.
+    /// Sends a request of a session that has begun on to its route, or has it wait for an
+    /// application that does not answer.
     pub(super) fn enter_application(&mut self, now: Instant, id: RequestId) {
         if !self.away.is_on() {
             return self.enter_route_gate(now, id);

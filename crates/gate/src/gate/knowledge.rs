@@ -10,8 +10,8 @@ use suimon_control::{KnownMean, Moments, Trust};
 use suimon_model::{Duration, Instant, RouteId};
 
 impl Gate {
-    /// Returns what another process can begin with, for [`Gate::recall`]. Takes some microseconds a route: for whoever writes it down, not for a
-    /// request.
+    /// Returns what another process can begin with, for [`Gate::recall`]. Takes some microseconds a
+    /// route: for whoever writes it down, not for a request.
     pub fn knowledge(&self) -> Knowledge {
         let routes = (0u32..).zip(&self.routes).map(|(id, route)| KnownRoute {
             came: route.counts.offered,
@@ -27,11 +27,13 @@ impl Gate {
         }
     }
 
-    /// Begins with what another gate knew, `age` ago. To be called when the routes and kinds it speaks of are declared, and before any request; what it
-    /// says of others is left out, and so is whatever cannot be.
+    /// Begins with what another gate knew, `age` ago. To be called when the routes and kinds it
+    /// speaks of are declared, and before any request; what it says of others is left out, and so
+    /// is whatever cannot be.
     ///
-    /// Nothing recalled is more than a beginning: averages count for few observations, fewer with age; limits are where the search starts; a
-    /// capacity holds until one is measured, and grows while it holds newcomers back from slots that are free.
+    /// Nothing recalled is more than a beginning: averages count for few observations, fewer with
+    /// age; limits are where the search starts; a capacity holds until one is measured, and grows
+    /// while it holds newcomers back from slots that are free.
     pub fn recall(&mut self, now: Instant, knowledge: &Knowledge, age: Duration) {
         debug_assert!(
             self.requests.iter().next().is_none(),
@@ -54,7 +56,8 @@ impl Gate {
         self.look_at_routes(now);
     }
 
-    /// Holds what was recalled of capacities against what is seen, and forgets it where one was measured.
+    /// Holds what was recalled of capacities against what is seen, and forgets it where one was
+    /// measured.
     pub(super) fn doubt_recalled(&mut self, now: Instant) {
         if self.routes.iter().all(|route| route.recalled.is_none()) {
             return;
@@ -85,7 +88,8 @@ impl Route {
         measured.or(self.recalled.map(|recalled| recalled.per_second))
     }
 
-    /// Returns seconds since the route was seen to do X. What is recalled is doubted while it lasts, and so never too old.
+    /// Returns seconds since the route was seen to do X. What is recalled is doubted while it
+    /// lasts, and so never too old.
     pub(super) fn capacity_age(&self, now: Instant) -> f64 {
         match (self.capacity.measured(), self.recalled) {
             (Some(measured), _) => now.secs_since(measured.at),
@@ -164,7 +168,8 @@ mod tests {
         })
     }
 
-    /// Returns when a newcomer who comes at `begin`, and comes again whenever refused, goes to the application.
+    /// Returns when a newcomer who comes at `begin`, and comes again whenever refused, goes to the
+    /// application.
     fn first_answer(gate: &mut Gate, route: RouteId, begin: Instant) -> Option<(Instant, Start)> {
         let newcomer = Arrival { route, session: Some(Membership::Newcomer(KIND)) };
         gate.handle_arrival(begin, newcomer);
@@ -184,7 +189,8 @@ mod tests {
         })
     }
 
-    /// Plays sessions that ask for each route once, a second apart, and take `took` seconds each time.
+    /// Plays sessions that ask for each route once, a second apart, and take `took` seconds each
+    /// time.
     fn play(gate: &mut Gate, routes: [RouteId; 2], sessions: u32, took: f64) {
         for number in 0..sessions {
             let begin = 4.0 * f64::from(number);

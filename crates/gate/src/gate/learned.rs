@@ -11,8 +11,8 @@ use suimon_model::{KindId, RouteId};
 const SHARE_MIN: f64 = 1e-3;
 
 impl Gate {
-    /// Returns what was learned of the application and its visitors. Takes some microseconds a route: for whoever asks, not for
-    /// a request.
+    /// Returns what was learned of the application and its visitors. Takes some microseconds a
+    /// route: for whoever asks, not for a request.
     pub fn learned(&self) -> Learned {
         Learned {
             cores: self.params.cores,
@@ -108,7 +108,8 @@ mod tests {
         let routes = [0, 1].map(|_| gate.declare_route(start, RouteMode::Enforce));
         gate.declare_kind(start, KindParams::default());
         assert_eq!((gate.learned().think, gate.learned().kinds[0].places.len()), (None, 0));
-        // A front page, and for two in three a second page a second later: 30 sessions, one every two seconds.
+        // A front page, and for two in three a second page a second later: 30 sessions, one every
+        // two seconds.
         for number in 0..30 {
             let at = 2.0 * f64::from(number);
             pass(&mut gate, at);

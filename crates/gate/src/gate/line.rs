@@ -5,8 +5,9 @@ use suimon_line::{Command, Line, Position, PositionStatus, SavedLine};
 use suimon_model::{Instant, KindId};
 
 impl Gate {
-    /// Takes note that the holder of `position` asks how it stands, and returns that. Nobody is let in by it. `None`: there is nothing to wait for, as
-    /// the kind has no line, or the place has begun its session.
+    /// Takes note that the holder of `position` asks how it stands, and returns that. Nobody is let
+    /// in by it. `None`: there is nothing to wait for, as the kind has no line, or the place has
+    /// begun its session.
     pub fn handle_contact(
         &mut self,
         now: Instant,
@@ -36,7 +37,8 @@ impl Gate {
         true
     }
 
-    /// Goes on with the line of `kind` where another gate's ended. `skipped`: numbers that may have been drawn since `saved` was written.
+    /// Goes on with the line of `kind` where another gate's ended. `skipped`: numbers that may have
+    /// been drawn since `saved` was written.
     pub fn restore_line(&mut self, now: Instant, kind: KindId, saved: &SavedLine, skipped: u64) {
         let kind = &mut self.kinds[kind.index()];
         if let Some(params) = kind.params.line {

@@ -1,4 +1,5 @@
-//! The route gate: whoever may begin or belongs to a session waits for a slot at its route, and starts when it has one.
+//! The route gate: whoever may begin or belongs to a session waits for a slot at its route, and
+//! starts when it has one.
 
 use super::Gate;
 use super::tick::VIEW_SECONDS;
@@ -13,7 +14,8 @@ use suimon_model::{Instant, Reason, RequestId, RouteId, SessionId};
 
 /// Where a request stands in its route's queue; 0 is behind all others.
 const PRIORITY: u32 = 1;
-/// Times the mean time in the application that a visitor must still be ready to wait to be answered in time: most take no longer.
+/// Times the mean time in the application that a visitor must still be ready to wait to be answered
+/// in time: most take no longer.
 const IN_TIME: f64 = 1.5;
 /// The least weight of the newest time in the application, in what is told of them.
 const TOOK_WEIGHT: f64 = 0.01;
@@ -44,13 +46,15 @@ pub(super) struct Route {
     pub(super) view_service: f64,
     /// Views on end that showed pressure.
     pub(super) pressed_views: u32,
-    /// Seconds in the application, of all that made progress, and of those that had a core of their own.
+    /// Seconds in the application, of all that made progress, and of those that had a core of their
+    /// own.
     pub(super) took: Moments,
     pub(super) took_alone: Moments,
 }
 
 impl Route {
-    /// Returns completions a second, as far as is known: where there were none just now, no more than one since the last.
+    /// Returns completions a second, as far as is known: where there were none just now, no more
+    /// than one since the last.
     pub(super) fn rate(&self, now: Instant) -> f64 {
         if self.view_rate > 0.0 {
             return self.view_rate;
@@ -84,15 +88,16 @@ impl Route {
     }
 }
 
-/// Returns whether a visitor can hardly be answered in time any more, by a page that takes `service` seconds in the mean.
+/// Returns whether a visitor can hardly be answered in time any more, by a page that takes
+/// `service` seconds in the mean.
 fn is_late(now: Instant, request: &Request, kinds: &[KindGate], service: f64) -> bool {
     let patience = request.kind().map(|kind| kinds[kind.index()].patience());
     patience.is_some_and(|patience| now.secs_since(request.arrived) > patience - IN_TIME * service)
 }
 
 impl Gate {
-    /// Takes a request of a session to its route; only where more of that session are under way than any visitor has, and it would have to wait, it is
-    /// refused.
+    /// Takes a request of a session to its route; only where more of that session are under way
+    /// than any visitor has, and it would have to wait, it is refused.
     pub(super) fn enter_as_member(&mut self, now: Instant, id: RequestId, session: SessionId) {
         let route = self.requests.get(id).expect("a request is in the table until it ends").route;
         let has_to_wait =
@@ -202,30 +207,33 @@ impl Gate {
         }));
     }
 
-    /// Returns whether everything in the application can have a core of its own, as far as is known.
+    /// Returns whether everything in the application can have a core of its own, as far as is
+    /// known.
     pub(super) fn has_cores_for_all(&self) -> bool {
         self.in_flight <= self.params.cores as usize
     }
 
-    /// Returns whether a request, that waits at its route or has just started, was to let those who came after it go first, as it could hardly be answered in
-    /// time any more.
+    /// Returns whether a request, that waits at its route or has just started, was to let those who
+    /// came after it go first, as it could hardly be answered in time any more.
     pub fn is_late(&self, request: RequestId) -> bool {
         self.requests.get(request).is_some_and(|request| request.late)
     }
 
-    /// Returns whether a request, that waits at its route or has just started, was to let everybody else go first, as its session asks for more than one visitor
-    /// does.
+    /// Returns whether a request, that waits at its route or has just started, was to let everybody
+    /// else go first, as its session asks for more than one visitor does.
     pub fn is_beyond(&self, request: RequestId) -> bool {
         self.requests.get(request).is_some_and(|request| request.beyond)
     }
 
-    /// Returns whether one more at `route` would wait for longer than anybody stays. Never asked for members: they are not refused.
+    /// Returns whether one more at `route` would wait for longer than anybody stays. Never asked
+    /// for members: they are not refused.
     pub(super) fn route_hopeless(&self, route: RouteId) -> bool {
         self.is_full()
             || self.time_to_serve(route).is_some_and(|wait| wait > self.params.patience.as_secs_f64())
     }
 
-    /// Returns whether as many wait as may. What goes beyond a session's budget keeps nobody else out.
+    /// Returns whether as many wait as may. What goes beyond a session's budget keeps nobody else
+    /// out.
     pub(super) fn is_full(&self) -> bool {
         let max = self.params.waiting_max;
         self.waiting >= max

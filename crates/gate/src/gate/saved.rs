@@ -1,7 +1,8 @@
 //! The gate put away as bytes, brought back, and given other parameters on the way.
 //!
-//! What is saved is everything a later decision can rest on. Left out are the decision records kept for show, and what is counted for show alone: a gate
-//! that was brought back shows none of before, and decides alike.
+//! What is saved is everything a later decision can rest on. Left out are the decision records kept
+//! for show, and what is counted for show alone: a gate that was brought back shows none of before,
+//! and decides alike.
 
 use super::route_gate::Route;
 use super::{Gate, TICK};
@@ -39,7 +40,8 @@ suimon_model::saved_struct!(Route {
 } without { placed });
 
 impl Gate {
-    /// Returns all that is known, for [`Gate::restore`]. To be called when `poll_output` has nothing more to give.
+    /// Returns all that is known, for [`Gate::restore`]. To be called when `poll_output` has
+    /// nothing more to give.
     ///
     /// # Errors
     /// Returns [`Unsavable`] if a law is in force that does not say how it is saved.
@@ -69,11 +71,12 @@ impl Gate {
         Ok(out.into_bytes())
     }
 
-    /// Returns the gate that was saved, and the tokens of what was in the application. `params` are those it had; it goes
-    /// on exactly as the one that was saved would have.
+    /// Returns the gate that was saved, and the tokens of what was in the application. `params` are
+    /// those it had; it goes on exactly as the one that was saved would have.
     ///
     /// # Errors
-    /// Returns [`Broken`] where the bytes are not those of a gate, or its parts contradict each other.
+    /// Returns [`Broken`] where the bytes are not those of a gate, or its parts contradict each
+    /// other.
     pub fn restore(params: Params, bytes: &[u8]) -> Result<(Gate, Vec<Permit>), Broken> {
         let from = &mut Reader::new(bytes);
         let routes: Vec<Route> = Persist::load(from)?;
@@ -127,8 +130,9 @@ impl Gate {
         self.requests.iter().map(inside).collect()
     }
 
-    /// Puts other parameters in force. What they leave as it was goes on; laws they change begin anew, as after a restart: with what
-    /// is known ([`Gate::knowledge`]), and with the requests and sessions that are there.
+    /// Puts other parameters in force. What they leave as it was goes on; laws they change begin
+    /// anew, as after a restart: with what is known ([`Gate::knowledge`]), and with the requests
+    /// and sessions that are there.
     pub fn adopt(&mut self, params: Params, now: Instant) {
         let other_cores = params.cores != self.params.cores;
         if other_cores || params.route_law != self.params.route_law {
@@ -158,7 +162,8 @@ impl Gate {
         self.params = params;
     }
 
-    /// Makes a route known to a law that has just begun, with what the one `before` knew of it: a law reads meters from their beginning.
+    /// Makes a route known to a law that has just begun, with what the one `before` knew of it: a
+    /// law reads meters from their beginning.
     fn measure_anew(&mut self, index: usize, before: &dyn RouteLaw, now: Instant) {
         let route = &mut self.routes[index];
         let fixed = route.mode.fixed();
@@ -179,8 +184,8 @@ impl Gate {
         self.meters[index].load(now, route.in_flight, route.queue.len());
     }
 
-    /// Returns what in a gate that strangers' bytes describe cannot be: every index must lead somewhere, and every count be
-    /// that of what is there.
+    /// Returns what in a gate that strangers' bytes describe cannot be: every index must lead
+    /// somewhere, and every count be that of what is there.
     fn contradiction(&self) -> Option<&'static str> {
         let (routes, kinds) = (self.routes.len(), self.kinds.len());
         if [self.meters.len(), self.inputs.len()] != [routes; 2] || !self.visits.fits(routes, kinds) {

@@ -1,4 +1,5 @@
-//! The session gate: a newcomer begins now, is held until it may, is shown its place in line, or is refused.
+//! The session gate: a newcomer begins now, is held until it may, is shown its place in line, or is
+//! refused.
 
 use super::{Gate, PRESSURE};
 use crate::api::{InLine, Output};
@@ -10,7 +11,8 @@ use suimon_model::{Duration, Instant, KindId, Reason, RequestId, SessionId, seco
 
 /// A newcomer held for longer, seconds, is pressure; a shorter wait is chance.
 const PRESSURE_HELD: f64 = 1.0;
-/// After a newcomer was held, however briefly, visitors that nothing else identifies get a lease for this long: the next newcomer may not be admitted at all.
+/// After a newcomer was held, however briefly, visitors that nothing else identifies get a lease
+/// for this long: the next newcomer may not be admitted at all.
 const CLOSE_HELD: Duration = Duration::from_secs(10);
 
 /// What a newcomer has of the line.
@@ -48,7 +50,8 @@ impl Gate {
         if !kind.holds() {
             return self.admit(now, id, kind_id);
         }
-        // A place is good for one session; whoever comes with it when that is over waits like everybody.
+        // A place is good for one session; whoever comes with it when that is over waits like
+        // everybody.
         let is_over = |position| kind.line.as_ref().is_some_and(|line| line.is_claimed(position));
         let claim = match claim {
             Claim::Holds(position, draws) if is_over(position) => {
@@ -92,7 +95,8 @@ impl Gate {
         self.hold(id, kind_id, key);
     }
 
-    /// Takes a visitor with a position who only asks to be admitted to the session gate of its kind.
+    /// Takes a visitor with a position who only asks to be admitted to the session gate of its
+    /// kind.
     pub(super) fn enter_only(&mut self, now: Instant, id: RequestId, kind_id: KindId, position: Position) {
         let begins = self.requests.get(id).and_then(|request| request.begins);
         if let Some(session) = begins.filter(|session| self.sessions.get(*session).is_some()) {
@@ -150,15 +154,18 @@ impl Gate {
         };
         let standing = line.standing(now, position);
         let key = line.rank(position);
-        // More than can begin while they are held would only be sent away again and come back behind others.
+        // More than can begin while they are held would only be sent away again and come back
+        // behind others.
         let has_room = kind.held.len() < line.held_at_once() || kind.held.is_passed_by(key);
         // In another tab of the same browser it is held already.
         let is_held = kind.held.at(key).is_some();
-        // Nor does somebody who has just come overtake those called before who are on the way from their page, ...
+        // Nor does somebody who has just come overtake those called before who are on the way from
+        // their page, ...
         let is_from_page = matches!(claim, Claim::Holds(..));
         let overtakes = !is_from_page && line.expected_before(position) > kind.held.before(key) as u64;
         let is_turn = standing.is_called() && may_be_held && has_room;
-        // ... unless it takes nothing from them: else each newcomer would be on the way for the next one, and the line would never end.
+        // ... unless it takes nothing from them: else each newcomer would be on the way for the
+        // next one, and the line would never end.
         let is_turn = is_turn && (!overtakes || self.delays_nobody(now, kind_id, id, position));
         let kind = &mut self.kinds[kind_id.index()];
         let line = kind.line.as_mut().expect("the caller has seen that there is one");
@@ -179,8 +186,9 @@ impl Gate {
         self.wait_in_line(now, id, kind_id, Some(position), standing);
     }
 
-    /// Returns whether nobody waits for longer if the holder of `position`, which is called, begins before those who are on the way from their page: nobody is held, or
-    /// waits to be called, and the law has enough for all.
+    /// Returns whether nobody waits for longer if the holder of `position`, which is called, begins
+    /// before those who are on the way from their page: nobody is held, or waits to be called, and
+    /// the law has enough for all.
     fn delays_nobody(&mut self, now: Instant, kind_id: KindId, id: RequestId, position: Position) -> bool {
         let kind = &self.kinds[kind_id.index()];
         let Some(line) = &kind.line else { return false };
@@ -252,14 +260,16 @@ impl Gate {
         self.enter_application(now, id);
     }
 
-    /// Admits newcomers from the lines as far as the laws allow, the one that has waited longest over all kinds first.
+    /// Admits newcomers from the lines as far as the laws allow, the one that has waited longest
+    /// over all kinds first.
     pub(super) fn admit_from_lines(&mut self, now: Instant) {
         let mut blocked = vec![];
         // Who would be next may have gone, or lets others go first.
         self.kinds.iter_mut().for_each(|kind| kind.next = None);
         loop {
             let heads = self.kinds.iter().filter(|kind| kind.admits() && !blocked.contains(&kind.id));
-            // Whoever stands before others is let in first only once those before them had time to come back.
+            // Whoever stands before others is let in first only once those before them had time to
+            // come back.
             let heads =
                 heads.filter_map(|kind| Some((kind.held.head(|key| !kind.gathers(now, key))?, kind.id)));
             let Some((Newcomer { key, request, .. }, kind)) = heads.min_by_key(|(head, _)| head.arrived)
@@ -316,7 +326,8 @@ impl Gate {
         }
     }
 
-    /// Notices lines; refuses newcomers that have been held for much longer than was foreseen: an honest answer before they give up.
+    /// Notices lines; refuses newcomers that have been held for much longer than was foreseen: an
+    /// honest answer before they give up.
     pub(super) fn expire(&mut self, now: Instant) {
         for index in 0..self.kinds.len() {
             let held = &self.kinds[index].held;
@@ -334,7 +345,8 @@ impl Gate {
         }
     }
 
-    /// Answers those whose turn is far, of the newcomers that were held as long as nothing was known.
+    /// Answers those whose turn is far, of the newcomers that were held as long as nothing was
+    /// known.
     pub(super) fn look_again_at_held(&mut self, now: Instant) {
         for index in 0..self.kinds.len() {
             let kind = &mut self.kinds[index];
@@ -354,7 +366,8 @@ impl Gate {
         }
     }
 
-    /// Answers a newcomer that was held as long as is good for a connection: with its place, where it has one.
+    /// Answers a newcomer that was held as long as is good for a connection: with its place, where
+    /// it has one.
     fn held_too_long(&mut self, now: Instant, id: RequestId, kind: KindId) {
         let entry = self.requests.get(id).copied();
         match (&mut self.kinds[kind.index()].line, entry.and_then(|request| request.position)) {

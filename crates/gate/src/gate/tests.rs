@@ -384,7 +384,8 @@ impl Shell {
         let inside = snapshot.in_flight + snapshot.waiting + snapshot.paused;
         prop_assert_eq!(self.offered, ended + inside as u64, "conservation");
         prop_assert!(snapshot.sessions <= 60 + inside);
-        // What waits at a route waits as a member: whoever was let in never stands in the session's line again.
+        // What waits at a route waits as a member: whoever was let in never stands in the session's
+        // line again.
         let at_routes: usize = snapshot.routes.iter().map(|route| route.waiting).sum();
         let in_lines: usize = snapshot.kinds.iter().map(|kind| kind.waiting).sum();
         let awaiting = self.gate.away.len();
@@ -397,7 +398,8 @@ impl Shell {
         Ok(())
     }
 
-    /// Checks that a session which ended was let in before, and ended once. Of a gate that was brought back it is not known what was before.
+    /// Checks that a session which ended was let in before, and ended once. Of a gate that was
+    /// brought back it is not known what was before.
     fn check_sessions(&self) -> Result<(), TestCaseError> {
         for kind in self.gate.snapshot(self.now).kinds {
             let SessionEnds { finished, silent, left, failed, resumed } = kind.ends;

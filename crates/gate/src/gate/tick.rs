@@ -9,12 +9,14 @@ use suimon_model::{Instant, RouteId};
 
 /// Rates shown are taken over this long.
 pub(super) const VIEW_SECONDS: f64 = 2.0;
-/// Share of the time somebody must wait at a route, and for how many views on end, for that to be pressure.
+/// Share of the time somebody must wait at a route, and for how many views on end, for that to be
+/// pressure.
 const PRESSURE_SHARE: f64 = 0.8;
 const PRESSURE_VIEWS: u32 = 5;
 /// Share of a tick during which somebody must wait at a route for it to count.
 const WAITED_SHARE: f64 = 0.25;
-/// Newcomers per second added to those of each kind, so that one of which nobody has come yet has a share.
+/// Newcomers per second added to those of each kind, so that one of which nobody has come yet has a
+/// share.
 const CAME_LEAST: f64 = 0.01;
 
 impl Gate {
@@ -65,8 +67,8 @@ impl Gate {
         self.tell_of_full_kinds(now);
     }
 
-    /// Shows when newcomers begin to wait, and when they wait no more, under a law that goes by the number of sessions: it decides nothing that could be
-    /// shown.
+    /// Shows when newcomers begin to wait, and when they wait no more, under a law that goes by the
+    /// number of sessions: it decides nothing that could be shown.
     fn tell_of_full_kinds(&mut self, now: Instant) {
         for index in 0..self.kinds.len() {
             let active = self.sessions.of_kind(self.kinds[index].id);
@@ -76,8 +78,8 @@ impl Gate {
         }
     }
 
-    /// Tells those who learn patience how old the requests are whose clients still wait. Looks at every request in the gate, at most once a second, and only
-    /// where some client has left.
+    /// Tells those who learn patience how old the requests are whose clients still wait. Looks at
+    /// every request in the gate, at most once a second, and only where some client has left.
     fn tell_who_waits(&mut self, now: Instant) {
         if !self.kinds.iter().any(|kind| kind.learner.asks_who_waits(now)) {
             return;
@@ -105,7 +107,8 @@ impl Gate {
                 route.waited_at = Some(now);
             }
             let held = matches!(route.mode, RouteMode::Enforce | RouteMode::Fixed(_));
-            // How fast it goes on, and what it can do, is not known where others than those seen are inside.
+            // How fast it goes on, and what it can do, is not known where others than those seen
+            // are inside.
             let is_unlike = self.law.is_unlike(now, id);
             let capacity = route.capacity_per_second().filter(|_| held && !is_unlike);
             self.inputs[index] = RouteInputs {

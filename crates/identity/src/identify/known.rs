@@ -1,11 +1,13 @@
-//! What is remembered of sessions: which cookies of the application's are theirs, and which of them have ended.
+//! What is remembered of sessions: which cookies of the application's are theirs, and which of them
+//! have ended.
 
 use crate::generations::Generations;
 use std::hash::{BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use suimon_model::{KindId, SessionId};
 
-/// The lease of a session that has ended is good for so long, seconds: its page may still be loading.
+/// The lease of a session that has ended is good for so long, seconds: its page may still be
+/// loading.
 pub(super) const ENDING: u32 = 10;
 
 /// A keyed hash of an application cookie's name and value.
@@ -14,10 +16,12 @@ pub(super) type AliasKey = u128;
 /// A cookie that was given to so many others than the one it was first seen with is everybody's.
 const OTHERS_MAX: u8 = 3;
 
-/// Which session an application's cookie belongs to, and which sessions have ended. Holds hashes under a key of this process, never the cookies.
+/// Which session an application's cookie belongs to, and which sessions have ended. Holds hashes
+/// under a key of this process, never the cookies.
 ///
-/// One cookie may belong to a session of each kind. Those by which a visitor came back are kept apart from those that were only learned: however many newcomers come, and however
-/// many cookies one of them brings, those inside stay known.
+/// One cookie may belong to a session of each kind. Those by which a visitor came back are kept
+/// apart from those that were only learned: however many newcomers come, and however many cookies
+/// one of them brings, those inside stay known.
 #[derive(Debug)]
 pub(super) struct CookieSessions {
     secret: [u8; 32],
@@ -53,7 +57,8 @@ pub(super) enum SessionEnd {
 }
 
 impl CookieSessions {
-    /// Returns what knows nothing yet. `max`: cookies that are kept of those that were learned, cookies of those by which somebody came back, and sessions that have ended.
+    /// Returns what knows nothing yet. `max`: cookies that are kept of those that were learned,
+    /// cookies of those by which somebody came back, and sessions that have ended.
     pub(super) fn new(max: usize, secret: [u8; 32]) -> Self {
         let inner = Inner {
             learned: Generations::new(max),
@@ -70,7 +75,8 @@ impl CookieSessions {
         u128::from_le_bytes(hash.as_bytes()[..16].try_into().expect("sixteen of thirty-two bytes"))
     }
 
-    /// Returns the session of `kind` that a visitor with this cookie belongs to, as far as is known here. One that has ended is nobody's.
+    /// Returns the session of `kind` that a visitor with this cookie belongs to, as far as is known
+    /// here. One that has ended is nobody's.
     pub(super) fn find(&self, kind: KindId, key: AliasKey) -> Option<SessionId> {
         let key = of(kind, key);
         let mut inner = self.lock();
@@ -101,7 +107,8 @@ impl CookieSessions {
         self.lock().find(of(kind, key)).is_some_and(|alias| alias.others >= OTHERS_MAX)
     }
 
-    /// Takes note that a visitor of `session` has this cookie. One that visitors of another session come with may be everybody's.
+    /// Takes note that a visitor of `session` has this cookie. One that visitors of another session
+    /// come with may be everybody's.
     pub(super) fn insert(&self, key: AliasKey, (kind, session): (KindId, SessionId)) {
         let key = of(kind, key);
         let mut inner = self.lock();
@@ -113,7 +120,8 @@ impl CookieSessions {
         }
     }
 
-    /// Takes note that the application gives this cookie to a visitor of `session` who does not have it, and returns whether the visitor is known by it from now on.
+    /// Takes note that the application gives this cookie to a visitor of `session` who does not
+    /// have it, and returns whether the visitor is known by it from now on.
     pub(super) fn give(&self, key: AliasKey, (kind, session): (KindId, SessionId)) -> bool {
         let key = of(kind, key);
         let mut inner = self.lock();
@@ -132,7 +140,8 @@ impl CookieSessions {
         }
     }
 
-    /// Takes note that the application has ended a session: its cookies, whichever there are, open nothing from now on, and its lease soon does not.
+    /// Takes note that the application has ended a session: its cookies, whichever there are, open
+    /// nothing from now on, and its lease soon does not.
     pub(super) fn end(&self, session: SessionId, now: u32) {
         let mut inner = self.lock();
         // What is asked for in the moment that its lease is still good for does not prolong it.

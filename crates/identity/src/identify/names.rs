@@ -1,17 +1,21 @@
 //! Which of the application's cookies tell one visitor from all others.
 //!
-//! One that is declared does. So does one whose name says so, whatever hash it ends in, if its value is none that everybody could have. The rest are known by what they do:
-//! a cookie that scripts cannot read (`HttpOnly`), with a long and random value, of which three sessions in a row were given values of their own. As soon as two
-//! sessions are given the same value by a name that is being looked at, it is that of a setting, and never looked at again. Names are few and are remembered without the hash.
+//! One that is declared does. So does one whose name says so, whatever hash it ends in, if its
+//! value is none that everybody could have. The rest are known by what they do: a cookie that
+//! scripts cannot read (`HttpOnly`), with a long and random value, of which three sessions in a row
+//! were given values of their own. As soon as two sessions are given the same value by a name that
+//! is being looked at, it is that of a setting, and never looked at again. Names are few and are
+//! remembered without the hash.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use suimon_model::SessionId;
 
-/// What the names of session cookies have in common: PHPSESSID, JSESSIONID, connect.sid, laravel_session, `_shop_key`, ...
-/// Compared without regard to case.
+/// What the names of session cookies have in common: PHPSESSID, JSESSIONID, connect.sid,
+/// laravel_session, `_shop_key`, ... Compared without regard to case.
 const TELLING_PARTS: [&[u8]; 3] = [b"sess", b"cfid", b"cakephp"];
 const TELLING_ENDS: [&[u8]; 3] = [b"sid", b"_key", b"symfony"];
-/// The shortest value that can tell one visitor from all others, by a telling name and by any; `sess=1` cannot.
+/// The shortest value that can tell one visitor from all others, by a telling name and by any;
+/// `sess=1` cannot.
 const VALUE_MIN: usize = 12;
 const VALUE_MIN_ANY: usize = 16;
 /// The shortest end of a name that is a hash.
@@ -45,7 +49,8 @@ impl CookieNames {
         CookieNames { found: Default::default(), looked_at: Mutex::default() }
     }
 
-    /// Returns whether a cookie of this name and value, in a request or in an answer, tells its visitor from others.
+    /// Returns whether a cookie of this name and value, in a request or in an answer, tells its
+    /// visitor from others.
     pub(super) fn tell(&self, name: &[u8], value: &[u8]) -> bool {
         if value.len() < VALUE_MIN || !is_random(value) {
             return false;
@@ -59,7 +64,8 @@ impl CookieNames {
         value.len() >= VALUE_MIN_ANY && found.any(|found| **found == *stem)
     }
 
-    /// Looks at a cookie that an answer gives to `session` and that [`CookieNames::tell`] does not know. `key` is the keyed hash of its name and value. Returns whether it may be that of a
+    /// Looks at a cookie that an answer gives to `session` and that [`CookieNames::tell`] does not
+    /// know. `key` is the keyed hash of its name and value. Returns whether it may be that of a
     /// session, so that its value is worth remembering.
     pub(super) fn look_at(&self, name: &[u8], value: &[u8], key: u128, session: SessionId) -> bool {
         if value.len() < VALUE_MIN_ANY || !is_random(value) {
@@ -94,7 +100,8 @@ impl CookieNames {
     }
 }
 
-/// Returns whether an answer's `Set-Cookie` takes a cookie away rather than giving one. `now` is in seconds since 1970.
+/// Returns whether an answer's `Set-Cookie` takes a cookie away rather than giving one. `now` is in
+/// seconds since 1970.
 pub(super) fn is_withdrawn(line: &[u8], value: &[u8], now: impl FnOnce() -> u32) -> bool {
     if value.is_empty() || value == b"deleted" {
         return true;
@@ -117,7 +124,8 @@ pub(super) fn is_http_only(line: &[u8]) -> bool {
     line.split(|byte| *byte == b';').any(|part| part.trim_ascii().eq_ignore_ascii_case(b"httponly"))
 }
 
-/// Returns whether a value looks drawn by chance rather than written by somebody: `not-logged-in-yet` and `accepted-v2` do not.
+/// Returns whether a value looks drawn by chance rather than written by somebody:
+/// `not-logged-in-yet` and `accepted-v2` do not.
 fn is_random(value: &[u8]) -> bool {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let is_mixed = || value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase);
@@ -137,7 +145,8 @@ fn has_telling_name(name: &[u8]) -> bool {
     TELLING_PARTS.iter().any(part) || TELLING_ENDS.iter().any(end)
 }
 
-/// Returns a name without the hash it ends in: `wordpress_sec_` of `wordpress_sec_5c016e8f`, nothing of a name that is all hash.
+/// Returns a name without the hash it ends in: `wordpress_sec_` of `wordpress_sec_5c016e8f`,
+/// nothing of a name that is all hash.
 fn stem(name: &[u8]) -> &[u8] {
     let has_digit = |text: &[u8]| text.iter().any(u8::is_ascii_digit);
     let after = name.iter().rposition(|byte| !byte.is_ascii_alphanumeric()).map_or(0, |at| at + 1);

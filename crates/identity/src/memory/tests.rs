@@ -109,8 +109,9 @@ fn once_the_lease_is_there_as_many_are_recalled_as_were_served_and_two_strangers
     assert_eq!(recalled(Owed::Nothing, 1), 0, "served with a lease, and come with it");
 }
 
-/// Three hundred rush a gate that closes at a moment of chance. Whoever was served before asks again within half a minute, is recalled, and comes with the lease
-/// from then on. Up to three share an address and a browser.
+/// Three hundred rush a gate that closes at a moment of chance. Whoever was served before asks
+/// again within half a minute, is recalled, and comes with the lease from then on. Up to three
+/// share an address and a browser.
 #[test]
 fn in_a_hundred_rushes_nobody_served_before_the_gate_closed_is_taken_for_a_stranger() {
     for seed in 0..100 {

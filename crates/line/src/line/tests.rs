@@ -154,7 +154,8 @@ fn what_is_told_holds_people_going_on_to_give_up_and_nobody_giving_up() {
     assert!(wait.low < seconds(going_on) && wait.high > seconds(nobody), "{going_on} {nobody} {wait:?}");
     let view = line.view();
     assert!((view.per_second - 2.0).abs() < 0.1, "{view:?}");
-    // Some of those counted have gone since: between 45 and 120 seconds' worth, by where in the period it is.
+    // Some of those counted have gone since: between 45 and 120 seconds' worth, by where in the
+    // period it is.
     let there = nobody * view.per_second / wait.ahead as f64;
     let gone = |seconds: f64| suimon_model::real::exp(-view.leaving_per_second * seconds);
     assert!((gone(120.0)..=gone(45.0)).contains(&there), "{there}: {wait:?}, {view:?}");
@@ -451,7 +452,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens: who was called stays called, who is earlier is called no later, and what was put away comes back as it was.
+    /// Whatever happens: who was called stays called, who is earlier is called no later, and what
+    /// was put away comes back as it was.
     #[test]
     fn nobody_called_is_uncalled_and_nobody_is_passed_over(steps in prop::collection::vec(step(), 0..60)) {
         use suimon_model::persist::{Reader, Persist as _, Writer};

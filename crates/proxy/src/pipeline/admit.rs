@@ -18,19 +18,22 @@ use suimon_identity::identify::Visitor;
 use suimon_model::{KindId, Reason, RequestId, RouteId, SessionId};
 use suimon_routes::Exempt;
 
-/// The longest a request waits for the gate before it is watched for its client's leaving: far below the 20 ms in which that is
-/// to be noticed, and long enough that short waits, the most frequent ones, cost no system call.
+/// The longest a request waits for the gate before it is watched for its client's leaving: far
+/// below the 20 ms in which that is to be noticed, and long enough that short waits, the most
+/// frequent ones, cost no system call.
 const WATCH_WAITING_AFTER: Duration = Duration::from_millis(10);
 
 /// When it is worth coming back to one.
 const RETRY_UNGATED: Duration = Duration::from_secs(2);
 
-/// A request that may go to the application: its slot and session, or neither if its route is ungated.
+/// A request that may go to the application: its slot and session, or neither if its route is
+/// ungated.
 pub(super) struct AdmittedRequest {
     pub(super) admission: Option<GateAdmission>,
     /// Without a slot: the place it has instead until the application answers.
     pub(super) open: Option<UngatedPermit>,
-    /// Its client, if no cookie of the request tells it from others, and whether it was found to be of a session all the same.
+    /// Its client, if no cookie of the request tells it from others, and whether it was found to be
+    /// of a session all the same.
     pub(super) unknown: Option<UnidentifiedClient>,
     /// Whether this request, once answered, ends its session.
     pub(super) ends: bool,
@@ -125,7 +128,8 @@ impl Core {
         self.identifier.membership(visitor, &parts.method, parts.uri.path(), is_begun)
     }
 
-    /// Takes a request to the gate, as belonging to what its cookies say, or to what is remembered of its client.
+    /// Takes a request to the gate, as belonging to what its cookies say, or to what is remembered
+    /// of its client.
     pub(super) fn arrive(
         &self,
         connection: &Connection,
@@ -168,7 +172,8 @@ impl Core {
         }
     }
 
-    /// Holds a request until the gate has decided, while its client is there and part of its body comes in.
+    /// Holds a request until the gate has decided, while its client is there and part of its body
+    /// comes in.
     pub(super) async fn wait(
         &self,
         connection: &Connection,

@@ -17,10 +17,12 @@ use suimon_routes::{Exempt, Table};
 use suimon_waiting_room::{Pages, WaitingRoom};
 use tokio::sync::Semaphore;
 
-/// One in so many connections, at most, may hold a place that waits to begin; whoever asks beyond that is told how it stands at once.
+/// One in so many connections, at most, may hold a place that waits to begin; whoever asks beyond
+/// that is told how it stands at once.
 const ENTERING_SHARE: usize = 4;
 
-/// What may be in the application at once without a slot, before it is known how much of it ends within a second: static assets, ...
+/// What may be in the application at once without a slot, before it is known how much of it ends
+/// within a second: static assets, ...
 const ASSETS_LEAST: usize = 64;
 /// ... what is listed, which may be long polls, and the page that gives passes, ...
 const LISTED_LEAST: usize = 1024;

@@ -1,4 +1,5 @@
-//! What follows from an answer: what the application says in it, and the cookies by which a session is known next time.
+//! What follows from an answer: what the application says in it, and the cookies by which a session
+//! is known next time.
 
 use super::Core;
 use crate::gatekeeper::UnidentifiedClient;
@@ -34,7 +35,8 @@ pub(super) enum KnownBy {
 }
 
 impl Core {
-    /// Does what the application says in its answer, and returns whether it says that the session has ended.
+    /// Does what the application says in its answer, and returns whether it says that the session
+    /// has ended.
     pub(super) fn apply_app_signals(&self, said: &HeaderMap, session: Option<(KindId, SessionId)>) -> bool {
         let Some((kind, session)) = session.filter(|_| !said.is_empty()) else { return false };
         let mut ends = false;
@@ -56,7 +58,8 @@ impl Core {
         self.telemetry.note_line_wait(kind, told, since_drawn(now_unix()));
     }
 
-    /// Sees to it that a client which no cookie of its request tells from others is known next time.
+    /// Sees to it that a client which no cookie of its request tells from others is known next
+    /// time.
     pub(super) fn keep_client(
         &self,
         connection: &Arc<Connection>,
@@ -76,8 +79,9 @@ impl Core {
         self.keeper.remember(client, session, owed, is_own.then_some(connection));
     }
 
-    /// Sees to the cookies by which a session is known next time, and returns what that is. Of its visitor it is told whether it came with a cookie of the application's that
-    /// tells it from others.
+    /// Sees to the cookies by which a session is known next time, and returns what that is. Of its
+    /// visitor it is told whether it came with a cookie of the application's that tells it from
+    /// others.
     pub(super) fn keep_session(
         &self,
         headers: &mut HeaderMap,
@@ -121,7 +125,8 @@ impl Core {
                 LeaseDue::IfUnknown | LeaseDue::No => KnownBy::Memory { with_lease: is_due },
             }
         };
-        // The lease is worth more than the place; and a cookie that says nothing any more is a burden.
+        // The lease is worth more than the place; and a cookie that says nothing any more is a
+        // burden.
         if let Some(waiting_room) = self.waiting_room.as_ref().filter(|_| visitor.has_ticket_cookie)
             && (has_ended || lease == LeaseDue::Yes || held.is_some())
         {

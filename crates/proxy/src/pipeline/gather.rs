@@ -1,4 +1,5 @@
-//! The body of an answer, taken as far as need be, so that the slot ends when the application is done.
+//! The body of an answer, taken as far as need be, so that the slot ends when the application is
+//! done.
 
 use super::{ClientGone, Core};
 use crate::exchange::{Exchange, Gathered};
@@ -16,7 +17,8 @@ use suimon_upstream::UpstreamError;
 
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// How long a client may be waited for while its answer holds a slot, all waits together. Less than for a body that is sent: the slot is not asked for again.
+/// How long a client may be waited for while its answer holds a slot, all waits together. Less than
+/// for a body that is sent: the slot is not asked for again.
 const CLIENT_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// What was taken of a body, and what is to become of the rest.

@@ -1,4 +1,5 @@
-//! A request and the waiting room: what it has to do with the line, and what is answered where it waits.
+//! A request and the waiting room: what it has to do with the line, and what is answered where it
+//! waits.
 
 use super::not_admitted::NotAdmitted;
 use super::{ClientGone, Core, RequestContext};
@@ -98,7 +99,8 @@ impl Core {
         waiting_room.answer(parts, waits, held, sent, at)
     }
 
-    /// Answers what is for the waiting room and not for the application: how a place stands, and the addresses beside the page.
+    /// Answers what is for the waiting room and not for the application: how a place stands, and
+    /// the addresses beside the page.
     pub(super) async fn answer_waiting_room(
         &self,
         waiting_room: &WaitingRoom,
@@ -165,7 +167,8 @@ impl Core {
         Ok(waiting_room.poll(standing, waits, at))
     }
 
-    /// Answers the holder of a place who asks to begin: once the session has begun, or when they were held as long as is good for a connection.
+    /// Answers the holder of a place who asks to begin: once the session has begun, or when they
+    /// were held as long as is good for a connection.
     async fn begin(
         &self,
         waiting_room: &WaitingRoom,

@@ -29,7 +29,8 @@ use suimon_routes::{Class, TableSlot};
 use suimon_upstream::{Blame, RequestHead, UpstreamError};
 use suimon_waiting_room::WaitingRoom;
 
-/// A page that takes at least this long begins with the limit that it had in `other`: to find one anew would take many times as long.
+/// A page that takes at least this long begins with the limit that it had in `other`: to find one
+/// anew would take many times as long.
 const LONG: Duration = Duration::from_secs(1);
 
 impl Core {
@@ -118,7 +119,8 @@ impl Core {
         });
         headers::prepare_request(&mut parts, connection.peer(), switch.is_some(), self.via);
         if switch.is_some() {
-            // HTTP/2 has none: there it is no proof of anything. To the application we are the client.
+            // HTTP/2 has none: there it is no proof of anything. To the application we are the
+            // client.
             parts.headers.entry(SEC_WEBSOCKET_KEY).or_insert_with(websocket_key);
         }
         let waiting_for_all = self.keeper.waiting();
@@ -132,7 +134,8 @@ impl Core {
 
         yield_to_coalesce_writes().await;
         let sent = Instant::now();
-        // To cancel a call is part of gRPC: its servers stop. What only says it is one may go on being worked on.
+        // To cancel a call is part of gRPC: its servers stop. What only says it is one may go on
+        // being worked on.
         let on_client_disconnect =
             if is_call { OnClientDisconnect::Cancel } else { self.on_client_disconnect };
         // What waits for its own client says nothing about others.
@@ -171,7 +174,8 @@ impl Core {
                 .map(ResponseBody::text));
         }
         if let Some(unhurried) = unhurried.filter(|_| headers::is_grpc(&head.headers)) {
-            // Both sides have begun, and either may have nothing to say for long. Pings tell whether they are there.
+            // Both sides have begun, and either may have nothing to say for long. Pings tell
+            // whether they are there.
             unhurried.store(true, Relaxed);
         }
 
@@ -241,7 +245,8 @@ impl Core {
         context.error_format.failed(error, &self.pages).map(ResponseBody::text)
     }
 
-    /// Finds a route. `limit_of`: the gate's route with whose limit it begins, where it would take long to find one.
+    /// Finds a route. `limit_of`: the gate's route with whose limit it begins, where it would take
+    /// long to find one.
     pub(super) fn learn(&self, method: &Method, path: &str, limit_of: Option<RouteId>) {
         let uses = |route| self.telemetry.route(Some(route)).good_answers();
         let begin = |id| limit_of.map(|share| self.keeper.begin_with_limit_of(id, share));
@@ -270,8 +275,8 @@ impl Core {
     }
 }
 
-/// Returns whether an answer shows that there is something at a path: what redirects a reader may redirect everybody who mistypes, while a form that was
-/// taken is answered so.
+/// Returns whether an answer shows that there is something at a path: what redirects a reader may
+/// redirect everybody who mistypes, while a form that was taken is answered so.
 fn shows_a_route(method: &Method, status: StatusCode) -> bool {
     let is_read = method == Method::GET || method == Method::HEAD;
     status.is_success()
@@ -280,7 +285,8 @@ fn shows_a_route(method: &Method, status: StatusCode) -> bool {
         || (status.is_redirection() && !is_read)
 }
 
-/// Returns whether a body of unknown length may be a stream: what nobody expects one of may be answered before it has come.
+/// Returns whether a body of unknown length may be a stream: what nobody expects one of may be
+/// answered before it has come.
 fn may_stream(method: &Method) -> bool {
     [Method::POST, Method::PUT, Method::PATCH].contains(method)
 }

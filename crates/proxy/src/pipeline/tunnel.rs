@@ -1,4 +1,5 @@
-//! A connection that has switched to another protocol: bytes both ways, as long as anybody says something.
+//! A connection that has switched to another protocol: bytes both ways, as long as anybody says
+//! something.
 
 use super::Core;
 use base64::Engine as _;
@@ -20,7 +21,8 @@ use suimon_identity::keys;
 use suimon_upstream::UpstreamBody;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Returns whether a request of HTTP/2 asks for a tunnel that WebSocket is spoken through (RFC 8441).
+/// Returns whether a request of HTTP/2 asks for a tunnel that WebSocket is spoken through (RFC
+/// 8441).
 pub(super) fn asks_for_tunnel<B>(request: &Request<B>) -> bool {
     let is_websocket = |protocol: &Protocol| protocol.as_str() == "websocket";
     request.method() == Method::CONNECT && request.extensions().get::<Protocol>().is_some_and(is_websocket)
@@ -40,8 +42,9 @@ pub(super) fn websocket_key() -> HeaderValue {
 }
 
 impl Core {
-    /// Carries bytes both ways between a client and the application until one of them has had enough, or neither has said anything for `tunnel_idle`. A shutdown leaves
-    /// it alone for as long as it waits at all.
+    /// Carries bytes both ways between a client and the application until one of them has had
+    /// enough, or neither has said anything for `tunnel_idle`. A shutdown leaves it alone for as
+    /// long as it waits at all.
     pub(super) fn tunnel(&self, connection: &Arc<Connection>, switch: OnUpgrade, body: UpstreamBody) {
         // The connection is in use for as long.
         let busy = connection.begin(Instant::now());

@@ -16,8 +16,10 @@ use suimon_store::whole_file::WriteOrder;
 
 /// How often what changed of the lines is written.
 const LINES_EVERY: Duration = Duration::from_secs(1);
-/// Numbers skipped after a crash, since they may have been issued after the last write: at least this many, which is more than one core issues over HTTP in several seconds,
-/// and at least this many times those of the last second. A skipped number costs six bits, changes nobody's order, and belongs to nobody.
+/// Numbers skipped after a crash, since they may have been issued after the last write: at least
+/// this many, which is more than one core issues over HTTP in several seconds, and at least this
+/// many times those of the last second. A skipped number costs six bits, changes nobody's order,
+/// and belongs to nobody.
 const SKIPPED_MIN: u64 = 100_000;
 const SKIPPED_TIMES: u64 = 4;
 /// They are not taken for people who are there, which a short gap between two such may be.

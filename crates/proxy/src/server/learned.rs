@@ -1,4 +1,5 @@
-//! What the gateway has learned outlives the process: brought back at the start, written while it runs and at its end.
+//! What the gateway has learned outlives the process: brought back at the start, written while it
+//! runs and at its end.
 
 use crate::gatekeeper::Gatekeeper;
 use crate::pipeline::Core;
@@ -22,8 +23,8 @@ pub(super) struct StartedWith {
     file: Option<PathBuf>,
 }
 
-/// Brings back what was learned, if there is a file, and declares the routes that were found. To be called when all else is declared, before anything
-/// is recorded and before any request.
+/// Brings back what was learned, if there is a file, and declares the routes that were found. To be
+/// called when all else is declared, before anything is recorded and before any request.
 pub(super) fn recall(
     params: &Params,
     keeper: &Gatekeeper,
@@ -109,7 +110,8 @@ pub(super) struct LearnedStore {
 impl LearnedStore {
     /// Returns the writer, if there is a file to write.
     pub(super) fn new(core: &Arc<Core>, params: &Params, begun: StartedWith) -> Option<Self> {
-        // Whatever the clocks say: the gateway that wrote what was found had started before this one.
+        // Whatever the clocks say: the gateway that wrote what was found had started before this
+        // one.
         let before = begun.remembered.as_ref().map_or(0, |remembered| remembered.started);
         let now = u64::try_from(now_unix().as_nanos()).unwrap_or(u64::MAX);
         let started = now.max(before.saturating_add(1));
@@ -138,7 +140,8 @@ impl LearnedStore {
     /// Writes, if anything was learned since the last time.
     pub(super) async fn write(&mut self) {
         let knowledge = self.core.backend().keeper.knowledge();
-        // Without a request nothing was learned: what is in the file is older than its date would say.
+        // Without a request nothing was learned: what is in the file is older than its date would
+        // say.
         let is_new = knowledge.routes.iter().any(|route| route.came > 0);
         if self.is_given_up || !is_new || self.written.as_ref() == Some(&knowledge) {
             return;

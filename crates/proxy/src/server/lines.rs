@@ -32,7 +32,8 @@ pub enum LineCommand {
     Resume,
     /// Tell everybody that there is nothing to wait for any more.
     Close,
-    /// Take numbers, and let nobody in before `at`. What proves a session from before is good only for those that are inside now.
+    /// Take numbers, and let nobody in before `at`. What proves a session from before is good only
+    /// for those that are inside now.
     Open {
         /// When it opens.
         at: SystemTime,

@@ -1,4 +1,5 @@
-//! A dead application: the line stands still by itself, nobody is sent into it, and what belongs to a session waits for its return.
+//! A dead application: the line stands still by itself, nobody is sent into it, and what belongs to
+//! a session waits for its return.
 
 use crate::support::{
     ASK_EVERY, App, Gateway, app, app_at, ask_over, asked_until, connect, gateway, get, params, request,
@@ -243,7 +244,8 @@ async fn a_port_that_is_forwarded_to_nobody_is_no_application() {
     })
     .await;
     let before = accepted.load(Relaxed);
-    // The first of them may have been on its way already; when the third comes the one before it has been judged.
+    // The first of them may have been on its way already; when the third comes the one before it
+    // has been judged.
     until("it is looked at again", || accepted.load(Relaxed) >= before + 3).await;
     assert!(gateway.is_away(), "that it accepts is no sign of life");
     nobody.abort();

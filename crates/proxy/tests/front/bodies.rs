@@ -1,4 +1,5 @@
-//! An application with a few workers that block, as threads do: a client that is slow to send or to take holds none of them.
+//! An application with a few workers that block, as threads do: a client that is slow to send or to
+//! take holds none of them.
 
 use crate::support::{Gateway, Pieces, connect, gateway, params, read_until, soon, until};
 use bytes::Bytes;
@@ -22,14 +23,16 @@ const DRIP_EVERY: Duration = Duration::from_millis(20);
 /// How long `/late` takes: longer than nobody notices.
 const LATE: Duration = Duration::from_secs(7);
 
-/// An application whose workers each serve one connection at a time, from the first byte of a request to the last of its answer.
+/// An application whose workers each serve one connection at a time, from the first byte of a
+/// request to the last of its answer.
 struct Pool {
     address: SocketAddr,
     busy: Arc<AtomicUsize>,
     exports: Arc<Exports>,
 }
 
-/// Answers to `/export` that have more to come: those that have begun, those that go on now, and the most that did at once.
+/// Answers to `/export` that have more to come: those that have begun, those that go on now, and
+/// the most that did at once.
 #[derive(Default)]
 struct Exports {
     begun: AtomicUsize,
@@ -70,7 +73,8 @@ impl Pool {
     }
 }
 
-/// Answers one request: with the length and hash of its body, or with as many bytes as its query says; of `/export` a little each millisecond.
+/// Answers one request: with the length and hash of its body, or with as many bytes as its query
+/// says; of `/export` a little each millisecond.
 fn serve(stream: std::net::TcpStream, exports: &Exports) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut line, mut length, mut chunked, mut answer) = (String::new(), 0, false, None);
@@ -588,7 +592,8 @@ async fn an_application_that_goes_on_for_a_slow_client_keeps_its_slot_until_it_i
 
 #[tokio::test]
 async fn an_application_that_waits_for_files_to_be_filled_holds_no_slot_for_it() {
-    // All together take some ten seconds to fill their files: nobody is done before the last has begun.
+    // All together take some ten seconds to fill their files: nobody is done before the last has
+    // begun.
     const LENGTH: usize = 80_000_000;
     let app = Pool::new(8);
     let mut params = app.params();

@@ -1,5 +1,5 @@
-//! A cold gateway, rushed from its first moment: whoever was served once is never sent back, whatever cookies the application sets; and on a calm site no cookie of
-//! ours is set for it.
+//! A cold gateway, rushed from its first moment: whoever was served once is never sent back,
+//! whatever cookies the application sets; and on a calm site no cookie of ours is set for it.
 
 use crate::support::{
     ASK_EVERY, Answer, Gateway, PATIENCE, app, asked_until, collected, gateway, get, params, until,
@@ -38,7 +38,8 @@ enum Cookies {
 enum From {
     /// Each has an address of its own, and opens a connection for each request.
     Addresses,
-    /// All come from one, with one browser, and keep their connections, as behind the router of a school.
+    /// All come from one, with one browser, and keep their connections, as behind the router of a
+    /// school.
     OneRouter,
     /// The same, and they open a connection for each request.
     OneRouterAnew,
@@ -123,7 +124,8 @@ struct Tally {
     sent_back: AtomicUsize,
 }
 
-/// Lets [`VISITORS`] come within a second to a gateway that has just started; each that is served asks for two pages more.
+/// Lets [`VISITORS`] come within a second to a gateway that has just started; each that is served
+/// asks for two pages more.
 async fn rush(cookies: Cookies, from: From, seed: u64) -> Tally {
     let app = app().await;
     let mut params = open(app.address);
@@ -215,7 +217,8 @@ async fn nobody_served_is_sent_back_behind_a_balancer() {
     rushes(Cookies::None, From::UnknownBalancer).await;
 }
 
-/// Waits until one more newcomer, at this pace, is no rush: a pace of half of what could begin may be one.
+/// Waits until one more newcomer, at this pace, is no rush: a pace of half of what could begin may
+/// be one.
 async fn newcomers_are_few(gateway: &Gateway) {
     let start = std::time::Instant::now();
     let could_begin = || start.elapsed().as_secs_f64() * gateway.view().kinds[0].1.rate;

@@ -1,4 +1,5 @@
-//! The life of a client's connection: how long it may be idle or silent, and who has one when there are not enough.
+//! The life of a client's connection: how long it may be idle or silent, and who has one when there
+//! are not enough.
 
 use crate::passage::{certificate, tls_client, tls_over};
 use crate::support::{

@@ -1,4 +1,5 @@
-//! Clients that leave: while they wait, while the application works for them, and while they are slow to take the answer.
+//! Clients that leave: while they wait, while the application works for them, and while they are
+//! slow to take the answer.
 
 use crate::passage::{certificate, tls_client};
 use crate::support::{
@@ -19,7 +20,8 @@ const PROMISE: Duration = Duration::from_millis(20);
 /// How often a measurement may be spoilt by other work on the machine.
 const TRIES: usize = 10;
 
-/// Lets a client wait for the only slot, lets it leave, and measures how long it takes to be noticed.
+/// Lets a client wait for the only slot, lets it leave, and measures how long it takes to be
+/// noticed.
 async fn notices<C>(
     gateway: &Gateway,
     case: &str,

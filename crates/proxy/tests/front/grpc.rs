@@ -1,5 +1,5 @@
-//! What gRPC needs of a gateway: HTTP/2 on both sides, `te: trailers`, trailers both ways, statuses that its clients understand, and calls that
-//! end where they are cancelled.
+//! What gRPC needs of a gateway: HTTP/2 on both sides, `te: trailers`, trailers both ways, statuses
+//! that its clients understand, and calls that end where they are cancelled.
 
 use crate::support::{ask_over, connect, gateway, params, read_until, request, soon, until};
 use bytes::Bytes;
@@ -78,8 +78,10 @@ impl Drop for Node {
 
 /// Starts the node.
 ///
-/// - `/call` answers with what was sent, says in `x-te` what `TE` was and in `x-sent` what the trailer `x-sum` was, and ends with trailers.
-/// - `/hold` never answers; `/echo` answers with a head at once and then sends back what comes, until its end.
+/// - `/call` answers with what was sent, says in `x-te` what `TE` was and in `x-sent` what the
+///   trailer `x-sum` was, and ends with trailers.
+/// - `/hold` never answers; `/echo` answers with a head at once and then sends back what comes,
+///   until its end.
 async fn node() -> Node {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,5 @@
-//! Clients that were let in once and then hold all connections, each waiting for its client: who gets through meanwhile, and who is left alone.
+//! Clients that were let in once and then hold all connections, each waiting for its client: who
+//! gets through meanwhile, and who is left alone.
 
 use crate::connections::{holding, patient, this_machine};
 use crate::passage::{certificate, tls_client};
@@ -132,7 +133,8 @@ async fn http2(stream: TcpStream) -> SendRequest<BoxBody<Bytes, Infallible>> {
     sender
 }
 
-/// Holds all connections, and more than there are, while somebody honest has requests under way; then others come.
+/// Holds all connections, and more than there are, while somebody honest has requests under way;
+/// then others come.
 async fn others_get_through(holder: Holder) {
     let app = app().await;
     let mut params = patient(app.address, CONNECTIONS);

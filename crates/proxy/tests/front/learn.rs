@@ -1,4 +1,5 @@
-//! Nobody is taught lies: what becomes a route, what passes without a slot, and how much of it at once.
+//! Nobody is taught lies: what becomes a route, what passes without a slot, and how much of it at
+//! once.
 
 use crate::support::*;
 use std::sync::atomic::Ordering::SeqCst;
@@ -7,7 +8,8 @@ use suimon_params::{PassPage, Routes};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// What may be there at once of what looks like static assets, before it is known how quickly it ends.
+/// What may be there at once of what looks like static assets, before it is known how quickly it
+/// ends.
 const ASSETS: usize = 64;
 
 fn names(gateway: &Gateway) -> Vec<String> {

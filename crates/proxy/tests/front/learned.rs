@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use suimon_gate::KindMode;
 use suimon_params::{Params, SessionKind};
 
-/// A gateway that knows sessions and holds none back, finds its limits, and keeps what it learns in `file`.
+/// A gateway that knows sessions and holds none back, finds its limits, and keeps what it learns in
+/// `file`.
 fn learning(app: &App, file: &Path) -> Params {
     let mut params = params(app.address);
     let mut kind = SessionKind::default();

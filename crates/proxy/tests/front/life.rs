@@ -1,7 +1,9 @@
-//! Whole lives of connections: random clients, honest, slow, dead and hostile, before a random application that is killed and comes back.
+//! Whole lives of connections: random clients, honest, slow, dead and hostile, before a random
+//! application that is killed and comes back.
 //!
-//! Whatever they do, nothing of it stays: afterwards no slot is taken, nobody waits, no connection is open on either side and nothing is held in memory
-//! or files. Meanwhile nobody gets another's answer, and an honest client gets one for each request.
+//! Whatever they do, nothing of it stays: afterwards no slot is taken, nobody waits, no connection
+//! is open on either side and nothing is held in memory or files. Meanwhile nobody gets another's
+//! answer, and an honest client gets one for each request.
 //!
 //! Lives are drawn from a seed, and a failure names it; `SUIMON_LIVES_SEED=7` draws others.
 

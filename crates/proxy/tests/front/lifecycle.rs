@@ -92,7 +92,8 @@ async fn an_application_that_breaks_off_or_is_silent_frees_its_slots() {
         let answer = gateway.ask(request("POST", "/hold", &[], "x")).await;
         assert_eq!(answer.status, status, "{}", answer.text());
     }
-    // Here the head may have gone out already: then all that can be done is not to pretend that the body is complete.
+    // Here the head may have gone out already: then all that can be done is not to pretend that the
+    // body is complete.
     let mut stream = TcpStream::connect(gateway.plain).await.unwrap();
     stream
         .write_all(b"POST /hold HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx")

@@ -1,4 +1,5 @@
-//! Requests that an application takes and drops: a worker that crashes over a page is no application that is down, and one that drops everything is.
+//! Requests that an application takes and drops: a worker that crashes over a page is no
+//! application that is down, and one that drops everything is.
 
 use crate::support::{ASK_EVERY, Gateway, app, asked_until, gateway, get, params, request, until};
 use std::net::SocketAddr;
@@ -29,7 +30,8 @@ fn room(nodes: &[SocketAddr]) -> Params {
     params
 }
 
-/// An application whose workers crash over `/crash`: the connection closes without an answer. All else it answers.
+/// An application whose workers crash over `/crash`: the connection closes without an answer. All
+/// else it answers.
 async fn fragile() -> SocketAddr {
     counting(Arc::default()).await
 }
@@ -83,7 +85,8 @@ impl Gateway {
         self.observer.lines()[0].view.away
     }
 
-    /// Has so many strangers ask for what crashes a worker, one after another, and each of them see that.
+    /// Has so many strangers ask for what crashes a worker, one after another, and each of them see
+    /// that.
     async fn crash(&self, strangers: std::ops::Range<u32>) {
         for number in strangers {
             let browser = format!("stranger {number}");
@@ -98,7 +101,8 @@ impl Gateway {
     }
 }
 
-/// Starts an application that takes every request and closes, as one whose workers all crash does, and returns its address.
+/// Starts an application that takes every request and closes, as one whose workers all crash does,
+/// and returns its address.
 async fn mute() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -11,7 +11,8 @@ type Case = (&'static str, &'static str, &'static [&'static str]);
 
 const HOST: &str = "Host: a\r\n";
 
-/// `~` stands for a good Host line. Behind each request stands a second one, which must never be answered.
+/// `~` stands for a good Host line. Behind each request stands a second one, which must never be
+/// answered.
 const REFUSED: &[Case] = &[
     (
         "CL and TE",

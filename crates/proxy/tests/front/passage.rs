@@ -335,7 +335,8 @@ async fn pages_of_one_path_that_the_query_tells_apart_have_limits_of_their_own()
     assert_eq!(answered, [("other", 0), ("GET /hold", 2), ("GET /hold?s", 2)]);
 }
 
-/// An application of HTTP/1.0 that ends its answer by closing; with `is_seen`, by breaking off once the answer's head is.
+/// An application of HTTP/1.0 that ends its answer by closing; with `is_seen`, by breaking off once
+/// the answer's head is.
 async fn old_application(is_seen: Option<Arc<Notify>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

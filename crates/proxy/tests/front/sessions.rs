@@ -10,7 +10,8 @@ use suimon_gate::KindParams;
 use suimon_params::LeaseIssued;
 use suimon_params::{Params, RoutePattern, SessionKind};
 
-/// A gate that closes a moment after the start and stays closed: from then on only those inside are served.
+/// A gate that closes a moment after the start and stays closed: from then on only those inside are
+/// served.
 fn closing(app: SocketAddr) -> Params {
     let mut params = params(app);
     params.sessions.kinds = vec![SessionKind {

@@ -1,4 +1,5 @@
-//! A slot is the application's time, never the client's: whoever is slow to send or to take holds none.
+//! A slot is the application's time, never the client's: whoever is slow to send or to take holds
+//! none.
 
 use crate::support::{
     App, Gateway, Pieces, app, asked_until, connect, gateway, get, h2_over, params, read_until, request,
@@ -46,7 +47,8 @@ async fn drip(address: SocketAddr, begin: String) {
     }
 }
 
-/// Opens one HTTP/2 connection on which so many bodies for `path` drip behind their first `begin` bytes.
+/// Opens one HTTP/2 connection on which so many bodies for `path` drip behind their first `begin`
+/// bytes.
 async fn drip_over_http2(gateway: &Gateway, path: &str, count: usize, begin: usize) -> JoinSet<()> {
     let stream = TokioIo::new(connect(gateway.plain).await);
     let (mut sender, connection) =
@@ -286,7 +288,8 @@ async fn shut_windows(gateway: &Gateway) -> SendRequest<Full<Bytes>> {
     windows_of(gateway, 0).await
 }
 
-/// Opens an HTTP/2 connection whose client takes so many bytes of each body before it asks for more.
+/// Opens an HTTP/2 connection whose client takes so many bytes of each body before it asks for
+/// more.
 async fn windows_of(gateway: &Gateway, bytes: u32) -> SendRequest<Full<Bytes>> {
     let stream = TokioIo::new(connect(gateway.plain).await);
     let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());

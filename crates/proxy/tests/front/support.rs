@@ -108,16 +108,18 @@ impl Drop for App {
 
 type AppBody = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Starts the application. Headers of a request that begin with `X-Say-` stand in its answer without that, and `X-Was-Told` says there what
-/// `Suimon-Waiting` said.
+/// Starts the application. Headers of a request that begin with `X-Say-` stand in its answer
+/// without that, and `X-Was-Told` says there what `Suimon-Waiting` said.
 ///
 /// `X-Status` is the status of its answer.
 ///
 /// - `/hold`, and whatever begins so, answers when released; `/hold/fail` then with 500.
 /// - `/work` answers after as many milliseconds as its query says.
-/// - `/echo` answers with the length and BLAKE3 hash of the body; `/head` with the request's head as text.
+/// - `/echo` answers with the length and BLAKE3 hash of the body; `/head` with the request's head
+///   as text.
 /// - `/big` sends as many bytes as its query says, without saying so before; `/sized` says so.
-/// - `/events` sends one event and keeps silent; `/ws` switches to an echo of bytes; `/login` sets a session cookie.
+/// - `/events` sends one event and keeps silent; `/ws` switches to an echo of bytes; `/login` sets
+///   a session cookie.
 pub(crate) async fn app() -> App {
     app_at("127.0.0.1:0".parse().unwrap()).await
 }
@@ -292,7 +294,8 @@ pub(crate) struct Gateway {
     task: Option<JoinHandle<()>>,
 }
 
-/// Returns parameters for a gateway in front of `app`, without session gate, with one slot for `/hold`.
+/// Returns parameters for a gateway in front of `app`, without session gate, with one slot for
+/// `/hold`.
 pub(crate) fn params(app: SocketAddr) -> Params {
     let mut params = Params::default();
     params.listen.plain = Some("127.0.0.1:0".parse().unwrap());
@@ -431,7 +434,8 @@ where
     h2_with_window(stream, None).await.unwrap()
 }
 
-/// Opens an HTTP/2 connection over `stream`; `window`: how many bytes of an answer may come before it is taken.
+/// Opens an HTTP/2 connection over `stream`; `window`: how many bytes of an answer may come before
+/// it is taken.
 pub(crate) async fn h2_with_window<S>(stream: S, window: Option<u32>) -> hyper::Result<H2>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -17,7 +17,8 @@ use suimon_params::upstream::{NodeParams, Protocol};
 use tokio::net::UnixListener;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Starts an application at a socket. It answers with path, `Host` and body, and counts what it was asked for at `/health`.
+/// Starts an application at a socket. It answers with path, `Host` and body, and counts what it was
+/// asked for at `/health`.
 fn app(path: &Path, protocol: Protocol) -> (Arc<AtomicUsize>, JoinHandle<()>) {
     let listener = UnixListener::bind(path).unwrap();
     let checks = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,5 @@
-//! The waiting room over the wire: who draws a number, what is told in which form, and what no stranger can bring about.
+//! The waiting room over the wire: who draws a number, what is told in which form, and what no
+//! stranger can bring about.
 
 use crate::support::{
     ASK_EVERY, Answer, Gateway, PATIENCE, app, ask_over, asked_until, connect, gateway, get, params, request,
@@ -68,7 +69,8 @@ impl Gateway {
         .await;
     }
 
-    /// Asks how a place stands until that is answered: whoever asks again at once is told to come later.
+    /// Asks how a place stands until that is answered: whoever asks again at once is told to come
+    /// later.
     async fn poll(&self, ticket: (&str, &str)) -> Answer {
         asked_until("not too early", Duration::from_millis(50), async || {
             let answer = self.ask(get("/page", &[ticket, POLL])).await;
@@ -247,7 +249,8 @@ async fn whoever_asks_again_at_once_is_told_to_come_later_and_loses_nothing() {
     gateway.taken().await;
     gateway.say(&LineCommand::Pause);
     let mut ticket = gateway.ask(get("/page", &[HTML])).await.place().unwrap();
-    // On a slow machine "at once" may take several goes: a page that is loaded anew says anew when its visitor was heard of.
+    // On a slow machine "at once" may take several goes: a page that is loaded anew says anew when
+    // its visitor was heard of.
     let early = soon(async {
         loop {
             let early = gateway.ask(get("/page", &[("cookie", &ticket), POLL])).await;
@@ -334,7 +337,8 @@ async fn what_is_no_visit_of_a_page_draws_no_number_and_sets_no_cookie() {
         &[("accept", "*/*")],
         &[],
     ];
-    // The line moves: they are held for a moment, and told no place when that is over. Then it does not.
+    // The line moves: they are held for a moment, and told no place when that is over. Then it does
+    // not.
     for is_paused in [false, true] {
         if is_paused {
             gateway.say(&LineCommand::Pause);

@@ -1,4 +1,5 @@
-//! WebSocket: over HTTP/1.1, where the connection becomes the conversation, and over HTTP/2 (RFC 8441), where a stream does. What is said passes untouched.
+//! WebSocket: over HTTP/1.1, where the connection becomes the conversation, and over HTTP/2 (RFC
+//! 8441), where a stream does. What is said passes untouched.
 
 use crate::support::{App, PATIENCE, app, connect, gateway, params, read_until, soon, until};
 use bytes::Bytes;
@@ -30,8 +31,9 @@ fn frame(fin: bool, opcode: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a conversation may consist of: whole and fragmented messages with a ping among the fragments, all 256 bytes, empty ones, each form of the length, a
-/// mebibyte, a pong nobody asked for, and close codes.
+/// What a conversation may consist of: whole and fragmented messages with a ping among the
+/// fragments, all 256 bytes, empty ones, each form of the length, a mebibyte, a pong nobody asked
+/// for, and close codes.
 fn conversation() -> Vec<u8> {
     let bytes: Vec<u8> = (0..=255).collect();
     let long: Vec<u8> = (0..1 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();

@@ -1,4 +1,5 @@
-//! Nobody enters by a trick: what an old cookie, an old lease and the lease of another kind are worth, and what is believed of a stranger's headers.
+//! Nobody enters by a trick: what an old cookie, an old lease and the lease of another kind are
+//! worth, and what is believed of a stranger's headers.
 
 use crate::support::{ASK_EVERY, Answer, Gateway, app, asked_until, gateway, get, params, request, until};
 use serde_json::Value;

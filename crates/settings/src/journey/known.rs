@@ -75,7 +75,8 @@ pub(crate) const TABLES: &[KnownKeys] = &[
 /// The keys of the file itself.
 pub(crate) const FILE: &[&str] = &["seed", "arrivals", "visitor", "journey"];
 
-/// Notes every key of `table`, a file that may hold `file` besides journeys' tables, that is not known.
+/// Notes every key of `table`, a file that may hold `file` besides journeys' tables, that is not
+/// known.
 pub(crate) fn refuse(file: &KnownKeys, table: &Table, faults: &mut Faults) {
     refuse_with(file, &[], table, faults);
 }

@@ -1,5 +1,5 @@
-//! A journey file as it is written. Shape only: unknown keys are refused before (`known.rs`), what the values may be is checked in
-//! [`super`].
+//! A journey file as it is written. Shape only: unknown keys are refused before (`known.rs`), what
+//! the values may be is checked in [`super`].
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,8 @@ use crate::read::seen;
 use suimon_sim::{Band, Metric};
 use toml::{Table, Value};
 
-/// A share above this cannot be: more than what is reachable, chance and the ends of a window allowed for.
+/// A share above this cannot be: more than what is reachable, chance and the ends of a window
+/// allowed for.
 const SHARE_MAX: f64 = 1.5;
 
 macro_rules! metric_keys {
@@ -26,7 +27,8 @@ pub(super) const TABLES: &[KnownKeys] = &[
 ];
 
 impl Reader {
-    /// Reads the bands of `[expect]`, and those of each `[[expect.between]]`. The run ends at `end` seconds.
+    /// Reads the bands of `[expect]`, and those of each `[[expect.between]]`. The run ends at `end`
+    /// seconds.
     pub(super) fn expected(&mut self, value: Option<&Value>, end: f64) -> Vec<Band> {
         let Some(table) = value.and_then(Value::as_table) else { return vec![] };
         let mut bands = self.bands("expect", table, None);

@@ -168,7 +168,8 @@ impl Reader {
         Efficiency::Flat
     }
 
-    /// Puts what the entries of `value` say into the costs of the routes they match, one entry after the other.
+    /// Puts what the entries of `value` say into the costs of the routes they match, one entry
+    /// after the other.
     pub(super) fn costs(&mut self, key: &str, value: Option<&Value>, routes: &mut [Route]) {
         let entries = value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         for (index, entry) in entries.iter().enumerate() {

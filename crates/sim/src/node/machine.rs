@@ -16,7 +16,8 @@ pub struct Machine {
     pub even: bool,
     /// Requests handled at once; the rest wait in line for a thread. `None`: no end.
     pub threads: Option<u32>,
-    /// Connections to others: so many requests wait for others at once, the rest wait in line for a connection. `None`: no end.
+    /// Connections to others: so many requests wait for others at once, the rest wait in line for a
+    /// connection. `None`: no end.
     pub connections: Option<u32>,
     /// a0, seconds.
     pub accept: f64,
@@ -27,13 +28,14 @@ pub struct Machine {
 /// The most points of a measured curve.
 pub const POINTS_MAX: usize = 16;
 
-/// A measured curve: memory units in service, ascending, and the efficiency there, above 0. The first and the last hold beyond the ends.
+/// A measured curve: memory units in service, ascending, and the efficiency there, above 0. The
+/// first and the last hold beyond the ends.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve(Vec<(f64, f64)>);
 
 impl Curve {
-    /// Returns the curve through `points`; `None` where there are none or more than [`POINTS_MAX`], memory does not rise from one to the
-    /// next, or an efficiency is not above 0.
+    /// Returns the curve through `points`; `None` where there are none or more than [`POINTS_MAX`],
+    /// memory does not rise from one to the next, or an efficiency is not above 0.
     pub fn through(points: &[(f64, f64)]) -> Option<Curve> {
         let rise = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let positive = points.iter().all(|(_, efficiency)| *efficiency > 0.0);
@@ -110,8 +112,8 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// Returns the most CPU seconds of work that can be done a second, at whatever number at once, by requests that hold `memory` each in
-    /// the mean.
+    /// Returns the most CPU seconds of work that can be done a second, at whatever number at once,
+    /// by requests that hold `memory` each in the mean.
     pub fn work_per_second_max(&self, memory: f64) -> f64 {
         let most = match self.efficiency {
             Efficiency::Scalability { .. } | Efficiency::Measured(_) => AT_ONCE_MAX,

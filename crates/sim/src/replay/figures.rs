@@ -19,7 +19,8 @@ pub struct Figures {
     pub waiting_pages: u64,
     /// Clients that left while they waited.
     pub left: u64,
-    /// Requests that did not come, or not before the end, as their session was turned away or late: in a what-if only.
+    /// Requests that did not come, or not before the end, as their session was turned away or late:
+    /// in a what-if only.
     pub not_come: u64,
     /// Mean time that those let in had waited.
     pub wait_mean: Duration,

@@ -1,4 +1,5 @@
-//! The gate of one run of a recording: it is told what happened, and what came of its requests is remembered.
+//! The gate of one run of a recording: it is told what happened, and what came of its requests is
+//! remembered.
 
 use super::figures::Counter;
 use super::{ReplayError, STAYS_MAX};
@@ -25,7 +26,8 @@ pub(super) struct Player {
     pub(super) now: Instant,
     routes: usize,
     kinds: usize,
-    /// For a what-if: where in the list a request is that is in the gate, and what the last one of each route took.
+    /// For a what-if: where in the list a request is that is in the gate, and what the last one of
+    /// each route took.
     pub(super) places: BTreeMap<RequestId, usize>,
     services: Vec<Option<Duration>>,
 }
@@ -36,7 +38,8 @@ pub(super) struct Stay {
     pub(super) request: RequestId,
     pub(super) route: RouteId,
     pub(super) started: Option<Instant>,
-    /// What it took; where it was never started, what it is taken to have taken; `None`: it was not over at the end.
+    /// What it took; where it was never started, what it is taken to have taken; `None`: it was not
+    /// over at the end.
     pub(super) service: Option<Duration>,
     pub(super) outcome: Outcome,
     /// The session it began or belonged to.

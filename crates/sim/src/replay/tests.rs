@@ -13,7 +13,8 @@ use suimon_model::{KindId, Limit, Outcome, RouteId, SessionId, seconds};
 use suimon_record::{Encoder, Event, Header, NAME_BYTES_MAX, SegmentEnd};
 use world::{ROUTES, World, session_of};
 
-/// Forty seconds of a gate with a line, whose application speaks and whose operator stops it now and then, in two segments.
+/// Forty seconds of a gate with a line, whose application speaks and whose operator stops it now
+/// and then, in two segments.
 fn recording_of_a_line() -> Vec<Vec<u8>> {
     let kind = KindParams {
         line: Some(suimon_line::Params::default()),
@@ -233,7 +234,8 @@ fn another_setting_shows_in_the_figures() {
 
     let everybody = SessionLawKind::Open;
     let (open, ..) = what_if(Params { session_law: everybody, ..Params::default() }, &segments, &recorded);
-    // Who would have waited for longer than anybody stays is turned away at the route, whatever the session law.
+    // Who would have waited for longer than anybody stays is turned away at the route, whatever the
+    // session law.
     assert!(open.refused < before.refused / 2, "{open:?} {before:?}");
     assert!(open.admitted != before.admitted || open.wait_mean != before.wait_mean, "{open:?}");
 }

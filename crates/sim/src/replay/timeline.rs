@@ -1,4 +1,5 @@
-//! What happened over time, for a picture of it: counts in bins, and the gate as it stood at the end of each.
+//! What happened over time, for a picture of it: counts in bins, and the gate as it stood at the
+//! end of each.
 
 mod parts;
 
@@ -22,7 +23,8 @@ pub const CHANGES_MAX: usize = 10_000;
 /// Places in line whose waits are measured at once; of more the waits are not known.
 const PLACES_MAX: usize = 1_000_000;
 
-/// What happened over the time played. Time runs on from one run of the gateway to the next, without the time between.
+/// What happened over the time played. Time runs on from one run of the gateway to the next,
+/// without the time between.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     /// Length of a bin, seconds; the last one may be shorter.
@@ -33,7 +35,8 @@ pub struct Timeline {
     pub routes: Vec<RouteLine>,
     /// Names of the kinds of session.
     pub kinds: Vec<String>,
-    /// Limits and intervals that were changed, but for the windows of trials, up to [`CHANGES_MAX`].
+    /// Limits and intervals that were changed, but for the windows of trials, up to
+    /// [`CHANGES_MAX`].
     pub changes: Vec<Change>,
     /// How often any was changed, windows of trials included.
     pub changed: u64,
@@ -312,7 +315,8 @@ impl Timeline {
         self.visitors.polls += 1;
     }
 
-    /// Takes note that the session of somebody begins who came as a newcomer. Whose place has begun one before waits for nothing.
+    /// Takes note that the session of somebody begins who came as a newcomer. Whose place has begun
+    /// one before waits for nothing.
     fn begins(&mut self, now: Instant, newcomer: Option<(Instant, Option<(KindId, Position)>)>) {
         let since = match newcomer {
             Some((_, Some(position))) => self.places.remove(&position),

@@ -1,5 +1,5 @@
-//! Another gate, told of the visitors of a recording. The rules by which what follows from its answers is made up are in the
-//! documentation of the module above.
+//! Another gate, told of the visitors of a recording. The rules by which what follows from its
+//! answers is made up are in the documentation of the module above.
 
 use super::player::{Stay, check};
 use super::{Counter, DECISIONS_MAX, Figures, Replay, ReplayError};
@@ -41,10 +41,12 @@ struct Other {
     /// Requests that are in this gate, by what they are called here.
     here: BTreeMap<RequestId, usize>,
     counterparts: BTreeMap<usize, Counterpart>,
-    /// What happens at other moments than in the recording; numbered, so that of two at once the first comes first.
+    /// What happens at other moments than in the recording; numbered, so that of two at once the
+    /// first comes first.
     later: BTreeMap<(Instant, u64), Later>,
     numbered: u64,
-    /// Requests that came at other moments: what the recording says of their clients' leaving is for another time too.
+    /// Requests that came at other moments: what the recording says of their clients' leaving is
+    /// for another time too.
     on_own_time: BTreeSet<usize>,
     /// What became of sessions that began in the recording.
     sessions: BTreeMap<SessionId, Fate>,
@@ -52,7 +54,8 @@ struct Other {
     pending: BTreeMap<SessionId, Vec<(Instant, usize, Arrival)>>,
     /// Sessions that were turned away here, and when they began in the recording.
     turned_away: VecDeque<(KindId, SessionId, Instant)>,
-    /// Newcomers who did not get in in the recording, and those of them who did here and then asked for nothing.
+    /// Newcomers who did not get in in the recording, and those of them who did here and then asked
+    /// for nothing.
     unknown: BTreeMap<usize, KindId>,
     idle: VecDeque<(KindId, SessionId, Instant)>,
 }
@@ -69,7 +72,8 @@ enum Later {
 #[derive(Debug)]
 enum Counterpart {
     Waiting(RequestId),
-    /// In the application. `as_recorded`: started at the recorded moment, so that it ends at the recorded moment too.
+    /// In the application. `as_recorded`: started at the recorded moment, so that it ends at the
+    /// recorded moment too.
     Running {
         permit: Permit,
         as_recorded: bool,
@@ -87,8 +91,8 @@ enum Fate {
 }
 
 impl<'a> WhatIf<'a> {
-    /// Returns a gate of these settings that has been told nothing. `recorded` is the recording, played to its end by a
-    /// [`Replay::for_what_if`].
+    /// Returns a gate of these settings that has been told nothing. `recorded` is the recording,
+    /// played to its end by a [`Replay::for_what_if`].
     pub fn new(params: Params, recorded: &'a Replay) -> Self {
         let stays = recorded.stays.as_deref().unwrap_or_default();
         WhatIf {
@@ -373,7 +377,8 @@ impl<'a> WhatIf<'a> {
         }
     }
 
-    /// If the request would have begun a session, that does not begin: somebody else may do what it did.
+    /// If the request would have begun a session, that does not begin: somebody else may do what it
+    /// did.
     fn turn_away(&mut self, other: &mut Other, now: Instant, place: usize) {
         other.unknown.remove(&place);
         let Some(Stay { session: Some(session), started: Some(started), .. }) = self.stays.get(place) else {
@@ -396,7 +401,8 @@ impl Other {
         self.run == header.run && self.segment + 1 == header.segment
     }
 
-    /// Returns a request that is in the application here as it was in the recording, as this gate knows it.
+    /// Returns a request that is in the application here as it was in the recording, as this gate
+    /// knows it.
     fn as_recorded(&self, request: RequestId) -> Option<RequestId> {
         match self.counterparts.get(self.recorded.get(&request)?)? {
             Counterpart::Running { permit, as_recorded: true } => Some(permit.request()),

@@ -1,4 +1,5 @@
-//! What the visitors of a run do: they come, ask, are answered, wait in line, give up and come again.
+//! What the visitors of a run do: they come, ask, are answered, wait in line, give up and come
+//! again.
 
 use super::{Event, PLACES, Run};
 use suimon_gate::{Arrival, InLine, Membership};
@@ -8,7 +9,8 @@ use suimon_workload::{Next, StepOutcome as Answer, Visitor};
 
 /// A newcomer held for longer at the session gate has noticed.
 const HELD_LONG: Duration = Duration::from_secs(1);
-/// A visitor whose turn it is, and who was held as long as is good for a connection, comes again after this.
+/// A visitor whose turn it is, and who was held as long as is good for a connection, comes again
+/// after this.
 const CALLED_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct User {

@@ -1,8 +1,9 @@
 //! The files of a recording, and the thread that writes them.
 //!
-//! `FILE` is the one being written. When it is long enough, or another run begins, it is set aside as `FILE.000001` and so
-//! on, by the number of its segment; the oldest are removed so that all together stay within bounds. Nothing that is
-//! not a recording is ever renamed, removed or written to.
+//! `FILE` is the one being written. When it is long enough, or another run begins, it is set aside
+//! as `FILE.000001` and so on, by the number of its segment; the oldest are removed so that all
+//! together stay within bounds. Nothing that is not a recording is ever renamed, removed or written
+//! to.
 
 use super::RecordError;
 use std::ffi::OsString;
@@ -105,7 +106,8 @@ impl Store {
         self.file = None;
         self.make_room()?;
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.path)?;
-        // Nobody else can have a file that was made a moment ago, but for one who looks at the very same moment.
+        // Nobody else can have a file that was made a moment ago, but for one who looks at the very
+        // same moment.
         file.try_lock().map_err(io::Error::from)?;
         self.file = Some(file);
         self.whole = 0;
@@ -169,7 +171,8 @@ impl Store {
     }
 }
 
-/// Writes what it is sent until nobody sends any more, and then how it ended. `used` takes back the buffers.
+/// Writes what it is sent until nobody sends any more, and then how it ended. `used` takes back the
+/// buffers.
 pub(super) fn write(
     mut store: Store,
     messages: &Receiver<Message>,
@@ -182,7 +185,8 @@ pub(super) fn write(
                 file = %store.path.display(),
                 "the recording has ended: it cannot be written ({error}); the gateway goes on without it"
             );
-            // Perhaps there is room for this; if not, the end is missing, which is noticed when it is read.
+            // Perhaps there is room for this; if not, the end is missing, which is noticed when it
+            // is read.
             let _ = store.end(SegmentEnd::WriteFailed);
             return;
         }

@@ -68,7 +68,8 @@ impl Recorded {
     }
 }
 
-/// Returns every file of the recording that can be read, the oldest first, with its header, its events and its ending.
+/// Returns every file of the recording that can be read, the oldest first, with its header, its
+/// events and its ending.
 fn read(recording: &Recording) -> Vec<(u64, Vec<u8>, usize, SegmentEnd)> {
     let folder = recording.file.parent().unwrap();
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

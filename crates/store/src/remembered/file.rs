@@ -5,8 +5,8 @@
 //! text                                                 LENGTH bytes; CHECKSUM is the BLAKE3 hash of the line before it, and of them
 //! ```
 //!
-//! The first line's beginning up to STARTED is the same in every version, so that an older program never writes over what a newer one
-//! has learned.
+//! The first line's beginning up to STARTED is the same in every version, so that an older program
+//! never writes over what a newer one has learned.
 
 use super::Remembered;
 use crate::whole_file::{self, with_ending};
@@ -68,7 +68,8 @@ struct FirstLine {
     rest: String,
 }
 
-/// Looks for what a gateway of the site with these nodes has learned. What cannot be used is set aside.
+/// Looks for what a gateway of the site with these nodes has learned. What cannot be used is set
+/// aside.
 pub fn find(path: &Path, nodes: &[String]) -> LoadResult {
     let content = match read(path) {
         Ok(content) => content,

@@ -1,6 +1,8 @@
-//! What is remembered as text: JSON, a line for each route and each place of a session, for whoever wants to look.
+//! What is remembered as text: JSON, a line for each route and each place of a session, for whoever
+//! wants to look.
 //!
-//! Read as strangers' bytes: every number is finite and in its range, every route named is in the list, every list has a bound.
+//! Read as strangers' bytes: every number is finite and in its range, every route named is in the
+//! list, every list has a bound.
 
 use super::{ROUTES_MAX, Remembered, RememberedKind, RememberedRoute};
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
 //! Responses out of bytes: heads, and bodies as they are framed (RFC 9112, sections 4 to 7).
 //!
-//! Nothing here reads or waits: a decoder is given what has come and says what it is, or that there is not enough of it yet.
-//! What could be read in two ways is refused: the application is trusted to mean well, not to be free of bugs.
+//! Nothing here reads or waits: a decoder is given what has come and says what it is, or that there
+//! is not enough of it yet. What could be read in two ways is refused: the application is trusted
+//! to mean well, not to be free of bugs.
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
@@ -66,7 +67,8 @@ pub(super) struct HeadEnd {
 }
 
 impl HeadEnd {
-    /// Returns the length of the head `bytes` begin with, empty line included, if all of it is there.
+    /// Returns the length of the head `bytes` begin with, empty line included, if all of it is
+    /// there.
     pub(super) fn find(&mut self, bytes: &[u8]) -> Option<usize> {
         for at in memchr::memchr_iter(b'\n', &bytes[self.seen..]) {
             let next = self.seen + at + 1;
@@ -113,7 +115,8 @@ impl Head {
             parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
         let framing = framing(&parts, length, method)?;
-        // Both ways to tell the length: the coding counts, and whoever says both is not to be believed twice.
+        // Both ways to tell the length: the coding counts, and whoever says both is not to be
+        // believed twice.
         let is_ambiguous = framing == Framing::ChunkSize && parts.headers.remove(CONTENT_LENGTH).is_some();
         let persists = persists(&parts) && framing != Framing::UntilClose && !is_ambiguous;
         Ok(Head { parts, framing, persists })
@@ -291,7 +294,8 @@ pub(crate) struct Decoded {
     pub(crate) is_over: bool,
 }
 
-/// Decodes an answer that comes in pieces of `size`, until it is over or no more comes; `None`: not even its head is whole.
+/// Decodes an answer that comes in pieces of `size`, until it is over or no more comes; `None`: not
+/// even its head is whole.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn decoded(bytes: &[u8], size: usize) -> Option<Result<Decoded, &'static str>> {
     let mut pieces = bytes.chunks(size.max(1));
@@ -335,7 +339,8 @@ mod tests {
         parsed.map(|head| (head.framing, head.persists)).map_err(|malformed| malformed.0)
     }
 
-    /// Decodes `bytes` given in pieces of `size`, and returns the body, its trailers, and whether it is over.
+    /// Decodes `bytes` given in pieces of `size`, and returns the body, its trailers, and whether
+    /// it is over.
     fn decode(
         mut framing: Framing,
         bytes: &[u8],

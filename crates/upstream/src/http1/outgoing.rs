@@ -166,7 +166,8 @@ fn left(headers: &HeaderMap, body: &RequestBody) -> Left {
     declared.or_else(|| body.size_hint().exact()).map_or(Left::Chunks, Left::Bytes)
 }
 
-/// Of a request's head: the length is told in one way, and trailers are neither sent this way nor asked for.
+/// Of a request's head: the length is told in one way, and trailers are neither sent this way nor
+/// asked for.
 const NOT_SENT: [HeaderName; 4] = [CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER];
 
 /// Writes the head in origin form, with exactly one way to tell the body's length.
@@ -205,7 +206,8 @@ fn write_head(text: &mut Vec<u8>, head: &RequestHead, host: &HeaderValue, left: 
         forwarding.lines(asked_for).for_each(|(name, value)| line(name.as_str(), value.as_bytes()));
     }
     let says_length = has_length
-        // RFC 9110, section 8.6: methods that mean something by a body are to say that there is none.
+        // RFC 9110, section 8.6: methods that mean something by a body are to say that there is
+        // none.
         || matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
     match left {
         Left::Chunks => line(TRANSFER_ENCODING.as_str(), b"chunked"),

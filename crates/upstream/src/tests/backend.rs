@@ -40,7 +40,8 @@ pub(super) struct Received {
 }
 
 impl Backend {
-    /// Returns a server that has `talk` with each connection; its argument counts connections from 1.
+    /// Returns a server that has `talk` with each connection; its argument counts connections from
+    /// 1.
     pub(super) async fn talking<F, T>(talk: F) -> Backend
     where
         F: Fn(Talk, usize) -> T + Send + 'static,
@@ -61,7 +62,8 @@ impl Backend {
         })
     }
 
-    /// Returns a server that answers everything with `answer`, the bytes as they are, and keeps connections open.
+    /// Returns a server that answers everything with `answer`, the bytes as they are, and keeps
+    /// connections open.
     pub(super) async fn answering(answer: &'static [u8]) -> Backend {
         Backend::talking(move |mut talk, _| async move {
             loop {
@@ -72,7 +74,8 @@ impl Backend {
         .await
     }
 
-    /// Returns an HTTP/2 server, over TLS if `tls` is given, that sends back the request's body behind `method path `.
+    /// Returns an HTTP/2 server, over TLS if `tls` is given, that sends back the request's body
+    /// behind `method path `.
     pub(super) async fn http2(tls: Option<ServerConfig>, streams_max: u32) -> Backend {
         Backend::http2_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), tls, streams_max)
     }
@@ -97,7 +100,8 @@ impl Backend {
         })
     }
 
-    /// Returns an HTTP/1.1 server over TLS that sends back the request's body behind `method path `.
+    /// Returns an HTTP/1.1 server over TLS that sends back the request's body behind `method path
+    /// `.
     pub(super) async fn https(tls: ServerConfig) -> Backend {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let tls = TlsAcceptor::from(Arc::new(tls));
@@ -149,7 +153,8 @@ impl Drop for Backend {
 }
 
 impl Talk {
-    /// Reads one request with its body (by `content-length` or chunked); `None` once the client has closed.
+    /// Reads one request with its body (by `content-length` or chunked); `None` once the client has
+    /// closed.
     pub(super) async fn request(&mut self) -> Option<Received> {
         let head = self.head().await?;
         let length = head
@@ -228,7 +233,8 @@ impl Talk {
     }
 }
 
-/// A certificate for `localhost` and 127.0.0.1 in PEM, and a server's configuration with it that offers `alpn`.
+/// A certificate for `localhost` and 127.0.0.1 in PEM, and a server's configuration with it that
+/// offers `alpn`.
 pub(super) fn certificate(alpn: &[&[u8]]) -> (String, ServerConfig) {
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let made = rcgen::generate_simple_self_signed(names).unwrap();

@@ -238,7 +238,8 @@ async fn nobody_follows_a_body_that_a_node_may_not_have_read() {
 
 #[tokio::test]
 async fn a_refusal_in_the_middle_of_a_large_upload_arrives() {
-    // The node reads no more and closes: to the sender the connection breaks right behind the answer.
+    // The node reads no more and closes: to the sender the connection breaks right behind the
+    // answer.
     let backend = Backend::talking(|mut talk, _| async move {
         talk.head().await?;
         talk.send(b"HTTP/1.1 413 Content Too Large\r\nconnection: close\r\ncontent-length: 8\r\n\r\ntoo much")

@@ -1,4 +1,5 @@
-//! Nodes and clients that break off, stall or talk nonsense: what it is called, and what is tried again.
+//! Nodes and clients that break off, stall or talk nonsense: what it is called, and what is tried
+//! again.
 
 use super::backend::Backend;
 use super::*;
@@ -258,7 +259,8 @@ async fn a_client_s_broken_body_is_the_client_s_fault() {
     pieces.send(Err(io::Error::other("bad chunk"))).await.unwrap();
     let error = within(request).await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.fault()), (UpstreamErrorKind::RequestBody, Blame::Client));
-    // The front side finds its own error again, to tell a body that is too large from one that broke off.
+    // The front side finds its own error again, to tell a body that is too large from one that
+    // broke off.
     assert_eq!(error.find::<io::Error>().unwrap().to_string(), "bad chunk");
     assert_eq!((in_flight(&upstream), upstream.view()[0].failures_in_a_row), (0, 0));
 }

@@ -18,7 +18,8 @@ async fn a_refused_connection_costs_no_request_and_ejects_the_node() {
     let (nobody, lives) = (nobody().await, Backend::answering(OK).await);
     let upstream = Upstream::new(params(&[nobody, lives.address])).unwrap();
     for _ in 0..50 {
-        // Nothing was sent to the node that is not there, so a POST may go to the other one as well.
+        // Nothing was sent to the node that is not there, so a POST may go to the other one as
+        // well.
         assert_eq!(post(&upstream, "/", "order").await.unwrap(), "ok");
     }
     let view = upstream.view();

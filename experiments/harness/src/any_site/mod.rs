@@ -1,4 +1,5 @@
-//! `any-site`: sites of every kind, with less, about as much and more asked of them than they can do, under any laws, in the simulator.
+//! `any-site`: sites of every kind, with less, about as much and more asked of them than they can
+//! do, under any laws, in the simulator.
 //!
 //! [`play`] plays them, [`oracle`] says what could be reached, [`tell`] writes the tables.
 
@@ -16,10 +17,12 @@ use suimon_sites::{Family, Regime};
 
 use crate::trouble::{Result, Trouble, While};
 
-/// What are laws worth on sites of kinds nobody tuned them for, and does a site below its capacity notice that there is a gate?
+/// What are laws worth on sites of kinds nobody tuned them for, and does a site below its capacity
+/// notice that there is a gate?
 ///
-/// Number n is a site of the family n modulo their number, in each regime, under each law; nothing but the simulator, no server. Numbers
-/// below 10,000 are there to develop with, those from 10,000 on are held out, and so are some families (marked *).
+/// Number n is a site of the family n modulo their number, in each regime, under each law; nothing
+/// but the simulator, no server. Numbers below 10,000 are there to develop with, those from 10,000
+/// on are held out, and so are some families (marked *).
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run any-site                                       64 sites, three regimes, suimon and none
@@ -39,10 +42,12 @@ pub(crate) struct Options {
     /// Only these regimes: below, around, above.
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = regime)]
     regimes: Vec<Regime>,
-    /// The laws, as `./experiments/run sim --vs` takes them; the others are compared with `none` where it is among them.
+    /// The laws, as `./experiments/run sim --vs` takes them; the others are compared with `none`
+    /// where it is among them.
     #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "suimon,none")]
     laws: Vec<String>,
-    /// Ask an oracle too: the best that a gate reaches on each site when it is told the true bound, or does nothing. Takes six runs more a site.
+    /// Ask an oracle too: the best that a gate reaches on each site when it is told the true bound,
+    /// or does nothing. Takes six runs more a site.
     #[arg(long)]
     oracle: bool,
     /// Runs at once [default: one a core]

@@ -1,4 +1,5 @@
-//! The tables: laws by regime, by family, and the worst sites with the command that plays each again.
+//! The tables: laws by regime, by family, and the worst sites with the command that plays each
+//! again.
 
 use suimon_sites::{Family, Regime};
 use suimon_statistics::quantile;
@@ -136,8 +137,8 @@ fn by_family(of: &[&Played], laws: &[&str]) -> String {
     out
 }
 
-/// Returns the worst sites of a law: first what a checker found, then by what is lost: against the law that does nothing or against
-/// what is reachable, whichever is more to blame on the law.
+/// Returns the worst sites of a law: first what a checker found, then by what is lost: against the
+/// law that does nothing or against what is reachable, whichever is more to blame on the law.
 fn worst(of: &[&Played], law: &str) -> String {
     let mut own: Vec<(&Played, f64)> =
         of.iter().filter(|played| played.law == law).map(|played| (*played, blame(of, played))).collect();
@@ -169,8 +170,8 @@ fn worst(of: &[&Played], law: &str) -> String {
     out
 }
 
-/// Returns how bad a site is for the law: what is missing to the lesser of what is reachable and, below capacity, what the site does of
-/// itself; and failures inside beyond its own.
+/// Returns how bad a site is for the law: what is missing to the lesser of what is reachable and,
+/// below capacity, what the site does of itself; and failures inside beyond its own.
 fn blame(of: &[&Played], played: &Played) -> f64 {
     if played.violation.is_some() {
         return f64::INFINITY;

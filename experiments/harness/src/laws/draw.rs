@@ -1,4 +1,5 @@
-//! The figure: the worse half of the generated sites, and every scenario beside the best of the others.
+//! The figure: the worse half of the generated sites, and every scenario beside the best of the
+//! others.
 
 use std::path::Path;
 

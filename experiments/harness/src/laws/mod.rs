@@ -1,4 +1,5 @@
-//! `laws`: every scenario and hundreds of generated sites under our laws and under those of others, in the simulator.
+//! `laws`: every scenario and hundreds of generated sites under our laws and under those of others,
+//! in the simulator.
 //!
 //! [`play`] plays them, [`tell`] writes the tables, [`draw`] the figure.
 
@@ -20,10 +21,12 @@ use crate::trouble::{Result, While};
 /// The experiment.
 const NAME: &str = "laws";
 
-/// How do our laws compare with those of others, on each scenario and on sites nobody has looked at?
+/// How do our laws compare with those of others, on each scenario and on sites nobody has looked
+/// at?
 ///
-/// Each scenario with ten seeds and each generated site with one, under every law; nothing but the simulator, no server. It holds if on the generated sites our
-/// median is at least 0.95 of what is reachable, the worst tenth at least 0.85, and at most 0.1 % of the sessions fail inside.
+/// Each scenario with ten seeds and each generated site with one, under every law; nothing but the
+/// simulator, no server. It holds if on the generated sites our median is at least 0.95 of what is
+/// reachable, the worst tenth at least 0.85, and at most 0.1 % of the sessions fail inside.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run laws                                  a quarter of an hour on two cores
@@ -36,7 +39,8 @@ pub(crate) struct Options {
     /// Generated sites, by their numbers. The laws were developed on those below 1000.
     #[arg(long, value_name = "FROM..TO", default_value = "1000..1300", value_parser = sites)]
     sites: (u64, u64),
-    /// Folder for data, tables and figure [default: the experiment's own; with --quick one under target/]
+    /// Folder for data, tables and figure [default: the experiment's own; with --quick one under
+    /// target/]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Simulate nothing: tell and draw what the data file holds.

@@ -15,12 +15,15 @@ use crate::common::experiments;
 use crate::parallel;
 use crate::trouble::{Result, Trouble, While};
 
-/// Laws beside those of others for routes, which stand before our session law one after the other: our own, our parts alone, the paper's, none, the session
-/// laws of others behind our routes (a fixed rate that is told the true bound, a fixed number that is the paper's best for its shop), and the one that is most
-/// often met, as it stands by itself: one limit for everything and no sessions.
+/// Laws beside those of others for routes, which stand before our session law one after the other:
+/// our own, our parts alone, the paper's, none, the session laws of others behind our routes (a
+/// fixed rate that is told the true bound, a fixed number that is the paper's best for its shop),
+/// and the one that is most often met, as it stands by itself: one limit for everything and no
+/// sessions.
 const FIRST: &[&str] = &["suimon", "paper", "paper+flow", "routes-only", "sessions-only", "none"];
 const LAST: &[&str] = &["paired+fixed-rate", "paired+sbac", "paired+static:35", "envoy-gradient@whole+open"];
-/// Scenarios that are not played: those that show the model itself set their own laws, and a million visitors take ten seconds each time.
+/// Scenarios that are not played: those that show the model itself set their own laws, and a
+/// million visitors take ten seconds each time.
 const LEFT_OUT: &[&str] = &["model-", "flash-crowd"];
 /// What is played to see whether everything runs.
 const QUICK: &str = "open-60-percent";

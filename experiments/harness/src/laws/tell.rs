@@ -7,7 +7,8 @@ use crate::claims::{self, Claim};
 const MEDIAN_MIN: f64 = 0.95;
 const DECILE_MIN: f64 = 0.85;
 const FAILURES_MAX: f64 = 0.001;
-/// A law is better on a scenario if it completes this much more, as a share of what is reachable, ...
+/// A law is better on a scenario if it completes this much more, as a share of what is reachable,
+/// ...
 const BETTER: f64 = 0.02;
 /// ... and fails no more sessions inside than we do and this share of them.
 const FAILURES_MORE: f64 = 0.01;
@@ -41,7 +42,8 @@ pub(super) fn claims(data: &Data) -> Vec<Claim> {
     ]
 }
 
-/// Returns the file: what was to hold, the generated sites, where others are better, and every scenario.
+/// Returns the file: what was to hold, the generated sites, where others are better, and every
+/// scenario.
 pub(super) fn text(data: &Data, claims: &[Claim]) -> String {
     format!(
         "# Our laws and those of others\n\nWritten by `./experiments/run laws` from `data/result.json`. Laws are named as `./experiments/run sim --vs` takes them: ROUTES+SESSIONS. \

@@ -1,8 +1,8 @@
 //! `sessions-under-overload`: one crowd, five sizes, six ways to meet it.
 //!
-//! Each cell (a method at a size) has a shop of its own, warmed up by a fixed number of single-user sessions, whose
-//! processor time is at the same time a measurement of the bound on that shop. Before the cells, the methods that need
-//! numbers get the best ones found in a short scan.
+//! Each cell (a method at a size) has a shop of its own, warmed up by a fixed number of single-user
+//! sessions, whose processor time is at the same time a measurement of the bound on that shop.
+//! Before the cells, the methods that need numbers get the best ones found in a short scan.
 
 mod figure;
 mod plan;
@@ -33,7 +33,8 @@ use crate::trouble::{Result, Trouble, While};
 use plan::{Method, Step};
 
 const NAME: &str = "sessions-under-overload";
-/// Sessions of the shop's compiler warm-up in each cell, and those behind them in which the bound is measured.
+/// Sessions of the shop's compiler warm-up in each cell, and those behind them in which the bound
+/// is measured.
 const CELL_WARMUP_SESSIONS: u32 = 15;
 const CELL_BOUND_SESSIONS: u32 = 25;
 /// The same, where only the bound is measured.
@@ -42,12 +43,13 @@ const BOUND_SESSIONS: u32 = 80;
 /// What starting and stopping takes around a cell, as long as that is not known.
 const BEYOND_ASSUMED: Duration = Duration::from_secs(12);
 
-/// How many sessions a second does a real shop complete when too many people come: without control, and under
-/// each of five controls?
+/// How many sessions a second does a real shop complete when too many people come: without control,
+/// and under each of five controls?
 ///
-/// A Tomcat shop on one core, gateway and crowd on another. Closed crowds of 25 to 400 users, each playing one session after
-/// another as a stranger. B, the bound, is cores ÷ processor seconds per session. It holds if Suimon completes at least
-/// 0.85 B at 100, 200 and 400 users without a failure inside a session, no control collapses, and nothing else sustains 400.
+/// A Tomcat shop on one core, gateway and crowd on another. Closed crowds of 25 to 400 users, each
+/// playing one session after another as a stranger. B, the bound, is cores ÷ processor seconds per
+/// session. It holds if Suimon completes at least 0.85 B at 100, 200 and 400 users without a
+/// failure inside a session, no control collapses, and nothing else sustains 400.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run sessions-under-overload                     everything, about 48 minutes

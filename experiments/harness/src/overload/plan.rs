@@ -81,8 +81,8 @@ pub(super) enum Step {
     Cell(Method, u32),
 }
 
-/// Returns what is missing in `data`: scans first, then the cells, all methods at one size before the next, so that a
-/// machine that slows down does it to all of them.
+/// Returns what is missing in `data`: scans first, then the cells, all methods at one size before
+/// the next, so that a machine that slows down does it to all of them.
 pub(super) fn steps(options: &Options, data: &Data) -> Vec<Step> {
     let cells: Vec<(Method, u32)> = options
         .users
@@ -104,7 +104,8 @@ pub(super) fn steps(options: &Options, data: &Data) -> Vec<Step> {
     steps
 }
 
-/// Returns the setting a method runs with: the one named on the command line, or the best of its scan.
+/// Returns the setting a method runs with: the one named on the command line, or the best of its
+/// scan.
 pub(super) fn chosen(method: Method, options: &Options, data: &Data) -> Option<Control> {
     let best = || {
         let tried = data.scans.iter().filter(|tried| tried.method == method);

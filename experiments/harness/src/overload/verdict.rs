@@ -8,7 +8,8 @@ use crate::claims::Claim;
 const SHARE_MIN: f64 = 0.85;
 /// At these sizes.
 const SIZES: [u32; 3] = [100, 200, 400];
-/// The size nothing else sustains, and at which no control has collapsed: it completes at most this share of the bound.
+/// The size nothing else sustains, and at which no control has collapsed: it completes at most this
+/// share of the bound.
 const LARGEST: u32 = 400;
 const COLLAPSED_MAX: f64 = 0.3;
 

@@ -15,7 +15,8 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 #[derive(Args, Debug)]
 pub(crate) struct BackendOptions {}
 
-/// Answers every request on every connection, and says first where it listens. Does not end by itself.
+/// Answers every request on every connection, and says first where it listens. Does not end by
+/// itself.
 pub(crate) fn run(_options: &BackendOptions) -> Result<bool> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().trouble("the runtime")?;
     runtime.block_on(async {

@@ -53,7 +53,8 @@ impl Contestant {
         }
     }
 
-    /// Starts it in front of the backend, on the application's core. `common` names the program of the build that it is.
+    /// Starts it in front of the backend, on the application's core. `common` names the program of
+    /// the build that it is.
     pub(super) fn start(self, common: &Common, backend: SocketAddr) -> Result<Gateway> {
         let folder = common.scratch.join(self.name().replace(", ", "-"));
         fs::create_dir_all(&folder).trouble(folder.display())?;

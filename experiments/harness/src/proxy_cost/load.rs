@@ -145,8 +145,8 @@ async fn ask(stream: &mut TcpStream, request: &[u8], bytes: &mut [u8]) -> Option
     }
 }
 
-/// Returns whether it is a good one and how long the whole answer is: `Some(None)` if the head is not complete yet, `None`
-/// if it is of no use.
+/// Returns whether it is a good one and how long the whole answer is: `Some(None)` if the head is
+/// not complete yet, `None` if it is of no use.
 fn head(bytes: &[u8]) -> Option<Option<(bool, usize)>> {
     let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut lines);

@@ -1,8 +1,9 @@
 //! `proxy-cost`: processor time per request of Suimon beside nginx and HAProxy.
 //!
-//! All proxies stand in front of the same backend at the same time and do the same work; in each round each of them is put
-//! under load for some seconds, in random order, on a core of its own. Load and backend share the other core. What counts is
-//! the processor time of the proxy's threads by the scheduler's nanosecond counters, divided by the requests answered.
+//! All proxies stand in front of the same backend at the same time and do the same work; in each
+//! round each of them is put under load for some seconds, in random order, on a core of its own.
+//! Load and backend share the other core. What counts is the processor time of the proxy's threads
+//! by the scheduler's nanosecond counters, divided by the requests answered.
 
 mod backend;
 mod contestants;
@@ -50,9 +51,10 @@ const START_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How much processor time does a proxied request cost, beside nginx and HAProxy?
 ///
-/// HTTP/1.1, keep-alive, answers of 1 KiB, 64 connections; each proxy on one core, the load and a backend on the other. All
-/// add X-Forwarded-For, -Proto and -Host. "suimon" is without configuration; "suimon, ungated" has both gates off, which
-/// shows what the gates cost. It holds if suimon costs at most 1.3 times as much as HAProxy.
+/// HTTP/1.1, keep-alive, answers of 1 KiB, 64 connections; each proxy on one core, the load and a
+/// backend on the other. All add X-Forwarded-For, -Proto and -Host. "suimon" is without
+/// configuration; "suimon, ungated" has both gates off, which shows what the gates cost. It holds
+/// if suimon costs at most 1.3 times as much as HAProxy.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run proxy-cost                 about 2 minutes on a quiet machine, 4 on one that is not
@@ -72,8 +74,8 @@ pub(crate) struct Options {
     /// Connections of the load.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=2000))]
     connections: u32,
-    /// The load brings no cookie, so that each of its requests is a stranger's (else each connection is a visitor whom the
-    /// application knows).
+    /// The load brings no cookie, so that each of its requests is a stranger's (else each
+    /// connection is a visitor whom the application knows).
     #[arg(long)]
     strangers: bool,
     /// Another build of suimon to play beside this one: does a request cost more than it did?

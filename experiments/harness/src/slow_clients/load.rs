@@ -120,7 +120,8 @@ fn note(came: &Came, client: Client, what: impl FnOnce(&mut Slow)) {
     what(came.borrow_mut().slow.entry(client).or_default());
 }
 
-/// A visitor who asks for one page after the other, on a connection of their own, and keeps the cookie.
+/// A visitor who asks for one page after the other, on a connection of their own, and keeps the
+/// cookie.
 async fn visit(to: SocketAddr, came: Came) {
     let mut ticks = interval(PAGE_EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);

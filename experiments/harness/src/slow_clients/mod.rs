@@ -1,6 +1,8 @@
-//! `slow-clients`: downloads, uploads, long polls and streams of people with slow lines, and one visitor of pages.
+//! `slow-clients`: downloads, uploads, long polls and streams of people with slow lines, and one
+//! visitor of pages.
 //!
-//! Each cell is a fresh application and, where there is one, a fresh gateway that is told nothing but where the application is.
+//! Each cell is a fresh application and, where there is one, a fresh gateway that is told nothing
+//! but where the application is.
 
 mod load;
 
@@ -38,9 +40,11 @@ const TELL_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Do people with slow lines shut the gate for the others?
 ///
-/// An application that never has much to do, on a core of its own. 100 people load a file of 20 MB each at 100 KB/s, 50 wait for answers of 30 s, 50 listen to
-/// events, 20 send 50 MB at 1 MB/s, all from the first moment of a gateway that knows nothing; and somebody asks for a page 20 times a second. It holds if
-/// the 99th percentile of the pages is within 10 ms of that without Suimon, and nobody is refused or cut off.
+/// An application that never has much to do, on a core of its own. 100 people load a file of 20 MB
+/// each at 100 KB/s, 50 wait for answers of 30 s, 50 listen to events, 20 send 50 MB at 1 MB/s, all
+/// from the first moment of a gateway that knows nothing; and somebody asks for a page 20 times a
+/// second. It holds if the 99th percentile of the pages is within 10 ms of that without Suimon, and
+/// nobody is refused or cut off.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run slow-clients                 about 7 minutes")]

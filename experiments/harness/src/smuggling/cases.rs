@@ -1,4 +1,5 @@
-//! What is sent: messages that two parties might read differently, each with a request hidden in what may be its body.
+//! What is sent: messages that two parties might read differently, each with a request hidden in
+//! what may be its body.
 
 /// Where a hidden request goes; nobody ever asks for it openly.
 pub(super) const HIDDEN: &str = "/hidden";
@@ -45,7 +46,8 @@ const LENGTHS: [&str; 14] = [
     "X: y\nContent-Length: {}",
 ];
 
-/// Ways to write the size of a chunk of no bytes, behind which a hidden request would begin; some are none.
+/// Ways to write the size of a chunk of no bytes, behind which a hidden request would begin; some
+/// are none.
 const LAST_CHUNKS: [&str; 10] = [
     "0\r\n\r\n",
     "0\n\n",
@@ -83,7 +85,8 @@ pub(super) fn all() -> Vec<Vec<u8>> {
     let post = |headers: &str, body: &str| format!("POST /a HTTP/1.1\r\nHost: a\r\n{headers}\r\n\r\n{body}");
     let mut cases = Vec::new();
     for chunked in CHUNKED {
-        // Who counts bytes takes all of it, who reads chunks stops before the hidden request; and the other way round.
+        // Who counts bytes takes all of it, who reads chunks stops before the hidden request; and
+        // the other way round.
         let ended = format!("0\r\n\r\n{hidden}");
         cases.push(post(&format!("Content-Length: {}\r\n{chunked}", ended.len()), &ended));
         cases.push(post(&format!("{chunked}\r\nContent-Length: {}", ended.len()), &ended));

@@ -1,7 +1,9 @@
-//! `smuggling`: does anybody behind the gateway ever see a request that its sender was not answered?
+//! `smuggling`: does anybody behind the gateway ever see a request that its sender was not
+//! answered?
 //!
-//! Ambiguous messages go through chains of Suimon, nginx and HAProxy to an application that writes down every request it sees. A request that is hidden
-//! in another's body, seen by the application and not answered to who sent it, would be answered to somebody else: that is smuggling.
+//! Ambiguous messages go through chains of Suimon, nginx and HAProxy to an application that writes
+//! down every request it sees. A request that is hidden in another's body, seen by the application
+//! and not answered to who sent it, would be answered to somebody else: that is smuggling.
 
 mod cases;
 
@@ -35,9 +37,11 @@ const BYTES_MAX: usize = 1 << 20;
 
 /// Does anybody behind the gateway ever see a request that its sender was not answered?
 ///
-/// Some hundred ambiguous messages, each through six chains: Suimon alone, behind and in front of nginx and HAProxy, and behind itself. After each of them
-/// come visitors on connections of their own. It holds if no chain with Suimon in it lets the application see a hidden request that its sender was not
-/// answered, if every visitor gets the answer to their own request, and if what Suimon writes to an application says its length once.
+/// Some hundred ambiguous messages, each through six chains: Suimon alone, behind and in front of
+/// nginx and HAProxy, and behind itself. After each of them come visitors on connections of their
+/// own. It holds if no chain with Suimon in it lets the application see a hidden request that its
+/// sender was not answered, if every visitor gets the answer to their own request, and if what
+/// Suimon writes to an application says its length once.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run smuggling                 about 8 minutes")]
@@ -78,7 +82,8 @@ struct Chain {
     messages: u64,
     /// Messages of which the application saw nothing.
     refused: u64,
-    /// Messages of which the hidden request was seen, and answered to its sender as a request of its own: pipelining.
+    /// Messages of which the hidden request was seen, and answered to its sender as a request of
+    /// its own: pipelining.
     pipelined: u64,
     /// Messages of which it was seen and not answered to its sender.
     smuggled: Vec<String>,
@@ -172,7 +177,8 @@ impl Hop {
     }
 }
 
-/// Connections to what is behind are used again: that is where a smuggled request would lie in wait.
+/// Connections to what is behind are used again: that is where a smuggled request would lie in
+/// wait.
 fn nginx(listen: SocketAddr, to: SocketAddr) -> String {
     format!(
         "    ignore_invalid_headers off;

@@ -5,7 +5,8 @@ use super::method::Method;
 /// Pages of a session.
 pub(super) const PAGES: usize = 7;
 
-/// The lowest, the middle and the highest of the same number over all seeds; in a series, the middle is the first seed's.
+/// The lowest, the middle and the highest of the same number over all seeds; in a series, the
+/// middle is the first seed's.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Range(pub(crate) f64, pub(crate) f64, pub(crate) f64);
 
@@ -38,7 +39,8 @@ pub(crate) struct Data {
     pub(crate) content: Content,
     /// What is only told: settings tried at 400 clients.
     pub(crate) scan: Vec<Tried>,
-    /// The paper's two rules at 400 clients where visitors wait 60 s and think 3 s, sessions per second.
+    /// The paper's two rules at 400 clients where visitors wait 60 s and think 3 s, sessions per
+    /// second.
     pub(crate) at_sixty: Option<Range>,
     /// The same with the costs of the Tomcat shop, where there are measurements to lie beside.
     pub(crate) calibrated: Option<Content>,

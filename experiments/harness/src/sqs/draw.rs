@@ -27,8 +27,8 @@ struct Layer<'a> {
     has_bands: bool,
 }
 
-/// Draws `simulated`, and what was measured below it, with the time after which a run was dead there.
-/// `bound_per_s`: what no scheduler exceeds.
+/// Draws `simulated`, and what was measured below it, with the time after which a run was dead
+/// there. `bound_per_s`: what no scheduler exceeds.
 pub(super) fn draw(
     figure: &Figure,
     simulated: &Data,
@@ -162,7 +162,8 @@ fn words(world: World, layers: &[Layer<'_>]) -> String {
     if is_scaled { format!("{words}, ÷ 4") } else { words.to_owned() }
 }
 
-/// Returns how many failures are shown: all of the methods that control something, and no fewer than the paper's interesting ones.
+/// Returns how many failures are shown: all of the methods that control something, and no fewer
+/// than the paper's interesting ones.
 fn failures_shown(layers: &[Layer<'_>]) -> f64 {
     let mut most: f64 = FAILURES_SHOWN_MIN;
     for layer in layers {

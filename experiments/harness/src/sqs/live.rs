@@ -1,7 +1,9 @@
-//! `sqs live`: the paper's figures on a real Tomcat shop, through real gateways, with all times divided by the scale.
+//! `sqs live`: the paper's figures on a real Tomcat shop, through real gateways, with all times
+//! divided by the scale.
 //!
-//! Each cell is a burst: N clients over real HTTP, one session each, until all are done or the time is over. What was
-//! measured is kept cell by cell, so that an interrupted run goes on; [`super::measured`] is what figures show of it.
+//! Each cell is a burst: N clients over real HTTP, one session each, until all are done or the time
+//! is over. What was measured is kept cell by cell, so that an interrupted run goes on;
+//! [`super::measured`] is what figures show of it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,8 +33,8 @@ use crate::trouble::{Result, Trouble, While};
 
 /// The worlds that are measured.
 const WORLDS: [World; 2] = [World::Timeout60, World::NoTimeout];
-/// Sessions of a single user that warm a cell's shop up (after 40, the compiler still took a sixth of the core), and those that then tell what a session
-/// costs in this cell.
+/// Sessions of a single user that warm a cell's shop up (after 40, the compiler still took a sixth
+/// of the core), and those that then tell what a session costs in this cell.
 const WARMUP_SESSIONS: u32 = 100;
 const BOUND_SESSIONS: u32 = 30;
 /// Starting and stopping around a cell, and a burst, as long as that is not known.
@@ -41,11 +43,14 @@ const BURST_ASSUMED: Duration = Duration::from_secs(90);
 /// The steps of the journey, in order: the pages.
 const STEPS: [&str; PAGES] = ["login", "browse-1", "browse-2", "browse-3", "search", "buy", "logout"];
 
-/// The paper's figures 4, 5, 8, 9, 10 and its table, measured on the Tomcat shop: what do real gateways do with bursts of 25 to 400 clients?
+/// The paper's figures 4, 5, 8, 9, 10 and its table, measured on the Tomcat shop: what do real
+/// gateways do with bursts of 25 to 400 clients?
 ///
-/// Each cell is a fresh shop on one core, and N clients with one session each, until all are done; all of the paper's times are divided by --scale.
-/// Then the same cells are simulated with the costs that `tomcat-model` measured: it holds where both agree within 10 %. Writes measured.json;
-/// `./experiments/run sqs` draws it below the simulated figures. An hour and a half, on a quiet machine.
+/// Each cell is a fresh shop on one core, and N clients with one session each, until all are done;
+/// all of the paper's times are divided by --scale. Then the same cells are simulated with the
+/// costs that `tomcat-model` measured: it holds where both agree within 10 %. Writes measured.json;
+/// `./experiments/run sqs` draws it below the simulated figures. An hour and a half, on a quiet
+/// machine.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -58,7 +63,8 @@ pub(crate) struct Options {
     /// What stands between clients and shop: none, session-only, page-only, sqs, suimon.
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', default_values_t = ["none", "session-only", "page-only", "sqs", "suimon"].map(String::from))]
     methods: Vec<String>,
-    /// Sessions at once for `session-only`; left out: the best of a scan with the most clients, in each world.
+    /// Sessions at once for `session-only`; left out: the best of a scan with the most clients, in
+    /// each world.
     #[arg(long, value_name = "N")]
     static_sessions: Option<u32>,
     /// A burst that takes longer is dead, seconds.
@@ -72,7 +78,8 @@ pub(crate) struct Options {
     redraw: bool,
 }
 
-/// Measures what is missing, writes what the figures show of it, and returns whether the simulation foretold it.
+/// Measures what is missing, writes what the figures show of it, and returns whether the simulation
+/// foretold it.
 pub(crate) fn run(mut options: Options) -> Result<bool> {
     if options.common.quick {
         options.clients = vec![25];
@@ -161,7 +168,8 @@ impl Live<'_> {
         Ok(())
     }
 
-    /// Returns the method with its numbers: those of the simulation for the paper's rules, the best of the scan for the fixed number.
+    /// Returns the method with its numbers: those of the simulation for the paper's rules, the best
+    /// of the scan for the fixed number.
     fn control(&self, world: World, method: Method) -> Result<Control> {
         Ok(match method {
             Method::None => Control::None,

@@ -17,14 +17,16 @@ pub(super) const SIZES: [u32; 14] = [1, 10, 25, 50, 75, 100, 125, 150, 175, 200,
 const MANY: u32 = 400;
 /// Fixed numbers of sessions that are tried; the paper's among them.
 const STATIC_TRIED: [u32; 13] = [5, 10, 15, 20, 25, 30, 35, 40, 50, 60, 75, 100, 150];
-/// What is tried for that which the paper leaves open: first limits, thresholds in tenths, steps up and down in milliseconds.
+/// What is tried for that which the paper leaves open: first limits, thresholds in tenths, steps up
+/// and down in milliseconds.
 const INITIALS: [u32; 3] = [2, 5, 10];
 const THRESHOLDS: [u32; 3] = [10, 30, 100];
 const UPS: [u32; 3] = [50, 200, 500];
 const DOWNS: [u32; 3] = [10, 50, 200];
 /// Seeds that settings are judged by where nothing else is said.
 pub(super) const SEEDS: u64 = 5;
-/// The clients for whom the paper's two rules are tuned; the constants found there are kept for all others.
+/// The clients for whom the paper's two rules are tuned; the constants found there are kept for all
+/// others.
 const TUNED_FOR: World = World::Timeout60;
 /// Points of a distribution.
 const DISTRIBUTION_POINTS: u32 = 100;
@@ -60,7 +62,8 @@ pub(super) fn tuned_in_simulation() -> Result<Constants> {
     Maker { player: &mut player, effort: &effort, shop: None }.tuned()
 }
 
-/// One figure's simulations: of the paper's site, or of the Tomcat shop as it was when it was measured.
+/// One figure's simulations: of the paper's site, or of the Tomcat shop as it was when it was
+/// measured.
 pub(super) struct Maker<'a> {
     pub(super) player: &'a mut Player,
     pub(super) effort: &'a Effort,
@@ -189,8 +192,8 @@ impl Maker<'_> {
         all
     }
 
-    /// Returns the constants with which the paper's two rules do best at the paper's site: nobody fails inside a session, as in the paper, and then the most
-    /// sessions a second.
+    /// Returns the constants with which the paper's two rules do best at the paper's site: nobody
+    /// fails inside a session, as in the paper, and then the most sessions a second.
     fn tuned(&mut self) -> Result<Constants> {
         let mut best = ((false, f64::NEG_INFINITY), Constants::usual());
         let constants = self.constants();
@@ -228,7 +231,8 @@ pub(super) const fn is_in_series(method: Method) -> bool {
     matches!(method, Method::Sqs | Method::Suimon)
 }
 
-/// Returns the fixed number that is best in its worst run: one more may be better in most runs and dead in one.
+/// Returns the fixed number that is best in its worst run: one more may be better in most runs and
+/// dead in one.
 fn best_static(tried: &[(u32, Tried)]) -> u32 {
     let rate = |tried: &Tried| tried.point.sessions_per_s.0;
     tried.iter().max_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b))).map_or(1, |(sessions, _)| *sessions)

@@ -61,7 +61,8 @@ impl Measured {
         Shop { speed: median_speed(&self.cells, model), static_sessions: self.best_static(world) }
     }
 
-    /// Returns the shop's speed around the cell of this index, 1 being the one its pages' costs were measured at.
+    /// Returns the shop's speed around the cell of this index, 1 being the one its pages' costs
+    /// were measured at.
     pub(super) fn speed_at(&self, index: usize, model: &tomcat_model::Measured) -> f64 {
         let around = index.saturating_sub(NEIGHBOURS)..(index + NEIGHBOURS + 1).min(self.cells.len());
         median_speed(&self.cells[around], model)

@@ -9,7 +9,8 @@ use suimon_sim::{Laws, RouteChoice, Scenario, SessionChoice};
 
 use super::worlds::Site;
 
-/// The limit the paper's page rule starts from; the paper does not say, and from higher ones it loses more.
+/// The limit the paper's page rule starts from; the paper does not say, and from higher ones it
+/// loses more.
 const INITIAL: u32 = 2;
 
 /// A way to meet the clients.
@@ -148,7 +149,8 @@ impl Control {
         }
     }
 
-    /// Puts it in front of the application of `scenario`, whose clients wait for `patience` seconds at least.
+    /// Puts it in front of the application of `scenario`, whose clients wait for `patience` seconds
+    /// at least.
     pub(super) fn stand_before(self, scenario: &mut Scenario, patience: Option<f64>, site: Site) -> Laws {
         let scale = site.scale();
         let law = |law| SessionChoice::Law(law);
@@ -166,8 +168,9 @@ impl Control {
                 return Laws::AS_SET;
             }
         };
-        // The paper's queues are first in, first out; newcomers wait in line as long as clients wait at all, and who tuned it
-        // knows how long that is; and the paper's server does not notice that a client has gone, as a real gateway does.
+        // The paper's queues are first in, first out; newcomers wait in line as long as clients
+        // wait at all, and who tuned it knows how long that is; and the paper's server does not
+        // notice that a client has gone, as a real gateway does.
         scenario.gate.params.order = QueueOrder::FirstIn;
         scenario.gate.unaware = site == Site::Paper;
         let patience = Duration::from_secs_f64(patience.unwrap_or(scenario.measure.as_secs_f64()));

@@ -1,7 +1,9 @@
-//! `sqs`: the figures and the table of the paper on Session-aware Queue Scheduling, simulated at full size.
+//! `sqs`: the figures and the table of the paper on Session-aware Queue Scheduling, simulated at
+//! full size.
 //!
-//! [`table::FIGURES`] says what each shows and what the paper says of it; [`make`] simulates it, [`draw`] draws it and
-//! [`readme`] tells it. [`live`] measures some of them on a real shop, and [`predict`] holds the model against that.
+//! [`table::FIGURES`] says what each shows and what the paper says of it; [`make`] simulates it,
+//! [`draw`] draws it and [`readme`] tells it. [`live`] measures some of them on a real shop, and
+//! [`predict`] holds the model against that.
 
 mod data;
 mod draw;
@@ -38,10 +40,11 @@ use worlds::Site;
 
 const NAME: &str = "sqs";
 
-/// The figures 4 to 16 and table 1 of the paper on Session-aware Queue Scheduling, simulated at full size.
+/// The figures 4 to 16 and table 1 of the paper on Session-aware Queue Scheduling, simulated at
+/// full size.
 ///
-/// Draws the figures named. Without a name it draws all of them, with what `sqs live` measured, and writes the table of
-/// the README.
+/// Draws the figures named. Without a name it draws all of them, with what `sqs live` measured, and
+/// writes the table of the README.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
@@ -51,7 +54,8 @@ pub(crate) struct Options {
     /// Every run is played with this many seeds, from 1 on.
     #[arg(long, value_name = "N", default_value_t = make::SEEDS, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// Folder for figures and README [default: the experiment's own; with --quick one under target/]
+    /// Folder for figures and README [default: the experiment's own; with --quick one under
+    /// target/]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// A few short runs, to see whether everything runs. Its figures mean nothing.

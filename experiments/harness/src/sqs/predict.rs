@@ -1,7 +1,9 @@
-//! `sqs live`'s own figure: every cell that was measured beside what the model of the shop says of it.
+//! `sqs live`'s own figure: every cell that was measured beside what the model of the shop says of
+//! it.
 //!
-//! The model's costs come from `tomcat-model`, single requests alone; from the cells comes only how fast the shop was around them, told by a
-//! single user, so that a slower hour of the machine is not taken for an error of the model.
+//! The model's costs come from `tomcat-model`, single requests alone; from the cells comes only how
+//! fast the shop was around them, told by a single user, so that a slower hour of the machine is
+//! not taken for an error of the model.
 
 use std::path::Path;
 

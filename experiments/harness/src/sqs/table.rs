@@ -35,7 +35,8 @@ pub(super) struct Figure {
     pub(super) statements: &'static [Statement],
 }
 
-/// A sentence of the paper, and how it is looked up in the data; `None` where the data does not hold what it is about.
+/// A sentence of the paper, and how it is looked up in the data; `None` where the data does not
+/// hold what it is about.
 pub(super) struct Statement {
     pub(super) says: &'static str,
     pub(super) here: fn(&View<'_>) -> Option<Seen>,

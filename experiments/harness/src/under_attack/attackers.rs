@@ -1,7 +1,7 @@
 //! The attackers: one machine's worth of connections that want nothing but harm.
 //!
-//! Each keeps to one manner, from one address of its own of 127.0.0.0/8, and begins again a while after it was cut off. What they send is written byte by
-//! byte, as no HTTP library would.
+//! Each keeps to one manner, from one address of its own of 127.0.0.0/8, and begins again a while
+//! after it was cut off. What they send is written byte by byte, as no HTTP library would.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,7 +27,8 @@ const DRIP: Duration = Duration::from_secs(5);
 const AWAY: Duration = Duration::from_secs(2);
 /// How long those wait for an answer who do.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// From one request to the next of those who ask for pages: this is what the application gets to do for them where nobody stops them.
+/// From one request to the next of those who ask for pages: this is what the application gets to do
+/// for them where nobody stops them.
 const PAGES_EVERY: Duration = Duration::from_secs(10);
 /// From one request to the next of those who ask for what costs the application little or nothing.
 const CHEAP_EVERY: Duration = Duration::from_secs(2);
@@ -330,7 +331,8 @@ async fn status(stream: &mut TcpStream) -> Going<u16> {
     text.and_then(|digits| digits.parse().ok()).ok_or(CutOff)
 }
 
-/// The preface and the settings, with a window for streams where one is to be said (RFC 9113, sections 3.4 and 6.5).
+/// The preface and the settings, with a window for streams where one is to be said (RFC 9113,
+/// sections 3.4 and 6.5).
 fn http2_beginning(window: Option<u32>) -> Vec<u8> {
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     let settings = window.map_or(Vec::new(), |window| {
@@ -341,7 +343,8 @@ fn http2_beginning(window: Option<u32>) -> Vec<u8> {
     bytes
 }
 
-/// A request without a body, its fields as literals that nobody has to remember (RFC 7541, section 6.2.2).
+/// A request without a body, its fields as literals that nobody has to remember (RFC 7541, section
+/// 6.2.2).
 fn http2_get(stream: u32, path: &str) -> Vec<u8> {
     let literal = |name_index: u8, value: &str| [&[name_index, value.len() as u8], value.as_bytes()].concat();
     // `:method GET` and `:scheme http` stand in the static table.

@@ -1,4 +1,5 @@
-//! Who stands in front of the shop: Suimon as it comes, and nginx and HAProxy with the protections their handbooks advise.
+//! Who stands in front of the shop: Suimon as it comes, and nginx and HAProxy with the protections
+//! their handbooks advise.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,8 +11,8 @@ use crate::common::Common;
 use crate::gateways::{Gateway, start_haproxy, start_nginx, start_suimon};
 use crate::trouble::Result;
 
-/// Connections and requests per second of one address, where there is a limit for them. The honest crowd comes from one address of its own, which
-/// is exempt: people have addresses of their own.
+/// Connections and requests per second of one address, where there is a limit for them. The honest
+/// crowd comes from one address of its own, which is exempt: people have addresses of their own.
 const CONNECTIONS_EACH: u32 = 10;
 const REQUESTS_EACH_PER_S: u32 = 10;
 /// Requests at once at the shop: a good value for it, found by `sessions-under-overload`.

@@ -1,6 +1,7 @@
 //! `under-attack`: a thousand connections that mean harm, beside a crowd that does not.
 //!
-//! Each cell is a fresh shop and a fresh gateway; each is played without the attackers and with them, one after the other.
+//! Each cell is a fresh shop and a fresh gateway; each is played without the attackers and with
+//! them, one after the other.
 
 mod attackers;
 mod contestants;
@@ -53,10 +54,12 @@ const SMOOTH: usize = 10;
 
 /// Does a crowd that means no harm notice a thousand connections that do?
 ///
-/// A Tomcat shop on one core. Visitors come at 0.6 of the bound and at three times it, while a thousand attackers from fifty addresses
-/// drip heads and bodies, read nothing, close windows, reset, abort, farm places, forge, poll and ask for what there is not. Suimon is told nothing; nginx
-/// and HAProxy stand beside it with their usual protections. It holds if with the attackers at least 0.95 of the sessions are completed
-/// that are completed without, nobody inside fails, and Suimon's memory stays under 100 MB.
+/// A Tomcat shop on one core. Visitors come at 0.6 of the bound and at three times it, while a
+/// thousand attackers from fifty addresses drip heads and bodies, read nothing, close windows,
+/// reset, abort, farm places, forge, poll and ask for what there is not. Suimon is told nothing;
+/// nginx and HAProxy stand beside it with their usual protections. It holds if with the attackers
+/// at least 0.95 of the sessions are completed that are completed without, nobody inside fails, and
+/// Suimon's memory stays under 100 MB.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run under-attack                           about 30 minutes

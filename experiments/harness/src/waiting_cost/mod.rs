@@ -1,7 +1,9 @@
-//! `waiting-cost`: what those who wait in line cost: a number drawn, a poll, one that comes too early, and a million of them in memory.
+//! `waiting-cost`: what those who wait in line cost: a number drawn, a poll, one that comes too
+//! early, and a million of them in memory.
 //!
-//! The application never answers, so that one session takes the only place there is and everybody else waits. The gateway has a core of its own; processor time is
-//! what the kernel counts for its process.
+//! The application never answers, so that one session takes the only place there is and everybody
+//! else waits. The gateway has a core of its own; processor time is what the kernel counts for its
+//! process.
 
 mod asks;
 
@@ -49,9 +51,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often the gateway is asked meanwhile.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
-/// What do those who wait in line cost: a number drawn, a poll, a poll that comes too early, and a million of them in memory?
+/// What do those who wait in line cost: a number drawn, a poll, a poll that comes too early, and a
+/// million of them in memory?
 ///
-/// HTTP/1.1 over connections kept alive. It holds if one core answers at least 20,000 polls a second, and a million who wait take at most 16 MB.
+/// HTTP/1.1 over connections kept alive. It holds if one core answers at least 20,000 polls a
+/// second, and a million who wait take at most 16 MB.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   ./experiments/run waiting-cost                    some three minutes
@@ -73,10 +77,12 @@ struct Data {
     stages: Vec<Stage>,
     /// Anonymous memory for all of them, MB (1024² bytes).
     megabytes: f64,
-    /// Processor time of the gateway, microseconds: for a whole page with a number, for the twin with a number.
+    /// Processor time of the gateway, microseconds: for a whole page with a number, for the twin
+    /// with a number.
     page_us: f64,
     draw_us: f64,
-    /// For a poll, by stages; how many of these were told to wait on; and for a poll that comes too early.
+    /// For a poll, by stages; how many of these were told to wait on; and for a poll that comes too
+    /// early.
     polls_us: Vec<f64>,
     polls_told_to_wait: u64,
     early_us: f64,
@@ -98,7 +104,8 @@ pub(crate) fn run(mut options: Options) -> Result<bool> {
     Ok(common.quick || claims::all_hold(&data.claims))
 }
 
-/// One session at once, so that everybody behind the first waits; the longest time to the first byte that there is.
+/// One session at once, so that everybody behind the first waits; the longest time to the first
+/// byte that there is.
 const SETTINGS: &str = "[gate]\nsession_law = \"static\"\nstatic_sessions = 1\n\n[discovery]\nmode = \"off\"\n\n[timeouts]\nfirst_byte = \"1h\"\n\n\
      [[session]]\nkind = \"visit\"\nwaiting_room = true\nhold = \"100ms\"\n";
 
@@ -115,7 +122,8 @@ fn measure(common: &Common, gateway: &Gateway, people: u32) -> Result<Data> {
     for stage in 1..=STAGES {
         let drawn = cost(&asker, pid, (0..each).map(|_| Ask::Draw), 503)?;
         draws_us.push(drawn.us);
-        // Whoever asks sooner comes too early; whoever asks much later is taken for one who has gone.
+        // Whoever asks sooner comes too early; whoever asks much later is taken for one who has
+        // gone.
         thread::sleep(NOT_EARLY);
         let polled = cost(&asker, pid, drawn.answers.tickets.into_iter().map(Ask::Poll), 200)?;
         polls_us.push(polled.us);

@@ -12,7 +12,8 @@ pub enum Policy {
     Counter,
     /// The same, raised faster by the share of numbers of late that nobody came for.
     Compensated,
-    /// People who came in the same minute are let in in any order, and the next minute's only when all of those have begun or were not heard of for five minutes.
+    /// People who came in the same minute are let in in any order, and the next minute's only when
+    /// all of those have begun or were not heard of for five minutes.
     Minutes,
     /// Called ahead by who is present, begun by tokens: the gateway's.
     Ours,
@@ -174,7 +175,8 @@ impl Rule {
         }
     }
 
-    /// Somebody asks for the application's page, who may be called, and has just drawn if it `is_fresh`: returns what becomes of them.
+    /// Somebody asks for the application's page, who may be called, and has just drawn if it
+    /// `is_fresh`: returns what becomes of them.
     pub(super) fn at_gate(&mut self, now: Instant, number: u64, who: u32, is_fresh: bool) -> AtGate {
         if self.policy != Policy::Ours {
             return AtGate::NotCalled;
@@ -197,7 +199,8 @@ impl Rule {
         AtGate::Held
     }
 
-    /// Returns the wait that is told, low and high, seconds: by a counter, the numbers before this one by its rate.
+    /// Returns the wait that is told, low and high, seconds: by a counter, the numbers before this
+    /// one by its rate.
     pub(super) fn told(&self, now: Instant, number: u64) -> Option<(f64, f64)> {
         match self.policy {
             Policy::Counter | Policy::Compensated => {

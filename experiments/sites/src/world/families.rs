@@ -233,7 +233,8 @@ fn tiny(rng: &mut Rng) -> Draft {
     draft(costs, journeys, machine(1.0, rng), (8.0, 90.0))
 }
 
-/// A page that has a lock needs the processor for at most this share of the time for which it holds it.
+/// A page that has a lock needs the processor for at most this share of the time for which it holds
+/// it.
 const LOCKED_CPU: f64 = 0.2;
 
 /// The pools are made so that they are short before the processor is.
@@ -260,7 +261,8 @@ fn pool(rng: &mut Rng) -> Draft {
         let cost = &mut draft.costs[pages - 1];
         cost.own_pool = Some(if rng.chance(0.6) { 1 } else { whole(rng, 2, 6) as u32 });
         let held = f64::from(cost.own_pool.unwrap_or(1)) / (visits[pages - 1] * short_by * cpu_bound);
-        // It is held mostly while others are waited for: how long the processor takes depends on who else is on it.
+        // It is held mostly while others are waited for: how long the processor takes depends on
+        // who else is on it.
         cost.cpu = cost.cpu.min(LOCKED_CPU * held);
         cost.elsewhere = held - cost.cpu;
     }
@@ -381,7 +383,8 @@ fn aborts(rng: &mut Rng) -> Draft {
 }
 
 impl Draft {
-    /// Returns by page how often a session asks for it, and sessions started a second that the processor alone could bear.
+    /// Returns by page how often a session asks for it, and sessions started a second that the
+    /// processor alone could bear.
     fn means(&self) -> (Vec<f64>, f64) {
         let all: f64 = self.journeys.iter().map(|journey| journey.weight).sum();
         let mut visits = vec![0.0; self.costs.len()];
@@ -417,7 +420,8 @@ fn draft(costs: Vec<Cost>, journeys: Vec<Journey>, machine: Machine, patience: (
     }
 }
 
-/// A page, heavy or light; with the probability `waits` it waits for others, for up to `elsewhere_max` seconds in the mean.
+/// A page, heavy or light; with the probability `waits` it waits for others, for up to
+/// `elsewhere_max` seconds in the mean.
 fn page_of(rng: &mut Rng, is_heavy: bool, waits: f64, elsewhere_max: f64) -> Cost {
     let waits = rng.chance(waits);
     Cost {

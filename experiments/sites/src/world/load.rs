@@ -7,7 +7,8 @@ use suimon_model::{Duration, Rng, seconds};
 use suimon_sim::{Scenario, SiteState};
 use suimon_workload::{Arrivals, Phase, Spacing, Think};
 
-/// Sites that can finish fewer or more sessions a second than this are drawn again: too few to count, too many to wait for.
+/// Sites that can finish fewer or more sessions a second than this are drawn again: too few to
+/// count, too many to wait for.
 const BOUND: (f64, f64) = (0.02, 400.0);
 /// The same for big ones.
 const BOUND_BIG: (f64, f64) = (40.0, 6000.0);
@@ -18,7 +19,8 @@ const MEASURE: (f64, f64) = (300.0, 7200.0);
 /// Warm-up, seconds, and as a multiple of the mean session if that is longer.
 const WARM_UP: f64 = 120.0;
 const WARM_UP_SESSIONS: f64 = 3.0;
-/// Where counting begins with the first second, it goes on for so many sessions: the first of them cannot have ended at once.
+/// Where counting begins with the first second, it goes on for so many sessions: the first of them
+/// cannot have ended at once.
 const COLD_SESSIONS: f64 = 20.0;
 /// Events that a run may cost, as they are estimated here, ...
 const EVENTS_MAX: f64 = 1.2e6;

@@ -31,7 +31,8 @@ fn every_family_can_be_played_in_every_regime_and_the_checkers_find_nothing() {
     }
 }
 
-/// Returns what a site does a second when very many who wait for ever are there all the time, as a share of its bound.
+/// Returns what a site does a second when very many who wait for ever are there all the time, as a
+/// share of its bound.
 fn saturated(mut site: Scenario) -> f64 {
     // What is to be seen is what lets through, not what company costs.
     site.machine = Machine { efficiency: Efficiency::Flat, even: true, ..site.machine };

@@ -1,14 +1,16 @@
 //! What a request costs, so that the model does what was measured.
 //!
-//! The gateway sees how long a request is in the application, not what it does there. Of a route p it knows
+//! The gateway sees how long a request is in the application, not what it does there. Of a route p
+//! it knows
 //!
 //! ```text
 //! s_p   its time in the application while there was a core for everything that was in it
 //! X_p   completions a second where it had all it could take; F_p visits of a session
 //! ```
 //!
-//! and so C = min over p of X_p / F_p, the sessions a second that were possible, or what was let in lately if that is more, or if many more came than were let in. The
-//! model's bound is cores ÷ CPU seconds of a session, which is to be C:
+//! and so C = min over p of X_p / F_p, the sessions a second that were possible, or what was let in
+//! lately if that is more, or if many more came than were let in. The model's bound is cores ÷ CPU
+//! seconds of a session, which is to be C:
 //!
 //! ```text
 //! α     = cores / (C · Σ V_p s_p)               V_p: visits to p in the journeys of the file
@@ -129,12 +131,14 @@ fn capacity(learned: &Learned) -> Option<(f64, String)> {
         (visits > VISITS_MIN).then(|| (capacity / visits, visits * time_of(route).0, route.name.clone()))
     });
     let measured: Vec<_> = measured.collect();
-    // A light route is short by chance now and then; the one that a session costs most at is short for good.
+    // A light route is short by chance now and then; the one that a session costs most at is short
+    // for good.
     let (_, _, short) = measured.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let possible = measured.iter().map(|(possible, _, _)| *possible).fold(f64::INFINITY, f64::min);
     let done: f64 = learned.kinds.iter().filter_map(|kind| kind.admitted_per_second).sum();
     let came: f64 = learned.kinds.iter().filter_map(|kind| kind.newcomers_per_second).sum();
-    // Of many who came, those who were let in are what was possible. Else routes were short now and then, and at such times did more than all the time.
+    // Of many who came, those who were let in are what was possible. Else routes were short now and
+    // then, and at such times did more than all the time.
     Some((if done > 0.0 && came > TURNED_AWAY * done { done } else { possible.max(done) }, short.clone()))
 }
 

@@ -1,9 +1,10 @@
 //! What visitors do, as journeys of fixed steps.
 //!
-//! The gate knows for each place (the beginning, or the route asked for last) which route comes next, and how often. A few
-//! walks through that table stand for all sessions. They are not drawn by lot: each place hands out its next routes in
-//! turn, whichever is furthest behind its share (a rotor walk). So a dozen walks visit each route about as often as the table
-//! says, always the same ones, where a dozen random walks would be off by a third.
+//! The gate knows for each place (the beginning, or the route asked for last) which route comes
+//! next, and how often. A few walks through that table stand for all sessions. They are not drawn
+//! by lot: each place hands out its next routes in turn, whichever is furthest behind its share (a
+//! rotor walk). So a dozen walks visit each route about as often as the table says, always the same
+//! ones, where a dozen random walks would be off by a third.
 
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_admin::{Learned, LearnedKind, LearnedTransitions};
@@ -104,7 +105,8 @@ pub(super) fn journeys(learned: &Learned) -> Vec<Journey> {
     journeys
 }
 
-/// Returns newcomers of a kind a second: as counted lately, or else by how many sessions have ended.
+/// Returns newcomers of a kind a second: as counted lately, or else by how many sessions have
+/// ended.
 pub(super) fn newcomers(learned: &Learned, kind: &LearnedKind) -> f64 {
     let counted = kind.newcomers_per_second.filter(|rate| *rate > 0.0);
     counted.unwrap_or(kind.ended as f64 / learned.uptime_seconds.max(1.0))
@@ -133,7 +135,8 @@ impl<'a> Rotor<'a> {
         Rotor { place, given: vec![0; place.next.len() + 1] }
     }
 
-    /// Returns the route whose turn it is, or `None` where it is the end's. Nobody ends before the first request.
+    /// Returns the route whose turn it is, or `None` where it is the end's. Nobody ends before the
+    /// first request.
     fn turn(&mut self) -> Option<&'a str> {
         let first = self.place.after.is_none();
         let ends = if first { 0.0 } else { self.place.ends };
@@ -200,7 +203,8 @@ mod tests {
 
     #[test]
     fn a_fixed_path_comes_back_as_it_was() {
-        // Three pages of a list, then a search: the table only knows "two in three go on to the next page".
+        // Three pages of a list, then a search: the table only knows "two in three go on to the
+        // next page".
         let kind = kind(vec![
             place(None, &[("POST /login", 1.0)]),
             place(Some("POST /login"), &[("GET /browse", 1.0)]),

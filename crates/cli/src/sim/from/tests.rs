@@ -55,7 +55,8 @@ fn again(before: &Scenario, seed: u64) -> (String, Scenario) {
 
 #[test]
 fn what_was_learned_of_a_scenario_gives_its_goodput_again() {
-    // Too many at once, about as many as can be served, and twice as many; two heavy pages, two kinds, and some who never come back.
+    // Too many at once, about as many as can be served, and twice as many; two heavy pages, two
+    // kinds, and some who never come back.
     for name in [
         "closed-400.toml",
         "open-95-percent.toml",
@@ -65,7 +66,8 @@ fn what_was_learned_of_a_scenario_gives_its_goodput_again() {
         "silent-visitors.toml",
     ] {
         let before = scenario_named(name);
-        // Learned from each of the runs it is compared with: one run alone may have had a bad minute.
+        // Learned from each of the runs it is compared with: one run alone may have had a bad
+        // minute.
         let of = |seed: u64| played(&again(&before, seed).1, seed).summary.sessions_per_s;
         let (was, is) = (goodput(&before), (1..=4).map(of).sum::<f64>() / 4.0);
         assert!((is / was - 1.0).abs() < TOLERANCE, "{name}: {was:.2} sessions a second, then {is:.2}");

@@ -29,7 +29,8 @@ pub(super) fn changed(recorded: &Params, changes: &[String]) -> Result<Params, S
     }
 }
 
-/// Returns a value as it would be written in a file, or else as the text it is: quotes are hard to type in a shell.
+/// Returns a value as it would be written in a file, or else as the text it is: quotes are hard to
+/// type in a shell.
 fn value_of(text: &str) -> Value {
     let table = format!("x = {text}").parse::<Table>().ok();
     table.and_then(|mut table| table.remove("x")).unwrap_or_else(|| Value::String(text.to_string()))

@@ -98,7 +98,8 @@ fn an_application_that_hangs_is_not_given_back_what_the_brake_has_taken() {
     }
 }
 
-/// Pulls the brake where `inside` requests are in an application told to have 32 cores, of which `ended` have ended meanwhile; returns the law, and the record of it.
+/// Pulls the brake where `inside` requests are in an application told to have 32 cores, of which
+/// `ended` have ended meanwhile; returns the law, and the record of it.
 fn braked_at(inside: u32, ended: u32) -> (Paired, Record) {
     let mut law = Paired::new(32);
     law.add_route(Instant::ORIGIN, None);

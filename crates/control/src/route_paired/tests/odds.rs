@@ -23,7 +23,8 @@ struct Odds {
     lost: f64,
 }
 
-/// Plays trials in which d is really `difference`, and ln U of a window of n ends is off by a normal error of `noise` ÷ √n.
+/// Plays trials in which d is really `difference`, and ln U of a window of n ends is off by a
+/// normal error of `noise` ÷ √n.
 fn odds(difference: f64, noise: f64, pairs_max: usize) -> Odds {
     let mut rng = Rng::new(1);
     let (mut better, mut worse, mut lost) = (0, 0, 0);

@@ -62,8 +62,9 @@ fn shares_are_measured_on_a_site_where_there_is_always_a_young_route() {
     assert!(law.routes[0].share > 0.99, "{}", law.routes[0].share);
 }
 
-/// Returns whether a page of 50 ms that now takes a second, at a limit of 2, is taken for one that has become slower by itself, beside a page that goes on taking
-/// `beside` seconds; `known`: which was seen before.
+/// Returns whether a page of 50 ms that now takes a second, at a limit of 2, is taken for one that
+/// has become slower by itself, beside a page that goes on taking `beside` seconds; `known`: which
+/// was seen before.
 fn is_taken_for_slower(beside: f64, known: bool) -> bool {
     let mut law = Paired::new(2);
     let mut meters = [Meter::new(Instant::ORIGIN), Meter::new(Instant::ORIGIN)];

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Ticks through `seconds` with every slot of the only route in use, somebody waiting, and nothing ending.
+/// Ticks through `seconds` with every slot of the only route in use, somebody waiting, and nothing
+/// ending.
 fn stay_full(law: &mut Paired, meter: &mut Meter, from: f64, to: f64) -> Vec<Record> {
     let mut out = vec![];
     for quarter in (4.0 * from) as u32 + 1..=(4.0 * to) as u32 {
@@ -26,7 +27,8 @@ fn a_page_of_which_nothing_has_ended_is_given_room_while_nobody_else_could_suffe
     stay_full(&mut law, &mut meter, 0.0, 4.0);
     let limit = law.limit(ROUTE);
     assert!((16..=256).contains(&limit), "2 doubled about every half second: {limit}");
-    // Beside a route whose answers are on the way, it is taken to be in their way once there are more than cores.
+    // Beside a route whose answers are on the way, it is taken to be in their way once there are
+    // more than cores.
     let beside = |others: u64| {
         let mut law = Paired::new(2);
         (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
@@ -71,7 +73,8 @@ fn a_trial_is_not_ended_for_the_room_that_a_very_long_page_is_given_by_the_time(
     assert!(limit > 8, "else it is given: {limit}");
 }
 
-/// Returns the law of 4 cores with a page of 20 s at the limit 64, whose search is over, beside a short one; and the meters, with somebody waiting for it.
+/// Returns the law of 4 cores with a page of 20 s at the limit 64, whose search is over, beside a
+/// short one; and the meters, with somebody waiting for it.
 fn poll_beside_a_short_page() -> (Paired, [Meter; 2]) {
     let mut law = Paired::new(4);
     (0..2).for_each(|_| law.add_route(Instant::ORIGIN, None));
@@ -194,8 +197,9 @@ fn a_light_route_of_quick_requests_is_given_room_though_nobody_waits_between_two
     assert_eq!(limit(0.004), 10, "longer ones are not waited for any more, as far as is seen");
 }
 
-/// Returns whether a page of 20 s in its search, full at the limit 64 on 4 cores for ten seconds, is given room by the time; it was seen to take no longer in the company of
-/// `seen`, and the others say what `strain` does.
+/// Returns whether a page of 20 s in its search, full at the limit 64 on 4 cores for ten seconds,
+/// is given room by the time; it was seen to take no longer in the company of `seen`, and the
+/// others say what `strain` does.
 fn is_raised_in_its_search(seen: u32, strain: [Option<f64>; 2]) -> bool {
     let (mut law, meters) = poll_beside_a_short_page();
     let poll = &mut law.routes[0];
@@ -229,7 +233,8 @@ fn who_was_never_alone_says_too_little_of_strain_and_never_too_much() {
     assert!(!is_raised_in_its_search(64, [Some(9.0), Some(1.2)]));
 }
 
-/// Returns the limit after four seconds with every slot in use and nothing ending, at a route where ten requests of 2 ms were seen.
+/// Returns the limit after four seconds with every slot in use and nothing ending, at a route where
+/// ten requests of 2 ms were seen.
 fn limit_after_a_change_of_requests(is_mixed: bool) -> u32 {
     let mut law = Paired::new(2);
     law.add_route(Instant::ORIGIN, None);

@@ -4,7 +4,8 @@ use super::lines::{Metered, at, lined, pass, placed, told_at_once};
 use super::*;
 use crate::gate::away::{AWAITED_MAX, AWAITING_MAX, AWAITING_OF_SESSION_MAX};
 
-/// Somebody with a place, whose page asks when it was told to and goes to the gate when it is called.
+/// Somebody with a place, whose page asks when it was told to and goes to the gate when it is
+/// called.
 struct Waiter {
     position: Position,
     asks: f64,
@@ -323,7 +324,8 @@ fn whoever_is_silent_while_there_is_no_application_has_not_left() {
         pass(&mut gate, at(f64::from(round) + 0.9));
     }
     gate.handle_application(at(20.0), false);
-    // Somebody who comes from another gateway, and is told that there is no application, has not shown what visitors ask for.
+    // Somebody who comes from another gateway, and is told that there is no application, has not
+    // shown what visitors ask for.
     gate.handle_arrival(at(21.0), Arrival { route, session: Some(member(77)) });
     pass(&mut gate, at(620.0));
     let ends = |gate: &Gate| gate.snapshot(at(620.0)).kinds[0].ends;

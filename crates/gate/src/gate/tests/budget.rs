@@ -72,7 +72,8 @@ fn a_hundred_requests_may_come_at_once_and_five_a_second_after_that() {
         seen[0] == shared
     };
     let goes_first = |gate: &mut Gate, now, count: usize| (0..count).filter(|_| asks(gate, now)).count();
-    // The other one has as many, so each round costs both the same: from here on only the lease's is looked at.
+    // The other one has as many, so each round costs both the same: from here on only the lease's
+    // is looked at.
     assert_eq!(goes_first(&mut gate, at(0.0), 100), 100);
     gate.handle_session_signal(at(0.0), SessionId(8), SessionSignal::Ends);
     assert_eq!(goes_first(&mut gate, at(0.0), 50), 0);

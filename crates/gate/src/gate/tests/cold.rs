@@ -32,7 +32,8 @@ fn in_line() -> KindParams {
     KindParams { line: Some(suimon_line::Params::default()), ..KindParams::default() }
 }
 
-/// Returns what became of 100 who came at once, and of those held when the first had come seven seconds ago, and then nine.
+/// Returns what became of 100 who came at once, and of those held when the first had come seven
+/// seconds ago, and then nine.
 fn fate_of_a_hundred(is_cold: bool) -> [(usize, usize); 3] {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
     let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
@@ -102,7 +103,8 @@ fn a_route_is_shared_under_another_law_too() {
     assert!(gate.law.is_mixed(shared) && !gate.law.is_mixed(found));
 }
 
-/// Returns how fast the gate takes a route to go on at which ten quick answers were seen, and now forty who are not answered wait for one another.
+/// Returns how fast the gate takes a route to go on at which ten quick answers were seen, and now
+/// forty who are not answered wait for one another.
 fn rate_seen_beside_polls(is_mixed: bool) -> f64 {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
     let declare = if is_mixed { Gate::declare_mixed_route } else { Gate::declare_route };
@@ -124,7 +126,8 @@ fn rate_seen_beside_polls(is_mixed: bool) -> f64 {
 
 #[test]
 fn whoever_waits_at_a_shared_route_for_somebody_of_another_sort_holds_no_newcomer_back() {
-    // At a rate that says nothing of them it would take many seconds until all have begun, and until then nobody else would be let in.
+    // At a rate that says nothing of them it would take many seconds until all have begun, and
+    // until then nobody else would be let in.
     assert!(rate_seen_beside_polls(true) == 0.0);
     assert!(rate_seen_beside_polls(false) > 0.0);
 }

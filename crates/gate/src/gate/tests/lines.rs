@@ -118,7 +118,8 @@ fn whoever_is_to_draw_no_place_is_told_of_none_however_long_it_was_held() {
 
 #[test]
 fn no_more_are_held_than_begin_while_one_is_but_whoever_came_before_them_is() {
-    // Six begin a second, and each is held for a second; forty have begun, so that the law is believed.
+    // Six begin a second, and each is held for a second; forty have begun, so that the law is
+    // believed.
     let (mut gate, route, kind) = lined(Metered::new(40, 6.0));
     let asks = |session| Arrival { route, session: Some(session) };
     for _ in 0..40 {
@@ -176,7 +177,8 @@ fn a_number_begins_one_session_whoever_comes_with_it() {
     let position = told_at_once(&mut gate).position.expect("it drew one");
     gate.handle_command(at(0.0), kind, Command::Move);
     pass(&mut gate, at(0.3));
-    // Two tabs, and somebody who was given the ticket, before it is their turn: one is held, the others are told to wait.
+    // Two tabs, and somebody who was given the ticket, before it is their turn: one is held, the
+    // others are told to wait.
     let tabs = [0; 3].map(|_| gate.handle_arrival(at(0.3), asks(placed(kind, position))));
     let waits: Vec<_> = [told_at_once(&mut gate), told_at_once(&mut gate)].map(|it| it.request).into();
     assert_eq!(waits, tabs[1..]);
@@ -320,7 +322,8 @@ fn whoever_has_just_come_is_not_held_before_those_who_are_on_the_way_from_their_
     assert!(gate.poll_output().is_none(), "all who came before are at the gate, and so is whoever comes now");
 }
 
-/// Returns a line where another gate's ended that had told these places of their turns, and those places.
+/// Returns a line where another gate's ended that had told these places of their turns, and those
+/// places.
 fn resumed(law: Box<Metered>, called: usize) -> (Gate, RouteId, KindId, Vec<Position>) {
     let (mut gate, route, kind) = lined(Metered::new(1, 1.0));
     gate.handle_command(at(0.0), kind, Command::Pause);
@@ -345,7 +348,8 @@ fn after_a_restart_whoever_is_back_first_does_not_begin_before_those_who_stand_b
     let (mut gate, route, kind, places) = resumed(Metered::new(10, 1.0), 6);
     let mut comes = BTreeMap::new();
     let mut began = vec![];
-    // They come back the other way round, the fourth not at all; two are sent back to their pages, and come once more.
+    // They come back the other way round, the fourth not at all; two are sent back to their pages,
+    // and come once more.
     let comers = [(0.5, 5), (0.6, 4), (0.8, 2), (0.9, 1), (1.0, 0), (4.2, 5), (4.3, 4)];
     let hear =
         |outputs: Vec<Output>, comes: &BTreeMap<RequestId, usize>, began: &mut Vec<(f64, usize)>, now| {

@@ -10,7 +10,8 @@ fn whoever_came_first_goes_first_or_whoever_is_further_along() {
     assert_eq!(order_of_three(QueueOrder::LaterInSession), ["member", "newcomer", "another"]);
 }
 
-/// Returns who started after whom, of two newcomers and a member at its second request who came in this order.
+/// Returns who started after whom, of two newcomers and a member at its second request who came in
+/// this order.
 fn order_of_three(order: QueueOrder) -> Vec<&'static str> {
     let (mut gate, route, kind) = fixed(1);
     gate.params.order = order;

@@ -130,7 +130,8 @@ fn a_session_of_weight_three_makes_the_next_one_begin_as_much_later() {
 
 #[test]
 fn the_law_in_force_counts_a_weight_as_so_many_sessions() {
-    // Until the first of many tokens is owed, nobody notices; so the times are those of a gate that has none left.
+    // Until the first of many tokens is owed, nobody notices; so the times are those of a gate that
+    // has none left.
     let next_after = |weight: u32| {
         let mut gate = Gate::new(Params { cores: 1, ..Params::default() }, Instant::ORIGIN);
         let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);

@@ -1,4 +1,5 @@
-//! An application that does what each request says it should, good or bad, is killed once, and comes back.
+//! An application that does what each request says it should, good or bad, is killed once, and
+//! comes back.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -88,7 +89,8 @@ impl Application {
         self.counts.served.load(SeqCst)
     }
 
-    /// Is killed in the middle of everything, with all of its connections, and is there again a little later.
+    /// Is killed in the middle of everything, with all of its connections, and is there again a
+    /// little later.
     pub(super) async fn dies_and_returns(&self) {
         tokio::time::sleep(DIES_AFTER).await;
         self.task.lock().unwrap().abort();

@@ -46,7 +46,8 @@ pub(super) struct Http1 {
     comes_after: Duration,
     is_tls: bool,
     requests: Vec<Asked>,
-    /// Whether each request waits until the one before is answered. Otherwise all are sent, one behind the other.
+    /// Whether each request waits until the one before is answered. Otherwise all are sent, one
+    /// behind the other.
     in_turn: bool,
     /// How much of it is sent, in thousandths; then `end` follows.
     sends_permille: usize,
@@ -97,7 +98,8 @@ enum Takes {
     AsItComes,
     /// 2 KB each 20 ms.
     Slowly,
-    /// Nothing for so long that the gateway has closed; what lies in the kernel stands before the end that it is told.
+    /// Nothing for so long that the gateway has closed; what lies in the kernel stands before the
+    /// end that it is told.
     Nothing,
 }
 
@@ -248,7 +250,8 @@ impl Life {
         }
     }
 
-    /// Returns whether it got what it came for: an answer to each request, or to those before the gateway said that it closes.
+    /// Returns whether it got what it came for: an answer to each request, or to those before the
+    /// gateway said that it closes.
     pub(super) fn is_answered(&self, told: &Told) -> bool {
         let (asked, are_in_order) = match self {
             Life::Http1(life) => (life.requests.len(), true),
@@ -389,7 +392,8 @@ impl Http1 {
                 Ok(0) | Err(_) => return,
                 Ok(count) => came.extend_from_slice(&piece[..count]),
             }
-            // Each byte once: a client that is slow by its own counting would meet time-outs that are for others.
+            // Each byte once: a client that is slow by its own counting would meet time-outs that
+            // are for others.
             answers +=
                 came[looked_at..].windows(BEGIN.len() + 1).filter(|bytes| begins_answer(bytes)).count();
             looked_at = came.len().saturating_sub(BEGIN.len());

@@ -1,4 +1,5 @@
-//! What a timeline is made of: bins, what the gate was at the end of each, and what became of routes and visitors.
+//! What a timeline is made of: bins, what the gate was at the end of each, and what became of
+//! routes and visitors.
 
 use suimon_gate::{SessionEnds, Snapshot};
 use suimon_model::Record;
