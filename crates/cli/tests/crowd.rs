@@ -116,7 +116,7 @@ impl Room {
              [[session]]\nkind = \"visits\"\nends = [\"POST /logout\"]\nwaiting_room = true\n\
              [gate]\nsession_law = \"paper\"\n[gate.paper_session]\nup = \"500ms\"\nperiod = \"1h\"\n\
              [lease]\nkeys = \"{}\"\n\
-             [waiting_room]\nstate = \"{}\"\ndraws_burst = 4\ndraws_per_second = 1\n",
+             [waiting_room]\nstate = \"{}\"\ntickets_burst = 4\ntickets_per_second = 1\n",
             own("lease.keys"),
             own("line.json"),
         );

@@ -80,7 +80,7 @@ impl Visitor {
 fn start(folder: &tempfile::TempDir, backend: &Backend, sessions: u32) -> Gateway {
     let state = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let text = format!(
-        "[gate]\nsession_law = \"static\"\nstatic_sessions = {sessions}\n[waiting_room]\nstate = \"{}\"\ndraws_burst = 100000\n\
+        "[gate]\nsession_law = \"static\"\nstatic_sessions = {sessions}\n[waiting_room]\nstate = \"{}\"\ntickets_burst = 100000\n\
          [lease]\nkeys = \"{}\"\n[learned]\nstate = \"none\"\n",
         state("room.json"),
         state("lease.keys")

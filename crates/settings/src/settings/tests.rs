@@ -149,7 +149,7 @@ fn settings_that_do_not_go_together_are_refused_with_both_names() {
             "upstream.nodes = \"http://localhost:8000\": must be the application",
         ),
         (
-            "[limits]\nresponse_bytes = \"1GiB\"",
+            "[limits]\nresponse_buffer_bytes = \"1GiB\"",
             "limits.response_buffer_bytes = 1073741824: must be at most limits.buffered_bytes",
         ),
     ];

@@ -115,7 +115,7 @@ mod tests {
             "gate.order=fifo",
             "gate.patience=\"20s\"",
             "gate.paper_route.initial=7",
-            "gate.route_law = seed",
+            "gate.route_law = paper",
         ];
         let changed = with(&recorded, &changes).unwrap();
         assert_eq!((changed.order, changed.patience.as_secs()), (QueueOrder::FirstIn, 20));
