@@ -5,8 +5,9 @@
 //! Those in the application hold a worker there, though no slot. As long as nobody misses it they
 //! may. But the more there are the fewer may join them: from some number on bodies are kept until
 //! they are whole, before the application is asked ([`Uploads::has_room`]). Where others wait for
-//! longer than they should ([`crate::stall`]), room is made: strangers' are broken off before those
-//! of who is inside, the slowest first, one and then twice as many each time, until nobody waits.
+//! longer than they should, as whoever serves them says, room is made: strangers' are broken off
+//! before those of who is inside, the slowest first, one and then twice as many each time, until
+//! nobody waits.
 //! If the application was stuck, it is not asked for such things for a while after that.
 
 use std::collections::HashMap;
