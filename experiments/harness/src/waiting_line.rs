@@ -190,7 +190,7 @@ fn claims(data: &Data) -> Vec<Claim> {
 
 fn text(data: &Data) -> String {
     format!(
-        "# Rules for a line of people who go away\n\nWritten by `./experiments/run {NAME}` from `data/result.json`. Medians of {} seeds, the worst ten seconds' maximum.\n\n{}\n## What was to hold\n\n{}",
+        "# Rules for a line of people who go away\n\nWritten by `./experiments/run {NAME}` from `data/result.json`. Medians of {} seeds, the worst\nten seconds' maximum.\n\n{}\n## What was to hold\n\n{}",
         data.seeds,
         table(data),
         claims::list(&claims(data))
