@@ -9,6 +9,7 @@
 //! | `line` | what pages and operators ask of the lines |
 //! | `learned` | what was learned, for whoever asks |
 //! | `saved` | the gate as bytes, and back |
+//! | `adopt` | other settings, put in force while it runs |
 //! | `knowledge` | what another process can begin with, and beginning with it |
 
 use crate::api::{
@@ -543,6 +544,11 @@ impl Gate {
         self.waiting > 0 && self.requests.iter().any(|(_, request)| is_held(request))
     }
 
+    /// Returns what is done on each route.
+    pub fn modes(&self) -> impl Iterator<Item = (RouteId, RouteMode)> {
+        (0..).map(RouteId).zip(self.routes.iter().map(|route| route.mode))
+    }
+
     /// Returns the limit held at `route`, if one is.
     pub fn limit(&self, route: RouteId) -> Option<u32> {
         match self.routes[route.index()].mode {
@@ -682,6 +688,7 @@ fn trouble(outcome: Outcome, ghost: bool) -> Option<RequestTrouble> {
     }
 }
 
+mod adopt;
 mod away;
 mod knowledge;
 mod learned;

@@ -29,9 +29,9 @@ mod rush;
 mod sessions;
 
 pub use api::{
-    Arrival, Counts, GateState, InLine, KindMode, KindParams, KindView, LeaseDue, Membership, Output, Params,
-    Permit, QueueOrder, Refusal, RequestInfo, RouteMode, RouteView, SessionEnds, SessionSignal,
-    SessionStatus, Snapshot, Start,
+    Adoption, Arrival, Counts, GateState, InLine, KindMode, KindParams, KindView, LeaseDue, Membership,
+    Output, Params, Permit, QueueOrder, Refusal, RequestInfo, RouteMode, RouteView, SessionEnds,
+    SessionSignal, SessionStatus, Snapshot, Start,
 };
 pub use gate::Gate;
 pub use knowledge::{Knowledge, KnownKind, KnownRoute};

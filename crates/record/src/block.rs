@@ -12,7 +12,7 @@ use crate::damage::{Damage, What};
 /// transfer which takes it for text is noticed.
 pub const MAGIC: [u8; 8] = *b"\x96suimon\n";
 /// The version of the format.
-pub const VERSION: u16 = 15;
+pub const VERSION: u16 = 16;
 /// Length of magic and version.
 pub(crate) const PREFIX: usize = MAGIC.len() + 2;
 /// The longest content of a block.

@@ -7,7 +7,7 @@
 //! The time is signed because a shell reads its clock before it takes its lock: of two threads the
 //! later may go first.
 
-use suimon_gate::{Arrival, KindParams, Membership, RouteMode, SessionSignal};
+use suimon_gate::{Adoption, Arrival, KindParams, Membership, RouteMode, SessionSignal};
 use suimon_line::{Command, Position};
 use suimon_model::persist::{Broken, Persist, Reader, Writer};
 use suimon_model::{Duration, Failure, KindId, Outcome, RequestId, RouteId, SessionId};
@@ -72,6 +72,8 @@ pub enum Event {
     Resume(RequestId),
     /// `Gate::handle_application`.
     Application(bool),
+    /// `Gate::adopt`.
+    Adopt(Box<Adoption>),
 }
 
 const TIMEOUT: u8 = 0;
@@ -103,6 +105,7 @@ const RENEWED: u8 = 27;
 const APPLICATION: u8 = 28;
 const MIXED: u8 = 29;
 const LIMIT_OF: u8 = 30;
+const ADOPT: u8 = 31;
 
 /// By their number behind [`FAILED`].
 const FAILURES: [Failure; 4] =
@@ -121,6 +124,7 @@ impl Event {
         match self {
             Event::Timeout | Event::Drain => {}
             Event::Application(is_up) => is_up.save(out),
+            Event::Adopt(adoption) => adoption.save(out),
             Event::Departure(request) | Event::End(request, _) | Event::Resume(request) => request.save(out),
             Event::Suspend(request, client_time) => {
                 request.save(out);
@@ -236,6 +240,7 @@ impl Event {
             CONTACT => Event::Contact(Persist::load(from)?, Persist::load(from)?),
             COMMAND => Event::Command(Persist::load(from)?, Persist::load(from)?),
             APPLICATION => Event::Application(Persist::load(from)?),
+            ADOPT => Event::Adopt(Box::new(Persist::load(from)?)),
             WORD => Event::SessionSignal(Persist::load(from)?, Persist::load(from)?),
             PAUSE => Event::Suspend(Persist::load(from)?, Persist::load(from)?),
             RESUME => Event::Resume(Persist::load(from)?),
@@ -270,6 +275,7 @@ impl Event {
             Event::Command(..) => COMMAND,
             Event::SessionSignal(..) => WORD,
             Event::Application(_) => APPLICATION,
+            Event::Adopt(_) => ADOPT,
             Event::Departure(_) => DEPARTURE,
             Event::Suspend(..) => PAUSE,
             Event::Resume(_) => RESUME,

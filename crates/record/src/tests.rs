@@ -3,7 +3,9 @@
 
 use super::*;
 use proptest::prelude::*;
-use suimon_gate::{Arrival, Gate, KindMode, KindParams, Membership, Params, RouteMode, SessionSignal};
+use suimon_gate::{
+    Adoption, Arrival, Gate, KindMode, KindParams, Membership, Params, RouteMode, SessionSignal,
+};
 use suimon_line::{Command, Lane, Position};
 use suimon_model::{
     Failure, Instant, KindId, Limit, Outcome as How, RequestId, RouteId, SessionId, TraceHash, seconds,
@@ -81,6 +83,16 @@ fn event() -> impl Strategy<Value = Event> {
             mode,
             name
         }),
+        (any::<u32>(), 0u32..9, mode.clone(), kind_mode.clone()).prop_map(
+            |(cores, route, mode, kind_mode)| {
+                let kind = KindParams { mode: kind_mode, ..KindParams::default() };
+                Event::Adopt(Box::new(Adoption {
+                    params: Params { cores, ..Params::default() },
+                    routes: vec![(RouteId(route), mode)],
+                    kinds: vec![(KindId(route), kind)],
+                }))
+            }
+        ),
         (0u32..9, mode, "[a-zé/{} ]{0,300}").prop_map(|(route, mode, name)| Event::Renewed {
             route: RouteId(route),
             mode,

@@ -155,6 +155,8 @@ impl Recorder {
         }
         self.header.segment += 1;
         self.header.at = now;
+        // Others may have been adopted since the last segment.
+        self.header.params = gate.params().clone();
         self.header.since_1970 = self.origin + now.since(Instant::ORIGIN);
         self.header.routes.clone_from(&names.routes);
         self.header.kinds.clone_from(&names.kinds);

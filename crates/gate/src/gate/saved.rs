@@ -1,19 +1,17 @@
-//! The gate put away as bytes, brought back, and given other parameters on the way.
+//! The gate put away as bytes, and brought back.
 //!
 //! What is saved is everything a later decision can rest on. Left out are the decision records kept
 //! for show, and what is counted for show alone: a gate that was brought back shows none of before,
 //! and decides alike.
 
+use super::Gate;
 use super::route_gate::Route;
-use super::{Gate, TICK};
 use crate::api::{Params, Permit, RequestInfo};
 use crate::kinds::KindGate;
-use crate::knowledge::RecalledCapacity;
 use crate::requests::{Request, Stage};
 use std::collections::VecDeque;
-use suimon_control::{Capacity, Forecast, Meter, RouteLaw, Trust};
 use suimon_model::persist::{Broken, Persist, Reader, Unsavable, Writer};
-use suimon_model::{Duration, Instant, KindId, RequestId, Rng, RouteId};
+use suimon_model::{KindId, RequestId, RouteId};
 
 /// What a session takes, about, with some of its path.
 const SESSION_BYTES: usize = 128;
@@ -128,60 +126,6 @@ impl Gate {
             newcomer: entry.newcomer,
         };
         self.requests.iter().map(inside).collect()
-    }
-
-    /// Puts other parameters in force. What they leave as it was goes on; laws they change begin
-    /// anew, as after a restart: with what is known ([`Gate::knowledge`]), and with the requests
-    /// and sessions that are there.
-    pub fn adopt(&mut self, params: Params, now: Instant) {
-        let other_cores = params.cores != self.params.cores;
-        if other_cores || params.route_law != self.params.route_law {
-            let before = std::mem::replace(&mut self.law, params.route_law.build(params.cores));
-            (0..self.routes.len()).for_each(|index| self.measure_anew(index, &*before, now));
-            for (id, request) in self.requests.iter() {
-                if let Stage::InApplication(since) | Stage::Orphaned(since) = request.stage {
-                    self.law.on_start(since, request.route, id, &self.meters);
-                }
-            }
-        }
-        if other_cores || params.session_law != self.params.session_law {
-            for kind in &mut self.kinds {
-                let mut law = params.session_law.build(kind.id, params.cores, now);
-                if let Some(known) = kind.law.knowledge() {
-                    law.recall(&known, Trust::after(Duration::ZERO));
-                }
-                kind.begin_anew(law);
-            }
-        }
-        if params.seed != self.params.seed {
-            self.rng = Rng::stream(params.seed, 1);
-        }
-        self.kinds.iter_mut().for_each(|kind| kind.assume(params.patience));
-        self.sessions.set_max(params.sessions_max);
-        self.next_tick = self.next_tick.min(now + TICK);
-        self.params = params;
-    }
-
-    /// Makes a route known to a law that has just begun, with what the one `before` knew of it: a
-    /// law reads meters from their beginning.
-    fn measure_anew(&mut self, index: usize, before: &dyn RouteLaw, now: Instant) {
-        let route = &mut self.routes[index];
-        let fixed = route.mode.fixed();
-        let (id, trust) = (RouteId(index as u32), Trust::after(Duration::ZERO));
-        self.law.add_route(now, fixed);
-        if before.is_mixed(id) {
-            self.law.mix(id);
-        }
-        if let Some(known) = before.knowledge(id) {
-            self.law.recall(id, &known, trust);
-        }
-        self.meters[index] = Meter::new(now);
-        route.view_begin = self.meters[index].read(now);
-        route.tick_begin = route.view_begin;
-        route.forecast = Forecast::default();
-        route.recalled = route.known_capacity().and_then(|known| RecalledCapacity::new(known, trust, now));
-        route.capacity = Capacity::new(now, &self.meters[index]);
-        self.meters[index].load(now, route.in_flight, route.queue.len());
     }
 
     /// Returns what in a gate that strangers' bytes describe cannot be: every index must lead

@@ -300,6 +300,10 @@ impl Gate {
     fn may_admit(&mut self, now: Instant, kind: KindId, request: RequestId) -> AdmissionDecision {
         let entry = self.entry_of(request);
         let state = &mut self.kinds[kind.index()];
+        // Those who were held until another mode was adopted.
+        if !state.holds() {
+            return AdmissionDecision::Now;
+        }
         let inputs = AdmissionInputs {
             visits: &self.visits,
             routes: &self.inputs,

@@ -1,13 +1,14 @@
 //! What the gate promises, whatever happens in whatever order.
 
 use super::*;
-use crate::api::{InLine, QueueOrder, SessionEnds, Start};
+use crate::api::{Adoption, InLine, KindMode, QueueOrder, SessionEnds, Start};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_control::{AdmissionInputs, PaperRouteParams, PaperSessionParams, RouteLawKind, SessionLawKind};
 use suimon_line::{Command, Lane, Position, PositionStatus};
 use suimon_model::{Failure, Limit};
 
+mod adopt;
 mod away;
 mod budget;
 mod cold;
@@ -44,6 +45,7 @@ enum Event {
     Pause { pick: usize, millis: u8 },
     Resume { pick: usize },
     Leave { pick: usize },
+    Adopt { route: u32, limit: u32, cores: u32, off: bool },
     Pass { milliseconds: u32 },
 }
 
@@ -66,6 +68,8 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (any::<usize>(), any::<u8>()).prop_map(|(pick, millis)| Event::Pause { pick, millis }),
         2 => any::<usize>().prop_map(|pick| Event::Resume { pick }),
         1 => any::<usize>().prop_map(|pick| Event::Leave { pick }),
+        1 => (route(), 0u32..4, 1u32..9, any::<bool>())
+            .prop_map(|(route, limit, cores, off)| Event::Adopt { route, limit, cores, off }),
         4 => (0u32..600).prop_map(|milliseconds| Event::Pass { milliseconds }),
     ]
 }
@@ -250,6 +254,19 @@ impl Shell {
                     // Its id is stale now, and a second notice changes nothing.
                     self.gate.handle_departure(self.now, request);
                 }
+            }
+            Event::Adopt { route, limit, cores, off } => {
+                let mode = if limit == 0 { RouteMode::Enforce } else { RouteMode::Fixed(Limit::of(limit)) };
+                let kind = KindParams {
+                    mode: if off { KindMode::Off } else { KindMode::Enforce },
+                    ..KindParams::default()
+                };
+                let adoption = Adoption {
+                    params: Params { cores, ..self.gate.params().clone() },
+                    routes: vec![(RouteId(route), mode)],
+                    kinds: vec![(KindId(0), kind)],
+                };
+                self.gate.adopt(self.now, &adoption);
             }
             Event::Pass { milliseconds } => {
                 self.now += Duration::from_millis(u64::from(milliseconds));
@@ -503,7 +520,7 @@ proptest! {
             shell.play(event)?;
         }
         let bytes = shell.gate.save().unwrap();
-        let (other, tokens) = Gate::restore(params, &bytes).unwrap();
+        let (other, tokens) = Gate::restore(shell.gate.params().clone(), &bytes).unwrap();
         prop_assert_eq!(&other.save().unwrap(), &bytes);
         let mut running: Vec<_> = shell.running.iter().map(|(_, permit)| permit.request()).collect();
         running.sort_unstable_by_key(|request| request.0 & 0xFFFF_FFFF);
@@ -554,26 +571,6 @@ proptest! {
             seen(&mut gate);
         }
     }
-}
-
-#[test]
-fn other_parameters_leave_what_they_do_not_change_and_begin_anew_what_they_do() {
-    let (mut gate, route, kind) = fixed(1);
-    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
-    gate.handle_arrival(Instant::ORIGIN, newcomer);
-    let first = started(&mut gate).pop().unwrap();
-    let waits = gate.handle_arrival(Instant::ORIGIN, newcomer);
-    let params = Params { session_law: SessionLawKind::Static(2), cores: 4, ..Params::default() };
-    gate.adopt(params, Instant::ORIGIN);
-    gate.handle_end(Instant::ORIGIN, first.permit, Outcome::Completed);
-    let next = started(&mut gate).pop().expect("who waited goes on");
-    assert_eq!(next.request, waits);
-    gate.handle_arrival(Instant::ORIGIN, newcomer);
-    assert!(
-        matches!(gate.poll_output(), Some(Output::Refuse(Refusal { reason: Reason::WorkToCome, .. }))),
-        "two sessions are all there may be now"
-    );
-    gate.handle_end(Instant::ORIGIN, next.permit, Outcome::Completed);
 }
 
 #[test]

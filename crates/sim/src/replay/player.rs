@@ -160,6 +160,7 @@ impl Player {
             Event::Timeout => self.gate.handle_timeout(now),
             Event::Drain => self.gate.drain(now),
             Event::Application(is_up) => self.gate.handle_application(now, is_up),
+            Event::Adopt(adoption) => self.gate.adopt(now, &adoption),
             Event::Contact(kind, place) => {
                 self.gate.handle_contact(now, kind, place);
                 if let Some(timeline) = &mut counter.timeline {
@@ -296,6 +297,12 @@ pub(super) fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), Re
             impossible("a route that was not declared begins with a limit, or gives one")
         }
         Event::Kind { .. } if kinds >= KINDS_MAX => impossible("there are more kinds than there can be"),
+        Event::Adopt(adoption)
+            if adoption.routes.iter().any(|(route, _)| route.index() >= routes)
+                || adoption.kinds.iter().any(|(kind, _)| kind.index() >= kinds) =>
+        {
+            impossible("settings of a route or a kind that was not declared are adopted")
+        }
         Event::Arrival(arrival) if arrival.route.index() >= routes => {
             impossible("a request is for a route that was not declared")
         }

@@ -6,7 +6,8 @@ use super::*;
 use proptest::prelude::*;
 use suimon_control::SessionLawKind;
 use suimon_gate::{
-    Arrival, Gate, InLine, KindParams, Membership, Output, Params, Permit, Refusal, RouteMode, SessionSignal,
+    Adoption, Arrival, Gate, InLine, KindParams, Membership, Output, Params, Permit, Refusal, RouteMode,
+    SessionSignal,
 };
 use suimon_line::{Command, Lane, Position};
 use suimon_model::{KindId, Limit, Outcome, RouteId, SessionId, seconds};
@@ -305,6 +306,15 @@ fn any_event() -> impl Strategy<Value = Event> {
         1 => "[a-z]{1,9}".prop_map(|name| Event::Route { is_mixed: false, mode: RouteMode::Fixed(Limit::of(1)), name }),
         1 => (0u32..2, "[a-z]{1,9}").prop_map(|(route, name)| Event::Renewed { route: RouteId(route), mode: RouteMode::Enforce, name }),
         1 => (0u32..2, 0u32..2).prop_map(|(route, other)| Event::LimitOf { route: RouteId(route), other: RouteId(other) }),
+        1 => (1u32..9, 0u32..3, 0u32..9).prop_map(|(cores, index, limit)| {
+            let mode = if limit == 0 { RouteMode::Enforce } else { RouteMode::Fixed(Limit::of(limit)) };
+            let kind = KindParams { hold: Some(seconds(f64::from(limit))), ..KindParams::default() };
+            Event::Adopt(Box::new(Adoption {
+                params: Params { cores, ..Params::default() },
+                routes: vec![(RouteId(index), mode)],
+                kinds: vec![(KindId(index), kind)],
+            }))
+        }),
         1 => ("[a-z]{1,9}", line).prop_map(|(name, line)| Event::Kind {
             params: KindParams { line, ..KindParams::default() },
             name
@@ -373,6 +383,7 @@ fn recording_of(events: &[(u32, Event)]) -> Vec<u8> {
             Event::Resume(request) => _ = gate.handle_resume(now, request),
             Event::Renewed { route, mode, name: _ } => gate.renew_route(now, route, mode),
             Event::LimitOf { route, other } => gate.begin_with_limit_of(route, other),
+            Event::Adopt(adoption) => gate.adopt(now, &adoption),
             Event::Route { .. } | Event::Kind { .. } | Event::Drain => {}
         }
         while let Some(output) = gate.poll_output() {

@@ -4,7 +4,7 @@
 use super::player::{Stay, check};
 use super::{Counter, DECISIONS_MAX, Figures, Replay, ReplayError};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use suimon_gate::{Arrival, Gate, InLine, Membership, Output, Params, Permit, Refusal};
+use suimon_gate::{Adoption, Arrival, Gate, InLine, Membership, Output, Params, Permit, Refusal};
 use suimon_model::{Duration, Instant, KindId, Outcome, Record, RequestId, SessionId};
 use suimon_record::{Event, Header, Part, Segment};
 
@@ -31,6 +31,8 @@ pub struct WhatIf<'a> {
 #[derive(Debug)]
 struct Other {
     gate: Gate,
+    /// The settings in force in the recording.
+    recorded_params: Params,
     run: u64,
     segment: u64,
     now: Instant,
@@ -143,11 +145,12 @@ impl<'a> WhatIf<'a> {
         let (mut gate, tokens) =
             Gate::restore(header.params.clone(), &segment.snapshot).map_err(ReplayError::State)?;
         let inside = gate.inside();
-        gate.adopt(self.params.clone(), header.at);
+        gate.adopt(header.at, &self.params.clone().into());
         self.counter.enter(&gate, header);
         let snapshot = gate.snapshot(header.at);
         let mut other = Other {
             gate,
+            recorded_params: header.params.clone(),
             run: header.run,
             segment: header.segment,
             now: header.at,
@@ -222,6 +225,11 @@ impl<'a> WhatIf<'a> {
             Event::Timeout => other.gate.handle_timeout(now),
             Event::Drain => other.gate.drain(now),
             Event::Application(is_up) => other.gate.handle_application(now, is_up),
+            Event::Adopt(adoption) => {
+                let params = other.gate.params().with_change(&other.recorded_params, &adoption.params);
+                other.recorded_params = adoption.params.clone();
+                other.gate.adopt(now, &Adoption { params, ..*adoption });
+            }
             Event::Contact(kind, place) => _ = other.gate.handle_contact(now, kind, place),
             Event::Command(kind, command) => _ = other.gate.handle_command(now, kind, command),
             Event::SessionSignal(session, word) => other.gate.handle_session_signal(now, session, word),

@@ -99,7 +99,7 @@ fn a_route_is_shared_under_another_law_too() {
     let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
     let shared = gate.declare_mixed_route(Instant::ORIGIN, RouteMode::Enforce);
     let found = gate.declare_route(Instant::ORIGIN, RouteMode::Enforce);
-    gate.adopt(Params { cores: 8, ..Params::default() }, at(1.0));
+    gate.adopt(at(1.0), &Params { cores: 8, ..Params::default() }.into());
     assert!(gate.law.is_mixed(shared) && !gate.law.is_mixed(found));
 }
 

@@ -1,0 +1,85 @@
+//! Other settings, put in force while somebody waits and somebody is in the application.
+
+use super::*;
+
+fn at(secs: f64) -> Instant {
+    Instant::ORIGIN + seconds(secs)
+}
+
+#[test]
+fn other_parameters_leave_what_they_do_not_change_and_begin_anew_what_they_do() {
+    let (mut gate, route, kind) = fixed(1);
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let first = started(&mut gate).pop().unwrap();
+    let waits = gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let params = Params { session_law: SessionLawKind::Static(2), cores: 4, ..Params::default() };
+    gate.adopt(Instant::ORIGIN, &params.into());
+    gate.handle_end(Instant::ORIGIN, first.permit, Outcome::Completed);
+    let next = started(&mut gate).pop().expect("who waited goes on");
+    assert_eq!(next.request, waits);
+    gate.handle_arrival(Instant::ORIGIN, newcomer);
+    assert!(
+        matches!(gate.poll_output(), Some(Output::Refuse(Refusal { reason: Reason::WorkToCome, .. }))),
+        "two sessions are all there may be now"
+    );
+    gate.handle_end(Instant::ORIGIN, next.permit, Outcome::Completed);
+}
+
+#[test]
+fn a_limit_that_is_raised_lets_in_at_once_those_who_wait_and_one_that_is_found_begins_with_it() {
+    let (mut gate, route, _) = fixed(2);
+    for _ in 0..5 {
+        gate.handle_arrival(Instant::ORIGIN, Arrival { route, session: None });
+    }
+    let first = started(&mut gate);
+    assert_eq!(first.len(), 2);
+    let now = at(1.0);
+    let set = |gate: &mut Gate, mode: RouteMode| {
+        let params = gate.params().clone();
+        gate.adopt(now, &Adoption { params, routes: vec![(route, mode)], kinds: vec![] });
+        started(gate).len()
+    };
+    assert_eq!(set(&mut gate, RouteMode::Fixed(Limit::of(4))), 2, "two more have a slot");
+    assert_eq!(gate.limit(route), Some(4));
+    assert_eq!(set(&mut gate, RouteMode::Enforce), 0);
+    assert!(gate.limit(route).is_some(), "it is found from now on");
+    assert_eq!(set(&mut gate, RouteMode::Observe), 1, "nobody waits where nobody is held");
+    assert_eq!(gate.load(route), (0, 5));
+    for start in first {
+        gate.handle_end(now, start.permit, Outcome::Completed);
+    }
+    assert_eq!(gate.load(route), (0, 3));
+    assert_eq!(set(&mut gate, RouteMode::Fixed(Limit::of(1))), 0, "whoever is inside stays");
+    assert_eq!(gate.load(route), (0, 3));
+}
+
+#[test]
+fn a_kind_that_is_no_longer_held_back_begins_at_once() {
+    let law = SessionLawKind::Static(1);
+    let mut gate = Gate::new(Params { session_law: law, ..Params::default() }, Instant::ORIGIN);
+    let route = gate.declare_route(Instant::ORIGIN, RouteMode::Enforce);
+    let kind = gate.declare_kind(
+        Instant::ORIGIN,
+        KindParams { line: Some(suimon_line::Params::default()), ..KindParams::default() },
+    );
+    let newcomer = Arrival { route, session: Some(Membership::Newcomer(kind)) };
+    let first = gate.handle_arrival(Instant::ORIGIN, newcomer);
+    let held = gate.handle_arrival(Instant::ORIGIN, newcomer);
+    assert_eq!(started(&mut gate).iter().map(|start| start.request).collect::<Vec<_>>(), [first]);
+    assert!(gate.is_held(held));
+    let params = gate.params().clone();
+    let kinds = vec![(kind, KindParams { mode: KindMode::Off, line: None, ..KindParams::default() })];
+    gate.adopt(at(0.1), &Adoption { params, kinds, routes: vec![] });
+    assert_eq!(started(&mut gate).iter().map(|start| start.request).collect::<Vec<_>>(), [held]);
+    assert!(gate.line(kind).is_some(), "the line is never taken from those who wait in it");
+}
+
+#[test]
+fn a_change_reaches_all_that_was_not_set_otherwise() {
+    let before = Params { cores: 2, patience: seconds(60.0), ..Params::default() };
+    let after = Params { cores: 4, patience: seconds(30.0), ..Params::default() };
+    let own = Params { cores: 8, ..before.clone() };
+    let changed = own.with_change(&before, &after);
+    assert_eq!((changed.cores, changed.patience), (8, seconds(30.0)));
+}
