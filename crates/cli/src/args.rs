@@ -57,7 +57,7 @@ pub(crate) enum Command {
     DemoCrowd(DemoCrowd),
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   suimon serve --to http://127.0.0.1:8080
   suimon serve --to http://10.0.0.5:8080 --to http://10.0.0.6:8080 --listen 0.0.0.0:80
@@ -79,7 +79,8 @@ addresses, cookies, queries or bodies. FILE is the segment being written; full s
 FILE.000001 and so on. If FILE exists and is not a recording, the gateway does not start. If the disk cannot keep up, the recording
 stops; requests never wait for it.
 
-SIGTERM or Ctrl-C: newcomers are refused, requests under way finish, then the process exits. A second signal: shutting down immediately.")]
+SIGTERM or Ctrl-C: newcomers are refused, requests under way finish, then the process exits. A second signal: shutting down immediately.
+SIGHUP: the settings file is read again, checked whole, and adopted whole or not at all; the log says what has changed.")]
 pub(crate) struct Serve {
     /// Settings file; see `suimon check`.
     #[arg(long, short, value_name = "FILE")]

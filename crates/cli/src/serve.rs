@@ -2,11 +2,13 @@
 
 mod descriptors;
 pub(crate) mod logging;
+mod reload;
 pub(crate) mod state_files;
 
 use crate::args::Serve;
 use crate::exit::Exit;
 use crate::{interrupt, summary};
+use reload::Reloader;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,9 +21,9 @@ use suimon_params::upstream::{NodeAddress, NodeParams};
 use suimon_proxy::RecordError;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, Observer, Server, StartError, View};
-use suimon_settings::{Faults, Settings, StatePath};
+use suimon_settings::{Faults, Settings, StatePath, text_of};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// How long a node may take to accept a connection at the start before that is remarked upon.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
@@ -31,17 +33,24 @@ const LOG_VARIABLE: &str = "SUIMON_LOG";
 
 /// Serves until told to stop, and then until what was under way has ended.
 pub(crate) fn run(args: &Serve) -> Exit {
-    let mut settings = match settings(args) {
-        Ok(settings) => settings,
+    let read = || -> Result<_, Faults> {
+        let text = args.config.as_deref().map(text_of).transpose()?;
+        Ok((settings(args, text.as_deref())?, text.unwrap_or_default()))
+    };
+    let (mut settings, text) = match read() {
+        Ok(read) => read,
         Err(faults) => {
             eprintln!("{faults}");
             return Exit::Usage;
         }
     };
-    if let Err(why) = log(args, &settings) {
-        eprintln!("{why}");
-        return Exit::Usage;
-    }
+    let log = match log(args, &settings) {
+        Ok(log) => log,
+        Err(why) => {
+            eprintln!("{why}");
+            return Exit::Usage;
+        }
+    };
     interrupt::listen();
     descriptors::raise(settings.proxy.limits.connections);
     settings.proxy.lease.keys_file = state_files::keys(&settings.lease_keys);
@@ -57,18 +66,19 @@ pub(crate) fn run(args: &Serve) -> Exit {
             return Exit::Failed;
         }
     };
-    let exit = runtime.block_on(serve(settings));
+    let exit =
+        runtime.block_on(serve(settings, |observer| Reloader { args: args.clone(), text, observer, log }));
     // Nothing of worth is left: the drain is over, and what it left was cut off.
     runtime.shutdown_background();
     exit
 }
 
-/// Returns the file's settings, if one is named, with what the command line says in place of what
-/// it says.
-fn settings(args: &Serve) -> Result<Settings, Faults> {
-    let mut settings = match &args.config {
-        Some(path) => Settings::load(path)?,
-        None => Settings::default(),
+/// Returns the settings in the `text` of the file, if one is named, with what the command line says
+/// in place of what it says.
+fn settings(args: &Serve, text: Option<&str>) -> Result<Settings, Faults> {
+    let mut settings = match (&args.config, text) {
+        (Some(path), Some(text)) => Settings::of_file(&path.display().to_string(), text)?,
+        _ => Settings::default(),
     };
     let mut faults = Faults::none();
     if !args.to.is_empty() {
@@ -113,19 +123,16 @@ fn settings(args: &Serve) -> Result<Settings, Faults> {
 }
 
 /// Begins to log to standard error: by the flag, else by the environment, else by the file.
-fn log(args: &Serve, settings: &Settings) -> Result<(), String> {
+fn log(args: &Serve, settings: &Settings) -> Result<logging::Handle, String> {
     let (name, filter) = match (&args.log, std::env::var(LOG_VARIABLE)) {
         (Some(filter), _) => ("--log", filter.clone()),
         (None, Ok(filter)) => (LOG_VARIABLE, filter),
         (None, Err(_)) => ("log.filter", settings.log_filter.clone()),
     };
-    let parsed = logging::filter(name, &filter)?;
-    let colours = io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_env_filter(parsed).with_writer(io::stderr).with_ansi(colours).init();
-    Ok(())
+    logging::filter(name, &filter).map(logging::begin)
 }
 
-async fn serve(mut settings: Settings) -> Exit {
+async fn serve(mut settings: Settings, reloader: impl FnOnce(Observer) -> Reloader) -> Exit {
     let server = match Server::bind(settings.proxy.clone()) {
         Ok(server) => server,
         Err(error) => {
@@ -153,7 +160,7 @@ async fn serve(mut settings: Settings) -> Exit {
     if !io::stderr().is_terminal()
         && let Ok(hangup) = signal(SignalKind::hangup())
     {
-        tokio::spawn(tell_hangups(hangup));
+        tokio::spawn(reloader(server.observer()).run(hangup));
     }
     announce(&settings);
     if let Some(address) = settings.admin_listen.filter(|address| !address.ip().is_loopback()) {
@@ -187,15 +194,6 @@ async fn serve(mut settings: Settings) -> Exit {
     server.run(told_to_stop).await;
     tracing::info!("ended");
     Exit::Done
-}
-
-/// Says what a SIGHUP does, at which other programs read their settings.
-async fn tell_hangups(mut hangup: Signal) {
-    while hangup.recv().await.is_some() {
-        tracing::warn!(
-            "SIGHUP ignored: settings are read at startup only; certificates are reloaded automatically"
-        );
-    }
 }
 
 /// A gateway as the operator's listener sees it.

@@ -24,7 +24,6 @@ use std::task::Poll;
 use std::time::Duration;
 use suimon_message::peer::{self, Peer};
 use suimon_message::validate::RequestFault;
-use suimon_params::Network;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -52,9 +51,6 @@ const BUFFER_MIN: usize = 16 << 10;
 #[derive(Debug)]
 pub struct Acceptor<S> {
     service: Arc<S>,
-    rules: Arc<Rules>,
-    trusted: Arc<[Network]>,
-    balancers: Arc<[Network]>,
     certificate: Option<Arc<Certificate>>,
     connections: Arc<Connections>,
     draining: watch::Receiver<bool>,
@@ -64,9 +60,6 @@ impl<S> Clone for Acceptor<S> {
     fn clone(&self) -> Self {
         Acceptor {
             service: Arc::clone(&self.service),
-            rules: Arc::clone(&self.rules),
-            trusted: Arc::clone(&self.trusted),
-            balancers: Arc::clone(&self.balancers),
             certificate: self.certificate.clone(),
             connections: Arc::clone(&self.connections),
             draining: self.draining.clone(),
@@ -75,18 +68,15 @@ impl<S> Clone for Acceptor<S> {
 }
 
 impl<S: Service> Acceptor<S> {
-    /// Returns what accepts connections, those of `balancers` with a header of the PROXY protocol,
-    /// over TLS if there is a certificate, until `draining` is true.
+    /// Returns what accepts connections, over TLS if there is a certificate, until `draining` is
+    /// true.
     pub fn new(
         service: Arc<S>,
-        rules: Arc<Rules>,
-        trusted: Arc<[Network]>,
-        balancers: Arc<[Network]>,
         certificate: Option<Arc<Certificate>>,
         connections: Arc<Connections>,
         draining: watch::Receiver<bool>,
     ) -> Self {
-        Acceptor { service, rules, trusted, balancers, certificate, connections, draining }
+        Acceptor { service, certificate, connections, draining }
     }
 
     /// Accepts connections until draining begins, each served by a task of its own.
@@ -106,9 +96,10 @@ impl<S: Service> Acceptor<S> {
                     continue;
                 }
             };
+            let rules = self.service.rules();
             // What it stands for may be many, and they may be inside.
-            let is_balancer = peer::is_in(peer.ip(), &self.balancers);
-            let is_trusted = !is_balancer && peer::is_in(peer.ip(), &self.trusted);
+            let is_balancer = peer::is_in(peer.ip(), &rules.balancers);
+            let is_trusted = !is_balancer && peer::is_in(peer.ip(), &rules.trusted);
             let origin = Origin::of(peer.ip()).filter(|_| !is_trusted && !is_balancer);
             let entry = tokio::select! {
                 biased;
@@ -118,7 +109,7 @@ impl<S: Service> Acceptor<S> {
             match entry {
                 Some(entry) => {
                     let acceptor = self.clone();
-                    tokio::spawn(async move { acceptor.serve(stream, peer, entry).await });
+                    tokio::spawn(async move { acceptor.serve(rules, stream, peer, entry).await });
                 }
                 None => {
                     tracing::debug!(%peer, "connection refused: limits.connections is reached, and this address has more than its share");
@@ -127,16 +118,16 @@ impl<S: Service> Acceptor<S> {
         }
     }
 
-    async fn serve(self, stream: TcpStream, peer: SocketAddr, entry: Entry) {
+    async fn serve(self, rules: Arc<Rules>, stream: TcpStream, peer: SocketAddr, entry: Entry) {
         let socket = stream.as_raw_fd();
         let mut stream = Early::new(Bytes::new(), stream);
         let mut client = peer.ip();
-        if peer::is_in(client, &self.balancers) {
-            match self.told_by_balancer(&mut stream, &entry).await {
+        if peer::is_in(client, &rules.balancers) {
+            match told_by_balancer(&rules, &mut stream, &entry).await {
                 Ok(told) => client = told.unwrap_or(client),
                 Err(error) => return self.refuse_balancer(peer, stream, &error).await,
             }
-            let is_trusted = peer::is_in(client, &self.trusted);
+            let is_trusted = peer::is_in(client, &rules.trusted);
             if is_trusted {
                 entry.standing().note_admitted();
             }
@@ -147,24 +138,13 @@ impl<S: Service> Acceptor<S> {
         // On the heap, like the protocols below: a connection should weigh what it needs, not what
         // the largest might.
         let ended = match self.certificate.clone() {
-            None => self.serve_plain(stream, socket, client, entry).await,
-            Some(certificate) => Box::pin(self.serve_tls(&certificate, stream, socket, client, entry)).await,
+            None => self.serve_plain(rules, stream, socket, client, entry).await,
+            Some(certificate) => {
+                Box::pin(self.serve_tls(rules, &certificate, stream, socket, client, entry)).await
+            }
         };
         if let Err(error) = ended {
             tracing::debug!(%peer, "a connection ended: {error}");
-        }
-    }
-
-    async fn told_by_balancer(
-        &self,
-        stream: &mut Early<TcpStream>,
-        entry: &Entry,
-    ) -> io::Result<Option<IpAddr>> {
-        tokio::select! {
-            biased;
-            told = tokio::time::timeout(self.rules.timeouts.header_read, stream.header()) => told?,
-            // Nobody is behind it yet.
-            _ = entry.standing().hears(CloseRequest::End) => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
@@ -188,6 +168,7 @@ impl<S: Service> Acceptor<S> {
 
     async fn serve_plain(
         self,
+        rules: Arc<Rules>,
         mut stream: Early<TcpStream>,
         socket: RawFd,
         client: IpAddr,
@@ -195,15 +176,16 @@ impl<S: Service> Acceptor<S> {
     ) -> Result<(), BoxError> {
         let is_h2 = tokio::select! {
             biased;
-            is_h2 = tokio::time::timeout(self.rules.timeouts.header_read, stream.begins_as_h2()) => is_h2??,
+            is_h2 = tokio::time::timeout(rules.timeouts.header_read, stream.begins_as_h2()) => is_h2??,
             // It has asked for nothing.
             _ = entry.standing().hears(CloseRequest::End) => return Ok(()),
         };
-        self.speak(stream, socket, is_h2, client, entry).await
+        self.speak(rules, stream, socket, is_h2, client, entry).await
     }
 
     async fn serve_tls(
         self,
+        rules: Arc<Rules>,
         certificate: &Certificate,
         stream: Early<TcpStream>,
         socket: RawFd,
@@ -213,16 +195,17 @@ impl<S: Service> Acceptor<S> {
         let handshake = certificate.acceptor().accept(stream);
         let stream = tokio::select! {
             biased;
-            stream = tokio::time::timeout(self.rules.timeouts.handshake, handshake) => stream??,
+            stream = tokio::time::timeout(rules.timeouts.handshake, handshake) => stream??,
             // It has asked for nothing.
             _ = entry.standing().hears(CloseRequest::End) => return Ok(()),
         };
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        self.speak(stream, socket, is_h2, client, entry).await
+        self.speak(rules, stream, socket, is_h2, client, entry).await
     }
 
     async fn speak<I>(
         self,
+        rules: Arc<Rules>,
         stream: I,
         socket: RawFd,
         is_h2: bool,
@@ -232,8 +215,8 @@ impl<S: Service> Acceptor<S> {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let Acceptor { service, rules, trusted, certificate, .. } = self;
-        let peer = Peer::new(client, certificate.is_some(), &trusted);
+        let Acceptor { service, certificate, .. } = self;
+        let peer = Peer::new(client, certificate.is_some(), &rules.trusted);
         let watched = (!is_h2).then(|| Socket::new(socket, Arc::clone(&rules.watcher)));
         let host: Arc<dyn Host> = Arc::clone(&service) as _;
         let connection = Connection::new(peer, watched, host, entry);
@@ -252,6 +235,19 @@ impl<S: Service> Acceptor<S> {
             Box::pin(http1(service, &rules, connection, wire)).await?;
         }
         Ok(())
+    }
+}
+
+async fn told_by_balancer(
+    rules: &Rules,
+    stream: &mut Early<TcpStream>,
+    entry: &Entry,
+) -> io::Result<Option<IpAddr>> {
+    tokio::select! {
+        biased;
+        told = tokio::time::timeout(rules.timeouts.header_read, stream.header()) => told?,
+        // Nobody is behind it yet.
+        _ = entry.standing().hears(CloseRequest::End) => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 

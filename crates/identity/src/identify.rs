@@ -29,6 +29,7 @@ use names::CookieNames;
 use std::cell::{Cell, LazyCell};
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
+use std::sync::Arc;
 use suimon_gate::Membership;
 use suimon_message::peer::{Peer, is_from_own_page, is_private};
 use suimon_model::{KindId, SessionId};
@@ -51,9 +52,9 @@ const DECLARED_VALUE_MIN: usize = 8;
 pub struct Identifier {
     kinds: Vec<KindRules>,
     /// Where session cookies are recognised without being declared.
-    names: Option<CookieNames>,
-    leases: Leases,
-    known: CookieSessions,
+    names: Option<Arc<CookieNames>>,
+    leases: Arc<Leases>,
+    known: Arc<CookieSessions>,
     /// Hashes what tells clients apart.
     clients: RandomState,
 }
@@ -63,6 +64,17 @@ struct KindRules {
     begins: Vec<Pattern>,
     ends: Vec<Pattern>,
     app_cookie: Option<String>,
+}
+
+impl KindRules {
+    fn of(kind: &suimon_params::SessionKind) -> Self {
+        let patterns = |list: &[suimon_params::RoutePattern]| list.iter().map(Pattern::new).collect();
+        KindRules {
+            begins: patterns(&kind.begins),
+            ends: patterns(&kind.ends),
+            app_cookie: kind.app_cookie.clone(),
+        }
+    }
 }
 
 /// A session that a visitor has.
@@ -175,18 +187,24 @@ impl Identifier {
         aliases_max: usize,
         secret: [u8; 32],
     ) -> Self {
-        let patterns = |list: &[suimon_params::RoutePattern]| list.iter().map(Pattern::new).collect();
-        let kind = |kind: &suimon_params::SessionKind| KindRules {
-            begins: patterns(&kind.begins),
-            ends: patterns(&kind.ends),
-            app_cookie: kind.app_cookie.clone(),
-        };
         Identifier {
-            kinds: sessions.kinds.iter().map(kind).collect(),
-            names: sessions.detect_cookies.then(CookieNames::new),
-            leases,
-            known: CookieSessions::new(aliases_max, secret),
+            kinds: sessions.kinds.iter().map(KindRules::of).collect(),
+            names: sessions.detect_cookies.then(CookieNames::new).map(Arc::new),
+            leases: Arc::new(leases),
+            known: Arc::new(CookieSessions::new(aliases_max, secret)),
             clients: RandomState::new(),
+        }
+    }
+
+    /// Returns the identifier of other rules for the same kinds, which knows whom this one knows.
+    pub fn adopting(&self, sessions: &suimon_params::Sessions) -> Self {
+        let names = || self.names.clone().unwrap_or_else(|| Arc::new(CookieNames::new()));
+        Identifier {
+            kinds: sessions.kinds.iter().map(KindRules::of).collect(),
+            names: sessions.detect_cookies.then(names),
+            leases: Arc::clone(&self.leases),
+            known: Arc::clone(&self.known),
+            clients: self.clients.clone(),
         }
     }
 

@@ -5,6 +5,8 @@
 //! [`Slot`]. Both are guards: a future that is dropped settles what it held, and no path leaks a
 //! slot.
 
+mod declare;
+
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -14,14 +16,14 @@ use std::time::Duration;
 use suimon_downstream::charge;
 use suimon_downstream::connection::Connection;
 use suimon_gate::{
-    Arrival, Gate, InLine, KindParams, Knowledge, Learned, LeaseDue, Membership, Output, Params, Permit,
-    Refusal, RouteMode, SessionSignal, Snapshot, Start,
+    Arrival, Gate, InLine, Knowledge, Learned, LeaseDue, Membership, Output, Params, Permit, Refusal,
+    RouteMode, SessionSignal, Snapshot, Start,
 };
 use suimon_identity::memory::{Client, ClientMemory, Owed};
 use suimon_line::{Command, Position, PositionStatus, SavedLine};
-use suimon_model::{Instant, KindId, Outcome, RequestId, RouteId, SessionId};
+use suimon_model::{Instant, KindId, Outcome, RequestId, SessionId};
 use suimon_params::Recording;
-use suimon_record::{Event, name_cut};
+use suimon_record::Event;
 use suimon_store::recorder::{RecordError, RecordNames, Recorder};
 use tokio::sync::{Notify, oneshot};
 
@@ -56,6 +58,8 @@ struct Inner {
     waiters: HashMap<RequestId, oneshot::Sender<GateAnswer>>,
     /// Who was served and is known by no cookie.
     memory: ClientMemory<Connection>,
+    /// What the gate does on routes that are found.
+    found_mode: RouteMode,
     /// What a recording calls the gate's routes and kinds.
     names: RecordNames,
     /// Told of each call that changes the gate, before it is made, where what happens is recorded.
@@ -188,7 +192,7 @@ impl Clock {
 
 impl Gatekeeper {
     /// Returns the keeper of a gate that knows no routes and no kinds yet.
-    pub(crate) fn new(params: Params) -> Arc<Self> {
+    pub(crate) fn new(params: Params, found_mode: RouteMode) -> Arc<Self> {
         let clock = Clock::new();
         let gate = Gate::new(params, clock.now());
         Arc::new(Gatekeeper {
@@ -197,6 +201,7 @@ impl Gatekeeper {
                 gate,
                 waiters: HashMap::new(),
                 memory: ClientMemory::default(),
+                found_mode,
                 names: RecordNames::default(),
                 recorder: None,
             }),
@@ -229,56 +234,6 @@ impl Gatekeeper {
         let trace = inner.gate.trace();
         drop(inner);
         recorder.end(trace);
-    }
-
-    /// Declares a route, whose name is a method and a path template.
-    pub(crate) fn declare_route(&self, name: &str, mode: RouteMode) -> RouteId {
-        let now = self.clock.now();
-        let mut inner = self.lock();
-        inner.names.routes.push(name_cut(name).to_owned());
-        inner.note(now, || Event::Route { is_mixed: false, mode, name: name.to_owned() });
-        inner.gate.declare_route(now, mode)
-    }
-
-    /// Declares a route shared by whatever has none of its own.
-    pub(crate) fn declare_other(&self, name: &str, mode: RouteMode) -> RouteId {
-        let now = self.clock.now();
-        let mut inner = self.lock();
-        inner.names.routes.push(name_cut(name).to_owned());
-        inner.note(now, || Event::Route { is_mixed: true, mode, name: name.to_owned() });
-        inner.gate.declare_mixed_route(now, mode)
-    }
-
-    /// Gives the number of `route` to another one, and returns whether that could be done: nobody
-    /// is there.
-    pub(crate) fn renew_route(&self, route: RouteId, name: &str, mode: RouteMode) -> bool {
-        let now = self.clock.now();
-        let mut inner = self.lock();
-        if !inner.gate.is_deserted(route) {
-            return false;
-        }
-        name_cut(name).clone_into(&mut inner.names.routes[route.index()]);
-        inner.note(now, || Event::Renewed { route, mode, name: name.to_owned() });
-        inner.gate.renew_route(now, route, mode);
-        true
-    }
-
-    /// Lets a route that was just found begin with the limit of the share of `other` at which its
-    /// requests were until now.
-    pub(crate) fn begin_with_limit_of(&self, route: RouteId, share: RouteId) {
-        let now = self.clock.now();
-        let mut inner = self.lock();
-        inner.note(now, || Event::LimitOf { route, other: share });
-        inner.gate.begin_with_limit_of(route, share);
-    }
-
-    /// Declares a kind of session.
-    pub(crate) fn declare_kind(&self, name: &str, params: KindParams) -> KindId {
-        let now = self.clock.now();
-        let mut inner = self.lock();
-        inner.names.kinds.push(name_cut(name).to_owned());
-        inner.note(now, || Event::Kind { params: params.clone(), name: name.to_owned() });
-        inner.gate.declare_kind(now, params)
     }
 
     /// Finds the session of a client that no cookie tells from others.

@@ -6,6 +6,7 @@
 //!
 //! - `pipeline` takes a request through its phases, in order; `exchange` is its time in the
 //!   application, and `backend` what that needs;
+//! - `gateway` is what listeners serve: the settings in force, which others can replace;
 //! - `gatekeeper` holds the gate, with its clock and those who wait for it;
 //! - `stall` (with `pulse`), `returns` and `ungated` see to what waits for somebody else's client,
 //!   for the application's return, or for no slot;
@@ -16,6 +17,7 @@ mod backend;
 mod error_response;
 mod exchange;
 mod gatekeeper;
+mod gateway;
 mod pipeline;
 mod pulse;
 mod returns;

@@ -24,7 +24,6 @@ mod admit;
 mod core;
 mod finish;
 mod gather;
-mod host;
 mod line;
 mod not_admitted;
 mod pass;
@@ -104,7 +103,7 @@ async fn serve_parts(
     IncomingRequest { arrived, busy, parts, incoming, tunnel, switch, close }: IncomingRequest,
 ) -> Result<Response<ResponseBody>, ClientGone> {
     let error_format = ErrorFormat::new(&parts);
-    if let Err(fault) = validate(&parts, &core.limits, names_protocol(&parts)) {
+    if let Err(fault) = validate(&parts, &core.params.limits, names_protocol(&parts)) {
         core.telemetry.note_fault();
         return Ok(last_if(close, error_format.fault(fault, &core.pages).map(ResponseBody::text))
             .map(|body| body.keeping(busy)));
@@ -122,10 +121,13 @@ async fn serve_parts(
         ),
     };
     let is_call = core.is_call(&parts, class);
-    let mut body =
-        RequestBody::new(incoming, core.limits.body_bytes, core.pace(is_call), &core.backend.budget, || {
-            busy.client_wait()
-        });
+    let mut body = RequestBody::new(
+        incoming,
+        core.params.limits.body_bytes,
+        core.pace(is_call),
+        &core.backend.budget,
+        || busy.client_wait(),
+    );
     let mut context = RequestContext { arrived, error_format, visitor, class, tunnel };
     if let Some(waiting_room) = asks_room {
         // On the heap: see below.
@@ -214,9 +216,12 @@ impl Core {
 
     /// Returns how fast clients must send.
     fn pace(&self, is_call: bool) -> BodyRateLimits {
-        let (rate_min, total_max) =
-            if is_call { (0, Duration::MAX) } else { (self.limits.body_rate_min, self.timeouts.body_total) };
-        BodyRateLimits { pause_max: self.timeouts.body_read, rate_min, total_max }
+        let (rate_min, total_max) = if is_call {
+            (0, Duration::MAX)
+        } else {
+            (self.params.limits.body_rate_min, self.params.timeouts.body_total)
+        };
+        BodyRateLimits { pause_max: self.params.timeouts.body_read, rate_min, total_max }
     }
 
     /// Reads a request's body before the gate is asked, unless reading would ask the client for it,
@@ -230,7 +235,7 @@ impl Core {
         reads_ahead: bool,
     ) -> Result<(), BodyFault> {
         if reads_ahead {
-            body.read_ahead(self.limits.request_buffer_bytes).await?;
+            body.read_ahead(self.params.limits.request_buffer_bytes).await?;
             if body.is_unfinished()
                 && let Class::Ungated(exempt) = context.class
             {

@@ -8,6 +8,7 @@ pub use lines::{LineCommand, LineError, LineReport};
 
 use crate::backend::Backend;
 use crate::gatekeeper::Gatekeeper;
+use crate::gateway::Gateway;
 use crate::pipeline::{Core, Parts};
 use crate::telemetry::{LearnedView, Telemetry, View};
 use kept::{LineStore, restore_lines};
@@ -47,8 +48,7 @@ const PROBES: u32 = 3;
 /// A proxy that holds its listening sockets but accepts nobody yet.
 #[derive(Debug)]
 pub struct Server {
-    core: Arc<Core>,
-    params: Params,
+    gateway: Arc<Gateway>,
     plain: Option<TcpListener>,
     tls: Option<(TcpListener, Arc<Certificate>)>,
     connections: Arc<Connections>,
@@ -58,7 +58,7 @@ pub struct Server {
 /// A look at a running proxy, for whoever reports on it. Clones see the same one.
 #[derive(Clone, Debug)]
 pub struct Observer {
-    core: Arc<Core>,
+    gateway: Arc<Gateway>,
 }
 
 /// Why a proxy did not start.
@@ -126,7 +126,7 @@ impl Server {
         let tags = leases.tags();
         let identifier = Identifier::new(&params.sessions, leases, params.limits.session_cookies, secret);
 
-        let keeper = Gatekeeper::new(params.gate.clone());
+        let keeper = Gatekeeper::new(params.gate.clone(), params.routes.discovered_mode);
         let pass_page = params.waiting_room.pass.as_ref().map(|pass| pass.page.clone());
         let table = Table::new(&params.routes).with_pass_page(pass_page);
         let kinds = params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
@@ -157,8 +157,7 @@ impl Server {
             }
             waiting_room
         });
-        let others: [_; SHARES] =
-            std::array::from_fn(|_| keeper.declare_other("other", params.routes.discovered_mode));
+        let others: [_; SHARES] = std::array::from_fn(|_| keeper.declare_other("other"));
         telemetry.name_route("other", others[0]);
         for route in &params.routes.declared {
             let name = route.name();
@@ -187,10 +186,10 @@ impl Server {
         }
         let backend = Backend::new(&params, Arc::clone(&keeper), upstream, Arc::clone(&telemetry));
         let watcher = Arc::new(watcher);
-        let core = Core::new(&params, Parts { table, identifier, waiting_room, pages, backend, watcher });
-        let displaced = core.backend().telemetry.connections_displaced();
+        let displaced = backend.telemetry.connections_displaced();
         let connections = Connections::new(params.limits.connections, displaced);
-        Ok(Server { core, params, plain, tls, connections, begun })
+        let core = Core::new(params, Parts { table, identifier, waiting_room, pages, backend, watcher });
+        Ok(Server { gateway: Gateway::new(core), plain, tls, connections, begun })
     }
 
     /// Returns the address of the plain listener, with the port it really has.
@@ -205,37 +204,35 @@ impl Server {
 
     /// Returns a look at the proxy, which stays good while it runs and after.
     pub fn observer(&self) -> Observer {
-        Observer { core: Arc::clone(&self.core) }
+        Observer { gateway: Arc::clone(&self.gateway) }
     }
 
     /// Serves until `shutdown` is ready, then drains: accepts nobody, refuses newcomers, lets what
     /// is under way end, and returns once the last connection is closed, or after the drain time.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let (drain, draining) = watch::channel(false);
-        let trusted: Arc<[_]> = self.params.trusted_proxies.clone().into();
-        let balancers: Arc<[_]> = self.params.listen.proxy_protocol.clone().into();
-        let rules = Arc::new(self.core.rules());
+        let core = self.gateway.core();
+        let backend = Arc::clone(core.backend());
         let mut background = JoinSet::new();
-        let core = Arc::clone(&self.core);
-        background.spawn(async move { core.backend().keeper.tick().await });
-        let core = Arc::clone(&self.core);
-        background.spawn(async move { core.backend().make_room().await });
-        let watcher = Arc::clone(&rules.watcher);
+        let keeper = Arc::clone(&backend.keeper);
+        background.spawn(async move { keeper.tick().await });
+        let waited_for = Arc::clone(&backend);
+        background.spawn(async move { waited_for.make_room().await });
+        let watcher = Arc::clone(&core.rules().watcher);
         background.spawn(async move {
             if let Err(error) = watcher.run().await {
                 tracing::error!("client disconnects may be noticed late from now on: {error}");
             }
         });
-        let lines = LineStore::new(&self.core, &self.params);
+        let lines = LineStore::new(&self.gateway);
         if let Some(mut lines) = lines.clone() {
             background.spawn(async move { lines.keep().await });
         }
-        let learned = LearnedStore::new(&self.core, &self.params, self.begun);
+        let learned = LearnedStore::new(&core, self.begun);
         if let Some(mut learned) = learned.clone() {
             background.spawn(async move { learned.keep().await });
         }
-        let (keeper, mut is_up) =
-            (Arc::clone(&self.core.backend().keeper), self.core.backend().upstream.watch_up());
+        let (keeper, mut is_up) = (Arc::clone(&backend.keeper), backend.upstream.watch_up());
         background.spawn(async move {
             loop {
                 let now = *is_up.borrow_and_update();
@@ -245,21 +242,13 @@ impl Server {
                 }
             }
         });
-        let upstream = self.core.backend().upstream.clone();
+        let upstream = backend.upstream.clone();
         background.spawn(async move { upstream.run(std::future::pending()).await });
 
         let mut accepting = JoinSet::new();
         let acceptor = |certificate| {
             let connections = Arc::clone(&self.connections);
-            Acceptor::new(
-                Arc::clone(&self.core),
-                Arc::clone(&rules),
-                Arc::clone(&trusted),
-                Arc::clone(&balancers),
-                certificate,
-                connections,
-                draining.clone(),
-            )
+            Acceptor::new(Arc::clone(&self.gateway), certificate, connections, draining.clone())
         };
         if let Some(listener) = self.plain {
             accepting.spawn(acceptor(None).run(listener));
@@ -274,18 +263,14 @@ impl Server {
         tracing::info!(
             "draining: no new connections or newcomers; waiting for requests and connections to finish"
         );
-        self.core.backend().keeper.drain();
+        backend.keeper.drain();
         drain.send_replace(true);
         while accepting.join_next().await.is_some() {}
         self.connections.end();
-        let closed = tokio::time::timeout(self.params.timeouts.drain, self.connections.gone()).await;
+        let drain_max = self.gateway.core().params().timeouts.drain;
+        let closed = tokio::time::timeout(drain_max, self.connections.gone()).await;
         if closed.is_err() {
-            let left = self
-                .core
-                .backend()
-                .telemetry
-                .view(Duration::ZERO, 0, self.core.backend().keeper.snapshot())
-                .connections_open;
+            let left = backend.telemetry.view(Duration::ZERO, 0, backend.keeper.snapshot()).connections_open;
             tracing::warn!(connections = left, "timeouts.drain is over; closing the remaining connections");
         }
         background.shutdown().await;
@@ -295,42 +280,57 @@ impl Server {
         if let Some(mut learned) = learned {
             learned.write().await;
         }
-        let keeper = Arc::clone(&self.core.backend().keeper);
+        let keeper = Arc::clone(&backend.keeper);
         // It waits for the disk. Should it panic, there is nothing left to do here.
         let _ = tokio::task::spawn_blocking(move || keeper.end_recording()).await;
     }
 }
 
 impl Observer {
+    /// Puts other settings in force, all or none, and forgets nothing that was learned. Those that
+    /// are bound, opened or counted on from the start stay as they were: listeners, the
+    /// application's nodes and how they are spoken to, files that state is kept in, and what is
+    /// given to people in line (`docs/settings.md` marks each).
+    ///
+    /// # Errors
+    /// If the kinds of session, their waiting rooms or the declared routes are others, which takes
+    /// a restart, or a file that the settings name cannot be used. Nothing is changed then.
+    pub fn adopt(&self, params: Params) -> Result<(), StartError> {
+        self.gateway.adopt(params)
+    }
+
     /// Returns everything that can be seen of the proxy now.
     pub fn view(&self) -> View {
-        let uptime = self.core.backend().keeper.clock().elapsed();
-        let view = self.core.backend().telemetry.view(
-            uptime,
-            self.core.backend().budget.held(),
-            self.core.backend().keeper.snapshot(),
-        );
-        View { spooled_bytes: self.core.backend().spools.bytes(), ..view }
+        let backend = self.backend();
+        let uptime = backend.keeper.clock().elapsed();
+        let view = backend.telemetry.view(uptime, backend.budget.held(), backend.keeper.snapshot());
+        View { spooled_bytes: backend.spools.bytes(), ..view }
     }
 
     /// Returns what was learned of the application and its visitors.
     pub fn learned(&self) -> LearnedView {
+        let core = self.gateway.core();
+        let backend = core.backend();
         LearnedView {
-            uptime: self.core.backend().keeper.clock().elapsed(),
-            routes: self.core.backend().telemetry.route_names(),
-            kinds: self.core.kinds().to_vec(),
-            gate: self.core.backend().keeper.learned(),
+            uptime: backend.keeper.clock().elapsed(),
+            routes: backend.telemetry.route_names(),
+            kinds: core.kinds().to_vec(),
+            gate: backend.keeper.learned(),
         }
     }
 
     /// Returns every node of the application as it stands.
     pub fn upstream(&self) -> Vec<UpstreamNodeView> {
-        self.core.backend().upstream.view()
+        self.backend().upstream.view()
     }
 
     /// Returns whether requests can be served: some node is thought to be well.
     pub fn is_ready(&self) -> bool {
-        self.core.backend().upstream.is_up()
+        self.backend().upstream.is_up()
+    }
+
+    fn backend(&self) -> Arc<Backend> {
+        Arc::clone(self.gateway.core().backend())
     }
 }
 

@@ -33,7 +33,7 @@ use spelling::{as_read_leniently, has_other_reading, is_ambiguous, plainly_spell
 use std::cell::LazyCell;
 use std::cmp::Reverse;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 use std::time::Instant;
 use suimon_model::RouteId;
 
@@ -105,9 +105,10 @@ pub struct Table {
     ungated: Vec<String>,
     pass_page: Option<String>,
     routes_max: usize,
-    found: RwLock<DiscoveredRoutes>,
-    /// Paths that look like static assets, and are pages.
-    pages: Pages,
+    /// Shared with the tables of other settings that follow one another.
+    found: Arc<RwLock<DiscoveredRoutes>>,
+    /// Paths that look like static assets, and are pages. Shared likewise.
+    pages: Arc<Pages>,
     hasher: RandomState,
 }
 
@@ -167,10 +168,19 @@ impl Table {
             ungated: params.ungated.clone(),
             pass_page: None,
             routes_max: routes + params.discovered_max,
-            found: RwLock::new(DiscoveredRoutes::new(routes)),
-            pages: Pages::new(),
+            found: Arc::new(RwLock::new(DiscoveredRoutes::new(routes))),
+            pages: Arc::new(Pages::new()),
             hasher: RandomState::new(),
         }
+    }
+
+    /// Returns the table of other settings, with the routes that were found so far and those that
+    /// this one finds from now on. The declared routes and the most that may be found are the same.
+    pub fn adopting(&self, params: &Routes) -> Self {
+        let own = Table::new(params);
+        debug_assert_eq!((own.declared.len(), own.routes_max), (self.declared.len(), self.routes_max));
+        let (found, pages) = (Arc::clone(&self.found), Arc::clone(&self.pages));
+        Table { found, pages, hasher: self.hasher.clone(), pass_page: self.pass_page.clone(), ..own }
     }
 
     /// Returns the table in which this page, that gives passes, is ungated: who is to get one there

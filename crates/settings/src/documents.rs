@@ -1,7 +1,10 @@
 //! The files written from the schema: the commented example, and the table of all settings.
 
-use crate::schema::{DefaultValue, Form, Key, SECTIONS, Section};
+use crate::schema::{DefaultValue, Form, Key, SECTIONS, Section, takes_restart};
 use std::fmt::Write;
+
+/// What is said of a setting that a running gateway does not adopt.
+const AT_START: &str = " Takes effect at the next start.";
 
 /// How wide prose in the example file may be.
 const WIDTH: usize = 100;
@@ -21,6 +24,11 @@ Written from the schema by `cargo xtask docs`; do not edit. `suimon.example.toml
 Every setting is optional; `suimon serve --to URL` works with none. Unknown keys are refused. `suimon check FILE` reports all faults
 together, each with its key, the value seen and what is allowed, and opens no port. Flags of `suimon serve` win over the file.
 
+On SIGHUP `suimon serve --config FILE` reads the file again, checks it whole, and adopts all of it or
+nothing: what is wrong, or takes a restart, is logged and nothing changes. Nobody loses a connection, a
+session or a place in line by it, and nothing that was learned is forgotten. Settings that say \"takes
+effect at the next start\" are those that take a restart.
+
 Times are written `\"250ms\"`, `\"30s\"`, `\"5m\"`, `\"1h\"`; sizes as bytes or `\"64KiB\"`, `\"1MiB\"`, `\"1GiB\"`. Faults count repeated
 sections from 0: `session[0]` is the first `[[session]]`.
 ";
@@ -30,12 +38,12 @@ pub fn example_file() -> String {
     let mut text = EXAMPLE_HEAD.to_string();
     for section in SECTIONS {
         text.push('\n');
-        comment(&mut text, section.doc);
+        comment(&mut text, &about_section(section));
         let off = if section.form == Form::Table { "" } else { "#" };
         let _ = writeln!(text, "{off}{}", heading(section));
         for key in section.keys {
             text.push('\n');
-            comment(&mut text, &format!("{} ({})", key.meaning(), range(key)));
+            comment(&mut text, &format!("{} ({})", about(section, key), range(key)));
             match key.default {
                 DefaultValue::Is(literal) => {
                     let _ = writeln!(text, "{off}{} = {literal}", key.name);
@@ -57,7 +65,7 @@ pub fn example_file() -> String {
 pub fn settings_document() -> String {
     let mut text = DOCUMENT_HEAD.to_string();
     for section in SECTIONS {
-        let _ = write!(text, "\n## `{}`\n\n{}\n\n", heading(section), cell(section.doc));
+        let _ = write!(text, "\n## `{}`\n\n{}\n\n", heading(section), cell(&about_section(section)));
         text.push_str("| key | default | allowed | meaning |\n|---|---|---|---|\n");
         for key in section.keys {
             let default = match key.default {
@@ -71,11 +79,22 @@ pub fn settings_document() -> String {
                 key.name,
                 cell(&default),
                 cell(&key.shape.summary()),
-                cell(&key.meaning())
+                cell(&about(section, key))
             );
         }
     }
     text
+}
+
+fn about_section(section: &Section) -> String {
+    let at_start = if takes_restart(section.path, "") { AT_START } else { "" };
+    format!("{}{at_start}", section.doc)
+}
+
+/// Said once where it is so of the whole section.
+fn about(section: &Section, key: &Key) -> String {
+    let is_own = takes_restart(section.path, key.name) && !takes_restart(section.path, "");
+    format!("{}{}", key.meaning(), if is_own { AT_START } else { "" })
 }
 
 fn heading(section: &Section) -> String {

@@ -6,10 +6,12 @@
 //! - [`Settings`]: what `suimon serve` is told. Every setting's name, form, range, default and
 //!   meaning stand together below `schema.rs`; [`example_file`] and [`settings_document`] are
 //!   written from there.
+//! - [`changes`]: what a file says otherwise than before, and what of it takes a restart.
 //! - [`journey`]: what a crowd is told.
 //! - [`scenario`]: what a simulator is told.
 //! - [`Faults`]: everything that is wrong with what was read.
 
+mod changes;
 mod documents;
 pub mod duration;
 pub mod faults;
@@ -22,6 +24,7 @@ mod schema;
 mod settings;
 mod shape;
 
+pub use changes::{Change, changes};
 pub use documents::{example_file, settings_document};
 pub use faults::{Fault, Faults};
 pub use read::{FILE_BYTES_MAX, text_of};

@@ -164,7 +164,7 @@ fn read_keys(section: &'static Section, prefix: &str, table: &Table, faults: &mu
 }
 
 /// Returns the value a key has where it is left out, if it then has one.
-fn default(key: &Key) -> Option<Checked> {
+pub(crate) fn default(key: &Key) -> Option<Checked> {
     let DefaultValue::Is(literal) = key.default else { return None };
     let table: Table =
         format!("x = {literal}").parse().expect("defaults in the schema are TOML; a test reads them all");
@@ -176,7 +176,7 @@ fn default(key: &Key) -> Option<Checked> {
 }
 
 /// Returns the value at a dotted path.
-fn find<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+pub(crate) fn find<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {
         Some((first, rest)) => find(table.get(first)?.as_table()?, rest),
         None => table.get(path),

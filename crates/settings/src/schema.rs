@@ -106,7 +106,71 @@ pub(crate) const SECTIONS: &[Section] = &[
     operation::LOG,
 ];
 
+/// What takes effect at the next start only, since it is bound, opened or counted on from the start:
+/// sections and single keys. All else a running gateway adopts when it is told to read its file
+/// again.
+const TAKES_RESTART: &[&str] = &[
+    "listen.http",
+    "listen.backlog",
+    "listen.tls",
+    "upstream.nodes",
+    "upstream.protocol",
+    "upstream.pool_idle_max",
+    "upstream.pool_idle_age",
+    "upstream.h2_connections_max",
+    "upstream.h2_streams_max",
+    "upstream.head_bytes_max",
+    "upstream.health",
+    "upstream.ejection",
+    "upstream.tls",
+    "session.kind",
+    "session.waiting_room",
+    "route.match",
+    "discovery.routes_max",
+    "lease.keys",
+    "lease.life",
+    "waiting_room.turn_ttl",
+    "waiting_room.position_ttl",
+    "waiting_room.tickets_burst",
+    "waiting_room.tickets_per_second",
+    "waiting_room.tickets_for_opening",
+    "waiting_room.pass_page",
+    "waiting_room.pass_for",
+    "waiting_room.state",
+    "learned",
+    "timeouts.connect",
+    "timeouts.first_byte",
+    "timeouts.response_read",
+    "limits.connections",
+    "limits.slow_uploads",
+    "limits.buffered_bytes",
+    "limits.session_cookies",
+    "spool",
+    "admin",
+    "record",
+];
+
+/// Returns whether a setting takes effect at the next start only.
+pub(crate) fn takes_restart(section: &str, key: &str) -> bool {
+    TAKES_RESTART.iter().any(|path| *path == section || *path == format!("{section}.{key}"))
+}
+
 /// Returns the section with this path.
 pub(crate) fn section(path: &str) -> Option<&'static Section> {
     SECTIONS.iter().find(|section| section.path == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_takes_a_restart_is_a_setting() {
+        for path in TAKES_RESTART {
+            let is_key = |section: &Section| {
+                section.keys.iter().any(|key| format!("{}.{}", section.path, key.name) == *path)
+            };
+            assert!(section(path).is_some() || SECTIONS.iter().any(is_key), "{path}");
+        }
+    }
 }

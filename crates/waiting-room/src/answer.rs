@@ -120,7 +120,7 @@ impl WaitingRoom {
         let mut response = self.finish(self.json_form(&notice, Some(&ticket)), &notice, None, at);
         let headers = response.headers_mut();
         headers.append(SET_COOKIE, lease);
-        headers.append(SET_COOKIE, self.tickets.withdraw(ticket.kind, at.secure));
+        headers.append(SET_COOKIE, self.state.tickets.withdraw(ticket.kind, at.secure));
         response
     }
 
@@ -173,7 +173,7 @@ impl WaitingRoom {
     /// application's.
     pub fn asks_for_pass(&self, parts: &Parts, kind: KindId, at: At) -> Response<String> {
         let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-        let pass_url = self.passes.as_ref().map(|passes| passes.address(url));
+        let pass_url = self.state.passes.as_ref().map(|passes| passes.address(url));
         let notice =
             WaitNotice { state: NoticeState::Pass, poll_after: COOKIELESS_RETRY, pass_url, ..self.full(at) };
         self.without_place(parts, kind, &notice, at)
@@ -216,7 +216,7 @@ impl WaitingRoom {
         }
         // They are called, and nobody is before them: they may take their time.
         if matches!(standing, PositionStatus::Called(Wait { ahead: 0, .. })) {
-            notice.expires_at = ticket.map(|_| at.now.saturating_add(self.tickets.hold()));
+            notice.expires_at = ticket.map(|_| at.now.saturating_add(self.state.tickets.hold()));
         }
         // Whoever is next goes to the gate at once, and from there again.
         let again_after = if notice.state == NoticeState::Next { 0 } else { notice.poll_after };
@@ -251,7 +251,7 @@ impl WaitingRoom {
             again_after: 0,
             fewest_ahead,
             turn_by,
-            moved: self.moves.count(kind, epoch, position),
+            moved: self.state.moves.count(kind, epoch, position),
         })
     }
 
@@ -268,7 +268,7 @@ impl WaitingRoom {
             SubmittedForm::Form(form) => (Some(form), false),
             SubmittedForm::Lost => (None, true),
         };
-        let code = ticket.and_then(|ticket| self.moves.code_of(ticket));
+        let code = ticket.and_then(|ticket| self.state.moves.code_of(ticket));
         let commitment = self.commitment(kind);
         let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         let url = if names_a_host(url) { Cow::Owned(format!("/.{url}")) } else { Cow::Borrowed(url) };
@@ -304,7 +304,7 @@ impl WaitingRoom {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(ticket) = ticket {
-            headers.insert(PLACE, self.tickets.header(ticket));
+            headers.insert(PLACE, self.state.tickets.header(ticket));
         }
         response
     }
@@ -325,7 +325,7 @@ impl WaitingRoom {
         }
         headers.insert(RETRY_AFTER, HeaderValue::from(notice.poll_after));
         if let Some(ticket) = ticket {
-            headers.append(SET_COOKIE, self.tickets.cookie(ticket, at.secure));
+            headers.append(SET_COOKIE, self.state.tickets.cookie(ticket, at.secure));
         }
         response
     }

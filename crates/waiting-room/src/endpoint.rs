@@ -111,11 +111,12 @@ impl WaitingRoom {
 
     fn give_code(&self, parts: &Parts, ticket: Option<Ticket>, client: IpAddr) -> Response<String> {
         let is_json = AnswerForm::of(&parts.headers) == AnswerForm::Json;
-        if !self.codes_quota.takes(client) {
+        if !self.state.codes_quota.takes(client) {
             return if is_json { empty(StatusCode::TOO_MANY_REQUESTS) } else { back(parts) };
         }
-        let code =
-            ticket.filter(|ticket| !self.moves.was_moved(ticket)).and_then(|ticket| self.moves.give(&ticket));
+        let code = ticket
+            .filter(|ticket| !self.state.moves.was_moved(ticket))
+            .and_then(|ticket| self.state.moves.give(&ticket));
         if !is_json {
             // The page that it leads back to shows the code.
             return back(parts);
@@ -129,15 +130,15 @@ impl WaitingRoom {
 
     fn take_place(&self, parts: &Parts, body: &[u8], client: IpAddr, at: At) -> Response<String> {
         let is_page = AnswerForm::of(&parts.headers) == AnswerForm::Page;
-        let may_ask = self.codes_quota.takes(client);
+        let may_ask = self.state.codes_quota.takes(client);
         if !may_ask && !is_page {
             return empty(StatusCode::TOO_MANY_REQUESTS);
         }
         let code = form_urlencoded::parse(body).find(|(name, _)| name == "code").filter(|_| may_ask);
-        let ticket = code.and_then(|(_, code)| self.moves.take(&code));
+        let ticket = code.and_then(|(_, code)| self.state.moves.take(&code));
         let mut response = back(parts);
         let cookie = match ticket {
-            Some(ticket) => Some(self.tickets.cookie(&ticket, at.secure)),
+            Some(ticket) => Some(self.state.tickets.cookie(&ticket, at.secure)),
             // The page that it leads back to says so.
             None => is_page.then(|| cookie(CODE_COOKIE, "wrong", CODE_LIFE, at)),
         };

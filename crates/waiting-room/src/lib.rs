@@ -75,11 +75,19 @@ const REDEEMED_MAX: usize = 100_000;
 #[derive(Debug)]
 pub struct WaitingRoom {
     pages: Arc<Pages>,
-    tickets: Tickets,
     status: WaitingStatus,
     hides_numbers: bool,
     /// What the settings say to all who wait.
     message: String,
+    /// Whose visitors have a lane of their own.
+    crawlers: Vec<Network>,
+    state: Arc<State>,
+}
+
+/// What those who wait have been given, which stays whatever the settings say.
+#[derive(Debug)]
+struct State {
+    tickets: Tickets,
     /// By kind: what its operator has made known.
     announced: Mutex<Vec<OperatorNotice>>,
     /// By kind: whose line its tickets are for.
@@ -89,8 +97,6 @@ pub struct WaitingRoom {
     opening_quota: OpeningQuota,
     /// How often one ticket may ask, whatever it says itself of when it was last heard of.
     polls: Quota,
-    /// Whose visitors have a lane of their own.
-    crawlers: Vec<Network>,
     /// Codes asked for and codes guessed.
     codes_quota: Quota,
     moves: Moves,
@@ -153,17 +159,12 @@ impl WaitingRoom {
     ) -> WaitingRoom {
         let seconds = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
         let (life, hold) = (seconds(params.keep), seconds(params.hold));
-        WaitingRoom {
-            pages,
+        let state = State {
             tickets: Tickets::new(keys, life, hold, tags.clone()),
-            status: params.status,
-            hides_numbers: params.hides_numbers,
-            message: params.message.clone(),
             announced: Mutex::new(vec![OperatorNotice::default(); lines.len()]),
             quota: Quota::new(quota::NETWORKS, params.tickets_burst, params.tickets_per_second),
             opening_quota: OpeningQuota::new(params.tickets_for_opening),
             polls: Quota::new(quota::TICKETS, POLLS_BURST, POLLS_PER_SECOND),
-            crawlers: params.crawlers.clone(),
             codes_quota: Quota::new(quota::NETWORKS, CODES_BURST, CODES_PER_SECOND),
             moves: Moves::new(),
             invites: Invites::new(keys, tags),
@@ -173,17 +174,35 @@ impl WaitingRoom {
                 .map(|pass| Passes::new(keys, &pass.page, pass.needed_by == PassFor::Everybody, life)),
             redeemed: Mutex::default(),
             lines,
+        };
+        WaitingRoom::of(params, pages, Arc::new(state))
+    }
+
+    /// Returns the room with another look, in which the same people wait: what `params` say of
+    /// times, quotas and passes is for a room that begins.
+    pub fn adopting(&self, params: &WaitingRoomParams, pages: Arc<Pages>) -> WaitingRoom {
+        WaitingRoom::of(params, pages, Arc::clone(&self.state))
+    }
+
+    fn of(params: &WaitingRoomParams, pages: Arc<Pages>, state: Arc<State>) -> WaitingRoom {
+        WaitingRoom {
+            pages,
+            status: params.status,
+            hides_numbers: params.hides_numbers,
+            message: params.message.clone(),
+            crawlers: params.crawlers.clone(),
+            state,
         }
     }
 
     /// Returns what reads the tickets and passes of those who wait.
     pub fn credentials(&self) -> Credentials<'_> {
-        Credentials { tickets: &self.tickets, passes: self.passes.as_ref() }
+        Credentials { tickets: &self.state.tickets, passes: self.state.passes.as_ref() }
     }
 
     /// Returns the tickets.
     pub fn tickets(&self) -> &Tickets {
-        &self.tickets
+        &self.state.tickets
     }
 
     /// Returns whether the kind has a line.
@@ -193,14 +212,14 @@ impl WaitingRoom {
 
     /// Returns what tickets know of the kind's line.
     pub fn line(&self, kind: KindId) -> Option<LineEpoch> {
-        self.lines.get(kind.index()).copied().flatten()
+        self.state.lines.get(kind.index()).copied().flatten()
     }
 
     /// Returns the ticket, if it is a place in the line that there is.
     pub fn place_of(&self, ticket: Option<Ticket>) -> Option<Ticket> {
         let is_of_now =
             |ticket: &Ticket| self.line(ticket.kind).is_some_and(|line| line.epoch == ticket.epoch);
-        ticket.filter(|ticket| is_of_now(ticket) && !self.moves.was_moved(ticket))
+        ticket.filter(|ticket| is_of_now(ticket) && !self.state.moves.was_moved(ticket))
     }
 
     /// Returns what a request that would begin a session of `kind` has to do with its line.
@@ -223,10 +242,10 @@ impl WaitingRoom {
             return LineClaim::WithoutLine;
         }
         // The line they waited in was lost; once for each place.
-        if ticket.is_some_and(|ticket| !self.moves.was_moved(&ticket) && self.redeem(&ticket)) {
+        if ticket.is_some_and(|ticket| !self.state.moves.was_moved(&ticket) && self.redeem(&ticket)) {
             return LineClaim::Draws(Lane::Restored);
         }
-        if self.invites.takes(&parts.uri, kind, &now) {
+        if self.state.invites.takes(&parts.uri, kind, &now) {
             return LineClaim::Draws(Lane::Invited);
         }
         if !has_waiters {
@@ -236,7 +255,7 @@ impl WaitingRoom {
         if self.crawlers.iter().any(|network| network.contains(client)) {
             return LineClaim::Draws(Lane::Crawlers);
         }
-        if let (Some(passes), Some(pass), Some(line)) = (&self.passes, pass, self.line(kind)) {
+        if let (Some(passes), Some(pass), Some(line)) = (&self.state.passes, pass, self.line(kind)) {
             let now = now();
             match passes.take(pass, kind, line.epoch, now) {
                 PassUse::Number => return LineClaim::Draws(Lane::Normal),
@@ -248,11 +267,11 @@ impl WaitingRoom {
                 PassUse::Nothing => {}
             }
         }
-        let asks = self.passes.as_ref().map(Passes::for_everybody);
+        let asks = self.state.passes.as_ref().map(Passes::for_everybody);
         let mut after = FULL_RETRY;
-        if asks != Some(true) && self.quota.takes(client) {
+        if asks != Some(true) && self.state.quota.takes(client) {
             let opens = opens();
-            if opens.is_none_or(|opens| self.opening_quota.takes((kind, opens.at), client)) {
+            if opens.is_none_or(|opens| self.state.opening_quota.takes((kind, opens.at), client)) {
                 return LineClaim::Draws(Lane::Normal);
             }
             after = opens.map_or(after, LineOpening::retry_after);
@@ -263,7 +282,7 @@ impl WaitingRoom {
     /// Returns after how many seconds `client` may draw a number for the line of `kind`, which
     /// `opens` then; `None`: now.
     pub fn may_draw_after(&self, kind: KindId, opens: LineOpening, client: IpAddr) -> Option<u32> {
-        self.opening_quota.is_full((kind, opens.at), client).then(|| opens.retry_after())
+        self.state.opening_quota.is_full((kind, opens.at), client).then(|| opens.retry_after())
     }
 
     /// Returns whether the holder of a ticket asks again sooner than anybody needs to, or comes
@@ -271,18 +290,18 @@ impl WaitingRoom {
     pub fn asks_too_early(&self, ticket: &Ticket, now: u32) -> bool {
         let Ticket { kind, epoch, position, .. } = ticket;
         is_too_early(ticket, now)
-            || !self.polls.takes_one((kind, epoch, position.lane.index(), position.number))
+            || !self.state.polls.takes_one((kind, epoch, position.lane.index(), position.number))
     }
 
     /// Returns where passes are read and issued, if they are.
     pub fn passes(&self) -> Option<&Passes> {
-        self.passes.as_ref()
+        self.state.passes.as_ref()
     }
 
     /// Takes note of the place that was drawn with a pass.
     pub fn note_pass(&self, pass: Option<Pass>, kind: KindId, position: Option<Position>, now: u32) {
         if let (Some(passes), Some(pass), Some(position), Some(line)) =
-            (&self.passes, pass, position, self.line(kind))
+            (&self.state.passes, pass, position, self.line(kind))
         {
             passes.note(pass, kind, line.epoch, position, now);
         }
@@ -291,7 +310,7 @@ impl WaitingRoom {
     /// Takes note that the place of a line that was lost is given again, and returns whether it is
     /// for the first time.
     fn redeem(&self, ticket: &Ticket) -> bool {
-        let mut redeemed = self.redeemed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut redeemed = self.state.redeemed.lock().unwrap_or_else(PoisonError::into_inner);
         redeemed.len() < REDEEMED_MAX
             && redeemed.insert((ticket.kind, ticket.epoch, ticket.start, ticket.position))
     }
@@ -323,21 +342,21 @@ impl WaitingRoom {
     }
 
     fn announce(&self, kind: KindId, change: impl FnOnce(&mut OperatorNotice)) {
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut announced = self.state.announced.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = announced.get_mut(kind.index()) {
             change(own);
         }
     }
 
     fn announced<T: Default>(&self, kind: KindId, of: impl FnOnce(&OperatorNotice) -> T) -> T {
-        let announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
+        let announced = self.state.announced.lock().unwrap_or_else(PoisonError::into_inner);
         announced.get(kind.index()).map(of).unwrap_or_default()
     }
 
     /// Returns so many invitations to the line of `kind`, good `until` then, seconds since 1970,
     /// each as it stands in the query of a link.
     pub fn invite(&self, kind: KindId, count: usize, until: u32) -> Result<Vec<String>, KeysError> {
-        (0..count).map(|_| self.invites.write(kind, until)).collect()
+        (0..count).map(|_| self.state.invites.write(kind, until)).collect()
     }
 }
 

@@ -1,6 +1,30 @@
 //! What is logged, by words such as `info` or `info,suimon_proxy=debug`.
 
-use tracing_subscriber::EnvFilter;
+use std::io::{self, IsTerminal};
+use tracing_subscriber::{
+    EnvFilter, Registry, fmt, layer::SubscriberExt as _, reload, util::SubscriberInitExt as _,
+};
+
+/// By which another filter is put in force.
+pub(crate) struct Handle(reload::Handle<EnvFilter, Registry>);
+
+impl Handle {
+    /// Logs by `filter` from now on.
+    pub(crate) fn adopt(&self, filter: EnvFilter) {
+        if let Err(error) = self.0.reload(filter) {
+            tracing::error!("what is logged stays as it was: {error}");
+        }
+    }
+}
+
+/// Begins to log to standard error by `filter`.
+pub(crate) fn begin(filter: EnvFilter) -> Handle {
+    let (filter, handle) = reload::Layer::new(filter);
+    let colours = io::stderr().is_terminal();
+    let lines = fmt::layer().with_writer(io::stderr).with_ansi(colours);
+    tracing_subscriber::registry().with(filter).with(lines).init();
+    Handle(handle)
+}
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 

@@ -72,7 +72,7 @@ impl Core {
             come = self.arrive(connection, parts, &context.visitor, (route, stands), Named::Last)?;
         }
         let ArrivalResult { arrived, session, unknown } = come;
-        if self.kinds.is_empty() || matches!(session, Some(Membership::Member { .. })) {
+        if self.params.sessions.kinds.is_empty() || matches!(session, Some(Membership::Member { .. })) {
             connection.standing().note_admitted();
         }
         let admission = match arrived.expect("what was named last is taken in") {
@@ -104,7 +104,7 @@ impl Core {
         let entered = tokio::select! {
             biased;
             entered = self.open.of(exempt).enter() => entered,
-            () = connection.closed(self.timeouts.disconnect_watch_after) => return Err(NotAdmitted::Gone),
+            () = connection.closed(self.params.timeouts.disconnect_watch_after) => return Err(NotAdmitted::Gone),
         };
         let Some(pass) = entered else {
             let refusal = Refusal {
@@ -183,8 +183,8 @@ impl Core {
         arrived: Instant,
     ) -> Result<GateAdmission, NotAdmitted> {
         // Reading the body of a client that expects `100 Continue` would ask for it.
-        let request_buffer_bytes = if expects_continue { 0 } else { self.limits.request_buffer_bytes };
-        let disconnect_watch_after = self.timeouts.disconnect_watch_after.min(WATCH_WAITING_AFTER);
+        let request_buffer_bytes = if expects_continue { 0 } else { self.params.limits.request_buffer_bytes };
+        let disconnect_watch_after = self.params.timeouts.disconnect_watch_after.min(WATCH_WAITING_AFTER);
         let mut guard = LeftWaiting { telemetry: Some(&self.telemetry) };
         let outcome = tokio::select! {
             biased;

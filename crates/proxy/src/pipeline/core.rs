@@ -1,20 +1,23 @@
 //! What all requests share, and what a gateway is made of.
 
 use crate::backend::Backend;
+use crate::error_response;
 use crate::gatekeeper::Gatekeeper;
 use crate::telemetry::Telemetry;
 use crate::ungated::UngatedLimit;
+use bytes::Bytes;
+use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
 use suimon_downstream::service::Rules;
 use suimon_downstream::watch::Watcher;
-use suimon_gate::RouteMode;
 use suimon_identity::identify::Identifier;
 use suimon_identity::lease::Leases;
+use suimon_message::validate::RequestFault;
 use suimon_params::upstream::{NodeParams, Protocol};
-use suimon_params::{LeaseIssued, Limits, OnClientDisconnect, Params, SessionKind, Timeouts};
+use suimon_params::{Params, SessionKind};
 use suimon_routes::{Exempt, Table};
-use suimon_waiting_room::{Pages, WaitingRoom};
+use suimon_waiting_room::{BrowserPreferences, Pages, WaitingRoom};
 use tokio::sync::Semaphore;
 
 /// One in so many connections, at most, may hold a place that waits to begin; whoever asks beyond
@@ -32,7 +35,7 @@ const PASS_FORMS_LEAST: usize = 4;
 const ASSET_WAIT_MAX: Duration = Duration::from_secs(2);
 const PASS_FORM_WAIT_MAX: Duration = Duration::from_secs(10);
 /// The limits of what passes without a slot.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct UngatedLimits {
     listed: Arc<UngatedLimit>,
     assets: Arc<UngatedLimit>,
@@ -58,19 +61,12 @@ impl UngatedLimits {
     }
 }
 
-/// What all requests share.
+/// What a request is served by: settings, and what is made of them. Other settings make another
+/// one, and share with it what is known of clients and routes.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(super) timeouts: Timeouts,
-    pub(super) limits: Limits,
-    pub(super) on_client_disconnect: OnClientDisconnect,
-    pub(super) via: bool,
-    pub(super) lease_secure: bool,
-    /// Whether visitors whom nothing else tells apart get a lease however little there is to do.
-    pub(super) leases_always: bool,
-    /// Whether WebSocket over HTTP/2 is offered: nodes are spoken to in HTTP/1.1, which can switch.
-    pub(super) tunnels: bool,
-    pub(super) discovered_mode: RouteMode,
+    pub(super) params: Params,
+    pub(super) rules: Arc<Rules>,
     pub(super) table: Table,
     pub(super) open: UngatedLimits,
     pub(super) identifier: Identifier,
@@ -79,12 +75,9 @@ pub(crate) struct Core {
     /// What people see where it is not the application's.
     pub(super) pages: Arc<Pages>,
     /// Connections that may hold a place which waits to begin.
-    pub(super) entering: Semaphore,
-    /// The kinds of session as they were set, for whoever asks.
-    pub(super) kinds: Vec<SessionKind>,
+    pub(super) entering: Arc<Semaphore>,
     pub(super) keeper: Arc<Gatekeeper>,
     pub(super) backend: Arc<Backend>,
-    pub(super) watcher: Arc<Watcher>,
     pub(super) telemetry: Arc<Telemetry>,
 }
 
@@ -102,30 +95,46 @@ pub(crate) struct Parts {
 
 impl Core {
     /// Returns what serves requests, made of these parts.
-    pub(crate) fn new(params: &Params, parts: Parts) -> Arc<Self> {
+    pub(crate) fn new(params: Params, parts: Parts) -> Self {
         let Parts { table, identifier, waiting_room, pages, backend, watcher } = parts;
-        let speaks_http1 = |node: &NodeParams| node.protocol == Protocol::Http1;
-        Arc::new(Core {
-            timeouts: params.timeouts.clone(),
-            limits: params.limits.clone(),
-            on_client_disconnect: params.on_client_disconnect,
-            via: params.via,
-            lease_secure: params.lease.secure,
-            leases_always: params.lease.issued == LeaseIssued::Always,
-            tunnels: params.upstream.nodes.iter().all(speaks_http1),
-            discovered_mode: params.routes.discovered_mode,
+        Core {
+            rules: rules(&params, &backend, watcher),
             table,
             open: UngatedLimits::new(),
             identifier,
             waiting_room,
             pages,
-            entering: Semaphore::new(params.limits.connections.div_ceil(ENTERING_SHARE)),
-            kinds: params.sessions.kinds.clone(),
+            entering: Arc::new(Semaphore::new(params.limits.connections.div_ceil(ENTERING_SHARE))),
             keeper: Arc::clone(&backend.keeper),
             telemetry: Arc::clone(&backend.telemetry),
             backend,
-            watcher,
-        })
+            params,
+        }
+    }
+
+    /// Returns what serves requests by other settings, with what is known of clients and routes.
+    /// `pages` are what people see then.
+    pub(crate) fn adopting(&self, params: Params, pages: Arc<Pages>) -> Self {
+        let waiting_room =
+            self.waiting_room.as_ref().map(|room| room.adopting(&params.waiting_room, Arc::clone(&pages)));
+        Core {
+            rules: rules(&params, &self.backend, Arc::clone(&self.rules.watcher)),
+            table: self.table.adopting(&params.routes),
+            open: self.open.clone(),
+            identifier: self.identifier.adopting(&params.sessions),
+            waiting_room,
+            pages,
+            entering: Arc::clone(&self.entering),
+            keeper: Arc::clone(&self.keeper),
+            telemetry: Arc::clone(&self.telemetry),
+            backend: Arc::clone(&self.backend),
+            params,
+        }
+    }
+
+    /// Returns the settings in force.
+    pub(crate) fn params(&self) -> &Params {
+        &self.params
     }
 
     /// Returns the gate, the way to the application, and what is counted.
@@ -138,6 +147,16 @@ impl Core {
         self.waiting_room.as_ref()
     }
 
+    /// Returns what is counted.
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    /// Returns the whole answer, as bytes, to an HTTP/1 request that could not be read.
+    pub(crate) fn unreadable(&self, fault: RequestFault, accepts: Option<HeaderMap>) -> Bytes {
+        error_response::unreadable(fault, accepts.as_ref().map(BrowserPreferences::of), &self.pages)
+    }
+
     /// Returns the leases.
     pub(crate) fn leases(&self) -> &Leases {
         self.identifier.leases()
@@ -145,17 +164,24 @@ impl Core {
 
     /// Returns the kinds of session as they were set.
     pub(crate) fn kinds(&self) -> &[SessionKind] {
-        &self.kinds
+        &self.params.sessions.kinds
     }
 
-    /// Returns what holds for all connections.
-    pub(crate) fn rules(&self) -> Rules {
-        Rules {
-            timeouts: self.timeouts.clone(),
-            limits: self.limits.clone(),
-            tunnels: self.tunnels,
-            budget: Arc::clone(&self.backend.budget),
-            watcher: Arc::clone(&self.watcher),
-        }
+    /// Returns what holds for a connection that is accepted now.
+    pub(crate) fn rules(&self) -> &Arc<Rules> {
+        &self.rules
     }
+}
+
+fn rules(params: &Params, backend: &Backend, watcher: Arc<Watcher>) -> Arc<Rules> {
+    let speaks_http1 = |node: &NodeParams| node.protocol == Protocol::Http1;
+    Arc::new(Rules {
+        trusted: params.trusted_proxies.clone().into(),
+        balancers: params.listen.proxy_protocol.clone().into(),
+        timeouts: params.timeouts.clone(),
+        limits: params.limits.clone(),
+        tunnels: params.upstream.nodes.iter().all(speaks_http1),
+        budget: Arc::clone(&backend.budget),
+        watcher,
+    })
 }

@@ -15,6 +15,7 @@ use suimon_identity::passes::Passes;
 use suimon_message::headers;
 use suimon_message::signals;
 use suimon_model::{KindId, SessionId};
+use suimon_params::LeaseIssued;
 
 /// What an application says to shared caches alone (RFC 9213, and what was there before it).
 const TARGETED: [&str; 2] = ["cdn-cache-control", "surrogate-control"];
@@ -112,7 +113,7 @@ impl Core {
             let is_due = match lease {
                 LeaseDue::Yes => true,
                 LeaseDue::IfUnknown => is_unknown(),
-                LeaseDue::No => self.leases_always && is_unknown(),
+                LeaseDue::No => self.params.lease.issued == LeaseIssued::Always && is_unknown(),
             };
             if is_due || held.is_some_and(|proof| proof.renewal_due) {
                 let (kind, session) = session;

@@ -45,11 +45,12 @@ impl Core {
             return Ok(Ok(Taken::Stream));
         }
         // Where no more can be held the application waits for its clients.
-        let bytes_max = if self.backend.budget.is_used_up() { 0 } else { self.limits.response_buffer_bytes };
+        let bytes_max =
+            if self.backend.budget.is_used_up() { 0 } else { self.params.limits.response_buffer_bytes };
         tokio::select! {
             biased;
             gathered = exchange.gather(bytes_max) => Ok(gathered.map(Taken::So)),
-            () = connection.left(self.timeouts.disconnect_watch_after) => Err(ClientGone),
+            () = connection.left(self.params.timeouts.disconnect_watch_after) => Err(ClientGone),
         }
     }
 
@@ -79,7 +80,8 @@ impl Core {
             }
             Taken::So(Gathered::More { first, rest }) => {
                 let budget = Arc::clone(&self.backend.budget);
-                let (bytes_max, stall_max) = (self.limits.response_buffer_bytes, self.timeouts.body_write);
+                let (bytes_max, stall_max) =
+                    (self.params.limits.response_buffer_bytes, self.params.timeouts.body_write);
                 let (writer, reader) = queue::queue(budget, bytes_max, stall_max, CLIENT_TIME_MAX);
                 for frame in first.map(http_body::Frame::data).into_iter().chain(rest) {
                     writer.push(frame);

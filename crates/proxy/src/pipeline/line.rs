@@ -221,7 +221,7 @@ impl Core {
     }
 
     fn saved_lines(&self) -> Vec<(String, SavedLine)> {
-        let kinds = self.kinds.iter().enumerate();
+        let kinds = self.params.sessions.kinds.iter().enumerate();
         let saved = kinds.filter_map(|(index, kind)| {
             Some((kind.name.clone(), self.keeper.saved_line(KindId(index as u32))?))
         });
@@ -233,7 +233,7 @@ impl Core {
         At {
             now: now_unix(),
             instant: self.keeper.clock().now(),
-            secure: self.lease_secure || connection.peer().is_secure(&parts.headers),
+            secure: self.params.lease.secure || connection.peer().is_secure(&parts.headers),
         }
     }
 }

@@ -51,7 +51,7 @@ impl Core {
             None => (None, None, LeaseDue::No, Duration::ZERO),
         };
         let origin = Origin::of(connection.peer().client(&parts.headers));
-        let sender = Sender { origin, is_inside: !is_new || self.kinds.is_empty() };
+        let sender = Sender { origin, is_inside: !is_new || self.params.sessions.kinds.is_empty() };
         if body.is_unfinished() {
             let turn: Option<Box<dyn charge::Slot>> =
                 slot.as_ref().and_then(Slot::turn).map(|turn| Box::new(turn) as _);
@@ -65,8 +65,8 @@ impl Core {
             if has_slot && parts.headers.contains_key(EXPECT) {
                 let asked_for = tokio::select! {
                     biased;
-                    asked_for = body.ask_for(self.limits.request_buffer_bytes) => asked_for,
-                    () = connection.closed(self.timeouts.disconnect_watch_after) => return Err(ClientGone),
+                    asked_for = body.ask_for(self.params.limits.request_buffer_bytes) => asked_for,
+                    () = connection.closed(self.params.timeouts.disconnect_watch_after) => return Err(ClientGone),
                 };
                 if let Err(fault) = asked_for {
                     return self.broken_off(context, fault);
@@ -90,7 +90,7 @@ impl Core {
                 let kept = tokio::select! {
                     biased;
                     kept = kept => kept,
-                    () = connection.closed(self.timeouts.disconnect_watch_after) => return Err(ClientGone),
+                    () = connection.closed(self.params.timeouts.disconnect_watch_after) => return Err(ClientGone),
                 };
                 if let Err(fault) = kept {
                     return self.broken_off(context, fault);
@@ -100,7 +100,7 @@ impl Core {
                 body.streams();
             }
         }
-        let secure = self.lease_secure || connection.peer().is_secure(&parts.headers);
+        let secure = self.params.lease.secure || connection.peer().is_secure(&parts.headers);
         let method = parts.method.clone();
         // Kept for the table only if the path is new to it.
         let waiting_room = self.waiting_room.as_ref();
@@ -117,7 +117,7 @@ impl Core {
             let newcomer = || returns::WaitOwner::of(connection.peer().client(&parts.headers));
             (if is_new { newcomer() } else { returns::WaitOwner::Session(session) }, Some(kind))
         });
-        headers::prepare_request(&mut parts, connection.peer(), switch.is_some(), self.via);
+        headers::prepare_request(&mut parts, connection.peer(), switch.is_some(), self.params.via);
         if switch.is_some() {
             // HTTP/2 has none: there it is no proof of anything. To the application we are the
             // client.
@@ -137,7 +137,7 @@ impl Core {
         // To cancel a call is part of gRPC: its servers stop. What only says it is one may go on
         // being worked on.
         let on_client_disconnect =
-            if is_call { OnClientDisconnect::Cancel } else { self.on_client_disconnect };
+            if is_call { OnClientDisconnect::Cancel } else { self.params.on_client_disconnect };
         // What waits for its own client says nothing about others.
         let tells_of_others = slot.is_some() && !is_call && !body.is_unfinished();
         let tally = ExchangeInfo {
@@ -154,7 +154,7 @@ impl Core {
         let head = tokio::select! {
             biased;
             head = exchange.head() => head,
-            () = connection.left(self.timeouts.disconnect_watch_after) => return Err(ClientGone),
+            () = connection.left(self.params.timeouts.disconnect_watch_after) => return Err(ClientGone),
         };
         let (mut head, came) = match head {
             Ok(head) => head,
@@ -252,14 +252,14 @@ impl Core {
         let begin = |id| limit_of.map(|share| self.keeper.begin_with_limit_of(id, share));
         self.table.learn(method, path, Instant::now(), uses, |seat, name| match seat {
             TableSlot::New(_) => {
-                let id = self.keeper.declare_route(name, self.discovered_mode);
+                let id = self.keeper.declare_found(name);
                 begin(id);
                 self.telemetry.name_route(name, id);
                 tracing::info!(route = name, "route discovered");
                 true
             }
             TableSlot::Of(id) => {
-                let is_free = self.keeper.renew_route(id, name, self.discovered_mode);
+                let is_free = self.keeper.renew_route(id, name);
                 if is_free {
                     begin(id);
                     let before = self.telemetry.rename_route(id, name);

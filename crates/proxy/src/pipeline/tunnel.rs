@@ -49,7 +49,7 @@ impl Core {
         // The connection is in use for as long.
         let busy = connection.begin(Instant::now());
         let counted = self.telemetry.tunnel();
-        let idle = self.timeouts.tunnel_idle;
+        let idle = self.params.timeouts.tunnel_idle;
         let wait = ClientWait::tunnel(connection.standing());
         let connection = Arc::clone(connection);
         tokio::spawn(async move {

@@ -2,7 +2,7 @@
 
 use super::StartError;
 use crate::gatekeeper::Gatekeeper;
-use crate::pipeline::Core;
+use crate::gateway::Gateway;
 use crate::wall_clock::now_unix;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ pub(super) fn restore_lines(
 /// Writes what of the lines must survive a restart.
 #[derive(Clone, Debug)]
 pub(super) struct LineStore {
-    core: Arc<Core>,
+    gateway: Arc<Gateway>,
     path: PathBuf,
     /// The kinds that have a line.
     kinds: Vec<(KindId, String, LineEpoch)>,
@@ -83,14 +83,16 @@ pub(super) struct LineStore {
 
 impl LineStore {
     /// Returns the writer, if there are lines and a file for them.
-    pub(super) fn new(core: &Arc<Core>, params: &Params) -> Option<Self> {
+    pub(super) fn new(gateway: &Arc<Gateway>) -> Option<Self> {
+        let core = gateway.core();
+        let params = core.params();
         let (waiting_room, path) = (core.waiting_room()?, params.waiting_room.state_file.clone()?);
         let kinds = params.sessions.kinds.iter().enumerate().filter_map(|(index, kind)| {
             let id = KindId(index as u32);
             Some((id, kind.name.clone(), waiting_room.line(id)?))
         });
         Some(LineStore {
-            core: Arc::clone(core),
+            gateway: Arc::clone(gateway),
             path,
             kinds: kinds.collect(),
             written: Stored::default(),
@@ -113,15 +115,16 @@ impl LineStore {
 
     /// Writes, if anything changed since the last time.
     async fn write(&mut self, skipped_min: u64, skipped_times: u64) {
-        let keeper = &self.core.backend().keeper;
+        let core = self.gateway.core();
+        let keeper = &core.backend().keeper;
         let lines = self.kinds.iter().filter_map(|(id, name, of)| {
             let saved = keeper.saved_line(*id)?;
             let before = self.written.lines.iter().find(|line| line.kind == *name);
             let drawn = |saved: &SavedLine| saved.lanes.iter().map(|lane| lane.next).sum::<u64>();
             let since = before.map_or(0, |before| drawn(&saved).saturating_sub(drawn(&before.saved)));
             let skipped = skipped_min.max(skipped_times * since);
-            let said = self.core.waiting_room().and_then(|waiting_room| waiting_room.said_by_operator(*id));
-            let leases_ended = self.core.leases().ended_until(*id);
+            let said = core.waiting_room().and_then(|waiting_room| waiting_room.said_by_operator(*id));
+            let leases_ended = core.leases().ended_until(*id);
             Some(StoredLine { kind: name.clone(), of: *of, saved, skipped, said, leases_ended })
         });
         let stored = Stored { lines: lines.collect() };

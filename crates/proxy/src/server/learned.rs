@@ -1,6 +1,7 @@
 //! What the gateway has learned outlives the process: brought back at the start, written while it
 //! runs and at its end.
 
+use crate::backend::Backend;
 use crate::gatekeeper::Gatekeeper;
 use crate::pipeline::Core;
 use crate::telemetry::{Recalled, Telemetry};
@@ -60,7 +61,7 @@ pub(super) fn recall(
     let now = now_unix().as_secs();
     for name in remembered.routes_asked_for(now) {
         table.remember(name, |_, name| {
-            telemetry.name_route(name, keeper.declare_route(name, params.routes.discovered_mode));
+            telemetry.name_route(name, keeper.declare_found(name));
         });
     }
     let kinds: Vec<String> = params.sessions.kinds.iter().map(|kind| kind.name.clone()).collect();
@@ -92,7 +93,7 @@ pub(super) fn recall(
 /// Writes what is worth remembering.
 #[derive(Clone, Debug)]
 pub(super) struct LearnedStore {
-    core: Arc<Core>,
+    backend: Arc<Backend>,
     path: PathBuf,
     /// When this gateway started, nanoseconds since 1970.
     started: u64,
@@ -109,14 +110,15 @@ pub(super) struct LearnedStore {
 
 impl LearnedStore {
     /// Returns the writer, if there is a file to write.
-    pub(super) fn new(core: &Arc<Core>, params: &Params, begun: StartedWith) -> Option<Self> {
+    pub(super) fn new(core: &Core, begun: StartedWith) -> Option<Self> {
+        let params = core.params();
         // Whatever the clocks say: the gateway that wrote what was found had started before this
         // one.
         let before = begun.remembered.as_ref().map_or(0, |remembered| remembered.started);
         let now = u64::try_from(now_unix().as_nanos()).unwrap_or(u64::MAX);
         let started = now.max(before.saturating_add(1));
         Some(LearnedStore {
-            core: Arc::clone(core),
+            backend: Arc::clone(core.backend()),
             path: begun.file?,
             started,
             nodes: nodes(params),
@@ -139,14 +141,14 @@ impl LearnedStore {
 
     /// Writes, if anything was learned since the last time.
     pub(super) async fn write(&mut self) {
-        let knowledge = self.core.backend().keeper.knowledge();
+        let knowledge = self.backend.keeper.knowledge();
         // Without a request nothing was learned: what is in the file is older than its date would
         // say.
         let is_new = knowledge.routes.iter().any(|route| route.came > 0);
         if self.is_given_up || !is_new || self.written.as_ref() == Some(&knowledge) {
             return;
         }
-        let routes = self.core.backend().telemetry.route_names();
+        let routes = self.backend.telemetry.route_names();
         let now = now_unix().as_secs();
         let mut remembered =
             self.memory.remember(knowledge.clone(), &routes, &self.kinds, self.declared, now);

@@ -60,10 +60,11 @@ pub enum LineError {
 impl Observer {
     /// Returns every line as it stands.
     pub fn lines(&self) -> Vec<LineReport> {
-        let Some(waiting_room) = self.core.waiting_room() else { return Vec::new() };
-        let (now, instant) = (now_unix(), self.core.backend().keeper.clock().now());
-        let snapshot = self.core.backend().keeper.snapshot();
-        let lines = self.core.kinds().iter().zip(&snapshot.kinds).enumerate();
+        let core = self.gateway.core();
+        let Some(waiting_room) = core.waiting_room() else { return Vec::new() };
+        let (now, instant) = (now_unix(), core.backend().keeper.clock().now());
+        let snapshot = core.backend().keeper.snapshot();
+        let lines = core.kinds().iter().zip(&snapshot.kinds).enumerate();
         let report = lines.filter_map(|(index, (kind, view))| {
             let view = view.line?;
             let opens_at = match view.state {
@@ -90,11 +91,12 @@ impl Observer {
     /// # Errors
     /// If there is no such line, or the system gives no random bytes for a seed.
     pub fn command_line(&self, kind: Option<&str>, command: &LineCommand) -> Result<(), LineError> {
-        let waiting_room = self.core.waiting_room().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
+        let core = self.gateway.core();
+        let waiting_room = core.waiting_room().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
         let kinds = self.lines_of(kind)?;
         // All of them, or none.
         if matches!(command, LineCommand::Open { by_lot: true, .. })
-            && kinds.iter().any(|kind| self.core.backend().keeper.has_lots_to_call(*kind))
+            && kinds.iter().any(|kind| core.backend().keeper.has_lots_to_call(*kind))
         {
             return Err(LineError::Drawn);
         }
@@ -110,16 +112,16 @@ impl Observer {
                     let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
                     let lots = by_lot.then(|| [half(one), half(other)]);
                     waiting_room.commit(kind, lots);
-                    self.core.leases().end_all(kind, now_unix());
+                    core.leases().end_all(kind, now_unix());
                     let left = at.duration_since(SystemTime::now()).unwrap_or_default();
-                    Command::OpenAt { at: self.core.backend().keeper.clock().now() + left, lots }
+                    Command::OpenAt { at: core.backend().keeper.clock().now() + left, lots }
                 }
                 LineCommand::Say(message) => {
                     waiting_room.say(kind, message);
                     continue;
                 }
             };
-            self.core.backend().keeper.command(kind, command);
+            core.backend().keeper.command(kind, command);
         }
         Ok(())
     }
@@ -129,11 +131,12 @@ impl Observer {
     /// # Errors
     /// As [`Observer::command_line`] does; and if there are several lines and none is named.
     pub fn invite(&self, kind: Option<&str>, count: usize, life: Duration) -> Result<Vec<String>, LineError> {
-        let waiting_room = self.core.waiting_room().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
+        let core = self.gateway.core();
+        let waiting_room = core.waiting_room().ok_or_else(|| LineError::NoSuch(Vec::new()))?;
         let kind = match self.lines_of(kind)?[..] {
             [kind] => kind,
             ref kinds => {
-                let names = kinds.iter().map(|kind| self.core.kinds()[kind.index()].name.clone());
+                let names = kinds.iter().map(|kind| core.kinds()[kind.index()].name.clone());
                 return Err(LineError::Several(names.collect()));
             }
         };
@@ -143,7 +146,8 @@ impl Observer {
 
     /// Returns the kinds that a name means, at least one.
     fn lines_of(&self, kind: Option<&str>) -> Result<Vec<KindId>, LineError> {
-        let kinds = self.core.kinds().iter().enumerate().filter(|(_, own)| own.gate.line.is_some());
+        let core = self.gateway.core();
+        let kinds = core.kinds().iter().enumerate().filter(|(_, own)| own.gate.line.is_some());
         let (wanted, others): (Vec<_>, Vec<_>) =
             kinds.partition(|(_, own)| kind.is_none_or(|kind| own.name == kind));
         if wanted.is_empty() {

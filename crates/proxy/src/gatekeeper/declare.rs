@@ -1,0 +1,90 @@
+//! What the gate is told of routes, kinds of session and settings.
+
+use super::Gatekeeper;
+use suimon_gate::{Adoption, KindParams, RouteMode};
+use suimon_model::{KindId, RouteId};
+use suimon_params::Params;
+use suimon_record::{Event, name_cut};
+use suimon_routes::SHARES;
+
+impl Gatekeeper {
+    /// Declares a route, whose name is a method and a path template.
+    pub(crate) fn declare_route(&self, name: &str, mode: RouteMode) -> RouteId {
+        self.add_route(name, Some(mode), false)
+    }
+
+    /// Declares a route that was found from traffic.
+    pub(crate) fn declare_found(&self, name: &str) -> RouteId {
+        self.add_route(name, None, false)
+    }
+
+    /// Declares a route shared by whatever has none of its own.
+    pub(crate) fn declare_other(&self, name: &str) -> RouteId {
+        self.add_route(name, None, true)
+    }
+
+    fn add_route(&self, name: &str, mode: Option<RouteMode>, is_mixed: bool) -> RouteId {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        let mode = mode.unwrap_or(inner.found_mode);
+        inner.names.routes.push(name_cut(name).to_owned());
+        inner.note(now, || Event::Route { is_mixed, mode, name: name.to_owned() });
+        if is_mixed { inner.gate.declare_mixed_route(now, mode) } else { inner.gate.declare_route(now, mode) }
+    }
+
+    /// Gives the number of `route` to another one that was found, and returns whether that could be
+    /// done: nobody is there.
+    pub(crate) fn renew_route(&self, route: RouteId, name: &str) -> bool {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        if !inner.gate.is_deserted(route) {
+            return false;
+        }
+        let mode = inner.found_mode;
+        name_cut(name).clone_into(&mut inner.names.routes[route.index()]);
+        inner.note(now, || Event::Renewed { route, mode, name: name.to_owned() });
+        inner.gate.renew_route(now, route, mode);
+        true
+    }
+
+    /// Lets a route that was just found begin with the limit of the share of `other` at which its
+    /// requests were until now.
+    pub(crate) fn begin_with_limit_of(&self, route: RouteId, share: RouteId) {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        inner.note(now, || Event::LimitOf { route, other: share });
+        inner.gate.begin_with_limit_of(route, share);
+    }
+
+    /// Declares a kind of session.
+    pub(crate) fn declare_kind(&self, name: &str, params: KindParams) -> KindId {
+        let now = self.clock.now();
+        let mut inner = self.lock();
+        inner.names.kinds.push(name_cut(name).to_owned());
+        inner.note(now, || Event::Kind { params: params.clone(), name: name.to_owned() });
+        inner.gate.declare_kind(now, params)
+    }
+
+    /// Puts other settings in force; the kinds of session and the declared routes are the same.
+    pub(crate) fn adopt(&self, params: &Params) {
+        self.with_gate(|inner, now| {
+            inner.found_mode = params.routes.discovered_mode;
+            let declared = |id: RouteId| params.routes.declared.get(id.index().checked_sub(SHARES)?);
+            let wanted = |id| declared(id).map_or(params.routes.discovered_mode, |route| route.mode);
+            let modes = inner.gate.modes().map(|(id, mode)| (id, mode, wanted(id)));
+            let adoption = Adoption {
+                params: params.gate.clone(),
+                routes: modes
+                    .filter(|(_, now, wanted)| now != wanted)
+                    .map(|(id, _, mode)| (id, mode))
+                    .collect(),
+                kinds: (0..)
+                    .map(KindId)
+                    .zip(params.sessions.kinds.iter().map(|kind| kind.gate.clone()))
+                    .collect(),
+            };
+            inner.note(now, || Event::Adopt(Box::new(adoption.clone())));
+            inner.gate.adopt(now, &adoption);
+        });
+    }
+}

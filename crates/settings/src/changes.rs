@@ -1,0 +1,157 @@
+//! What a file of settings says otherwise than before, and what of it a running gateway can adopt.
+
+use crate::Faults;
+use crate::read::{self, default, find, seen};
+use crate::schema::{self, DefaultValue, Form, Key, SECTIONS, Section};
+use std::fmt;
+use toml::{Table, Value};
+
+/// One setting that is another than before.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// Its full name, such as `limits.head_bytes` or `route[2].mode`.
+    pub key: String,
+    /// The value it had, as it was written, or its default.
+    pub before: String,
+    /// The value it has.
+    pub now: String,
+    /// Whether it takes effect at the next start only.
+    pub takes_restart: bool,
+}
+
+/// Returns every setting that differs between two files, `before` and `now`, that were found right:
+/// values, not spellings, are compared, and one that is left out has its default.
+///
+/// # Errors
+/// Where a text is no TOML.
+pub fn changes(before: &str, now: &str) -> Result<Vec<Change>, Faults> {
+    let (before, now) = (read::parse("before", before)?, read::parse("now", now)?);
+    let mut changes = Vec::new();
+    for section in SECTIONS {
+        let (before, now) = (find(&before, section.path), find(&now, section.path));
+        match section.form {
+            Form::Repeated(_) => of_entries(section, before, now, &mut changes),
+            Form::Optional if before.is_some() != now.is_some() => {
+                let there = |value: Option<&Value>| if value.is_some() { "there" } else { "not there" };
+                changes.push(Change {
+                    key: section.path.to_owned(),
+                    before: there(before).to_owned(),
+                    now: there(now).to_owned(),
+                    takes_restart: schema::takes_restart(section.path, ""),
+                });
+            }
+            Form::Table | Form::Optional => {
+                of_keys(section, section.path, table(before), table(now), &mut changes)
+            }
+        }
+    }
+    Ok(changes)
+}
+
+fn table(value: Option<&Value>) -> Option<&Table> {
+    value.and_then(Value::as_table)
+}
+
+/// What is known of an entry is known by its place: another number of them takes a restart.
+fn of_entries(section: &Section, before: Option<&Value>, now: Option<&Value>, changes: &mut Vec<Change>) {
+    let entries = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    let (before, now) = (entries(before), entries(now));
+    if before.len() != now.len() {
+        let count = |entries: &[Value]| format!("{} of them", entries.len());
+        return changes.push(Change {
+            key: section.path.to_owned(),
+            before: count(&before),
+            now: count(&now),
+            takes_restart: true,
+        });
+    }
+    for (index, (before, now)) in before.iter().zip(&now).enumerate() {
+        let path = format!("{}[{index}]", section.path);
+        of_keys(section, &path, before.as_table(), now.as_table(), changes);
+    }
+}
+
+fn of_keys(
+    section: &Section,
+    path: &str,
+    before: Option<&Table>,
+    now: Option<&Table>,
+    changes: &mut Vec<Change>,
+) {
+    for key in section.keys {
+        let value = |table: Option<&Table>| table.and_then(|table| table.get(key.name)).cloned();
+        let (before, now) = (value(before), value(now));
+        let checked = |value: &Option<Value>| {
+            value.as_ref().and_then(|value| key.shape.check(value).ok()).or_else(|| default(key))
+        };
+        if checked(&before) != checked(&now) {
+            changes.push(Change {
+                key: format!("{path}.{}", key.name),
+                before: written(key, before),
+                now: written(key, now),
+                takes_restart: schema::takes_restart(section.path, key.name),
+            });
+        }
+    }
+}
+
+fn written(key: &Key, value: Option<Value>) -> String {
+    match (value, key.default) {
+        (Some(value), _) => seen(&value),
+        (None, DefaultValue::Is(literal)) => literal.to_owned(),
+        (None, DefaultValue::Unset { .. } | DefaultValue::Required { .. }) => "not set".to_owned(),
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} → {}", self.key, self.before, self.now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example_file;
+
+    fn told(before: &str, now: &str) -> Vec<String> {
+        changes(before, now).unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn values_are_compared_and_not_how_they_are_written() {
+        assert_eq!(told("", &example_file()), [""; 0], "the example says nothing but the defaults");
+        assert_eq!(told("[limits]\nhead_bytes = 65536", "[limits]\nhead_bytes = \"64KiB\""), [""; 0]);
+        assert_eq!(
+            told("[limits]\nhead_bytes = \"32KiB\"", "[gate]\npatience = \"30s\"\n"),
+            ["gate.patience: \"1m\" → \"30s\"", "limits.head_bytes: \"32KiB\" → \"64KiB\""]
+        );
+        assert_eq!(told("", "[limits]\nbody_bytes = 5"), ["limits.body_bytes: not set → 5"]);
+    }
+
+    #[test]
+    fn entries_are_told_by_their_place_and_their_number_takes_a_restart() {
+        let (one, other) = ("[[route]]\nmatch = \"GET /a\"\n", "[[route]]\nmatch = \"GET /a\"\nmode = 7\n");
+        let [change] = &changes(one, other).unwrap()[..] else { panic!("one") };
+        assert_eq!(
+            (change.to_string().as_str(), change.takes_restart),
+            ("route[0].mode: \"enforce\" → 7", false)
+        );
+        let two = format!("{one}[[route]]\nmatch = \"GET /b\"\n");
+        let [change] = &changes(one, &two).unwrap()[..] else { panic!("one") };
+        assert_eq!(
+            (change.to_string().as_str(), change.takes_restart),
+            ("route: 1 of them → 2 of them", true)
+        );
+    }
+
+    #[test]
+    fn what_is_bound_or_opened_at_the_start_takes_a_restart() {
+        let takes = |now: &str| {
+            changes("", now).unwrap().iter().map(|change| change.takes_restart).collect::<Vec<_>>()
+        };
+        assert_eq!(takes("[listen]\nhttp = \"127.0.0.1:1\"\ntrusted_proxies = [\"::1\"]"), [true, false]);
+        assert_eq!(takes("[listen.tls]\naddress = \"127.0.0.1:1\"\ncert = \"c\"\nkey = \"k\""), [true]);
+        assert_eq!(takes("[upstream]\nnodes = [\"http://127.0.0.1:1\"]\nvia = true"), [true, false]);
+    }
+}
