@@ -6,12 +6,13 @@
 //! a Poisson count, and then raises X to what it did less one standard error. *Units*: completions
 //! per second. *Limits*: a window is at least 2 s and one completion; one in which nobody waited,
 //! at least 8. Windows that end with their eighth completion would show a slow route as too fast: 8
-//! ÷ their length is 8/7 of X in the mean. Windows at a limit under trial, or at one that is still
+//! ÷ their length is 8/7 of X on average. Windows at a limit under trial, or at one that is still
 //! being raised, show what the limit does and not what the route can do: they do not count. Where
-//! demand is just X, those windows are saturated in which by chance less was done, and X is 1 % to
-//! 9 % too low, the most where services vary much and few run at a time. *Regimes*: before there
-//! were 8 completions in saturated windows X is unknown, and unknown is not small: nothing is held
-//! back for it. It has an age: the time since the last saturated window.
+//! demand is just X, the windows in which by chance less was done are the saturated ones, and X is
+//! 1 % to 9 % too low, the most where service times vary much and few requests run at a time.
+//! *Regimes*: until there were 8 completions in saturated windows X is unknown, and unknown is not
+//! small: no request is held back because of it. It has an age: the time since the last saturated
+//! window.
 
 use crate::statistics::Average;
 use crate::window::{Meter, Reading, Window};

@@ -1,7 +1,7 @@
 //! How far a forecast of waiting is to be believed: it is held against what people later waited.
 //!
-//! *Law*. f(t) is the wait foreseen at t for somebody who comes to the route δ later, w(t) what
-//! people wait there at t. Then
+//! *Law*. f(t) is the wait foreseen at t for a request that arrives at the route δ later, w(t) what
+//! requests wait there at t. Then
 //!
 //! ```text
 //! error(t) = max(f(t − δ), 0) − w(t)         bias = mean error, newest weight 1 − e^(−Δt / max(δ, 2 s)), within 0 … 4 δ        (1)
@@ -60,7 +60,7 @@ impl Forecast {
         self.bias = (self.bias + weight * (error - self.bias)).clamp(0.0, BIAS_MAX * delay);
     }
 
-    /// Returns the seconds by which forecasts were too long of late.
+    /// Returns the seconds by which recent forecasts were too long.
     pub fn bias(&self) -> f64 {
         self.bias
     }

@@ -31,7 +31,7 @@ pub(crate) const VALUES_MAX: u64 = 100;
 pub struct Trust(f64);
 
 impl Trust {
-    /// Returns the trust in what was known so long ago.
+    /// Returns the trust in knowledge of this age.
     pub fn after(age: Duration) -> Trust {
         Trust(pow(0.5, age.as_secs_f64() / HALF_LIFE.as_secs_f64()))
     }
@@ -109,7 +109,7 @@ pub struct RouteVisits {
     pub visits: KnownMean,
     /// Mean seconds from a session's admission to a visit.
     pub delay: f64,
-    /// Which of its session's visits a visit is, in the mean; at least 1.
+    /// The ordinal number of a visit within its session, on average; at least 1.
     pub rank: f64,
 }
 

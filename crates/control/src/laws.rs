@@ -33,7 +33,7 @@ macro_rules! laws {
         }
 
         impl $name {
-            /// Returns the law with nothing known, for an application thought to have so many
+            /// Returns the law with nothing known, for an application assumed to have `cores`
             /// cores.
             pub fn build(self, $($argument: $argument_type),+) -> Box<dyn $law> {
                 match self {

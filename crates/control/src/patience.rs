@@ -1,7 +1,7 @@
 //! How long visitors wait for one answer, learned from those who left.
 //!
-//! *Law*. Patience is the age by which 10 % of those who wait longer than [`AGE_MIN`] would have
-//! left, if nobody were answered:
+//! *Law*. Patience is the age by which 10 % of the clients that wait longer than [`AGE_MIN`] would
+//! have left, if none were answered:
 //!
 //! ```text
 //! h[b] = left[b] / risk[b]          risk[b] = past[b] + left[b] + answered[b] / 2            (1)
@@ -21,11 +21,11 @@
 //! end are the ones who leave. Out come the patience, its standard error, the leavers it rests on
 //! and when it was learned ([`PatienceEstimate`]). *Units*: seconds.
 //!
-//! *Which leavers count*. The risk set begins at [`AGE_MIN`]. A client that goes earlier has
-//! stopped, clicked twice or typed on, and has not waited; a request that is answered earlier says
-//! nothing about waiting either. Both are left out, so (2) is the survival of those who wait at
-//! all. Click-aways therefore teach nothing, whatever their number. Leaving at a constant rate
-//! after that age counts, as it limits how long visitors can be kept, whatever its cause. One
+//! *Which leavers count*. The risk set begins at [`AGE_MIN`]. A client that leaves earlier has
+//! pressed stop, clicked twice or typed on, and has not waited; a request that is answered earlier
+//! says nothing about waiting either. Both are left out, so (2) is the survival of clients that
+//! wait at all. Click-aways therefore teach nothing, however many there are. Leaving at a constant
+//! rate after that age counts, whatever its cause, as it limits how long visitors can be kept. One
 //! visitor counts as one leaver for as long as it is among the last [`VISITORS_MAX`] to leave.
 //!
 //! *Memory*. Each age class forgets by the observations that reach it: nothing before it has
@@ -89,20 +89,20 @@ const RISK_MIN: f64 = 40.0;
 const LEAVERS_MIN: f64 = 20.0;
 /// The fewest effective moments they must come from.
 const MOMENTS_MIN: f64 = 5.0;
-/// What is known of an age class weighs e times less after so many observations that reached it,
-/// ...
+/// The weight of what is known of an age class falls by a factor of e after this many observations
+/// that reached it, ...
 const MEMORY_COUNT: f64 = 300.0;
-/// ... but not before so many seconds.
+/// ... but not before this many seconds have passed.
 const MEMORY_SECONDS: f64 = 60.0;
 /// The same for the moments, in leavers.
 const MEMORY_LEAVERS: f64 = 64.0;
 /// Visitors that left last, who count once.
 const VISITORS_MAX: usize = 64;
-/// Where fewer have left than this, each counting e times less after so many seconds, what is known
-/// halves ...
+/// Where fewer than this have left, each leaver's weight falling by a factor of e in the seconds
+/// below, what is known halves ...
 const FADES_BELOW: f64 = 4.0;
 const FADES_AFTER: f64 = 600.0;
-/// ... each so many seconds: nobody may be there any more whom it was learned from.
+/// ... every this many seconds: those it was learned from may all have gone.
 const FADES_BY_HALF: f64 = 600.0;
 /// Time between two conclusions, seconds.
 const PERIOD: f64 = 1.0;
@@ -110,7 +110,7 @@ const PERIOD: f64 = 1.0;
 /// Patience as it was learned.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PatienceEstimate {
-    /// The age by which a tenth of those who wait have left, seconds.
+    /// The age by which a tenth of the waiting clients have left, seconds.
     pub seconds: f64,
     /// Its standard error, seconds.
     pub error_seconds: f64,

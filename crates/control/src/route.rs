@@ -39,8 +39,8 @@ pub trait RouteLaw: std::fmt::Debug + Send {
         false
     }
 
-    /// Returns whether what was seen at `route` says nothing of those who are inside, and no other
-    /// route says that the application is strained.
+    /// Returns whether what was seen at `route` says nothing of the requests now in flight there,
+    /// and no other route says that the application is strained.
     fn is_unlike(&self, _now: Instant, _route: RouteId) -> bool {
         false
     }
@@ -104,7 +104,7 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// right after [`RouteLaw::add_route`], before any request.
     fn recall(&mut self, _route: RouteId, _known: &RouteKnowledge, _trust: Trust) {}
 
-    /// Returns whether it is for so many `routes`: what was saved may be of others.
+    /// Returns whether it is for this number of `routes`: what was saved may be of others.
     fn fits(&self, _routes: usize) -> bool {
         true
     }

@@ -82,8 +82,8 @@ const PRESSURE_SECONDS: f64 = 10.0;
 /// Below this nobody has waited for more than twice as long: a trial there would keep the others
 /// from theirs.
 const PRESSURE_LEFT: f64 = 0.1;
-/// A trial at a route at which nobody has waited for so many seconds, and so many service times, is
-/// over too.
+/// A trial also ends at a route at which nobody has waited for this many seconds and for the number
+/// of service times below.
 const LEFT_SECONDS: f64 = 2.0;
 const LEFT_SERVICES: f64 = 4.0;
 /// Times the best service time above which a route in fast-up with no lower limit to compare with

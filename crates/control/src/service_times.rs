@@ -94,8 +94,8 @@ impl ServiceTimes {
         self.classes.iter().rposition(eased).map_or(1, |class| 1 << class)
     }
 
-    /// Returns u of (4): the share of a core that a request asks for at the most, where there are
-    /// so many.
+    /// Returns u of (4): the largest share of a core that a request asks for, on this number of
+    /// `cores`.
     pub fn computes(&self, cores: u32) -> f64 {
         let cores = cores.max(1);
         f64::from(cores) / f64::from(self.at_ease().max(cores))

@@ -27,14 +27,14 @@ pub struct AdmissionInputs<'a> {
     pub waiting: usize,
     /// Sessions of the kind let in and not known to have ended.
     pub active: usize,
-    /// Where whoever is asked about begins: at the route of its first request, or at
+    /// Where the session in question begins: at the route of its first request, or at
     /// [`LastRoute::START`] if it comes from the waiting page.
     pub entry: LastRoute,
 }
 
 impl AdmissionInputs<'_> {
-    /// Returns the seconds that a session let in now would wait until its visits at `route`, in the
-    /// mean and by what is to come alone: R/X − δ − S. `None` where X is not known.
+    /// Returns the seconds that a session admitted now would wait at its visits to `route`, on
+    /// average and by the visits still to come alone: R/X − δ − S. `None` where X is not known.
     pub fn foreseen(&self, route: RouteId) -> Option<f64> {
         let there = &self.routes[route.index()];
         let capacity = there.capacity.filter(|capacity| *capacity > 0.0)?;
@@ -104,7 +104,7 @@ pub trait SessionLaw: std::fmt::Debug + Send {
     /// Takes note that a session began at `entry`.
     fn admitted(&mut self, _now: Instant, _entry: LastRoute) {}
 
-    /// Takes note that a session that began is worth so many of others, at least 1.
+    /// Takes note that a session that began is worth `weight` others, at least 1.
     fn weighs(&mut self, _weight: u32) {}
 
     /// Does what is due every 250 ms or so; shows what was decided.
@@ -149,8 +149,8 @@ pub trait SessionLaw: std::fmt::Debug + Send {
     /// before any newcomer.
     fn recall(&mut self, _known: &SessionKnowledge, _trust: Trust) {}
 
-    /// Returns whether it is for this kind, and for so many routes: what was saved may be of
-    /// others.
+    /// Returns whether it is for this kind, and for this number of `routes`: what was saved may be
+    /// of others.
     fn fits(&self, _kind: KindId, _routes: usize) -> bool {
         true
     }
@@ -241,10 +241,10 @@ pub(crate) fn wait_behind(ahead: usize, per_second: f64) -> Duration {
     seconds((ahead + 1) as f64 / per_second.max(1e-6))
 }
 
-/// Returns whether a token can be taken, of so many `tokens` in a bucket of this `depth` that fills
-/// at `per_second`, so that `others` on their way from a page lose nothing by it: the rest is
-/// enough for all of them, or for those of them who are there before the bucket is full again, from
-/// when on it would have run over.
+/// Returns whether a token can be taken from a bucket of this `depth` that holds `tokens` and fills
+/// at `per_second`, without loss to `others` on their way from a page: the rest is enough for all
+/// of them, or for those of them who arrive before the bucket is full again; after that it would
+/// have run over.
 pub fn is_token_spare(tokens: f64, depth: f64, per_second: f64, others: u64) -> bool {
     let rest = tokens - 1.0 + TOKEN_GRAIN;
     let full_again = (depth - tokens + 1.0) / per_second;

@@ -1,7 +1,7 @@
 //! The session law: flow control by remaining visits.
 //!
-//! *Law*. By Little a session let in now would wait until its visits at p, v_p times W_p in the
-//! mean,
+//! *Law*. By Little's law a session admitted now would wait v_p times W_p at its visits to p, on
+//! average,
 //!
 //! ```text
 //! f_p = R_p / X_p − δ_p − S_p                                                                    (1)
@@ -70,15 +70,15 @@ const STALE: f64 = 60.0;
 const IDLE_MIN: f64 = 1.0;
 /// A page that takes this many seconds is long.
 const LONG: f64 = 1.0;
-/// The pace doubles in δ, or in this many seconds if that is longer, while nobody waits for what is
-/// counted; up to so many times.
+/// The pace doubles in δ, or in this many seconds if that is longer, while no counted request
+/// waits; up to the factor below.
 const DOUBLING_MIN: f64 = 5.0;
 const PROBE_MAX: f64 = 16.0;
 /// Growth per second of a rate that rests on what sessions cost, and while no route is short.
 const GROWTH: f64 = 1.05;
 const GROWTH_CALM: f64 = 1.10;
-/// Before sessions have ended, one is taken to cost as much as this many requests of those seen,
-/// but no less and no more core-seconds than so many.
+/// Before sessions have ended, one is taken to cost as much as this many of the requests seen,
+/// within the bounds of core-seconds below.
 const COLD_VISITS: f64 = 15.0;
 const COLD_COST: (f64, f64) = (0.001, 1.0);
 /// One-page visits hide the cost of real sessions if the mean request of returning sessions costs
@@ -157,8 +157,8 @@ pub struct Flow {
     /// and sessions that had come back before.
     gained: f64,
     returned_before: u64,
-    /// Tokens that a session takes, by where it begins, while cold; and those of the last that
-    /// began, in the mean.
+    /// Tokens that a session takes, by where it begins, while cold; and the average of the last
+    /// sessions that began.
     prices: Vec<f64>,
     mean_price: Average,
     /// Sessions per second that began while nobody waited.
@@ -295,7 +295,7 @@ impl SessionLaw for Flow {
     fn on_tick(&mut self, now: Instant, inputs: &AdmissionInputs<'_>, out: &mut Vec<Record>) {
         self.refill(now);
         self.note_line(now, inputs.waiting);
-        // Said anew by whoever asks next: while nobody is at the gate nothing is known.
+        // Set again at the next question: while nobody is at the gate nothing is known.
         let held_by_pace = std::mem::take(&mut self.held_by_pace) && inputs.waiting > 0;
         let passed = now.secs_since(self.ticked).min(1.0);
         self.ticked = now;
@@ -597,8 +597,8 @@ fn exceeded(inputs: &AdmissionInputs<'_>, is_wary: bool) -> Option<RouteId> {
     excess.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, route)| route)
 }
 
-/// Returns how many more of `kind` may begin before (2) is exceeded somewhere, where it is not:
-/// each brings the visits to come that a session has in the mean.
+/// Returns how many more of `kind` may begin before (2) is exceeded at some route where it is not
+/// exceeded yet: each adds the visits to come of an average session.
 fn headroom(kind: KindId, inputs: &AdmissionInputs<'_>) -> f64 {
     let headrooms = inputs.visits.routes().filter_map(|route| {
         let there = &inputs.routes[route.index()];

@@ -150,7 +150,7 @@ impl DecayingHistogram {
     const BUCKETS: usize = 176;
     const RATIO: f64 = 1.1;
     const LEAST: f64 = 0.001;
-    /// A value weighs e times less after so many others.
+    /// The weight of a value falls by a factor of e after this many others.
     const MEMORY: f64 = 2000.0;
 
     /// Folds in one value.

@@ -60,8 +60,8 @@ const RETURNS_MIN: u64 = 8;
 /// those that came back alone.
 const YOUNG: f64 = 2.0;
 
-/// A session that has come back counts as under way until it has made so many visits: these say as
-/// much of it as its end would, and one that never ends says nothing for ever.
+/// A session that has come back counts as under way until it has made this many visits: these say
+/// as much of it as its end would, and a session that never ends would never say anything.
 pub const STAYER_VISITS: usize = 32;
 /// Visits of one such session that say what those of all of them cost: of one that makes many, no
 /// more count than of others.
@@ -69,7 +69,7 @@ pub const STAYER_SHARE: usize = 15;
 
 /// Sessions of which it must be known whether they came back before something is said of most, ...
 const ENTERED_MIN: u64 = 20;
-/// ... and before something is said of those who began at one place.
+/// ... and this many that began at one place, before anything is said of them.
 const ENTERED_THERE_MIN: u64 = 8;
 /// Weight of those of whom it is not known, as of ones who did not come back.
 const OPEN_SHARE: f64 = 0.5;
@@ -99,12 +99,12 @@ impl LastRoute {
     /// Let in, nothing asked yet.
     pub const START: LastRoute = LastRoute(0);
 
-    /// ReturnShare the place of a session that asked for `route` last.
+    /// Returns the place of a session that asked for `route` last.
     pub const fn at(route: RouteId) -> LastRoute {
         LastRoute(route.0 + 1)
     }
 
-    /// ReturnShare the route it is at; `None` at the start.
+    /// Returns the route it is at; `None` at the start.
     pub const fn route(self) -> Option<RouteId> {
         match self.0.checked_sub(1) {
             Some(route) => Some(RouteId(route)),
@@ -112,7 +112,7 @@ impl LastRoute {
         }
     }
 
-    /// ReturnShare its number: 0 for the start, and then by route.
+    /// Returns its number: 0 for the start, and then by route.
     pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
@@ -216,7 +216,7 @@ suimon_model::saved_struct!(KindVisits {
 });
 
 impl KindVisits {
-    /// ReturnShare whether those that ended are too few beside those under way to stand for all:
+    /// Returns whether those that ended are too few beside those under way to stand for all:
     /// the first to end are those that end soon. A flood of sessions of one page says nothing of
     /// those that stay.
     fn is_young(&self) -> bool {
@@ -227,7 +227,7 @@ impl KindVisits {
         !self.recalled && (all_are_few || stayers_are_few())
     }
 
-    /// ReturnShare whether most sessions, as far as it is known of them, come for one page.
+    /// Returns whether most sessions, as far as it is known of them, come for one page.
     fn mostly_passes_by(&self) -> bool {
         let ReturnCounts { known, came_back, .. } = self.entered;
         known >= ENTERED_MIN && 2 * came_back < known
@@ -274,7 +274,7 @@ impl ReturnCounts {
         }
     }
 
-    /// ReturnShare how many of those of whom it is not known yet will come back, to judge by the
+    /// Returns how many of those of whom it is not known yet will come back, to judge by the
     /// others. Of these themselves half count as if they did not: they have not so far.
     fn will_come_back(&self) -> f64 {
         let open = self.open as f64;
@@ -298,7 +298,7 @@ impl ReturnShare {
 }
 
 impl Transitions {
-    /// ReturnShare V of (4).
+    /// Returns V of (4).
     fn worth(&self, stage: usize) -> f64 {
         if stage == 0 {
             return 1.0;
@@ -307,11 +307,11 @@ impl Transitions {
         if all > 0.0 { (self.comes_back(stage) / all).min(1.0) } else { 0.0 }
     }
 
-    /// ReturnShare P of (4): the share of those that come to `stage` of silence and come back.
+    /// Returns P of (4): the share of those that come to `stage` of silence and come back.
     ///
-    /// The end of the last stage is far off at first. Until it has been seen, whoever comes back is
-    /// taken to think as long as all visitors do, and the rest, known from the first stages, to
-    /// have gone.
+    /// The end of the last stage is far off at first. Until it has been seen, visitors who come
+    /// back are taken to think as long as all visitors do, and the rest, known from the first
+    /// stages, are taken to have gone.
     fn comes_back(&self, stage: usize) -> f64 {
         let stays_away =
             |returned: &[ReturnShare]| returned.iter().map(|returns| 1.0 - returns.share).product::<f64>();
@@ -414,7 +414,7 @@ impl Visits {
         self.kinds[kind.index()].begun += 1;
     }
 
-    /// ReturnShare whether one more visit to `route` is usual for a session of `kind` that has made
+    /// Returns whether one more visit to `route` is usual for a session of `kind` that has made
     /// those of `path`.
     pub fn is_usual(&self, kind: KindId, route: RouteId, path: &[Visit]) -> bool {
         let made = path.iter().filter(|(other, _)| *other == route).count();
@@ -613,12 +613,12 @@ impl Visits {
         std::array::from_fn(stage)
     }
 
-    /// ReturnShare R: visits to `route` that sessions already let in still have to make.
+    /// Returns R: visits to `route` that sessions already let in still have to make.
     pub fn remaining(&self, route: RouteId) -> f64 {
         self.to_come[route.index()] + f64::from(self.at_route[route.index()])
     }
 
-    /// ReturnShare F[START]: visits to `route` that a session of `kind` makes in all.
+    /// Returns F[START]: visits to `route` that a session of `kind` makes in all.
     ///
     /// As long as few sessions have ended beside those under way, F of those that ended is that of
     /// the short ones. Then it is taken over all that began: what they have done, and what those
@@ -631,13 +631,13 @@ impl Visits {
         kind.rows[0].further[route.index()]
     }
 
-    /// ReturnShare whether too few sessions of `kind` have ended, beside those under way, to stand
+    /// Returns whether too few sessions of `kind` have ended, beside those under way, to stand
     /// for all.
     pub fn is_young(&self, kind: KindId) -> bool {
         self.kinds[kind.index()].is_young()
     }
 
-    /// ReturnShare how often sessions of `kind` have come back for another visit, per session
+    /// Returns how often sessions of `kind` have come back for another visit, per session
     /// begun; 0 if none has begun.
     pub fn returns_per_session(&self, kind: KindId) -> f64 {
         let kind = &self.kinds[kind.index()];
@@ -645,13 +645,13 @@ impl Visits {
         if kind.begun > 0 { (visits / kind.begun as f64 - 1.0).max(0.0) } else { 0.0 }
     }
 
-    /// ReturnShare whether most sessions of `kind`, as far as it is known of them, come for one
+    /// Returns whether most sessions of `kind`, as far as it is known of them, come for one
     /// page: what is seen of all says little of those that stay.
     pub fn mostly_passes_by(&self, kind: KindId) -> bool {
         self.kinds[kind.index()].mostly_passes_by()
     }
 
-    /// ReturnShare the share of sessions begun at `entry` that come back for another page, counting
+    /// Returns the share of sessions begun at `entry` that come back for another page, counting
     /// one more that does; `None` as long as of none it is known.
     pub fn comes_back_share(&self, kind: KindId, entry: LastRoute) -> Option<f64> {
         let ReturnCounts { known, came_back, .. } =
@@ -659,7 +659,7 @@ impl Visits {
         (known > 0).then(|| ((came_back + 1) as f64 / (known + 1) as f64).min(1.0))
     }
 
-    /// ReturnShare whether at least `share` of those who begin at `entry` come back, as far as
+    /// Returns whether at least `share` of the sessions that begin at `entry` come back, as far as
     /// enough of them are known.
     pub fn often_comes_back(&self, kind: KindId, entry: LastRoute, share: f64) -> bool {
         let entered = self.kinds[kind.index()].rows.get(entry.0 as usize).map(|row| row.entered);
@@ -667,35 +667,35 @@ impl Visits {
         entered.known >= ENTERED_THERE_MIN && entered.came_back as f64 >= share * entered.known as f64
     }
 
-    /// ReturnShare whether whoever has been silent through `stage` after the first answer hardly
+    /// Returns whether a session that has been silent through `stage` after the first answer hardly
     /// comes back.
     pub fn is_away_after(&self, stage: usize) -> bool {
         self.away_after.is_some_and(|seconds| self.silence_after(stage) >= seconds)
     }
 
-    /// ReturnShare how often sessions of `kind` have asked for `route`.
+    /// Returns how often sessions of `kind` have asked for `route`.
     pub fn made(&self, kind: KindId, route: RouteId) -> f64 {
         self.kinds[kind.index()].made[route.index()]
     }
 
-    /// ReturnShare how often sessions of `kind` that have come back have asked for `route`.
+    /// Returns how often sessions of `kind` that have come back have asked for `route`.
     pub fn made_by_returned(&self, kind: KindId, route: RouteId) -> f64 {
         self.kinds[kind.index()].made_by_returned[route.index()]
     }
 
-    /// ReturnShare how many sessions of `kind` are under way that have come back, and have made
+    /// Returns how many sessions of `kind` are under way that have come back, and have made
     /// fewer than [`STAYER_VISITS`] visits.
     pub fn returned_under_way(&self, kind: KindId) -> u64 {
         self.kinds[kind.index()].returned_under_way
     }
 
-    /// ReturnShare how many sessions of `kind` will come back of whom that is not known yet, to
+    /// Returns how many sessions of `kind` will come back of whom that is not known yet, to
     /// judge by those who began where they did.
     pub fn will_come_back(&self, kind: KindId) -> f64 {
         self.kinds[kind.index()].rows.iter().map(|row| row.entered.will_come_back()).sum()
     }
 
-    /// ReturnShare how many sessions of `kind` have ever come back.
+    /// Returns how many sessions of `kind` have ever come back.
     pub fn returned(&self, kind: KindId) -> u64 {
         self.kinds[kind.index()].returned
     }
@@ -705,9 +705,9 @@ impl Visits {
         self.unanswered += 1.0;
     }
 
-    /// ReturnShare the share of the sessions under way that were answered and wait for nothing, as
-    /// far as that is known; no less than 0. Whoever was ever without an answer counts as if they
-    /// were under way still.
+    /// Returns the share of the sessions under way that were answered and wait for nothing, as far
+    /// as that is known; at least 0. A session that ever went without an answer counts as still
+    /// under way.
     pub fn answered_share(&self) -> f64 {
         let under_way: f64 = self.kinds.iter().map(|kind| kind.under_way).sum();
         let begun_only = |kind: &KindVisits| kind.rows[0].sessions_here.iter().sum::<u32>();
@@ -717,81 +717,81 @@ impl Visits {
         if under_way > 0.0 { (answered / under_way).max(0.0) } else { 0.0 }
     }
 
-    /// ReturnShare whether a session of any kind that has come back has asked for `route`.
+    /// Returns whether a session of any kind that has come back has asked for `route`.
     pub fn is_asked_by_returned(&self, route: RouteId) -> bool {
         self.kinds.iter().any(|kind| kind.made_by_returned[route.index()] > 0.0)
     }
 
-    /// ReturnShare (5) behind `place`: how many visits there it was learned from, and the shares by
+    /// Returns (5) behind `place`: how many visits there it was learned from, and the shares by
     /// route.
     pub fn next(&self, kind: KindId, place: LastRoute) -> (u64, &[f64]) {
         let row = &self.kinds[kind.index()].rows[place.0 as usize];
         (row.ended, &row.next)
     }
 
-    /// ReturnShare whether enough think times are known for silence to say something.
+    /// Returns whether enough think times are known for silence to say something.
     pub fn knows_think_times(&self) -> bool {
         self.thinks.count() >= THINKS_MIN
     }
 
-    /// ReturnShare the think times, seconds.
+    /// Returns the think times, seconds.
     pub fn think_times(&self) -> &DecayingHistogram {
         &self.thinks
     }
 
-    /// ReturnShare δ: mean seconds from admission to a visit at `route`, at least 0; 0 if none is
+    /// Returns δ: mean seconds from admission to a visit at `route`, at least 0; 0 if none is
     /// known.
     pub fn delay(&self, route: RouteId) -> f64 {
         let visits = self.visits[route.index()].get().unwrap_or(0.0);
         if visits > 1e-6 { (self.offsets[route.index()].get().unwrap_or(0.0) / visits).max(0.0) } else { 0.0 }
     }
 
-    /// ReturnShare which of its session's visits to `route` a visit there is, in the mean; 1 if
-    /// none is known.
+    /// Returns the average ordinal number, within its session, of a visit to `route`; 1 if none is
+    /// known.
     pub fn rank(&self, route: RouteId) -> f64 {
         let visits = self.visits[route.index()].get().unwrap_or(0.0);
         if visits > 1e-6 { self.ranks[route.index()].get().unwrap_or(0.0) / visits } else { 1.0 }
     }
 
-    /// ReturnShare how many sessions of `kind` have ended and been learned from.
+    /// Returns how many sessions of `kind` have ended and been learned from.
     pub fn ended(&self, kind: KindId) -> u64 {
         self.kinds[kind.index()].rows[0].ended
     }
 
-    /// ReturnShare how many sessions of `kind` are counted in.
+    /// Returns how many sessions of `kind` are counted in.
     pub fn under_way(&self, kind: KindId) -> usize {
         self.kinds[kind.index()].rows.iter().flat_map(|row| row.sessions_here).map(|n| n as usize).sum()
     }
 
-    /// ReturnShare the silence after which a session is taken to have ended, seconds: half as much
+    /// Returns the silence after which a session is taken to have ended, seconds: half as much
     /// again as the 99th percentile of the think times, at least 2.
     pub fn silence(&self) -> f64 {
         self.silence_after(STAGES - 1)
     }
 
-    /// ReturnShare the silence that ends `stage`, seconds; the last ends the session. Works out
+    /// Returns the silence that ends `stage`, seconds; the last ends the session. Works out
     /// nothing anew: see [`Visits::refresh`].
     pub fn silence_after(&self, stage: usize) -> f64 {
         self.stage_ends.map_or_else(|| self.stage_ends()[stage], |ends| ends[stage])
     }
 
-    /// ReturnShare whether these are visits to so many routes of sessions of so many kinds.
+    /// Returns whether these are visits to `routes` routes of sessions of `kinds` kinds.
     pub fn fits(&self, routes: usize, kinds: usize) -> bool {
         (self.routes, self.kinds.len()) == (routes, kinds)
     }
 
-    /// ReturnShare how many sessions of `kind` are counted in at `place` in `stage`; `None` if
+    /// Returns how many sessions of `kind` are counted in at `place` in `stage`; `None` if
     /// there is no such place or stage.
     pub fn here(&self, kind: KindId, place: LastRoute, stage: usize) -> Option<u32> {
         self.kinds.get(kind.index())?.rows.get(place.0 as usize)?.sessions_here.get(stage).copied()
     }
 
-    /// ReturnShare the places, in order: the start, and then the routes.
+    /// Returns the places, in order: the start, and then the routes.
     pub fn places(&self) -> impl Iterator<Item = LastRoute> + use<> {
         (0..=self.routes as u32).map(LastRoute)
     }
 
-    /// ReturnShare the routes, in order.
+    /// Returns the routes, in order.
     pub fn routes(&self) -> impl Iterator<Item = RouteId> + use<> {
         (0..self.routes as u32).map(RouteId)
     }

@@ -1,10 +1,10 @@
 //! Numbers that cannot be taken for one another.
 
-/// A route (method + path template); an index into the table of whoever declared it.
+/// A route (method + path template); an index into the table of the code that declared it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RouteId(pub u32);
 
-/// A kind of session; an index into the table of whoever declared it.
+/// A kind of session; an index into the table of the code that declared it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct KindId(pub u32);
 
@@ -17,7 +17,7 @@ pub struct SessionId(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RequestId(pub u64);
 
-/// An application server; an index into the table of whoever declared it.
+/// An application server; an index into the table of the code that declared it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub u32);
 

@@ -11,7 +11,7 @@ impl Limit {
     /// The least there is: one request at a time.
     pub const LEAST: Limit = Limit(1);
 
-    /// Returns the limit of so many slots, of the least if that is less.
+    /// Returns the limit of `slots` slots, or the least limit if that is more.
     pub const fn of(slots: u32) -> Limit {
         if slots == 0 { Limit::LEAST } else { Limit(slots) }
     }

@@ -182,7 +182,7 @@ pub struct Record {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceHash(u64);
 
-/// Its bits are as good as random, so a fixed length is the shortest.
+/// Its bits look random, so a fixed length is the shortest.
 impl crate::persist::Persist for TraceHash {
     fn save(&self, out: &mut crate::persist::Writer) {
         out.raw(&self.0.to_le_bytes());
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_trial_that_was_won_promises_no_more_than_a_standard_error() {
-        // A trial of two limits as good as each other is won in three or four of ten.
+        // A trial of two equally good limits is won in three or four of ten.
         for reason in [Reason::TrialBetter, Reason::TrialWorse] {
             let why = reason.explain();
             assert!(!why.contains("useful work") && why.contains("standard error"), "{why}");

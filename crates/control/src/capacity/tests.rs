@@ -12,7 +12,7 @@ fn at(secs: f64) -> Instant {
     Instant::ORIGIN + seconds(secs)
 }
 
-/// A route with so many places, each serving for an exponential or Erlang time, and Poisson
+/// A route with this many places, each serving for an exponential or Erlang time, and Poisson
 /// arrivals.
 struct Queue {
     rng: Rng,
@@ -83,7 +83,7 @@ fn mean_of(truth: f64, play: impl Fn(u64) -> Queue) -> (f64, usize) {
     (known.iter().sum::<f64>() / known.len() as f64, known.len())
 }
 
-/// Returns a route that has had all it could take for so long.
+/// Returns a route that has been saturated for this long.
 fn saturated(seed: u64, (places, per_second, phases): (usize, f64, u32), secs: f64) -> Queue {
     let mut queue = Queue::new(seed, places, per_second, phases);
     queue.play(secs, 3.0 * per_second);

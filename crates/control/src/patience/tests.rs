@@ -53,8 +53,7 @@ fn learned(requests: &[Asked]) -> Option<f64> {
     patience.learned()
 }
 
-/// Returns so many requests from second `from` on, Poisson at a rate, with `answer` and `patience`
-/// drawn.
+/// Returns requests from second `from` on, Poisson at a rate, with `answer` and `patience` drawn.
 fn poisson(
     rng: &mut Rng,
     (from, rate, count): (f64, f64, usize),
@@ -75,8 +74,8 @@ fn merged(mut a: Vec<Asked>, b: Vec<Asked>) -> Vec<Asked> {
     a
 }
 
-/// Bias and spread of what so many runs learn, as shares of the truth, and the mean of the error
-/// they tell.
+/// Bias and spread of what several runs learn, as shares of the truth, and the mean of the error
+/// they report.
 #[derive(Debug)]
 struct Judged {
     known: f64,

@@ -19,10 +19,10 @@ const BACKOFF_LEAST: f64 = 1.5;
 /// The brake is never pulled below this limit, or below the cores if they are fewer; in more
 /// company than that nobody is alone where the cores are doubted.
 pub(super) const BACKOFF_FLOOR: u32 = 4;
-/// Where requests stay too long while there are no more than so many a core, there may be fewer
-/// cores than told.
+/// Where requests stay too long while there are at most this many per core, there may be fewer
+/// cores than configured.
 const DOUBTFUL: u32 = 4;
-/// ... which is believed for so many seconds.
+/// ... which is believed for this many seconds.
 const DOUBTED_SECONDS: f64 = 600.0;
 
 impl Paired {

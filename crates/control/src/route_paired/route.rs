@@ -42,15 +42,16 @@ const COOLDOWN_MIN: f64 = 4.0;
 const COOLDOWN_MAX: f64 = 30.0;
 /// Loss of ln U that need not be suffered again ...
 const MUCH_WORSE: f64 = 0.15;
-/// ... for this long, seconds, or for so many times what a request takes if that is longer, ...
+/// ... for this long, seconds, or for the multiple below of what a request takes if that is longer,
+/// ...
 const KNOWN_BAD_SECONDS: f64 = 60.0;
 const KNOWN_BAD_SERVICES: f64 = 20.0;
-/// ... or so many where no trial has shown that it was the limit, and the brake was pulled.
+/// ... or this many where no trial has shown that it was the limit, and a backoff was made.
 const BACKED_OFF_SERVICES: f64 = 3.0;
-/// Where requests of many sorts share a route, those inside are of another sort than those seen
-/// when nothing has ended for so many times what they took, ...
+/// Where requests of many sorts share a route, the requests in flight are of another sort than
+/// those seen before once nothing has ended for this many times what those took, ...
 const UNLIKE: f64 = 8.0;
-/// ... and so many seconds at the least.
+/// ... and for at least this many seconds.
 const UNLIKE_SECONDS: f64 = 0.5;
 /// Change of ln U that is more than noise.
 const DRIFT: f64 = 0.30;
@@ -60,8 +61,8 @@ const DRIFT: f64 = 0.30;
 pub(super) struct Route {
     /// Whether the law owns the limit; else it is only carried for its meter.
     pub(super) learns: bool,
-    /// Whether it is shared by whatever has no route of its own: those seen say little of those who
-    /// come next.
+    /// Whether requests without a route of their own share it: those seen say little of the next
+    /// ones.
     pub(super) is_mixed: bool,
     /// The limit in force: the base, or the one under trial.
     pub(super) limit: u32,
@@ -259,7 +260,7 @@ impl Route {
         }
     }
 
-    /// Returns whether what was seen of it says nothing of those who are inside.
+    /// Returns whether what was seen of it says nothing of the requests in flight.
     pub(super) fn is_unlike(&self, now: Instant) -> bool {
         let took = self.service.get().unwrap_or(0.0);
         let quiet = self.answered_at.map(|at| now.secs_since(at));
@@ -458,8 +459,8 @@ impl Route {
         })
     }
 
-    /// Returns whether its requests take long by themselves, as far as is known on so many cores,
-    /// or have not told yet.
+    /// Returns whether its requests take long by themselves, as far as is known on this number of
+    /// `cores`, or have not shown yet how long they take.
     pub(super) fn is_long(&self, cores: u32) -> bool {
         let by_itself = self.times.alone().filter(|_| self.times.is_founded(cores));
         by_itself.or(self.times.recent()).is_none_or(|seconds| seconds >= LONG)

@@ -33,8 +33,8 @@ const STEP: f64 = 1.5;
 const STEP_LONG: f64 = 2.0;
 /// The smallest and the largest cohort of such pages; a quarter of the limit between.
 const COHORT: (u32, u32) = (6, 16);
-/// e is known to within this from one cohort of them; within it of the border more are asked, up to
-/// so many.
+/// e is known to within this from one cohort; if it is within this of the border, more cohorts are
+/// asked, up to the maximum below.
 const LONG_ERROR: f64 = 0.2;
 const COHORTS_MAX: u32 = 4;
 /// e from which one cohort is enough: company has cost nothing that matters.
@@ -45,7 +45,7 @@ const ALIKE: f64 = 1.1;
 const SLOWER_ALONE: f64 = 1.3;
 /// The fewest ends of a window; more at higher limits, ...
 const ENDS_MIN: u32 = 6;
-/// ... and so many times the squared coefficient of variation where requests are uneven, up to
+/// ... and this many times the squared coefficient of variation where requests are uneven, up to
 /// [`ENDS_MAX`].
 const ENDS_UNEVEN: f64 = 25.0;
 const ENDS_MAX: u32 = 60;
@@ -301,9 +301,9 @@ impl SlowStart {
         Some(WindowResult { mean, elasticity, verdict })
     }
 
-    /// The same for a long page: half of a cohort of starts is waited for. The first to end are the
-    /// quick ones, and where the system shares unevenly the others may not end at all; half of
-    /// those who started together tell both.
+    /// The same for a long page: it waits until half of the requests of a cohort have ended. The
+    /// first to end are the quick ones, and where the system shares unevenly the others may not end
+    /// at all; half of those that started together show both.
     fn on_long_end(
         &mut self,
         now: Instant,

@@ -5,22 +5,22 @@ use super::{LONG, Paired};
 use crate::window::Meter;
 use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
 
-/// What witnesses told holds for so many seconds where there are no new ones.
+/// What witnesses showed holds for this many seconds where there are no new ones.
 const WITNESSED_SECONDS: f64 = 10.0;
 /// How often the strain is looked at, seconds.
 const STRAIN_SECONDS: f64 = 1.0;
-/// Times as long as in little company that requests take elsewhere when the machine thrashes, in so
-/// many looks one after the other, ...
+/// The machine thrashes when requests elsewhere take this many times as long as in little company,
+/// in the number of looks below, one after another, ...
 pub(super) const THRASHING: f64 = 8.0;
 pub(super) const THRASHING_LOOKS: u32 = 4;
 /// Times as long as their own company explains that short pages take where long ones are to blame,
 /// ...
 const UNEXPLAINED: f64 = 2.0;
-/// ... of which there are more than so many a core; ...
+/// ... of which there are more than this many per core; ...
 const LONG_MIN: f64 = 16.0;
 /// ... and what such a page keeps of its room, ...
 const ROOM_KEPT: f64 = 0.9;
-/// ... each time this share of what it takes has passed, and so many seconds at the least.
+/// ... each time this share of what it takes has passed, and after at least the seconds below.
 const ROOM_SERVICES: f64 = 0.25;
 const ROOM_SECONDS: f64 = 4.0;
 

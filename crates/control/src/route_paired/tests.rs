@@ -217,7 +217,7 @@ fn quick_errors_do_not_look_like_speed() {
     assert!(closed.law.limit(ROUTE) <= 2 * before, "{before} became {}", closed.law.limit(ROUTE));
 }
 
-/// Has `route` answer some requests in so many seconds, each alone in the application.
+/// Has `route` answer some requests in `seconds` each, each alone in the application.
 fn answered_in(route: &mut Route, seconds: f64) {
     for _ in 0..10 {
         route.service.fold(seconds);

@@ -12,7 +12,7 @@ const COHORT_MIN: usize = 10;
 const COHORT_MAX: usize = 4096;
 /// The least time over which a cohort is gathered, seconds.
 const GATHER_SECONDS: f64 = 0.2;
-/// Mean service times after which a settle phase ends whoever is still there.
+/// Mean service times after which a settle phase ends, even if requests are left.
 const SETTLE_SERVICES: f64 = 3.0;
 /// A window ends without its stragglers, one in this many of its cohort at the most, ...
 const STRAGGLERS: usize = 10;
@@ -195,7 +195,7 @@ impl Trial {
         }
     }
 
-    /// Returns whether it is a trial of one among so many routes.
+    /// Returns whether it is a trial of one among this number of `routes`.
     pub(super) fn fits(&self, routes: usize) -> bool {
         let in_range = |length: usize| length > self.route.index() && length <= routes;
         let begun = match &self.phase {
@@ -253,8 +253,8 @@ impl Trial {
         }
     }
 
-    /// Returns seconds after which whoever has not left yet is taken for a straggler: one that
-    /// takes long must not keep everybody at a limit that may be bad.
+    /// Returns the seconds after which a request that has not ended yet is taken for a straggler:
+    /// one that takes long must not keep all others at a limit that may be bad.
     fn settle_max(&self) -> f64 {
         let service = self.weights.get(self.route.index()).copied().unwrap_or(0.0);
         SETTLE_SERVICES * service * (f64::from(self.probe) / f64::from(self.base)).max(1.0)
@@ -329,9 +329,9 @@ impl Trial {
         WindowEnd::Window(Window { arm, ends, rates, variation, same_arm_difference })
     }
 
-    /// Returns the verdict that the tried limit is worse, once its window has taken so long that it
-    /// cannot be anything else. Deep in the thrash region a window may not end at all, and
-    /// everybody suffers meanwhile.
+    /// Returns the verdict that the tried limit is worse, once its window has taken so long that no
+    /// other verdict is possible. Deep in the thrash region a window may not end at all, and every
+    /// request suffers meanwhile.
     ///
     /// It has the error of any other: of ten requests as uneven as they take long, one window in
     /// six lasts that long by chance. `noise` and `share` as in [`Trial::verdict`].
@@ -417,8 +417,8 @@ impl Trial {
         })
     }
 
-    /// Returns what more useful work the tried limit must do to be as good as the base: the last
-    /// term of formula (3).
+    /// Returns how much more useful work the tried limit must do to equal the base: the last term
+    /// of formula (3).
     fn bias(&self, share: f64) -> f64 {
         let bias = if self.is_quick() { -BIAS } else { BIAS };
         bias * share * ln(self.ratio())

@@ -12,23 +12,23 @@ use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
 const RAISE_SECONDS: f64 = 0.5;
 /// ... or this many where the others are to be looked at meanwhile, ...
 const RAISE_LOOKED: f64 = 2.0;
-/// ... while they take less than so many times as long as in little company; ...
+/// ... while they take less than this many times as long as in little company; ...
 const AT_EASE: f64 = 1.5;
 /// ... and after this many of its service times once its search is over.
 const RAISE_SERVICES: f64 = 0.25;
 /// Service time from which a page is very long, seconds: trials take minutes, so after its search
 /// is over it is searched upward again, ...
 pub(super) const VERY_LONG: f64 = 2.0;
-/// ... after this many seconds at first, twice as many each time, up to so many.
+/// ... after this many seconds at first, twice as many each time, up to the maximum below.
 pub(super) const RETRY_MIN: f64 = 30.0;
 const RETRY_MAX: f64 = 600.0;
-/// ... as long as it takes no more than so many times what it takes in little company.
+/// ... as long as it takes no more than this many times what it takes in little company.
 const ITSELF: f64 = 1.3;
 /// A limit above this many times the largest company in which the page was seen to take no longer
 /// is not raised for that: what a higher one does is told one service time late.
 const FAR_SEEN: u32 = 3;
-/// After so many seconds without an answer, and with nobody inside, nobody is at a route who could
-/// suffer.
+/// After this many seconds without an answer, and with no request in flight, a route has no request
+/// that could suffer.
 const QUIET_SECONDS: f64 = 1.0;
 /// Growth of the limit of a full route that is given more room by the time.
 const RAISE_GROWTH: f64 = 2.0;
@@ -39,8 +39,8 @@ const RETRY_GROWTH: f64 = 1.25;
 /// What is around a route that asks for room.
 #[derive(Clone, Copy, Debug)]
 struct Surroundings {
-    /// Nothing has ended at any other route; or lately, where those who were seen there tell
-    /// nothing of those who come next.
+    /// Nothing has ended at any other route; or nothing recently, where the requests seen there say
+    /// nothing of the next ones.
     is_only: bool,
     /// Everybody in the application has a core, others by the share that they can ask for.
     is_roomy: bool,

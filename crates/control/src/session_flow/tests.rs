@@ -132,7 +132,7 @@ fn a_route_that_is_being_searched_sets_the_pace_while_there_is_a_crowd_before_it
     };
     assert_eq!(rate(0), Some(5.0), "nobody waits: two cores and 0.4 s each set it");
     assert_eq!(rate(6), Some(5.0), "1.5 s are no crowd, as a page of 0.4 s may have 1.6 s to wait for");
-    assert_eq!(rate(20), Some(CROWDED * 4.0), "a crowd shows more: so many times what it does");
+    assert_eq!(rate(20), Some(CROWDED * 4.0), "a crowd shows more: a multiple of what it does");
 }
 
 #[test]
@@ -333,8 +333,8 @@ fn unknown() -> Visits {
     visits
 }
 
-/// A shop whose visitors log in and come back to search, beside so many who ask once for what is
-/// not there. It is known of all of them.
+/// A shop whose visitors log in and come back to search, beside `passers` who ask once for a path
+/// that does not exist. All of this is known.
 fn beside_passers(passers: u32) -> (Visits, LastRoute, LastRoute) {
     let mut visits = unknown();
     let (nothing, login) = (LastRoute::at(RouteId(1)), LastRoute::at(RouteId(2)));
@@ -353,7 +353,7 @@ fn beside_passers(passers: u32) -> (Visits, LastRoute, LastRoute) {
     (visits, nothing, login)
 }
 
-/// Two kinds of pages, of 39 and of 1 ms, and what so many a second ask for who pass by.
+/// Two kinds of pages, of 39 and of 1 ms, and the route that `passers` a second ask for once.
 fn beside(passers: u32) -> [RouteInputs; 3] {
     let cheap = RouteInputs { work: Some(0.001), rate: 1.0, idle: f64::INFINITY, ..RouteInputs::default() };
     let dear = RouteInputs { work: Some(0.039), ..cheap };
@@ -377,7 +377,7 @@ fn those_who_stay_pay_for_what_they_took_before_they_were_seen() {
     };
     assert!((38.0..=42.0).contains(&left(&visits, 0.0)), "80 may begin at once, and 40 have");
     (0..80).for_each(|_| visits.begins_at(SHOP, login));
-    assert!(left(&visits, 0.0) < 2.0, "40 of those who have not come back yet count, too");
+    assert!(left(&visits, 0.0) < 2.0, "40 sessions that have not come back yet count, too");
     (0..60).for_each(|_| visits.comes_back(SHOP, login, false));
     (0..20).for_each(|_| visits.stays_away(SHOP, login));
     assert!(left(&visits, 0.0) < 1.0, "more have begun than should have");
@@ -430,7 +430,7 @@ fn a_flood_of_sessions_of_one_page_makes_those_that_stay_no_cheaper() {
     }
     assert!(
         begun(400, true) > 2_000,
-        "whoever begins where nobody comes back from costs next to nothing: {}",
+        "a session that begins where nobody comes back costs next to nothing: {}",
         begun(400, true)
     );
 }

@@ -353,7 +353,7 @@ fn whoever_was_taken_to_have_ended_and_goes_on_counts_as_another_session() {
     assert!(visits.returns_per_session(SHOP) == 0.0, "two visits of two");
 }
 
-/// Teaches a site where every session makes `usual` visits to search, and so many in a hundred are
+/// Teaches a site where every session makes `usual` visits to search, and `robots` in a hundred are
 /// robots that make 64.
 fn with_robots(usual: usize, robots: u64, seed: u64) -> Visits {
     let mut visits = learned();

@@ -15,7 +15,7 @@ use crate::visits::PATH_MAX;
 
 /// The largest share of sessions that is not believed.
 const UNUSUAL: f64 = 0.07;
-/// Times the usual that is learned from, and at least so many visits.
+/// Multiple of the usual number that is learned from, and at least the number of visits below.
 const LEARNED: u32 = 2;
 const LEARNED_LEAST: u32 = 2;
 /// Sessions after twice as many of which each counts half.
@@ -40,7 +40,7 @@ suimon_model::saved_struct!(TypicalVisits { sessions, routes });
 suimon_model::saved_struct!(Classes { counts }, |it: &Classes| it.counts.len() == CLASSES.len());
 
 impl TypicalVisits {
-    /// Returns one that knows of nothing, for so many routes.
+    /// Returns one that knows nothing, for this number of `routes`.
     pub(super) fn of(routes: usize) -> Self {
         let mut usual = TypicalVisits::default();
         (0..routes).for_each(|_| usual.add_route());

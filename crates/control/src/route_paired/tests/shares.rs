@@ -86,5 +86,5 @@ fn is_taken_for_slower(beside: f64, known: bool) -> bool {
 fn a_page_has_become_slower_by_itself_where_short_ones_say_that_the_machine_has_not() {
     assert!(is_taken_for_slower(0.05, true));
     assert!(!is_taken_for_slower(5.0, true), "a page that waits for others does not notice a thrash");
-    assert!(!is_taken_for_slower(0.05, false), "whoever was never seen before has nothing to compare with");
+    assert!(!is_taken_for_slower(0.05, false), "a request never seen before has nothing to compare with");
 }
