@@ -89,7 +89,7 @@ suimon_model::choices! {
         /// First in, first out.
         FirstIn = 1, "fifo", "first in, first out";
         /// The session with more requests behind it; equal ones first in, first out. Saves what can
-        /// be saved where sessions are let in without limit; whoever is at an earlier step starves
+        /// be saved where sessions are admitted without limit; sessions at an earlier step starve
         /// meanwhile.
         LaterInSession = 0, "later_in_session", "later steps of a session first, which saves more where session_law = \"open\", and lets those at an earlier step starve";
     }
@@ -146,7 +146,7 @@ pub struct KindParams {
     pub hold: Option<Duration>,
     /// Whether newcomers are ever held back.
     pub mode: KindMode,
-    /// The line of those who cannot begin within `hold`; `None`: they are refused.
+    /// The line of newcomers who cannot begin within `hold`; `None`: they are refused.
     pub line: Option<suimon_line::Params>,
 }
 
@@ -207,7 +207,7 @@ pub enum Membership {
         kind: KindId,
         /// The place.
         position: Position,
-        /// The session that this place begins, whoever comes with it and however often.
+        /// The session that this place begins, no matter which client presents it and how often.
         session: SessionId,
         /// Whether it may draw another place, if that session is over.
         draws: bool,
@@ -245,8 +245,8 @@ pub enum SessionSignal {
     Ends,
     /// Its visitor pays: it goes first in every queue from now on.
     Checkout,
-    /// It is worth so many of others, 1 to [`SessionSignal::WEIGHT_MAX`]: as much later the next
-    /// one begins. Only the first such word counts.
+    /// It is worth this many others, 1 to [`SessionSignal::WEIGHT_MAX`]: the next one begins later
+    /// by that factor. Only the first such signal counts.
     Weighs(u32),
 }
 
@@ -452,7 +452,7 @@ impl GateState {
 pub struct SessionEnds {
     /// The application said so, or a request that ends one was answered.
     pub finished: u64,
-    /// Nothing more came after an answer: how most visits end. Whoever comes back later is counted
+    /// No request after a response: how most visits end. A visitor who comes back later is counted
     /// again.
     pub silent: u64,
     /// Their visitors went away before an answer came. To close a page that keeps a request open

@@ -7,7 +7,7 @@
 //! | `away` | an application that does not answer, and who waits for it |
 //! | `tick` | what the time alone brings about |
 //! | `line` | what pages and operators ask of the lines |
-//! | `learned` | what was learned, for whoever asks |
+//! | `learned` | what was learned, for reports |
 //! | `saved` | the gate as bytes, and back |
 //! | `adopt` | other settings, put in force while it runs |
 //! | `knowledge` | what another process can begin with, and beginning with it |
@@ -123,8 +123,8 @@ impl Gate {
         id
     }
 
-    /// Declares a route shared by whatever has none of its own: what was seen there says little of
-    /// who comes next. Else as [`Gate::declare_route`].
+    /// Declares a route shared by all requests without one of their own: what was seen there says
+    /// little of the next requests. Else as [`Gate::declare_route`].
     pub fn declare_mixed_route(&mut self, now: Instant, mode: RouteMode) -> RouteId {
         let id = self.declare_route(now, mode);
         self.law.mix(id);
@@ -231,7 +231,7 @@ impl Gate {
                 request.leased = leased;
                 request.ends_session = ends;
                 let id = self.requests.insert(request);
-                // A lease from before a restart: whoever was let in stays let in.
+                // A lease from before a restart: an admitted visitor stays admitted.
                 if self.sessions.get(session).is_none() {
                     self.sessions.begin(now, session, kind, &mut self.visits);
                     self.sessions.resumes(kind);
@@ -261,7 +261,7 @@ impl Gate {
                 self.enter_session_gate(now, id, kind, Claim::None);
                 id
             }
-            // Whoever comes with a place that has begun its session belongs to that.
+            // A client that comes with a place whose session has begun belongs to that session.
             Some(Membership::Placed { kind, position, session, draws: _ })
                 if self.sessions.get(session).is_some() =>
             {

@@ -77,7 +77,8 @@ impl HeldNewcomers {
         }
     }
 
-    /// Returns who is next of those who may be, each the first of its lane.
+    /// Returns the next newcomer to begin: the first of those heads of lanes for which `may_be`
+    /// holds.
     pub(crate) fn head(&self, may_be: impl Fn(Key) -> bool) -> Option<Newcomer> {
         let first = |lane: Lane| Some((lane, *self.lanes[lane.index()].first_key_value()?.0));
         let lane = self.shares.next(|lane| first(lane).is_some_and(&may_be))?;
@@ -94,7 +95,7 @@ impl HeldNewcomers {
         self.at(self.by_arrival.last()?.1)
     }
 
-    /// Takes out whoever is next, because it begins.
+    /// Takes out the next newcomer, because it begins.
     pub(crate) fn begins(&mut self, key: Key) {
         self.remove(key);
         self.shares.took(key.0);

@@ -22,8 +22,8 @@ const OVERDUE: f64 = 1.25;
 /// Highest admission rate passed to a line, sessions per second.
 const RATE_MAX: f64 = 1e6;
 /// After an outage, the admission rate is at most the one measured before it (at least this many
-/// per second), doubled every so many seconds: all who came meanwhile are there at once, and the
-/// application's caches may be cold.
+/// per second), doubled at the interval below: all newcomers of the meantime are there at once, and
+/// the application's caches may be cold.
 const BACK_PACE_MIN: f64 = 1.0;
 const BACK_DOUBLES: f64 = 5.0;
 /// Until this many sessions have begun, the law knows its rate badly and may raise it at any
@@ -85,7 +85,7 @@ pub(crate) struct KindGate {
     refused_then: u64,
     /// Whether the application does not answer.
     away: bool,
-    /// Sessions a second that began before that, and when it came back.
+    /// Sessions per second that began before that, and when it came back.
     before: Option<f64>,
     back: Option<Instant>,
 }
@@ -215,8 +215,8 @@ impl KindGate {
         law.save(out)
     }
 
-    /// Takes one that was saved, whose newcomers were let in by `law`, at a gate of so many
-    /// `routes`.
+    /// Takes one that was saved, whose newcomers were admitted by `law`, at a gate with this number
+    /// of `routes`.
     pub(crate) fn load(law: SessionLawKind, routes: usize, from: &mut Reader<'_>) -> Result<Self, Broken> {
         let id = Persist::load(from)?;
         Ok(KindGate {
@@ -252,7 +252,7 @@ impl KindGate {
         self.next = None;
     }
 
-    /// Takes visitors to wait for so long where nothing is declared or learned.
+    /// Assumes that visitors wait for this long where nothing is declared or learned.
     pub(crate) fn assume(&mut self, patience: Duration) {
         self.assumed = patience.as_secs_f64();
     }
@@ -262,7 +262,7 @@ impl KindGate {
         !matches!(self.params.mode, KindMode::Off | KindMode::Observe)
     }
 
-    /// Returns whether its line, if it has one, moves: whoever runs the site may have stopped it.
+    /// Returns whether its line, if it has one, moves: the operator may have stopped it.
     pub(crate) fn admits(&self) -> bool {
         !self.away && self.line.as_ref().is_none_or(Line::is_moving)
     }
@@ -278,7 +278,7 @@ impl KindGate {
         self.line.as_ref().is_some_and(|line| line.gathers(now, line.rank(position)))
     }
 
-    /// Returns whether whoever is held there does so.
+    /// Returns whether the newcomer held there does so.
     pub(crate) fn gathers(&self, now: Instant, key: Key) -> bool {
         self.line.as_ref().is_some_and(|line| line.gathers(now, key))
     }
@@ -340,8 +340,8 @@ impl KindGate {
         self.is_blind(now) && self.held.len() < BLIND_MAX
     }
 
-    /// Returns whether whoever is held last, at this `position` in line, is held for longer than it
-    /// is worth.
+    /// Returns whether the newcomer held last, at this `position` in line, has been held for longer
+    /// than is useful.
     pub(crate) fn is_last_held_in_vain(&self, now: Instant, position: Position) -> bool {
         let in_vain =
             |line: &Line| self.held.len() > line.held_at_once() || !line.standing(now, position).is_called();
@@ -379,7 +379,7 @@ impl KindGate {
         self.holds() && self.rush.is_on(now, self.law.rate())
     }
 
-    /// Returns newcomers waiting to begin, as the session law sees them: one in line is as good as
+    /// Returns newcomers waiting to begin, as the session law sees them: one in line counts as
     /// many.
     pub(crate) fn waiting(&self) -> usize {
         // Where the line stands still, it is not the law that keeps them.

@@ -40,7 +40,7 @@ pub struct KnownKind {
     pub law: Option<SessionKnowledge>,
 }
 
-/// A capacity recalled counts for so many observations when it is written down; it is forgotten
+/// A capacity recalled counts for this many observations when it is written down; it is forgotten
 /// when none is left.
 const CAPACITY_OBSERVATIONS: u64 = 8;
 /// Growth per second of a capacity recalled, while newcomers are held back and the route has slots
@@ -48,15 +48,16 @@ const CAPACITY_OBSERVATIONS: u64 = 8;
 const CAPACITY_GROWTH: f64 = 1.25;
 /// A throughput of fewer completions than this is no sign of a higher capacity.
 const COMPLETIONS_MIN: f64 = 8.0;
-/// The least completions a second that are believed: a route that answers once in ten minutes is
-/// none, and to wait for it would shut the gate.
+/// The least completions per second that are believed: a route that answers once in ten minutes has
+/// none, and waiting for it would shut the gate.
 const CAPACITY_LEAST: f64 = 1.0 / 600.0;
-/// Whatever delay is known, free slots speak against a capacity after so many seconds.
+/// Whatever delay is known, free slots speak against a capacity after this many seconds.
 const DELAY_MAX: f64 = 60.0;
 /// Patience, seconds.
 const PATIENCE: (f64, f64) = (0.5, 3600.0);
-/// A tenth of those who wait for as long as the patience leave by then. Each that does makes up for
-/// so many who do not; if they do not, and are so many, the patience recalled is none of theirs.
+/// A tenth of the clients that wait for as long as the patience leave by then. Each leaver makes up
+/// for this many who stay; if this many stay without a leaver, the patience recalled is not that of
+/// these clients.
 const STAYERS_PER_LEAVER: f64 = 9.0;
 const STAYERS_MAX: f64 = 20.0;
 
@@ -93,8 +94,8 @@ impl RecalledCapacity {
     /// whether newcomers are held back, `is_free` whether the route has slots to spare, `delay` how
     /// many seconds after its beginning a session comes here.
     ///
-    /// Whoever was held back for the sake of this route before as many seconds as `delay` could not
-    /// be here yet: until then it says nothing that there are slots to spare.
+    /// A newcomer held back because of this route less than `delay` seconds ago would not be here
+    /// yet anyway: until then free slots say nothing.
     pub(crate) fn doubt(&mut self, now: Instant, seen: RouteSample) {
         let passed = now.secs_since(self.looked).min(1.0);
         self.looked = now;

@@ -1,5 +1,4 @@
-//! What the gate has learned of the application and its visitors, for whoever wants to play them
-//! elsewhere.
+//! What the gate has learned of the application and its visitors, for playing them elsewhere.
 
 use crate::api::RouteMode;
 use suimon_model::RouteId;

@@ -36,7 +36,7 @@ pub use api::{
 pub use gate::Gate;
 pub use knowledge::{Knowledge, KnownKind, KnownRoute};
 pub use learned::{Learned, LearnedKind, LearnedRoute, LearnedTransitions, ServiceTimeStats, Think};
-/// What a gate knows, in the words of those who learned it.
+/// What a gate knows, in the words of the parts that learned it.
 pub use suimon_control::{
     KnownDistribution, KnownMean, RouteKnowledge, RouteVisits, SessionKnowledge, VisitsAfter, VisitsKnowledge,
 };

@@ -81,7 +81,8 @@ impl Queue {
         self.entries.len() + self.late.len()
     }
 
-    /// Returns how many whoever comes now has to wait for: all but those behind all others.
+    /// Returns how many requests a new one has to wait for: all but those that go behind all
+    /// others.
     pub(crate) fn ahead(&self) -> usize {
         self.len() - self.last
     }

@@ -3,7 +3,7 @@
 //! The pace of newcomers is known after two seconds, and a rush is over the gate in a tenth of one.
 //! So newcomers are also counted in a leaky bucket that empties at the share of the law's rate that
 //! counts as near its limit. Full is half a second's worth of that rate; in the first seconds, when
-//! the rate is a guess, the second visitor who comes on the heels of the first.
+//! the rate is a guess, a second visitor right behind the first.
 
 use crate::kinds::CLOSE_SHARE;
 use suimon_model::Instant;
@@ -16,7 +16,7 @@ const FULL_NEW: f64 = 1.5;
 /// come at once by chance.
 const FULL_SECONDS: f64 = 0.5;
 const FULL_MIN: f64 = 4.0;
-/// Newcomers a second that a new gate takes for few, where the law knows no rate.
+/// Newcomers per second that a new gate takes for few, where the law knows no rate.
 const FEW_PER_SECOND: f64 = 1.0;
 
 /// The bucket.
@@ -34,7 +34,7 @@ impl Rush {
         Rush { level: 0.0, at: now, first: None }
     }
 
-    /// Takes note of a newcomer; `rate`: sessions a second that could begin, if that is known.
+    /// Takes note of a newcomer; `rate`: sessions per second that could begin, if that is known.
     pub(crate) fn note(&mut self, now: Instant, rate: Option<f64>) {
         self.first.get_or_insert(now);
         self.level = self.level_at(now, rate) + 1.0;

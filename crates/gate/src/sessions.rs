@@ -245,7 +245,7 @@ impl Sessions {
         self.by_kind.get(kind.index()).copied().unwrap_or(0)
     }
 
-    /// Remembers at most so many from now on.
+    /// Remembers at most `sessions_max` from now on.
     pub(crate) fn set_max(&mut self, sessions_max: usize) {
         self.sessions_max = sessions_max;
     }
@@ -499,13 +499,13 @@ impl Sessions {
         self.forget(id, visits);
     }
 
-    /// Takes note that the application is back: whoever was inside is as good as heard of now.
+    /// Takes note that the application is back: its sessions count as heard of now.
     pub(crate) fn application_is_back(&mut self, now: Instant) {
         self.back_at = now;
     }
 
-    /// Moves the silent on to their next stage, takes out of the count whoever has been silent for
-    /// all of them, and forgets whoever has been idle since `idle_since`.
+    /// Moves silent sessions on to their next stage, stops counting those that have been silent for
+    /// all of them, and forgets those that have been idle since `idle_since`.
     pub(crate) fn sweep(&mut self, now: Instant, idle_since: Instant, visits: &mut Visits) {
         for stage in (0..STAGES).rev() {
             let since = now - seconds(visits.silence_after(stage));
@@ -549,8 +549,8 @@ impl Sessions {
         if silent && session.requests > 0 {
             visits.silence_over(session.kind, session.place, session.stage, false);
         }
-        // Whoever could not begin for want of an application says nothing of how much visitors ask
-        // for.
+        // A visitor who could not begin because there was no application says nothing of how much
+        // visitors ask for.
         if session.requests > 0 || session.admitted >= self.back_at {
             visits.teach(session.kind, &session.path);
         }
@@ -562,7 +562,7 @@ impl Sessions {
     fn note_end(&mut self, kind: KindId, trouble: Option<RequestTrouble>, silent: bool) {
         let ends = self.ends_of(kind);
         let counted = match trouble {
-            // Whoever says goodbye was answered.
+            // A visitor who says goodbye was answered.
             _ if !silent => &mut ends.finished,
             None => &mut ends.silent,
             Some(RequestTrouble::Left) => &mut ends.left,

@@ -1,4 +1,4 @@
-//! How wrong what is told is, as this very line has shown.
+//! How wrong predicted waits are, as this very line has shown.
 //!
 //! *Law*. Now and then some numbers of the line are noted, with the wait that is foreseen for each.
 //! When one is called, the wait that it was is held against that: r = was / foreseen. For a wait of
@@ -28,11 +28,11 @@ const LATEST_MAX: usize = 48;
 /// Where no error is known: what waits may be of what was foreseen, at the least and at the most,
 /// ...
 const PRIOR: (f64, f64) = (0.6, 1.5);
-/// ... worth so many errors at either end.
+/// ... worth this many errors at either end.
 const PRIOR_WEIGHT: usize = 2;
-/// Of the waits told, one in so many may be shorter, and one longer.
+/// Of the predicted waits, one in this many may turn out shorter, and one longer.
 const OUTSIDE: usize = 10;
-/// Errors of waits that are so many times as long as others say nothing of these.
+/// Errors of waits that are this many times as long as others say nothing of these.
 const LONGER: f64 = 3.0;
 /// Classes of waits: the first up to this long, seconds, the next up to twice as long, and so on.
 const CLASS_FIRST: f64 = 30.0;
@@ -56,7 +56,8 @@ pub(crate) struct Calibration {
     noted: Vec<Noted>,
     noted_at: Option<Instant>,
     turn: u32,
-    /// Of waits foreseen to be so long, seconds, what they were of that; the oldest first.
+    /// For past predicted waits, seconds: the real wait as a share of the predicted one; the oldest
+    /// first.
     latest: VecDeque<(f64, f64)>,
     /// By class: q10 and q90. Empty: nothing is known yet.
     factors: Vec<(f64, f64)>,
@@ -69,8 +70,8 @@ suimon_model::saved_struct!(Calibration { noted, noted_at, turn, latest, factors
 });
 
 impl Calibration {
-    /// Returns how far behind the first that is not called a number is to be noted now, as a share
-    /// of those who wait; `None`: none is.
+    /// Returns how far behind the first number that is not called a number is to be noted now, as a
+    /// share of those waiting; `None`: none is.
     pub(crate) fn is_due(&mut self, now: Instant) -> Option<f64> {
         let is_due = self.noted_at.is_none_or(|at| now.since(at) >= EVERY);
         if !is_due || self.noted.len() >= NOTED_MAX {
@@ -88,7 +89,7 @@ impl Calibration {
         }
     }
 
-    /// Takes note that all numbers below `called` are called, who begin so many seconds later.
+    /// Takes note that all numbers below `called` are called, and begin `later` seconds later.
     pub(crate) fn called(&mut self, now: Instant, called: u64, later: f64) {
         let before = self.noted.len();
         let latest = &mut self.latest;
@@ -143,7 +144,7 @@ mod tests {
         Instant::ORIGIN + seconds(secs)
     }
 
-    /// Notes forty waits foreseen to be so long, of which each is this share.
+    /// Notes forty waits predicted as `foreseen`, each of which turned out to be this share of it.
     fn shown(foreseen: f64, share: f64) -> Calibration {
         let mut known = Calibration::default();
         for number in 0..40 {

@@ -1,6 +1,6 @@
 //! How long there is still to wait.
 //!
-//! *Law*. With P present ahead, μ beginning a second and each of those who wait giving up at rate
+//! *Law*. With P present ahead, μ admissions per second and each waiting visitor giving up at rate
 //! λ, dP/dt = −μ − λP, and P is 0 after
 //!
 //! ```text
@@ -18,7 +18,7 @@ use suimon_model::real::{exp, ln};
 
 /// How long claims are remembered in μ, seconds.
 const PACE_SECONDS: f64 = 20.0;
-/// Before claims were counted for so long, the session law's word counts, seconds.
+/// Until claims have been counted for this long, the session law's rate counts, seconds.
 const PACE_KNOWN: f64 = 10.0;
 /// Weight of the newest period in λ.
 const LEAVING_WEIGHT: f64 = 0.3;
@@ -59,7 +59,7 @@ impl Estimate {
         self.claims += weight * (claims as f64 / seconds - self.claims);
     }
 
-    /// Folds in a period of so many `seconds`: of those who were `heard` of in the period before,
+    /// Folds in a period of this many `seconds`: of the `heard` visitors of the period before,
     /// `lost` were not heard of in it; and `returned` came back.
     pub(crate) fn period(&mut self, heard: u64, lost: u64, returned: u64, seconds: f64) {
         if heard == 0 || seconds <= 0.0 {
@@ -90,7 +90,7 @@ impl Estimate {
         self.leaving
     }
 
-    /// Returns how many of `ahead` are still there if whoever goes is counted for another `unheard`
+    /// Returns how many of `ahead` are still there if leavers are counted for another `unheard`
     /// seconds: e^(−λ · unheard) of them.
     pub(crate) fn still_there(&self, ahead: u64, unheard: f64) -> f64 {
         ahead as f64 * exp(-self.leaving * unheard)

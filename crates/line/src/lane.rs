@@ -8,7 +8,7 @@ pub const LANES: usize = 4;
 pub enum Lane {
     /// Visitors who had been let in and lost it through no fault of their own.
     Restored,
-    /// Visitors with an invitation signed by whoever runs the site.
+    /// Visitors with an invitation signed by the operator.
     Invited,
     /// Everybody.
     Normal,

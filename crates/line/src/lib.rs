@@ -1,10 +1,10 @@
 //! The waiting room's line: who waits for admission, in which order, who is called, and what the
 //! others are told.
 //!
-//! Whoever cannot begin at once draws a [`Position`]: a number of a lane, from one counter. Nothing
-//! is kept of anybody but six bits a place. A place is *provisional* until it is heard of a second
-//! time, *present* as long as it is heard of, *called* once it may come in, and *claimed* when it
-//! has. Absence only stops a place from being counted; it never loses it.
+//! A newcomer who cannot begin at once draws a [`Position`]: a number of a lane, from one counter.
+//! Nothing is kept of a visitor but six bits per place. A place is *provisional* until its first
+//! poll, *present* as long as polls arrive, *called* once its visitor may come in, and *claimed*
+//! when that has happened. Absence only stops a place from being counted; it never loses it.
 //!
 //! ```
 //! use suimon_line::{Lane, Line, Params, PositionStatus};
@@ -14,7 +14,7 @@
 //! let mut line = Line::new(Params::default(), now);
 //! let places: Vec<_> = (0..100).map(|_| line.draw(Lane::Normal).expect("there is room for a hundred")).collect();
 //! now += seconds(3.0);
-//! line.tick(now, Some(2.0), 5.0); // two sessions a second may begin; whoever is called is held for five seconds
+//! line.tick(now, Some(2.0), 5.0); // two sessions per second may begin; called ones are held for 5 s
 //! assert!(line.contact(now, places[0]).is_called(), "some seconds' worth of people are called ahead");
 //! let PositionStatus::Waiting(wait) = line.contact(now, places[99]) else { panic!("it is not the last one's turn") };
 //! assert_eq!(wait.ahead, 99);

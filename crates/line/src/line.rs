@@ -21,7 +21,7 @@ pub const ENTERING: Duration = Duration::from_secs(5);
 /// After a restart, visitors who come back first wait this long for those before them, who were at
 /// the gate or on the way and lost their connection for a moment.
 const GATHERS: Duration = Duration::from_secs(5);
-/// Those called are to be held at the gate for this share of the longest time, in the mean: were it
+/// Those called are to be held at the gate for this share of the longest time, on average: were it
 /// more, some would be sent away and overtaken before they are back.
 const HELD_SHARE: f64 = 0.5;
 /// Poll interval as a share of the remaining wait, and its bounds in seconds. The lower bound is
@@ -29,9 +29,9 @@ const HELD_SHARE: f64 = 0.5;
 const POLL_SHARE: f64 = 0.25;
 const POLL_MIN: f64 = 2.0;
 const POLL_MAX: f64 = 60.0;
-/// Whoever has less time left than this, seconds, is told to come when this share of the time until
-/// the call is over: the line may move faster than was told, and whoever hears of the call late is
-/// overtaken.
+/// A visitor with less time left than this, seconds, is told to poll again when this share of the
+/// time until the call is over: the line may move faster than predicted, and a visitor who hears of
+/// the call late is overtaken.
 const POLL_NEAR: f64 = 30.0;
 const POLL_NEAR_SHARE: f64 = 0.5;
 /// Those whose turn is far do not all come at once.
@@ -40,8 +40,9 @@ const POLL_JITTER: f64 = 0.1;
 const POLL_SPREAD: f64 = 10.0;
 /// Poll interval before an opening and while the line is stopped, seconds.
 const POLL_IDLE: f64 = 30.0;
-/// While the application does not answer, so many who come first ask as often as anybody may, so
-/// that there is somebody to let in once it does; the others do as in a line that stands still.
+/// While the application does not answer, this many at the head of the line poll at the shortest
+/// interval, so that there is somebody to admit once it does; the others poll as in a line that
+/// stands still.
 const FIRST_MAX: f64 = 50.0;
 /// Poll interval while the admission rate is unknown, seconds: before the first admissions under a
 /// law that does not predict.
@@ -103,7 +104,7 @@ suimon_model::saved_enum!(Command { 0 = Pause, 1 = Move, 2 = Close, 3 = OpenAt {
 /// What is to be told to the holder of a place.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum PositionStatus {
-    /// They are called: whoever of the called is at the gate begins as the session gate decides,
+    /// They are called: those of the called who are at the gate begin as the session gate decides,
     /// and these are ahead of them there.
     Called(Wait),
     /// Not yet.
@@ -112,8 +113,8 @@ pub enum PositionStatus {
     Opening(Instant, Wait),
     /// Its operator has stopped the line; times are unknown.
     Paused(Wait),
-    /// The application does not answer, and nobody is let in until it does, called or not; times
-    /// are unknown. Nobody is ahead of whoever is called.
+    /// The application does not answer, and nobody is admitted until it does, called or not; times
+    /// are unknown. Nobody is ahead of a called visitor.
     ApplicationDown(Wait),
     /// The line is closed: nobody will be called any more.
     Closed,
@@ -186,8 +187,8 @@ pub struct SavedLine {
 }
 
 impl SavedLine {
-    /// Of more openings by lot than this the oldest are forgotten: whoever still holds a place of
-    /// one of them then stands where the number says.
+    /// Of more openings by lot than this the oldest are forgotten: a place that is left of one of
+    /// them then stands where the number says.
     pub const LOTTERIES_MAX: usize = 16;
 }
 
@@ -255,11 +256,11 @@ pub struct Line {
     estimate: Estimate,
     /// Errors of what was told in the normal lane.
     calibration: Calibration,
-    /// Sessions a second that the session law would let in.
+    /// Sessions per second that the session law would admit.
     rate: f64,
     /// Factor on the number of visitors called ahead.
     ready: f64,
-    /// Seconds for which the gate holds whoever is called.
+    /// Seconds for which the gate holds a called visitor.
     hold: f64,
     claims: u64,
     claims_seen: u64,
@@ -321,11 +322,11 @@ impl Line {
     }
 
     /// Returns a line that goes on where another ended. `skipped`: numbers that may have been drawn
-    /// since `saved` was written. They are not drawn again, and are nobody's: whoever holds one all
-    /// the same is present there as soon as it is heard of.
+    /// since `saved` was written. They are not drawn again, and belong to nobody: a visitor who
+    /// holds one all the same is present there with the first poll.
     ///
-    /// Whoever was there is taken to be present until this period ends without a word of them;
-    /// whoever had just drawn, for some seconds.
+    /// Visitors who were present are taken to be present until this period ends without a poll of
+    /// theirs; those who had just drawn, for some seconds.
     pub fn resume(params: Params, now: Instant, saved: &SavedLine, skipped: u64) -> Self {
         let mut line = Line::new(params, now);
         line.state = saved.state;
@@ -385,7 +386,7 @@ impl Line {
             if is_new {
                 numbers.is_held(rank);
             }
-            // Whoever is late with the second request was not lost before.
+            // A visitor whose second request is late was not lost before.
             self.returned += u64::from(is_new && rank < numbers.heard_from);
         }
         if rank < numbers.called {
@@ -476,14 +477,14 @@ impl Line {
         self.call();
     }
 
-    /// Has so many times as many people called and held as the session law would let in, 1 or more:
-    /// where it may find out at any moment that it may let in more.
+    /// Has `times` as many people called and held as the session law would admit, 1 or more: where
+    /// the law may find out at any moment that it may admit more.
     pub fn be_ready_for(&mut self, times: f64) {
         self.ready = times.max(1.0);
     }
 
-    /// Does what is due some four times a second. `rate`: sessions a second that the session law
-    /// would let in, if it knows; `hold`: seconds for which the gate holds whoever is called.
+    /// Does what is due some four times per second. `rate`: sessions per second that the session
+    /// law would admit, if it knows; `hold`: seconds for which the gate holds a called visitor.
     pub fn tick(&mut self, now: Instant, rate: Option<f64>, hold: f64) {
         self.hold = hold;
         let waited = self.has_waiters();
@@ -495,7 +496,7 @@ impl Line {
             let tells = waited && self.is_moving() && now >= self.gathers_until;
             self.estimate.pace(claims, passed, tells, rate.unwrap_or_default());
         }
-        // Where nobody knows, as many are called as have begun of late.
+        // Where the rate is unknown, as many are called as have begun recently.
         self.rate = rate.unwrap_or_else(|| self.estimate.per_second());
         self.ticked = now;
         if let LineStatus::Opening(at) = self.state
@@ -519,7 +520,7 @@ impl Line {
         self.learn_errors(now);
     }
 
-    /// Holds what was told against what came, and notes what is told now.
+    /// Compares predicted waits with real ones, and notes what is predicted now.
     fn learn_errors(&mut self, now: Instant) {
         if self.state != LineStatus::Moving || !self.estimate.is_known() {
             return;
@@ -574,7 +575,7 @@ impl Line {
         self.lotteries.push(lottery);
     }
 
-    /// Returns the lane of `position`, and its rank there: who comes first.
+    /// Returns the lane of `position`, and its rank there: the order of turns.
     pub fn rank(&self, position: Position) -> (Lane, u64) {
         if position.lane != Lane::Normal {
             return (position.lane, position.number);
@@ -599,8 +600,8 @@ impl Line {
         self.state == LineStatus::Moving && !self.away
     }
 
-    /// Returns whether whoever stands there in their lane lets others go first, who stand before
-    /// them and are not back yet after a restart.
+    /// Returns whether the visitor who stands there in their lane lets those go first who stand
+    /// before them and are not back yet after a restart.
     pub fn gathers(&self, now: Instant, (lane, rank): (Lane, u64)) -> bool {
         if now >= self.gathers_until {
             return false;
@@ -636,8 +637,8 @@ impl Line {
         self.lanes.iter().any(Numbers::has_waiters)
     }
 
-    /// Returns how many wait, as far as is known: whoever is present and has not begun, and whoever
-    /// has just drawn.
+    /// Returns how many wait, as far as is known: those who are present and have not begun, and
+    /// those who have just drawn.
     pub fn waiting(&self) -> u64 {
         self.lanes.iter().map(|numbers| numbers.expected_before(numbers.next)).sum()
     }
@@ -663,13 +664,14 @@ impl Line {
 
     /// Calls as many as are expected to be at the gate within the time that it takes to come there.
     ///
-    /// *Law*. On the way and at the gate are to be `wanted` = rate × ([`lead`]) people, or so many
-    /// times as many as are to be ready. Expected are those who were at the gate of late, those who
-    /// were called in the last quarter of a minute and have been heard of since, and of the others
-    /// called then the share that came of those called before: many a visitor who has gone counts
-    /// as present for another minute or two. Too many called do the application no harm: the gate
-    /// lets in by the session law alone, and in the order of numbers. But no more are held there
-    /// than begin meanwhile ([`Line::held_at_once`]), and whoever is sent away is overtaken.
+    /// *Law*. On the way and at the gate there should be `wanted` = rate × ([`lead`]) people, or
+    /// that times the factor of [`Line::be_ready_for`]. Expected are: those who were recently at
+    /// the gate; those who were called in the last quarter of a minute and have polled since; and
+    /// of the others called then, the share that came of those called before, since many a visitor
+    /// who has gone counts as present for another minute or two. Too many called do the application
+    /// no harm: the gate admits by the session law alone, and in the order of numbers. But no more
+    /// are held there than begin meanwhile ([`Line::held_at_once`]), and those sent away are
+    /// overtaken.
     fn call(&mut self) {
         if !self.is_moving() {
             return;
@@ -710,7 +712,7 @@ impl Line {
     }
 }
 
-/// Returns seconds from a call until whoever is there is to begin.
+/// Returns seconds from a call until the visitor, if present, is to begin.
 fn lead(hold: f64) -> f64 {
     POLL_MIN + ENTERING.as_secs_f64() + HELD_SHARE * hold
 }

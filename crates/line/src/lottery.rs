@@ -2,8 +2,8 @@
 //!
 //! A Feistel network over the smallest even number of bits that holds all of them, walked along its
 //! cycle until the rank is one of them (Black & Rogaway, CT-RSA 2002): a bijection for each seed,
-//! with nothing stored but the seed. Whoever publishes a hash of the seed before the first number
-//! is drawn, and the seed after the opening, cannot choose who comes first: anybody can compute
+//! with nothing stored but the seed. An operator who publishes a hash of the seed before the first
+//! number is drawn, and the seed after the opening, cannot choose who is first: anybody can compute
 //! every rank again.
 
 /// Rounds of the network.
@@ -43,8 +43,8 @@ impl Lottery {
         let numbers = self.to - self.from;
         let bits = u64::BITS - (numbers - 1).leading_zeros();
         let half = bits.div_ceil(2).max(1);
-        // The network's range is at most four times as many, so four steps do in the mean; the
-        // cycle leads back to `number` at the latest.
+        // The network's range is at most four times as many, so four steps are enough on average;
+        // the cycle leads back to `number` at the latest.
         let mut rank = self.once(number - self.from, half);
         while rank >= numbers {
             rank = self.once(rank, half);
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn early_numbers_are_no_better_than_late_ones() {
         // Of 1,000 numbers the first hundred over 400 seeds: the mean rank of a fair lot is 499.5,
-        // that of so many within 1.5 of it at one standard deviation.
+        // that of this many is within 1.5 of it at one standard deviation.
         let mut sum = 0;
         for seed in 0..400 {
             let lottery = Lottery::new([seed, seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)], 0, 1000);

@@ -10,8 +10,8 @@ use suimon_model::{Duration, Instant};
 const RECENT: Duration = Duration::from_secs(15);
 /// A visitor with a new ticket who is present polls within this time.
 const DRAWN: Duration = Duration::from_secs(6);
-/// Whoever drew just before a restart is heard of within so long: its page asks after some seconds,
-/// and where nobody answers again within eleven.
+/// A visitor who drew just before a restart polls within this time: the page polls after some
+/// seconds, and again within eleven where there is no answer.
 const BACK: Duration = Duration::from_secs(15);
 /// How often marks are set, and how many there are while numbers are recent.
 const MARK: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const CALLS_KNOWN: f64 = 200.0;
 const CALLS_BELIEVED: f64 = 20.0;
 /// The least share of those called that is taken to come.
 const SHOW_MIN: f64 = 0.05;
-/// Numbers kept at once in a lane. Whoever comes beyond that gets none.
+/// Numbers kept at once in a lane. Newcomers beyond that get none.
 pub(crate) const NUMBERS_MAX: u64 = 1 << 24;
 
 /// The numbers of a lane.
@@ -31,7 +31,7 @@ pub(crate) struct Numbers {
     pub(crate) next: u64,
     /// The first that is not called.
     pub(crate) called: u64,
-    /// The first that was drawn of late, now and when the period began.
+    /// The first number that was drawn recently, now and when the period began.
     pub(crate) settled: u64,
     pub(crate) heard_from: u64,
     /// The first recently called number: holders of earlier ones who have not come are no longer
@@ -44,7 +44,7 @@ pub(crate) struct Numbers {
     /// numbers were called.
     nobodys: VecDeque<(u64, u64)>,
     nobodys_called: u64,
-    /// Whoever had just drawn when the process before ended.
+    /// Those who had just drawn when the process before ended.
     unconfirmed: Option<Unconfirmed>,
     /// People called who were expected to come, ever, and up to `late`.
     asked: u64,
@@ -126,7 +126,7 @@ impl Numbers {
         }
     }
 
-    /// Returns the runs of those who are there and not called.
+    /// Returns the runs of those present and not called.
     fn there(&self) -> Vec<(u64, u64)> {
         // Longer gaps are closed only where there are too many runs.
         let mut gap = 0;
@@ -142,8 +142,7 @@ impl Numbers {
         }
     }
 
-    /// Goes on where another lane ended, which [`SavedLane::is_sound`], behind so many numbers that
-    /// were `skipped`.
+    /// Goes on where another lane ended, which [`SavedLane::is_sound`], behind `skipped` numbers.
     pub(crate) fn go_on(&mut self, now: Instant, skipped: u64, saved: &SavedLane) {
         self.next = saved.next.saturating_add(skipped);
         self.settled = self.next;
@@ -260,14 +259,14 @@ impl Numbers {
         (self.late, self.asked_late) = (self.called, self.asked);
     }
 
-    /// Returns how many are there of those before `number`, as far as is known: whoever is present,
-    /// and whoever has just drawn.
+    /// Returns how many of those before `number` are there, as far as is known: those present, and
+    /// those who have just drawn.
     pub(crate) fn expected_before(&self, number: u64) -> u64 {
         let settled = self.settled.min(number);
         self.presence.ahead_of(settled) + self.presence.unclaimed(settled, number)
     }
 
-    /// Returns how many drew of late and were not heard of again yet.
+    /// Returns how many drew recently and have not polled yet.
     pub(crate) fn provisional(&self) -> u64 {
         let heard = self.presence.ahead_of(self.next) - self.presence.ahead_of(self.settled.min(self.next));
         self.presence.unclaimed(self.settled, self.next).saturating_sub(heard)
@@ -279,9 +278,9 @@ impl Numbers {
     }
 
     /// Returns how many of those called whose numbers are before `number` are at the gate or
-    /// expected there: whoever was there of late, whoever was called of late and was heard of
-    /// since, and of the others called of late the share that comes. Of those called before who are
-    /// not at the gate most have gone, or are in no haste.
+    /// expected there: those who were there recently, those who were recently called and have
+    /// polled since, and of the others called recently the share that comes. Most of those called
+    /// before who are not at the gate have gone, or are in no haste.
     pub(crate) fn expected(&self, number: u64) -> f64 {
         let end = number.min(self.called);
         let at_the_gate = self.presence.checked_in(self.presence.first(), end);
@@ -295,7 +294,7 @@ impl Numbers {
         self.next > self.called && self.expected_before(self.next) > self.expected_before(self.called)
     }
 
-    /// Calls on until so many of those called are expected to come.
+    /// Calls on until `wanted` of those called are expected to come.
     pub(crate) fn call(&mut self, wanted: f64) {
         let missing =
             ((wanted - self.expected(self.called)) / self.show()).ceil().min(NUMBERS_MAX as f64) as u64;
@@ -315,7 +314,7 @@ impl Numbers {
 }
 
 /// Returns the runs of `numbers`, which count up; those not more than `gap` apart are one. At most
-/// so many.
+/// `runs_max`.
 fn runs(numbers: impl Iterator<Item = u64>, gap: u64, runs_max: usize) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for number in numbers {

@@ -152,7 +152,8 @@ impl Presence {
         }
     }
 
-    /// Ends a span of knocks: whoever was at the gate in neither of two is not counted there.
+    /// Ends a span of check-ins: a visitor who was at the gate in neither of two is not counted
+    /// there.
     pub(crate) fn end_check_in_span(&mut self) {
         for block in &mut self.blocks {
             block.check_ins_before = std::mem::replace(&mut block.check_ins, [0; WORDS]);
@@ -248,13 +249,13 @@ impl Presence {
         self.count(from, to, |block, word| block.came[word] | block.claimed[word])
     }
 
-    /// Returns how many in `from .. to` were at the gate of late, and have not claimed.
+    /// Returns how many in `from .. to` were recently at the gate, and have not claimed.
     pub(crate) fn checked_in(&self, from: u64, to: u64) -> u64 {
         self.count(from, to, Block::checked_in)
     }
 
-    /// Returns how many in `from .. to` were heard of since they were called, and have neither
-    /// claimed nor been at the gate of late.
+    /// Returns how many in `from .. to` have polled since they were called, and have neither
+    /// claimed nor been at the gate recently.
     pub(crate) fn on_the_way(&self, from: u64, to: u64) -> u64 {
         self.count(from, to, |block, word| block.came[word] & !block.claimed[word] & !block.checked_in(word))
     }
@@ -314,7 +315,7 @@ impl Presence {
         (end, 0)
     }
 
-    /// Ends a period: whoever was not heard of in it is present no more.
+    /// Ends a period: those who were not heard of in it are no longer present.
     pub(crate) fn turn_over(&mut self) -> PeriodCounts {
         let present = self.present;
         let mut heard = 0;
@@ -327,8 +328,8 @@ impl Presence {
         PeriodCounts { heard, lost: present - self.present }
     }
 
-    /// Forgets whole blocks before `number`, whoever is there: nobody is counted any more whose
-    /// turn has long come.
+    /// Forgets whole blocks before `number`, present visitors included: those whose turn came long
+    /// ago are no longer counted.
     pub(crate) fn forget_before(&mut self, number: u64) {
         while (self.dropped + 1) * BLOCK <= number {
             let Some(block) = self.blocks.pop_front() else {

@@ -37,7 +37,7 @@ pub fn is_recording(beginning: &[u8]) -> bool {
 
 /// Appends one block.
 pub(crate) fn frame(kind: BlockKind, content: &[u8], out: &mut Vec<u8>) {
-    assert!(content.len() <= BLOCK_BYTES_MAX, "whoever fills a block ends it in time");
+    assert!(content.len() <= BLOCK_BYTES_MAX, "the caller ends a block before it is too large");
     let begin = out.len();
     out.push(kind as u8);
     out.extend_from_slice(&(content.len() as u32).to_le_bytes());

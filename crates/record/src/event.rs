@@ -117,7 +117,7 @@ pub fn name_cut(name: &str) -> &str {
 }
 
 impl Event {
-    /// Appends it, `at` so many nanoseconds, after one at `before`.
+    /// Appends it, `at` nanoseconds after the origin, after one at `before`.
     pub(crate) fn encode(&self, before: u64, at: u64, out: &mut Writer) {
         out.raw(&[self.tag()]);
         out.step(before, at);

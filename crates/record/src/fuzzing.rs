@@ -34,7 +34,7 @@ fn read(bytes: &[u8]) {
         Ok(segment) => segment,
         Err(damage) => return is_inside(damage),
     };
-    // What is refused here is said by whoever replays it.
+    // Replaying reports what is refused here.
     let _ = Gate::restore(segment.header.params.clone(), &segment.snapshot);
     for part in segment.parts() {
         match part {

@@ -129,7 +129,7 @@ fn header() -> Header {
     }
 }
 
-/// A whole segment with these events, so many to a block.
+/// A whole segment with these events, `per_block` to a block.
 fn segment(events: &[(u64, Event)], per_block: usize) -> Vec<u8> {
     let gate = Gate::new(Params::default(), Instant::ORIGIN);
     let mut file = begin(&header(), &gate.save().unwrap());

@@ -87,10 +87,10 @@ impl Outage {
 }
 
 impl Gate {
-    /// Takes note that the application answers, or that no node of it does. While none does, nobody
-    /// is called or let in, whoever comes gets a place, and requests of sessions that have begun
-    /// wait for it, without a slot: at most [`AWAITING_MAX`], and of one session
-    /// [`AWAITING_OF_SESSION_MAX`], for at most [`AWAITED_MAX`] seconds.
+    /// Takes note whether any node of the application answers. While none does, nobody is called or
+    /// admitted, newcomers get a place, and requests of sessions that have begun wait for it,
+    /// without a slot: at most [`AWAITING_MAX`], and of one session [`AWAITING_OF_SESSION_MAX`],
+    /// for at most [`AWAITED_MAX`] seconds.
     pub fn handle_application(&mut self, now: Instant, is_up: bool) {
         if is_up != self.away.is_on() {
             return;

@@ -10,8 +10,8 @@ use suimon_control::{KnownMean, Moments, Trust};
 use suimon_model::{Duration, Instant, RouteId};
 
 impl Gate {
-    /// Returns what another process can begin with, for [`Gate::recall`]. Takes some microseconds a
-    /// route: for whoever writes it down, not for a request.
+    /// Returns what another process can begin with, for [`Gate::recall`]. Takes some microseconds
+    /// per route: for saving it, not for a request.
     pub fn knowledge(&self) -> Knowledge {
         let routes = (0u32..).zip(&self.routes).map(|(id, route)| KnownRoute {
             came: route.counts.offered,
@@ -147,7 +147,7 @@ mod tests {
 
     const KIND: KindId = KindId(0);
     const FRESH: Duration = Duration::ZERO;
-    /// Whatever was known, a newcomer to an idle application begins within so many seconds.
+    /// Whatever was known, a newcomer to an idle application begins within this many seconds.
     const SERVED_WITHIN: u32 = 120;
 
     fn at(secs: f64) -> Instant {
@@ -168,8 +168,8 @@ mod tests {
         })
     }
 
-    /// Returns when a newcomer who comes at `begin`, and comes again whenever refused, goes to the
-    /// application.
+    /// Returns when a newcomer who arrives at `begin`, and comes again whenever refused, goes to
+    /// the application.
     fn first_answer(gate: &mut Gate, route: RouteId, begin: Instant) -> Option<(Instant, Start)> {
         let newcomer = Arrival { route, session: Some(Membership::Newcomer(KIND)) };
         gate.handle_arrival(begin, newcomer);

@@ -11,8 +11,8 @@ use suimon_model::{KindId, RouteId};
 const SHARE_MIN: f64 = 1e-3;
 
 impl Gate {
-    /// Returns what was learned of the application and its visitors. Takes some microseconds a
-    /// route: for whoever asks, not for a request.
+    /// Returns what was learned of the application and its visitors. Takes some microseconds per
+    /// route: for reports, not for a request.
     pub fn learned(&self) -> Learned {
         Learned {
             cores: self.params.cores,

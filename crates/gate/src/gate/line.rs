@@ -26,7 +26,7 @@ impl Gate {
     pub fn handle_command(&mut self, now: Instant, kind: KindId, command: Command) -> bool {
         let Some(line) = self.line_mut(kind) else { return false };
         line.command(command);
-        // Whoever is inside is to be known for longer than the gate remembers them.
+        // An admitted visitor has to be known for longer than the gate remembers the session.
         if !line.is_moving() {
             self.pressed_until = now + PRESSURE;
         }
@@ -52,7 +52,7 @@ impl Gate {
     /// Returns how many visitors wait to begin a session, held and in line, all kinds together.
     pub fn visitors_waiting(&self) -> u64 {
         let of = |kind: &crate::kinds::KindGate| {
-            // Whoever is held has a place, too.
+            // A held newcomer has a place, too.
             kind.line
                 .as_ref()
                 .map_or(kind.held.len() as u64, |line| line.waiting().max(kind.held.len() as u64))

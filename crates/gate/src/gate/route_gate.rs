@@ -1,5 +1,5 @@
-//! The route gate: whoever may begin or belongs to a session waits for a slot at its route, and
-//! starts when it has one.
+//! The route gate: a request that may begin or belongs to a session waits for a slot at its route,
+//! and starts when it has one.
 
 use super::Gate;
 use super::tick::VIEW_SECONDS;
@@ -17,7 +17,7 @@ const PRIORITY: u32 = 1;
 /// Times the mean time in the application that a visitor must still be ready to wait to be answered
 /// in time: most take no longer.
 const IN_TIME: f64 = 1.5;
-/// The least weight of the newest time in the application, in what is told of them.
+/// The least weight of the newest time in the application, in the times that are reported.
 const TOOK_WEIGHT: f64 = 0.01;
 
 /// A route: who waits for it, who is inside, and what is seen of both.
@@ -89,7 +89,7 @@ impl Route {
 }
 
 /// Returns whether a visitor can hardly be answered in time any more, by a page that takes
-/// `service` seconds in the mean.
+/// `service` seconds on average.
 fn is_late(now: Instant, request: &Request, kinds: &[KindGate], service: f64) -> bool {
     let patience = request.kind().map(|kind| kinds[kind.index()].patience());
     patience.is_some_and(|patience| now.secs_since(request.arrived) > patience - IN_TIME * service)
@@ -148,7 +148,7 @@ impl Gate {
         self.limit(route).is_none_or(|limit| self.routes[route.index()].in_flight < limit as usize)
     }
 
-    /// Starts whoever may start at `route`: nobody waits while a slot is free.
+    /// Starts the requests that may start at `route`: none waits while a slot is free.
     pub(super) fn serve_route(&mut self, now: Instant, route_id: RouteId) {
         let index = route_id.index();
         while self.has_slot(route_id) {

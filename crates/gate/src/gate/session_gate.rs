@@ -30,7 +30,7 @@ impl Gate {
     /// Takes a newcomer, with what it has of the line, to the gate of its kind.
     pub(super) fn enter_session_gate(&mut self, now: Instant, id: RequestId, kind_id: KindId, claim: Claim) {
         let route = self.requests.get(id).expect("the request was inserted by the caller").route;
-        // Whoever has a place came before.
+        // A newcomer with a place came before.
         if !matches!(claim, Claim::Holds(..)) {
             self.kinds[kind_id.index()].comes(now);
         }
@@ -40,7 +40,7 @@ impl Gate {
         let is_hopeless = self.route_hopeless(route);
         let kind = &self.kinds[kind_id.index()];
         let has_line = kind.line.is_some();
-        // Whoever keeps no place is told the truth; there is nothing to hold them for.
+        // A client that keeps no place gets the true answer; there is nothing to hold it for.
         if self.away.is_on() && kind.holds() && (!has_line || claim == Claim::None) {
             return self.refuse(now, id, Reason::ApplicationDown, Some(kind_id));
         }
@@ -50,7 +50,7 @@ impl Gate {
         if !kind.holds() {
             return self.admit(now, id, kind_id);
         }
-        // A place is good for one session; whoever comes with it when that is over waits like
+        // A place is good for one session; a client that presents it after that waits like
         // everybody.
         let is_over = |position| kind.line.as_ref().is_some_and(|line| line.is_claimed(position));
         let claim = match claim {
@@ -268,8 +268,8 @@ impl Gate {
         self.kinds.iter_mut().for_each(|kind| kind.next = None);
         loop {
             let heads = self.kinds.iter().filter(|kind| kind.admits() && !blocked.contains(&kind.id));
-            // Whoever stands before others is let in first only once those before them had time to
-            // come back.
+            // The first of a lane is admitted only once those ahead of it in line, who are not back
+            // yet after a restart, had time to come back.
             let heads =
                 heads.filter_map(|kind| Some((kind.held.head(|key| !kind.gathers(now, key))?, kind.id)));
             let Some((Newcomer { key, request, .. }, kind)) = heads.min_by_key(|(head, _)| head.arrived)
@@ -375,7 +375,7 @@ impl Gate {
     fn held_too_long(&mut self, now: Instant, id: RequestId, kind: KindId) {
         let entry = self.requests.get(id).copied();
         match (&mut self.kinds[kind.index()].line, entry.and_then(|request| request.position)) {
-            // Whoever was to draw no place is told of none, and nobody will come with it.
+            // A newcomer who may not draw a place is not told of one, and nobody will come with it.
             (Some(line), Some(position)) if entry.is_some_and(|request| request.without_line) => {
                 line.left(position);
                 self.refuse(now, id, Reason::WaitedTooLong, Some(kind));

@@ -215,7 +215,7 @@ impl Shell {
                 let position = self.places[pick % self.places.len()];
                 let standing = self.gate.handle_contact(self.now, LINED, position);
                 let is_over = self.gate.line(LINED).is_some_and(|line| line.is_claimed(position));
-                prop_assert_eq!(standing.is_none(), is_over, "whoever has a place is told how it stands");
+                prop_assert_eq!(standing.is_none(), is_over, "a visitor with a place is told how it stands");
             }
             Event::Command(command) => {
                 prop_assert!(self.gate.handle_command(self.now, LINED, command));
@@ -298,7 +298,7 @@ impl Shell {
         };
         let others = self.gate.line(LINED).map_or(0, suimon_line::Line::waiting);
         let id = self.gate.handle_arrival(self.now, Arrival { route: RouteId(route), session });
-        // Where anybody is in line, whoever begins has a place.
+        // Where anybody is in line, every newcomer who begins has a place.
         let entry = self.gate.requests.get(id);
         let has_begun =
             entry.is_some_and(|it| matches!(it.session, Some((LINED, _))) && it.position.is_none());
@@ -401,8 +401,8 @@ impl Shell {
         let inside = snapshot.in_flight + snapshot.waiting + snapshot.paused;
         prop_assert_eq!(self.offered, ended + inside as u64, "conservation");
         prop_assert!(snapshot.sessions <= 60 + inside);
-        // What waits at a route waits as a member: whoever was let in never stands in the session's
-        // line again.
+        // A request that waits at a route waits as part of a session: an admitted visitor never
+        // stands in the session's line again.
         let at_routes: usize = snapshot.routes.iter().map(|route| route.waiting).sum();
         let in_lines: usize = snapshot.kinds.iter().map(|kind| kind.waiting).sum();
         let awaiting = self.gate.away.len();
@@ -421,7 +421,7 @@ impl Shell {
         for kind in self.gate.snapshot(self.now).kinds {
             let SessionEnds { finished, silent, left, failed, resumed } = kind.ends;
             let known = finished + silent + left + failed + kind.active as u64;
-            // Whoever is let in twice, by two tabs, begins one session.
+            // A visitor admitted twice, by two tabs, begins one session.
             prop_assert!(known <= kind.admitted + resumed, "{kind:?}");
         }
         Ok(())

@@ -20,7 +20,8 @@ const WAITED_SHARE: f64 = 0.25;
 const CAME_LEAST: f64 = 0.01;
 
 impl Gate {
-    /// Learns, lets the laws decide anew, moves the lines, and serves whoever may go on by it.
+    /// Learns, lets the laws decide anew, moves the lines, and starts the requests that may go on
+    /// because of it.
     pub(super) fn tick(&mut self, now: Instant) {
         // While nothing is answered silence says nothing.
         if !self.away.is_on() {

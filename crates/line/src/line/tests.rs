@@ -1,4 +1,4 @@
-//! What the line promises to whoever stands in it.
+//! What the line promises to the visitors in it.
 
 use super::*;
 use proptest::prelude::*;
@@ -125,7 +125,7 @@ fn a_number_begins_one_session() {
     let places = draw(&mut line, 3);
     assert!(line.claimed(places[1]) && !line.claimed(places[1]));
     assert_eq!(line.view().claimed, 1);
-    assert!(line.contact(second(1.0), places[1]).is_called(), "whoever comes again is told so");
+    assert!(line.contact(second(1.0), places[1]).is_called(), "a visitor who comes again is told so");
     assert_eq!(line.view().present, 0, "and is not counted again");
 }
 
@@ -234,7 +234,7 @@ fn a_second_opening_by_lot_leaves_those_of_the_first_where_they_are() {
     for (index, position) in first.iter().enumerate() {
         assert_eq!(line.is_claimed(*position), index % 2 == 0, "{index}");
         let is_called = line.standing(second(61.0), *position).is_called();
-        assert!(is_called, "whoever did not come yet enters at the head: {index}");
+        assert!(is_called, "a visitor who did not come yet enters at the head: {index}");
     }
     assert!(later.iter().all(|position| !line.is_claimed(*position)));
     let ranks: std::collections::BTreeSet<u64> =
@@ -260,12 +260,12 @@ fn a_restart_keeps_the_order_and_gives_no_number_twice() {
     assert_eq!(
         waiting(line.contact(second(10.0), places[60])).ahead,
         42,
-        "whoever was not called is taken to be there"
+        "visitors who were not called are taken to be there"
     );
     assert_eq!(
         waiting(line.contact(second(10.0), lost[4])).ahead,
         82,
-        "whoever drew after the last save, too, once heard of"
+        "those who drew after the last save, too, once heard of"
     );
     // Nobody else is heard of for two periods.
     for at in 1..30 {
@@ -344,7 +344,7 @@ fn whoever_does_not_come_back_after_a_restart_is_waited_for_no_longer_than_a_pag
     pass(&mut line, 4.0, 12.0, 1.0);
     let drew = draw(&mut line, 50);
     line = Line::resume(Params::default(), second(12.0), &line.saved(), 100_000);
-    assert_eq!(line.view().present, 250, "whoever had just drawn, too");
+    assert_eq!(line.view().present, 250, "those who had just drawn, too");
     let fresh = line.draw(Lane::Normal).expect("there is room");
     assert_eq!(waiting(line.contact(second(12.0), fresh)).ahead, 250);
     pass(&mut line, 12.0, 28.0, 0.1);
@@ -394,7 +394,7 @@ fn while_the_application_is_away_nobody_is_called_and_no_turn_is_lost() {
         let PositionStatus::ApplicationDown(first) = line.contact(second(f64::from(at)), places[10]) else {
             panic!("{at}")
         };
-        assert_eq!((first.ahead, first.poll_after), (0, seconds(POLL_MIN)), "whoever is called asks often");
+        assert_eq!((first.ahead, first.poll_after), (0, seconds(POLL_MIN)), "a called visitor polls often");
     }
     line.application(true);
     assert!(line.contact(second(75.0), places[10]).is_called());

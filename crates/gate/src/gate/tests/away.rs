@@ -13,7 +13,7 @@ struct Waiter {
     is_at_gate: bool,
 }
 
-/// A line of people before a gate that lets so many begin a second.
+/// A line of people before a gate that admits a fixed number per second.
 struct Crowd {
     gate: Gate,
     route: RouteId,
@@ -41,7 +41,7 @@ impl Crowd {
         }
     }
 
-    /// Has so many newcomers come, each of whom gets a place or begins.
+    /// Has `count` newcomers come, each of whom gets a place or begins.
     fn come(&mut self, count: usize) {
         for _ in 0..count {
             let session = Some(Membership::Newcomer(self.kind));
@@ -142,7 +142,7 @@ fn a_minute_without_an_application_calls_nobody_and_the_first_is_in_within_two_s
     let (before, called) = (crowd.began.len(), crowd.gate.line(crowd.kind).unwrap().view().called);
     assert!(before > 40, "{before}");
     crowd.gate.handle_application(at(30.0), false);
-    // Whoever comes now gets a place, and nobody begins.
+    // A newcomer who comes now gets a place, and nobody begins.
     crowd.come(20);
     crowd.pass(90.0);
     let view = crowd.gate.line(crowd.kind).unwrap().view();
@@ -263,7 +263,7 @@ fn no_session_takes_the_room_of_the_others_who_wait_for_an_application() {
     assert!(greedy[waits..].iter().all(|(_, refused)| *refused == Some(Reason::ApplicationDown)));
     assert_eq!(come(&mut gate, 8).1, None, "another one's waits");
 
-    // Also in a gate that was put away meanwhile, and whoever leaves makes room for one.
+    // Also in a gate that was put away meanwhile, and one that leaves makes room for one.
     let bytes = gate.save().unwrap();
     let (mut gate, _) = Gate::restore(gate.params().clone(), &bytes).unwrap();
     assert!(come(&mut gate, 7).1.is_some());
@@ -324,8 +324,8 @@ fn whoever_is_silent_while_there_is_no_application_has_not_left() {
         pass(&mut gate, at(f64::from(round) + 0.9));
     }
     gate.handle_application(at(20.0), false);
-    // Somebody who comes from another gateway, and is told that there is no application, has not
-    // shown what visitors ask for.
+    // A visitor from another gateway, who is told that there is no application, has not shown what
+    // visitors ask for.
     gate.handle_arrival(at(21.0), Arrival { route, session: Some(member(77)) });
     pass(&mut gate, at(620.0));
     let ends = |gate: &Gate| gate.snapshot(at(620.0)).kinds[0].ends;
@@ -338,7 +338,7 @@ fn whoever_is_silent_while_there_is_no_application_has_not_left() {
         (before, 51),
         "they have just been heard of"
     );
-    // Whoever is silent from now on has left.
+    // A visitor who is silent from now on has left.
     pass(&mut gate, at(1800.0));
     assert_eq!((gate.visits.ended(kind), gate.visits.under_way(kind)), (before + 50, 0));
 }

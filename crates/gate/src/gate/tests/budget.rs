@@ -1,4 +1,4 @@
-//! One session's budget of requests: whoever shares a lease shares that.
+//! One session's budget of requests: clients that share a lease share the budget.
 
 use super::lines::at;
 use super::*;

@@ -4,7 +4,7 @@ use super::lines::{at, pass};
 use super::*;
 use crate::api::GateState;
 
-/// A gate that lets so many sessions be, with one route that holds nobody back and one kind with a
+/// A gate with a maximum of `sessions` sessions, with one route without a limit and one kind with a
 /// line.
 fn fixed(sessions: u32) -> (Gate, RouteId, KindId) {
     let params = Params { session_law: SessionLawKind::Static(sessions), ..Params::default() };

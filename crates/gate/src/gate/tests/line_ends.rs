@@ -5,7 +5,7 @@ use super::*;
 
 /// Time from one look to the next, seconds.
 const STEP: f64 = 1.0 / 16.0;
-/// A page asks so long after it was shown, and its visitor stays for so long, seconds.
+/// Seconds from a page's arrival to its first poll, and how long its visitor stays.
 const PAGE: f64 = 3.0;
 const VISIT: f64 = 1.0;
 
@@ -40,7 +40,7 @@ impl Site {
         }
     }
 
-    /// Has so many come a second until then.
+    /// Has `per_second` newcomers come per second until then.
     fn come(&mut self, per_second: f64, until: f64) {
         self.next = self.next.max(self.now);
         while self.now < until {

@@ -13,7 +13,7 @@ pub(super) struct Metered {
 }
 
 impl Metered {
-    /// Returns a law by which so many begin at once, and a second after that.
+    /// Returns a law by which `depth` begin at once, and `per_second` per second after that.
     pub(super) fn new(depth: u32, per_second: f64) -> Box<Metered> {
         let depth = f64::from(depth);
         Box::new(Metered { per_second, depth, tokens: depth, at: Instant::ORIGIN })
@@ -149,7 +149,7 @@ fn no_more_are_held_than_begin_while_one_is_but_whoever_came_before_them_is() {
     };
     let room: Vec<bool> = called[2..].iter().map(|position| held(&mut gate, *position)).collect();
     assert_eq!(room.iter().filter(|is_held| **is_held).count(), 6, "{room:?}");
-    assert!(held(&mut gate, called[0]), "whoever has a lower number is never sent away for those behind");
+    assert!(held(&mut gate, called[0]), "a lower number is never sent away for those behind");
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn a_number_begins_one_session_whoever_comes_with_it() {
     };
     let own = Some((kind, session_of(position)));
     assert_eq!(begun.iter().filter_map(start).collect::<Vec<_>>(), [(tabs[0], own)]);
-    // Whoever comes with it now belongs to that session, and takes no turn.
+    // A client that presents it now belongs to that session, and takes no turn.
     let later = gate.handle_arrival(at(1.1), asks(placed(kind, position)));
     let start = started(&mut gate).pop().unwrap();
     assert_eq!((start.request, start.session), (later, own));
@@ -231,7 +231,7 @@ fn whoever_asks_only_to_begin_is_held_until_their_session_has_and_takes_no_slot(
     assert_eq!((begun.request, begun.begun), (tabs[0], Some(session_of(position))));
     let seen = gate.snapshot(at(1.0));
     assert_eq!((seen.in_flight, seen.waiting, seen.kinds[kind.index()].admitted), (1, 0, 2));
-    // Whoever asks again is told again, and their next request is of that session.
+    // A client that asks again gets the same answer, and its next request is of that session.
     gate.handle_arrival(at(1.1), enters);
     assert_eq!(told_at_once(&mut gate).begun, Some(session_of(position)));
     gate.handle_arrival(at(1.2), asks(placed(kind, position)));
@@ -319,7 +319,10 @@ fn whoever_has_just_come_is_not_held_before_those_who_are_on_the_way_from_their_
     gate.handle_arrival(at(0.45), asks(placed(kind, position)));
     gate.handle_arrival(at(0.46), asks(placed(kind, told.position.unwrap())));
     gate.handle_arrival(at(0.47), asks(Membership::Newcomer(kind)));
-    assert!(gate.poll_output().is_none(), "all who came before are at the gate, and so is whoever comes now");
+    assert!(
+        gate.poll_output().is_none(),
+        "all who came before are at the gate, and so is the one that comes now"
+    );
 }
 
 /// Returns a line where another gate's ended that had told these places of their turns, and those

@@ -102,7 +102,7 @@ fn whoever_pays_goes_first_in_every_queue() {
 
 #[test]
 fn a_session_of_weight_three_makes_the_next_one_begin_as_much_later() {
-    // One begins a second, and whoever comes is held until then.
+    // One begins per second, and each newcomer is held until then.
     let next_after = |weights: &[u32]| {
         let mut gate = Gate::new(Params::default(), Instant::ORIGIN);
         let route = gate.declare_route(Instant::ORIGIN, RouteMode::Off);
