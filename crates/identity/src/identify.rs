@@ -1,14 +1,14 @@
 //! Who a request comes from: a session that was let in, somebody who would begin one, or neither.
 //!
-//! Proof of a session is our lease. Where the gate has never closed nobody carries one, so the
-//! application's own session cookie serves as well, once we have seen it on a request that was let
-//! in or on its response: under capacity no cookie of ours is ever set, and when the gate closes,
-//! those inside are known. Whoever has neither is known for a while by connection, address and
-//! browser: [`crate::memory`].
+//! Proof of a session is our lease. Before the gate has ever closed nobody carries one, so the
+//! application's own session cookie serves as well, once we have seen it on an admitted request or
+//! on its response: under capacity no cookie of ours is ever set, and when the gate closes,
+//! admitted visitors are known. A visitor with neither is known for a while by connection, address
+//! and browser: [`crate::memory`].
 //!
-//! A lease that stands proves its session whatever the gate knows of it. All else only names a
-//! session: it is good as long as the gate has that one, and whoever comes with it later is a
-//! newcomer. So what somebody kept of an earlier visit is no way past a line.
+//! A valid lease proves its session, whatever the gate knows of it. All else only names a session:
+//! it is good as long as the gate has that one, and a client that presents it later is a newcomer.
+//! So what a visitor kept of an earlier visit is no way past a line.
 //!
 //! A visitor may have a session of each kind. A request that begins sessions of a kind by
 //! declaration belongs to the visitor's session of that kind, or is a newcomer's; any other belongs
@@ -86,7 +86,7 @@ struct OwnSession {
     is_ending: bool,
 }
 
-/// What reads the credentials of those who wait in a line.
+/// Reads the credentials of visitors who wait in a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Credentials<'a> {
     /// Reads tickets.
@@ -390,7 +390,7 @@ impl Identifier {
             let pair = line.split(|byte| *byte == b';').next().unwrap_or_default();
             let Some((name, value)) = split_pair(pair) else { continue };
             let is_known_name = self.is_session_cookie(name, value);
-            // Whoever is known already needs no other name.
+            // A client that is known already needs no other name.
             let may_be_one = || !visitor.has_app_cookie() && names::is_http_only(line);
             if !is_known_name && !may_be_one() || names::is_withdrawn(line, value, &now) {
                 continue;

@@ -11,7 +11,7 @@
 //! | 4 | seconds since 1970 it was issued at |
 //! | 16 | keyed BLAKE3 of all before, cut to 128 bits |
 //!
-//! It proves admission and nothing else. Whoever steals one skips the line; it opens no account.
+//! It proves admission and nothing else. A thief of one skips the line; it opens no account.
 //!
 //! A lease *stands* by itself for its life on either side of the moment it was issued at: before
 //! it, since a clock that was ahead may have been set right meanwhile. One of before the last

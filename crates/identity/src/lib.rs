@@ -11,7 +11,7 @@
 //! | [`invite`] | signed links for a lane of their own |
 //! | [`own`] | names of the cookies and headers that are ours beside these |
 //! | [`keys`], [`sealed`] | what all of these are signed with, and how |
-//! | [`mint`] | all of them made and read for whoever tries to forge them |
+//! | [`mint`] | all of them made and read, for attempts to forge them |
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

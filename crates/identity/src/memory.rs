@@ -10,18 +10,18 @@
 //! - **their address and browser**, as a keyed hash of address, `User-Agent` and `Accept-Language`:
 //!   no proof. Many may share them, behind the router of a school or the gateway of a carrier.
 //!
-//! A lease for everybody while the gateway is young would do as well, but is a cookie on a calm
-//! site, and helps nobody who is inside when a rush comes later. Whoever is recalled while there is
-//! pressure gets one with the answer, so the memory has to serve for a single request each.
+//! Giving everybody a lease while the gateway is young would do as well, but that is a cookie on a
+//! calm site, and does not help those inside when a rush comes later. A visitor recalled under
+//! pressure gets a lease with the answer, so the memory has to serve for a single request each.
 //!
-//! What is shared is bounded. No entry is made for whoever is served under pressure, who gets a
-//! lease, so a long rush makes none. An entry leads to sessions that have begun, and to no new one:
-//! whoever is taken for another shares that session's budget, as with a lease that is handed round.
-//! Once a visitor has come with the session's lease, it is forgotten here as soon as [`SPARE`] more
-//! have come than were served as it; at once, if its first answer carried the lease already.
-//! Whoever was given a cookie of the application's comes in by that alone. And an entry answers
-//! [`BURST`] times at once and [`PRESSED`] times a second after that; apart from these those that
-//! show that they come from a page of the site, which strangers do not unless they lie.
+//! What is shared is bounded. Visitors served under pressure get a lease and no entry, so a long
+//! rush makes no entries. An entry leads to sessions that have begun, and to no new one: a visitor
+//! taken for another shares that session's budget, as with a lease that is handed round. Once a
+//! visitor has come with the session's lease, the session is forgotten here as soon as [`SPARE`]
+//! more have come than were served as it; at once, if its first answer carried the lease already. A
+//! visitor who was given a cookie of the application's is known by that alone. And an entry answers
+//! [`BURST`] times at once and [`PRESSED`] times per second after that. Requests that show that
+//! they come from a page of the site, which strangers' do not unless they lie, are counted apart.
 //!
 //! While nobody has to wait the memory makes one session of the requests of one visitor, so that
 //! sessions are counted and not requests. Mistaken for one, two visitors would be a crowd that the
@@ -51,8 +51,8 @@ const BURST: f64 = 8.0;
 /// ... and a second after that: while nobody has to wait, and under pressure; ...
 const CALM: f64 = 5.0;
 const PRESSED: f64 = 0.2;
-/// ... where the address may be a balancer's, one that comes a moment after the former, and no more
-/// than so many; ...
+/// ... where the address may be a balancer's, this many, each at least the time below after the one
+/// before; ...
 const SHARED: f64 = 0.5;
 const SHARED_AFTER: Duration = Duration::from_millis(200);
 /// ... and under pressure those that come from a page of the site.
@@ -200,8 +200,8 @@ impl<C> ClientMemory<C> {
     ) -> Option<(KindId, SessionId)> {
         let entry = self.entries.find_mut(client.key)?;
         let is_over = now.since(entry.used) > LIFE;
-        // Whoever has come with the lease is known by that; others may have been served as the same
-        // session.
+        // A visitor who has come with the lease is known by that; others may have been served as
+        // the same session.
         let is_needed = |it: &Remembered<C>, begun: SessionStatus| !begun.is_leased || it.owed > 0;
         entry.sessions.retain(|it| !is_over && begun(it.session).is_some_and(|begun| is_needed(it, begun)));
         if entry.sessions.is_empty() {
@@ -218,7 +218,7 @@ impl<C> ClientMemory<C> {
             // cookies.
             _ if it.until_cookie && (is_pressed || is_guess) => false,
             (true, _) => true,
-            // Whoever has a connection open comes by that.
+            // A visitor with an open connection is known by that.
             (false, true) => !it.is_connected(),
             (false, false) => !it.is_connected() && begun(it.session).is_some_and(|begun| !begun.is_busy),
         };

@@ -1,5 +1,5 @@
-//! Tickets, leases and invitations made and read as the gateway makes and reads them, for whoever
-//! tries to forge them: `experiments/ticket-forgery` does, and so do the tests here.
+//! Tickets, leases and invitations made and read as the gateway makes and reads them, for attempts
+//! to forge them: `experiments/ticket-forgery` does so, and so do the tests here.
 
 use crate::invite::Invites;
 use crate::keys::Keys;

@@ -33,8 +33,8 @@ const ONCE_LIFE: u32 = 600;
 /// Passes known to be used, and accounts known to have a place: the least recent are forgotten.
 const USED_MAX: usize = 200_000;
 const ACCOUNTS_MAX: usize = 1_000_000;
-/// Whoever comes with the same account within so many seconds of a number being drawn for it is
-/// told to come again: the place is not known yet.
+/// A visitor who comes with the same account within this many seconds of a number being drawn for
+/// it is told to come again: the place is not known yet.
 const DRAWING: u32 = 8;
 
 /// The cookie's name on plain connections, and where the client's is encrypted.
@@ -110,7 +110,8 @@ impl Passes {
         path == self.page || (self.page.ends_with('/') && path.starts_with(&self.page))
     }
 
-    /// Returns the address of the page for whoever is to come back to `url`, a path of this site.
+    /// Returns the address of the page for a visitor who is to come back to `url`, a path of this
+    /// site.
     pub fn address(&self, url: &str) -> String {
         let back: String = form_urlencoded::byte_serialize(url.as_bytes()).collect();
         format!("{}?back={back}", self.page)
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(
             passes.take(own, KIND, 2, NOW + DRAWING),
             PassUse::Number,
-            "whoever drew it was let in at once"
+            "the visitor who drew it was admitted at once"
         );
     }
 

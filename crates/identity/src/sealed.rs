@@ -91,7 +91,7 @@ pub fn set_cookie(
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Returns how many characters so many bytes have.
+/// Returns the length of the text of `bytes` bytes, in characters.
 pub const fn text_len(bytes: usize) -> usize {
     (bytes * 4).div_ceil(3)
 }
@@ -106,7 +106,7 @@ pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the bytes of a text, if it is one of exactly so many, written as [`encode`] would.
+/// Returns the bytes of a text, if they are exactly `N`, written as [`encode`] would.
 pub fn decode<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     if text.len() != text_len(N) {
         return None;

@@ -114,7 +114,7 @@ impl Tickets {
         }
     }
 
-    /// Returns the ticket as the value of a header, for whoever keeps no cookies.
+    /// Returns the ticket as the value of a header, for clients that keep no cookies.
     pub fn header(&self, ticket: &Ticket) -> HeaderValue {
         let mut text = Vec::with_capacity(sealed::text_len(BYTES));
         self.write(ticket, &mut text);
@@ -153,8 +153,9 @@ impl Tickets {
         let lane = *Lane::ALL.get(usize::from(bytes[4]))?;
         let number = bytes[11..17].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
         let drawn = four(17);
-        // Whoever goes on asking keeps the place however long it takes. One that was drawn by a
-        // clock that was ahead is good as long as others: it may have been set right since.
+        // A visitor who goes on asking keeps the place, however long it takes. A ticket issued
+        // while the clock was ahead is good as long as others: the clock may have been set right
+        // since.
         let is_good = now.saturating_sub(four(21)) < self.life && drawn.saturating_sub(now) < self.life;
         is_good.then(|| Ticket {
             kind: KindId(kind as u32),
@@ -170,8 +171,8 @@ impl Tickets {
         })
     }
 
-    /// Returns the session that a ticket begins: the same for whoever comes with it, and for none
-    /// without.
+    /// Returns the session that a ticket begins: the same for every client that presents it, and
+    /// for none without.
     pub fn session(&self, ticket: &Ticket) -> SessionId {
         let mut words = [0; 17];
         words[..2].copy_from_slice(&self.tag(ticket.kind));

@@ -1,9 +1,10 @@
 //! What of the lines survives a restart: a small file, written each second that something changed,
 //! whole or not at all.
 //!
-//! Numbers may be drawn between the last writing and a crash. So the file says how many those may
-//! be, and whoever starts from it goes on behind them: no number is drawn twice, and nobody loses
-//! theirs. They are nobody's until somebody comes with one. At an orderly end there are none.
+//! Numbers may be drawn between the last write and a crash. So the file says how many those may be,
+//! and a line that starts from it goes on behind them: no number is drawn twice, and nobody loses
+//! theirs. They belong to nobody until a visitor comes with one. After a clean shutdown there are
+//! none.
 
 use crate::whole_file;
 use serde_json::{Value, json};
@@ -81,7 +82,7 @@ impl Stored {
         let aside = whole_file::set_aside(path)
             .map_err(|error| StoredError::InTheWay(path.to_owned(), what, error))?;
         tracing::warn!(
-            "{}: {what}; it is set aside as {}, and the lines begin anew: whoever waited keeps the ticket and comes before those who come now, in the order in \
+            "{}: {what}; it is set aside as {}, and the lines begin anew: visitors who waited keep their tickets and come before newcomers, in the order in \
              which they ask; a pause, a closing or an opening that was ordered is forgotten and must be ordered again; to use the file, put a whole one back under \
              the old name while the gateway is stopped",
             path.display(),
@@ -117,7 +118,7 @@ impl Stored {
         if text.len() as u64 <= BYTES_MAX {
             return text;
         }
-        // Whoever is there is heard of within a minute all the same.
+        // Visitors who are present poll within a minute all the same.
         let bare: Vec<Value> = self.lines.iter().map(|line| line.bare().json(now)).collect();
         format!("{}\n", json!({ "what": WHAT, "lines": bare }))
     }

@@ -26,7 +26,7 @@ const BLOCKS_MAX: usize = 64;
 const HAND_ON_AFTER: Duration = Duration::from_secs(1);
 /// Files that one recording is spread over, so that the oldest eighth can be given up.
 const SEGMENTS: u64 = 8;
-/// The longest file: whoever replays one holds it in memory.
+/// The longest file: a replay holds one in memory.
 const SEGMENT_BYTES_MAX: u64 = 256 << 20;
 
 /// What a recording calls the gate's routes and kinds, in the order of their ids.

@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 /// The most files of one name that are set aside; past it the one that was written first goes.
 pub const BROKEN_MAX: usize = 3;
 
-/// Writes the file, for its owner alone: under another name first, so that whoever looks finds the
-/// old content or the new, also after the power has failed.
+/// Writes the file, for its owner alone: under another name first, so that a reader finds the old
+/// content or the new, also after a power failure.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = with_ending(path, &std::process::id().to_string());
     // Of a process of the same id that ended while it wrote, as in a container every one has.

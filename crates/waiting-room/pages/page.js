@@ -52,7 +52,7 @@ function show() {
   // A page written without a place, or met by a state it has no words for, is written anew; with something posted in it, it stays as it is.
   if (fresh && !(words[now.state] && (self.give || self.post))) return self.post || enter();
   state = now.state;
-  // Whoever wants to be asked may take their time once nobody is before them.
+  // A visitor who wants to be asked may take their time once nobody is ahead.
   asks = state == "next" && !pressed && (self.post || ask.checked);
   const due = asks && now.expires_at, was = turn;
   turn = state == "your_turn" || !!due;
@@ -122,7 +122,7 @@ function enter() {
   show();
 }
 
-// Its visitor wants to go in: whoever is next waits at the gate for it, and stays on the page meanwhile.
+// Its visitor wants to go in: a visitor who is next waits at the gate for it, and stays on the page meanwhile.
 function press() {
   pressed = true;
   state == "next" ? poll() : enter();
@@ -136,7 +136,7 @@ async function poll() {
   const own = out = {}, enters = state == "next" && !asks;
   let rest = 0;
   try {
-    // Whoever holds no place is answered by what the page says; whoever is next, when they are let in, or after some seconds.
+    // A visitor without a place is answered by what the page says; one who is next, on admission, or after some seconds.
     const reply = await fetch(location, { headers: { ...headers, "Suimon-Poll": enters ? "enter" : state }, cache: "no-store", redirect: "manual" }), answer = await reply.json().catch(() => 0) || 0;
     if (own != out) return;
     rest = +reply.headers.get("Retry-After");
@@ -161,7 +161,7 @@ function later(seconds) {
   timer = setTimeout(poll, seconds * 1e3);
 }
 
-// Whoever comes back to the page sees how things stand, and whoever is cut off sees that.
+// A visitor who comes back to the page sees the current status, and one who is cut off sees that.
 document.onvisibilitychange = ononline = onpageshow = () => document.hidden || Date.now() - asked < 2e3 || poll();
 onoffline = show;
 if (self.go && state != "pass") go.onclick = () => {
@@ -197,7 +197,7 @@ setInterval(show, 1e3);
 // Soon, for a place counts as taken when it is heard of a second time; at once at the gate.
 later(state == "next" ? .1 : (state == "full" ? 10 : 2) + 2 * Math.random());
 
-// Tabs of one browser share one place. Each calls now and then, and whoever hears it answers.
+// Tabs of one browser share one place. Each calls now and then, and a tab that hears it answers.
 const channel = new BroadcastChannel("suimon");
 channel.onmessage = event => {
   tabs = others = true;

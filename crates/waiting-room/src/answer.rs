@@ -23,13 +23,14 @@ use suimon_store::lines::LineEpoch;
 
 const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// How far the bar is for whoever is next, per cent, where no time is known.
+/// How far the bar is for the next visitor in line, per cent, where no time is known.
 const NEARLY: u32 = 95;
 /// Seconds after which a page without a place is to ask again.
 const COOKIELESS_RETRY: u32 = 60;
-/// Seconds after which whoever got no place is to come again.
+/// Seconds after which a client that got no place is to come again.
 pub(crate) const FULL_RETRY: u32 = 10;
-/// Whoever asks again sooner than after so many seconds is told to come later, and nobody is asked.
+/// A client that polls again sooner than this many seconds after is told to come later, and the
+/// gate is not asked.
 pub(crate) const EARLIEST: u32 = 2;
 
 /// The moment of an answer, and its connection.
@@ -81,8 +82,7 @@ impl WaitingRoom {
         self.finish(response, &notice, ticket.as_ref(), at)
     }
 
-    /// Returns the answer to whoever asks how their place stands. `standing`: `None` where there is
-    /// nothing to wait for.
+    /// Returns the answer to a poll. `standing`: `None` where there is nothing to wait for.
     pub fn poll(&self, standing: Option<PositionStatus>, ticket: Option<Ticket>, at: At) -> Response<String> {
         let (Some(standing), Some(ticket)) = (standing, ticket) else {
             let mut response = Response::new(String::new());
@@ -95,8 +95,8 @@ impl WaitingRoom {
         self.finish(response, &notice, ticket.as_ref(), at)
     }
 
-    /// Returns the answer to the holder of a place who asked to begin, was held at the gate for so
-    /// long, and stays where they are.
+    /// Returns the answer to the holder of a place who asked to begin, was held at the gate, and
+    /// stays where they are.
     pub fn still_next(
         &self,
         standing: PositionStatus,
@@ -124,8 +124,8 @@ impl WaitingRoom {
         response
     }
 
-    /// Returns the answer to whoever asks and holds no place, by the state that their page is
-    /// written in. `closed`: the kind whose line is, if the one they asked for is.
+    /// Returns the answer to a poll without a place, by the state that its page is written in.
+    /// `closed`: the kind whose line is, if the one it asked for is.
     pub fn poll_without_place(&self, page: &[u8], closed: Option<KindId>, at: At) -> Response<String> {
         match (page, closed) {
             (b"closed", Some(kind)) => {
@@ -145,8 +145,8 @@ impl WaitingRoom {
         }
     }
 
-    /// Returns the answer to whoever asks again at once: as small as it can be. Another tab of the
-    /// same browser may have asked just before.
+    /// Returns the answer to a client that polls again at once: as small as it can be. Another tab
+    /// of the same browser may have asked just before.
     pub fn too_early() -> Response<String> {
         let mut response = Response::new(String::new());
         *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -156,13 +156,12 @@ impl WaitingRoom {
         response
     }
 
-    /// Returns the answer to a request that may draw a number only after so many seconds.
+    /// Returns the answer to a request that may draw a number only `after` seconds later.
     pub fn later(&self, parts: &Parts, kind: KindId, after: u32, at: At) -> Response<String> {
         self.without_place(parts, kind, &WaitNotice { poll_after: after, ..self.full(at) }, at)
     }
 
-    /// Returns the answer to whoever asks, holds no place and can get one only after so many
-    /// seconds.
+    /// Returns the answer to a poll without a place that can get one only `after` seconds later.
     pub fn full_for(after: u32) -> Response<String> {
         let mut response = WaitingRoom::too_early();
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after));
@@ -218,7 +217,7 @@ impl WaitingRoom {
         if matches!(standing, PositionStatus::Called(Wait { ahead: 0, .. })) {
             notice.expires_at = ticket.map(|_| at.now.saturating_add(self.state.tickets.hold()));
         }
-        // Whoever is next goes to the gate at once, and from there again.
+        // The next visitor in line goes to the gate at once, and from there again.
         let again_after = if notice.state == NoticeState::Next { 0 } else { notice.poll_after };
         let ticket = ticket.map(|ticket| Ticket {
             heard: at.now,

@@ -18,7 +18,7 @@ use suimon_store::lines::hex;
 pub(crate) const PREFIX: &str = "/.well-known/suimon/";
 /// A visitor's choices are remembered for a year, seconds.
 const CHOICE_LIFE: u32 = 31_536_000;
-/// For so many seconds the page may still say that a code was none.
+/// The page may still say for this many seconds that a code was none.
 const CODE_LIFE: u32 = 60;
 
 /// One of the addresses.

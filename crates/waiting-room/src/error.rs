@@ -12,10 +12,10 @@ use suimon_message::accept;
 
 const HTML: &str = include_str!("../pages/error.html");
 
-/// A page that may be asked for again asks by itself after so many seconds, then twice as many, and
-/// so on, ...
+/// A page that may be requested again reloads by itself after this many seconds, then twice as
+/// many, and so on, ...
 const RELOAD_MIN: u64 = 10;
-/// ... up to so many.
+/// ... up to this many.
 const RELOAD_MAX: u64 = 160;
 
 /// What has happened, as visitors are told it.
@@ -81,7 +81,7 @@ pub struct BrowserPreferences {
 /// What one page says beside what has happened.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorDetails<'a> {
-    /// The reason's name, for whoever is asked about it.
+    /// The reason's name, for people who are asked about it.
     pub code: &'a str,
     /// Seconds after which it is worth trying again, if it is.
     pub retry_seconds: Option<u64>,
@@ -178,8 +178,8 @@ impl Pages {
         let (template, words) = &pages.languages[speaks.index(self).min(pages.languages.len() - 1)];
         let key = trouble.key();
         let tries = speaks.cookie(TRIES_COOKIE).and_then(|tries| tries.parse().ok()).unwrap_or(0_u32);
-        // Never at once, and the less often the longer it lasts; and not for whoever wants none of
-        // it.
+        // Never at once, and the less often the longer it lasts; and not for visitors who want none
+        // of it.
         let reload = retry_seconds
             .filter(|_| {
                 may_reload && self.has_internal_endpoints && speaks.cookie(REFRESH_COOKIE) != Some("off")

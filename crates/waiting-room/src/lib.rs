@@ -1,4 +1,5 @@
-//! The waiting room in HTTP: who draws a number, what is told to whoever has one, and in what form.
+//! The waiting room in HTTP: who draws a number, what the visitors who have one are told, and in
+//! what form.
 //!
 //! | file | holds |
 //! |---|---|
@@ -12,8 +13,8 @@
 //! | `moves` | short codes by which a place goes to another device |
 //! | `endpoint` | the few addresses beside the page |
 //!
-//! Whose turn it is, the line decides (`suimon-line`), and who comes in when, the gate. Here
-//! nothing is decided, and of those who wait nothing is kept.
+//! The line decides whose turn it is (`suimon-line`), and the gate who is admitted when. This crate
+//! decides nothing and keeps nothing of waiting visitors.
 
 mod answer;
 mod endpoint;
@@ -66,8 +67,8 @@ const CODES_PER_SECOND: f64 = 0.2;
 /// several tabs does.
 const POLLS_BURST: u32 = 8;
 const POLLS_PER_SECOND: f64 = 1.0;
-/// Whoever may draw a number only once the line opens is told to come then, but within so many
-/// seconds.
+/// Visitors who may draw a number only once the line opens are told to come then, but within this
+/// many seconds.
 const OPENING_RETRY_MAX: u32 = 3600;
 /// Places of lost lines that are given again; beyond that their holders wait like everybody.
 const REDEEMED_MAX: usize = 100_000;
@@ -139,7 +140,7 @@ pub enum LineClaim {
     Holds(Ticket),
     /// It may draw a number, in this lane.
     Draws(Lane),
-    /// It may draw a number, but its network has drawn many: after so many seconds.
+    /// It may draw a number, but only this many seconds later: its network has drawn many.
     Later(u32),
     /// It may draw a number with a pass of the application's.
     NeedsPass,
@@ -195,7 +196,7 @@ impl WaitingRoom {
         }
     }
 
-    /// Returns what reads the tickets and passes of those who wait.
+    /// Returns the reader of waiting visitors' tickets and passes.
     pub fn credentials(&self) -> Credentials<'_> {
         Credentials { tickets: &self.state.tickets, passes: self.state.passes.as_ref() }
     }
@@ -353,7 +354,7 @@ impl WaitingRoom {
         announced.get(kind.index()).map(of).unwrap_or_default()
     }
 
-    /// Returns so many invitations to the line of `kind`, good `until` then, seconds since 1970,
+    /// Returns `count` invitations to the line of `kind`, good `until` then, seconds since 1970,
     /// each as it stands in the query of a link.
     pub fn invite(&self, kind: KindId, count: usize, until: u32) -> Result<Vec<String>, KeysError> {
         (0..count).map(|_| self.state.invites.write(kind, until)).collect()

@@ -2,8 +2,8 @@
 //! good for nothing any more.
 //!
 //! Kept in memory and no longer than needed. After a restart a code is lost, and a ticket left
-//! behind counts again; as a place begins one session whoever comes with it and however often,
-//! nothing is won by that.
+//! behind counts again; as a place begins one session, no matter which client presents it and how
+//! often, nothing is won by that.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

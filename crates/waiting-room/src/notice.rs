@@ -5,17 +5,17 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use suimon_line::{PositionStatus, Wait};
 
-/// A wait of at most so many seconds is nearly over.
+/// A wait of at most this many seconds is nearly over.
 const SOON: u32 = 30;
 /// A visitor is told that it is slower than before if the turn comes by this share of the wait
 /// later, ...
 const SLOWER: f64 = 0.25;
-/// ... and not within so many seconds of the first time that was told: that one is a guess.
+/// ... and not within this many seconds of the first time that was shown: that one is a guess.
 const SLOWER_AFTER: u32 = 30;
 /// Seconds for which the page says that it is its visitor's turn before it lets them in: time to
 /// read it. Their session has begun by then.
 const SHOWN: u32 = 2;
-/// Seconds after which whoever is called and was not held at the gate is to come again.
+/// Seconds after which a called visitor who was not held at the gate is to come again.
 const NEXT_RETRY: u32 = 3;
 
 /// How things stand.

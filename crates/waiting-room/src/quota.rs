@@ -35,7 +35,7 @@ struct Bucket {
 }
 
 impl Quota {
-    /// Returns so many buckets of `burst` numbers, filled again at `per_second`.
+    /// Returns `buckets` buckets of `burst` numbers, filled again at `per_second`.
     pub(crate) fn new(buckets: usize, burst: u32, per_second: f64) -> Quota {
         let burst = f64::from(burst);
         let buckets = vec![Bucket { tokens: burst, at: 0.0 }; buckets];
@@ -57,7 +57,7 @@ impl Quota {
         self.takes_one(network(address))
     }
 
-    /// Takes one for whoever is known by `key`, if there is one.
+    /// Takes one for the client known by `key`, if there is one.
     pub(crate) fn takes_one(&self, key: impl Hash) -> bool {
         self.takes_at(key, self.began.elapsed().as_secs_f64())
     }

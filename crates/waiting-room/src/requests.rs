@@ -78,8 +78,8 @@ pub(crate) fn is_too_early(ticket: &Ticket, now: u32) -> bool {
     now >= ticket.heard && now - ticket.heard < EARLIEST && ticket.again_after > 0
 }
 
-/// Returns whether a request was sent by a page of this site, as far as its browser says; whoever
-/// says nothing is no browser.
+/// Returns whether a request was sent by a page of this site, as far as its browser says; a client
+/// that says nothing is no browser.
 pub(crate) fn is_from_here(parts: &Parts) -> bool {
     if let Some(site) = parts.headers.get(&SEC_FETCH_SITE) {
         return matches!(site.as_bytes(), b"same-origin" | b"none");

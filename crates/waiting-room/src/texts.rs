@@ -132,7 +132,7 @@ impl Texts {
         (text.replace("{a}", &a).replace("{b}", &b), format!("{a}–{b}{short}"))
     }
 
-    /// Returns so many seconds in units: whole ones, or halves.
+    /// Returns `seconds` in units: whole ones, or halves.
     fn units(&self, seconds: u32, unit: u32) -> String {
         let whole = self.number(u64::from(seconds / unit));
         if seconds.is_multiple_of(unit) { whole } else { format!("{whole}{}5", self.decimal) }

@@ -3,7 +3,8 @@
 
 use std::time::{Duration, SystemTime};
 
-/// Returns the time so many seconds after 1970 began, as of RFC 3339: `2025-07-05T14:03:22Z`.
+/// Returns the time `unix` seconds after 1970 began, in the format of RFC 3339:
+/// `2025-07-05T14:03:22Z`.
 pub(crate) fn rfc3339(unix: u32) -> String {
     humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(unix)))
         .to_string()

@@ -6,14 +6,14 @@ use std::hash::{BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use suimon_model::{KindId, SessionId};
 
-/// The lease of a session that has ended is good for so long, seconds: its page may still be
+/// How long the lease of a session that has ended stays good, seconds: its page may still be
 /// loading.
 pub(super) const ENDING: u32 = 10;
 
 /// A keyed hash of an application cookie's name and value.
 pub(super) type AliasKey = u128;
 
-/// A cookie that was given to so many others than the one it was first seen with is everybody's.
+/// A cookie that was given to this many others than the one it was first seen with is everybody's.
 const OTHERS_MAX: u8 = 3;
 
 /// Which session an application's cookie belongs to, and which sessions have ended. Holds hashes
@@ -189,7 +189,7 @@ fn of(kind: KindId, key: AliasKey) -> AliasKey {
     key ^ u128::from(kind.0)
 }
 
-/// The keys are hashes under a secret key already; one half of one is as good as any hash of it.
+/// The keys are hashes under a secret key already; half of one serves as well as any hash of it.
 #[derive(Default)]
 struct AlreadyHashed(u64);
 

@@ -55,7 +55,7 @@ fn strangers_do_not_use_up_what_is_for_those_who_come_from_a_page_of_the_site() 
         memory.recall(at(1.0), &client, Some(VISIT), true, |_| Some(IDLE)).is_some()
     };
     assert_eq!((0..300).filter(|_| recall(false)).count(), 8);
-    assert!(recall(true), "whoever was served asks for a second page");
+    assert!(recall(true), "a visitor who was served asks for a second page");
 }
 
 #[test]
@@ -109,9 +109,9 @@ fn once_the_lease_is_there_as_many_are_recalled_as_were_served_and_two_strangers
     assert_eq!(recalled(Owed::Nothing, 1), 0, "served with a lease, and come with it");
 }
 
-/// Three hundred rush a gate that closes at a moment of chance. Whoever was served before asks
-/// again within half a minute, is recalled, and comes with the lease from then on. Up to three
-/// share an address and a browser.
+/// Three hundred rush a gate that closes at a random moment. Each visitor served before asks again
+/// within half a minute, is recalled, and comes with the lease from then on. Up to three share an
+/// address and a browser.
 #[test]
 fn in_a_hundred_rushes_nobody_served_before_the_gate_closed_is_taken_for_a_stranger() {
     for seed in 0..100 {

@@ -1,5 +1,5 @@
-//! What is remembered as text: JSON, a line for each route and each place of a session, for whoever
-//! wants to look.
+//! What is remembered as text: JSON, a line for each route and each place of a session, to be read
+//! by people.
 //!
 //! Read as strangers' bytes: every number is finite and in its range, every route named is in the
 //! list, every list has a bound.
