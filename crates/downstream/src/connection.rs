@@ -115,8 +115,8 @@ impl Connection {
         self.entry.standing()
     }
 
-    /// Returns whether it should not be kept for whoever only waits: nobody admitted comes by it,
-    /// connections are few, and it is no balancer's.
+    /// Returns whether it should not be kept for clients that only wait: nobody admitted comes by
+    /// it, connections are few, and it is no balancer's.
     pub fn is_to_spare(&self) -> bool {
         !self.peer.is_trusted() && self.entry.is_to_spare()
     }

@@ -1,5 +1,5 @@
-//! All connections of clients: never more than so many, and the one that is worth least makes room
-//! for a newcomer.
+//! All connections of clients: there is a maximum, and at the maximum the one that is worth least
+//! makes room for a newcomer.
 //!
 //! When a connection is accepted nobody can know whether somebody comes by it who is inside. So
 //! nobody is kept waiting there while connections are held that are worth less: with all taken, a
@@ -53,7 +53,7 @@ const GOING_MAX: Duration = Duration::from_millis(50);
 /// A look at all connections finds this many to be displaced, or this part of all, ...
 const FOUND_MIN: usize = 64;
 const FOUND_PART: usize = 64;
-/// ... which are thought to be worth least for so long.
+/// ... which are thought to be worth least for this long.
 const FOUND_FOR: Duration = Duration::from_millis(100);
 
 /// What one address may hold of the limit before its newcomers no longer displace whom they like: a
@@ -284,7 +284,7 @@ impl Connections {
         !is_limited
     }
 
-    /// Returns whether so many connections are taken that those who only wait should hold none.
+    /// Returns whether connections are so scarce that clients that only wait should hold none.
     pub fn are_scarce(&self) -> bool {
         self.permits.available_permits() <= self.max / 2
     }

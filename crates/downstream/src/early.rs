@@ -1,5 +1,5 @@
-//! The first bytes of a connection: what they say of its protocol, and how they are read again by
-//! whoever speaks it.
+//! The first bytes of a connection: what they say of its protocol, and how that protocol's parser
+//! reads them again.
 
 use crate::proxy_protocol;
 use bytes::{Buf, Bytes, BytesMut};
@@ -93,8 +93,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Early<S> {
         buf.put_slice(&this.bytes[..count]);
         this.bytes.advance(count);
         if buf.remaining() > 0 {
-            // The rest is most likely there, and saves whoever reads a second look. An error comes
-            // again.
+            // The rest has most likely arrived, and the reader is spared a second look. An error
+            // comes again.
             let _ = Pin::new(&mut this.stream).poll_read(cx, buf);
         }
         Poll::Ready(Ok(()))

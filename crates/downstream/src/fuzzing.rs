@@ -27,8 +27,8 @@ pub fn framing(bytes: &[u8]) {
     assert!(changed.is_empty() || changed == [(&b':', &0)], "{changed:?}");
 }
 
-/// However the bytes of a PROXY header come, it says the same, and has an end. Whoever it names is
-/// named again by a line that names them.
+/// However the bytes of a PROXY header are split, the result is the same, and parsing ends. An
+/// address it names is named again by a line written from it.
 pub fn proxy_header(bytes: &[u8]) {
     let whole = read(bytes);
     for end in 0..bytes.len() {

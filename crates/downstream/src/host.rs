@@ -1,4 +1,4 @@
-//! What a connection asks of whoever serves it.
+//! What a connection asks of the service behind it.
 
 use bytes::Bytes;
 use http::HeaderMap;

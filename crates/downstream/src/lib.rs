@@ -1,8 +1,8 @@
 //! Connections of clients: accepted, framed, watched; and the bodies they carry, at the clients'
 //! own pace.
 //!
-//! It knows neither gate nor application: whoever serves is a [`service::Service`], and what a slot
-//! is to a body is a [`charge::Slot`].
+//! It knows neither gate nor application: what serves requests is a [`service::Service`], and what
+//! a slot is to a body is a [`charge::Slot`].
 //!
 //! | module | holds |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | [`answer_body`], [`queue`], [`piece`] | answers on their way to clients |
 //! | [`request_body`], [`charge`], [`uploads`] | bodies on their way to the application |
 //! | [`budget`], [`spool`] | what both may take of memory and disk |
-//! | [`host`], [`service`] | what a connection asks of whoever serves it |
+//! | [`host`], [`service`] | what a connection asks of the service behind it |
 
 pub mod answer_body;
 pub mod budget;

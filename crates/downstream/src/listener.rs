@@ -28,7 +28,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Pause after the system could not give us a connection, such as for want of descriptors.
+/// Pause after the system could not give us a connection, for example when descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// How long a client of HTTP/2 that has been told goodbye, and asks for nothing, may take to leave.

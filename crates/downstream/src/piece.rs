@@ -28,7 +28,7 @@ impl Counted {
         Counted { budget: Arc::clone(budget), bytes }
     }
 
-    /// Returns so many of the bytes, counted by themselves from now on.
+    /// Splits off `bytes` of the bytes, counted by themselves from now on.
     pub(crate) fn split(&mut self, bytes: usize) -> Counted {
         self.bytes -= bytes;
         Counted { budget: Arc::clone(&self.budget), bytes }

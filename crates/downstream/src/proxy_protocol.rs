@@ -2,8 +2,8 @@
 //! from.
 //!
 //! Source: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>. Pure: bytes in, what they
-//! say out. Nothing is repaired: a header that is not exactly as it should be is refused, since
-//! whoever sends it is set up wrongly, or is no balancer.
+//! say out. Nothing is repaired: a header that is not exactly as it should be is refused, since its
+//! sender is misconfigured, or is no balancer.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

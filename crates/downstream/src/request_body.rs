@@ -5,12 +5,12 @@
 //! and replayed later, and only then a slot is asked for. Not where the client expects `100
 //! Continue` and may have to wait: reading would ask for a body that may not be wanted.
 //!
-//! Nor is a worker of the application the client's: once let in, a body of a declared length that
-//! its client would be waited for is kept, with the slot given back meanwhile, until it is whole or
-//! no more of it may be kept, and only then the application is asked. One without, which may be a
-//! stream, is sent on as it comes, unless the application was stuck because of such bodies of late
-//! ([`crate::uploads`]). What needs no slot is kept whatever it declares, before it takes one of
-//! the places it has instead.
+//! Nor does the client hold a worker of the application. A request with a body of declared length
+//! whose client has to be waited for gives its slot back after admission; the body is kept until it
+//! is whole or no more of it may be kept, and only then the application is asked. A body of
+//! undeclared length, which may be a stream, is sent on as it comes, unless the application was
+//! recently stuck because of such bodies ([`crate::uploads`]). What needs no slot is kept, declared
+//! or not, before it takes one of the places it has instead.
 //!
 //! However it is read, its client must keep a pace: no long pause, a least rate, and an end.
 
@@ -124,8 +124,8 @@ struct Progress {
 pub struct BodyFault(pub RequestFault);
 
 impl BodyRateLimits {
-    /// Returns how much longer a client may be waited for now, of whose body so many bytes have
-    /// come after waits of so long in all.
+    /// Returns how much longer a client may be waited for now, after `bytes` of its body have come
+    /// and it has been `waited` for in all.
     fn allows(&self, bytes: u64, waited: Duration) -> Duration {
         let by_rate = bytes.checked_div(self.rate_min).map_or(Duration::MAX, Duration::from_secs);
         let in_all = self.pause_max.saturating_add(by_rate).min(self.total_max);
@@ -677,7 +677,7 @@ mod tests {
         total_max: Duration::from_secs(3600),
     };
 
-    /// Returns when a client is given up that sends so many bytes, the first of them at once, each
+    /// Returns when a client is given up that sends `bytes` bytes, the first of them at once, each
     /// `every` seconds.
     fn lasts(bytes: u64, every: u64) -> Option<u64> {
         let (mut sent, mut waited) = (bytes, 0);

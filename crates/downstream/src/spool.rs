@@ -30,9 +30,9 @@ pub const PIECE_BYTES: usize = 64 << 10;
 const FREED_HERE_MAX: u64 = 1 << 20;
 /// Writes and reads at once; further ones wait for these.
 const DISK_MAX: usize = 16;
-/// Bytes a second that go from applications into files, all answers together, and as many from
-/// files to applications, all uploads together: what nobody waits for is not to slow those who
-/// wait.
+/// Bytes per second that go from applications into files, all answers together, and as many from
+/// files to applications, all uploads together: data that nobody waits for must not slow requests
+/// that are waited for.
 const PER_S_MAX: u64 = 64 << 20;
 /// How often the log tells that files cannot be written.
 const WARN_EVERY: Duration = Duration::from_secs(60);
@@ -202,7 +202,7 @@ impl DiskPacer {
         DiskPacer(Mutex::new(Instant::now()))
     }
 
-    /// Waits until it is the turn of so many bytes, and takes their time.
+    /// Waits for the turn of `bytes` bytes, and takes their time.
     async fn turn(&self, bytes: u64) {
         let at = {
             let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,7 +219,7 @@ impl Spool {
         self.kept.as_ref().expect("only its drop takes it")
     }
 
-    /// Writes as [`Spool::write`] does, once it is the turn of so many bytes of an answer.
+    /// Writes as [`Spool::write`] does, when it is the turn of these bytes of an answer.
     pub fn fill(self: &Arc<Self>, at: u64, pieces: Vec<Bytes>) -> PieceWrite {
         let spool = Arc::clone(self);
         Box::pin(async move {
@@ -255,7 +255,7 @@ impl Spool {
         }
     }
 
-    /// Reads as [`Spool::read`] does, once it is the turn of so many bytes of an upload.
+    /// Reads as [`Spool::read`] does, when it is the turn of these bytes of an upload.
     pub fn send(self: &Arc<Self>, at: u64, end: u64) -> PieceRead {
         let spool = Arc::clone(self);
         Box::pin(async move {
@@ -301,7 +301,7 @@ impl Drop for Spool {
 }
 
 impl SpoolQuota {
-    /// Takes room for so many bytes, if there is.
+    /// Takes room for `bytes` bytes, if there is.
     fn take(&self, bytes: u64) -> bool {
         let own = self.bytes.load(Relaxed) + bytes;
         let more = Part { files: 0, bytes };

@@ -2,9 +2,9 @@
 //! window of one of them, which the connection's bytes do not tell, and may reset as many as it
 //! likes.
 //!
-//! The library gives each request a task. Here each is watched: whoever takes nothing of an answer
-//! for too long has its stream reset, and with it go the answer and the connection to the
-//! application; and a client that resets far more than it lets end has its connection closed.
+//! The library gives each request a task. Here each is watched: a client that takes nothing of an
+//! answer for too long has its stream reset, and with it go the answer and the connection to the
+//! application. A client that resets far more streams than it lets end has its connection closed.
 //!
 //! The task ends when the library has the last piece of an answer, whatever the window: a single
 //! byte of it is enough. What is not taken then can no longer be reset, but it is counted, and a
@@ -78,7 +78,7 @@ pub struct Delivery {
     waits: AtomicU32,
 }
 
-/// How many requests a client has reset of late.
+/// How many requests a client has reset recently.
 #[derive(Debug)]
 struct Resets {
     level: f64,

@@ -2,13 +2,13 @@
 //! hold no slot, so how many there may be is bounded here: beyond, one of them is broken off, of
 //! whose address there are most, and of these the slowest.
 //!
-//! Those in the application hold a worker there, though no slot. As long as nobody misses it they
-//! may. But the more there are the fewer may join them: from some number on bodies are kept until
-//! they are whole, before the application is asked ([`Uploads::has_room`]). Where others wait for
-//! longer than they should, as whoever serves them says, room is made: strangers' are broken off
-//! before those of who is inside, the slowest first, one and then twice as many each time, until
-//! nobody waits.
-//! If the application was stuck, it is not asked for such things for a while after that.
+//! Uploads in the application hold a worker there, though no slot. They may, as long as no other
+//! request lacks it. But the more there are, the fewer may join them: from some number on bodies
+//! are kept until they are whole, before the application is asked ([`Uploads::has_room`]). When
+//! others wait for longer than they should, which the service reports, room is made: uploads are
+//! broken off, strangers' before those of admitted visitors, the slowest first, one and then twice
+//! as many each time, until no request waits. If the application was stuck, it gets no such bodies
+//! for a while after that.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -25,10 +25,10 @@ pub const CROWD_LEAST: usize = 4;
 /// One address may have one in this many, and at least one.
 pub const SHARES: usize = 4;
 
-/// The least time between two times that room is made: what was broken off has to be noticed by the
-/// application, and whoever waits has to be answered.
+/// The least time between two times that room is made: the application has to notice what was
+/// broken off, and has to answer the waiting requests.
 pub const ROOM_EVERY: Duration = Duration::from_secs(1);
-/// What is made room for after a pause of so long is another matter: it begins with one again.
+/// After a pause of this length, making room begins with one again: the cause is another one.
 const ROOM_FORGOTTEN: Duration = Duration::from_secs(5);
 /// The least time between two that go on without the slots they wait for.
 pub const PASS_EVERY: Duration = Duration::from_millis(250);
@@ -134,9 +134,9 @@ impl Uploads {
         Arc::new(Uploads { state: Mutex::default(), count: none(), reserved: none(), max, has_shares })
     }
 
-    /// Adds a request of whose body so many bytes have come after waits of so long. Where there are
-    /// as many as may be one has to go: of the address that has most, or of its own if it has its
-    /// share, the slowest. `None`: it is this one.
+    /// Adds a request after `bytes` of its body have come and it has been `waited` for this long.
+    /// At the maximum number one has to go: the slowest of the address that has most, or of its own
+    /// address if that has its share. `None`: it is this one.
     pub fn begin(self: &Arc<Self>, sender: Sender, bytes: u64, waited: Duration) -> Option<Upload> {
         let now = Instant::now();
         let since = now.checked_sub(waited).unwrap_or(now);
@@ -151,7 +151,7 @@ impl Uploads {
         let own = state.under_way.iter().filter(|other| is_one(other.sender.origin, sender.origin)).count();
         let is_share = self.has_shares && own >= (self.max / SHARES).max(1);
         if is_full || is_share {
-            // Whoever has many makes room for whoever has few, and beyond its share for nobody but
+            // An address with many makes room for one with few, and beyond its share only for
             // itself.
             let counts = state.counts();
             // What may be of anybody is taken for that of different ones.
@@ -179,8 +179,8 @@ impl Uploads {
         Some(Upload { all: Arc::clone(self), pace })
     }
 
-    /// Returns whether one more may hold a worker of an application that was seen to work at so
-    /// many: fewer if it was stuck not long ago.
+    /// Returns whether one more may hold a worker of an application that was seen to work at
+    /// `in_flight_max` requests: fewer if it was stuck recently.
     pub fn has_room(&self, in_flight_max: usize, now: Instant) -> bool {
         let most =
             if self.is_wary(now) { (in_flight_max / 4).max(1) } else { (in_flight_max / 2).max(CROWD_LEAST) };
@@ -203,8 +203,8 @@ impl Uploads {
         self.lock().wary_until = Some(now + WARY_FOR);
     }
 
-    /// Breaks off strangers' and the slowest of others until so many of these are left, but no more
-    /// at once than the pace of it allows. Returns how many had to go.
+    /// Breaks off uploads, strangers' and the slowest of others, until `inside_may_stay` of these
+    /// are left, but no more at once than the pace of it allows. Returns how many were broken off.
     pub fn make_room(&self, inside_may_stay: usize, now: Instant) -> usize {
         let mut state = self.lock();
         let at_once = match state.room_made {
@@ -301,7 +301,7 @@ impl Drop for Upload {
 }
 
 impl UploadProgress {
-    /// Returns bytes a second of late.
+    /// Returns the recent bytes per second.
     fn rate(&self, now: Instant) -> f64 {
         self.came().rate(now)
     }
@@ -331,8 +331,8 @@ impl ReceivedBytes {
         self.bytes = bytes;
     }
 
-    /// Returns bytes a second of late: a burst at the beginning says nothing about how long it will
-    /// take.
+    /// Returns the recent bytes per second: a burst at the beginning says nothing about how long it
+    /// will take.
     fn rate(&self, now: Instant) -> f64 {
         let is_old = now.saturating_duration_since(self.lately.0) >= RATE_OVER;
         let (at, bytes) = if is_old { self.lately } else { self.before };

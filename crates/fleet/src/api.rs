@@ -189,7 +189,7 @@ pub enum Checked {
     Closed,
     /// It could not be connected to.
     Unreached,
-    /// Whoever was to check it could not: nothing was found out.
+    /// The check could not be made: nothing was found out.
     NotMade,
 }
 

@@ -1,4 +1,4 @@
-//! What requests say about one node: after so many failures in a row it is left out, each time
+//! What requests say about one node: after some failures in a row it is ejected, each time for
 //! twice as long.
 //!
 //! A node that comes back is on probation: its first failure sends it out again at once, its first
@@ -46,8 +46,8 @@ impl Ejection {
         }
     }
 
-    /// Folds in so many failures, at least one, and returns whether they are too many. What comes
-    /// while the node is out changes nothing.
+    /// Folds in `times` failures, at least one, and returns whether they are too many. Failures
+    /// while the node is out change nothing.
     pub(crate) fn failed(&mut self, times: u32, params: &EjectionParams) -> bool {
         if self.is_out() || params.after == 0 {
             return false;

@@ -30,8 +30,8 @@ struct Node {
     /// Requests since its last answer that it took and let break, and that no check has borne out
     /// yet.
     losses: u32,
-    /// Whether so many did not reach it that it is taken for down, whatever checks say: nor do any
-    /// reach another node.
+    /// Whether enough requests did not reach it for it to be taken for down, whatever checks say;
+    /// and they reach no other node either.
     lost: bool,
     why: Why,
     since: Instant,
@@ -171,7 +171,7 @@ impl Fleet {
         self.fail(now, node, losses.saturating_add(1));
     }
 
-    /// Folds in so many failures of `node`.
+    /// Folds in `times` failures of `node`.
     fn fail(&mut self, now: Instant, node: NodeId, times: u32) {
         self.end_ejections(now);
         let ejected = self.nodes.iter().filter(|node| node.ejection.is_out()).count();

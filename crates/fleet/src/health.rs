@@ -1,5 +1,5 @@
-//! What active checks say about one node: so many failures in a row and it is down, so many passes
-//! and it is up again.
+//! What active checks say about one node: after some failures in a row it is down, after some
+//! passes in a row it is up again.
 
 use crate::CheckParams;
 use suimon_model::{Duration, Instant, Rng};
@@ -57,8 +57,7 @@ impl Health {
     }
 
     /// Looks at the node at once, unless that was done just now: a request was lost on it. Each
-    /// costs the node a request, and whoever knows how to have one lost can have as many lost as he
-    /// likes.
+    /// costs the node a request, and a client that knows how to lose one can lose any number.
     pub(crate) fn look(&mut self, now: Instant) {
         self.due = self.due.min(now.max(self.looked + AWAY_EVERY));
     }

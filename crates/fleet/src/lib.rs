@@ -20,8 +20,8 @@
 //! What counts is what no client can bring about by what it asks for, three times in a row without
 //! an answer of the node to anybody in between:
 //!
-//! - a connection that could not be opened, or broke before any of a request was written, whoever
-//!   wanted it: the node was not reached;
+//! - a connection that could not be opened, or broke before any of a request was written, whatever
+//!   it was for: the node was not reached;
 //! - where there is doubt, a check that could not connect, or was closed instead of an answer to a
 //!   request of our own.
 //!

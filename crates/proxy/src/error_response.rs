@@ -381,7 +381,7 @@ pub(crate) fn server_timing(what: &str, waited: Duration) -> HeaderValue {
     HeaderValue::try_from(value).expect("codes are words")
 }
 
-/// Rounded up: whoever comes back a moment early has come for nothing. At least 1.
+/// Rounded up: a client that comes back a moment early has come for nothing. At least 1.
 fn whole_seconds(time: Duration) -> u64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
 }

@@ -30,9 +30,9 @@ use tokio::runtime::Handle;
 /// A body of a declared length up to this many bytes is taken whole before its head goes out.
 const WHOLE_MAX: u64 = 64 << 10;
 
-/// Where the application was stuck: a client that is waited for has to take so many bytes ...
+/// Where the application was stuck: a client that is waited for has to take this many bytes ...
 const TRIAL_BYTES: u64 = 2 << 20;
-/// ... in so long.
+/// ... in this time.
 const TRIAL: Duration = Duration::from_secs(2);
 
 /// How long after its head a response may go on before it counts as a stream.

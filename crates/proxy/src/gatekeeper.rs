@@ -1,9 +1,8 @@
 //! The shell around the gate: its clock, its lock, and the futures that wait for its word.
 //!
 //! The gate decides in well under a microsecond, so a plain mutex is held just for that and never
-//! across an await. Whoever waits holds a [`Waiting`]; whoever is in the application holds a
-//! [`Slot`]. Both are guards: a future that is dropped settles what it held, and no path leaks a
-//! slot.
+//! across an await. A waiting request holds a [`Waiting`]; one in the application holds a [`Slot`].
+//! Both are guards: a future that is dropped settles what it held, and no path leaks a slot.
 
 mod declare;
 
@@ -169,12 +168,12 @@ impl Clock {
         Clock { origin: std::time::Instant::now() }
     }
 
-    /// Returns the time as the pure rooms see it.
+    /// Returns the time as the pure crates see it.
     pub(crate) fn now(self) -> Instant {
         self.at(std::time::Instant::now())
     }
 
-    /// Returns a moment as the pure rooms see it.
+    /// Returns a moment as the pure crates see it.
     fn at(self, moment: std::time::Instant) -> Instant {
         Instant::ORIGIN + moment.saturating_duration_since(self.origin)
     }
@@ -345,7 +344,8 @@ impl Gatekeeper {
         self.lock().gate.knowledge()
     }
 
-    /// Begins with what was known so long ago. Before anything is recorded, and before any request.
+    /// Begins with what was known `age` ago. To be called before anything is recorded, and before
+    /// any request.
     pub(crate) fn recall(&self, knowledge: &Knowledge, age: Duration) {
         let now = self.clock.now();
         self.lock().gate.recall(now, knowledge, age);
@@ -642,7 +642,7 @@ impl Slot {
         self.settle(ending, now);
     }
 
-    /// As [`Slot::end`], by whoever knows what time it is: `now`.
+    /// As [`Slot::end`], where the caller knows the time: `now`.
     pub(crate) fn end_at(mut self, ending: Outcome, now: std::time::Instant) {
         let now = self.keeper.clock.at(now);
         self.settle(ending, now);

@@ -112,7 +112,7 @@ async fn serve_parts(
     let class = core.table.classify(&parts.method, parts.uri.path(), parts.uri.query());
     let asks_room = core.waiting_room.as_ref().filter(|_| waiting_room::is_for_it(&parts));
     let visitor = match class {
-        // Whoever asks for a static asset may be anybody, and costs nobody a signature.
+        // Any client may ask for a static asset, and none of them is worth a signature.
         Class::Ungated(_) if asks_room.is_none() => Visitor::unread(&parts.headers),
         _ => core.identifier.read(
             &parts.headers,
@@ -170,8 +170,8 @@ async fn serve_parts(
     Ok(response.map(|body| body.keeping(busy)))
 }
 
-/// Sees to it that whoever only waits holds no connection once there are few left for those who are
-/// inside. Returns whether an HTTP/1 one is to be closed.
+/// Sees to it that clients that only wait hold no connection once few are left for admitted
+/// visitors. Returns whether an HTTP/1 one is to be closed.
 ///
 /// As long as there are many, to keep it until the next poll is cheaper than a handshake for each.
 fn spares_connection(connection: &Connection, version: Version) -> bool {

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 /// The least and the most that is late, and what is where little is known.
 const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
 const LATE_UNKNOWN: Duration = Duration::from_secs(20);
-/// Where nothing was answered for so long, those who have a slot may wait for one who has none.
+/// Where nothing was answered for this long, requests with a slot may be waiting for one that has
+/// none.
 const SILENT: Duration = Duration::from_secs(1);
 /// A response is late after this many times the usual time; a single one after this many times
 /// that.
@@ -15,7 +16,8 @@ const LATE_TIMES: u32 = 2;
 const ALONE_TIMES: u32 = 2;
 /// The usual time is the quantile that all but one in this many responses keep, ...
 const RARE: u32 = 50;
-/// ... of the last so many, or twice as many; fewer than the first say nothing.
+/// ... of the most recent responses; fewer than the first number say nothing, and at the second all
+/// counts are halved.
 const KNOWN_LEAST: u32 = 20;
 const KNOWN_HALVED: u32 = 512;
 
@@ -163,6 +165,6 @@ mod tests {
         pulse.unanswered.fetch_sub(1, Relaxed);
         assert!(!pulse.is_stuck(21_000) && pulse.is_stuck(31_000), "one alone");
         pulse.sent(21_000);
-        assert!(pulse.is_stuck(21_000), "and whoever asks again is not as new as it looks");
+        assert!(pulse.is_stuck(21_000), "and a client that asks again is not as new as it looks");
     }
 }

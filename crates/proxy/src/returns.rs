@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_model::SessionId;
 
-/// The most of them; whoever comes beyond that is told so at once.
+/// The maximum number of them; clients beyond that are told so at once.
 const UNREACHED_MAX: usize = 10_000;
 /// Of these, the most of newcomers: the rest is for sessions.
 const UNREACHED_NEWCOMERS_MAX: usize = 5_000;
@@ -114,7 +114,7 @@ mod tests {
             let mut places: Vec<_> = (0..most).map(|_| returns.enter(whose).unwrap()).collect();
             assert!(returns.enter(whose).is_none() && returns.enter(another).is_some());
             places.pop();
-            assert!(returns.enter(whose).is_some(), "whoever leaves makes room");
+            assert!(returns.enter(whose).is_some(), "one that leaves makes room");
         }
         let all: Vec<_> = (0..UNREACHED_MAX as u64).map(|it| returns.enter(session(it)).unwrap()).collect();
         assert!(returns.enter(address(1)).is_none());

@@ -37,10 +37,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 /// How long a vanished peer, that sends neither data nor a close, stays unnoticed where nothing is
-/// on its way to it: probes begin after so long, come each so often, and so many are not answered.
-/// What is on its way has its own time: see [`suimon_downstream::wire`]. (The kernel's for what is
-/// not acknowledged would end every answer to a slow line after a minute: it goes on while the
-/// window is smaller than the next piece, however much the client takes.)
+/// on its way to it: probes begin after this time, repeat at the interval below, and a number of
+/// them stay unanswered. What is on its way has its own time: see [`suimon_downstream::wire`]. (The
+/// kernel's for what is not acknowledged would end every answer to a slow line after a minute: it
+/// runs while the window is smaller than the next piece, however much the client takes.)
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
@@ -55,7 +55,7 @@ pub struct Server {
     begun: StartedWith,
 }
 
-/// A look at a running proxy, for whoever reports on it. Clones see the same one.
+/// A look at a running proxy, for reports. Clones see the same one.
 #[derive(Clone, Debug)]
 pub struct Observer {
     gateway: Arc<Gateway>,
@@ -176,7 +176,7 @@ impl Server {
         };
         let address = params.listen.plain.or(params.listen.tls.as_ref().map(|tls| tls.address));
         let watcher = Watcher::new();
-        // It fails where sockets would: for want of descriptors or memory.
+        // It fails where sockets would: when descriptors or memory run out.
         let watcher = watcher.map_err(|error| StartError::Listen(address.expect("checked above"), error))?;
         // The addresses are ours now, and so is the file that goes with them.
         let begun = recall(&params, &keeper, &table, &telemetry);

@@ -98,8 +98,8 @@ pub struct LineCounts {
     pub pages: u64,
     /// Polls: questions of waiting pages how their place stands.
     pub polls: u64,
-    /// Requests sent away without a place before the gate was asked: by a closed line, for want of
-    /// a pass, or as their network draws many.
+    /// Requests sent away without a place before the gate was asked: by a closed line, without a
+    /// pass, or because their network draws many.
     pub refused: u64,
     /// From the number's being drawn to the turn at the latest, as it was told; where it was told
     /// to come later, as of then.

@@ -52,7 +52,8 @@ impl Drop for Waits<'_> {
 }
 
 impl UngatedLimit {
-    /// Returns a limit that is never below `least`, at which a request waits for so long.
+    /// Returns a limit that is never below `least`, at which a request waits for at most
+    /// `patience`.
     pub(crate) fn new(least: usize, patience: Duration) -> Arc<Self> {
         Arc::new(UngatedLimit {
             least,

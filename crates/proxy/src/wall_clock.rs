@@ -17,8 +17,8 @@ struct WallClock {
 }
 
 impl WallClock {
-    /// Returns seconds since 1970, where the system's clock says so many milliseconds and so many
-    /// have passed by the monotonic one.
+    /// Returns seconds since 1970, where the system's clock says `system` milliseconds and `passed`
+    /// milliseconds have passed by the monotonic one.
     fn at(&self, system: u64, passed: u64) -> u32 {
         let seen = system.saturating_sub(passed);
         let start = self.start.fetch_max(seen, Relaxed).max(seen);

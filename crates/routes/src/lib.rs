@@ -7,8 +7,8 @@
 //! (`/shoes/red-sneaker`, `/shoes/blue-boot`, …) holds identifiers too, however they look.
 //!
 //! Of the declared routes the first that fits gives the path. Where several of that very path fit,
-//! the one that asks most of the query wins, and a value is more than any value: whoever declares
-//! `/` and `/?s` wants to tell them apart, in whatever order.
+//! the one that asks most of the query wins, and a value is more than any value: an operator who
+//! declares `/` and `/?s` wants to tell them apart, in whatever order.
 
 mod found;
 mod pages;
@@ -40,8 +40,8 @@ use suimon_model::RouteId;
 /// The route of everything that has no other. To the gate it is [`SHARES`] routes, of which this is
 /// the first.
 pub const OTHER: RouteId = RouteId(0);
-/// Shares of `other`, each with a limit of its own: whatever holds the slots of one path without a
-/// route, one in so many of the others waits for it.
+/// Shares of `other`, each with a limit of its own: when one path without a route holds all slots
+/// of its share, only one in this many of the others waits for it.
 pub const SHARES: usize = 8;
 
 /// Returns the row of a route in a table that people read: the shares of `other` are one row, the
@@ -201,7 +201,7 @@ impl Table {
     /// Returns what a request is. However its path is spelled, it is for the route that the most
     /// lenient of servers takes it for.
     pub fn classify(&self, method: &Method, path: &str, query: Option<&str>) -> Class {
-        // Declared first: whoever declares a static file as a route wants it gated.
+        // Declared first: an operator who declares a static file as a route wants it gated.
         if let Some(at) = self.declared_for(method, path, query) {
             return Class::Known(self.declared_at(at));
         }

@@ -49,7 +49,7 @@ impl Pattern {
     /// decode what need not be encoded, resolve dot segments, or take small letters for capitals.
     pub fn may_match(&self, method: &Method, path: &Readings<'_>) -> bool {
         let read = path.lenient.as_deref();
-        // Whoever takes small letters for capitals takes what matches, too.
+        // A server that ignores case takes a path that matches here, too.
         (read.is_some() && self.matches(method, path.written))
             || self.matches_by(method, read.unwrap_or(path.written), str::eq_ignore_ascii_case)
     }

@@ -92,7 +92,7 @@ impl QueryPattern {
         &self.written
     }
 
-    /// Returns how much it asks: so many parameters, and so many of them with a value.
+    /// Returns how much it asks: the number of parameters, and of those with a value.
     pub(super) fn rank(&self) -> (usize, usize) {
         let with_value = self.conditions.iter().filter(|condition| condition.value.is_some());
         (self.conditions.len(), with_value.count())

@@ -8,8 +8,8 @@ use suimon_model::RouteId;
 
 /// What stands for an identifier in a name.
 const IDENTIFIER: &str = "{id}";
-/// Of the routes that can be found, so many quarters may be remembered ones: there is room for new
-/// ones, however many were known.
+/// Of the routes that can be found, this many quarters may be remembered ones: there is room for
+/// new ones, however many were known.
 const QUARTERS_MAX: usize = 3;
 
 impl Table {

@@ -35,7 +35,7 @@ fn is_encoded_text(path: &str) -> bool {
         let byte = encoded_byte(&path.as_bytes()[at..]);
         byte.is_some_and(|byte| byte.is_ascii_control() || b"#%./;?\\".contains(&byte))
     });
-    // What is not UTF-8 may be a mark, too, to whoever reads it leniently.
+    // What is not UTF-8 may be a mark, too, for a server that reads it leniently.
     is_whole && !has_mark && std::str::from_utf8(&decoded).is_ok()
 }
 

@@ -100,7 +100,7 @@ fn made_up_paths_push_out_no_route_that_is_asked_for() {
         format!("/{}/{}", char::from(b'a' + (n % 26) as u8), char::from(b'a' + (n / 26 % 26) as u8))
     };
     let found = (0..300).filter(|n| learn_at(&table, &path(*n), now, &[]).is_some()).count();
-    assert_eq!(found, 100 + 30, "half of the places at once, and then so many in a minute");
+    assert_eq!(found, 100 + 30, "half of the places at once, and then some per minute");
     let later = now + std::time::Duration::from_secs(6000);
     for n in 0..300 {
         let at = later + std::time::Duration::from_secs(3 * n as u64);

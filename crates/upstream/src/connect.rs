@@ -16,7 +16,7 @@ use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// After so long without a byte the kernel asks whether the other side is still there.
+/// After this time without a byte the kernel asks whether the other side is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// A connection to a node before anything is spoken over it.
@@ -111,7 +111,7 @@ impl Connector {
     }
 }
 
-/// Returns whether it was for want of descriptors that a connection could not be opened.
+/// Returns whether a connection could not be opened because descriptors ran out.
 fn lacks_descriptors(error: &io::Error) -> bool {
     let is_lack = |error: &io::Error| {
         let lacks = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);

@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection, driven by whoever uses it.
+//! One HTTP/1.1 connection, driven by its caller.
 //!
 //! There is no task behind a connection: the request that holds it polls it, and an idle one in the
 //! pool is polled by nobody until it is taken out. So a dropped request is a closed connection, and

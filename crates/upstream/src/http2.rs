@@ -92,8 +92,8 @@ impl SharedPool {
         if !fresh && let Some(lease) = self.roomy() {
             return Ok((lease, true));
         }
-        // Whoever stands in line behind an opening that hangs gives up when it does, and does not
-        // hang after it once more.
+        // A request in line behind an opening that hangs gives up when that does, and does not hang
+        // once more after it.
         let Ok(_opening) = tokio::time::timeout(connector.timeout(), self.opening.lock()).await else {
             let detail = "the HTTP/2 connection to the node was not open in time";
             return Err(ConnectError { kind: UpstreamErrorKind::ConnectTimeout, detail, cause: None });

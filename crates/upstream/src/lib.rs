@@ -252,7 +252,7 @@ impl Shared {
         let outputs: Vec<Output> = {
             let mut fleet = self.fleet();
             fleet.handle_timeout(self.now());
-            // Under the same lock: whoever else takes outputs has no use for a check, and each is
+            // Under the same lock: another taker of outputs has no use for a check, and each is
             // owed a result.
             std::iter::from_fn(|| fleet.poll_output()).collect()
         };

@@ -132,7 +132,7 @@ fn of_several_nodes_all_must_be_out_of_reach_before_the_application_is_down() {
         assert!(fleet.is_up(), "one answers as far as is known");
         unreached(&mut fleet, at(1.0), 0, LOST_AFTER);
         assert!(!fleet.is_up(), "{nodes}");
-        // Whoever was ejected comes back only to be looked for.
+        // A node that was ejected comes back only to be checked.
         for _ in 0..200 {
             next_checks(&mut fleet, |_| false);
             assert!(!fleet.is_up(), "{nodes}");

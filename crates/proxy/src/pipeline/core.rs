@@ -20,8 +20,8 @@ use suimon_routes::{Exempt, Table};
 use suimon_waiting_room::{BrowserPreferences, Pages, WaitingRoom};
 use tokio::sync::Semaphore;
 
-/// One in so many connections, at most, may hold a place that waits to begin; whoever asks beyond
-/// that is told how it stands at once.
+/// One in this many connections, at most, may hold a place that waits to begin; requests beyond
+/// that are told at once how their place stands.
 const ENTERING_SHARE: usize = 4;
 
 /// What may be in the application at once without a slot, before it is known how much of it ends

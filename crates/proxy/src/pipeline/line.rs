@@ -134,7 +134,7 @@ impl Core {
         }
         let is_stranger = carried.is_none() && context.visitor.lease(None).is_none();
         if let Some(page) = parts.headers.get(waiting_room::POLL).filter(|_| is_stranger) {
-            // Whoever has got a pass meanwhile has only to come again.
+            // A visitor who has got a pass meanwhile has only to come again.
             if page.as_bytes() == b"pass" && context.visitor.pass.is_some() {
                 return Ok(waiting_room.poll(None, None, at));
             }
@@ -149,7 +149,7 @@ impl Core {
             let closed = kind.filter(|kind| self.keeper.is_closed(*kind));
             return Ok(waiting_room.poll_without_place(page.as_bytes(), closed, at));
         }
-        // Whoever is inside has nothing to wait for.
+        // An admitted visitor has nothing to wait for.
         let is_inside = |kind: KindId| {
             context
                 .visitor
@@ -199,7 +199,7 @@ impl Core {
             }
             Err(NotAdmitted::Gone) => return Err(ClientGone),
             Ok(_) | Err(NotAdmitted::Later(..) | NotAdmitted::AsksForPass(_)) => {
-                unreachable!("whoever asks for nothing but to begin is answered in line")
+                unreachable!("a request only to begin is answered in line")
             }
         };
         let at = self.at(connection, parts);

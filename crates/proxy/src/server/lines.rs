@@ -126,7 +126,7 @@ impl Observer {
         Ok(())
     }
 
-    /// Returns so many invitations to a line, each as it stands in the query of a link.
+    /// Returns new invitations to a line, each as it stands in the query of a link.
     ///
     /// # Errors
     /// As [`Observer::command_line`] does; and if there are several lines and none is named.

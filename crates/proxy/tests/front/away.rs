@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 const JSON: (&str, &str) = ("accept", "application/json");
 const POLL: (&str, &str) = ("suimon-poll", "waiting");
 
-/// A gateway that lets so many sessions be, and has a waiting room for the rest.
+/// A gateway with a maximum of `sessions` sessions, and a waiting room for the rest.
 fn room(app: SocketAddr, sessions: u32) -> Params {
     let mut params = params(app);
     params.sessions.kinds = vec![SessionKind {
@@ -96,7 +96,7 @@ async fn the_line_stands_still_by_itself_and_goes_on_by_itself() {
     assert_eq!(
         gateway.ask(get("/page", &[("cookie", &inside)])).await.status,
         200,
-        "whoever was inside still is"
+        "the visitor who was inside still is"
     );
 }
 
@@ -206,7 +206,7 @@ async fn a_request_that_could_not_be_connected_for_is_told_so_once_it_has_waited
     assert_eq!(gateway.ask(get("/page", &[("cookie", &inside)])).await.status, 502);
     assert!(began.elapsed() >= Duration::from_millis(350), "{:?}", began.elapsed());
     until("it holds nothing", || gateway.view().gate.paused + gateway.in_flight() == 0).await;
-    // Whoever leaves meanwhile holds nothing either.
+    // A client that leaves meanwhile holds nothing either.
     let mut left = connect(gateway.plain).await;
     let sent = format!("GET /page HTTP/1.1\r\nhost: shop.example\r\ncookie: {inside}\r\n\r\n");
     tokio::io::AsyncWriteExt::write_all(&mut left, sent.as_bytes()).await.unwrap();

@@ -142,7 +142,7 @@ fn serve(stream: std::net::TcpStream, exports: &Exports) -> std::io::Result<()> 
     stream.write_all(last)
 }
 
-/// Returns so many bytes of which each piece is unlike the others.
+/// Returns `count` bytes of which each piece is unlike the others.
 fn pattern(count: usize) -> Vec<u8> {
     (0..count).map(|index| (index / 7 * 31 + index % 251) as u8).collect()
 }
@@ -512,7 +512,7 @@ fn drips_left(drips: &mut JoinSet<()>) -> usize {
     drips.len()
 }
 
-/// Asks for so many bytes, with room for next to none of them on the way.
+/// Asks for `count` bytes, with next to no buffer on the way.
 async fn asks_for(address: SocketAddr, count: usize) -> TcpStream {
     asks_at(address, "/big", count).await
 }

@@ -16,7 +16,7 @@ const SLOTS: usize = 12;
 const OTHERS: usize = 20;
 const SHARING: usize = 100;
 
-/// Returns leases, each of a session of its own: whoever comes with a ticket gets one.
+/// Returns leases, each of a session of its own: every client with a ticket gets one.
 async fn leases(gateway: &Gateway, count: usize) -> Vec<String> {
     gateway.observer.command_line(None, &LineCommand::Pause).unwrap();
     let mut tickets = Vec::new();
@@ -82,8 +82,8 @@ async fn a_hundred_clients_with_one_lease_get_what_one_visitor_gets() {
     until("everybody else is or was in", || came(SLOTS).len() == OTHERS + 1 + 8).await;
     assert_eq!((count("shared", SLOTS), count("other", SLOTS), count("newcomer", SLOTS)), (8, OTHERS, 1));
     app.state.release(SHARING + SLOTS);
-    // In all: what nobody else wants is theirs, and none of them is told off, as whoever is in
-    // stays in.
+    // In all: what nobody else wants is theirs, and none of them is turned away, as an admitted
+    // visitor stays admitted.
     let answers = soon(asking.join_all()).await;
     assert_eq!(answers.len(), SLOTS + SHARING + OTHERS + 1);
     assert!(answers.iter().all(|status| *status == 200), "{answers:?}");

@@ -1,5 +1,5 @@
-//! A cold gateway, rushed from its first moment: whoever was served once is never sent back,
-//! whatever cookies the application sets; and on a calm site no cookie of ours is set for it.
+//! A cold gateway, rushed from its first moment: a visitor served once is never sent back, whatever
+//! cookies the application sets; and on a calm site no cookie of ours is set for it.
 
 use crate::support::{
     ASK_EVERY, Answer, Gateway, PATIENCE, app, asked_until, collected, gateway, get, params, until,
@@ -225,7 +225,7 @@ async fn newcomers_are_few(gateway: &Gateway) {
     until("four sessions could have begun", || could_begin() >= 4.0).await;
 }
 
-/// Whoever came while there was nothing to do has no cookie at all, and the rush comes later.
+/// A visitor who came while there was nothing to do has no cookie at all, and the rush comes later.
 #[tokio::test]
 async fn nobody_served_while_it_was_calm_is_sent_back_when_a_rush_comes() {
     let app = app().await;

@@ -12,7 +12,7 @@ async fn a_log_out_that_the_application_refuses_ends_the_session_neither_here_no
     let mut params = params(app.address);
     params.gate.session_law = SessionLawKind::Static(1);
     let ends = vec![RoutePattern { method: None, path: "/logout".to_owned() }];
-    // Whoever finds no place is refused soon.
+    // A newcomer who finds no place is refused soon.
     let gate = KindParams { hold: Some(Duration::from_millis(50)), ..KindParams::default() };
     params.sessions.kinds = vec![SessionKind { ends, gate, ..SessionKind::default() }];
     let gateway = gateway(params);

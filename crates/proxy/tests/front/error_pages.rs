@@ -11,7 +11,7 @@ const JAPANESE: (&str, &str) = ("accept-language", "ja,en;q=0.5");
 /// A site with a name, a picture and colours of its own, and nobody behind it.
 fn site(app: SocketAddr) -> Params {
     let mut params = params(app);
-    // Held back by nobody, as whoever is inside; newcomers would get a place instead.
+    // Held back by nobody, like an admitted visitor; newcomers would get a place instead.
     let mut kind = suimon_params::SessionKind::default();
     kind.gate.mode = suimon_gate::KindMode::Off;
     kind.gate.patience = Some(std::time::Duration::from_millis(100));
@@ -39,7 +39,7 @@ async fn a_dead_application_is_told_of_in_the_visitors_language_and_in_the_sites
     assert!(text.contains("content=10>") && text.contains("/.well-known/suimon/refresh?off"), "{text}");
     assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
     assert_eq!(page.header("cache-control"), "no-store");
-    // The next one is asked for less soon, and none by whoever has stopped it.
+    // The next retry is due less soon, and there is none after the visitor has stopped it.
     let tries = page.cookie("suimon-tries=").unwrap();
     let again = gateway.ask(get("/concerts/42", &[HTML, ("cookie", &tries)])).await;
     assert!(again.text().contains("content=20>"), "{}", again.text());

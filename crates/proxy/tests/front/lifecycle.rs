@@ -201,7 +201,7 @@ async fn more_connections_than_allowed_wait_their_turn() {
     let mut byte = [0];
     assert!(tokio::time::timeout(Duration::from_millis(100), third.read(&mut byte)).await.is_err());
     app.state.release(1);
-    assert_eq!(soon(first).await.unwrap().status, 200, "whoever is being answered stays");
+    assert_eq!(soon(first).await.unwrap().status, 200, "a client that is being answered stays");
     read_until(&mut third, "host: a").await;
     app.state.release(1);
     read_until(&mut second, "held").await;

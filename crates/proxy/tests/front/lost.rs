@@ -85,7 +85,7 @@ impl Gateway {
         self.observer.lines()[0].view.away
     }
 
-    /// Has so many strangers ask for what crashes a worker, one after another, and each of them see
+    /// Has these strangers ask for what crashes a worker, one after another, and each of them see
     /// that.
     async fn crash(&self, strangers: std::ops::Range<u32>) {
         for number in strangers {

@@ -1,5 +1,5 @@
-//! A slot is the application's time, never the client's: whoever is slow to send or to take holds
-//! none.
+//! A slot is the application's time, never the client's: a client that is slow to send or to take
+//! holds none.
 
 use crate::support::{
     App, Gateway, Pieces, app, asked_until, connect, gateway, get, h2_over, params, read_until, request,
@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 /// Time between two bytes of a body that drips.
 const DRIP_EVERY: Duration = Duration::from_millis(20);
 
-/// Returns parameters for a gateway with so many slots for each of these paths.
+/// Returns parameters for a gateway with `slots` slots for each of these paths.
 fn with_slots(app: &App, slots: u32, paths: &[&str]) -> Params {
     let mut params = params(app.address);
     let declared = |path: &&str| DeclaredRoute {
@@ -47,7 +47,7 @@ async fn drip(address: SocketAddr, begin: String) {
     }
 }
 
-/// Opens one HTTP/2 connection on which so many bodies for `path` drip behind their first `begin`
+/// Opens one HTTP/2 connection on which `count` bodies for `path` drip behind their first `begin`
 /// bytes.
 async fn drip_over_http2(gateway: &Gateway, path: &str, count: usize, begin: usize) -> JoinSet<()> {
     let stream = TokioIo::new(connect(gateway.plain).await);
@@ -203,7 +203,7 @@ async fn of_too_many_slow_uploads_the_slowest_is_broken_off() {
     let gateway = gateway(params);
     let mut slow = upload(gateway.plain, "/echo").await;
     until("it holds no slot", || gateway.view().gate.paused == 1).await;
-    // It has been waited for longer than whoever comes now, for as many bytes.
+    // It has been waited for longer than the one that comes now, for as many bytes.
     let mut quick = upload(gateway.plain, "/echo").await;
     read_until(&mut slow, "408").await;
     until("the other holds no slot", || gateway.view().gate.paused == 1).await;
@@ -212,7 +212,7 @@ async fn of_too_many_slow_uploads_the_slowest_is_broken_off() {
     until("nothing is left", || (gateway.in_flight(), gateway.view().gate.paused) == (0, 0)).await;
 }
 
-/// Asks for an answer of so many bytes and takes nothing of it.
+/// Asks for an answer of many bytes and takes nothing of it.
 async fn takes_nothing(address: SocketAddr, path: &str) -> TcpStream {
     let mut stream = connect(address).await;
     stream
@@ -288,7 +288,7 @@ async fn shut_windows(gateway: &Gateway) -> SendRequest<Full<Bytes>> {
     windows_of(gateway, 0).await
 }
 
-/// Opens an HTTP/2 connection whose client takes so many bytes of each body before it asks for
+/// Opens an HTTP/2 connection whose client takes `bytes` bytes of each body before it asks for
 /// more.
 async fn windows_of(gateway: &Gateway, bytes: u32) -> SendRequest<Full<Bytes>> {
     let stream = TokioIo::new(connect(gateway.plain).await);
@@ -321,7 +321,7 @@ async fn what_is_held_for_shut_windows_counts_and_their_streams_are_reset() {
     }
     until("and nothing is held", || gateway.view().buffered_bytes == 0).await;
     assert_eq!(gateway.observer.upstream()[0].in_flight, 0);
-    assert_eq!(gateway.view().connections_open, 1, "the connection is as good as before");
+    assert_eq!(gateway.view().connections_open, 1, "the connection is as usable as before");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! The waiting room over the wire: who draws a number, what is told in which form, and what no
-//! stranger can bring about.
+//! The waiting room over the wire: who draws a number, what clients are told in which form, and
+//! what no stranger can bring about.
 
 use crate::support::{
     ASK_EVERY, Answer, Gateway, PATIENCE, app, ask_over, asked_until, connect, gateway, get, params, request,
@@ -31,7 +31,7 @@ pub(crate) fn room(app: SocketAddr) -> Params {
     params.sessions.kinds = vec![SessionKind {
         gate: KindParams {
             line: Some(suimon_line::Params::default()),
-            // Whoever is called and cannot begin is told so at once.
+            // A called visitor who cannot begin is told so at once.
             hold: Some(Duration::from_millis(10)),
             ..KindParams::default()
         },
@@ -69,8 +69,8 @@ impl Gateway {
         .await;
     }
 
-    /// Asks how a place stands until that is answered: whoever asks again at once is told to come
-    /// later.
+    /// Asks for the status of a place until that is answered: a client that asks again at once is
+    /// told to come later.
     async fn poll(&self, ticket: (&str, &str)) -> Answer {
         asked_until("not too early", Duration::from_millis(50), async || {
             let answer = self.ask(get("/page", &[ticket, POLL])).await;
@@ -234,7 +234,7 @@ async fn a_ticket_that_goes_from_hand_to_hand_begins_one_session() {
     assert!(!inside.is_empty());
     assert_eq!(gateway.admitted(), 2, "one for all of them, beside the first");
     assert_eq!(gateway.view().gate.sessions, 1);
-    // Once that is over the number is nobody's, whoever still has it.
+    // Once that is over the number is nobody's, even if a client still has it.
     let lease = inside[0].cookie("suimon=").unwrap();
     gateway.ask(get("/bye", &[("cookie", &lease), ("x-say-suimon-session", "end")])).await;
     gateway.say(&LineCommand::Pause);
@@ -308,7 +308,7 @@ async fn a_form_of_another_sites_draws_no_number_and_a_form_of_ours_is_kept() {
         );
     }
     assert_eq!(gateway.drawn(), 4);
-    // Whoever has a place keeps it, wherever the form comes from.
+    // A visitor with a place keeps it, wherever the form comes from.
     let headers = [HTML, form, ("origin", "https://bank.example"), ("cookie", &holder)];
     gateway.ask(request("POST", "/buy", &headers, "paid=1")).await;
     assert_eq!(gateway.drawn(), 4);
@@ -434,7 +434,7 @@ async fn once_all_is_sold_nobody_gets_a_cookie_and_whoever_has_one_keeps_it() {
     assert_eq!(
         gateway.ask(get("/stock", &[("cookie", &session)])).await.status,
         200,
-        "whoever is in stays in"
+        "an admitted visitor stays admitted"
     );
     // And the contrary.
     gateway.ask(get("/stock", &[("cookie", &session), ("x-say-suimon-line", "open")])).await;

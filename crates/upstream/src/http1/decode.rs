@@ -115,7 +115,7 @@ impl Head {
             parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         }
         let framing = framing(&parts, length, method)?;
-        // Both ways to tell the length: the coding counts, and whoever says both is not to be
+        // Both ways to tell the length: the coding counts, and a sender of both is not to be
         // believed twice.
         let is_ambiguous = framing == Framing::ChunkSize && parts.headers.remove(CONTENT_LENGTH).is_some();
         let persists = persists(&parts) && framing != Framing::UntilClose && !is_ambiguous;

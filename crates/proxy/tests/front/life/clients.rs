@@ -51,7 +51,7 @@ pub(super) struct Http1 {
     in_turn: bool,
     /// How much of it is sent, in thousandths; then `end` follows.
     sends_permille: usize,
-    /// In pieces of so many bytes, with a pause behind each.
+    /// In pieces of this many bytes, with a pause behind each.
     piece: usize,
     pause: Duration,
     takes: Takes,

@@ -5,7 +5,7 @@ use super::*;
 /// What a page's script sends when its visitor is next.
 const ENTER: (&str, &str) = ("suimon-poll", "enter");
 
-/// A room that holds whoever is called for as long as the test takes.
+/// A room that holds called visitors for as long as the test takes.
 fn patient_room(app: SocketAddr) -> Params {
     let mut params = room(app);
     params.sessions.kinds[0].gate.hold = Some(PATIENCE);

@@ -35,7 +35,7 @@ async fn one_network_gets_its_numbers_later_and_no_header_of_its_own_makes_it_an
     assert!(given >= 3.0 && given <= due && later > 0, "{given} numbers of {due} due");
     let page = gateway.ask(get("/page", &[HTML, ("x-forwarded-for", "198.51.100.77")])).await;
     assert!(page.place().is_some() || page.text().contains("class=full>"), "people are told the same");
-    // Others are not slowed down, and whoever has a number is asked for none.
+    // Others are not slowed down, and a visitor with a number needs no other.
     assert!(asks("203.0.113.9".to_owned()).await.place().is_some());
     let holder = [JSON, ("x-forwarded-for", "198.51.100.1"), ("cookie", ticket.as_deref().unwrap())];
     assert!(gateway.ask(get("/page", &holder)).await.place().is_some());

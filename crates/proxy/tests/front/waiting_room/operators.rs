@@ -1,4 +1,4 @@
-//! What whoever runs the site says to a line.
+//! What the operator of the site says to a line.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is believed of whoever asks, over the wire.
+//! What is believed of a client, over the wire.
 
 use super::*;
 use crate::support::{raw, soon};
