@@ -64,8 +64,8 @@ impl Answer {
         matches!(self.status, 429 | 503).then(|| retry_after(&self.headers)).flatten()
     }
 
-    /// Returns whether it is a page of a waiting room with a place in it. Whoever is let in has the
-    /// ticket taken away: a cookie without a value.
+    /// Returns whether it is a page of a waiting room with a place in it. An admitted visitor's
+    /// ticket is taken away: a cookie without a value.
     pub(crate) fn gives_place(&self) -> bool {
         let is_ticket = |cookie: &http::HeaderValue| {
             let pair = cookie.to_str().ok().and_then(|text| text.split(';').next()?.split_once('='));

@@ -30,14 +30,13 @@ use crate::target::BaseUrl;
 const TICKETS: [&str; 2] = ["suimon-place-", "__Host-suimon-place-"];
 const POLL: HeaderName = HeaderName::from_static("suimon-poll");
 const PLACE: HeaderName = HeaderName::from_static("suimon-place");
-/// The page says for so long that it is its visitor's turn before it lets them in, if nothing else
-/// was told.
+/// How long the page announces its visitor's turn before it lets them in, unless told otherwise.
 pub(crate) const ENTERING: Duration = Duration::from_secs(5);
-/// The script asks for the first time so long after the page has come, seconds.
+/// How long after the page's arrival the script asks for the first time, seconds.
 const FIRST_POLL: (f64, f64) = (2.0, 4.0);
-/// Without an answer it asks again after so long.
+/// How long the script waits before it asks again, without an answer.
 const UNANSWERED: Duration = Duration::from_secs(30);
-/// Somebody who closes the tab comes back after so long, seconds.
+/// How long visitors who close the tab stay away, seconds.
 const AWAY: (f64, f64) = (60.0, 180.0);
 /// Of what was told during one wait so much is kept.
 const TOLD_MAX: usize = 64;
@@ -145,7 +144,7 @@ impl NextInLine {
 }
 
 impl LineWait {
-    /// What is told from so long after the beginning on, seconds, rests on more than the first
+    /// A wait shown this many seconds after the beginning, or later, rests on more than the first
     /// guess.
     pub const SETTLED_S: f64 = 60.0;
 
@@ -208,8 +207,8 @@ impl Waiting {
             self.seen.told.push(LineTold { after_s: now.secs_since(self.began), low_s, high_s });
         }
         match notice.state.as_str() {
-            // At the gate: whoever asks for the page there is held until they are let in, as the
-            // page's script is.
+            // At the gate: a client that asks for the page there is held until it is admitted, as
+            // the page's script is.
             "next" => NextInLine::Enter(now),
             "your_turn" => {
                 let after = notice.enter_after_s.map_or(ENTERING, suimon_model::seconds);
@@ -267,7 +266,7 @@ pub(crate) enum PollResult {
 /// Returns how the place stands that was asked for.
 pub(crate) fn standing(answer: Option<&Answer>) -> PollResult {
     let Some(answer) = answer else { return PollResult::Unknown };
-    // Whoever has no place is not told so.
+    // The page does not say so to a visitor without a place.
     if answer.status == StatusCode::NO_CONTENT.as_u16() {
         return PollResult::Due;
     }

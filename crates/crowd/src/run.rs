@@ -91,7 +91,7 @@ impl fmt::Display for Progress {
             "{phase} | {} done, {:.1}/s | {} inside, {} in line | lost {} inside, {} at the start | {} refused | CPU {:.0} %",
             self.sessions_completed,
             self.sessions_per_s,
-            // Whoever waits in line is no session of the application's yet.
+            // A visitor in line is no session of the application's yet.
             self.sessions_under_way.saturating_sub(self.in_line),
             self.in_line,
             self.mid_session_failures,
@@ -111,7 +111,7 @@ pub enum CrowdError {
     Endless,
     /// There are no kinds of journey, or one without steps.
     NothingToDo,
-    /// The process may not hold so many connections.
+    /// The process may not hold this many connections.
     TooManyUsers {
         /// Descriptors needed.
         needed: u64,
@@ -141,7 +141,7 @@ impl fmt::Display for CrowdError {
             CrowdError::NothingToDo => f.write_str("this workload has nothing to do: give it a journey with steps"),
             CrowdError::TooManyUsers { needed, limit } => write!(
                 f,
-                "so many users need {needed} descriptors and this process may have {limit}: \
+                "this number of users needs {needed} descriptors and this process may have {limit}: \
                  raise it (ulimit -Hn), or play fewer users"
             ),
             CrowdError::UnknownHost(host, error) => write!(f, "the host {host} was not found ({error})"),

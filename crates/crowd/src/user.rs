@@ -154,7 +154,7 @@ impl User {
             shared.books.borrow_mut().answered(&turn, trouble);
             next = turn.next;
         }
-        // Whoever has had enough of waiting, of refusals, or of waiting for the page itself.
+        // A visitor who has had enough of waiting, of refusals, or of waiting for the page itself.
         self.leave_line(false);
     }
 

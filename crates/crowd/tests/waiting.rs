@@ -11,7 +11,7 @@ use std::time::Duration;
 use suimon_crowd::{LineReport, Options, Report, Who, run};
 use support::Server;
 
-/// Plays so many users, one session each, who look at one page.
+/// Plays `users` users, one session each, who look at one page.
 fn visit(server: &Server, users: u32, more: &str) -> Report {
     let text = format!(
         "seed = 7\n[arrivals.closed]\nusers = {users}\nstart_over = \"1s\"\nsessions_each = 1\n\

@@ -62,7 +62,7 @@ fn cpu_seconds(process: &str) -> f64 {
         / 100.0
 }
 
-/// Keeps so many visitors searching all the time and counts what they complete.
+/// Keeps `visitors` visitors searching all the time and counts what they complete.
 fn step(address: &str, process: &str, visitors: u64, measured: Duration) -> Step {
     let over = AtomicBool::new(false);
     let (completed, failed) = (AtomicU32::new(0), AtomicU32::new(0));

@@ -3,8 +3,8 @@
 //! A search works on its own parsed copy of each shelf (a visitor's shelf carries the visitor's
 //! prices). All searches' copies live in one pool of a fixed number of places, the way pages live
 //! in a database's buffer pool. Up to a few searches at once everything stays parsed. With more,
-//! each takes places from the others: whoever comes back to a shelf finds it gone and parses it
-//! again, putting out another in turn. That work is real, and it is all waste.
+//! each takes places from the others: a search that comes back to a shelf finds it gone and parses
+//! it again, evicting another in turn. That work is real, and it is all waste.
 //!
 //! Popular shelves are looked at far more often than the rest (see `search`), so the loss grows
 //! step by step with the number of searches, and not at one stroke.
@@ -43,7 +43,7 @@ struct Kept {
 }
 
 impl Pool {
-    /// Returns an empty pool of so many places; at least one.
+    /// Returns an empty pool of `places` places; at least one.
     pub(crate) fn new(places: usize) -> Self {
         Pool { places, next_search: AtomicU64::new(0), inside: Mutex::default() }
     }

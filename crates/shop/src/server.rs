@@ -93,8 +93,8 @@ impl Shop {
             }
             let accepted = listener.accept();
             if inside.closing.load(Ordering::SeqCst) {
-                // Perhaps it was shutdown's own call; and nobody who comes while we close is
-                // served.
+                // Perhaps it was shutdown's own call; and connections that come while we close are
+                // not served.
                 break;
             }
             if accepted.and_then(|(stream, _)| begin(inside, stream)).is_err() {

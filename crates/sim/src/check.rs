@@ -125,7 +125,7 @@ impl Checker {
             if before.any(|before| !self.goes_behind(gate, before.2)) {
                 return Err(format!("{request:?} was started before members who were to go first"));
             }
-            // Whoever asks for more goes last.
+            // A request that asks for more goes last.
             let mut all = self.queues[index].iter().filter(|other| other.2 != request);
             if gate.is_beyond(request) && all.any(|other| !gate.is_beyond(other.2)) {
                 return Err(format!(

@@ -1,8 +1,8 @@
 //! A discrete-event model of an application and its visitors; drives the gate unchanged, in virtual
 //! time.
 //!
-//! - [`Scenario`]: the question: who comes ([`suimon_workload::Workload`]), what the application is
-//!   ([`Machine`], [`Cost`]), what changes, which gate is in front, and what is expected
+//! - [`Scenario`]: the question: who visits ([`suimon_workload::Workload`]), what the application
+//!   is ([`Machine`], [`Cost`]), what changes, which gate is in front, and what is expected
 //!   ([`Band`]).
 //! - [`run`]: plays it with a seed and with [`Laws`]; every event is checked ([`Violation`]).
 //! - [`RunResult`]: what came of it.

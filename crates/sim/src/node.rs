@@ -194,7 +194,7 @@ impl Node {
             self.elsewhere.peek().copied().filter(|Reverse((at, _))| *at <= now)
         {
             self.elsewhere.pop();
-            let job = self.to_come.remove(&id).expect("whoever waits for others comes back once");
+            let job = self.to_come.remove(&id).expect("a job that waits for others comes back once");
             self.processor.start(job, weight(&self.machine, &mut self.rng));
         }
         self.connect(now);
@@ -234,7 +234,7 @@ impl Node {
         }
     }
 
-    /// Gives a connection to whoever waits for one, as long as there are any.
+    /// Gives connections to the requests that wait for one, as long as there are any.
     fn connect(&mut self, now: Instant) {
         while self.machine.connections.is_none_or(|all| self.elsewhere.len() < all as usize)
             && let Some(job) = self.unconnected.pop_front()
@@ -244,7 +244,8 @@ impl Node {
         }
     }
 
-    /// Hands the lock that request `id` held, if any, to whoever waits for it longest.
+    /// Hands the lock that request `id` held, if any, to the request that has waited for it
+    /// longest.
     fn unlock(&mut self, now: Instant, id: u64) {
         let Some(number) = self.holders.remove(&id) else { return };
         let (held, waiting) = self.locks.get_mut(&number).expect("a lock that is held is known");

@@ -11,7 +11,7 @@ use suimon_workload::{Counts, Second, StepTally, Tally};
 
 /// Goodput is judged to be there when it is at least this share of what is reachable ...
 const SETTLED_SHARE: f64 = 0.9;
-/// ... over so many seconds.
+/// ... over this many seconds.
 const SETTLED_SECONDS: usize = 30;
 
 /// Decisions kept of a run.
@@ -38,9 +38,9 @@ pub struct RunResult {
     pub seconds: Vec<Second>,
     /// The gate and the machine, about each second.
     pub series: Vec<Sample>,
-    /// Sessions a second that were reachable, second by second.
+    /// Sessions per second that were reachable, for each second.
     pub reachable: Vec<f64>,
-    /// Sessions a second that the application could do, second by second.
+    /// Sessions per second that the application could do, for each second.
     pub bound: Vec<f64>,
     /// The time counted, in seconds from the start: from, to.
     pub counted: (f64, f64),
@@ -54,7 +54,7 @@ pub struct RunResult {
     pub records: Vec<Record>,
     /// What waiting at the gates there was, in the time counted.
     pub gates: Gates,
-    /// Users that did not start, for want of room.
+    /// Users that did not start because there was no room.
     pub not_started: u64,
     /// What the gate had learned by the end.
     pub learned: Learned,

@@ -32,7 +32,7 @@ const PLACES: u64 = 0x91ACE;
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// The shortest time over which it is told how busy the processors are.
 const UTILISATION_SECONDS: f64 = 0.2;
-/// Conservation, which looks at everything, is checked once in so many events.
+/// Conservation, which looks at everything, is checked once in this many events.
 const CONSERVATION_EVERY: u64 = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -99,8 +99,9 @@ pub fn run(scenario: &Scenario, seed: u64, laws: &Laws) -> Result<RunResult, Vio
     play(Run::new(scenario, seed, laws))
 }
 
-/// Plays `scenario` as [`run`] does, to a gate that begins with what another one knew so long ago:
-/// [`RunResult::knowledge`] of a run of a site with the same routes and kinds of session.
+/// Plays `scenario` as [`run`] does, to a gate that begins with the knowledge of another one, of a
+/// given age: [`RunResult::knowledge`] of a run of a site with the same routes and kinds of
+/// session.
 ///
 /// # Errors
 /// As [`run`].

@@ -141,7 +141,7 @@ impl Scenario {
     /// B = what the machine can do at the best number at once ÷ CPU seconds per finished session,
     /// those of visitors who leave on the way included; or less, where threads, connections or
     /// locks do not let through as many. What requests hold in memory counts: a heap that is half
-    /// full with every core at work is collected, whoever limits it.
+    /// full with every core at work is collected, whatever sets the limit.
     pub fn bound(&self, at: Duration) -> f64 {
         self.state(at).bound(self)
     }
@@ -245,7 +245,7 @@ impl SiteState {
         chosen.map(move |(weight, (journey, steps))| (weight / all, &**journey, steps.as_slice()))
     }
 
-    /// Returns by route how often a session asks for it, in the mean.
+    /// Returns by route how often a session asks for it, on average.
     pub fn visits(&self, scenario: &Scenario) -> Vec<f64> {
         let mut visits = vec![0.0; self.costs.len()];
         for (share, journey, steps) in self.journeys(scenario) {
@@ -317,8 +317,8 @@ impl SiteState {
     }
 }
 
-/// Returns sessions a second that `threads` let through at the best number at once: each has a
-/// thread for `elsewhere` seconds without the processor and for `cpu` seconds of work on it.
+/// Returns the sessions per second that `threads` let through at the best number at once: each has
+/// a thread for `elsewhere` seconds without the processor and for `cpu` seconds of work on it.
 ///
 /// With k threads in use, n on the processor have the weight p(n) = elsewhereᵏ⁻ⁿ / (k − n)! · cpuⁿ
 /// / Π work(i), whatever the times are distributed like (a product form), and work(n) / cpu

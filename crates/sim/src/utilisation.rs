@@ -1,12 +1,12 @@
-//! How busy the processors are, handed from whoever measures it to whoever decides by it.
+//! How busy the processors are, handed from the code that measures it to the code that decides by
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The share of the processors' time that was used of late, 0 to 1. Copies show the same number.
+/// The share of the processors' time that was used recently, 0 to 1. Copies show the same number.
 ///
-/// Whoever runs the host is to set it at least as often as the gate ticks, to the mean since it
-/// last did.
+/// The host must set it at least as often as the gate ticks, to the mean since it last did.
 #[derive(Clone, Debug, Default)]
 pub struct Utilisation {
     /// The bits of an `f64`; those of zero are zero.

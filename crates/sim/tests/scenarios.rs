@@ -47,8 +47,8 @@ fn every_scenario_keeps_its_bands_on_every_seed() {
     assert!(faults.is_empty(), "{} bands missed:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// What 24 seeds come to in the mean: the least share, or the most of what is a fault. A single
-/// seed says little of these, so their own bands are wide; what many say together is held closely.
+/// The averages over 24 seeds: the least share, or the most of what is a fault. A single seed says
+/// little of these, so their own bands are wide; the bands of the averages are narrow.
 const MEANS: &[(&str, Metric, f64)] = &[
     ("bad-start", Metric::GoodputShare, 0.95),
     ("capacity-halved", Metric::BoundShare, 0.93),

@@ -98,7 +98,7 @@ impl Step {
 pub enum Body {
     /// Nothing.
     None,
-    /// The fields of an HTML form, URL-encoded by whoever sends them.
+    /// The fields of an HTML form, URL-encoded by the sender.
     Form(Vec<(String, Template)>),
     /// Anything else, as it is.
     Raw {

@@ -23,7 +23,7 @@ pub enum StepOutcome {
     },
     /// A place in a line: the visitor waits there, and comes again.
     InLine {
-        /// After so long.
+        /// After this time.
         again_after: Duration,
     },
     /// The visitor has had enough of a waiting room.

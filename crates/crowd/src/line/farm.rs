@@ -128,7 +128,7 @@ impl Farmer {
     }
 }
 
-/// What is written down of those who farm.
+/// What is recorded of farmers.
 #[derive(Debug, Default)]
 pub(crate) struct FarmBooks {
     pub(crate) farmers: u64,
@@ -136,7 +136,7 @@ pub(crate) struct FarmBooks {
     pub(crate) numbers_entered: u64,
     pub(crate) put_off: u64,
     pub(crate) let_in_at_once: u64,
-    /// Seconds, of those who got in and of all who are done.
+    /// Seconds, of those admitted and of all who are done.
     waited: Vec<f64>,
     drawing: Vec<f64>,
 }
@@ -186,7 +186,7 @@ pub struct FarmReport {
     pub let_in_at_once: u64,
     /// From a farmer's first number to the last, of farmers who are done.
     pub drawing: Quantiles,
-    /// From a farmer's first number to the session's first good answer, of those who got in.
+    /// From a farmer's first number to the session's first good answer, of those admitted.
     pub wait: Quantiles,
 }
 

@@ -30,7 +30,7 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Returns the edits, first the one whose turn it is after so many.
+    /// Returns the edits, beginning with the one that is due after `sent` of them.
     pub(crate) fn in_turn(sent: u32) -> impl Iterator<Item = Edit> {
         [Edit::Bit, Edit::Number, Edit::Signature].into_iter().cycle().skip(sent as usize % 3).take(3)
     }
@@ -80,8 +80,8 @@ pub(crate) struct Forger {
 }
 
 impl Forger {
-    /// So soon after a place was heard of, whoever asks for it is told to come later, and that says
-    /// nothing of the ticket.
+    /// For this long after a poll, another poll is told to come later, and that says nothing of the
+    /// ticket.
     const QUIET: Duration = Duration::from_secs(2);
 
     /// Returns a forger whose own place was shown now.
@@ -108,12 +108,12 @@ impl Forger {
     }
 }
 
-/// What is written down of those who forge.
+/// What is recorded of forgers.
 #[derive(Debug, Default)]
 pub(crate) struct ForgeBooks {
     /// What came of it; of the report, as far as it goes.
     pub(crate) so_far: ForgeReport,
-    /// Tickets of late, and whose they are.
+    /// Recent tickets, and whose they are.
     others: VecDeque<(u32, String)>,
 }
 
@@ -151,10 +151,10 @@ pub struct ForgeReport {
     /// Entries by edited tickets: their holder was let in, and the place that is theirs was not due
     /// yet. Must be 0.
     pub entered: u64,
-    /// Entries with an edited ticket when nobody had to wait, or the place that is theirs was due:
-    /// as whoever has none.
+    /// Entries with an edited ticket when nobody had to wait, or when their own place was due: as
+    /// without a ticket.
     pub let_in_without: u64,
-    /// Numbers that were drawn by coming with an edited ticket, as by whoever has none, ...
+    /// Numbers that were drawn by coming with an edited ticket, as without a ticket, ...
     pub numbers: u64,
     /// ... and those that were put off.
     pub put_off: u64,

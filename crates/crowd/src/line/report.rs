@@ -15,10 +15,10 @@ pub(super) const WAITS_MAX: usize = 100_000;
 /// What is written down of a waiting room in the whole run.
 #[derive(Debug, Default)]
 pub(crate) struct LineBooks {
-    /// Visitors who were shown it, of whom so many got in, ...
+    /// Visitors who were shown it, ...
     visitors: u64,
     entered: u64,
-    /// ... and so many gave up.
+    /// ... and how many of them gave up.
     gave_up: u64,
     /// In the order in which they ended.
     waits: Vec<LineWait>,
@@ -85,9 +85,9 @@ impl LineBooks {
     }
 }
 
-/// What visitors saw of a waiting room; of the whole run, warm-up included. Times are in seconds.
-/// Those who farm or forge are told of apart: all but `farm`, `forge` and `waits` is of those who
-/// want one place, theirs.
+/// What visitors saw of a waiting room, over the whole run, warm-up included. Times are in seconds.
+/// Farmers and forgers are reported apart: everything but `farm`, `forge` and `waits` is about
+/// visitors who want one place, their own.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LineReport {
     /// Visitors who were shown the waiting room.
@@ -100,7 +100,7 @@ pub struct LineReport {
     pub still_waiting: u64,
     /// Requests of the page's script, in waits that are over.
     pub polls: u64,
-    /// From the page to the session's first good answer, of those who got in.
+    /// From the page to the session's first good answer, of admitted visitors.
     pub wait: Quantiles,
     /// Whether what was told came true: by the first that was told, and by the first that was told
     /// at least a minute after the wait began.
@@ -113,17 +113,18 @@ pub struct LineReport {
     /// What came of forging, if anybody did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forge: Option<ForgeReport>,
-    /// Waits that ended when so many were kept already that these were only counted.
+    /// Waits that were only counted, because the maximum number was kept already.
     pub waits_left_out: u64,
     /// Every wait that is over, as far as they were kept, in the order in which they ended.
     pub waits: Vec<LineWait>,
 }
 
-/// Whether what was told of the time left came true, of those who got in and had half a minute or
-/// more left when they were told.
+/// Whether the remaining wait shown came true, for admitted visitors who had half a minute or more
+/// left when it was shown.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ToldReport {
-    /// Judged is the first that was told so long after the wait began, or later.
+    /// The prediction that is judged is the first one shown this many seconds after the wait began,
+    /// or later.
     pub from_s: f64,
     /// Waits that were judged.
     pub judged: u64,
@@ -134,9 +135,9 @@ pub struct ToldReport {
     pub error_by_low: Option<f64>,
     /// The same, by the most that was told.
     pub error_by_high: Option<f64>,
-    /// Share of those who waited as long as the range said, ...
+    /// Share of visitors who waited as long as the range said, ...
     pub within_range: Option<f64>,
-    /// ... and of those who waited longer.
+    /// ... and of those that waited longer.
     pub longer_than_told: Option<f64>,
 }
 
@@ -165,21 +166,21 @@ impl ToldReport {
     }
 }
 
-/// Whether whoever came first began first, by the numbers that are told. Where lots are drawn, or
-/// numbers hidden, it says nothing.
+/// Whether visitors began in the order they came, by the numbers shown. With lots drawn, or numbers
+/// hidden, it says nothing.
 ///
-/// A visitor is overtaken by everybody, those who farm or forge included, who waited in the same
-/// line, has a later number and began before. Those who closed the tab for a while are not judged:
-/// whoever comes back late was called before.
+/// A visitor is overtaken by everybody, farmers and forgers included, who waited in the same line,
+/// has a later number and began before. Visitors who closed the tab for a while are not judged:
+/// those who come back late were called before.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct OrderReport {
     /// Visitors who were judged.
     pub judged: u64,
     /// Of these, how many were overtaken by anybody.
     pub overtaken: u64,
-    /// How many overtook one visitor: of 95 of 100 visitors not more than so many, ...
+    /// How many others overtook one visitor: for 95 of 100 visitors at most this many, ...
     pub overtaken_by_p95: u64,
-    /// ... and of none more than so many.
+    /// ... and for no visitor more than this many.
     pub overtaken_by_max: u64,
     /// Places that got in per second, from the first to the last.
     pub entered_per_s: Option<f64>,

@@ -11,7 +11,8 @@ use std::time::Instant;
 pub(crate) struct Rules {
     /// Numbers called each second.
     pub(crate) per_second: f64,
-    /// Numbers that may be drawn at once; whoever comes then is told to come back after a second.
+    /// Numbers that may be drawn at once; visitors beyond that are told to come back after a
+    /// second.
     pub(crate) numbers_max: u64,
     /// Whether signatures are not looked at.
     pub(crate) believes_all: bool,

@@ -16,8 +16,8 @@ pub struct Machine {
     pub even: bool,
     /// Requests handled at once; the rest wait in line for a thread. `None`: no end.
     pub threads: Option<u32>,
-    /// Connections to others: so many requests wait for others at once, the rest wait in line for a
-    /// connection. `None`: no end.
+    /// Connections to others: this many requests wait for others at once, the rest wait in line for
+    /// a connection. `None`: unlimited.
     pub connections: Option<u32>,
     /// a0, seconds.
     pub accept: f64,
@@ -112,8 +112,8 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// Returns the most CPU seconds of work that can be done a second, at whatever number at once,
-    /// by requests that hold `memory` each in the mean.
+    /// Returns the most CPU seconds of work that can be done per second, at whatever number at
+    /// once, by requests that hold `memory` each on average.
     pub fn work_per_second_max(&self, memory: f64) -> f64 {
         let most = match self.efficiency {
             Efficiency::Scalability { .. } | Efficiency::Measured(_) => AT_ONCE_MAX,

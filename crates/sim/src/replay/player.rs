@@ -284,7 +284,7 @@ fn remember(stays: &mut Vec<Stay>, stay: Stay) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Succeeds if a gate with so many routes and kinds can be told of this.
+/// Succeeds if a gate with this number of `routes` and `kinds` can be told of this.
 pub(super) fn check(event: &Event, routes: usize, kinds: usize) -> Result<(), ReplayError> {
     use suimon_gate::Membership::{Drawing, Member, Newcomer, Placed, WithoutLine};
     let impossible = |why| Err(ReplayError::Impossible(why));

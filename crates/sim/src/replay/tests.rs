@@ -135,7 +135,7 @@ fn what_happened_over_time_adds_up_to_what_happened() {
         (by_route(|route| route.waits.count()), by_route(|route| route.left)),
         (figures.admitted, sum(|bin| bin.left))
     );
-    // Whoever came is done, or was still there at the end.
+    // Each visitor who came is done, or was still there at the end.
     let done =
         by_route(|route| route.completed + route.failed + route.left + route.refused + route.waiting_pages);
     let inside =

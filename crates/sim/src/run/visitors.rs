@@ -70,7 +70,7 @@ impl Run<'_> {
     }
 
     pub(super) fn ask(&mut self, now: Instant, index: usize) -> Result<(), String> {
-        let user = self.users[index].as_mut().expect("whoever asks is there");
+        let user = self.users[index].as_mut().expect("a user who asks is there");
         let patience = user.visitor.asked(now, &mut user.rng);
         if std::mem::take(&mut user.first) {
             self.tally.begun(now);
@@ -98,7 +98,7 @@ impl Run<'_> {
             }
         }
         self.checker.arrived(request, &arrival);
-        self.users[index].as_mut().expect("whoever asks is there").request = Some(request);
+        self.users[index].as_mut().expect("a user who asks is there").request = Some(request);
         self.owners.insert(request, index);
         if let Some(patience) = patience {
             self.at(now + patience, Event::GiveUp(index, request));
@@ -169,7 +169,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the session that a place begins: the same for whoever comes with it.
+/// Returns the session that a place begins: the same for every client that presents it.
 fn session_of(seed: u64, kind: KindId, position: Position) -> SessionId {
     let position = position.number << 8 | u64::from(kind.0) << 2 | position.lane.index() as u64;
     SessionId(Rng::stream(seed ^ PLACES, position).bits())
