@@ -148,7 +148,7 @@ pub struct LearnedTimes {
 }
 
 impl Learned {
-    /// Returns what `view` shows of an application of so many nodes.
+    /// Returns what `view` shows of an application with this number of `nodes`.
     pub fn of(view: &LearnedView, nodes: usize, version: &str) -> Learned {
         let kinds = view.kinds.iter().zip(&view.gate.kinds);
         let routes =

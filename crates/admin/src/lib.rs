@@ -61,7 +61,7 @@ pub trait Source: Send + Sync + 'static {
     /// # Errors
     /// If there is no such line, or the system gives no random bytes.
     fn command_line(&self, kind: Option<&str>, command: &LineCommand) -> Result<(), LineError>;
-    /// Returns so many invitations to a line, each as it stands in the query of a link.
+    /// Returns new invitations to a line, each as it stands in the query of a link.
     ///
     /// # Errors
     /// As `command_line` does.

@@ -1,9 +1,8 @@
-//! A listener that holds at most so many connections at once, and none that is of no use to
-//! anybody.
+//! A listener with a limit on open connections, which keeps none that nobody uses.
 //!
-//! Whoever can reach it may open connections and say nothing. That must not keep a health check
-//! out: a newcomer takes the place of the connection that was silent for the longest time, and none
-//! is silent for long.
+//! Any client that reaches it may open connections and send nothing. That must not keep a health
+//! check out: a new connection replaces the one that has been silent for longest, and none stays
+//! silent for long.
 
 use axum::serve::Listener;
 use std::io;

@@ -31,8 +31,8 @@ pub struct Params {
     pub hosts: Vec<String>,
     /// Version of the gateway, to be shown.
     pub version: String,
-    /// Whether whoever can reach it may command the waiting room: to be so on loopback alone, as
-    /// there is no password.
+    /// Whether any client that reaches it may command the waiting room: to be so on loopback alone,
+    /// as there is no password.
     pub takes_commands: bool,
 }
 

@@ -220,7 +220,7 @@ pub struct Rates {
 /// How long people wait to get in, seconds.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct WaitState {
-    /// What somebody who comes now waits, in line or held, at the least; absent: nobody can tell.
+    /// The least that a newcomer who arrives now waits, in line or held; absent: unknown.
     pub low_seconds: Option<f64>,
     /// The same at the most.
     pub high_seconds: Option<f64>,
@@ -228,7 +228,7 @@ pub struct WaitState {
     pub held_seconds: Option<f64>,
     /// What those waited in line who got in lately: how many, ...
     pub waited_count: u64,
-    /// ... within so many seconds, ...
+    /// ... over this many seconds, ...
     pub waited_of_seconds: f64,
     /// ... half of them no longer than this, ...
     pub waited_p50_seconds: Option<f64>,
@@ -424,8 +424,8 @@ pub(crate) fn queued(view: &View) -> usize {
     view.routes.iter().map(|route| route.gate.waiting).sum()
 }
 
-/// Returns what somebody who comes now would wait, in line or held, seconds; `None`: nobody can
-/// tell, or nobody is let in.
+/// Returns how long a newcomer who arrives now would wait, in line or held, seconds; `None`:
+/// unknown, or nobody is admitted.
 pub(crate) fn wait_of_newcomer(kind: &KindView) -> Option<(f64, f64)> {
     let held = kind.predicted_wait_seconds;
     let in_line = if kind.line.is_some() { kind.newcomer_wait? } else { (0.0, 0.0) };
@@ -662,7 +662,7 @@ pub(crate) mod tests {
     }
 
     impl Still {
-        /// Lets so many wait in line, who are told so many seconds.
+        /// Puts `people` in line, who are `told` a wait of this many seconds.
         pub(crate) fn waits(&mut self, people: u64, told: (f64, f64)) {
             let line = suimon_line::Line::new(suimon_line::Params::default(), Instant::ORIGIN);
             let kind = &mut self.view.kinds[0].1;

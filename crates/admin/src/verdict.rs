@@ -4,8 +4,8 @@
 use crate::state::{KindState, NodeState, Totals};
 use serde::{Deserialize, Serialize};
 
-/// Of those that ended within the last minute so many must have failed, and this share, for it to
-/// be said.
+/// It is reported once this many of the requests that ended within the last minute have failed, and
+/// this share of them.
 const FAILED_MIN: f64 = 3.0;
 const FAILED_SHARE: f64 = 0.05;
 

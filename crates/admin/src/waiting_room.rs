@@ -39,11 +39,11 @@ pub struct LineState {
     /// Numbers drawn whose holders are not heard of any more, and have not begun a session.
     #[serde(default)]
     pub gave_up: u64,
-    /// Numbers drawn of late that were not heard of again yet.
+    /// Recently issued tickets without a poll yet.
     pub provisional: u64,
     /// People called who are expected to come.
     pub expected: u64,
-    /// Of those called of late and expected, the share that came.
+    /// Of those recently called and expected, the share that came.
     pub shown_up: f64,
     /// Sessions begun a second.
     pub per_second: f64,
@@ -120,7 +120,7 @@ pub enum LineOrder {
         /// The words.
         message: String,
     },
-    /// Make so many invitations, good for so many seconds.
+    /// Make this many invitations, valid for this many seconds.
     Invite {
         /// How many.
         count: usize,
@@ -146,7 +146,7 @@ impl LineOrder {
     }
 }
 
-/// Returns the time so many seconds after 1970, if a line may open then.
+/// Returns the time `at` seconds after 1970, if a line may open then.
 fn opening(at: f64, now: SystemTime) -> Result<SystemTime, String> {
     let since_1970 = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let earliest = since_1970(now).saturating_sub(OPENS_LATE);

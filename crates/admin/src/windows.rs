@@ -129,15 +129,15 @@ impl Windows {
         }
     }
 
-    /// Returns the waits in the line at this place of those who got in lately, and of how many
-    /// seconds.
+    /// Returns the waits of those recently admitted from the line at this place, and the seconds
+    /// that they cover.
     pub(crate) fn line_waits(&self, view: &View, place: usize) -> (Times, f64) {
         let waited = view.lines.get(place).map(|line| line.waited.clone()).unwrap_or_default();
         let (before, seconds) = oldest(&self.waits, view);
         (since(&waited, before.and_then(|lines| lines.get(place)).map(|line| &line.waited)), seconds)
     }
 
-    /// Returns the times of late of the route at this place; `None`: of what is ungated.
+    /// Returns the recent times of the route at this place; `None`: of ungated requests.
     pub(crate) fn route_times(&self, route: &RouteReport, view: &View, place: Option<usize>) -> RouteTimes {
         let (before, _) = oldest(&self.routes, view);
         let before = before.and_then(|routes| routes.get(place.map_or(0, |place| place + 1)));

@@ -199,7 +199,7 @@ impl Series {
         self
     }
 
-    /// Draws it so many pixels higher, so that series of equal values do not hide each other.
+    /// Draws it higher by this many pixels, so that series of equal values do not hide each other.
     #[must_use]
     pub const fn raised(mut self, pixels: f64) -> Self {
         self.raised = if pixels.is_finite() { pixels } else { 0.0 };

@@ -20,7 +20,7 @@ use suimon_workload::{Arrivals, Workload};
 
 /// How long an endless workload is measured where nothing is said.
 const MEASURE_DEFAULT: Duration = Duration::from_secs(60);
-/// Progress lines where nobody watches: one in so many seconds.
+/// Seconds between two progress lines where nobody watches.
 const QUIET_EVERY: u64 = 5;
 
 /// Plays, shows how it goes, prints the table, and writes the report.

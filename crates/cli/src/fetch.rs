@@ -29,8 +29,8 @@ pub(crate) enum FetchError {
 }
 
 impl FetchError {
-    /// Says what is wrong to whoever named the gateway at `url` by `option`, and returns how the
-    /// command ends.
+    /// Says what is wrong with the gateway at `url`, which the user named by `option`, and returns
+    /// how the command ends.
     pub(crate) fn explain(&self, option: &str, url: &str) -> Exit {
         eprintln!("{}", self.explanation(option, url));
         match self {

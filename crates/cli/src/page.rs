@@ -32,7 +32,7 @@ pub(crate) fn begin(page: &mut String, title: &str, headline: &str, lead: &str) 
     )
 }
 
-/// Writes everything after the last section; `numbers` stay inside the page, for whoever wants
+/// Writes everything after the last section; `numbers` stay inside the page, for readers who want
 /// them.
 pub(crate) fn end(page: &mut String, numbers: &impl Serialize) -> Result {
     writeln!(

@@ -236,7 +236,7 @@ impl Source for Gateway {
 fn announce(settings: &Settings) {
     let lines = summary::of_settings(settings);
     let text = format!("suimon {}\n{}", env!("CARGO_PKG_VERSION"), summary::aligned(&lines));
-    // Whoever started us may not be listening; that is no reason not to serve.
+    // The process that started us may not be listening; that is no reason not to serve.
     let _ = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
 }
 

@@ -80,7 +80,7 @@ async fn watch(args: &Status) -> Exit {
             _ => io::stdout().write_all(text(&lines, false).as_bytes()).and_then(|()| io::stdout().flush()),
         };
         if written.is_err() {
-            // Whoever read the pictures has gone.
+            // The reader of the pictures has gone.
             return Exit::Done;
         }
     }

@@ -72,7 +72,7 @@ impl Line {
         format!("\x1b[2K{}\n", self.written(width.saturating_sub(1), colours_are_wanted()))
     }
 
-    /// Returns the line in so many columns at the most, without an end.
+    /// Returns the line in at most `columns` columns, without a line end.
     pub(crate) fn written(&self, columns: usize, colours: bool) -> String {
         let mut room = columns;
         let mut text = String::new();
@@ -95,13 +95,12 @@ impl Line {
     }
 }
 
-/// Returns whether whoever looks wants colours: see no-color.org.
+/// Returns whether the user wants colours: see no-color.org.
 pub(crate) fn colours_are_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Returns the text in lines of so many columns at the most, broken between words where that can be
-/// done.
+/// Returns the text in lines of at most `columns` columns, broken between words where possible.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -119,8 +118,8 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the text with each line that is longer than so many columns broken between words, the
-/// rest as far to the right as its beginning.
+/// Returns the text with each line that is longer than `columns` broken between words, the rest
+/// indented as far as its beginning.
 pub(crate) fn paragraphs(text: &str, columns: usize) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
@@ -172,7 +171,7 @@ fn put(text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// Goes up so many lines, to their beginning.
+/// Moves the cursor up by `lines` lines, to the first column.
 pub(crate) fn up(lines: usize) -> String {
     if lines == 0 { String::new() } else { format!("\x1b[{lines}F") }
 }

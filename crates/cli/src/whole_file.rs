@@ -14,7 +14,7 @@ pub(crate) fn try_writing(path: &Path) -> io::Result<()> {
     try_creating(path)
 }
 
-/// Writes the text: under a name of its own first, so that whoever looks sees the old file or the
+/// Writes the text: under a name of its own first, so that a reader sees either the old file or the
 /// new one.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     if is_special(path) {

@@ -61,8 +61,8 @@ impl Visitor {
         Told { status, json: serde_json::from_str(body).unwrap_or_default() }
     }
 
-    /// Asks how the place stands until that is answered: whoever asks again at once is told to come
-    /// later.
+    /// Asks for the status of the place until that is answered: a client that asks again at once is
+    /// told to come later.
     fn poll(&mut self, gateway: SocketAddr) -> Value {
         let since = Instant::now();
         loop {
@@ -76,7 +76,8 @@ impl Visitor {
     }
 }
 
-/// Starts a gateway that lets so many sessions be at once, and keeps all of its state in `folder`.
+/// Starts a gateway that admits at most `sessions` sessions, and keeps all of its state in
+/// `folder`.
 fn start(folder: &tempfile::TempDir, backend: &Backend, sessions: u32) -> Gateway {
     let state = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let text = format!(
@@ -133,12 +134,12 @@ fn ten_restarts_in_a_rush_keep_the_order_and_invent_nobody() {
         let told = visitor.ask(gateway.clients);
         assert_eq!(told.status, 503, "{index}");
     }
-    // Whoever was heard of a second time is there.
+    // A visitor who was heard of a second time is present.
     visitors.iter_mut().for_each(|visitor| _ = visitor.poll(gateway.clients));
     for round in 0..10 {
         let is_crash = round % 2 == 1;
-        // What was said is on the disk a second later; who comes after that is known to nobody when
-        // it crashes.
+        // What was said is on the disk a second later; the gateway does not know visitors who come
+        // after that when it crashes.
         until_written(&folder);
         let mut newcomer = Visitor::new();
         assert_eq!(newcomer.ask(gateway.clients).status, 503, "round {round}");
@@ -188,7 +189,7 @@ fn once_a_rush_is_over_no_restart_closes_the_site() {
     // Nobody of them is ever heard of again.
     let since = Instant::now();
     while line(&gateway)["provisional"] != 0 {
-        assert!(since.elapsed() < LONG, "whoever has just drawn is waited for too long");
+        assert!(since.elapsed() < LONG, "a visitor who has just drawn is waited for too long");
         thread::sleep(Duration::from_millis(50));
     }
     order(&gateway, "resume");

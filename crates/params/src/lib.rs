@@ -1,7 +1,7 @@
 //! Everything the proxy is told before it starts: plain values, already checked, each with a
 //! default that runs.
 //!
-//! Whoever reads settings fills these in. Nothing here opens, reads or binds anything.
+//! The reader of settings fills these in. Nothing here opens, reads or binds anything.
 
 pub mod upstream;
 
@@ -190,7 +190,7 @@ pub struct Limits {
     pub url_bytes: usize,
     /// Bytes of a request body; more is answered with 413. `None`: the application decides.
     pub body_bytes: Option<u64>,
-    /// Bytes a second that a client must send of a body, and take of an answer, once it has been
+    /// Bytes per second that a client must send of a body, and take of an answer, once it has been
     /// waited for as long as a pause may be. 0: no least rate.
     pub body_rate_min: u64,
     /// The most requests in the application, of all routes, whose clients are waited for in the
@@ -419,7 +419,7 @@ suimon_model::choices! {
     pub enum LeaseIssued {
         /// Under pressure, or once newcomers come at half of the pace at which they could be let
         /// in.
-        Needed = 0, "needed", "under pressure, and where the application has no session cookie of its own, once newcomers come at half of the pace at which they could be let in, or several at once to a gateway that has just started; whoever was served before is known by connection, address and browser for ten minutes";
+        Needed = 0, "needed", "under pressure, and where the application has no session cookie of its own, once newcomers arrive at half of the rate at which they could be admitted, or several at once at a gateway that has just started; visitors served before are known by connection, address and browser for ten minutes";
         /// With their first answer, however little there is to do.
         Always = 1, "always", "where it has none, with the first answer that caches may not keep for all; set this if visitors without any cookie share address and browser and a rush comes at once";
     }
@@ -429,9 +429,9 @@ suimon_model::choices! {
     /// Who needs a pass to draw a number.
     #[derive(Eq)]
     pub enum PassFor {
-        /// Whoever comes from a network that has drawn many.
-        OverQuota = 0, "over_quota", "whoever comes from a network that has drawn tickets_burst numbers, instead of a little later";
+        /// Newcomers from a network that has drawn many.
+        OverQuota = 0, "over_quota", "newcomers from a network that has drawn tickets_burst numbers, instead of being told to come a little later";
         /// Everybody, while others wait.
-        Everybody = 1, "everybody", "whoever would draw a number while others wait";
+        Everybody = 1, "everybody", "every newcomer who would draw a number while others wait";
     }
 }

@@ -12,7 +12,7 @@ const UNITS: [(&str, f64); 7] =
     [("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
 
 /// Returns the seconds that `text` says, below zero where it says so, or `None` if it is no
-/// duration or longer than [`LONGEST`]. Whoever asks decides about the sign.
+/// duration or longer than [`LONGEST`]. The caller decides about the sign.
 pub fn parse_seconds(text: &str) -> Option<f64> {
     let text = text.trim();
     let number_ends = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+')))?;

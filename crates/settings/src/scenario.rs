@@ -1,4 +1,4 @@
-//! Scenario files: a question, who comes, what they come to, and what is expected.
+//! Scenario files: a question, who visits, what the application is, and what is expected.
 //!
 //! A scenario is a journey file (see [`crate::journey`]) with more in it:
 //!

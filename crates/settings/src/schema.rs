@@ -1,8 +1,8 @@
 //! Every setting there is: name, form, range, default and meaning in one table, whose sections
 //! stand by subject in the files below.
 //!
-//! The reader, the example file and `docs/settings.md` are all made from it; a test holds its
-//! defaults against those of the rooms.
+//! The reader, the example file and `docs/settings.md` are all made from it; a test compares its
+//! defaults with those of the crates.
 
 mod bounds;
 mod gate;
@@ -29,7 +29,7 @@ pub(crate) enum Form {
     Table,
     /// Once; left out, what it describes is not there.
     Optional,
-    /// As `[[section]]`, up to so many times.
+    /// As `[[section]]`, up to this many times.
     Repeated(usize),
 }
 

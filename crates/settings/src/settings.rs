@@ -1,4 +1,4 @@
-//! From checked values to each room's own parameters, and the faults that only show when settings
+//! From checked values to each crate's own parameters, and the faults that only show when settings
 //! are seen together.
 
 use crate::Faults;
@@ -20,7 +20,7 @@ use suimon_params::{
     WaitingRoomParams, WaitingStatus,
 };
 
-/// Everything `suimon serve` is told: each room's own parameters, checked.
+/// Everything `suimon serve` is told: each crate's own parameters, checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The proxy's. `lease.keys_file` is set only where the file is named; see [`StatePath`];
@@ -45,7 +45,7 @@ pub struct Settings {
 /// Where something is kept that outlives the process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StatePath {
-    /// In a folder for state that whoever starts the gateway chooses.
+    /// In a folder for state that the user who starts the gateway chooses.
     StateFolder,
     /// In this file.
     File(PathBuf),

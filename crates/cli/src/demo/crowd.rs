@@ -121,7 +121,8 @@ pub(crate) fn run(args: &DemoCrowd) -> Exit {
 
 fn say(said: &Said) {
     let Ok(line) = serde_json::to_string(said) else { return };
-    // Nobody listens any more: then nobody needs the crowd either, and whoever started it ends it.
+    // Nobody listens any more, so nobody needs the crowd either; the process that started it ends
+    // it.
     let _ = writeln!(io::stdout(), "{line}");
 }
 

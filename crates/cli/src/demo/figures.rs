@@ -6,7 +6,7 @@ use super::outcome::{DemoResult, Name, Run};
 use crate::numbers::rate;
 use suimon_chart::{Axis, Bars, Dress, Hue, Plot, Rule, Series, Size, Span};
 
-/// Sessions end in bunches; the line is the mean over so many seconds.
+/// Sessions end in bunches; the line is the mean over this many seconds.
 const MEAN_OVER_S: usize = 5;
 /// Routes whose limits are drawn, the busiest first: more lines than colours cannot be told apart.
 const ROUTES_MAX: usize = 5;

@@ -12,7 +12,7 @@ use suimon_crowd::Progress;
 
 /// The picture is drawn anew so often.
 const DRAW_EVERY: Duration = Duration::from_millis(250);
-/// A plain line each so many seconds.
+/// Seconds between two plain lines.
 const PLAIN_EVERY_S: f64 = 5.0;
 /// Signs in the little picture of sessions a second.
 const SPARKS: usize = 19;

@@ -103,7 +103,7 @@ pub(super) struct Seen {
     pub(super) gateway: Vec<Sample>,
     /// CPU time of the shop.
     pub(super) shop_cpu_s: Option<f64>,
-    /// How long the shop's own core was busy, whoever with.
+    /// How long the shop's own core was busy, for any work.
     pub(super) shops_core_busy_s: Option<f64>,
 }
 

@@ -66,7 +66,7 @@ fn write_page(page: &mut String, outcome: &DemoResult) -> std::fmt::Result {
 
 fn headline(outcome: &DemoResult) -> String {
     let [none, suimon] = &outcome.runs;
-    // By chance a little more is done than can be done in the mean.
+    // By chance a little more may be done than can be done on average.
     let of_the_bound = share(suimon.goodput_share.min(1.0));
     if !outcome.holds {
         return format!("Suimon did not hold: {of_the_bound} of what can be done");

@@ -15,7 +15,7 @@ const BESIDE: f64 = 3.0;
 const LAST_MIN: f64 = 0.3;
 /// Points of a line of quantiles at most: of a few requests they jump about.
 const QUANTILES_MAX: usize = 48;
-/// From so many seconds on time is told in minutes, and from so many in hours.
+/// From this many seconds on, time is shown in minutes; from the second one on, in hours.
 const MINUTES_FROM: f64 = 900.0;
 const HOURS_FROM: f64 = 4.0 * 3600.0;
 
@@ -41,7 +41,7 @@ pub(super) fn line(timeline: &Timeline) -> Plot {
 
 /// Returns how long people waited to get in.
 pub(super) fn entries(timeline: &Timeline) -> Plot {
-    let describe = "The median and the 95th percentile of the time from a visitor's coming to the session, of those who got in.";
+    let describe = "The median and the 95th percentile of the time from a visitor's arrival to admission, for admitted visitors.";
     quantiles(timeline, "Wait to get in", "seconds waited to get in", |bin| &bin.entries).describe(describe)
 }
 

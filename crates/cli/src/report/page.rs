@@ -148,7 +148,7 @@ fn lead_of_visitors(visitors: &Visitors) -> String {
     if visitors.drawn > 0 {
         let quantile = |q| visitors.waits.quantile_s(q).map_or_else(none, short);
         text.push_str(&format!(
-            " {} places in line were drawn, {} of their holders gave up, and {} still waited at the end; half of those who got in had waited for no more \
+            " {} places in line were drawn, {} of their holders gave up, and {} still waited at the end; half of the admitted visitors had waited for no more \
              than {}, 95 of 100 for no more than {}.",
             visitors.drawn,
             visitors.gave_up(),
@@ -202,7 +202,7 @@ fn drawings(page: &mut String, timeline: &Timeline) -> Result {
         ),
         (
             "Wait to get in",
-            "From a visitor's coming to the session, of those who got in, when they did.",
+            "From a visitor's arrival to admission, for admitted visitors, at the time of admission.",
             figures::entries(timeline),
         ),
     ] {

@@ -24,7 +24,7 @@ pub(crate) fn keys(kept: &StatePath) -> Option<PathBuf> {
             tracing::warn!("{error}, so {consequence}");
             None
         }
-        // A file that is there and wrong is told by whoever opens it to use it.
+        // A file that exists but is wrong is reported by the code that opens it to use it.
         _ => Some(path),
     }
 }
@@ -40,8 +40,8 @@ pub(crate) fn keys_there(kept: &StatePath) -> Option<PathBuf> {
     }
 }
 
-/// Notes files that are named and could not be written, for want of a folder or of the right to
-/// write to it. Makes nothing.
+/// Notes files that are named in settings but cannot be written: the folder is missing, or the
+/// right to write to it. Creates nothing.
 pub(crate) fn check(settings: &Settings, faults: &mut Faults) {
     let named = |kept: &StatePath| if let StatePath::File(path) = kept { Some(path.clone()) } else { None };
     for (key, path) in [
@@ -89,8 +89,8 @@ pub(crate) fn line(kept: &StatePath, port: u16) -> Option<PathBuf> {
 }
 
 /// Returns the file in which what a gateway that listens on `address` has learned survives a
-/// restart, if there is one. Whoever holds an address holds its file; an address that is taken by
-/// chance is nobody's next time.
+/// restart, if there is one. The file belongs to the address; an address that the system chose may
+/// be another one next time, so it has none.
 pub(crate) fn learned(kept: &StatePath, address: Option<SocketAddr>) -> Option<PathBuf> {
     let address = address.filter(|address| *kept != StatePath::StateFolder || address.port() != 0)?;
     file(

@@ -30,7 +30,7 @@ pub(super) struct Played {
     pub(super) bands: Vec<(f64, bool)>,
     /// Sessions completed, second by second from the start.
     pub(super) completed: Vec<u32>,
-    /// Sessions a second that were reachable, and the bound, second by second.
+    /// Sessions per second that were reachable, and the bound, for each second.
     pub(super) reachable: Vec<f64>,
     pub(super) bound: Vec<f64>,
     /// From and to, in seconds from the start.

@@ -35,7 +35,7 @@ pub(super) const COLUMNS: [Column; 9] = [
     ("settled after", settled),
 ];
 
-/// What the columns mean, for whoever reads them the first time.
+/// What the columns mean, for first-time readers.
 pub(super) const LEGEND: &str = "goodput: sessions finished, as a share of what could have been; lost: time-outs and errors, \
      inside a session or at its first page; refused: told when to come again, without a place; waiting pages: shown a place in line. Counts are means of a run.";
 
@@ -45,8 +45,8 @@ pub(super) fn tables(answers: &[Answer<'_>]) -> String {
     tables_in(answers, columns)
 }
 
-/// Returns it in lines of so many columns at the most, as far as can be: a table that is wider goes
-/// on below, and sentences are broken between words.
+/// Returns it in lines of at most `columns` columns, as far as possible: a wider table goes on
+/// below, and sentences are broken between words.
 fn tables_in(answers: &[Answer<'_>], columns: usize) -> String {
     let mut text: String = answers.iter().map(|answer| one(answer, columns) + "\n").collect();
     text.push_str(&verdict(answers));

@@ -14,7 +14,7 @@ const DECISIONS_FITTED: usize = 3;
 const NAME_COLUMNS: usize = 26;
 const KIND_COLUMNS: usize = 12;
 
-/// What the words mean, for whoever reads them the first time; docs/glossary.md has them all.
+/// What the words mean, for first-time readers; docs/glossary.md has them all.
 const LEGEND: [&str; 6] = [
     "in line: has a position in the waiting room, not admitted yet; held: newcomer whose request is kept open at the session gate",
     "queued: request of an admitted session that waits for a slot of its route; inside: active sessions",

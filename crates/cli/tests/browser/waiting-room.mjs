@@ -22,7 +22,7 @@ const app = createServer(async (request, response) => {
   let body = "";
   for await (const piece of request) body += piece;
   const headers = { "Content-Type": "text/html; charset=utf-8" };
-  // Whoever gets here is taken for a person.
+  // A visitor who gets here is taken for a person.
   const { pathname, searchParams } = new URL(request.url, "http://shop.example");
   if (pathname === "/human") return response.writeHead(303, { "Suimon-Pass": "once", Location: searchParams.get("back") }).end();
   if (!/sessionid=/.test(request.headers.cookie ?? "")) headers["Set-Cookie"] = `sessionid=visitor-${++visitors}-0123456789; Path=/`;
@@ -209,7 +209,7 @@ try {
   assert.equal((await late.ask("/api")).status, 503);
   await until("the session that was let in goes on", async () => (await before[0].ask("/")).status === 200);
   await before[0].end();
-  assert.ok(!(await late.isLetIn()), "whoever came after the restart is behind");
+  assert.ok(!(await late.isLetIn()), "a visitor who came after the restart is behind");
   await until("the second of the line is let in", () => before[1].isLetIn());
   begun = 2;
   await Promise.all([knock(), poll(page)]);
@@ -284,7 +284,7 @@ try {
   assert.match(await again.title(), /Riverside Tickets/);
   await isAccessible(again, "next");
   await picture(again, "next");
-  step("whoever is next stays on the page and is told so until there is room");
+  step("a visitor who is next stays on the page and is told so until there is room");
 
   // Its turn.
   await last.end();
@@ -373,7 +373,7 @@ try {
   await start(new URL(origin).host, 'pass_page = "/human"\npass_for = "everybody"');
   const holder = await (await browser.createBrowserContext()).newPage();
   await until("somebody waits", async () => {
-    // Whoever comes by one connection is one client, so it is a browser that is inside.
+    // All that comes by one connection is one client, so it is a browser that is inside.
     await holder.goto(origin + "/");
     return (await new Visitor().ask("/api")).status === 503;
   });

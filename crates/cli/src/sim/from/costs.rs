@@ -8,9 +8,9 @@
 //! X_p   completions a second where it had all it could take; F_p visits of a session
 //! ```
 //!
-//! and so C = min over p of X_p / F_p, the sessions a second that were possible, or what was let in
-//! lately if that is more, or if many more came than were let in. The model's bound is cores ÷ CPU
-//! seconds of a session, which is to be C:
+//! and so C = min over p of X_p / F_p, the sessions per second that were possible, or the recent
+//! admission rate if that is higher, or if many more came than were admitted. The model's bound is
+//! cores ÷ CPU seconds of a session, which is to be C:
 //!
 //! ```text
 //! α     = cores / (C · Σ V_p s_p)               V_p: visits to p in the journeys of the file
@@ -66,7 +66,7 @@ pub(super) struct Costs {
     pub(super) cpu_share: f64,
     /// C, and the route that is short; `None`: nothing was short yet.
     pub(super) capacity: Option<(f64, String)>,
-    /// Sessions a second that the model can do.
+    /// Sessions per second that the model can do.
     pub(super) bound: f64,
 }
 

@@ -13,7 +13,7 @@ const VARIATION_MIN: f64 = 0.05;
 const VARIATION_MAX: f64 = 10.0;
 /// What visitors are taken to think where nobody came back yet.
 const THINK_ASSUMED: &str = "3s";
-/// The most newcomers a second that can be written.
+/// The highest rate of newcomers per second that can be written.
 const RATE_MAX: f64 = 1e5;
 
 /// Everything the file tells.
@@ -83,7 +83,7 @@ fn arrivals(out: &mut String, site: &Site<'_>) -> Result {
 [arrivals.open]
 rate_per_s = {}
 spacing = \"poisson\"           # assumed: they know nothing of each other
-users_max = 20000             # whoever comes when so many are there is not played
+users_max = 20000             # beyond that, newcomers are not played
 ",
         if refused > 0 { ", those who were refused and came again counted each time" } else { "" },
         number(came.clamp(1e-3, RATE_MAX))
@@ -140,7 +140,7 @@ fn visitor(out: &mut String, site: &Site<'_>) -> Result {
     writeln!(
         out,
         "\
-# Whoever comes again is one more newcomer in rate_per_s, and a page asked for twice stands twice in a journey; so nobody retries here.
+# A visitor who comes again is one more newcomer in rate_per_s, and a page asked for twice stands twice in a journey; so nobody retries here.
 [visitor.on_failure]
 retries_max = 0
 [visitor.on_refusal]

@@ -155,7 +155,7 @@ impl<'a> Rotor<'a> {
     }
 }
 
-/// Returns so many walks through the table of a kind, those of no step left out.
+/// Returns `walks` walks through the table of a kind, leaving out those of no step.
 fn walk(kind: &LearnedKind, walks: u32) -> Vec<Vec<String>> {
     let mut rotors: BTreeMap<Option<&str>, Rotor<'_>> =
         kind.places.iter().map(|place| (place.after.as_deref(), Rotor::new(place))).collect();
