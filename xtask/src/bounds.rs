@@ -1,7 +1,7 @@
 //! `docs/bounds.md` held against the code: every bound is in the table, with the value that the
 //! code has.
 //!
-//! A bound is a constant of a whole number whose name ends in `_MAX`, in a room that holds what
+//! A bound is a constant of a whole number whose name ends in `_MAX`, in a crate that holds what
 //! strangers send, or a setting of the sections [`SECTIONS`]. A row of the table begins with its
 //! name (`crates/…/file.rs` and `NAME_MAX`, or the setting's key) and then its value, both between
 //! backticks.
@@ -12,8 +12,8 @@ use std::path::Path;
 
 /// The table.
 const TABLE: &str = "docs/bounds.md";
-/// Rooms that hold what strangers send, or what comes of it.
-const ROOMS: [&str; 14] = [
+/// Crates that hold what strangers send, or what comes of it.
+const CRATES: [&str; 14] = [
     "admin",
     "downstream",
     "fleet",
@@ -43,8 +43,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let text =
         fs::read_to_string(root.join(TABLE)).map_err(|error| format!("{TABLE}: cannot be read: {error}"))?;
     let mut bounds = settings(&suimon_settings::example_file());
-    for room in ROOMS {
-        constants(root, &root.join("crates").join(room).join("src"), &mut bounds)?;
+    for name in CRATES {
+        constants(root, &root.join("crates").join(name).join("src"), &mut bounds)?;
     }
     let faults = compare(&text, &bounds);
     if faults.is_empty() {

@@ -1,7 +1,7 @@
 //! Workspace chores: `cargo xtask walls`, `cargo xtask bounds`, `cargo xtask docs [--check]` and
 //! `cargo xtask figures [--live]`.
 //!
-//! - `walls`: who depends on whom, held against what is allowed; and each pure room's own
+//! - `walls`: who depends on whom, compared with what is allowed; and each pure crate's own
 //!   `clippy.toml`.
 //! - `bounds`: every bound on what strangers send is in `docs/bounds.md`, with its value.
 //! - `docs`: writes the files that are generated from the settings' schema; `--check` only

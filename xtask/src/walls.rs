@@ -1,8 +1,8 @@
 //! Who may know whom.
 //!
-//! The table below is the architecture; cargo's own account of the workspace is held against it. A
-//! room that is not in the table, or an edge that is not, is a fault with a name. Pure rooms know
-//! no crate of others' at all, except for their tests, and carry a complete `clippy.toml`, because
+//! The table below is the architecture; cargo's own account of the workspace is compared with it. A
+//! crate or an edge that is not in the table is a fault with a name. Pure crates know no
+//! third-party crate at all, except for their tests, and carry a complete `clippy.toml`, because
 //! clippy reads a crate's own file *instead of* the workspace's.
 
 use serde_json::Value;
@@ -12,24 +12,24 @@ use std::path::Path;
 use std::process::Command;
 
 /// What one crate of the workspace may depend on.
-struct Room {
+struct Crate {
     name: &'static str,
-    /// Rooms it may know, in code and tests alike.
+    /// Crates of the workspace it may know, in code and tests alike.
     knows: &'static [&'static str],
-    /// Rooms only its tests may know.
+    /// Crates of the workspace only its tests may know.
     tests_know: &'static [&'static str],
     others: Others,
 }
 
-/// Which crates from outside the workspace a room may use.
+/// Which crates from outside the workspace a crate may use.
 enum Others {
-    /// None but these: a pure room. Its tests may use [`TEST_TOOLS`].
+    /// None but these: a pure crate. Its tests may use [`TEST_TOOLS`].
     Only(&'static [&'static str]),
     /// Any but these.
     AnyBut(&'static [&'static str]),
 }
 
-/// What the tests and benches of a pure room may use.
+/// What the tests and benches of a pure crate may use.
 const TEST_TOOLS: &[&str] = &["criterion", "proptest", "suimon-testing"];
 
 /// A tool that draws pages or parses files has no place on the path of a request.
@@ -48,58 +48,58 @@ const NOT_SIMULATED: &[&str] = &["tokio", "hyper", "axum"];
 
 const PURE: Others = Others::Only(&[]);
 
-const ROOMS: &[Room] = &[
-    // Pure rooms: told the time, return what should happen.
-    // libm: the same logarithm on every machine.
-    Room { name: "suimon-model", knows: &[], tests_know: &[], others: Others::Only(&["libm"]) },
-    Room { name: "suimon-control", knows: &["suimon-model"], tests_know: &[], others: PURE },
-    Room { name: "suimon-line", knows: &["suimon-model"], tests_know: &[], others: PURE },
-    Room {
+const CRATES: &[Crate] = &[
+    // Pure crates: told the time, return what should happen. libm: the same logarithm on every
+    // machine.
+    Crate { name: "suimon-model", knows: &[], tests_know: &[], others: Others::Only(&["libm"]) },
+    Crate { name: "suimon-control", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Crate { name: "suimon-line", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Crate {
         name: "suimon-gate",
         knows: &["suimon-control", "suimon-line", "suimon-model"],
         tests_know: &[],
         others: PURE,
     },
-    Room { name: "suimon-fleet", knows: &["suimon-model"], tests_know: &[], others: PURE },
-    Room {
+    Crate { name: "suimon-fleet", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Crate {
         name: "suimon-record",
         knows: &["suimon-gate", "suimon-line", "suimon-model"],
         tests_know: &["suimon-testing"],
         others: PURE,
     },
-    Room { name: "suimon-statistics", knows: &["suimon-model"], tests_know: &[], others: PURE },
-    Room {
+    Crate { name: "suimon-statistics", knows: &["suimon-model"], tests_know: &[], others: PURE },
+    Crate {
         name: "suimon-workload",
         knows: &["suimon-model", "suimon-statistics"],
         tests_know: &[],
         others: PURE,
     },
     // What a request meets, each without a socket.
-    Room {
+    Crate {
         name: "suimon-routes",
         knows: &["suimon-gate", "suimon-model"],
         tests_know: &[],
         others: Others::AnyBut(NO_SOCKETS),
     },
-    Room {
+    Crate {
         name: "suimon-params",
         knows: &["suimon-fleet", "suimon-gate", "suimon-line", "suimon-model", "suimon-routes"],
         tests_know: &[],
         others: Others::AnyBut(NO_SOCKETS),
     },
-    Room {
+    Crate {
         name: "suimon-message",
         knows: &["suimon-gate", "suimon-line", "suimon-params"],
         tests_know: &["suimon-testing"],
         others: Others::AnyBut(NO_SOCKETS),
     },
-    Room {
+    Crate {
         name: "suimon-store",
         knows: &["suimon-gate", "suimon-line", "suimon-model", "suimon-params", "suimon-record"],
         tests_know: &["suimon-control", "suimon-testing"],
         others: Others::AnyBut(NO_SOCKETS),
     },
-    Room {
+    Crate {
         name: "suimon-identity",
         knows: &[
             "suimon-gate",
@@ -113,7 +113,7 @@ const ROOMS: &[Room] = &[
         tests_know: &["suimon-testing"],
         others: Others::AnyBut(NO_SOCKETS),
     },
-    Room {
+    Crate {
         name: "suimon-waiting-room",
         knows: &[
             "suimon-gate",
@@ -129,19 +129,19 @@ const ROOMS: &[Room] = &[
     },
     // Shells: own clocks, sockets, processes. The two sides of the gateway do not know each other,
     // nor the gate.
-    Room {
+    Crate {
         name: "suimon-downstream",
         knows: &["suimon-message", "suimon-model", "suimon-params"],
         tests_know: &["suimon-testing"],
         others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
     },
-    Room {
+    Crate {
         name: "suimon-upstream",
         knows: &["suimon-fleet", "suimon-message", "suimon-model", "suimon-params"],
         tests_know: &["suimon-testing"],
         others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
     },
-    Room {
+    Crate {
         name: "suimon-proxy",
         knows: &[
             "suimon-downstream",
@@ -160,13 +160,13 @@ const ROOMS: &[Room] = &[
         tests_know: &["suimon-control"],
         others: Others::AnyBut(NOT_ON_THE_REQUEST_PATH),
     },
-    Room {
+    Crate {
         name: "suimon-crowd",
         knows: &["suimon-model", "suimon-statistics", "suimon-workload"],
         tests_know: &["suimon-settings", "suimon-shop"],
         others: Others::AnyBut(&["axum", "clap", "toml"]),
     },
-    Room {
+    Crate {
         name: "suimon-sim",
         knows: &[
             "suimon-control",
@@ -181,20 +181,20 @@ const ROOMS: &[Room] = &[
         tests_know: &["suimon-settings"],
         others: Others::AnyBut(NOT_SIMULATED),
     },
-    Room {
+    Crate {
         name: "suimon-shop",
         knows: &["suimon-model"],
         tests_know: &[],
         others: Others::AnyBut(&["tokio", "axum"]),
     },
     // Edges.
-    Room {
+    Crate {
         name: "suimon-chart",
         knows: &[],
         tests_know: &[],
         others: Others::AnyBut(&["tokio", "hyper", "axum", "clap"]),
     },
-    Room {
+    Crate {
         name: "suimon-settings",
         knows: &[
             "suimon-control",
@@ -208,13 +208,13 @@ const ROOMS: &[Room] = &[
         tests_know: &[],
         others: Others::AnyBut(NOT_IN_SETTINGS),
     },
-    Room {
+    Crate {
         name: "suimon-admin",
         knows: &["suimon-gate", "suimon-line", "suimon-model", "suimon-params", "suimon-proxy"],
         tests_know: &[],
         others: Others::AnyBut(&["toml", "clap"]),
     },
-    Room {
+    Crate {
         name: "suimon-cli",
         knows: &[
             "suimon-admin",
@@ -238,20 +238,20 @@ const ROOMS: &[Room] = &[
         others: Others::AnyBut(&[]),
     },
     // Beside the product.
-    Room { name: "suimon-testing", knows: &[], tests_know: &[], others: Others::AnyBut(NO_SOCKETS) },
-    Room {
+    Crate { name: "suimon-testing", knows: &[], tests_know: &[], others: Others::AnyBut(NO_SOCKETS) },
+    Crate {
         name: "suimon-rivals",
         knows: &["suimon-control", "suimon-line", "suimon-model", "suimon-sim"],
         tests_know: &[],
         others: Others::AnyBut(NOT_SIMULATED),
     },
-    Room {
+    Crate {
         name: "suimon-sites",
         knows: &["suimon-gate", "suimon-model", "suimon-sim", "suimon-workload"],
         tests_know: &[],
         others: Others::AnyBut(NOT_SIMULATED),
     },
-    Room {
+    Crate {
         name: "suimon-experiments",
         knows: &[
             "suimon-admin",
@@ -273,7 +273,7 @@ const ROOMS: &[Room] = &[
         tests_know: &[],
         others: Others::AnyBut(&[]),
     },
-    Room {
+    Crate {
         name: "xtask",
         knows: &["suimon-settings"],
         tests_know: &[],
@@ -281,7 +281,7 @@ const ROOMS: &[Room] = &[
     },
 ];
 
-/// What each pure room's `clippy.toml` must ban: the world outside, in the forms it usually comes
+/// What each pure crate's `clippy.toml` must ban: the world outside, in the forms it usually comes
 /// in.
 const BANS: &[(&str, &[&str])] = &[
     (
@@ -329,23 +329,23 @@ enum Kind {
     Build,
 }
 
-/// Returns every edge and every pure room's lint file that is not as the table says.
+/// Returns every edge and every pure crate's lint file that is not as the table says.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, String> {
     let metadata = metadata(root)?;
     let (members, edges) = account(&metadata)?;
     let mut faults = judge(&members, &edges);
-    for room in ROOMS.iter().filter(|room| matches!(room.others, Others::Only(_))) {
-        let folder = room.name.trim_start_matches("suimon-");
+    for row in CRATES.iter().filter(|row| matches!(row.others, Others::Only(_))) {
+        let folder = row.name.trim_start_matches("suimon-");
         let path = format!("crates/{folder}/clippy.toml");
         match fs::read_to_string(root.join(&path)) {
             Ok(text) => faults.extend(judge_lints(&path, &text)),
             Err(error) => {
-                faults.push(format!("{path}: a pure room carries its own complete lint file: {error}"));
+                faults.push(format!("{path}: a pure crate carries its own complete lint file: {error}"));
             }
         }
     }
     if faults.is_empty() {
-        println!("{} rooms, {} edges, all allowed", members.len(), edges.len());
+        println!("{} crates, {} edges, all allowed", members.len(), edges.len());
     }
     Ok(faults)
 }
@@ -388,23 +388,23 @@ fn account(metadata: &Value) -> Result<(Vec<String>, Vec<Edge>), String> {
 /// Returns a sentence for each crate and each edge that the table does not allow.
 fn judge(members: &[String], edges: &[Edge]) -> Vec<String> {
     let mut faults = Vec::new();
-    let known: BTreeSet<&str> = ROOMS.iter().map(|room| room.name).collect();
+    let known: BTreeSet<&str> = CRATES.iter().map(|row| row.name).collect();
     for member in members {
         if !known.contains(member.as_str()) {
             faults.push(format!(
-                "{member}: not in the table of rooms; say in xtask/src/walls.rs what it may know"
+                "{member}: not in the table of crates; say in xtask/src/walls.rs what it may know"
             ));
         }
     }
-    for room in ROOMS {
-        if !members.iter().any(|member| member == room.name) {
-            faults.push(format!("{}: in the table of rooms, but not in the workspace", room.name));
+    for row in CRATES {
+        if !members.iter().any(|member| member == row.name) {
+            faults.push(format!("{}: in the table of crates, but not in the workspace", row.name));
         }
-        for edge in edges.iter().filter(|edge| edge.from == room.name) {
+        for edge in edges.iter().filter(|edge| edge.from == row.name) {
             let allowed = if known.contains(edge.to.as_str()) {
-                room_allowed(room, edge)
+                member_allowed(row, edge)
             } else {
-                crate_allowed(room, edge)
+                other_allowed(row, edge)
             };
             if let Err(why) = allowed {
                 let kind = match edge.kind {
@@ -419,34 +419,34 @@ fn judge(members: &[String], edges: &[Edge]) -> Vec<String> {
     faults
 }
 
-fn room_allowed(room: &Room, edge: &Edge) -> Result<(), String> {
+fn member_allowed(row: &Crate, edge: &Edge) -> Result<(), String> {
     let to = edge.to.as_str();
-    if room.knows.contains(&to) || (edge.kind == Kind::Test && room.tests_know.contains(&to)) {
+    if row.knows.contains(&to) || (edge.kind == Kind::Test && row.tests_know.contains(&to)) {
         return Ok(());
     }
-    if room.knows.is_empty() {
-        return Err("this room knows no other room".to_string());
+    if row.knows.is_empty() {
+        return Err("this crate knows no other of the workspace".to_string());
     }
-    Err(format!("this room may know only {}", room.knows.join(", ")))
+    Err(format!("this crate may know only {}", row.knows.join(", ")))
 }
 
-fn crate_allowed(room: &Room, edge: &Edge) -> Result<(), String> {
+fn other_allowed(row: &Crate, edge: &Edge) -> Result<(), String> {
     let to = edge.to.as_str();
-    match room.others {
+    match row.others {
         Others::Only(allowed) if allowed.contains(&to) => Ok(()),
         Others::Only(_) if edge.kind == Kind::Test && TEST_TOOLS.contains(&to) => Ok(()),
         Others::Only(_) => Err(format!(
-            "a pure room stands on the standard library alone (its tests may use {})",
+            "a pure crate stands on the standard library alone (its tests may use {})",
             TEST_TOOLS.join(", ")
         )),
         Others::AnyBut(banned) if edge.kind == Kind::Normal && banned.contains(&to) => {
-            Err("this crate has no place in this room; see xtask/src/walls.rs".to_string())
+            Err("it has no place in this crate; see xtask/src/walls.rs".to_string())
         }
         Others::AnyBut(_) => Ok(()),
     }
 }
 
-/// Returns a sentence for each ban that a pure room's lint file lacks, or gives without a reason.
+/// Returns a sentence for each ban that a pure crate's lint file lacks, or gives without a reason.
 fn judge_lints(path: &str, text: &str) -> Vec<String> {
     let table: toml::Table = match text.parse() {
         Ok(table) => table,
@@ -475,7 +475,7 @@ mod tests {
     use super::*;
 
     fn members() -> Vec<String> {
-        ROOMS.iter().map(|room| room.name.to_string()).collect()
+        CRATES.iter().map(|row| row.name.to_string()).collect()
     }
 
     fn edge(from: &str, to: &str, kind: Kind) -> Edge {
@@ -488,21 +488,21 @@ mod tests {
     }
 
     #[test]
-    fn a_pure_room_that_takes_in_a_crate_is_named_with_it() {
+    fn a_pure_crate_that_takes_in_a_crate_is_named_with_it() {
         let faults = judge(&members(), &[edge("suimon-gate", "serde", Kind::Normal)]);
         assert_eq!(faults.len(), 1);
-        assert!(faults[0].starts_with("suimon-gate -> serde: a pure room"), "{faults:?}");
+        assert!(faults[0].starts_with("suimon-gate -> serde: a pure crate"), "{faults:?}");
     }
 
     #[test]
-    fn the_tests_of_a_pure_room_may_use_the_test_tools_and_nothing_else() {
+    fn the_tests_of_a_pure_crate_may_use_the_test_tools_and_nothing_else() {
         assert!(judge(&members(), &[edge("suimon-control", "proptest", Kind::Test)]).is_empty());
         assert_eq!(judge(&members(), &[edge("suimon-control", "proptest", Kind::Normal)]).len(), 1);
         assert_eq!(judge(&members(), &[edge("suimon-control", "tokio", Kind::Test)]).len(), 1);
     }
 
     #[test]
-    fn a_room_does_not_look_up_or_across() {
+    fn a_crate_does_not_look_up_or_across() {
         for (from, to) in [
             ("suimon-model", "suimon-control"),
             ("suimon-control", "suimon-gate"),
