@@ -105,7 +105,7 @@ impl Shop<'_> {
     /// itself.
     fn fresh_folder(&self) -> Result<PathBuf> {
         let folder = self.logs.join("tomcat");
-        // Not there is as good as empty.
+        // A missing file counts as an empty one.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).trouble(folder.display())?;
         Ok(folder)

@@ -12,7 +12,7 @@ use crate::trouble::{Result, Trouble, While};
 /// What fits into this many characters stands in one line.
 const LINE_MAX: usize = 120;
 
-/// Writes `data` to `path`; whoever reads meanwhile sees the old file or the new one.
+/// Writes `data` to `path`; a concurrent reader sees the old file or the new one.
 pub(crate) fn save(path: &Path, data: &impl Serialize) -> Result<()> {
     let value = serde_json::to_value(data).trouble("the data cannot be written as JSON")?;
     let mut text = String::new();

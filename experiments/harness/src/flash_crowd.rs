@@ -36,15 +36,15 @@ const BEHIND: f64 = 0.3;
 const IN_LINE: InLine = InLine { patience: Duration::from_secs(1200), away: 0.05 };
 /// At least this share of the bound is completed while people wait.
 const GOODPUT_MIN: f64 = 0.9;
-/// Of 95 of 100, overtaken by people for whom it takes at most so many seconds to be let in.
+/// Of 95 of 100: overtaken by at most as many people as are admitted in this many seconds.
 const OVERTAKEN_MAX_S: f64 = 1.0;
 /// The time told is off by at most so much in the median, from a minute on.
 const ERROR_MAX: f64 = 0.15;
-/// Visitors are put together in the figures by when they came or began, in stretches of so many
+/// Visitors are put together in the figures by when they came or began, in stretches of this many
 /// seconds.
 const STRETCH_S: f64 = 10.0;
 
-/// It is told how things stand each time so many states were seen, one a second.
+/// Progress is reported each time this many states were seen, one per second.
 const PROGRESS_EVERY: u64 = 30;
 /// The line is dry when it has less than this share of the most people that were in it.
 const DRY: f64 = 0.02;
@@ -94,7 +94,7 @@ struct Data {
     bound: Bound,
     bound_after: Bound,
     seen: Seen,
-    /// What came of those who waited, by when they were shown the waiting room, and the line by the
+    /// What came of those in line, by when they were shown the waiting room, and the line by the
     /// second.
     told: Vec<Told>,
     in_line: Vec<u32>,
@@ -371,7 +371,7 @@ fn draw(path: &Path, data: &Data) -> Result<()> {
     let range = data.told.iter().map(|told| (told.from_s, told.low_s / 60.0, told.high_s / 60.0)).collect();
     let told = Plot::new("What was told after a minute, and what came")
         .describe("By when visitors came: the range told of the time left, and the time left.")
-        .x(Axis::new("visitors who came so many seconds after the flash's beginning"))
+        .x(Axis::new("visitors, by the seconds between the flash's beginning and their arrival"))
         .y(Axis::new("minutes left").from(0.0))
         .band(Band::new(Hue::Amber, range))
         .series(Series::line("told: low", Hue::Amber, minutes(|told| told.low_s)))

@@ -184,7 +184,7 @@ fn cell(common: &Common, options: &Options, way: Way, work: &mut Option<Work>) -
 /// Returns an empty folder for a cell's files.
 fn fresh(scratch: &Path, way: Way) -> Result<PathBuf> {
     let folder = scratch.join(format!("{way:?}").to_lowercase());
-    // Not there is as good as empty.
+    // A missing file counts as an empty one.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).trouble(folder.display())?;
     Ok(folder)

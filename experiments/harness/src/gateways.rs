@@ -38,11 +38,11 @@ pub(crate) enum Control {
     Sqs(SqsSettings),
     /// Suimon as it comes.
     Suimon,
-    /// HAProxy with so many requests at once at the server, the rest in its queue.
+    /// HAProxy with this many requests at once at the server, the rest in its queue.
     Haproxy(u32),
 }
 
-/// The numbers of the paper's rules that the paper leaves to whoever runs it.
+/// The numbers of the paper's rules that the paper leaves to the operator.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct PaperSettings {
     /// The route limit to start from.
@@ -89,11 +89,12 @@ impl Control {
         }
     }
 
-    /// Returns the settings file that Suimon is given; `None`: it is not Suimon. Visitors refused
-    /// come again after a while, as with every other gateway: what becomes of those who wait in
-    /// line is `flash-crowd`'s to show.
+    /// Returns the settings file that Suimon is given; `None`: it is not Suimon. Refused visitors
+    /// come again after a while, as with every other gateway: `flash-crowd` shows what becomes of
+    /// visitors in line.
     fn settings(self, patience_s: f64, scale: f64) -> Option<String> {
-        // Whoever tunes by hand knows where a session begins and ends, and how long visitors wait.
+        // An operator who tunes by hand knows where a session begins and ends, and how long
+        // visitors wait.
         let kind = format!(
             "[[session]]\nkind = \"shopping\"\nbegins = [\"POST /login\"]\nends = [\"POST /logout\"]\n\
              app_cookie = \"JSESSIONID\"\npatience = \"{:.0}ms\"\nwaiting_room = false\n",

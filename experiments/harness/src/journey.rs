@@ -46,7 +46,7 @@ pub(crate) enum Thinks {
     Briefly,
     /// The paper's time, always.
     Always,
-    /// The paper's time in the mean, as people do.
+    /// The paper's time on average, varied as people do.
     Varied,
 }
 

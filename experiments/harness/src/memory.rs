@@ -13,7 +13,7 @@ pub(crate) struct Memory {
     pub(crate) anonymous_kb: u64,
 }
 
-/// Memory with so many who wait.
+/// Memory with this many waiting.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Stage {
     pub(crate) waiting: u32,

@@ -9,7 +9,7 @@ pub(crate) fn map<J: Sync, R: Send>(jobs: &[J], of: impl Fn(&J) -> R + Sync) -> 
     map_on(thread::available_parallelism().map_or(1, usize::from), jobs, of)
 }
 
-/// The same with so many at once.
+/// The same with this many `workers` at once.
 pub(crate) fn map_on<J: Sync, R: Send>(workers: usize, jobs: &[J], of: impl Fn(&J) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(jobs.len()));

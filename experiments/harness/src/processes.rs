@@ -178,8 +178,8 @@ impl Drop for Running {
     }
 }
 
-/// Returns an address on loopback that nobody listens on. Somebody else could take it before it is
-/// used; whoever is told to listen there then says so.
+/// Returns an address on loopback that nobody listens on. Another process could take it before it
+/// is used; the process told to listen there then says so.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).trouble("no free port on loopback")?;
     listener.local_addr().trouble("no free port on loopback")

@@ -114,7 +114,7 @@ impl Site {
         }
     }
 
-    /// Returns a journey file in which so many visitors come in a second.
+    /// Returns a journey file in which `per_second` visitors come per second.
     fn journey(self, seed: u64, per_second: f64) -> String {
         let [think, patience, ..] = self.times();
         let step = |(number, (method, path, ms, pages, parts)): (usize, Page)| {

@@ -1,8 +1,8 @@
 //! `tomcat-model`: what pages of the Tomcat shop cost alone, and what company costs them; from
 //! that, the shop as a scenario.
 //!
-//! Only pages of one kind are measured, so many of them kept up at once: nothing that the model is
-//! to predict.
+//! Only pages of one kind are measured, a fixed number of them kept up at once: nothing that the
+//! model is to predict.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ const SEARCH_AT_ONCE: [u32; 13] = [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 80, 96, 128
 const APART: Duration = Duration::from_millis(50);
 /// Light pages of a session.
 const LIGHT_PAGES: f64 = 6.0;
-/// The spread of the times of so many searches at once tells how evenly the processor is shared.
+/// The spread of the times of this many searches at once shows how evenly the processor is shared.
 const SHARED_BY: u32 = 8;
 /// The longest anybody waits for one page.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -106,7 +106,7 @@ struct Round {
     search: Vec<Step>,
 }
 
-/// One page, so many at once, again and again.
+/// One page, at a fixed number at once, again and again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Step {
     at_once: u32,
@@ -254,7 +254,7 @@ fn watch(
     Ok(Step {
         at_once,
         completed: times.len() as u32,
-        // Whoever was not answered in all that time counts, too.
+        // A request without an answer in all that time counts, too.
         failed: seen.len().max(at_once as usize) as u32 - times.len() as u32,
         cpu_s,
         time_s: if times.is_empty() { 0.0 } else { median(&times) },
@@ -289,7 +289,7 @@ impl Measured {
         (self.middle(|round| Some(alone(&round.light))), self.middle(|round| Some(alone(&round.search))))
     }
 
-    /// Returns the sessions a second that one core could do of pages alone.
+    /// Returns the sessions per second that one core could do of pages alone.
     pub(crate) fn sessions_per_s(&self) -> f64 {
         let (light, search) = self.costs();
         1.0 / (search + LIGHT_PAGES * light)
@@ -335,7 +335,7 @@ impl Measured {
             .collect();
         format!(
             "# The Tomcat shop on one core, all times divided by {}. Written by ./experiments/run {NAME} from data/result.json: single requests, and\n\
-             # so many of one kind kept up at once.\n\nbase = \"../sqs/model/_burst.toml\"\n\n\
+             # a fixed number of one kind kept up at once.\n\nbase = \"../sqs/model/_burst.toml\"\n\n\
              [server]\ncores = 1\nsharing = \"{}\"\nthreads = 200\n\
              efficiency = {{ measured = [{}] }}\n\n\
              [[server.route]]\nmatch = \"* /*\"\ncpu = \"{:.2}ms\"\nvariation = {:.2}\nmemory = 0\n\n\

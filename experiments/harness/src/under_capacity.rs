@@ -49,7 +49,7 @@ const VISIT_EVERY: Duration = Duration::from_secs(10);
 const APP_COOKIE: &str = "JSESSIONID";
 /// Warm-up of each comparing round.
 const ROUND_WARMUP: Duration = Duration::from_secs(3);
-/// Seconds within which so many of the crowd's sessions must have come that a share can be told.
+/// How far the share of offered sessions that are completed may be from 1.
 const RATE_TOLERANCE: f64 = 0.2;
 
 /// Does anybody notice the gateway as long as the application has room?

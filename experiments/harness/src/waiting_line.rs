@@ -199,7 +199,7 @@ fn text(data: &Data) -> String {
 
 fn table(data: &Data) -> String {
     let mut out = String::from(
-        "| rule | people | who comes | used | worst 10 s | overtaken, s | told too long, % | requests each |\n|---|--:|---|--:|--:|--:|--:|--:|\n",
+        "| rule | people | arrivals | used | worst 10 s | overtaken, s | told too long, % | requests each |\n|---|--:|---|--:|--:|--:|--:|--:|\n",
     );
     for cell in data.cells.iter().chain([&data.million]) {
         let told = match cell.bias {
@@ -233,7 +233,7 @@ fn draw(data: &Data, path: &Path) -> Result<()> {
             100.0 * cell.worst_ten_seconds
         }),
     ] {
-        let mut bars = Bars::new(title).describe("Bars by rule and by who comes.").unit(unit);
+        let mut bars = Bars::new(title).describe("Bars by rule and by arrivals.").unit(unit);
         for column in COLUMNS {
             bars = bars.group(column.words, column.hue);
         }

@@ -31,7 +31,7 @@ const NAME: &str = "waiting-memory";
 const KB_EACH_MAX: f64 = 20.0;
 /// Descriptors this process wants beside its clients.
 const DESCRIPTORS_BESIDE: u32 = 200;
-/// Memory is read at so many numbers of clients.
+/// Memory is read at this many numbers of clients.
 const STAGES: u32 = 6;
 /// How long the gateway may take to hold them, or to notice that they have left.
 const PATIENCE: Duration = Duration::from_secs(60);

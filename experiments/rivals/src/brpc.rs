@@ -29,7 +29,7 @@ use suimon_model::{Duration, Instant, Rng, Signals, seconds};
 /// The weight of a lower S in S₀; that of a lower X in X₀ is a tenth of it.
 const WEIGHT: f64 = 0.1;
 const RATE_WEIGHT: f64 = WEIGHT / 10.0;
-/// 2 + α: the room above S₀, in S₀, at which nothing would be let in.
+/// 2 + α: the room above S₀, in S₀, at which nothing would be admitted.
 const ROOM: f64 = 2.3;
 /// What is left of the limit while the time without load is measured.
 const REDUCED: f64 = 0.75;
@@ -40,7 +40,7 @@ const DRAIN: f64 = 2.0;
 /// The least length of a window, seconds, and the fewest samples in it, ...
 const WINDOW_SECONDS: f64 = 1.0;
 const WINDOW_SAMPLES_MIN: u32 = 100;
-/// ... and so many that it is over at once.
+/// ... and this many samples end it at once.
 const WINDOW_SAMPLES_MAX: u32 = 200;
 /// The highest limit; brpc has none.
 const LIMIT_MAX: u32 = 1000;
@@ -192,7 +192,7 @@ mod tests {
         (0..100).for_each(|_| law.on_end(late, &sample(0.5, 40)));
         assert_eq!((law.limit, law.unloaded), (30, Some(0.5)));
         (0..200).for_each(|_| law.on_end(late + seconds(0.9), &sample(9.0, 40)));
-        assert_eq!((law.limit, law.unloaded), (30, Some(0.5)), "whoever still leaves tells nothing");
+        assert_eq!((law.limit, law.unloaded), (30, Some(0.5)), "a request that still leaves tells nothing");
         (0..100).for_each(|n| law.on_end(late + seconds(1.1 + 0.02 * f64::from(n)), &sample(0.7, 30)));
         assert!(law.unloaded.is_some_and(|known| (known - 0.7).abs() < 1e-9), "{:?}", law.unloaded);
     }

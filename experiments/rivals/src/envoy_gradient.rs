@@ -227,8 +227,8 @@ mod tests {
     fn at_the_floor_it_measures_again_and_heals() {
         let mut bench = Bench::new(EnvoyGradient::new(BOUNDS), pool);
         bench.saturated(20.0);
-        // Everything takes five times as long, not for want of room: the limit falls to the floor,
-        // is measured anew there and rises.
+        // Everything takes five times as long, but no room is lacking: the limit falls to the
+        // floor, is measured anew there and rises.
         bench.set_service(|n| 5.0 * pool(n));
         let limits = bench.saturated(35.0);
         assert!(limits.contains(&3), "{limits:?}");

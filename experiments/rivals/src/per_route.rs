@@ -189,7 +189,7 @@ impl<L: SingleLimit> RouteLaw for PerRoute<L> {
     fn on_end(&mut self, now: Instant, end: &RequestEnd, _meters: &[Meter], out: &mut Vec<Record>) {
         let route = &mut self.routes[end.route.index()];
         route.service.fold(end.service);
-        // Whoever was in the application before this law was put in tells it nothing.
+        // A request that was in the application before this law was put in tells it nothing.
         let Some(started) = route.in_service.remove(&end.request) else { return };
         let sample = Sample {
             started: started.at,

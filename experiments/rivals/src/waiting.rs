@@ -131,10 +131,10 @@ struct Person {
 /// The first answer is followed by another request this much later: the page has come, and its
 /// script asks.
 const SECOND_CONTACT: (f64, f64) = (2.0, 4.0);
-/// Whoever was called and could not be let in asks again after so long.
+/// A called visitor who could not be admitted asks again after this time.
 pub(crate) const NOT_LET_IN: Duration = Duration::from_secs(3);
-/// Estimates are judged from here on: before, nobody can know how fast people give up, as whoever
-/// leaves says nothing.
+/// Estimates are judged from here on: before, nobody can know how fast people give up, as leavers
+/// say nothing.
 const JUDGED_FROM: f64 = 160.0;
 /// Shorter waits than this, seconds, are not judged: the page itself takes some.
 const WAIT_JUDGED: f64 = 30.0;
@@ -209,7 +209,7 @@ pub fn play(crowd: &Crowd, policy: Policy) -> Result {
         };
         if let (Answer::Enters, Event::Ask(index)) = (answer, event) {
             let person = &mut people[index as usize];
-            // Whoever comes from the gate need not hear of it.
+            // A visitor who comes from the gate need not hear of it.
             let entering = if std::mem::replace(&mut person.went, true) { Duration::ZERO } else { ENTERING };
             heap.push(Reverse((asks_at(person, now + entering), Event::Enter(index))));
         }
@@ -263,7 +263,8 @@ fn comes(rng: &mut Rng) -> f64 {
     if rng.chance(0.5) { rng.between(0.0, 60.0) } else { rng.exponential(150.0).min(300.0) }
 }
 
-/// Whoever is away asks when they are back; whoever has given up is noticed at their next time.
+/// A visitor who is away asks when they are back; one who has given up is noticed at their next
+/// poll.
 fn asks_at(person: &Person, at: Instant) -> Instant {
     if at >= person.away.0 && at < person.away.1 { person.away.1 } else { at }
 }

@@ -4,7 +4,7 @@ use suimon_model::Rng;
 use suimon_model::real::{exp, ln};
 use suimon_sim::{Efficiency, Machine};
 
-/// Returns a machine with so many cores and any of the efficiency curves.
+/// Returns a machine with this many `cores` and any of the efficiency curves.
 pub(crate) fn machine(cores: f64, rng: &mut Rng) -> Machine {
     let efficiency = match rng.below(5) {
         0 => Efficiency::Flat,

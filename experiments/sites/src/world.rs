@@ -32,9 +32,9 @@ const DRAWS_MAX: u64 = 10_000;
 /// Until it is known how long a run is, changes stand at this many seconds and their share of the
 /// time counted.
 const CHANGES_FROM: f64 = 1.0;
-/// Visitors wait for at least so many times the longest page, ...
+/// Visitors wait for at least this many times the longest page, ...
 const PATIENCE_OVER_PAGE: f64 = 1.5;
-/// ... which is its mean and so many standard deviations: of the CPU time and of the waiting
+/// ... which is its mean and this many standard deviations: of the CPU time and of the waiting
 /// elsewhere.
 const DEVIATIONS: f64 = 2.0;
 

@@ -78,9 +78,9 @@ pub(super) struct Played {
     pub(super) refusals: u64,
     /// Share of the newcomers held at the session gate for over a second.
     pub(super) held_long: f64,
-    /// Mean seconds at the route's gate, of those who had been let in.
+    /// Mean seconds at the route's gate, of admitted visitors.
     pub(super) delay_s: f64,
-    /// Sessions a second that the site can do.
+    /// Sessions per second that the site can do.
     pub(super) bound: f64,
     /// Virtual seconds, events, and the seconds it took us.
     pub(super) seconds: f64,

@@ -12,7 +12,7 @@ use super::{Options, Played};
 use crate::parallel;
 use crate::trouble::{Result, Trouble};
 
-/// A line of progress after so many runs.
+/// Runs after which a line of progress is written.
 const TELL_EVERY: usize = 20;
 
 /// Plays all of it. What a checker finds, or a panic, is told in its row and ends nothing else.

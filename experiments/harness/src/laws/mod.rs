@@ -33,7 +33,7 @@ const NAME: &str = "laws";
   ./experiments/run laws --seeds 3 --sites 1000..1050     less of everything
   ./experiments/run laws --redraw                         tables and figure anew, from the data")]
 pub(crate) struct Options {
-    /// Every scenario is played with so many seeds, from 1 on.
+    /// Every scenario is played with this many seeds, from 1 on.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=100))]
     seeds: u64,
     /// Generated sites, by their numbers. The laws were developed on those below 1000.
@@ -75,7 +75,7 @@ pub(super) struct Played {
     pub(super) least: f64,
     pub(super) mean: f64,
     pub(super) most: f64,
-    /// Failures inside sessions ÷ sessions, in the mean.
+    /// Failures inside sessions ÷ sessions, on average.
     pub(super) failures: f64,
 }
 

@@ -49,7 +49,7 @@ pub(super) fn text(data: &Data, claims: &[Claim]) -> String {
         "# Our laws and those of others\n\nWritten by `./experiments/run laws` from `data/result.json`. Laws are named as `./experiments/run sim --vs` takes them: ROUTES+SESSIONS. \
          *suimon* is `paired+flow`; *paper* `paper+paper`.\n\n## What was to hold\n\n{}\n## Generated sites {} to {}\n\n{}\n## Where another law is better\n\nBy more than {BETTER} of what is \
          reachable, with no more failures inside than {:.0} % of the sessions beyond ours; means of {} seeds.\n\n{}\n## Goodput by scenario\n\nShare of what is reachable: mean, and least to most of \
-         {} seeds.\n\n{}\n## Failures inside sessions by scenario\n\nPer 1,000 sessions, in the mean.\n\n{}",
+         {} seeds.\n\n{}\n## Failures inside sessions by scenario\n\nPer 1,000 sessions, on average.\n\n{}",
         claims::list(claims),
         data.sites.0,
         data.sites.1 - 1,

@@ -28,7 +28,7 @@ use crate::trouble::{Result, While};
 use cases::HIDDEN;
 
 const NAME: &str = "smuggling";
-/// An answer that has not begun, or gone on, for so long does not come.
+/// An answer that has not begun, or gone on, for this time does not come.
 const SILENCE: Duration = Duration::from_millis(300);
 /// Visitors who come after each message, and might get the answer to what was hidden in it.
 const VICTIMS: usize = 2;

@@ -135,7 +135,7 @@ pub(crate) struct Moment {
     pub(crate) at_s: f64,
     /// Between two session starts.
     pub(crate) interval_s: Range,
-    /// Waiting at a page, in the mean over the seven pages.
+    /// Waiting at a page, averaged over the seven pages.
     pub(crate) mean_queue: Range,
     pub(crate) limit_of_page_5: Range,
     pub(crate) limit_of_page_1: Range,

@@ -13,7 +13,7 @@ use crate::trouble::Result;
 
 /// Height of a panel, CSS pixels.
 const HEIGHT: f64 = 360.0;
-/// At least so many failures have room.
+/// There is room for at least this many failures.
 const FAILURES_SHOWN_MIN: f64 = 400.0;
 /// Numbers of clients along the bottom.
 const CLIENTS_TICKS: [f64; 5] = [1.0, 100.0, 200.0, 300.0, 400.0];

@@ -46,7 +46,7 @@ pub(super) struct Played {
     pub(super) sessions_per_s: f64,
     pub(super) by_page: [f64; PAGES],
     pub(super) refusals: f64,
-    /// Seconds and number of sessions that took about so long, ascending.
+    /// Seconds, and number of sessions that took about as long, ascending.
     pub(super) times: Vec<(f64, u64)>,
     pub(super) seconds: Vec<Second>,
 }

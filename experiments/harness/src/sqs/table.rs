@@ -10,7 +10,7 @@ pub(super) enum Shows {
     Throughput,
     /// Failures by number of clients.
     Failures,
-    /// How long sessions took, at one number of clients, up to so many seconds.
+    /// How long sessions took, at one number of clients, up to this many seconds.
     Distribution(u32, f64),
     /// Failures by page.
     Pages,
@@ -53,7 +53,7 @@ pub(super) const FIGURES: &[Figure] = &[
         of_the_paper: "figure 4",
         world: World::NoTimeout,
         shows: Shows::Throughput,
-        question: "How many sessions a second do 1 to 400 clients complete if nobody ever gives up?",
+        question: "How many sessions per second do 1 to 400 clients complete if nobody ever gives up?",
         is_measured: true,
         statements: &[
             says("SQS and page only are about equal: the session scheduler costs next to nothing", |view| {
@@ -68,7 +68,7 @@ pub(super) const FIGURES: &[Figure] = &[
         of_the_paper: "figure 5",
         world: World::Timeout60,
         shows: Shows::Throughput,
-        question: "How many sessions a second do 1 to 400 clients complete if they drop a page after 60 s and begin again at the second page?",
+        question: "How many sessions per second do 1 to 400 clients complete if they drop a page after 60 s and begin again at the second page?",
         is_measured: true,
         statements: &[
             says("SQS alone sustains a high throughput", |view| view.sqs_is_best()),
@@ -166,7 +166,7 @@ pub(super) const FIGURES: &[Figure] = &[
         of_the_paper: "figure 11",
         world: World::Timeout30,
         shows: Shows::Throughput,
-        question: "How many sessions a second do 1 to 400 clients complete if they wait for 30 s only?",
+        question: "How many sessions per second do 1 to 400 clients complete if they wait for 30 s only?",
         is_measured: false,
         statements: &[
             says("SQS is a little lower than with 60 s, and sustains", |view| view.sqs_is_a_little_lower()),
@@ -194,7 +194,7 @@ pub(super) const FIGURES: &[Figure] = &[
         of_the_paper: "figure 13",
         world: World::Think1,
         shows: Shows::Throughput,
-        question: "How many sessions a second do 1 to 400 clients complete if they think for 1 s only?",
+        question: "How many sessions per second do 1 to 400 clients complete if they think for 1 s only?",
         is_measured: false,
         statements: &[
             says("SQS is much as with 3 s", |view| view.sqs_is_as_with_sixty()),
@@ -219,7 +219,7 @@ pub(super) const FIGURES: &[Figure] = &[
         of_the_paper: "figure 15",
         world: World::Mixed,
         shows: Shows::Throughput,
-        question: "How many sessions a second do 1 to 400 clients complete if half of them wait 30 s and half 60 s, and all think for 3 s in the mean?",
+        question: "How many sessions per second do 1 to 400 clients complete if half of them wait 30 s and half 60 s, and all think for 3 s on average?",
         is_measured: false,
         statements: &[
             says("SQS is the best of the four in most cases", |view| view.sqs_is_best()),
@@ -231,7 +231,7 @@ pub(super) const FIGURES: &[Figure] = &[
         of_the_paper: "figure 16",
         world: World::Mixed,
         shows: Shows::Failures,
-        question: "How many pages fail if half of the clients wait 30 s and half 60 s, and all think for 3 s in the mean?",
+        question: "How many pages fail if half of the clients wait 30 s and half 60 s, and all think for 3 s on average?",
         is_measured: false,
         statements: &[
             says("SQS fails few", |view| view.sqs_fails_few()),

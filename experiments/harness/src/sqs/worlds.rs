@@ -46,7 +46,7 @@ impl World {
             World::Timeout60 => "timeout 60 s, think time 3 s",
             World::Timeout30 => "timeout 30 s, think time 3 s",
             World::Think1 => "timeout 60 s, think time 1 s",
-            World::Mixed => "timeouts 30 s or 60 s, think time 3 s in the mean",
+            World::Mixed => "timeouts 30 s or 60 s, think time 3 s on average",
         }
     }
 
@@ -83,7 +83,7 @@ pub(super) fn load(site: Site, world: World) -> Result<Scenario> {
     suimon_settings::scenario::load(&path).map_err(|faults| Trouble::Usage(faults.to_string()))
 }
 
-/// Returns the same with so many clients.
+/// Returns the same with this number of clients.
 pub(super) fn with_clients(mut scenario: Scenario, clients: u32) -> Scenario {
     if let Arrivals::Closed { users, .. } = &mut scenario.workload.arrivals {
         *users = clients;

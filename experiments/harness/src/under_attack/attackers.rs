@@ -21,16 +21,17 @@ use crate::trouble::{Result, While};
 /// Networks that the attackers come from, and addresses in each: fifty in all.
 const NETWORKS: u32 = 5;
 const ADDRESSES: u32 = 10;
-/// From one byte of those who drip to the next.
+/// From one byte of a dripping client to the next.
 const DRIP: Duration = Duration::from_secs(5);
 /// How long those who were cut off stay away.
 const AWAY: Duration = Duration::from_secs(2);
 /// How long those wait for an answer who do.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// From one request to the next of those who ask for pages: this is what the application gets to do
-/// for them where nobody stops them.
+/// From one request to the next of clients that ask for pages: this is what the application gets to
+/// do for them where nothing stops them.
 const PAGES_EVERY: Duration = Duration::from_secs(10);
-/// From one request to the next of those who ask for what costs the application little or nothing.
+/// From one request to the next of clients that ask for what costs the application little or
+/// nothing.
 const CHEAP_EVERY: Duration = Duration::from_secs(2);
 /// Requests of one connection that are never read, and streams of one whose windows are closed.
 const UNREAD: usize = 4;
@@ -100,7 +101,7 @@ pub(crate) struct Came {
     pub(crate) opened: u64,
     pub(crate) refused: u64,
     pub(crate) cut_off: u64,
-    /// Seconds that connections stood open, in the mean.
+    /// Mean seconds that connections stood open.
     pub(crate) open_s_mean: f64,
     /// Requests sent, as far as an attacker counts them.
     pub(crate) requests: u64,

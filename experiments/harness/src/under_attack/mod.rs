@@ -165,7 +165,7 @@ fn cell(
 ) -> Result<Cell> {
     let way = if attacked { "attacked" } else { "peace" };
     let folder = common.scratch.join(format!("{}-{load}-{way}", contestant.name().to_lowercase()));
-    // Not there is as good as empty.
+    // A missing file counts as an empty one.
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).trouble(folder.display())?;
     let shop = Shop {

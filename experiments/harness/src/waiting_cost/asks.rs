@@ -15,7 +15,7 @@ use crate::trouble::{Result, Trouble, While, failed};
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 64;
 
-/// What a twin says to whoever is to wait on.
+/// What a twin says to a client that is to wait on.
 const WAITING: &[u8] = b"\"state\":\"waiting\"";
 
 /// What is asked for.
@@ -47,7 +47,7 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// Returns one with so many connections.
+    /// Returns one with this many `connections`.
     pub(super) fn new(to: SocketAddr, connections: usize) -> Self {
         Asker { to, connections }
     }

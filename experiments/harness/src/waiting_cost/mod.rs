@@ -40,9 +40,9 @@ const MEGABYTES_MAX: f64 = 16.0;
 const CONNECTIONS: usize = 32;
 /// Whole pages that are asked for; the other numbers are drawn by asking for the twin.
 const PAGES: u32 = 10_000;
-/// People come in so many stages: they draw, and ask for the first time.
+/// People come in this many stages: they draw, and ask for the first time.
 const STAGES: u32 = 10;
-/// After so long nobody comes too early, as far as whole seconds tell.
+/// After this time no poll comes too early, as far as whole seconds tell.
 const NOT_EARLY: Duration = Duration::from_secs(2);
 /// So many ask again at once, again and again.
 const EARLY: usize = 500;
@@ -122,8 +122,8 @@ fn measure(common: &Common, gateway: &Gateway, people: u32) -> Result<Data> {
     for stage in 1..=STAGES {
         let drawn = cost(&asker, pid, (0..each).map(|_| Ask::Draw), 503)?;
         draws_us.push(drawn.us);
-        // Whoever asks sooner comes too early; whoever asks much later is taken for one who has
-        // gone.
+        // A client that polls sooner comes too early; one that polls much later is taken for one
+        // that has gone.
         thread::sleep(NOT_EARLY);
         let polled = cost(&asker, pid, drawn.answers.tickets.into_iter().map(Ask::Poll), 200)?;
         polls_us.push(polled.us);
@@ -132,7 +132,7 @@ fn measure(common: &Common, gateway: &Gateway, people: u32) -> Result<Data> {
         stages.push(Stage { waiting: stage * each, memory: memory(pid)? });
         eprintln!("  {} wait", stage * each);
     }
-    // Whoever has just been answered asks again at once.
+    // A client that has just been answered polls again at once.
     let newest = newest.split_off(newest.len().saturating_sub(EARLY));
     let again = newest.iter().cycle().take(each as usize / 4).cloned().map(Ask::Poll);
     let early = cost(&asker, pid, again, 429)?;

@@ -10,7 +10,7 @@ use suimon_model::{Duration, Instant, seconds};
 pub enum Policy {
     /// A counter of who is served, raised by time alone: numbers of those who are gone are lost.
     Counter,
-    /// The same, raised faster by the share of numbers of late that nobody came for.
+    /// The same, raised faster by the share of recent numbers that nobody came for.
     Compensated,
     /// People who came in the same minute are let in in any order, and the next minute's only when
     /// all of those have begun or were not heard of for five minutes.
@@ -68,7 +68,7 @@ const WAKE: Duration = Duration::from_millis(250);
 const COMPENSATED_EVERY: f64 = 10.0;
 const COMPENSATED_WEIGHT: f64 = 0.3;
 const GRACE: f64 = 300.0;
-/// The gate holds whoever is called.
+/// Seconds for which the gate holds a called visitor.
 const HOLD: f64 = 5.0;
 
 pub(super) struct Rule {

@@ -6,7 +6,7 @@ use suimon_model::{Duration, Rng, seconds};
 use suimon_sim::{Cost, Machine};
 use suimon_workload::{InLine, Journey, OnFailure, OnRefusal, Patience, Retry, Step, Think};
 
-/// A site before it is known who comes.
+/// A site before its visitors are known.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     /// By page; a journey's paths end in their numbers.
@@ -68,7 +68,8 @@ fn plain(rng: &mut Rng) -> Draft {
     plain_within(rng, 64, 12.0)
 }
 
-/// Pages of all sorts that wait for others up to `elsewhere_max` seconds, on up to so many cores.
+/// Pages of all sorts that wait for others up to `elsewhere_max` seconds, on up to `cores_max`
+/// cores.
 fn plain_within(rng: &mut Rng, cores_max: usize, elsewhere_max: f64) -> Draft {
     let cores = between(rng, 1.0, cores_max as f64 + 0.99).floor();
     let (pages, heavy) = (whole(rng, 3, 12), whole(rng, 1, 2));
@@ -375,7 +376,7 @@ fn aborts(rng: &mut Rng) -> Draft {
     for journey in &mut draft.journeys {
         journey.leave = rng.between(0.05, 0.2);
         let last = journey.steps.len() - 1;
-        // Whoever clicks again wants the same page.
+        // A visitor who clicks again wants the same page.
         journey.on_failure = retries(last, rng);
     }
     draft.clicks_again = between(rng, 0.002, 0.03);
@@ -383,7 +384,7 @@ fn aborts(rng: &mut Rng) -> Draft {
 }
 
 impl Draft {
-    /// Returns by page how often a session asks for it, and sessions started a second that the
+    /// Returns by page how often a session asks for it, and the sessions per second that the
     /// processor alone could bear.
     fn means(&self) -> (Vec<f64>, f64) {
         let all: f64 = self.journeys.iter().map(|journey| journey.weight).sum();
@@ -421,7 +422,7 @@ fn draft(costs: Vec<Cost>, journeys: Vec<Journey>, machine: Machine, patience: (
 }
 
 /// A page, heavy or light; with the probability `waits` it waits for others, for up to
-/// `elsewhere_max` seconds in the mean.
+/// `elsewhere_max` seconds on average.
 fn page_of(rng: &mut Rng, is_heavy: bool, waits: f64, elsewhere_max: f64) -> Cost {
     let waits = rng.chance(waits);
     Cost {
@@ -437,7 +438,8 @@ fn page_of(rng: &mut Rng, is_heavy: bool, waits: f64, elsewhere_max: f64) -> Cos
 /// Mean think times, seconds: least and most.
 const THINK: (f64, f64) = (0.2, 30.0);
 
-/// A journey of up to so many steps over all pages; most have a heavy one that is seldom the first.
+/// A journey of up to `steps_max` steps over all pages; most have a heavy one that is seldom the
+/// first.
 fn walk(index: usize, pages: usize, steps_max: usize, rng: &mut Rng) -> Journey {
     let length = whole(rng, 1, steps_max);
     let heavy_at = if length > 1 && rng.chance(0.85) { 1 + rng.below(length - 1) } else { 0 };

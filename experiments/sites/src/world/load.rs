@@ -19,8 +19,8 @@ const MEASURE: (f64, f64) = (300.0, 7200.0);
 /// Warm-up, seconds, and as a multiple of the mean session if that is longer.
 const WARM_UP: f64 = 120.0;
 const WARM_UP_SESSIONS: f64 = 3.0;
-/// Where counting begins with the first second, it goes on for so many sessions: the first of them
-/// cannot have ended at once.
+/// Where counting begins with the first second, it goes on for this many sessions: the first of
+/// them cannot have ended at once.
 const COLD_SESSIONS: f64 = 20.0;
 /// Events that a run may cost, as they are estimated here, ...
 const EVENTS_MAX: f64 = 1.2e6;
@@ -37,7 +37,7 @@ const REQUESTS_IN_VAIN: f64 = 4.0;
 const EVENTS_IDLE: f64 = 6.0;
 /// Visitors that may be there at once.
 const USERS_MAX: f64 = 20_000.0;
-/// Where all can be served, so many sessions are under way at most.
+/// Where all can be served, at most this many sessions are under way.
 const UNDER_WAY_MAX: f64 = 10_000.0;
 /// Of fewer users than this the number is not as exact as the regime, ...
 const USERS_MIN: f64 = 20.0;
