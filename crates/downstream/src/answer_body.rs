@@ -1,14 +1,14 @@
 //! The body of an answer on its way to the client, so that a slow client does not hold a slot.
 //!
-//! A response that is small, or there at once, is taken whole before its head goes out: no task, no
-//! second wake-up, and the slot is free. A longer one is read by a task of its own, as fast as the
-//! application gives it, into a bounded queue that the client's connection empties at its own pace;
-//! past the bound, once the client has been waited for a moment, what follows goes through a file
-//! (see [`crate::spool`]), so that the application is done as soon as it has said all. It holds its
-//! slot until then, as long as it is mostly the application that is waited for: where the file
-//! cannot be had, is full, or is filled more slowly than the application would, it has to wait, and
-//! soon holds no slot for it. A stream that never ends (server-sent events, a switched protocol) is
-//! passed through and held by nobody.
+//! A response that is small, or complete at once, is taken whole before its head goes out: no task,
+//! no second wake-up, and the slot is free. A longer one is read by its own task, as fast as the
+//! application sends it, into a bounded queue that the client's connection empties at its own pace.
+//! Past the bound, once the client has been waited for a moment, the rest goes through a file (see
+//! [`crate::spool`]), so that the application is done as soon as it has sent all. The response
+//! holds its slot until then, as long as it is mostly the application that is waited for: where
+//! there is no file, or it is full or slower than the application, the application has to wait, and
+//! the slot is soon released. A stream that never ends (server-sent events, a switched protocol) is
+//! passed through and buffered nowhere.
 
 use crate::BoxError;
 use crate::budget::Budget;
@@ -27,8 +27,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use suimon_message::headers;
 
-/// Over HTTP/1.1 answers that are all there and no longer than this count nowhere: they are on
-/// their way at once, and their heads weigh as much.
+/// Over HTTP/1.1, complete answers no longer than this are not counted: they are on their way at
+/// once, and their heads weigh as much.
 const UNCOUNTED_MAX: usize = 16 << 10;
 
 /// The body of an answer.
@@ -36,12 +36,12 @@ pub struct ResponseBody {
     source: Source,
     /// What it holds beside a queue.
     counted: Option<Counted>,
-    /// How the client takes it, where its connection does not tell.
+    /// How the client takes it, where its connection does not show that.
     taking: Option<Arc<Delivery>>,
-    /// Whether the client is waited for, where its connection does not tell: over HTTP/2, and by a
-    /// stream that says nothing.
+    /// Whether the client is waited for, where its connection does not show that: over HTTP/2, and
+    /// for a stream that says nothing.
     client: Option<ClientWait>,
-    /// Let go of when the answer is complete or given up.
+    /// Dropped when the answer is complete or given up.
     _until_done: Option<Busy>,
 }
 
@@ -55,7 +55,7 @@ enum Source {
 }
 
 impl ResponseBody {
-    /// Returns a body that is all there.
+    /// Returns a complete body.
     pub fn whole(first: Option<Bytes>, rest: VecDeque<Frame<Bytes>>) -> Self {
         ResponseBody::of(Source::Whole { first, rest })
     }
@@ -67,7 +67,7 @@ impl ResponseBody {
     /// Counts what it holds in `budget`, if that is much.
     pub fn counted(mut self, budget: &Arc<Budget>) -> Self {
         let bytes = usize::try_from(self.size_hint().lower()).unwrap_or(usize::MAX);
-        // Over HTTP/2 a client may leave a hundred of them lying for as long as it likes.
+        // Over HTTP/2 a client may leave a hundred of them unread for as long as it likes.
         if bytes > UNCOUNTED_MAX || Delivery::current().is_some() {
             self.counted = Some(Counted::new(budget, bytes));
         }
@@ -79,7 +79,7 @@ impl ResponseBody {
         ResponseBody::whole((!text.is_empty()).then(|| Bytes::from(text)), VecDeque::new())
     }
 
-    /// Returns a body of nothing.
+    /// Returns an empty body.
     pub fn empty() -> Self {
         ResponseBody::whole(None, VecDeque::new())
     }
@@ -136,8 +136,8 @@ impl ResponseBody {
         let is_streamed = self.is_streamed();
         if let Some(client) = &mut self.client {
             match polled {
-                // It is for the application to go on, but no slot is held: like a tunnel, it is the
-                // client who keeps it open.
+                // It is the application's turn, but no slot is held: as with a tunnel, the client
+                // keeps it open.
                 Poll::Pending if is_streamed => client.begin(),
                 Poll::Pending => client.end(),
                 Poll::Ready(_) => {
@@ -150,7 +150,7 @@ impl ResponseBody {
         match polled {
             Poll::Pending => taking.waits_for_more(),
             Poll::Ready(Some(Ok(frame))) if frame.is_data() && !self.is_end_stream() => taking.gave(),
-            // An answer that breaks off is no fault of its client's.
+            // The client is not to blame for an answer that breaks off.
             Poll::Ready(_) => {
                 taking.gave();
                 taking.gave_all();
@@ -204,7 +204,7 @@ impl Body for ResponseBody {
                 }
                 hint
             }
-            // A declared length stays in the head, which says it better.
+            // A declared length stays in the head, which is more precise.
             Source::Queued(_) => SizeHint::default(),
             Source::Streamed(body) => body.size_hint(),
         }

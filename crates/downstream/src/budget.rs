@@ -21,7 +21,7 @@ impl Budget {
         self.held.load(Relaxed)
     }
 
-    /// Returns whether as much is held as may be.
+    /// Returns whether the maximum is held.
     pub fn is_used_up(&self) -> bool {
         self.held() >= self.max
     }

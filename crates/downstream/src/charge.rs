@@ -1,5 +1,5 @@
-//! Whose time a request's body takes: the application's, which a slot stands for, or the client's,
-//! which no slot is held for.
+//! Whose time a request's body takes: the application's, for which a slot stands, or the client's,
+//! for which no slot is held.
 
 use crate::deadline::Deadline;
 use crate::uploads::{PASS_EVERY, Reserved, Sender, Upload, Uploads};
@@ -16,25 +16,25 @@ pub trait Slot: fmt::Debug + Send {
     fn is_paused(&self) -> bool;
 
     /// Gives it back; its client has been waited for `client_time` already. Returns whether there
-    /// was one to give back.
+    /// was a slot to give back.
     fn pause(&mut self, client_time: Duration) -> bool;
 
     /// Takes it again; ready once it is held.
     fn poll_resumed(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 }
 
-/// Where a request goes, and whether anything goes on there.
+/// The route of a request, and whether anything is answered there.
 pub trait RouteActivity: fmt::Debug + Send {
     /// Returns whether some wait there, and nothing has been answered for a while.
     fn is_silent(&self) -> bool;
 }
 
-/// A slot that is the application's time and not the client's; or, without one, a worker of the
-/// application that is.
+/// A slot that stands for the application's time and not the client's; or, without a slot, a worker
+/// of the application.
 #[derive(Debug)]
 pub(crate) struct SlotCharge {
     pub(crate) turn: Option<Box<dyn Slot>>,
-    /// When so much of the client's time has been the slot's that it is given back.
+    /// When the slot is given back, because it has been held for enough of the client's time.
     pub(crate) due: Deadline,
     /// The wait that `due` was set in.
     pub(crate) waits_since: Option<Instant>,
@@ -44,17 +44,17 @@ pub(crate) struct SlotCharge {
     pub(crate) uploads: Arc<Uploads>,
     /// This body among those that are waited for without a slot.
     pub(crate) upload: Option<Upload>,
-    /// Before that: its place among them, should it be slow.
+    /// Before that: its place among them, in case it becomes slow.
     pub(crate) reserved: Option<Reserved>,
     /// The end of the body, that the application gets once the slot is held again, ...
     pub(crate) end: Option<Option<Bytes>>,
-    /// ... or where that waits for nothing but this; asked again then.
+    /// ... or for which nothing but this is awaited; asked again then.
     pub(crate) way: Box<dyn RouteActivity>,
     pub(crate) asked_again: Deadline,
 }
 
 impl SlotCharge {
-    /// Gives the slot back, if there is one. Returns false where there was and is none any more.
+    /// Gives the slot back, if there is one. Returns false if there was one and is none any more.
     pub(crate) fn pause(&mut self, client_time: Duration) -> bool {
         self.turn.as_mut().is_none_or(|turn| turn.pause(client_time))
     }
@@ -63,9 +63,9 @@ impl SlotCharge {
         self.turn.as_mut().map_or(Poll::Ready(()), |turn| turn.poll_resumed(cx))
     }
 
-    /// Is ready once the application may have the end of the body: the slot is held again. Or it is
-    /// not to be had, as those who have slots may be waiting for the worker that waits for this
-    /// end: then one now and then goes on without.
+    /// Is ready once the application may have the end of the body: the slot is held again. If no
+    /// slot is available, the requests that hold them may be waiting for the worker that waits for
+    /// this end: then one body now and then goes on without a slot.
     pub(crate) fn poll_may_end(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.poll_resumed(cx).is_pending() {
             if !self.asked_again.is_set() {
@@ -81,7 +81,7 @@ impl SlotCharge {
         Poll::Ready(())
     }
 
-    /// Returns whether the client is waited for by nobody who could serve others meanwhile.
+    /// Returns whether no worker that could serve others waits for the client.
     pub(crate) fn is_paused(&self) -> bool {
         self.turn.as_ref().map_or(self.upload.is_some(), |turn| turn.is_paused())
     }

@@ -16,11 +16,11 @@ use suimon_message::validate::RequestFault;
 use suimon_model::{KindId, SessionId};
 
 /// How long a half-closed client is still answered. Some clients half-close after their request and
-/// keep reading; most have disconnected, and the two cannot be told apart before something is
+/// keep reading; most have disconnected, and the two cannot be distinguished before something is
 /// written. In the line, where it matters most, there is no such grace period.
 pub const HALF_CLOSED_MAX: Duration = Duration::from_secs(1);
 
-/// One client connection. Lives as long as anybody works for it.
+/// One client connection. Lives as long as any work for it goes on.
 #[derive(Debug)]
 pub struct Connection {
     peer: Peer,
@@ -28,7 +28,7 @@ pub struct Connection {
     socket: Option<Socket>,
     /// Until the watch is armed.
     watch_delay: Mutex<Deadline>,
-    /// Who comes by it, of those whom nothing else tells from others.
+    /// The visitor behind it, where nothing else identifies them.
     known: Mutex<ConnectionVisitor>,
     /// Whether what is written waits for the client.
     writes_wait: AtomicBool,
@@ -41,7 +41,7 @@ enum ConnectionVisitor {
     #[default]
     Nobody,
     Visitor(u64, (KindId, SessionId)),
-    /// Several browsers come by it: it is a balancer's.
+    /// Several browsers use it: it is a balancer's.
     Many,
 }
 
@@ -110,7 +110,7 @@ impl Connection {
         Busy(Arc::clone(self))
     }
 
-    /// Returns what is known of it among all connections.
+    /// Returns what is known of it as one of all connections.
     pub fn standing(&self) -> &Arc<ConnectionState> {
         self.entry.standing()
     }
@@ -162,7 +162,7 @@ impl Connection {
         }
     }
 
-    /// Returns once the client is known to have left; or to have closed its half of the connection
+    /// Returns once the client is known to have left, or to have closed its half of the connection
     /// for [`HALF_CLOSED_MAX`], which looks the same.
     pub async fn left(&self, after: Duration) {
         self.closed(after).await;

@@ -1,35 +1,35 @@
 //! All connections of clients: there is a maximum, and at the maximum the one that is worth least
 //! makes room for a newcomer.
 //!
-//! When a connection is accepted nobody can know whether somebody comes by it who is inside. So
-//! nobody is kept waiting there while connections are held that are worth less: with all taken, a
-//! newcomer displaces the first of
+//! When a connection is accepted nobody can know whether an admitted visitor is behind it. So no
+//! connection is kept waiting while less valuable ones are held: with all taken, a newcomer
+//! displaces the first of
 //!
 //! | worth | which |
 //! |---|---|
-//! | [`DisplacementRank::Silent`] | nothing was ever asked by it, for a second and more |
-//! | [`DisplacementRank::Stranger`] | idle, and nobody was ever admitted by it: those who wait in line, static files alone |
-//! | [`DisplacementRank::Fresh`] | nothing was asked by it yet, within its first second, while there are many such |
+//! | [`DisplacementRank::Silent`] | no request ever came on it, for a second and more |
+//! | [`DisplacementRank::Stranger`] | idle, and never used by an admitted visitor: visitors in line, static files alone |
+//! | [`DisplacementRank::Fresh`] | no request yet, within its first second, while there are many such |
 //! | [`DisplacementRank::Tunnel`] | a tunnel, while tunnels hold more than their part of all |
-//! | [`DisplacementRank::Idle`] | idle, and somebody admitted came by it: their client opens another, and displaces in its turn |
+//! | [`DisplacementRank::Idle`] | idle, and used by an admitted visitor: their client opens another, and displaces in its turn |
 //! | [`DisplacementRank::Held`] | all that is under way waits for its client: a tunnel, a body that does not come, an answer that is not taken, an open stream |
-//! | [`DisplacementRank::Arriving`] | nothing was asked by it yet, within its first second: else newcomers would displace each other in their handshakes |
-//! | [`DisplacementRank::Asking`] | a request is under way, and nobody was ever admitted by it |
-//! | [`DisplacementRank::Greedy`] | somebody admitted is being answered, at an address that holds more than most do |
+//! | [`DisplacementRank::Arriving`] | no request yet, within its first second: else newcomers would displace each other in their handshakes |
+//! | [`DisplacementRank::Asking`] | a request is under way, and no admitted visitor ever used it |
+//! | [`DisplacementRank::Greedy`] | an admitted visitor is being answered, at an address that holds more than most do |
 //!
-//! and of those first the ones of the address that holds most, and then the one by which nothing
-//! moved the longest. Addresses are compared with one another: as many as somebody likes to use,
-//! those who hold all connections hold more than the others. But thousands may share an address, so
-//! what the application works on for somebody admitted is displaced only where nothing else is
-//! left, and only for an address that holds less.
+//! and of those, first the ones of the address that holds most, and then the one on which nothing
+//! has moved for longest. Addresses are compared with one another: however many addresses an
+//! attacker uses, those that hold all connections hold more than the others. But thousands of
+//! people may share an address, so a connection on which the application works for an admitted
+//! visitor is displaced only where nothing else is left, and only for an address that holds less.
 //!
 //! A newcomer of an address that holds a large part of all displaces only idle connections of
 //! strangers and of addresses that hold more than most, and what waits for its client, or is turned
 //! away. With nothing to displace a newcomer waits, as all behind it in the kernel's queue do.
 //! Below the limit nothing is displaced.
 //!
-//! A request pays nothing for that but marks on its own connection: who is displaced is looked up
-//! when somebody has to be.
+//! A request pays nothing for that but marks on its own connection: the connection to displace is
+//! looked up when one has to be.
 
 use crate::streams::Delivery;
 use std::cmp::Reverse;
@@ -56,14 +56,14 @@ const FOUND_PART: usize = 64;
 /// ... which are thought to be worth least for this long.
 const FOUND_FOR: Duration = Duration::from_millis(100);
 
-/// What one address may hold of the limit before its newcomers no longer displace whom they like: a
-/// part.
+/// The part of the limit that one address may hold before its newcomers can no longer displace any
+/// connection.
 const SHARE_PART: usize = 4;
-/// A number that no address is greedy below. Behind one address there may be thousands of people.
+/// Below this number no address is greedy. Behind one address there may be thousands of people.
 const SHARE_MIN: usize = 8;
 
-/// The part of the limit up to which connections by which nothing was asked yet are worth more than
-/// those that wait for their clients.
+/// The part of the limit up to which connections without a request yet are worth more than those
+/// that wait for their clients.
 const FRESH_PART: usize = 8;
 
 /// The part of the limit that tunnels may hold together when all are taken.
@@ -87,7 +87,7 @@ pub struct Connections {
 struct ConnectionsInner {
     entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
-    /// How many each address has that counts, which is fewer than there are entries.
+    /// How many counted connections each address has, which is fewer than there are entries.
     held: HashMap<Origin, usize>,
     /// What the last look found for a newcomer, and for one whose address holds its share.
     found: [DisplacementCandidates; 2],
@@ -103,7 +103,7 @@ struct DisplacementCandidates {
     many: OverShare,
 }
 
-/// Of what there is more than its part of all.
+/// Ranks of which there is more than their part of all.
 #[derive(Clone, Copy, Default, Debug)]
 struct OverShare {
     tunnels: bool,
@@ -128,7 +128,7 @@ enum DisplacementRank {
     Greedy,
 }
 
-/// A connection among all; not there any more once this is dropped.
+/// A connection among all; removed when this is dropped.
 #[derive(Debug)]
 pub struct Entry {
     all: Arc<Connections>,
@@ -137,15 +137,15 @@ pub struct Entry {
     _permit: OwnedSemaphorePermit,
 }
 
-/// What there is to know of one connection.
+/// What is known of one connection.
 #[derive(Debug)]
 pub struct ConnectionState {
     begun: AtomicU32,
     done: AtomicU32,
-    /// When something was last asked by it, or it was opened: milliseconds since the start. Wraps.
+    /// When the last request came, or it was opened: milliseconds since the start. Wraps.
     asked_at: AtomicU32,
     /// What is under way and waits for its client, and since when the latest of it does; tunnels
-    /// among it.
+    /// included.
     held: AtomicU32,
     held_since: AtomicU32,
     tunnels: AtomicU32,
@@ -168,7 +168,7 @@ pub struct ClientWait {
     is_tunnel: bool,
 }
 
-/// What a connection is told.
+/// What a connection is told to do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum CloseRequest {
@@ -203,7 +203,7 @@ impl Connections {
         Arc::new(Connections { max, permits, since: Instant::now(), displaced, state: Mutex::default() })
     }
 
-    /// Enters a connection, once there is room for it. `None`: it is to be turned away.
+    /// Enters a connection, once there is room for it. `None`: it must be turned away.
     pub async fn enter(self: &Arc<Self>, origin: Option<Origin>, is_admitted: bool) -> Option<Entry> {
         let permit = match Arc::clone(&self.permits).try_acquire_owned() {
             Ok(permit) => permit,
@@ -251,8 +251,8 @@ impl Connections {
         if state.found[which].at.is_none_or(|at| now - at > FOUND_FOR) {
             state.found[which] = DisplacementCandidates::default();
         }
-        // What was found before may be of no use by now. That there was nothing is taken for true:
-        // else each of many newcomers would look through all.
+        // What was found before may be of no use by now. That there was nothing is believed: else
+        // each of many newcomers would look through all.
         for is_new in [false, true] {
             if is_new {
                 if state.found[which].is_none {
@@ -271,7 +271,7 @@ impl Connections {
                 {
                     continue;
                 }
-                // Else those who hold as much would cut off each other's work.
+                // Else addresses that hold as many would cut off each other's work.
                 if worth == DisplacementRank::Greedy && state.held_with(&standing) <= held {
                     state.found[which].list.push((worth, standing));
                     return true;
@@ -391,7 +391,7 @@ impl ConnectionsInner {
                 let now = millis(standing.since, at);
                 let is_greedy = self.is_greedy(standing, max);
                 let worth = standing.worth(now, many, is_greedy)?;
-                // Else one address would displace others who are inside.
+                // Else one address would displace admitted visitors at others.
                 let may = worth < DisplacementRank::Idle
                     || worth == DisplacementRank::Held
                     || worth == DisplacementRank::Idle && is_greedy;
@@ -441,8 +441,8 @@ impl Entry {
         self.standing.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns whether it is better to ask by another connection the next time than to keep this
-    /// one: nobody admitted comes by it, and there are few left.
+    /// Returns whether a new connection for the next request is better than keeping this one: no
+    /// admitted visitor uses it, and few are left.
     pub fn is_to_spare(&self) -> bool {
         !self.standing.is_admitted() && self.all.are_scarce()
     }
@@ -470,9 +470,9 @@ impl ConnectionState {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Takes note that somebody who comes by it was admitted.
+    /// Takes note that a visitor who uses it was admitted.
     pub fn note_admitted(&self) {
-        // Read first: all requests of a connection but the first find it so.
+        // Read first: all requests of a connection but the first find it set.
         if !self.is_admitted() {
             self.is_admitted.store(true, Ordering::Relaxed);
         }

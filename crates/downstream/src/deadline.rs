@@ -1,4 +1,5 @@
-//! A moment that may be moved often at no cost: its timer is moved only when it goes off too early.
+//! A deadline that may be moved often at no cost: its timer is moved only when it goes off too
+//! early.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -29,7 +30,7 @@ impl Deadline {
             return Poll::Pending;
         };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
-        // A timer set for later than this is of no use; one set for earlier will look again when it
+        // A timer set for later than this is of no use; one set for earlier checks again when it
         // goes off.
         if timer.deadline() > at || timer.is_elapsed() {
             timer.as_mut().reset(at);

@@ -40,7 +40,7 @@ impl<S: AsyncRead + Unpin> Early<S> {
     /// follows it is read again.
     ///
     /// # Errors
-    /// With [`io::ErrorKind::InvalidData`] if the bytes are none.
+    /// With [`io::ErrorKind::InvalidData`] if the bytes are no such header.
     pub async fn header(&mut self) -> io::Result<Option<IpAddr>> {
         let mut bytes = BytesMut::with_capacity(HEADER_USUAL);
         loop {
@@ -59,7 +59,7 @@ impl<S: AsyncRead + Unpin> Early<S> {
         }
     }
 
-    /// Returns whether the client speaks HTTP/2 without being asked, once it has said enough to
+    /// Returns whether the client speaks HTTP/2 by prior knowledge, once it has sent enough to
     /// tell, or nothing more comes.
     pub async fn begins_as_h2(&mut self) -> io::Result<bool> {
         let mut start = [0; PREFACE.len()];

@@ -2,11 +2,11 @@
 //! instead of refusing.
 //!
 //! A request with both `Content-Length` and `Transfer-Encoding`, or with two `Content-Length` (even
-//! equal ones), is how requests are smuggled past one of two parties that read it differently. The
-//! library keeps one of the headers and shows us a clean request, so the fault has to be seen in
-//! the bytes. Once seen, the colon of the offending line becomes a NUL before the library reads it:
-//! the library then refuses that very head with `400` and closes, in the right place even when
-//! requests are pipelined.
+//! equal ones), is how requests are smuggled where two parties read them differently. The library
+//! keeps one of the headers and shows us a clean request, so the fault has to be found in the
+//! bytes. Once seen, the colon of the offending line becomes a NUL before the library reads it: the
+//! library then refuses that very head with `400` and closes, in the right place even when requests
+//! are pipelined.
 //!
 //! The scanner follows the message framing just far enough to know where the next head begins.
 //! Wherever the library would refuse what it sees, it may be wrong: nothing after that point is
@@ -89,7 +89,7 @@ impl Name {
 }
 
 impl Default for Framing {
-    /// The scanner of a connection that nothing has come over yet.
+    /// The scanner of a connection on which nothing has come yet.
     fn default() -> Self {
         Framing { state: FramingState::Between, head: Head::default(), heads: 0 }
     }
@@ -246,8 +246,8 @@ impl Framing {
     fn end_of_head(&mut self) -> FramingState {
         self.heads = self.heads.wrapping_add(1);
         if self.head.upgrade {
-            // What follows may be another protocol, whose bytes are nobody's to change. A request
-            // that offers an upgrade and does not get it is the last of its connection.
+            // What follows may be another protocol, whose bytes must not be changed. A request that
+            // offers an upgrade and does not get it is the last of its connection.
             FramingState::Off
         } else if self.head.chunked {
             FramingState::ChunkSize(0)

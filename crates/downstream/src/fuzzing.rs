@@ -1,8 +1,8 @@
-//! What must hold of whatever reads bytes of strangers, for a fuzzer to break: `fuzz/` feeds these,
+//! What must hold of code that reads strangers' bytes, for a fuzzer to break: `fuzz/` feeds these,
 //! and the tests here replay what it has found.
 //!
-//! Each function takes any bytes and panics if something does not hold. It is there under the
-//! fuzzer and in tests only.
+//! Each function takes any bytes and panics if something does not hold. They exist under the fuzzer
+//! and in tests only.
 
 use crate::framing::Framing;
 use crate::proxy_protocol::{HEADER_MAX, Read, read};
@@ -10,8 +10,8 @@ use crate::proxy_protocol::{HEADER_MAX, Read, read};
 /// Sizes of the pieces in which the same bytes come.
 const PIECES: [usize; 3] = [1, 3, 17];
 
-/// However the bytes of a connection are cut, its framing is the same, and nothing but one colon is
-/// ever changed.
+/// However the bytes of a connection are split, its framing is the same, and nothing but one colon
+/// is ever changed.
 pub fn framing(bytes: &[u8]) {
     let scan = |piece: usize| {
         let mut framing = Framing::default();

@@ -5,7 +5,7 @@ use http::HeaderMap;
 use std::fmt;
 use suimon_message::validate::RequestFault;
 
-/// Who counts connections, and says what is answered where there is no request.
+/// Counts connections, and says what is answered where there is no request.
 pub trait Host: fmt::Debug + Send + Sync + 'static {
     /// Takes note that a connection is open.
     fn note_connection_opened(&self);
@@ -20,7 +20,6 @@ pub trait Host: fmt::Debug + Send + Sync + 'static {
     /// what its head says of the answer it asks for, as far as that is known.
     fn unreadable(&self, fault: RequestFault, accepts: Option<HeaderMap>) -> Bytes;
 
-    /// Returns whether the log is to tell of a balancer whose connections are refused: not each
-    /// time.
+    /// Returns whether to log that a balancer's connections are refused: not each time.
     fn is_to_warn_of_balancer(&self) -> bool;
 }

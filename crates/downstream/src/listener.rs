@@ -37,10 +37,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// How long the goodbye to a client that is cut off may take to be written.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
-/// HTTP/2 flow-control windows: of a stream, of a connection. What a client may send before we have
-/// read it, which counts nowhere. One upload flows at no more than the first in each round trip;
-/// the second is filled by eight that wait unread at a gate, and all others of the connection stand
-/// still then, too.
+/// HTTP/2 flow-control windows: of a stream, of a connection. They bound what a client may send
+/// before we have read it, which is counted nowhere. One upload gets at most the first per round
+/// trip; eight uploads that wait unread at a gate fill the second, and then all others of the
+/// connection stand still, too.
 const STREAM_WINDOW_MAX: u32 = 64 << 10;
 const CONNECTION_WINDOW_MAX: u32 = 512 << 10;
 
@@ -150,7 +150,7 @@ impl<S: Service> Acceptor<S> {
 
     async fn refuse_balancer(&self, peer: SocketAddr, mut stream: Early<TcpStream>, error: &io::Error) {
         if error.kind() != io::ErrorKind::InvalidData {
-            // Some look whether the port is open, and say nothing.
+            // Some clients only check whether the port is open, and send nothing.
             tracing::debug!(%peer, "a connection of a balancer's ended before its PROXY header: {error}");
             return;
         }
@@ -277,8 +277,8 @@ where
         if let Poll::Ready(ended) = served.as_mut().poll(cx) {
             return Poll::Ready(Some(ended));
         }
-        // Once it has heard of this task it need not be asked again each time: what was told is
-        // seen without it.
+        // Once it knows of this task it need not be polled again each time: a change is seen
+        // without it.
         if listens && asked.standing().told() < CloseRequest::End {
             return Poll::Pending;
         }
@@ -326,7 +326,7 @@ where
     let asked = Arc::clone(&connection);
     let service = service_fn(move |request| Arc::clone(&service).serve(Arc::clone(&connection), request));
     let mut served = pin!(builder.serve_connection(TokioIo::new(wire), service));
-    // A proxy in front of us takes, or does not, for all of its clients.
+    // A proxy in front of us takes, or does not take, for all of its clients.
     let left_lying = async || {
         if asked.peer().is_trusted() {
             return pending().await;
@@ -355,14 +355,14 @@ where
     tokio::select! {
         biased;
         ended = served.as_mut() => ended,
-        // It is for the client to answer the goodbye, and one that has fallen silent does not.
+        // The client has to answer the goodbye, and one that has fallen silent does not.
         () = idle(&asked, FAREWELL) => Ok(()),
         () = left_lying() => Ok(()),
         _ = asked.standing().hears(CloseRequest::Close) => Ok(()),
     }
 }
 
-/// Returns once nothing was asked of a connection for `limit`, and at most twice that.
+/// Returns once no request came on a connection for `limit`, and at most after twice that.
 async fn idle(connection: &Connection, limit: Duration) {
     let mut before = None;
     loop {

@@ -1,5 +1,4 @@
-//! The PROXY protocol, versions 1 and 2: who a balancer that passes bytes on has accepted them
-//! from.
+//! The PROXY protocol, versions 1 and 2: the client whose connection a balancer passes on.
 //!
 //! Source: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>. Pure: bytes in, what they
 //! say out. Nothing is repaired: a header that is not exactly as it should be is refused, since its

@@ -30,13 +30,13 @@ pub struct Writer {
     stalled: Deadline,
     /// What was in the queue then, and read of the file.
     stalled_at: (usize, u64),
-    /// How long the application may be kept waiting before that is told: once before there is a
+    /// How long the application may be kept waiting before that is reported: once before there is a
     /// file, and once with it.
     client_time_max: Duration,
-    /// How long it was, for the client or the file, less what it was waited for itself afterwards:
-    /// what it says meanwhile makes up for that.
+    /// How long it was kept waiting, for the client or the file, less the time that it was waited
+    /// for afterwards: what it sends meanwhile makes up for that.
     client_time: Duration,
-    /// What that was when the file began.
+    /// That value when the file began.
     before_spool: Duration,
     waits_since: Option<Instant>,
     /// Since when the application is waited for.
@@ -46,9 +46,9 @@ pub struct Writer {
     /// Where what the client does not take goes, until that is full.
     spool: Option<Arc<Spool>>,
     written: u64,
-    /// What is on its way there.
+    /// Pieces on their way there.
     spilling: Option<Spilling>,
-    /// What has come of the answer.
+    /// Bytes of the answer that have come.
     bytes: u64,
 }
 
@@ -76,13 +76,13 @@ struct Queue {
 #[derive(Default, Debug)]
 struct QueueInner {
     frames: VecDeque<Frame<Bytes>>,
-    /// What follows them: the file, from what is read of it to what is written, and what is being
-    /// written to it ...
+    /// The file behind these pieces: from the position read to the position written, and what is
+    /// being written to it ...
     spool: Option<Arc<Spool>>,
     read: u64,
     written: u64,
     is_writing: bool,
-    /// ... and what comes behind that.
+    /// ... and the pieces behind that.
     behind: VecDeque<Frame<Bytes>>,
     behind_bytes: usize,
     /// Bytes of both in memory.
@@ -98,8 +98,8 @@ struct QueueInner {
 pub enum Next {
     /// Go on; a frame was taken over.
     Moved,
-    /// Go on; by now the client has been waited for so long that the application is not to be kept
-    /// waiting for it, nor its slot to be held.
+    /// Go on; the client has been waited for long enough by now that the application should not be
+    /// kept waiting for it, nor its slot be held.
     ClientSlow,
     /// The application is done, or failed in this way.
     Done(Option<Failure>),
@@ -108,8 +108,8 @@ pub enum Next {
 }
 
 /// Returns the two ends of a queue of at most `bytes_max` bytes, whose client may take nothing for
-/// at most `stall_max` while it is full. After `client_time_max` of waits for it, that is told. One
-/// frame is always taken, however long.
+/// at most `stall_max` while it is full. After `client_time_max` of waiting for it, that is
+/// reported. One frame is always taken, however long.
 pub fn queue(
     budget: Arc<Budget>,
     bytes_max: usize,
@@ -200,7 +200,7 @@ impl Writer {
             }
             let is_full = state.bytes >= self.queue.bytes_max || self.queue.budget.is_used_up();
             let over = is_full && self.spool.is_none();
-            // Something of its own is always in there when a response waits, so its own reader will
+            // A waiting response always has something of its own in there, so its own reader will
             // wake it.
             if over && state.bytes > 0 {
                 let at = (state.bytes, state.read);
@@ -256,7 +256,7 @@ impl Writer {
         let reader = {
             let mut state = self.queue.lock();
             state.is_writing = false;
-            // What its reader held when it left is let go of there.
+            // Its reader has dropped what it held when it left.
             if is_written && !state.reader_gone {
                 self.written += bytes as u64;
                 state.written = self.written;
@@ -289,8 +289,8 @@ impl Writer {
         self.client_time_max
     }
 
-    /// Is ready, once, when the application has been kept waiting for so long that it is to be
-    /// told.
+    /// Is ready, once, when the application has been kept waiting for so long that it must be
+    /// reported.
     fn poll_client_slow(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.waits_since.is_none() {
             self.end_asking();
@@ -425,12 +425,12 @@ impl Reader {
 }
 
 impl QueueInner {
-    /// Returns whether something that has come later than what `frames` hold is still to be taken.
+    /// Returns whether data later than that in `frames` is still to be taken.
     fn is_spooled(&self) -> bool {
         self.read < self.written || self.is_writing || !self.behind.is_empty()
     }
 
-    /// Sends on to the file, which holds `written` bytes, what has come behind it.
+    /// Sends the pieces behind it on to the file, which holds `written` bytes.
     fn spill(&mut self, spool: &Arc<Spool>, written: u64) -> Spilling {
         self.is_writing = true;
         let frames = std::mem::take(&mut self.behind);

@@ -1,9 +1,10 @@
 //! A request's body on its way to the application, and the part of it that is read before the gate
 //! is asked.
 //!
-//! A slot is the application's time, not the client's: so up to a bound of the body is read ahead
-//! and replayed later, and only then a slot is asked for. Not where the client expects `100
-//! Continue` and may have to wait: reading would ask for a body that may not be wanted.
+//! A slot stands for the application's time, not the client's: so up to a bound the body is read
+//! ahead and replayed later, and only then a slot is asked for. The exception is a client that
+//! expects `100 Continue` and may have to wait: reading would request a body that may not be
+//! wanted.
 //!
 //! Nor does the client hold a worker of the application. A request with a body of declared length
 //! whose client has to be waited for gives its slot back after admission; the body is kept until it
@@ -12,7 +13,8 @@
 //! recently stuck because of such bodies ([`crate::uploads`]). What needs no slot is kept, declared
 //! or not, before it takes one of the places it has instead.
 //!
-//! However it is read, its client must keep a pace: no long pause, a least rate, and an end.
+//! However it is read, its client must keep a pace: no long pause, a least rate, and a longest
+//! total time.
 
 use crate::budget::Budget;
 use crate::charge::{RouteActivity, Slot, SlotCharge};
@@ -40,7 +42,7 @@ use tokio::time::Instant;
 /// How long a client may be waited for while its request holds a slot, all of its body together.
 const CLIENT_TIME_MAX: Duration = Duration::from_millis(250);
 
-/// What of a body tells how fast its client sends.
+/// The part of a body that shows how fast its client sends.
 const TELLING_BYTES: usize = 256 << 10;
 
 /// A request body as it is sent on.
@@ -54,9 +56,9 @@ pub struct RequestBody {
 struct Inner {
     early: VecDeque<Bytes>,
     early_bytes: usize,
-    /// What follows it, as far as that is kept.
+    /// What follows it, as far as that is buffered.
     kept: Option<Box<BufferedRest>>,
-    /// What both count in, apart from what is in a file.
+    /// The budget that both count in, apart from what is in a file.
     budget: Arc<Budget>,
     /// What came behind the body, to be sent on behind it.
     trailers: Option<HeaderMap>,
@@ -76,19 +78,19 @@ struct Inner {
     charge: Option<Box<SlotCharge>>,
 }
 
-/// Which bodies are kept until they are whole.
+/// Which bodies are buffered until they are whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BufferPolicy {
-    /// What does not come as quickly as it began.
+    /// Those that do not come as quickly as they began.
     Slow,
-    /// What is not there at once: how fast it began says nothing about its client, as where the
-    /// request was held, or is not believed.
+    /// Those that are not complete at once: how fast they began says nothing about the client, as
+    /// where the request was held, or is not believed.
     All,
-    /// The same, and what may be a stream only as long as the application was stuck not long ago.
+    /// The same, but possible streams only while the application was stuck recently.
     WhileWary,
 }
 
-/// What is kept of a body of a slow client: first what is in a file, then what is not there yet.
+/// The buffered part of a slow client's body: first what is in a file, then what is not there yet.
 #[derive(Default)]
 struct BufferedRest {
     spool: Option<Arc<Spool>>,
@@ -105,7 +107,7 @@ pub struct BodyRateLimits {
     /// The longest pause, and what a body may take beside the time that its length at the least
     /// rate takes.
     pub pause_max: Duration,
-    /// The least rate, bytes a second. 0: none.
+    /// The least rate, bytes per second. 0: none.
     pub rate_min: u64,
     /// The longest it may take in all.
     pub total_max: Duration,
@@ -167,8 +169,8 @@ impl RequestBody {
         }
     }
 
-    /// Returns what to set true where the body turns out to be one side of a conversation: its
-    /// client may then be silent. `None`: there is no body.
+    /// Returns a flag to set if the body turns out to be one side of a conversation: its client may
+    /// then be silent. `None`: there is no body.
     pub fn unhurried(&self) -> Option<Arc<AtomicBool>> {
         self.inner.as_ref().map(|inner| Arc::clone(&inner.unhurried))
     }
@@ -188,8 +190,9 @@ impl RequestBody {
         self.inner.as_ref().is_some_and(|inner| inner.declared.is_some())
     }
 
-    /// Sees to it that the client does not hold the slot of the request from now on, but the
-    /// application alone. Without a slot it is only among `uploads` while it is waited for.
+    /// Sees to it that from now on the slot of the request is held for the application only, and
+    /// not for the client. Without a slot the request is among `uploads` only while its client is
+    /// waited for.
     pub fn charge(
         &mut self,
         turn: Option<Box<dyn Slot>>,
@@ -235,8 +238,8 @@ impl RequestBody {
         Ok(())
     }
 
-    /// Keeps a body whose client is slow, until it is whole or no more of it may be kept: the slot
-    /// is given back meanwhile, and taken again.
+    /// Buffers a body whose client is slow, until it is whole or no more of it may be buffered: the
+    /// slot is given back meanwhile, and taken again.
     pub async fn keep(
         &mut self,
         spools: &Arc<Spools>,
@@ -325,10 +328,10 @@ impl Inner {
 
     /// Reads on for a moment, and returns whether the client need not be waited for: the body is
     /// whole, or will be within [`CLIENT_TIME_MAX`] in all if the rest comes as fast as what has
-    /// come. Where the budget leaves too little to tell it need.
+    /// come. Where the budget leaves too little to tell, it has to be waited for.
     async fn is_quick(&mut self, keeps: BufferPolicy) -> Result<bool, BodyFault> {
         let read = poll_fn(|cx| {
-            // One piece is read whatever is held: most bodies are no longer.
+            // One piece is read whatever the budget holds: most bodies are no longer.
             if self.early.is_empty() {
                 ready!(self.poll_early(cx))?;
             }
@@ -347,8 +350,8 @@ impl Inner {
             && in_all <= CLIENT_TIME_MAX.as_secs_f64())
     }
 
-    /// Reads on until the body is whole, or no more of it may be kept. Broken off where too many
-    /// are kept and this one is the slowest.
+    /// Reads on until the body is whole, or no more of it may be buffered. Broken off where too
+    /// many are buffered and this one is the slowest.
     async fn keep(
         &mut self,
         spools: &Arc<Spools>,
@@ -412,7 +415,7 @@ impl Inner {
         }
     }
 
-    /// Takes what is sent on next of what has come before the application was asked.
+    /// Takes the next piece to send on of what came before the application was asked.
     fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
         if let Some(piece) = self.early.pop_front() {
             self.early_bytes -= piece.len();
@@ -475,7 +478,7 @@ impl Inner {
         }
     }
 
-    /// Takes what is sent on next. The end of it only while the slot is held, or where nobody else
+    /// Takes the next piece to send on. The end only while the slot is held, or where nothing else
     /// goes on.
     fn poll_charged(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
         loop {
@@ -508,8 +511,8 @@ impl Inner {
         }
     }
 
-    /// Gives the slot back once the client has been waited for long enough. Ready where as many are
-    /// waited for as may be and this one is the slowest.
+    /// Gives the slot back once the client has been waited for long enough. Ready where the maximum
+    /// number of clients is waited for and this one is the slowest.
     fn poll_charge(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(charge) = &mut self.charge else { return Poll::Pending };
         let Progress { bytes, waited, waits_since } = self.progress;
@@ -525,7 +528,8 @@ impl Inner {
             }
             ready!(charge.due.poll(cx));
             if !charge.pause(CLIENT_TIME_MAX) {
-                // What is answered already has no slot, and may hold a worker all the same.
+                // A request that is answered already has no slot, and may hold a worker all the
+                // same.
                 charge.turn = None;
             }
             charge.upload = charge.uploads.begin(charge.sender, bytes, self.progress.waited_by_now());

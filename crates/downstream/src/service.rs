@@ -40,8 +40,8 @@ pub struct Rules {
     pub limits: Limits,
     /// Whether WebSocket over HTTP/2 is offered.
     pub tunnels: bool,
-    /// What answers for slow clients may take of the memory.
+    /// The memory that answers for slow clients may take.
     pub budget: Arc<Budget>,
-    /// What notices clients that leave.
+    /// Notices clients that leave.
     pub watcher: Arc<Watcher>,
 }

@@ -1,11 +1,11 @@
-//! Bodies that their clients send or take slowly, as far as they do not fit into memory: in files
-//! without a name, which are gone with their last reader.
+//! Bodies that clients send or take slowly and that do not fit into memory: in files without a
+//! name, which are freed with their last reader.
 //!
-//! A spool is written at its end and read from its beginning, both outside the reactor. How much
-//! all of them hold is bounded, by a setting and by what is free on the file system, of which half
-//! stays free. Of that, answers have half at most, which cannot keep bodies of requests out, and
-//! one address has a share. Where a spool cannot be had, or is full, bodies travel as they would
-//! without.
+//! A spool is written at its end and read from its beginning, both outside the reactor. All spools
+//! together are bounded by a setting and by the free space of the file system, of which half stays
+//! free. Of that, answers have half at most, so that they cannot displace bodies of requests, and
+//! one address has a share. Where a spool is not available, or is full, bodies travel as they would
+//! without one.
 
 use crate::uploads::{Origin, SHARES};
 use bytes::Bytes;
@@ -91,11 +91,11 @@ pub enum BodyKind {
 /// What is taken of the bounds.
 #[derive(Default, Debug)]
 struct SpoolUsage {
-    /// What all may have, in bytes, as of when the last spool began.
+    /// What all together may have, in bytes, as of when the last spool began.
     waiting_room: u64,
     in_all: Part,
     answers: Part,
-    /// Of each address that has any.
+    /// The same by address, for those that have any.
     by_origin: HashMap<(BodyKind, Origin), Part>,
 }
 
@@ -112,7 +112,7 @@ pub type PieceRead = Pin<Box<dyn Future<Output = io::Result<Bytes>> + Send>>;
 pub type PieceWrite = Pin<Box<dyn Future<Output = bool> + Send>>;
 
 impl Spools {
-    /// Returns what makes spools. Where none can be made that is said here, and never again.
+    /// Returns the maker of spools. If none can be made that is logged here, and never again.
     pub fn new(params: &SpoolParams) -> Arc<Self> {
         let directory = params.directory.clone().unwrap_or_else(std::env::temp_dir);
         let is_on = params.bytes_max > 0
@@ -170,8 +170,8 @@ impl Spools {
         }
     }
 
-    /// Does what may wait for the disk, once it is its turn. Where nobody waits for it any more it
-    /// counts until it is done all the same.
+    /// Does work that may wait for the disk, when its turn comes. If its caller has gone it still
+    /// counts until it is done.
     async fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -279,8 +279,8 @@ impl Spool {
     }
 }
 
-/// What a large file holds is freed outside the reactor as well, as one of the writes and reads:
-/// for 50 MB that takes the kernel 6 ms. Until then it counts.
+/// The content of a large file is freed outside the reactor as well, as one of the writes and
+/// reads: for 50 MB the kernel takes 6 ms. Until then it counts.
 impl Drop for Spool {
     fn drop(&mut self) {
         let Some(kept) = self.kept.take() else { return };
@@ -487,7 +487,7 @@ mod tests {
             go_on.send(()).unwrap();
             disk.await.unwrap().unwrap();
             let _all = all.disk.acquire_many(DISK_MAX as u32).await.unwrap();
-            // What the last of them made is let go of right behind its permit.
+            // What the last of them made is dropped right after its permit.
             tokio::task::spawn_blocking(|| ()).await.unwrap();
             assert_eq!((all.bytes(), all.taken().in_all.files), (0, 0));
         });

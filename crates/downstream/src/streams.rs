@@ -1,14 +1,13 @@
-//! What the requests of one HTTP/2 connection have in common with no other: a client may shut the
-//! window of one of them, which the connection's bytes do not tell, and may reset as many as it
-//! likes.
+//! What only requests of one HTTP/2 connection do: a client may close the window of one of them,
+//! which the connection's bytes do not show, and may reset any number of them.
 //!
 //! The library gives each request a task. Here each is watched: a client that takes nothing of an
 //! answer for too long has its stream reset, and with it go the answer and the connection to the
 //! application. A client that resets far more streams than it lets end has its connection closed.
 //!
 //! The task ends when the library has the last piece of an answer, whatever the window: a single
-//! byte of it is enough. What is not taken then can no longer be reset, but it is counted, and a
-//! client that leaves it lying for too long is told goodbye and has its connection closed.
+//! byte of it is enough. What is not taken then can no longer be reset, but it is counted: a client
+//! that leaves it unread for too long is sent a goodbye and has its connection closed.
 
 use crate::budget::Budget;
 use crate::deadline::Deadline;
@@ -21,12 +20,12 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// How long a client may take nothing while no more can be held for anybody.
+/// How long a client may take nothing while no more memory may be held for anybody.
 const STALL_MAX_PRESSED: Duration = Duration::from_secs(5);
 
-/// Requests that a client may reset at once, and a second after that, beside one for each that it
+/// Requests that a client may reset at once, and per second after that, beside one for each that it
 /// lets end. A browser that leaves a page resets what is under way, and one that searches while its
-/// user types, a few a second.
+/// user types does so a few times per second.
 const RESETS_BURST: f64 = 200.0;
 const RESETS_PER_SECOND: f64 = 20.0;
 
@@ -94,9 +93,9 @@ impl Streams {
         Streams(Arc::new(Shared { stall_max, budget, resets, too_many, untaken }))
     }
 
-    /// Returns once the client has left the end of an answer lying for longer than it may, which it
-    /// has after at most twice that. What lies while writes wait for the client, as `is_written`
-    /// says, is not held against it: that has bounds of its own.
+    /// Returns once the client has left the end of an answer unread for longer than it may, after
+    /// at most twice that time. What is unread while writes wait for the client, as `is_written`
+    /// says, does not count: that has bounds of its own.
     pub async fn left_lying(&self, is_written: impl Fn() -> bool) {
         loop {
             tokio::time::sleep(self.0.stall_max).await;
@@ -216,7 +215,7 @@ impl Resets {
 }
 
 impl Delivery {
-    /// Returns that of the request that is under way, if it came over HTTP/2.
+    /// Returns that of the request under way, if it came over HTTP/2.
     pub fn current() -> Option<Arc<Delivery>> {
         TAKING.try_with(Arc::clone).ok()
     }

@@ -1,6 +1,6 @@
 //! Requests whose clients are waited for in the middle of their bodies, or of their answers. They
-//! hold no slot, so how many there may be is bounded here: beyond, one of them is broken off, of
-//! whose address there are most, and of these the slowest.
+//! hold no slot, so their number is bounded here: beyond the bound one is broken off, the slowest
+//! of the address that has most.
 //!
 //! Uploads in the application hold a worker there, though no slot. They may, as long as no other
 //! request lacks it. But the more there are, the fewer may join them: from some number on bodies
@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use suimon_message::peer::is_private;
 
-/// Requests whose bodies are kept in files before the application is asked.
+/// Requests whose bodies are buffered in files before the application is asked.
 pub const KEPT_MAX: usize = 512;
 /// Up to this many in the application are always allowed, however low its observed concurrency.
 pub const CROWD_LEAST: usize = 4;
@@ -32,9 +32,9 @@ pub const ROOM_EVERY: Duration = Duration::from_secs(1);
 const ROOM_FORGOTTEN: Duration = Duration::from_secs(5);
 /// The least time between two that go on without the slots they wait for.
 pub const PASS_EVERY: Duration = Duration::from_millis(250);
-/// How long bodies are kept until they are whole, once room had to be made.
+/// How long bodies are buffered until they are whole, once room had to be made.
 const WARY_FOR: Duration = Duration::from_secs(600);
-/// A client's rate is of what came in the last of these, or a little more.
+/// A client's rate is measured over the last of these, or a little more.
 const RATE_OVER: Duration = Duration::from_secs(5);
 
 /// All that there are of a sort.
@@ -58,8 +58,8 @@ struct SlowBodiesInner {
     passed: Option<Instant>,
 }
 
-/// Whose they are, as far as can be told: an address, unless it may be that of a balancer nobody
-/// has named.
+/// Whose they are, as far as can be known: an address, unless it may belong to a balancer that is
+/// not configured.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
     /// Nobody in particular.
@@ -75,19 +75,19 @@ pub enum Origin {
 pub struct Sender {
     /// The address.
     pub origin: Origin,
-    /// Whether somebody inside sends it: of a session that had begun, or with a place in line whose
-    /// turn it is.
+    /// Whether an admitted visitor sends it: of a session that had begun, or with a place in line
+    /// whose turn it is.
     pub is_inside: bool,
 }
 
-/// One of them. Dropped, it is none of them any more.
+/// One of them. Dropping it removes it.
 #[derive(Debug)]
 pub struct Upload {
     all: Arc<Uploads>,
     pace: Arc<UploadProgress>,
 }
 
-/// One that may become one of them. Dropped, it never will.
+/// One that may become one of them. Dropping it ends that.
 #[derive(Debug)]
 pub struct Reserved(Arc<Uploads>);
 
@@ -154,7 +154,7 @@ impl Uploads {
             // An address with many makes room for one with few, and beyond its share only for
             // itself.
             let counts = state.counts();
-            // What may be of anybody is taken for that of different ones.
+            // Requests that may be of any client count as those of different ones.
             let of = |origin: Origin| counts.get(&origin).copied().unwrap_or(1);
             let most = if is_share { own } else { counts.values().copied().max().unwrap_or(1) };
             let is_rival = |other: &UploadProgress| {
@@ -229,7 +229,7 @@ impl Uploads {
         self.count.store(state.under_way.len(), Relaxed);
     }
 
-    /// Returns whether one may go on whose body has ended, without the slot that it waits for: one
+    /// Returns whether one whose body has ended may go on without the slot that it waits for: one
     /// now and then, where nothing else goes on.
     pub fn may_pass(&self, now: Instant) -> bool {
         let mut state = self.lock();

@@ -1,11 +1,11 @@
 //! Notices that a client has closed its connection, whatever of its bytes nobody has read yet.
 //!
 //! The HTTP library reads on only while its buffer is empty and the request's body is finished, so
-//! pipelined bytes or an unread body hide the end of the connection from it. The kernel is asked
-//! instead, about the closing alone: sockets of requests that really wait are registered with an
-//! event queue of our own, for the peer's shutdown and nothing else, so that data wakes nobody. Two
-//! system calls a watch, and no second descriptor: with thousands waiting, descriptors are what
-//! there is least of. HTTP/2 has no need of it: its streams end by themselves.
+//! pipelined bytes or an unread body hide the end of the connection from it. So the kernel is asked
+//! about the closing alone: sockets of requests that really wait are registered with an event queue
+//! of our own, for the peer's shutdown and nothing else, so that data causes no wake-up. That takes
+//! two system calls per watch, and no second descriptor: with thousands waiting, descriptors are
+//! the scarcest resource. HTTP/2 has no need of it: its streams end by themselves.
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -57,7 +57,7 @@ struct Slots {
 
 #[derive(Default, Debug)]
 struct Slot {
-    /// Tells an event for this watch from one for a watch that had the slot before.
+    /// Distinguishes an event for this watch from one for an earlier watch with the same slot.
     generation: u32,
     closed: bool,
     waker: Option<Waker>,
@@ -84,7 +84,7 @@ impl Watcher {
         }
     }
 
-    /// Wakes whose clients have closed. Returns whether that were all there are for now.
+    /// Wakes those whose clients have closed. Returns whether that were all there are for now.
     fn pass_on(&self) -> io::Result<bool> {
         let nothing = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
         let mut events = [nothing; BATCH];

@@ -1,6 +1,6 @@
 //! The bytes of one client connection, between the socket (or TLS) and the HTTP library.
 //!
-//! Sees to what only the bytes can tell: framing faults (see [`crate::framing`]), how long a head
+//! Handles what only the bytes can show: framing faults (see [`crate::framing`]), how long a head
 //! takes, how long a connection is idle, and how long a client takes nothing. Timers are moved only
 //! when they go off, so a request on a busy connection costs none.
 
@@ -35,8 +35,8 @@ pub struct ClientTimeouts {
     pub idle: Duration,
     /// For the next piece of what is written.
     pub write: Duration,
-    /// The least rate at which it must take what is written, bytes a second: beyond `write`, it may
-    /// be waited for no longer than that takes. 0: none.
+    /// The least rate at which it must take what is written, bytes per second: beyond `write`, it
+    /// may be waited for no longer than that takes. 0: none.
     pub rate_min: u64,
 }
 
@@ -55,24 +55,25 @@ pub struct Wire<S> {
     writing: Deadline,
     /// Since when a write waits for the client.
     writes_since: Option<Instant>,
-    /// How long writes have waited, less what the bytes that were taken may take at the least rate.
+    /// How long writes have waited, less the time that the bytes taken meanwhile may take at the
+    /// least rate.
     slowness: Duration,
     /// Whether the client takes what it is sent; `None`: HTTP/2, whose answers tell for themselves.
     taking: Option<ClientWait>,
     is_fresh: bool,
     /// The client sends no more, and is still being answered.
     is_half_closed: bool,
-    /// The rest of what is written in place of the library's own last words.
+    /// The rest of our own text, written in place of the library's last words.
     last_words: Option<Bytes>,
-    /// What the first piece of a head said of who asks that did not come in one piece: a page is
-    /// for people even where the head is never read.
+    /// What the first piece of a head that did not come in one piece said of its sender: people get
+    /// a page even where the head is never read.
     accepts: Option<HeaderMap>,
 }
 
 /// What the next read waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Awaited {
-    /// Whatever comes; it is not for us to be impatient.
+    /// Anything; the wait has no limit here.
     Anything,
     /// The next request, after this many.
     Request(u32),
@@ -122,7 +123,7 @@ impl<S> Wire<S> {
         };
         match framing.phase() {
             Phase::Head => Awaited::Head(framing.heads()),
-            // While a request is being answered the client has every right to be silent.
+            // While a request is being answered the client may be silent.
             Phase::Between if framing.heads() == self.connection.done() => Awaited::Request(framing.heads()),
             _ => Awaited::Anything,
         }
@@ -151,7 +152,7 @@ impl<S> Wire<S> {
             self.awaited = awaited;
             let limit = match awaited {
                 Awaited::Anything => None,
-                // A connection that says nothing at all is worth less than one that has said
+                // A connection that has sent nothing at all is worth less than one that has sent
                 // something.
                 Awaited::Request(_) if self.is_fresh => Some(self.timeouts.head),
                 Awaited::Request(_) => Some(self.timeouts.idle),
@@ -280,8 +281,8 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
         Poll::Ready(Ok(bytes.len()))
     }
 
-    /// Returns what is wrong with the request that `bytes` are the library's own answer to: a head
-    /// without a word of explanation, for a request that was never handed on.
+    /// Returns what is wrong with the request that the library answers with `bytes`: a head without
+    /// explanation, for a request that was never handed on.
     fn refused_by_library(&self, bytes: &[u8]) -> Option<RequestFault> {
         let framing = self.framing.as_ref().filter(|_| self.last_words.is_none())?;
         let is_handed_on = framing.phase() != Phase::Head && framing.heads() == self.connection.begun();
@@ -295,8 +296,8 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
             b"431" => RequestFault::HeadTooLarge,
             _ => return None,
         };
-        // The application's answers have no `connection: close` here, or it is their client who
-        // asked for it.
+        // The application's answers have no `connection: close` here, unless their client asked for
+        // it.
         const OWN: [&[u8]; 3] = [b"connection: close", b"content-length: 0", b"date: "];
         let mut closes = false;
         let is_bare = lines.all(|line| {
@@ -317,8 +318,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // A plain write is the cheaper system call by more than it costs to copy a small answer
-        // behind its head.
+        // Copying a small answer behind its head costs less than a plain write saves as a cheaper
+        // system call.
         let total: usize = bufs.iter().map(|buf| buf.len()).sum();
         match bufs {
             [one] => self.poll_write_one(cx, one),
@@ -348,8 +349,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
             return Poll::Ready(Ok(()));
         }
         // With its last byte an answer is over, and the library does not read again before there is
-        // something to read: the time that the connection may be idle begins here. It has only just
-        // begun, so what comes of it is for the read that it wakes.
+        // something to read: the idle time of the connection begins here. It has only just begun,
+        // so the read that it wakes handles its end.
         let _ = self.poll_timeouts(cx);
         Poll::Ready(Ok(()))
     }

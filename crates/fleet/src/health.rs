@@ -7,8 +7,8 @@ use suimon_model::{Duration, Instant, Rng};
 /// How far an interval is stretched or shortened by chance, so that checks of many nodes and
 /// gateways do not fall together.
 const JITTER: f64 = 0.1;
-/// A node that is out of reach, or may be, is looked at this often at the least: those who wait for
-/// it begin again when it is back.
+/// A node that is out of reach, or may be, is looked at this often at least: those who wait for it
+/// begin again when it is back.
 const AWAY_EVERY: Duration = Duration::from_secs(1);
 /// One that has answered again, or that a request did not reach, is looked at so soon.
 const CONFIRM_AFTER: Duration = Duration::from_millis(250);

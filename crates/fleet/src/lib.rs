@@ -27,10 +27,10 @@
 //!
 //! A new connection that took a request and broke was reached: a worker that crashes over one page
 //! does this each time somebody asks for it. So a lost request counts for nothing by itself. It has
-//! the node looked at, at once and at most once a second, by a check that asks for an answer. Only
-//! a check that bears the losses out makes them count, for the ejection too. A check that is not
-//! answered in time is no evidence: an application with more work than it can do answers late, and
-//! is there.
+//! the node looked at, at once and at most once per second, by a check that asks for an answer.
+//! Only a check that bears the losses out makes them count, for the ejection too. A check that is
+//! not answered in time is no evidence: an application with more work than it can do answers late,
+//! and is there.
 
 mod api;
 mod ejection;

@@ -13,7 +13,7 @@
 //!
 //! | header of a request | tells |
 //! |---|---|
-//! | `Suimon-Waiting: N` | visitors who wait to be let in, in line and held |
+//! | `Suimon-Waiting: N` | visitors who wait to be admitted, in line and held |
 //! | `Suimon-Held: N` | milliseconds this request was held |
 //!
 //! None of them ever reaches a client, or comes from one: `headers` sees to it.

@@ -1,5 +1,5 @@
-//! What an exchange needs of the gateway: the way to the application, and what is kept for clients
-//! who are waited for meanwhile.
+//! What an exchange needs of the gateway: the way to the application, and places for clients that
+//! are waited for meanwhile.
 
 use crate::gatekeeper::Gatekeeper;
 use crate::returns::Returns;
@@ -17,7 +17,7 @@ pub(crate) struct Backend {
     pub(crate) keeper: Arc<Gatekeeper>,
     pub(crate) upstream: Upstream,
     pub(crate) telemetry: Arc<Telemetry>,
-    /// Requests that no node was reached for, and that wait for the application's return.
+    /// Requests that could reach no node, and wait for the application's return.
     pub(crate) returns: Arc<Returns>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) spools: Arc<Spools>,
@@ -25,7 +25,7 @@ pub(crate) struct Backend {
     pub(crate) uploads: Arc<Uploads>,
     /// ... or of their answers, ...
     pub(crate) held_answers: Arc<Uploads>,
-    /// ... and calls, whose sides speak by turns.
+    /// ... and calls, whose two sides take turns.
     pub(crate) calls: Arc<Uploads>,
     /// Requests before the application whose bodies are kept in files until they are whole.
     pub(crate) kept: Arc<Uploads>,

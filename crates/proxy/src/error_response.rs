@@ -1,8 +1,8 @@
 //! The one place that turns a refusal, a bad request or a failing application into an answer.
 //!
-//! Browsers get a page, everybody else `application/problem+json` (RFC 9457). Every such answer
-//! says why in `Proxy-Status` (RFC 9209), is never stored, and carries `Retry-After` exactly where
-//! coming back may help.
+//! Browsers get a page, all others `application/problem+json` (RFC 9457). Every such answer gives
+//! its reason in `Proxy-Status` (RFC 9209), is never stored, and carries `Retry-After` exactly
+//! where coming back may help.
 //!
 //! A gRPC client gets what it can read: 200 and nothing but trailers, with `grpc-status`,
 //! `grpc-message` and, where coming back may help, `grpc-retry-pushback-ms`.
@@ -30,17 +30,17 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const GRPC_RETRY_PUSHBACK_MS: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
 
-/// How long to stay away when the application is not there; nobody knows better.
+/// `Retry-After` when the application is down and nothing better is known.
 const RETRY_UPSTREAM: Duration = Duration::from_secs(5);
 
-/// Who asks: what decides the form of an answer.
+/// The client, as far as it decides the form of an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorFormat {
     /// How to speak to it, where the answer is a page.
     speaks: Option<Box<BrowserPreferences>>,
     /// Whether the page may ask the browser to try again by itself.
     pub(crate) may_reload: bool,
-    /// Whether there is a `Connection` header to say things with: HTTP/1.
+    /// Whether it can have a `Connection` header: HTTP/1.
     has_connection_header: bool,
     /// Whether it speaks gRPC.
     pub(crate) is_grpc: bool,
@@ -73,7 +73,8 @@ impl ErrorFormat {
         }
     }
 
-    /// Returns the answer to a request that is not let in. `waited` is how long it was held before.
+    /// Returns the answer to a request that is not admitted. `waited` is how long it was held
+    /// before.
     pub(crate) fn refused(&self, refusal: &Refusal, waited: Duration, pages: &Pages) -> Response<String> {
         let (title, detail) = match refusal.reason {
             Reason::ShuttingDown => (
@@ -119,8 +120,8 @@ impl ErrorFormat {
         response
     }
 
-    /// Returns the answer to a bad request. The connection is closed where what follows on it
-    /// cannot be trusted.
+    /// Returns the answer to a bad request. The connection is closed where the rest of it cannot be
+    /// trusted.
     pub(crate) fn fault(&self, fault: RequestFault, pages: &Pages) -> Response<String> {
         let (status, code, title, detail) = describe(fault);
         let mut response = self.answer(
@@ -223,7 +224,7 @@ impl ErrorFormat {
     }
 
     /// Returns the answer to a request that has a place in line, or could have one: `response`, or
-    /// what of it a gRPC client can read.
+    /// the part of it that a gRPC client can read.
     pub(crate) fn in_line(&self, response: Response<String>) -> Response<String> {
         if !self.is_grpc {
             return response;
@@ -293,7 +294,7 @@ impl ErrorFormat {
     }
 }
 
-/// A status of gRPC, as far as there is anything of that kind to say.
+/// The closest status of gRPC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Grpc {
     DeadlineExceeded = 4,
@@ -303,20 +304,20 @@ enum Grpc {
     Unavailable = 14,
 }
 
-/// What a gRPC client is not told in the status line.
+/// For gRPC clients, who do not see the status line.
 #[derive(Clone, Copy, Debug)]
 struct Instead(StatusCode);
 
 impl Grpc {
     fn of(answer: &Answer<'_>) -> Self {
         match answer.status {
-            // What is full is ours; what has too little room is the application, and the client's
-            // own rules say when to come again.
+            // A full gateway is ours to report; where the application is short, the client's own
+            // rules say when to retry.
             StatusCode::SERVICE_UNAVAILABLE if answer.code == Reason::GatewayFull.code() => {
                 Grpc::ResourceExhausted
             }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY => Grpc::Unavailable,
-            // Not open in time: it was not worked on.
+            // Not connected in time: it was not worked on.
             StatusCode::GATEWAY_TIMEOUT if answer.retry_after.is_some() => Grpc::Unavailable,
             StatusCode::GATEWAY_TIMEOUT | StatusCode::REQUEST_TIMEOUT => Grpc::DeadlineExceeded,
             StatusCode::PAYLOAD_TOO_LARGE
@@ -356,8 +357,8 @@ pub(crate) fn status<B>(response: &Response<B>) -> StatusCode {
     response.extensions().get::<Instead>().map_or(response.status(), |instead| instead.0)
 }
 
-/// Returns the whole answer, as bytes, to an HTTP/1 request that could not even be read.
-/// `speaks`: who asked, if what could be read of the head says that it is a browser.
+/// Returns the whole answer, as bytes, to an HTTP/1 request that could not even be read. `speaks`:
+/// the client, if the readable part of the head shows that it is a browser.
 pub(crate) fn unreadable(fault: RequestFault, speaks: Option<BrowserPreferences>, pages: &Pages) -> Bytes {
     let speaks = speaks.map(Box::new);
     let error_format = ErrorFormat { speaks, may_reload: false, has_connection_header: true, is_grpc: false };
@@ -386,8 +387,8 @@ fn whole_seconds(time: Duration) -> u64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
 }
 
-/// Returns whether a page is loaded for somebody to see, not beforehand and not within another:
-/// only there is it of use that it tries again.
+/// Returns whether a page is loaded to be seen, not prefetched and not inside another page: only
+/// there an automatic retry is useful.
 fn is_visit(headers: &HeaderMap) -> bool {
     const DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
     const BEFOREHAND: [HeaderName; 2] =

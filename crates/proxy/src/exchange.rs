@@ -1,9 +1,9 @@
 //! One exchange with the application, and what becomes of it when its client leaves.
 //!
-//! Dropped before its end, an exchange is work for nobody: by default it is read to its end all the
-//! same, its slot kept, because most applications go on regardless and their capacity is not free
-//! before they are done. Where the application does stop when the connection closes, it is
-//! cancelled.
+//! If an exchange is dropped before its end, nobody needs its result: by default it is read to its
+//! end all the same and keeps its slot, because most applications go on regardless and their
+//! capacity is not free before they are done. Where the application does stop when the connection
+//! closes, it is cancelled.
 
 use crate::backend::Backend;
 use crate::gatekeeper::Slot;
@@ -48,8 +48,8 @@ pub(crate) struct Exchange {
     tally: ExchangeInfo,
     /// As long as no head has come.
     unanswered: Option<Unanswered>,
-    /// Whose request it is that waits for the application's return where no node can be connected
-    /// to, and of which kind; `None`: it does not.
+    /// The request that waits for the application's return where no node can be connected to: whose
+    /// it is and of which kind; `None`: it does not wait.
     awaits: Option<(WaitOwner, Option<KindId>)>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct ExchangeInfo {
     pub(crate) on_client_disconnect: OnClientDisconnect,
     /// Whose it is.
     pub(crate) sender: Sender,
-    /// Whether it shows, by not being answered, that the application waits for others' clients.
+    /// Whether, by staying unanswered, it shows that the application waits for others' clients.
     pub(crate) tells_of_others: bool,
 }
 
@@ -72,7 +72,7 @@ enum Phase {
     Over,
 }
 
-/// What was there of a body.
+/// What was available of a body.
 #[derive(Debug)]
 pub(crate) enum Gathered {
     /// All of it.
@@ -97,8 +97,9 @@ impl Exchange {
     /// Waits for the head of the response, and returns it and when it came. On an error the
     /// exchange is over and its slot given back.
     ///
-    /// Where no node can be connected to, a session's request waits for the application's return
-    /// before that: without its slot, and as long as those do who come once it is known to be down.
+    /// Where no node can be connected to, a request of a session first waits for the application's
+    /// return: without its slot, and as long as requests that come once the application is known to
+    /// be down.
     pub(crate) async fn head(&mut self) -> Result<(response::Parts, Instant), UpstreamError> {
         let mut return_by = None;
         loop {
@@ -125,7 +126,7 @@ impl Exchange {
             // Nothing is under way any more that would have to be read to its end.
             self.phase = Phase::Over;
             self.unanswered = None;
-            // On the heap: what hardly any request needs is nothing that all should carry.
+            // On the heap: requests should not carry what hardly any of them needs.
             let again = Box::pin(return_of(
                 &self.backend,
                 self.slot.as_ref(),
@@ -143,8 +144,9 @@ impl Exchange {
         }
     }
 
-    /// Takes what is there of the body without waiting; a short one of declared length, all of it.
-    /// At most about `bytes_max` bytes. On an error the exchange is over and its slot given back.
+    /// Takes what is available of the body without waiting; a short one of declared length, all of
+    /// it. At most about `bytes_max` bytes. On an error the exchange is over and its slot given
+    /// back.
     pub(crate) async fn gather(&mut self, bytes_max: usize) -> Result<Gathered, UpstreamError> {
         let gathered = {
             let Phase::Reading(body) = &mut self.phase else {
@@ -169,14 +171,14 @@ impl Exchange {
         }
     }
 
-    /// Reads the rest of the body into `writer`, as fast as the application gives it and the queue
-    /// takes it. Where the client takes it too slowly it goes through a file. The exchange holds
-    /// its slot no longer once it is the application that is kept waiting, for the file or without
-    /// one; nor where it is not over by a certain time, which is a stream.
+    /// Reads the rest of the body into `writer`, as fast as the application sends it and the queue
+    /// takes it. Where the client takes it too slowly it goes through a file. The exchange gives
+    /// its slot back once the application is kept waiting, for the file or without one, and when it
+    /// is not over by a certain time, which makes it a stream.
     ///
-    /// An application that waits has a worker waiting: then the answer is among those that may have
-    /// to go, once others wait for that; and where it was stuck not long ago, and many wait
-    /// already, a client that takes little goes at once.
+    /// If the application waits, one of its workers waits: then the answer is among those that may
+    /// be aborted once others wait for a worker; and if the application was stuck recently, and
+    /// many wait already, a client that takes little is aborted at once.
     pub(crate) async fn pump(mut self, mut writer: Writer, outcome: Outcome) {
         let mut becomes_stream = pin!(tokio::time::sleep(STREAM_AFTER));
         let mut may_spool = true;
@@ -232,14 +234,14 @@ impl Exchange {
                     self.end_slot_without(outcome, writer.client_time());
                     return self.settle(outcome);
                 }
-                // Dropping the exchange does what is to be done about it.
+                // Dropping the exchange does what the setting says.
                 Next::ReaderGone => return,
             }
         }
     }
 
-    /// Makes the file for what the client does not take, if there is room for one. Where that takes
-    /// long, the slot is given back before.
+    /// Makes the file for what the client does not take, if there is room for one. If that takes
+    /// long, the slot is given back first.
     async fn begin_spool(&mut self, writer: &mut Writer, outcome: Outcome) -> Option<Arc<Spool>> {
         let backend = Arc::clone(&self.backend);
         let mut begin = pin!(backend.spools.begin(BodyKind::Answer, self.tally.sender.origin));
@@ -265,7 +267,7 @@ impl Exchange {
         }
     }
 
-    /// Gives the slot back, if it is held, of an application that was kept waiting for
+    /// Gives back the slot, if it is held, of an application that was kept waiting for
     /// `client_time`.
     fn end_slot_without(&mut self, outcome: Outcome, client_time: Duration) {
         match self.slot.take() {
@@ -282,7 +284,7 @@ impl Drop for Exchange {
         if matches!(phase, Phase::Over) {
             return;
         }
-        // Without a slot it holds nothing that would be worth finishing it for.
+        // Without a slot it holds nothing worth finishing for.
         let Some(slot) = self.slot.take() else {
             return;
         };
@@ -293,8 +295,8 @@ impl Drop for Exchange {
                 let (backend, unanswered) = (Arc::clone(&self.backend), self.unanswered.take());
                 runtime.spawn(finish(backend, phase, unanswered, slot));
             }
-            // First the connection to the application, then the slot: never more in there than the
-            // limit.
+            // First the connection to the application, then the slot: so there are never more in
+            // the application than the limit.
             _ => {
                 drop(phase);
                 slot.end(Outcome::Abandoned);
@@ -323,7 +325,7 @@ async fn return_of(
     Some(unsent)
 }
 
-/// Reads an exchange to its end for nobody.
+/// Reads an exchange to its end, with no client left.
 async fn finish(backend: Arc<Backend>, phase: Phase, unanswered: Option<Unanswered>, slot: Slot) {
     let body = match phase {
         Phase::Sending(sending) => {
@@ -338,14 +340,14 @@ async fn finish(backend: Arc<Backend>, phase: Phase, unanswered: Option<Unanswer
         // A broken connection is an end, too.
         let rest =
             async { while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {} };
-        // What still comes by then is a stream that would never end.
+        // What still comes after that is a stream that would never end.
         let _ = tokio::time::timeout(STREAM_AFTER, rest).await;
         drop(body);
     }
     slot.end(Outcome::Abandoned);
 }
 
-/// Returns once an answer that holds a worker has to go; never, if it holds none.
+/// Returns once an answer that holds a worker has to be aborted; never, if it holds none.
 async fn broken_off(held: Option<&Upload>) {
     match held {
         Some(held) => held.broken_off().await,
@@ -360,7 +362,7 @@ fn note_head(backend: &Backend, unanswered: Option<Unanswered>, now: Instant) {
     }
 }
 
-/// Returns whether so few clients hold workers that they make nobody wait.
+/// Returns whether the clients that hold workers are few enough to make no request wait.
 fn is_usual(backend: &Backend) -> bool {
     backend.uploads.count() + backend.held_answers.count() < CROWD_LEAST
 }

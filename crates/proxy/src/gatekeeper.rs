@@ -1,4 +1,4 @@
-//! The shell around the gate: its clock, its lock, and the futures that wait for its word.
+//! The shell around the gate: its clock, its lock, and the futures that wait for its verdict.
 //!
 //! The gate decides in well under a microsecond, so a plain mutex is held just for that and never
 //! across an await. A waiting request holds a [`Waiting`]; one in the application holds a [`Slot`].
@@ -26,25 +26,25 @@ use suimon_record::Event;
 use suimon_store::recorder::{RecordError, RecordNames, Recorder};
 use tokio::sync::{Notify, oneshot};
 
-/// The longest the gate is left alone. Also keeps the runtime's timer from being rearmed for each
-/// request.
+/// The longest time between two calls of the gate. Also keeps the runtime's timer from being
+/// rearmed for each request.
 const TICK: Duration = Duration::from_millis(20);
 
-/// The gate and everybody who waits for it.
+/// The gate and everything that waits for it.
 #[derive(Debug)]
 pub(crate) struct Gatekeeper {
     clock: Clock,
     inner: Mutex<Inner>,
     /// Wakes the ticker before the time it has set itself.
     earlier: Notify,
-    /// What the ticker has set itself, in nanoseconds since the origin.
+    /// The time the ticker has set itself, in nanoseconds since the origin.
     armed: AtomicU64,
-    /// Visitors who wait to be let in, as of the last tick.
+    /// Visitors who wait to be admitted, as of the last tick.
     waiting: AtomicU64,
     /// What the gate says of leases, as of its last event.
     lease_due: AtomicU8,
-    /// The most requests that were ever seen in the application at a tick, apart from those whose
-    /// bodies are still coming.
+    /// The most requests ever seen in the application at a tick, apart from those whose bodies are
+    /// still coming.
     in_flight_max: AtomicUsize,
     /// Requests with a slot whose bodies are still coming.
     sending: AtomicUsize,
@@ -55,13 +55,13 @@ struct Inner {
     gate: Gate,
     /// Bounded by the gate's `waiting_max`.
     waiters: HashMap<RequestId, oneshot::Sender<GateAnswer>>,
-    /// Who was served and is known by no cookie.
+    /// Clients that were served and that no cookie identifies.
     memory: ClientMemory<Connection>,
     /// What the gate does on routes that are found.
     found_mode: RouteMode,
     /// What a recording calls the gate's routes and kinds.
     names: RecordNames,
-    /// Told of each call that changes the gate, before it is made, where what happens is recorded.
+    /// Told of each call that changes the gate, before it is made, if a recording is made.
     recorder: Option<Recorder>,
 }
 
@@ -79,17 +79,17 @@ enum GateAnswer {
     Resumed,
 }
 
-/// A client that no cookie tells from others.
+/// A client that no cookie identifies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnidentifiedClient {
     pub(crate) client: Client,
-    /// The session it has been served as by the same connection.
+    /// The session it has been served as on the same connection.
     pub(crate) hint: Option<(KindId, SessionId)>,
-    /// The session that it belongs to as far as was found.
+    /// The session that it was found to belong to.
     pub(crate) found: Option<(KindId, SessionId)>,
 }
 
-/// Tells how a request belongs to a session it was found to be of; `None`: that one has ended.
+/// Says how a request belongs to the session it was found to be of; `None`: that one has ended.
 pub(crate) type MemberOf<'a> = &'a dyn Fn((KindId, SessionId)) -> Option<Membership>;
 
 /// Whether a request that names a session may name another one.
@@ -101,23 +101,23 @@ pub(crate) enum Named {
     Last,
 }
 
-/// What becomes of a request that has come.
+/// The fate of a request that has arrived.
 #[derive(Debug)]
 pub(crate) enum Arrived {
     /// It may go to the application now.
     Admitted(GateAdmission),
-    /// It is not let in now.
+    /// It is not admitted now.
     TurnedAway(TurnedAway),
     /// It waits.
     Waiting(Waiting),
 }
 
-/// A request that is not let in now.
+/// A request that is not admitted now.
 #[derive(Debug)]
 pub(crate) enum TurnedAway {
     /// It is to be refused.
     Refused(Refusal),
-    /// It is to be told its place.
+    /// It is to be shown its place.
     InLine(InLine),
 }
 
@@ -246,14 +246,14 @@ impl Gatekeeper {
         self.lock().recognise(now, unknown, kind, member);
     }
 
-    /// Returns whether the gate has a session: it was let in, has not ended and was heard of not
+    /// Returns whether the gate has a session: it was admitted, has not ended and was heard of not
     /// long ago.
     pub(crate) fn has(&self, session: SessionId) -> bool {
         self.lock().gate.begun(session).is_some()
     }
 
-    /// Remembers that a client which no cookie tells from others was served as `session`, and what
-    /// it is owed for that.
+    /// Remembers that a client which no cookie identifies was served as `session`, and what it is
+    /// owed for that.
     pub(crate) fn remember(
         &self,
         client: &Client,
@@ -272,8 +272,8 @@ impl Gatekeeper {
     }
 
     /// Takes in a request; `None`: it names a session that the gate does not have and may name
-    /// another, and nothing was done. Of one that nothing tells from others, `unknown` says who it
-    /// may be of and how it then belongs to that session.
+    /// another, and nothing was done. For a request that nothing identifies, `unknown` says whose
+    /// it may be and how it then belongs to that session.
     pub(crate) fn arrive(
         self: &Arc<Self>,
         mut arrival: Arrival,
@@ -310,19 +310,20 @@ impl Gatekeeper {
         Some(arrived)
     }
 
-    /// Returns how many visitors wait to be let in, in line and held.
+    /// Returns how many visitors wait to be admitted, in line and held.
     pub(crate) fn waiting(&self) -> u64 {
         self.waiting.load(Relaxed)
     }
 
-    /// Returns the most requests that were ever seen in the application at once, apart from those
-    /// whose bodies are still coming: a client must not raise the bound on slow bodies by sending
-    /// many of them.
+    /// Returns the most requests ever seen in the application at once, apart from those whose
+    /// bodies are still coming: a client must not raise the bound on slow bodies by sending many of
+    /// them.
     pub(crate) fn in_flight_max(&self) -> usize {
         self.in_flight_max.load(Relaxed)
     }
 
-    /// Returns whether somebody inside has been held for so long at a route whose limit is found.
+    /// Returns whether a request of an admitted visitor has been held for this `time` at a route
+    /// whose limit is found by the law.
     pub(crate) fn holds_insider_for(&self, time: Duration) -> bool {
         let now = self.clock.now();
         self.lock().gate.holds_insider_since(now - time)
@@ -377,7 +378,7 @@ impl Gatekeeper {
         state == Some(suimon_line::LineStatus::Closed)
     }
 
-    /// Returns whether lots have decided about people who are still to be called.
+    /// Returns whether a draw by lot has decided about people who are still to be called.
     pub(crate) fn has_lots_to_call(&self, kind: KindId) -> bool {
         self.lock().gate.line(kind).is_some_and(suimon_line::Line::has_lots_to_call)
     }
@@ -487,13 +488,13 @@ impl Gatekeeper {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // After a panic inside the gate its numbers may be off; refusing everybody for ever would
-        // be worse.
+        // After a panic inside the gate its numbers may be off; refusing every request from then on
+        // would be worse.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the kind of session that a request of nobody in particular would begin.
+/// Returns the kind of session that a request of an unknown client would begin.
 pub(crate) fn kind_of(session: Option<Membership>) -> Option<KindId> {
     match session? {
         Membership::Newcomer(kind) | Membership::Drawing { kind, .. } | Membership::WithoutLine(kind) => {
@@ -553,7 +554,7 @@ impl Inner {
                 Some(waiter) => waiter.send(verdict).err(),
                 None => Some(verdict),
             };
-            // Its client left at this very moment: the slot goes to the next.
+            // Its client left at this very moment: the slot goes to the next request.
             if let Some(GateAnswer::Start(start)) = unheard {
                 self.end(now, start.permit, Outcome::Abandoned);
             }
@@ -569,8 +570,8 @@ impl Inner {
         }
     }
 
-    /// Hands on what was recorded when it is time to. Only here, where the gate has answered all
-    /// that it was told.
+    /// Hands on what was recorded when it is time to. Only here, where the gate has processed all
+    /// calls.
     fn keep_recording(&mut self, now: Instant) {
         let Some(recorder) = &mut self.recorder else { return };
         if recorder.is_due(now) && recorder.hand_on(&self.gate, &self.names, now).is_err() {
@@ -580,7 +581,7 @@ impl Inner {
 
     fn end(&mut self, now: Instant, permit: Permit, ending: Outcome) {
         if !self.waiters.is_empty() {
-            // A body that waits for this slot has nothing to wait for any more.
+            // A body that waits for this slot need not wait any more.
             self.waiters.remove(&permit.request());
         }
         self.note(now, || Event::End(permit.request(), ending));
@@ -599,7 +600,7 @@ impl Inner {
 }
 
 impl Waiting {
-    /// Waits for the gate's word. May be dropped and called again.
+    /// Waits for the gate's verdict. May be dropped and called again.
     pub(crate) async fn verdict(&mut self) -> Result<GateAdmission, TurnedAway> {
         let verdict = (&mut self.verdict).await;
         self.settled = true;
@@ -648,8 +649,8 @@ impl Slot {
         self.settle(ending, now);
     }
 
-    /// Gives the slot back of a request whose answer waits for its client, who was waited for
-    /// `client_time` of its stay: that is none of the application's.
+    /// Gives the slot back of a request whose answer waits for its client. The client was waited
+    /// for `client_time`, which does not count as the application's time.
     pub(crate) fn end_without(mut self, ending: Outcome, client_time: Duration) {
         let Some(permit) = self.permit.take() else { return };
         self.keeper.with_gate(|inner, now| {
@@ -665,7 +666,7 @@ impl Slot {
         Some(BodySlot { keeper: Arc::clone(&self.keeper), request, held: SlotState::Yes })
     }
 
-    /// Takes note that the client has gone; the slot stays taken, by work for nobody.
+    /// Takes note that the client has gone; the slot stays taken, by an orphaned request.
     pub(crate) fn depart(&self) {
         if let Some(permit) = &self.permit {
             let request = permit.request();
@@ -697,7 +698,7 @@ impl charge::Slot for BodySlot {
             self.resume();
         }
         if let SlotState::Again(verdict) = &mut self.held {
-            // Where the slot is given back for good meanwhile, there is none to wait for.
+            // If the slot is given back for good meanwhile, there is none to wait for.
             let _ = ready!(Pin::new(verdict).poll(cx));
             self.hold(SlotState::Yes);
         }

@@ -8,8 +8,8 @@
 //!   application, and `backend` what that needs;
 //! - `gateway` is what listeners serve: the settings in force, which others can replace;
 //! - `gatekeeper` holds the gate, with its clock and those who wait for it;
-//! - `stall` (with `pulse`), `returns` and `ungated` see to what waits for somebody else's client,
-//!   for the application's return, or for no slot;
+//! - `stall` (with `pulse`), `returns` and `ungated` handle requests that wait for another
+//!   request's client, for the application's return, or for an ungated place;
 //! - `error_response` turns what went wrong into an answer; `telemetry` counts;
 //! - `server` binds, runs and drains all of it.
 

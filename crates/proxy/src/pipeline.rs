@@ -3,12 +3,12 @@
 //! | phase | does | why here |
 //! |---|---|---|
 //! | accept | [`suimon_downstream::listener`]: connection, TLS, HTTP framing | |
-//! | validate | refuses what could be read in two ways | before anybody believes a word of it |
+//! | validate | refuses what could be read in two ways | before any of it is believed |
 //! | classify | path, and query where a route names one → route, gated or not | decides whether there is a gate to pass |
-//! | identify | lease and application cookies → session; without, connection, address and browser | only where there is one, and before a cookie is taken out |
+//! | identify | lease and application cookies → session; without, connection, address and browser | only for gated requests, and before a cookie is taken out |
 //! | read ahead | the body, up to a bound | a slot is the application's time: no client sends while it holds one |
 //! | gate | a slot now, a wait, or a refusal | before the application is touched at all |
-//! | keep | what a slow client has still to send, with the slot given back | no client sends while it holds a worker of the application either |
+//! | keep | buffers the rest of a slow client's body, with the slot given back | no client sends while it holds a worker of the application either |
 //! | prepare | hop-by-hop headers out, forwarding headers in | last, so that a waiting request costs as little as it can |
 //! | forward | node, exchange, response head | holds the slot |
 //! | gather | the body, as far as it takes no waiting on the client | the slot ends when the application is done |
@@ -17,8 +17,8 @@
 //! A client may leave at any point: the library, or our watch, drops the future, and the guards
 //! settle the rest.
 //!
-//! Here the phases stand in their order. `gather` and `finish` have files of their own, and so has,
-//! in `line`, what a request has to do with the waiting room.
+//! The phases stand here in their order. `gather` and `finish` have files of their own, and so has
+//! `line`, which handles the waiting room.
 
 mod admit;
 mod core;
@@ -75,11 +75,11 @@ pub(crate) fn serve(
         // To routes and to the application it is what it would be in HTTP/1.1.
         *request.method_mut() = Method::GET;
     }
-    // A client that offered another protocol and does not get it may send it all the same.
+    // A client that offered another protocol and does not get it may use it all the same.
     let close = asks_to_switch && request.version() < Version::HTTP_2;
     let (parts, incoming) = request.into_parts();
-    // On the heap: a head is handed on from phase to phase, and is large to move. And before the
-    // future, which would keep room for the request to its end.
+    // On the heap: a head is handed on from phase to phase, and is large to move. And allocated
+    // before the future, which would keep room for the request to its end.
     let parts = Box::new(parts);
     serve_parts(core, connection, IncomingRequest { arrived, busy, parts, incoming, tunnel, switch, close })
 }
@@ -142,7 +142,7 @@ async fn serve_parts(
     }
 
     let version = parts.version;
-    // What needs no slot is asked for at once: a place is for what the application has to do.
+    // Ungated requests are started at once: places are for the application's work.
     let waits_to_ask = || parts.headers.contains_key(EXPECT) && !matches!(class, Class::Ungated(_));
     let reads_ahead = body.is_some() && !is_call && !tunnel && !waits_to_ask();
     let passed = match core.read_ahead(&connection, &parts, &mut body, &mut context, reads_ahead).await {
@@ -153,10 +153,10 @@ async fn serve_parts(
         connection.standing().note_admitted();
     }
     let waits = passed.is_err();
-    // What the waiting room answers is no answer of a route: it has counters of its own.
+    // An answer of the waiting room is no answer of a route: it has counters of its own.
     let is_of_room = passed.as_ref().is_err_and(NotAdmitted::is_of_room);
-    // On the heap, both: what only admitted requests need is nothing that waiting ones should
-    // carry, nor the other way round.
+    // On the heap, both: waiting requests should not carry what only admitted ones need, nor the
+    // other way round.
     let answered = match passed {
         Ok(passed) => Box::pin(core.forward(&connection, parts, body, &context, switch, passed)).await,
         Err(why) => Box::pin(core.send_away(why, &connection, &parts, body, &context)).await,
@@ -205,8 +205,8 @@ struct RequestContext {
 }
 
 impl Core {
-    /// Returns whether a request is a call whose sides may speak by turns, so that its body may be
-    /// waiting for the answer. A log-in is none.
+    /// Returns whether a request is a call whose sides may take turns, so that its body may be
+    /// waiting for the answer. A log-in is not.
     fn is_call(&self, parts: &request::Parts, class: Class) -> bool {
         parts.version == Version::HTTP_2
             && headers::is_grpc(&parts.headers)
@@ -240,23 +240,23 @@ impl Core {
                 && let Class::Ungated(exempt) = context.class
             {
                 // There will be no slot to give back. Log-ins have so few places that none is taken
-                // before all is there.
+                // before the body is complete.
                 let origin = Origin::of(connection.peer().client(&parts.headers));
                 let sender = Sender { origin, is_inside: false };
                 let keeps = if exempt == Exempt::PassForm { BufferPolicy::All } else { BufferPolicy::Slow };
                 Box::pin(body.keep(&self.backend.spools, &self.backend.kept, sender, keeps)).await?;
             }
-            // What the client took to send is no wait of ours.
+            // The time the client took to send is no wait of ours.
             context.arrived = Instant::now();
         }
         Ok(())
     }
 }
 
-/// Lets every other request that moved with the same look at the sockets get as far as this one.
+/// Lets every other request that was woken by the same poll of the sockets get as far as this one.
 ///
-/// What is written wakes the process at the other end, and to wake one that has gone to sleep is
-/// the dearest part of a request. Written one right behind the other, many requests wake it once
+/// A write wakes the process at the other end, and waking one that has gone to sleep is the most
+/// expensive part of a request. Many requests, written one right behind the other, wake it once
 /// (`experiments/proxy-cost`).
 async fn yield_to_coalesce_writes() {
     tokio::task::yield_now().await;

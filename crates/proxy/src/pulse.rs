@@ -1,10 +1,10 @@
-//! How the answers of a route come: what is usual there, and whether any comes now.
+//! How the answers of a route come: what is usual, and whether any comes now.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// The least and the most that is late, and what is where little is known.
+/// The least and the most time that counts as late, and the time where little is known.
 const LATE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(60));
 const LATE_UNKNOWN: Duration = Duration::from_secs(20);
 /// Where nothing was answered for this long, requests with a slot may be waiting for one that has
@@ -68,7 +68,7 @@ impl Pulse {
         }
     }
 
-    /// Takes note that a request will be answered no more, or is answered.
+    /// Takes note that a request is answered, or never will be.
     pub(crate) fn ended(&self) {
         self.unanswered.fetch_sub(1, Relaxed);
     }
@@ -93,7 +93,8 @@ impl Pulse {
         Duration::from_millis(now.saturating_sub(self.silent_since.load(Relaxed)))
     }
 
-    /// Returns what is late. `None`: nothing is, on a route whose answers may take for ever.
+    /// Returns the time that counts as late. `None`: nothing is late on a route whose answers may
+    /// take for ever.
     fn late(&self, is_alone: bool) -> Option<Duration> {
         let Some(usual) = self.usual() else { return Some(LATE_UNKNOWN) };
         let late = (LATE_TIMES * usual?).max(LATE.0);

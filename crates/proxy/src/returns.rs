@@ -1,5 +1,6 @@
-//! Requests that have a slot and could not be connected for: they wait for the application's return
-//! like those that come once it is known to be down, without a slot. Nothing of them was sent.
+//! Requests that have a slot and for which no node could be connected to: they wait for the
+//! application's return like those that come once it is known to be down, without a slot. Nothing
+//! of them was sent.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,16 +12,16 @@ use suimon_model::SessionId;
 const UNREACHED_MAX: usize = 10_000;
 /// Of these, the most of newcomers: the rest is for sessions.
 const UNREACHED_NEWCOMERS_MAX: usize = 5_000;
-/// The most of one session, as the gate has it for those who come later, ...
+/// The most of one session, as the gate's limit for those who come later, ...
 const UNREACHED_OF_SESSION_MAX: u32 = 8;
-/// ... and of all newcomers from one address, which may be that of many.
+/// ... and of all newcomers from one address, which may be shared by many.
 const UNREACHED_OF_ADDRESS_MAX: u32 = 64;
 
 /// Whose request it is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum WaitOwner {
     Session(SessionId),
-    /// A newcomer's, whose session is not worth more than its address before it is answered.
+    /// A newcomer's, whose session counts no more than its address until it is answered.
     Address(IpAddr),
 }
 

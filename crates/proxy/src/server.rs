@@ -36,11 +36,11 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// How long a vanished peer, that sends neither data nor a close, stays unnoticed where nothing is
-/// on its way to it: probes begin after this time, repeat at the interval below, and a number of
-/// them stay unanswered. What is on its way has its own time: see [`suimon_downstream::wire`]. (The
-/// kernel's for what is not acknowledged would end every answer to a slow line after a minute: it
-/// runs while the window is smaller than the next piece, however much the client takes.)
+/// How long a vanished peer, that sends neither data nor a close, stays unnoticed while nothing is
+/// being sent to it: probes begin after this time, repeat at the interval below, and a number of
+/// them stay unanswered. Data being sent has its own timeout: see [`suimon_downstream::wire`]. (The
+/// kernel's timeout for unacknowledged data would end every answer to a slow client after a minute:
+/// it runs while the window is smaller than the next piece, however much the client takes.)
 const PROBE_AFTER: Duration = Duration::from_secs(30);
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
@@ -180,7 +180,7 @@ impl Server {
         let watcher = watcher.map_err(|error| StartError::Listen(address.expect("checked above"), error))?;
         // The addresses are ours now, and so is the file that goes with them.
         let begun = recall(&params, &keeper, &table, &telemetry);
-        // Last of what can fail, so that a start which does not come to be leaves no file behind.
+        // Last of what can fail, so that a failed start leaves no file behind.
         if let Some(recording) = &params.record {
             keeper.begin_recording(recording).map_err(StartError::Record)?;
         }
@@ -207,8 +207,9 @@ impl Server {
         Observer { gateway: Arc::clone(&self.gateway) }
     }
 
-    /// Serves until `shutdown` is ready, then drains: accepts nobody, refuses newcomers, lets what
-    /// is under way end, and returns once the last connection is closed, or after the drain time.
+    /// Serves until `shutdown` is ready, then drains: accepts no connection, refuses newcomers,
+    /// lets what is under way end, and returns once the last connection is closed, or after the
+    /// drain time.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let (drain, draining) = watch::channel(false);
         let core = self.gateway.core();

@@ -1,12 +1,12 @@
-//! Requests that wait because the application waits for somebody else's client.
+//! Requests that wait because the application waits for another request's client.
 //!
-//! How many workers an application has is known to nobody here, so no number says how many of them
-//! may read from slow clients. What can be seen is that others wait: then room is made
+//! Nobody here knows how many workers an application has, so no number says how many of them may
+//! read from slow clients. What can be seen is that others wait: then room is made
 //! ([`suimon_downstream::uploads`]).
 //!
-//! *In the application*. A route is stuck if requests of it are there and no answer of it has begun
-//! for longer than is usual: `silence ≥ late`, where silence is the time since its last head came,
-//! or since the first of those unanswered was sent, and
+//! *In the application*. A route is stuck if it has requests in the application and none of its
+//! answers has begun for longer than is usual: `silence ≥ late`, where silence is the time since
+//! its last head came, or since the first of those unanswered was sent, and
 //!
 //! ```text
 //! late = 2 × the time within which 98 of 100 of its answers begin, 10 to 60 s
@@ -14,17 +14,17 @@
 //!        20 s, where fewer than 20 are known; never, where they take longer than 32 s
 //! ```
 //!
-//! Other routes' answers say nothing: they may come from other workers, or from what stands before
-//! them. Who leaves does not end the silence; who asks again makes it two. What is usual is learned
-//! while nobody's client is waited for, else those who hold the workers would teach that everything
-//! takes long.
+//! Other routes' answers say nothing: they may come from other workers, or from something in front
+//! of them. A client that leaves does not end the silence; one that asks again makes it two. What
+//! is usual is learned while no client is waited for, else clients that hold the workers would
+//! teach that everything takes long.
 //!
-//! *At the gate*. Somebody inside is held for 5 s, at a route whose limit is found: the application
-//! has less to give than is asked of it. Then strangers' slow uploads go, and those of others
-//! beyond half of what it was seen to work at.
+//! *At the gate*. An admitted visitor's request is held for 5 s, at a route whose limit is found by
+//! the law: the application has less capacity than is asked of it. Then strangers' slow uploads go,
+//! and those of others beyond half of its highest observed concurrency.
 //!
-//! An application that is merely slow for once looks the same as one that is stuck. So it takes
-//! long, and begins with one. *Source*: ours.
+//! An application that is slow just once looks the same as one that is stuck. So the reaction takes
+//! long, and begins with a single upload. *Source*: ours.
 
 use crate::backend::Backend;
 use crate::pulse::moment;
@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 use suimon_downstream::uploads::ROOM_EVERY;
 use suimon_model::RouteId;
 
-/// Somebody inside is held for too long after this.
+/// An admitted visitor is held for too long after this.
 const HELD: Duration = Duration::from_secs(5);
 /// A request's route, and whether anything is answered there.
 #[derive(Debug)]
@@ -88,8 +88,8 @@ impl Drop for Unanswered {
 }
 
 impl Backend {
-    /// Makes waiting_room for those who wait because the application waits for others' clients.
-    /// Never returns.
+    /// Makes room for requests that wait because the application waits for others' clients. Never
+    /// returns.
     pub(crate) async fn make_room(&self) {
         loop {
             tokio::time::sleep(ROOM_EVERY).await;

@@ -94,17 +94,17 @@ struct LineCounters {
 /// One kind's line: its answers, and the waits that ended with a session.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LineCounts {
-    /// Waiting pages: answers that show a place in line, for people or for programs.
+    /// Waiting pages: answers that show a place in line, as a page or as JSON.
     pub pages: u64,
-    /// Polls: questions of waiting pages how their place stands.
+    /// Polls: requests of waiting pages for the status of their place.
     pub polls: u64,
     /// Requests sent away without a place before the gate was asked: by a closed line, without a
     /// pass, or because their network draws many.
     pub refused: u64,
-    /// From the number's being drawn to the turn at the latest, as it was told; where it was told
-    /// to come later, as of then.
+    /// From the issue of the number to the latest turn predicted; for one told to come later, as of
+    /// then.
     pub told: Times,
-    /// From the number's being drawn to the session.
+    /// From the issue of the number to the session.
     pub waited: Times,
 }
 
@@ -127,7 +127,7 @@ pub struct View {
     pub faults: u64,
     /// Requests answered 502 to 504 because of the application or the way to it.
     pub upstream_errors: u64,
-    /// Clients that left while they waited to be let in.
+    /// Clients that left while they waited to be admitted.
     pub gone_while_waiting: u64,
     /// Clients that left while the application worked for them.
     pub ghosts: u64,
@@ -145,11 +145,11 @@ pub struct View {
     pub kinds: Vec<(String, KindView)>,
     /// By position in `kinds`: its line. All zero where there is none.
     pub lines: Vec<LineCounts>,
-    /// What it began with; `None`: with nothing known.
+    /// The knowledge it began with; `None`: none.
     pub recalled: Option<Recalled>,
     /// The rest of what the gate shows: totals and last decisions. Its routes and kinds are in the
     /// two lists above; records name routes by [`RouteReport::id`] and kinds by position. A number
-    /// that no report has is of a share of `other`.
+    /// without a report belongs to a share of `other`.
     pub gate: Snapshot,
 }
 
@@ -277,8 +277,8 @@ impl Times {
         self.counts.iter().sum()
     }
 
-    /// Returns the time below which `share` of all were: within its bucket they are taken to lie
-    /// evenly, and beyond the last bound at the bound.
+    /// Returns the time below which `share` of all were: times in a bucket are assumed to lie
+    /// evenly, and those beyond the last bound at that bound.
     pub fn quantile(&self, bounds: &[f64], share: f64) -> Option<f64> {
         let count = self.count();
         if count == 0 {
@@ -306,7 +306,7 @@ impl RouteCounters {
         self.statuses[class].fetch_add(1, Relaxed);
     }
 
-    /// Returns how many responses say that all is well, or lead on.
+    /// Returns how many responses report success, or redirect.
     pub(crate) fn good_answers(&self) -> u64 {
         self.statuses[1].load(Relaxed) + self.statuses[2].load(Relaxed)
     }
@@ -379,7 +379,7 @@ impl Telemetry {
         names.push(name.to_owned());
     }
 
-    /// Gives another route the place of one, and returns the name of that: from here on it is
+    /// Replaces one route by another, and returns the name of the old one: from here on it is
     /// counted anew.
     pub(crate) fn rename_route(&self, route: RouteId, name: &str) -> String {
         self.route(Some(route)).reset();
@@ -449,8 +449,8 @@ impl Telemetry {
         }
     }
 
-    /// Counts a wait in the line of `kind` that has ended with a session, and what was told of it,
-    /// if anything was.
+    /// Counts a wait in the line of `kind` that has ended with a session, and the predicted wait,
+    /// if there was one.
     pub(crate) fn note_line_wait(&self, kind: KindId, told: Option<Duration>, waited: Duration) {
         let Some(line) = self.lines.get(kind.index()) else { return };
         line.waited.record(waited);
@@ -477,8 +477,8 @@ impl Telemetry {
         self.connections_open.fetch_add(1, Relaxed);
     }
 
-    /// Returns whether it is worth a line that a balancer says nothing of its client: not more
-    /// often than each [`WARN_EVERY`].
+    /// Returns whether to log that a balancer says nothing of its client: not more often than each
+    /// [`WARN_EVERY`].
     pub(crate) fn is_to_warn_of_balancer(&self) -> bool {
         let mut warned = self.warned_of_balancer.lock().unwrap_or_else(PoisonError::into_inner);
         let is_to = warned.is_none_or(|at| at.elapsed() >= WARN_EVERY);

@@ -1,11 +1,11 @@
-//! A generous limit for what passes without a slot: no more is in the application at once than it
+//! A generous limit for ungated requests: at most as many are in the application at once as it
 //! completes within a second.
 //!
-//! Requests for static assets and health checks belong to no session and wait for nobody. But what
-//! answers to them may be the application, so that without any limit a stranger could have hundreds
-//! of them worked on at once. The limit opens by completions: where as many end within a second as
+//! Requests for static assets and health checks belong to no session and wait for nobody. But the
+//! application may be what answers them, so without any limit a stranger could have it work on
+//! hundreds of them at once. The limit opens by completions: where as many end within a second as
 //! it allows, it doubles; where much fewer do, it halves, down to where it began. A site that
-//! answers them quickly therefore never meets it, at whatever rate they are asked for.
+//! answers them quickly therefore never reaches it, at whatever rate they come.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ pub(crate) struct UngatedLimit {
     permits: Semaphore,
     waiting: AtomicUsize,
     done: AtomicU64,
-    /// Permits that end with the request that has them, as the limit was lowered.
+    /// Permits that end with the requests that have them, as the limit was lowered.
     surplus: AtomicUsize,
     window: Mutex<Window>,
 }
@@ -90,7 +90,7 @@ impl UngatedLimit {
 
     /// Opens or narrows the limit by what has ended since the last time. Only where somebody waits.
     fn look(&self) {
-        // Somebody else looks just now.
+        // Another thread is at it just now.
         let Ok(mut window) = self.window.try_lock() else { return };
         let (now, done) = (Instant::now(), self.done.load(Relaxed));
         let ended = usize::try_from(done - window.done).unwrap_or(usize::MAX);
@@ -169,8 +169,8 @@ mod tests {
     async fn what_ends_quickly_opens_the_limit() {
         let limit = UngatedLimit::new(4, PATIENCE);
         let held = enter(&limit, 3).await;
-        // Each waits for the one before: at the limit all the time, and all of it within a second
-        // on any machine, or again.
+        // Each waits for the one before: the limit is full all the time, and all of it is done
+        // within a second on any machine, or again.
         for _ in 0..1000 {
             let last = limit.enter().await.expect("there is room");
             let mut next = pin!(limit.enter());

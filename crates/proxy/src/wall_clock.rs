@@ -1,10 +1,9 @@
 //! Seconds since 1970 that never go back while the process runs.
 //!
-//! *Law*. What the system's clock says beside the monotonic one is the start; the time is the start
-//! and what has passed since by the monotonic one. Where the system's clock is later than that (it
-//! was set forward, or the machine slept), the start moves up to it; it never moves back. So a
-//! clock that is set back makes no ticket and no lease one of the future, and no poll too early for
-//! ever.
+//! *Law*. The start is the system's clock less the monotonic one; the time is the start plus what
+//! has passed since by the monotonic one. Where the system's clock is later than that (it was set
+//! forward, or the machine slept), the start moves up to it; it never moves back. So a clock that
+//! is set back makes no ticket and no lease one of the future, and no poll too early for ever.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

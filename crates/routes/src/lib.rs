@@ -184,7 +184,7 @@ impl Table {
     }
 
     /// Returns the table in which this page, that gives passes, is ungated: who is to get one there
-    /// has nothing yet to be let in with.
+    /// has nothing yet to be admitted with.
     pub fn with_pass_page(self, page: Option<String>) -> Self {
         Table { pass_page: page, ..self }
     }

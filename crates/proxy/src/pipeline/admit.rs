@@ -18,8 +18,8 @@ use suimon_identity::identify::Visitor;
 use suimon_model::{KindId, Reason, RequestId, RouteId, SessionId};
 use suimon_routes::Exempt;
 
-/// The longest a request waits for the gate before it is watched for its client's leaving: far
-/// below the 20 ms in which that is to be noticed, and long enough that short waits, the most
+/// How long a request waits for the gate before its client's connection is watched: far below the
+/// 20 ms in which a disconnect is to be noticed, and long enough that short waits, the most
 /// frequent ones, cost no system call.
 const WATCH_WAITING_AFTER: Duration = Duration::from_millis(10);
 
@@ -30,7 +30,7 @@ const RETRY_UNGATED: Duration = Duration::from_secs(2);
 /// ungated.
 pub(super) struct AdmittedRequest {
     pub(super) admission: Option<GateAdmission>,
-    /// Without a slot: the place it has instead until the application answers.
+    /// Without a slot: the ungated place it has instead until the application answers.
     pub(super) open: Option<UngatedPermit>,
     /// Its client, if no cookie of the request tells it from others, and whether it was found to be
     /// of a session all the same.
@@ -66,7 +66,7 @@ impl Core {
         };
         let named = self.membership(&context.visitor, parts, |_| true);
         let mut come = self.arrive(connection, parts, &context.visitor, (route, named), Named::First)?;
-        // Only where the gate has not got the session that was named is it asked which it has.
+        // Only if the gate does not have the named session it is asked which one it has.
         if come.arrived.is_none() {
             let stands = self.membership(&context.visitor, parts, |session| self.keeper.has(session));
             come = self.arrive(connection, parts, &context.visitor, (route, stands), Named::Last)?;
@@ -80,7 +80,7 @@ impl Core {
             Arrived::TurnedAway(away) => return Err(self.turned_away(away, Duration::ZERO)),
             Arrived::Waiting(waiting) => {
                 let expects = parts.headers.contains_key(EXPECT);
-                // On the heap, like all that few requests need.
+                // On the heap, like everything that few requests need.
                 Box::pin(self.wait(connection, waiting, body, expects, context.arrived)).await?
             }
         };
@@ -94,7 +94,7 @@ impl Core {
         Ok(AdmittedRequest { admission: Some(admission), open: None, unknown, ends, is_new })
     }
 
-    /// Lets in a request that needs no slot, unless very many are there.
+    /// Lets in an ungated request, unless too many are there.
     pub(super) async fn admit_ungated(
         &self,
         connection: &Connection,
@@ -145,7 +145,7 @@ impl Core {
             found: None,
         });
         let member = |own| self.identifier.recalled(own, &parts.method, parts.uri.path(), now_unix());
-        // Where somebody waits, before the line: to ask there draws on what a network may ask for.
+        // Where others wait, before the line: asking there uses up the network's quota.
         let has_waiters = self.waiting_room.is_some() && self.keeper.waiting() > 0;
         if let Some(unknown) = unknown.as_mut().filter(|_| has_waiters) {
             self.keeper.recognise(unknown, kind_of(session), &member);

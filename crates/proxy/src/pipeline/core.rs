@@ -24,12 +24,12 @@ use tokio::sync::Semaphore;
 /// that are told at once how their place stands.
 const ENTERING_SHARE: usize = 4;
 
-/// What may be in the application at once without a slot, before it is known how much of it ends
-/// within a second: static assets, ...
+/// How many ungated requests may be in the application at once, before it is known how many of them
+/// end within a second: static assets, ...
 const ASSETS_LEAST: usize = 64;
-/// ... what is listed, which may be long polls, and the page that gives passes, ...
+/// ... listed paths, which may be long polls, and the page that gives passes, ...
 const LISTED_LEAST: usize = 1024;
-/// ... and what is sent to that page: log-ins, which take a core each.
+/// ... and forms sent to that page: log-ins, which take a core each.
 const PASS_FORMS_LEAST: usize = 4;
 /// How long a request waits at such a limit.
 const ASSET_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -43,7 +43,7 @@ pub(crate) struct UngatedLimits {
 }
 
 impl UngatedLimits {
-    /// Returns limits at which nobody is.
+    /// Returns limits that are unused.
     pub(crate) fn new() -> Self {
         UngatedLimits {
             listed: UngatedLimit::new(LISTED_LEAST, ASSET_WAIT_MAX),
@@ -72,7 +72,7 @@ pub(crate) struct Core {
     pub(super) identifier: Identifier,
     /// Where some kind of session has a line.
     pub(super) waiting_room: Option<WaitingRoom>,
-    /// What people see where it is not the application's.
+    /// What visitors see where it is not the application's.
     pub(super) pages: Arc<Pages>,
     /// Connections that may hold a place which waits to begin.
     pub(super) entering: Arc<Semaphore>,
@@ -162,7 +162,7 @@ impl Core {
         self.identifier.leases()
     }
 
-    /// Returns the kinds of session as they were set.
+    /// Returns the kinds of session as they were configured.
     pub(crate) fn kinds(&self) -> &[SessionKind] {
         &self.params.sessions.kinds
     }

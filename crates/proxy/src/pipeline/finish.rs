@@ -1,5 +1,5 @@
-//! What follows from an answer: what the application says in it, and the cookies by which a session
-//! is known next time.
+//! What follows from an answer: what the application says in it, and the cookies that identify a
+//! session next time.
 
 use super::Core;
 use crate::gatekeeper::UnidentifiedClient;
@@ -17,17 +17,17 @@ use suimon_message::signals;
 use suimon_model::{KindId, SessionId};
 use suimon_params::LeaseIssued;
 
-/// What an application says to shared caches alone (RFC 9213, and what was there before it).
+/// What an application says to shared caches alone (RFC 9213, and its predecessors).
 const TARGETED: [&str; 2] = ["cdn-cache-control", "surrogate-control"];
 
-/// What a session is known by next time.
+/// What identifies a session next time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum KnownBy {
-    /// A lease that its visitor has to have: there is pressure.
+    /// A lease that its visitor must have: there is pressure.
     Lease,
     /// A cookie of the application's that it came with.
     AppCookie,
-    /// One that it was given, if it keeps it.
+    /// A cookie that it was given, if it keeps it.
     NewCookie,
     /// The memory of clients; and a lease, if one was given.
     Memory { with_lease: bool },
@@ -59,8 +59,7 @@ impl Core {
         self.telemetry.note_line_wait(kind, told, since_drawn(now_unix()));
     }
 
-    /// Sees to it that a client which no cookie of its request tells from others is known next
-    /// time.
+    /// Sees to it that a client which no cookie of its request identifies is known next time.
     pub(super) fn keep_client(
         &self,
         connection: &Arc<Connection>,
@@ -80,9 +79,8 @@ impl Core {
         self.keeper.remember(client, session, owed, is_own.then_some(connection));
     }
 
-    /// Sees to the cookies by which a session is known next time, and returns what that is. Of its
-    /// visitor it is told whether it came with a cookie of the application's that tells it from
-    /// others.
+    /// Sets the cookies that identify a session next time, and returns which identification that
+    /// is. `has_app_cookie`: the visitor came with a cookie of the application's that identifies it.
     pub(super) fn keep_session(
         &self,
         headers: &mut HeaderMap,
@@ -104,7 +102,7 @@ impl Core {
             let sets_cookies = headers.contains_key(SET_COOKIE);
             let is_known =
                 sets_cookies && self.identifier.learn_response(visitor, headers, session, now_unix);
-            // What a cache may keep for all stays so as long as nobody has to wait.
+            // What a cache may keep for all stays cacheable as long as nobody has to wait.
             let has_cookie = has_app_cookie || is_known;
             let is_unknown = || held.is_none() && !has_cookie && !is_for_all(headers);
             if lease == LeaseDue::Yes {
@@ -126,8 +124,7 @@ impl Core {
                 LeaseDue::IfUnknown | LeaseDue::No => KnownBy::Memory { with_lease: is_due },
             }
         };
-        // The lease is worth more than the place; and a cookie that says nothing any more is a
-        // burden.
+        // The lease is worth more than the place; and a cookie without meaning is a burden.
         if let Some(waiting_room) = self.waiting_room.as_ref().filter(|_| visitor.has_ticket_cookie)
             && (has_ended || lease == LeaseDue::Yes || held.is_some())
         {
@@ -156,7 +153,7 @@ fn is_for_all(headers: &HeaderMap) -> bool {
         || headers::list(headers, &CACHE_CONTROL).any(is_shared)
 }
 
-/// Returns whether a word of `Cache-Control` is for shared caches.
+/// Returns whether a directive of `Cache-Control` is for shared caches.
 fn is_shared(word: &str) -> bool {
     word.eq_ignore_ascii_case("public") || word.to_ascii_lowercase().starts_with("s-maxage")
 }
@@ -167,7 +164,7 @@ fn keep_private(headers: &mut HeaderMap) {
     for name in TARGETED {
         headers.remove(name);
     }
-    // Without a word of it a cache may store what it can say how long it is fresh, or guess.
+    // Without any directive a cache may store an answer whose freshness it can compute, or guess.
     let is = |word: &str, one: &str| word.eq_ignore_ascii_case(one);
     if headers::list(headers, &CACHE_CONTROL).any(|word| is(word, "private") || is(word, "no-store")) {
         return;

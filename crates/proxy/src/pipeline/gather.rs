@@ -18,14 +18,14 @@ use suimon_upstream::UpstreamError;
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// How long a client may be waited for while its answer holds a slot, all waits together. Less than
-/// for a body that is sent: the slot is not asked for again.
+/// for a body that is sent: the slot is not taken again.
 const CLIENT_TIME_MAX: Duration = Duration::from_millis(50);
 
-/// What was taken of a body, and what is to become of the rest.
+/// The part of a body that was taken, and what happens to the rest.
 pub(super) enum Taken {
-    /// Nothing: it is another protocol's from here on.
+    /// Nothing was taken: from here on it is another protocol's.
     Switched,
-    /// Nothing: it is passed on as it comes.
+    /// Nothing was taken: it is passed on as it comes.
     Stream,
     So(Gathered),
 }

@@ -18,7 +18,7 @@ use suimon_waiting_room::{
     self as waiting_room, At, Form, LineClaim, LineOpening, SubmittedForm, WaitingRoom,
 };
 
-/// What is read, and for how long, of something sent that is not kept.
+/// How much is read, and for how long, of a sent body that is not kept.
 const LOST_BYTES_MAX: usize = 1 << 20;
 const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
 /// The longest form that the waiting page keeps, bytes.
@@ -39,7 +39,7 @@ impl Core {
         if !waiting_room.has_line(kind) {
             return Ok(session);
         }
-        // While nobody waits, numbers are drawn by hardly anybody, and nothing is asked.
+        // While nobody waits, hardly anybody draws a number, and nothing is checked.
         let has_waiters = self.keeper.waiting() > 0;
         let client = || connection.peer().client(&parts.headers);
         match waiting_room.line_claim(
@@ -66,7 +66,7 @@ impl Core {
         }
     }
 
-    /// Answers a request that is not let in, and has a place.
+    /// Answers a request that is not admitted, and has a place.
     pub(super) async fn wait_in_line(
         &self,
         connection: &Connection,
@@ -99,8 +99,8 @@ impl Core {
         waiting_room.answer(parts, waits, held, sent, at)
     }
 
-    /// Answers what is for the waiting room and not for the application: how a place stands, and
-    /// the addresses beside the page.
+    /// Answers requests for the waiting room and not for the application: polls, and the addresses
+    /// beside the page.
     pub(super) async fn answer_waiting_room(
         &self,
         waiting_room: &WaitingRoom,
@@ -168,7 +168,7 @@ impl Core {
     }
 
     /// Answers the holder of a place who asks to begin: once the session has begun, or when they
-    /// were held as long as is good for a connection.
+    /// were held for as long as a connection should be.
     async fn begin(
         &self,
         waiting_room: &WaitingRoom,

@@ -1,4 +1,4 @@
-//! Requests that get no slot, and what they are answered.
+//! Requests that get no slot, and their answers.
 
 use super::{ClientGone, Core, RequestContext};
 use http::{Response, request};

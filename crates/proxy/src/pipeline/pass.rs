@@ -112,15 +112,14 @@ impl Core {
         if context.visitor.has_own_cookie {
             identify::strip_own_cookies(&mut parts.headers);
         }
-        // Only what is of a session waits, as where the application is known to be down.
+        // Only requests of sessions wait, as where the application is known to be down.
         let awaits = session.map(|(kind, session)| {
             let newcomer = || returns::WaitOwner::of(connection.peer().client(&parts.headers));
             (if is_new { newcomer() } else { returns::WaitOwner::Session(session) }, Some(kind))
         });
         headers::prepare_request(&mut parts, connection.peer(), switch.is_some(), self.params.via);
         if switch.is_some() {
-            // HTTP/2 has none: there it is no proof of anything. To the application we are the
-            // client.
+            // HTTP/2 has none: there it proves nothing. To the application we are the client.
             parts.headers.entry(SEC_WEBSOCKET_KEY).or_insert_with(websocket_key);
         }
         let waiting_for_all = self.keeper.waiting();
@@ -134,8 +133,8 @@ impl Core {
 
         yield_to_coalesce_writes().await;
         let sent = Instant::now();
-        // To cancel a call is part of gRPC: its servers stop. What only says it is one may go on
-        // being worked on.
+        // Cancelling a call is part of gRPC: its servers stop. The work on a request that only
+        // claims to be a call may go on.
         let on_client_disconnect =
             if is_call { OnClientDisconnect::Cancel } else { self.params.on_client_disconnect };
         // What waits for its own client says nothing about others.
@@ -161,7 +160,7 @@ impl Core {
             Err(error) => return Ok(self.failed(context, &error)),
         };
         let answered = came.saturating_duration_since(sent);
-        // What is still to come waits on the client.
+        // The rest waits for the client.
         drop(open);
         if let Some(asset) = asset.filter(|_| head.status == StatusCode::OK) {
             self.table.note_answer(asset, is_page(&head.headers));
@@ -174,7 +173,7 @@ impl Core {
                 .map(ResponseBody::text));
         }
         if let Some(unhurried) = unhurried.filter(|_| headers::is_grpc(&head.headers)) {
-            // Both sides have begun, and either may have nothing to say for long. Pings tell
+            // Both sides have begun, and either may have nothing to say for long. Pings show
             // whether they are there.
             unhurried.store(true, Relaxed);
         }
@@ -195,7 +194,7 @@ impl Core {
         }
         let ends = self.apply_app_signals(&said, session) || (ends && is_good);
         if let Some(session) = session {
-            // What was said when it started may be too little by now.
+            // A lease may have become due since the request started.
             let lease = if context.visitor.lease_of(session).is_none() {
                 lease.max(self.keeper.lease_due())
             } else {
@@ -275,8 +274,8 @@ impl Core {
     }
 }
 
-/// Returns whether an answer shows that there is something at a path: what redirects a reader may
-/// redirect everybody who mistypes, while a form that was taken is answered so.
+/// Returns whether an answer shows that something exists at a path: a redirect of a `GET` may also
+/// answer a mistyped path, while other methods are redirected after they were accepted.
 fn shows_a_route(method: &Method, status: StatusCode) -> bool {
     let is_read = method == Method::GET || method == Method::HEAD;
     status.is_success()
@@ -285,8 +284,8 @@ fn shows_a_route(method: &Method, status: StatusCode) -> bool {
         || (status.is_redirection() && !is_read)
 }
 
-/// Returns whether a body of unknown length may be a stream: what nobody expects one of may be
-/// answered before it has come.
+/// Returns whether a body of unknown length may be a stream: with other methods nobody expects one,
+/// and the answer may come before it has arrived.
 fn may_stream(method: &Method) -> bool {
     [Method::POST, Method::PUT, Method::PATCH].contains(method)
 }

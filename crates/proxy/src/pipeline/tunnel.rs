@@ -1,5 +1,5 @@
-//! A connection that has switched to another protocol: bytes both ways, as long as anybody says
-//! something.
+//! A connection that has switched to another protocol: bytes both ways, as long as either side
+//! sends anything.
 
 use super::Core;
 use base64::Engine as _;
@@ -42,9 +42,9 @@ pub(super) fn websocket_key() -> HeaderValue {
 }
 
 impl Core {
-    /// Carries bytes both ways between a client and the application until one of them has had
-    /// enough, or neither has said anything for `tunnel_idle`. A shutdown leaves it alone for as
-    /// long as it waits at all.
+    /// Carries bytes both ways between a client and the application until one of them closes, or
+    /// neither has sent anything for `tunnel_idle`. A shutdown leaves it alone for as long as it
+    /// waits at all.
     pub(super) fn tunnel(&self, connection: &Arc<Connection>, switch: OnUpgrade, body: UpstreamBody) {
         // The connection is in use for as long.
         let busy = connection.begin(Instant::now());
@@ -58,7 +58,7 @@ impl Core {
             let Ok(client) = switch.await else { return };
             let carried = AtomicU64::new(0);
             let mut client = Counted { stream: TokioIo::new(client), carried: &carried, wait: &wait };
-            // Both sides are closed with what carries.
+            // Both sides are closed when the carrier is dropped.
             tokio::select! {
                 // Broken off is how most of them end.
                 _ = tokio::io::copy_bidirectional(&mut client, &mut application) => {}

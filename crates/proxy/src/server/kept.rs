@@ -1,4 +1,4 @@
-//! What of the lines outlives the process: brought back at the start, written while it runs.
+//! The part of the lines that outlives the process: restored at the start, written while it runs.
 
 use super::StartError;
 use crate::gatekeeper::Gatekeeper;
@@ -22,12 +22,12 @@ const LINES_EVERY: Duration = Duration::from_secs(1);
 /// and belongs to nobody.
 const SKIPPED_MIN: u64 = 100_000;
 const SKIPPED_TIMES: u64 = 4;
-/// They are not taken for people who are there, which a short gap between two such may be.
+/// They do not count as people who are there, as a short gap between two such might.
 const _: () = assert!(SKIPPED_MIN > SavedLane::GAP_MAX);
 
 /// A line that goes on, or begins.
 pub(super) struct RestoredLine {
-    /// What its tickets are told about it.
+    /// What its tickets need to know of it.
     pub(super) of: LineEpoch,
     /// What its operator had said.
     pub(super) said: Option<String>,
@@ -138,7 +138,7 @@ impl LineStore {
         match written {
             Ok(Ok(())) => self.written = stored,
             Ok(Err(error)) => tracing::error!(
-                "{}: cannot be written ({error}): should the gateway end now, those who wait would lose their places",
+                "{}: cannot be written ({error}): if the gateway ended now, waiting visitors would lose their places",
                 self.path.display()
             ),
             Err(_) => {}

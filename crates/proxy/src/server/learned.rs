@@ -1,5 +1,5 @@
-//! What the gateway has learned outlives the process: brought back at the start, written while it
-//! runs and at its end.
+//! What the gateway has learned outlives the process: restored at the start, written while it runs
+//! and at its end.
 
 use crate::backend::Backend;
 use crate::gatekeeper::Gatekeeper;
@@ -103,7 +103,7 @@ pub(super) struct LearnedStore {
     declared: usize,
     memory: DemandMemory,
     written: Option<Knowledge>,
-    /// Whether the file was seen to be another gateway's.
+    /// Whether the file was found to be another gateway's.
     is_given_up: bool,
     order: Arc<WriteOrder>,
 }
@@ -169,7 +169,7 @@ impl LearnedStore {
                 );
             }
             Ok(Err(error)) => tracing::error!(
-                "{}: cannot be written ({error}): should the gateway end now, it would begin with what was known at the last writing; make \
+                "{}: cannot be written ({error}): if the gateway ended now, it would restart with the state of the last write; make \
                  its folder writable for this user, or name another file with learned.state",
                 self.path.display()
             ),

@@ -19,7 +19,7 @@ pub struct LineReport {
     pub opens_at: Option<f64>,
     /// SHA-256 of the seed by which lots are drawn at its opening, or were.
     pub seed_hash: Option<String>,
-    /// What is said to all who wait.
+    /// The message to all waiting visitors.
     pub message: String,
 }
 
@@ -32,24 +32,24 @@ pub enum LineCommand {
     Resume,
     /// Tell everybody that there is nothing to wait for any more.
     Close,
-    /// Take numbers, and let nobody in before `at`. What proves a session from before is good only
-    /// for those that are inside now.
+    /// Take numbers, and admit nobody before `at`. Earlier proofs of a session are good only for
+    /// those that are inside now.
     Open {
         /// When it opens.
         at: SystemTime,
-        /// Whether lots decide then in which order those come who are there.
+        /// Whether the order then is drawn by lot among those who are there.
         by_lot: bool,
     },
-    /// Say this to all who wait.
+    /// Show this message to all waiting visitors.
     Say(String),
 }
 
-/// Why a line was not told.
+/// Why a command to a line failed.
 #[derive(Debug)]
 pub enum LineError {
-    /// There is none of that name; those there are.
+    /// There is no line of that name; those there are.
     NoSuch(Vec<String>),
-    /// One must be named; those there are.
+    /// A line must be named; those there are.
     Several(Vec<String>),
     /// Lots were drawn for people who are still to be called.
     Drawn,

@@ -1,4 +1,4 @@
-//! The shares of `other`, shown as the one route that they are to people.
+//! The shares of `other`, shown to people as the one route that they are.
 
 use suimon_gate::RouteView;
 use suimon_routes::SHARES;

@@ -474,7 +474,7 @@ async fn one_address_that_takes_all_connections_leaves_others_theirs() {
     let mut first = holding(gateway.plain, asks("203.0.113.7", "/login", "").as_bytes()).await;
     read_until(&mut first, "JSESSIONID=").await;
     let cookie = "JSESSIONID=s1-0123456789";
-    // All are of somebody inside, and are being answered: nothing else would displace them.
+    // All are of an admitted visitor, and are being answered: nothing else would displace them.
     let mut taken = Vec::new();
     for _ in 0..CONNECTIONS {
         taken.push(holding(gateway.plain, asks("203.0.113.7", "/hold", cookie).as_bytes()).await);

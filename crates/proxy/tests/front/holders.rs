@@ -1,4 +1,4 @@
-//! Clients that were let in once and then hold all connections, each waiting for its client: who
+//! Clients that were admitted once and then hold all connections, each waiting for its client: who
 //! gets through meanwhile, and who is left alone.
 
 use crate::connections::{holding, patient, this_machine};
@@ -51,7 +51,7 @@ fn head(method: &str, path: &str, more: &str) -> String {
 }
 
 impl Holder {
-    /// Opens a connection, is let in by it, and holds it. What is returned must be kept.
+    /// Opens a connection, is admitted by it, and holds it. What is returned must be kept.
     async fn hold(self, gateway: &Gateway, client: &str) -> Box<dyn Any + Send> {
         if matches!(
             self,

@@ -51,7 +51,7 @@ impl Gateway {
         self.observer.lines()[0].view.drawn
     }
 
-    /// Returns how many sessions were let in.
+    /// Returns how many sessions were admitted.
     fn admitted(&self) -> u64 {
         self.view().kinds[0].1.admitted
     }

@@ -1,4 +1,4 @@
-//! Those who are called: they stay on their page until they are let in.
+//! Those who are called: they stay on their page until they are admitted.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn patient_room(app: SocketAddr) -> Params {
 }
 
 impl Gateway {
-    /// Draws a number while nobody is let in, and returns its ticket.
+    /// Draws a number while nobody is admitted, and returns its ticket.
     async fn drawn_while_paused(&self) -> String {
         self.say(&LineCommand::Pause);
         let ticket = self.ask(get("/page", &[HTML])).await.place().expect("a number was drawn");
