@@ -7,22 +7,22 @@ use suimon_model::{Choice, Duration, KindId, Limit, Reason, Record, RequestId, R
 /// Parameters of the gate. The defaults suit an application of which nothing is known.
 #[derive(Clone, Debug)]
 pub struct Params {
-    /// Processor cores the application is thought to have; only where the search for limits starts.
+    /// Processor cores the application is assumed to have; only where the search for limits starts.
     /// At least 1.
     pub cores: u32,
     /// Seed of the jitter in `Retry-After`.
     pub seed: u64,
     /// How limits are found.
     pub route_law: RouteLawKind,
-    /// How sessions are let in.
+    /// How sessions are admitted.
     pub session_law: SessionLawKind,
     /// Who goes first in a route's queue.
     pub order: QueueOrder,
     /// How long clients wait for one answer when nothing was declared or learned yet.
     pub patience: Duration,
-    /// The most requests held waiting at once; newcomers beyond it are refused.
+    /// The most requests that wait at once; newcomers beyond it are refused.
     pub waiting_max: usize,
-    /// The most sessions remembered; the longest idle one is forgotten for a new one.
+    /// The most sessions remembered; the one idle longest is forgotten for a new one.
     pub sessions_max: usize,
     /// A session idle for longer is forgotten.
     pub session_idle: Duration,
@@ -91,7 +91,7 @@ suimon_model::choices! {
         /// The session with more requests behind it; equal ones first in, first out. Saves what can
         /// be saved where sessions are admitted without limit; sessions at an earlier step starve
         /// meanwhile.
-        LaterInSession = 0, "later_in_session", "later steps of a session first, which saves more where session_law = \"open\", and lets those at an earlier step starve";
+        LaterInSession = 0, "later_in_session", "later steps of a session first, which completes more where session_law = \"open\", and lets requests at an earlier step starve";
     }
 }
 
@@ -99,13 +99,13 @@ suimon_model::choices! {
     /// What the gate does on a route.
     #[derive(Eq)]
     pub enum RouteMode {
-        /// Finds a limit and holds to it.
-        Enforce = 0, "enforce", "a limit is found and held to";
+        /// Finds a limit and enforces it.
+        Enforce = 0, "enforce", "a limit is found and enforced";
         /// Measures and shows, holds nobody back. (A limit cannot be found without trying it.)
         Observe = 1, "observe", "measured and shown, nobody waits";
         /// Counts only.
         Off = 2, "off", "only counted";
-        /// Holds to this limit.
+        /// Enforces this limit.
         Fixed(limit: Limit) = 3, "fixed", "a number: that limit";
     }
 }
@@ -127,10 +127,10 @@ suimon_model::choices! {
     /// Whether newcomers of a kind are ever held back.
     #[derive(Eq)]
     pub enum KindMode {
-        /// They are, when there is need.
-        Enforce = 0, "enforce", "newcomers are held back when there is need";
-        /// It is shown when they would be.
-        Observe = 1, "observe", "it is shown when they would be";
+        /// They are, when necessary.
+        Enforce = 0, "enforce", "newcomers are held back when necessary";
+        /// They are not; it is shown when they would be.
+        Observe = 1, "observe", "newcomers are not held back; it is shown when they would be";
         /// They are not.
         Off = 2, "off", "nobody is ever held back";
     }
@@ -177,12 +177,12 @@ impl From<Params> for Adoption {
     }
 }
 
-/// A request that has come.
+/// A request that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// The route it is for.
     pub route: RouteId,
-    /// The session it belongs to or would begin; `None`: neither, it only passes the route's gate.
+    /// The session it belongs to or would begin; `None`: neither, it only passes the route gate.
     pub session: Option<Membership>,
 }
 
@@ -212,8 +212,8 @@ pub enum Membership {
         /// Whether it may draw another place, if that session is over.
         draws: bool,
     },
-    /// It holds such a place and asks for nothing but to begin: once its session has, it is told
-    /// so, and the visitor's next request goes to the application. It draws no other.
+    /// It holds such a place and asks only to begin: once its session has begun, it is told so, and
+    /// the visitor's next request goes to the application. It draws no other place.
     Entering {
         /// The kind of session it waits to begin.
         kind: KindId,
@@ -222,15 +222,15 @@ pub enum Membership {
         /// The session that this place begins.
         session: SessionId,
     },
-    /// It is of a session that was let in: by this gate, or by one before a restart. One that is
-    /// not `leased` and of which the gate knows nothing is a newcomer's.
+    /// It is of a session that was admitted: by this gate, or by one before a restart. A session
+    /// that is not `leased` and unknown to the gate is a newcomer's.
     Member {
-        /// The kind the session was let in as.
+        /// The kind the session was admitted as.
         kind: KindId,
         /// The session.
         session: SessionId,
         /// Whether it carries proof of that, our lease; else it only names the session, by the
-        /// application's own cookie or by a lease of long ago.
+        /// application's own cookie or by an old lease.
         leased: bool,
         /// Whether this request, once completed, ends the session. One that the application
         /// declines does not.
@@ -238,7 +238,7 @@ pub enum Membership {
     },
 }
 
-/// What the application says of a session of its own.
+/// What the application says of one of its sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SessionSignal {
     /// It has ended.
@@ -280,7 +280,7 @@ pub enum Output {
     Refuse(Refusal),
     /// Answer this request with its place in line.
     Wait(InLine),
-    /// This request, that was paused, holds its slot again.
+    /// This request, which was suspended, holds its slot again.
     Resumed(RequestId),
     /// Show this decision.
     Decided(Record),
@@ -301,7 +301,7 @@ pub struct Start {
     pub waited: Duration,
 }
 
-/// How a session stands that was let in and is not known to have ended.
+/// How a session stands that was admitted and is not known to have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionStatus {
     /// Whether its visitor has come with a lease.
@@ -310,18 +310,18 @@ pub struct SessionStatus {
     pub is_busy: bool,
 }
 
-/// Whether an answer should carry a lease. The later of two is the stronger.
+/// Whether an answer should carry a lease. The later of two values is the stronger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum LeaseDue {
     /// There is no session, it has a lease, or it does not need one.
     No,
-    /// The gate may close before long: it should if nothing else tells the visitor from others.
+    /// The gate may close before long: it should if nothing else identifies the visitor.
     IfUnknown,
     /// It should: there is pressure, or its visitor has waited.
     Yes,
 }
 
-/// A request that is not let in. A decision, not an error.
+/// A request that is not admitted. A decision, not an error.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Refusal {
     /// The request; it is forgotten by the gate from now on.
@@ -330,25 +330,25 @@ pub struct Refusal {
     pub reason: Reason,
     /// When it is worth coming back; jittered so that not all come back at once.
     pub retry_after: Duration,
-    /// The wait foreseen had it been held.
+    /// The wait predicted had it been held.
     pub predicted_wait: Duration,
     /// How many are waiting to begin a session of the kind.
     pub waiting: usize,
 }
 
 /// A request that is answered with the status of its position in line: it is not admitted yet, or
-/// asked only for that.
+/// polled only for that.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct InLine {
     /// The request; it is forgotten by the gate from now on.
     pub request: RequestId,
     /// The kind of session it waits to begin.
     pub kind: KindId,
-    /// Its place; `None` where the line takes nobody any more, or the place it came with is over.
+    /// Its place; `None` where the line takes no more visitors, or the place it came with is over.
     pub position: Option<Position>,
-    /// The session that has begun for it, where it asked for no more.
+    /// The session that has begun for it, where it asked only for that.
     pub begun: Option<SessionId>,
-    /// How far away its turn is. One that was called was held as long as is good for a connection,
+    /// How far away its turn is. A called visitor was held for as long as a connection should be,
     /// or there was no room to hold it, and asks again at once.
     pub standing: PositionStatus,
 }
@@ -383,7 +383,7 @@ pub struct Snapshot {
     pub leased_sessions: usize,
     /// The last decisions, oldest first.
     pub records: Vec<Record>,
-    /// Decisions since the start, those that are not kept any more included.
+    /// Decisions since the start, including those no longer kept.
     pub recorded: u64,
     /// The route whose limit is being probed, if any.
     pub probing: Option<RouteId>,
@@ -398,17 +398,17 @@ pub struct RouteView {
     pub limit: Option<u32>,
     /// Requests in the application.
     pub in_flight: usize,
-    /// Of these, requests whose client has gone.
+    /// Of these, requests whose client has disconnected.
     pub orphaned: usize,
     /// Beside these, requests whose client is waited for in the middle of its body.
     pub paused: usize,
     /// Requests waiting.
     pub waiting: usize,
-    /// Completions a second, over the last seconds.
+    /// Completions per second, over the last seconds.
     pub rate: f64,
     /// Mean time in the application, seconds.
     pub service_seconds: f64,
-    /// What came of everything that arrived here.
+    /// Outcomes of all requests that arrived here.
     pub counts: Counts,
     /// Of the refused, those that were shown a place in line.
     pub placed: u64,
@@ -424,11 +424,11 @@ pub enum GateState {
     /// The next one begins at once.
     #[default]
     Open,
-    /// One begins after another, behind those who wait.
+    /// Newcomers begin one after another, behind those who wait.
     Paced,
-    /// As many sessions are under way as may be.
+    /// The maximum number of sessions is under way.
     Full,
-    /// Nobody is let in: the line stands still, or the gateway is shutting down.
+    /// Nobody is admitted: the line stands still, or the gateway is shutting down.
     Shut,
 }
 
@@ -455,12 +455,12 @@ pub struct SessionEnds {
     /// No request after a response: how most visits end. A visitor who comes back later is counted
     /// again.
     pub silent: u64,
-    /// Their visitors went away before an answer came. To close a page that keeps a request open
+    /// The client disconnected before an answer came. Closing a page that keeps a request open
     /// looks the same.
     pub left: u64,
-    /// Nothing more came after an error.
+    /// No request after an error.
     pub failed: u64,
-    /// No ends: sessions taken to have ended that went on, and those of a gate before a restart.
+    /// Not an end: sessions taken to have ended that went on, and those of a gate before a restart.
     pub resumed: u64,
 }
 
@@ -473,29 +473,29 @@ pub struct KindView {
     pub gate_state: GateState,
     /// `flow`, `seed`, `static` or `open`.
     pub law: &'static str,
-    /// Sessions that may be at once, where the law goes by their number.
+    /// The maximum number of sessions, where the law goes by their number.
     pub sessions_max: Option<u32>,
     /// Seconds between two session starts; 0 while open.
     pub interval_seconds: f64,
     /// Newcomers waiting to begin.
     pub waiting: usize,
-    /// Sessions under way: let in, not ended, not silent for long.
+    /// Sessions under way: admitted, not ended, not silent for long.
     pub active: usize,
-    /// Sessions let in that are not known to have ended, the silent ones included.
+    /// Sessions admitted that are not known to have ended, the silent ones included.
     pub remembered: usize,
     /// How they ended.
     pub ends: SessionEnds,
-    /// Newcomers since the start, whatever became of them.
+    /// Newcomers since the start, whatever their outcome.
     pub came: u64,
-    /// Sessions let in since the start.
+    /// Sessions admitted since the start.
     pub admitted: u64,
-    /// Sessions per second that the law plans to let in; infinite if it lets in everybody, 0 where
-    /// it does not know.
+    /// Sessions per second that the law plans to admit; infinite if it admits everybody, 0 where it
+    /// does not know.
     pub rate: f64,
     /// Seconds that a newcomer who is held would wait.
     pub predicted_wait_seconds: f64,
-    /// What a newcomer who draws a place now is told of the wait, seconds, at the least and at the
-    /// most. `None`: there is no line, or nobody can tell.
+    /// The predicted wait of a newcomer who draws a place now, seconds, at least and at most.
+    /// `None`: there is no line, or it is unknown.
     pub newcomer_wait: Option<(f64, f64)>,
     /// Patience in use, seconds, and whether it was declared, learned or assumed.
     pub patience_seconds: f64,

@@ -1,11 +1,11 @@
-//! The machine: what happens when a request comes, ends, leaves, and when time passes.
+//! The machine: what happens when a request arrives, ends or leaves, and when time passes.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `session_gate` | whether a newcomer begins now, is held, waits in line or is refused |
 //! | `route_gate` | who starts at a route, and when |
-//! | `away` | an application that does not answer, and who waits for it |
-//! | `tick` | what the time alone brings about |
+//! | `away` | an application that does not answer, and the requests that wait for it |
+//! | `tick` | what happens with time alone |
 //! | `line` | what pages and operators ask of the lines |
 //! | `learned` | what was learned, for reports |
 //! | `saved` | the gate as bytes, and back |
@@ -58,7 +58,7 @@ pub struct Gate {
     rng: Rng,
     outputs: VecDeque<Output>,
     records: VecDeque<Record>,
-    /// For show: how many there were in all.
+    /// For display: how many there were in all.
     recorded: u64,
     trace: TraceHash,
     /// Records of the event under way, until they are published.
@@ -67,7 +67,7 @@ pub struct Gate {
     in_flight: usize,
     next_tick: Instant,
     pressed_until: Instant,
-    /// As long as the gate may close before long.
+    /// Until when the gate may close before long.
     close_until: Instant,
     draining: bool,
     away: Outage,
@@ -144,13 +144,13 @@ impl Gate {
         self.law.recall(route, &known, Trust::after(Duration::ZERO));
     }
 
-    /// Returns whether nobody is at `route`, neither waiting nor in the application, nor held on
-    /// the way there. Looks at every request: not for one.
+    /// Returns whether no request is at `route`, neither waiting nor in the application, nor held
+    /// on the way there. Looks at every request, so it is not to be called for each.
     pub fn is_deserted(&self, route: RouteId) -> bool {
         self.requests.iter().all(|(_, request)| request.route != route)
     }
 
-    /// Gives the number of `route` to another one, of which nothing is known, if [nobody is
+    /// Gives the number of `route` to another one, of which nothing is known, if [no request is
     /// there](Gate::is_deserted); else nothing happens.
     pub fn renew_route(&mut self, now: Instant, route: RouteId, mode: RouteMode) {
         if !self.is_deserted(route) {
@@ -172,7 +172,7 @@ impl Gate {
         self.declare_kind_with_law(now, params, law)
     }
 
-    /// Declares a kind of session whose newcomers are let in by `law`, and returns its id as
+    /// Declares a kind of session whose newcomers are admitted by `law`, and returns its id as
     /// [`Gate::declare_kind`] does.
     pub fn declare_kind_with_law(
         &mut self,
@@ -217,7 +217,7 @@ impl Gate {
                 }
                 id
             }
-            // What only names a session is worth as much as that.
+            // A cookie that only names a session proves nothing once the gate does not have that one.
             Some(Membership::Member { kind, session, leased: false, ends: _ })
                 if self.sessions.get(session).is_none() =>
             {
@@ -293,13 +293,13 @@ impl Gate {
         id
     }
 
-    /// Takes note that the client of `request` has gone. Waiting: it leaves the queue at once and
-    /// its id is forgotten. In the application: its slot stays with its token, as ghost work.
-    /// Unknown or stale ids are ignored.
+    /// Takes note that the client of `request` has disconnected. If it waits, it leaves the queue
+    /// at once and its id is forgotten. If it is in the application, its slot stays with its token,
+    /// as orphaned work. Unknown or stale ids are ignored.
     pub fn handle_departure(&mut self, now: Instant, request: RequestId) {
         let Some(entry) = self.requests.get(request).copied() else { return };
         match entry.stage {
-            // One that is paused ends with its body, and its token tells.
+            // A suspended request ends with its body, and its token reports that.
             Stage::Orphaned(_) | Stage::Suspended | Stage::Returning(_) => return,
             Stage::InApplication(since) => {
                 let ghost = self.requests.get_mut(request).expect("the request was there a line ago");
@@ -312,7 +312,7 @@ impl Gate {
                 if let Some(kind) = entry.newcomer {
                     let kind = &mut self.kinds[kind.index()];
                     kind.held.remove(key);
-                    // Nobody else knows of a place that was drawn here and never told.
+                    // Nobody else knows of a place that was drawn here and never shown.
                     if let (Some(line), Some(position), None) = (&mut kind.line, entry.position, entry.begins)
                     {
                         line.left(position);
@@ -407,11 +407,11 @@ impl Gate {
         self.publish();
     }
 
-    /// Takes note that the application waits for the client of `request`, who was waited for
-    /// `client_time` of its stay so far, or that the request could not be sent to it and waits for
-    /// its return: from now on it holds no slot, and time passes for it no more. Its token stays,
-    /// and may end it. Ignored of any other request than one in the application. Returns whether it
-    /// was not.
+    /// Suspends `request`: takes note that the application waits for its client, who was waited for
+    /// `client_time` of its stay so far, or that it could not be sent to the application and waits
+    /// for its return. From now on it holds no slot, and its time does not count. Its token stays,
+    /// and may end it. Ignored for any request that is not in the application. Returns whether it
+    /// was not ignored.
     pub fn handle_suspend(&mut self, now: Instant, request: RequestId, client_time: Duration) -> bool {
         let Some(entry) = self.requests.get_mut(request) else { return false };
         let Stage::InApplication(since) = entry.stage else { return false };
@@ -430,9 +430,9 @@ impl Gate {
         true
     }
 
-    /// Takes note that the client of a paused request is waited for no longer: it has its slot
-    /// again, once one is free, before anybody who waits for a first one. `Output::Resumed` follows
-    /// then. Ignored of any other request. Returns whether it was not.
+    /// Takes note that the client of a suspended request is waited for no longer: it has its slot
+    /// again once one is free, before requests that wait for a first one. `Output::Resumed` follows
+    /// then. Ignored for any other request. Returns whether it was not ignored.
     pub fn handle_resume(&mut self, now: Instant, request: RequestId) -> bool {
         let Some(entry) = self.requests.get_mut(request) else { return false };
         if entry.stage != Stage::Suspended {
@@ -465,9 +465,9 @@ impl Gate {
         self.publish();
     }
 
-    /// Returns whether an answer of this moment should carry a lease, if its session has none. What
-    /// was said when its request started may be too little by now: a rush comes while the first of
-    /// it are in the application.
+    /// Returns whether an answer at this moment should carry a lease, if its session has none. The
+    /// need may have grown since its request started: a rush comes while its first requests are in
+    /// the application.
     pub fn lease_due(&self, now: Instant) -> LeaseDue {
         if now < self.pressed_until {
             LeaseDue::Yes
@@ -480,7 +480,7 @@ impl Gate {
         }
     }
 
-    /// Returns how a session stands that was let in and is not known to have ended.
+    /// Returns how a session stands that was admitted and is not known to have ended.
     pub fn begun(&self, session: SessionId) -> Option<SessionStatus> {
         self.sessions.get(session).map(Session::view)
     }
@@ -504,7 +504,7 @@ impl Gate {
 
     /// Returns when `handle_timeout` is to be called, if nothing else happens before.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        // Of a line that stands still nobody is let in, whatever the law says.
+        // Of a line that stands still nobody is admitted, whatever the law says.
         let kinds = self.kinds.iter().filter(|kind| kind.admits() && !kind.held.is_empty());
         let next = kinds.filter_map(|kind| kind.next).min();
         Some(next.map_or(self.next_tick, |next| next.min(self.next_tick)))
@@ -529,9 +529,9 @@ impl Gate {
         &self.params
     }
 
-    /// Returns whether a request of somebody inside, who asks for no more than one visitor does,
-    /// came before that moment and waits for its first slot at a route whose limit is found. The
-    /// request that a session began with waited for that, too.
+    /// Returns whether a request of an admitted visitor, who asks for no more than one visitor
+    /// does, arrived before that moment and waits for its first slot at a route whose limit is
+    /// found by the law. The first request of a session counts, too.
     pub fn holds_insider_since(&self, before: Instant) -> bool {
         let is_held = |request: &Request| {
             let began = request.session.and_then(|(_, session)| self.sessions.began(session));
@@ -622,7 +622,7 @@ impl Gate {
         self.routes[entry.route.index()].counts.refused += 1;
         let jitter = self.rng.between(0.75, 1.25);
         let (retry_after, predicted_wait, waiting) = match kind {
-            // Nobody knows when it comes back.
+            // It is unknown when it comes back.
             Some(kind) if reason == Reason::ApplicationDown => {
                 let state = &mut self.kinds[kind.index()];
                 state.refused += 1;
@@ -666,8 +666,8 @@ impl Gate {
         self.fresh = fresh;
     }
 
-    /// Puts a record where it is seen. One that tells how things stand, and was decided by nobody,
-    /// is no part of the trace.
+    /// Publishes a record. One that only shows the state, and is no decision, is no part of the
+    /// trace.
     fn show(&mut self, record: Record) {
         if self.records.len() == self.params.decisions_max {
             self.records.pop_front();
@@ -678,7 +678,8 @@ impl Gate {
     }
 }
 
-/// Returns what came of a request instead of an answer; `ghost`: its client had gone before.
+/// Returns the outcome of a request that got no answer; `ghost`: its client had disconnected
+/// before.
 fn trouble(outcome: Outcome, ghost: bool) -> Option<RequestTrouble> {
     match outcome {
         Outcome::Failed(Failure::BadRequest) => None,

@@ -1,5 +1,5 @@
 //! Newcomers held on their connections until they may begin: by lane, each lane in the order of its
-//! numbers; and all of them by how long they are held.
+//! numbers; and all of them by how long they have been held.
 
 use std::collections::{BTreeMap, BTreeSet};
 use suimon_line::{LANES, Lane, Params, Shares};
@@ -47,7 +47,7 @@ impl HeldNewcomers {
         self.by_arrival.is_empty()
     }
 
-    /// Returns whether somebody of its lane stands behind `key`.
+    /// Returns whether another of its lane stands behind `key`.
     pub(crate) fn is_passed_by(&self, key: Key) -> bool {
         self.lanes[key.0.index()].last_key_value().is_some_and(|(last, _)| *last > key.1)
     }
@@ -57,14 +57,14 @@ impl HeldNewcomers {
         self.lanes[key.0.index()].range(..key.1).count()
     }
 
-    /// Returns who stands there.
+    /// Returns the newcomer who stands there.
     pub(crate) fn at(&self, key: Key) -> Option<Newcomer> {
         let (lane, rank) = key;
         let (request, arrived) = *self.lanes[lane.index()].get(&rank)?;
         Some(Newcomer { key, request, arrived })
     }
 
-    /// Holds a newcomer; the caller has seen that nobody is there.
+    /// Holds a newcomer; the caller has checked that none is there.
     pub(crate) fn insert(&mut self, newcomer: Newcomer) {
         let Newcomer { key, request, arrived } = newcomer;
         self.lanes[key.0.index()].insert(key.1, (request, arrived));
@@ -85,12 +85,12 @@ impl HeldNewcomers {
         self.at(first(lane)?)
     }
 
-    /// Returns who is held longest.
+    /// Returns the newcomer held longest.
     pub(crate) fn longest(&self) -> Option<Newcomer> {
         self.at(self.by_arrival.first()?.1)
     }
 
-    /// Returns who came last.
+    /// Returns the newcomer who came last.
     pub(crate) fn last(&self) -> Option<Newcomer> {
         self.at(self.by_arrival.last()?.1)
     }

@@ -12,10 +12,10 @@ use suimon_model::{Duration, Instant, KindId, Quantity, Reason, Record, Signals,
 
 /// A newcomer is held for at most this share of the patience, where nothing is declared, ...
 const HOLD_SHARE: f64 = 0.7;
-/// ... and for at most this long, seconds: a page that says when to come again beats a blank one,
-/// ...
+/// ... and for at most this long, seconds: a page that says when to come again is better than a
+/// blank one, ...
 const HOLD_MAX: f64 = 10.0;
-/// ... one that keeps a place in line all the more.
+/// ... the more so if it keeps a place in line.
 const HOLD_MAX_IN_LINE: f64 = 5.0;
 /// A newcomer held for this many times the longest hold gets a response.
 const OVERDUE: f64 = 1.25;
@@ -40,7 +40,7 @@ const LINE_MIN: usize = 4;
 /// For this many seconds after the first newcomer, others are held and not sent to the line,
 /// whatever rate a cold law guesses; ...
 const BLIND_SECONDS: f64 = 8.0;
-/// ... and the most of them.
+/// ... at most this many of them.
 pub(crate) const BLIND_MAX: usize = 512;
 /// A client that comes back after Retry-After finds this share of the longest hold still to wait.
 const RETURN_SHARE: f64 = 0.5;
@@ -56,7 +56,7 @@ pub(crate) struct KindGate {
     pub(crate) law: Box<dyn SessionLaw>,
     /// Newcomers held until they may begin.
     pub(crate) held: HeldNewcomers,
-    /// Of those who have no place in line: the rank of the next.
+    /// Of those without a place in line: the rank of the next.
     arrivals: u64,
     pub(crate) line: Option<Line>,
     /// Whether anybody waits in line who was not called, as of the last tick.
@@ -69,18 +69,18 @@ pub(crate) struct KindGate {
     assumed: f64,
     pub(crate) admitted: u64,
     pub(crate) refused: u64,
-    /// Newcomers, whatever became of them, ...
+    /// Newcomers, whatever their outcome, ...
     pub(crate) came: RateMeter,
-    /// ... and those that were let in.
+    /// ... and those that were admitted.
     pub(crate) begun: RateMeter,
     /// Whether newcomers have come fast just now.
     rush: Rush,
-    /// Whether somebody is held only as nothing was known when they came.
+    /// Whether newcomers are held only because nothing was known when they came.
     pub(crate) holds_blindly: bool,
     /// For display: newcomers in all, ...
     came_in_all: u64,
-    /// ... and what was told last of a law that goes by the number of sessions: whether it is full,
-    /// and how many were refused until then.
+    /// ... and what was last shown of a law that goes by the number of sessions: whether it is
+    /// full, and how many were refused until then.
     announced_full: bool,
     refused_then: u64,
     /// Whether the application does not answer.
@@ -132,8 +132,8 @@ impl KindGate {
             self.back = Some(now);
             self.next = None;
         } else {
-            // Away again before all of the old pace was reached: that pace is still what was
-            // measured.
+            // Down again before all of the old rate was reached: that rate is still the measured
+            // one.
             let begun = self.begun.per_second().unwrap_or_default();
             self.before = Some(self.before.unwrap_or_default().max(begun));
             self.back = None;
@@ -246,7 +246,7 @@ impl KindGate {
         })
     }
 
-    /// Lets in by `law` from now on, which knows nothing yet.
+    /// Admits by `law` from now on, which knows nothing yet.
     pub(crate) fn begin_anew(&mut self, law: Box<dyn SessionLaw>) {
         self.law = law;
         self.next = None;
@@ -313,8 +313,8 @@ impl KindGate {
         self.params.hold.map_or((HOLD_SHARE * self.patience()).min(longest), |hold| hold.as_secs_f64())
     }
 
-    /// Returns the seconds after which a newcomer that is still held is told so. Who is held
-    /// blindly may be until something is known, where nothing is declared.
+    /// Returns the seconds after which a newcomer that is still held gets an answer. A newcomer
+    /// held blindly may be held until something is known, where nothing is declared.
     pub(crate) fn overdue(&self, now: Instant) -> f64 {
         let hold = OVERDUE * self.hold();
         let waits_blindly = self.holds_blindly && self.is_blind(now) && self.params.hold.is_none();
@@ -328,14 +328,14 @@ impl KindGate {
         self.arrivals - 1
     }
 
-    /// Returns whether newcomers are held whatever their turn, as little is known yet of how soon
+    /// Returns whether newcomers are held whatever their turn, as it is hardly known yet how soon
     /// that is.
     pub(crate) fn is_blind(&self, now: Instant) -> bool {
         let is_young = self.rush.age(now).is_none_or(|age| age < BLIND_SECONDS);
         is_young && self.admits() && self.law.is_cold()
     }
 
-    /// Returns whether one more may be held for that.
+    /// Returns whether one more may be held like that.
     pub(crate) fn may_hold_blindly(&self, now: Instant) -> bool {
         self.is_blind(now) && self.held.len() < BLIND_MAX
     }
@@ -348,33 +348,34 @@ impl KindGate {
         self.line.as_ref().is_some_and(in_vain)
     }
 
-    /// Returns whether one more would be held for longer than it is worth.
+    /// Returns whether one more would be held for longer than is useful.
     pub(crate) fn too_many_held(&self, now: Instant) -> bool {
         self.held.len() >= LINE_MIN && self.predicted_wait(now).as_secs_f64() > self.hold()
     }
 
-    /// Returns whether newcomers come at a good share of the pace at which they could be let in:
-    /// before long some may have to wait. Of a law that does not know that pace nothing is
-    /// foreseen.
+    /// Returns whether newcomers arrive at a good share of the rate at which they could be
+    /// admitted: before long some may have to wait. For a law that does not know that rate nothing
+    /// is predicted.
     pub(crate) fn is_close(&self) -> bool {
         let may_close = |rate| self.came.per_second().is_some_and(|came| came > CLOSE_SHARE * rate);
         self.holds() && self.law.rate().is_some_and(may_close)
     }
 
-    /// Returns whether its law does not know the pace at which it could let in: then nothing tells
-    /// before that it will let nobody in.
+    /// Returns whether its law does not know the rate at which it could admit: then nothing shows
+    /// beforehand that it will stop admitting.
     pub(crate) fn may_close_at_once(&self) -> bool {
         self.holds() && self.law.rate().is_none()
     }
 
-    /// Takes note of a newcomer, whatever becomes of it.
+    /// Takes note of a newcomer, whatever its outcome.
     pub(crate) fn comes(&mut self, now: Instant) {
         self.came.note();
         self.came_in_all += 1;
         self.rush.note(now, self.law.rate());
     }
 
-    /// Returns whether newcomers have just come so fast that some may have to wait within a moment.
+    /// Returns whether newcomers have just arrived so fast that some may have to wait within a
+    /// moment.
     pub(crate) fn is_rushed(&self, now: Instant) -> bool {
         self.holds() && self.rush.is_on(now, self.law.rate())
     }
@@ -382,7 +383,7 @@ impl KindGate {
     /// Returns newcomers waiting to begin, as the session law sees them: one in line counts as
     /// many.
     pub(crate) fn waiting(&self) -> usize {
-        // Where the line stands still, it is not the law that keeps them.
+        // Where the line stands still, the law is not what keeps them.
         if !self.admits() {
             return 0;
         }
@@ -393,7 +394,7 @@ impl KindGate {
         self.law.predicted_wait(now, self.held.len())
     }
 
-    /// Lets the line move by what the law would let in.
+    /// Moves the line by what the law would admit.
     pub(crate) fn move_line(&mut self, now: Instant) {
         let hold = self.hold();
         let rate = self.pace(now);
@@ -411,15 +412,15 @@ impl KindGate {
     }
 
     /// Returns when a refused newcomer should come back: when the line has moved far enough that
-    /// the rest of the wait is well within what anybody is held. `jitter`: 0.75 to 1.25, so that
-    /// not all come back at once.
+    /// the rest of the wait is well within the longest hold. `jitter`: 0.75 to 1.25, so that not
+    /// all come back at once.
     pub(crate) fn retry_after(&self, now: Instant, jitter: f64) -> Duration {
         let wait = self.predicted_wait(now).as_secs_f64() - RETURN_SHARE * self.hold();
         seconds((wait * jitter).clamp(RETRY_MIN, RETRY_MAX))
     }
 
-    /// Returns what is to be shown where newcomers begin to wait for one of `active` sessions to
-    /// end, or wait no more.
+    /// Returns what to show when newcomers begin to wait for one of `active` sessions to end, or
+    /// wait no more.
     pub(crate) fn turns_full(&mut self, now: Instant, active: usize) -> Option<Record> {
         let sessions_max = self.law.sessions_max().filter(|_| self.holds())?;
         let refused = self.refused - std::mem::replace(&mut self.refused_then, self.refused);
@@ -444,8 +445,8 @@ impl KindGate {
         Some(Record { at: now, subject, quantity: Quantity::Interval, old, new, reason, signals })
     }
 
-    /// Returns what happens to the next newcomer, while `active` sessions are let in and not known
-    /// to have ended.
+    /// Returns what happens to the next newcomer, while `active` sessions are admitted and not
+    /// known to have ended.
     fn gate_state(&self, active: usize, is_draining: bool) -> GateState {
         let interval = self.law.interval();
         match self.params.mode {
@@ -458,7 +459,7 @@ impl KindGate {
         }
     }
 
-    /// Returns what a newcomer who draws a place now is told of the wait, seconds.
+    /// Returns the predicted wait of a newcomer who draws a place now, seconds.
     fn newcomer_wait(&self, now: Instant) -> Option<(f64, f64)> {
         let last = Position { lane: Lane::Normal, number: u64::MAX };
         match self.line.as_ref()?.standing(now, last) {
@@ -473,7 +474,7 @@ impl KindGate {
         }
     }
 
-    /// Returns what can be seen of it, but for what the gate alone knows.
+    /// Returns what can be seen of it, except for what the gate alone knows.
     pub(crate) fn view(&self, now: Instant, inputs: &AdmissionInputs<'_>, is_draining: bool) -> KindView {
         let gate_state = self.gate_state(inputs.active, is_draining);
         KindView {

@@ -1,5 +1,5 @@
-//! What a gate knows that is still worth something in another process, and how a gate that begins
-//! with it comes to doubt it.
+//! What a gate knows that is still useful in another process, and how a gate that begins with it
+//! comes to doubt it.
 
 use crate::learned::ServiceTimeStats;
 use suimon_control::{KnownMean, RouteKnowledge, SessionKnowledge, Trust, VisitsKnowledge};
@@ -19,11 +19,11 @@ pub struct Knowledge {
 /// What is known of one route.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct KnownRoute {
-    /// Requests that came since the start: whether the route is asked for at all.
+    /// Requests since the start: whether the route is used at all.
     pub came: u64,
     /// What the law knows of it.
     pub law: Option<RouteKnowledge>,
-    /// X: completions a second when it has all it can take.
+    /// X: completions per second under full load.
     pub capacity: Option<KnownMean>,
     /// Time in the application.
     pub took: Option<ServiceTimeStats>,
@@ -34,7 +34,7 @@ pub struct KnownRoute {
 /// What is known of one kind of session.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct KnownKind {
-    /// Seconds a visitor waits for one answer, if that was learned.
+    /// How long a visitor waits for one answer, seconds, if that was learned.
     pub patience: Option<f64>,
     /// What the law knows of it.
     pub law: Option<SessionKnowledge>,
@@ -90,7 +90,7 @@ impl RecalledCapacity {
         KnownMean { value: per_second, observations: CAPACITY_OBSERVATIONS }
     }
 
-    /// Holds it against what is seen: `rate` is the route's throughput over `seconds`, `is_held`
+    /// Compares it with what is seen: `rate` is the route's throughput over `seconds`, `is_held`
     /// whether newcomers are held back, `is_free` whether the route has slots to spare, `delay` how
     /// many seconds after its beginning a session comes here.
     ///
@@ -109,7 +109,7 @@ impl RecalledCapacity {
     }
 }
 
-/// What a route shows.
+/// What is measured at a route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteSample {
     pub(crate) rate: f64,
@@ -119,7 +119,7 @@ pub(crate) struct RouteSample {
     pub(crate) delay: f64,
 }
 
-/// A patience known from another run, until enough have left here to tell.
+/// A patience known from another run, until enough visitors have left here to learn from.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct RecalledPatience {
     pub(crate) seconds: f64,

@@ -3,10 +3,10 @@
 use crate::api::RouteMode;
 use suimon_model::RouteId;
 
-/// Everything that was learned. Worked out when somebody asks, from what the laws rest on.
+/// Everything that was learned. Computed on request, from what the laws rest on.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Learned {
-    /// Processor cores the application is thought to have.
+    /// Processor cores the application is assumed to have.
     pub cores: u32,
     /// Time between an answer and the session's next request, of all kinds together.
     pub think: Option<Think>,
@@ -52,14 +52,14 @@ pub struct LearnedRoute {
     pub mode: RouteMode,
     /// The limit now; `None` where none is held.
     pub limit: Option<u32>,
-    /// Time in the application of whatever made progress.
+    /// Time in the application of all requests that made progress.
     pub took: Option<ServiceTimeStats>,
     /// The same, of those that had a core of their own when they began and when they ended: what a
     /// request takes by itself.
     pub took_alone: Option<ServiceTimeStats>,
     /// Share of the ended requests that failed, since the start.
     pub errors: f64,
-    /// Completions a second when it had all it could take; `None` if it never had.
+    /// Completions per second under full load; `None` if it never had that.
     pub saturated: Option<f64>,
 }
 
@@ -68,9 +68,9 @@ pub struct LearnedRoute {
 pub struct LearnedKind {
     /// Sessions that ended and were learned from.
     pub ended: u64,
-    /// Newcomers a second in the last minutes, refused ones and those who came again included.
+    /// Newcomers per second in the last minutes, including refused ones and those who came again.
     pub came_per_second: Option<f64>,
-    /// Sessions let in a second in the last minutes.
+    /// Sessions admitted per second in the last minutes.
     pub begun_per_second: Option<f64>,
     /// Newcomers refused since the start.
     pub refused: u64,
@@ -80,14 +80,14 @@ pub struct LearnedKind {
     pub patience_source: &'static str,
     /// By [`RouteId`]: visits a session makes in all.
     pub visits: Vec<f64>,
-    /// Where a session can stand; places nobody was seen at are left out.
+    /// Where a session can be; places where none was seen are left out.
     pub places: Vec<LearnedTransitions>,
 }
 
 /// What comes next where a session stands.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LearnedTransitions {
-    /// The route it asked for last; `None`: it has not asked yet.
+    /// The route of its last request; `None`: it has made none yet.
     pub after: Option<RouteId>,
     /// How often a session stood here.
     pub seen: u64,

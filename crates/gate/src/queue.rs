@@ -1,11 +1,11 @@
-//! A route's queue: by position in the session, then by arrival; anybody can leave from the middle
-//! at once.
+//! A route's queue: by position in the session, then by arrival; a request can leave from the
+//! middle at once.
 //!
-//! First come, first served, serves nobody once the wait is as long as the patience: everybody's
-//! turn comes when they are about to leave, and what the application does is for nobody. So who has
-//! waited for too long to be answered in time goes behind those who can be, the newest of them
-//! first: that one has the most patience left. As long as nobody waits for that long it is a plain
-//! queue.
+//! First come, first served, completes nothing once the wait is as long as the patience: each
+//! visitor's turn comes when they are about to leave, and the application works for nobody. So a
+//! request that has waited too long to be answered in time goes behind those that can be, the
+//! newest of them first: that one's visitor has the most patience left. As long as no request waits
+//! for that long it is a plain queue.
 
 use std::collections::BTreeMap;
 use suimon_model::RequestId;
@@ -13,8 +13,8 @@ use suimon_model::RequestId;
 /// Positions beyond this are equal: by then a session is far along.
 const PRIORITY_MAX: u32 = 1000;
 
-/// Waiting requests of one route. Bounded by the gate's `waiting_max` for newcomers; members are
-/// bounded by the shell's connections.
+/// Waiting requests of one route. Bounded by the gate's `waiting_max` for newcomers; requests of
+/// sessions are bounded by the shell's connections.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     entries: BTreeMap<(u32, u64), RequestId>,
@@ -45,7 +45,7 @@ impl Queue {
         self.arrivals += 1;
     }
 
-    /// Takes out whose turn it is. `is_late` tells who can hardly be answered in time.
+    /// Takes out the next request. `is_late` says which ones can hardly be answered in time.
     pub(crate) fn pop(&mut self, mut is_late: impl FnMut(RequestId) -> bool) -> Option<RequestId> {
         while let Some(first) = self.entries.first_entry().filter(|first| !is_last(*first.key())) {
             let (key, request) = first.remove_entry();

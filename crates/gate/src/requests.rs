@@ -13,12 +13,12 @@ pub(crate) enum Stage {
     AtRouteGate((u32, u64)),
     /// In the application since then.
     InApplication(Instant),
-    /// In the application since then, its client gone.
+    /// In the application since then, its client disconnected.
     Orphaned(Instant),
-    /// In the application, which waits for its client: it holds no slot.
+    /// Suspended: in the application, which waits for its client; it holds no slot.
     Suspended,
-    /// The same, and its client is waited for no longer: it is to have a slot again, and stands
-    /// first in its route's queue, at this key.
+    /// The same, and its client is waited for no longer: it must get a slot again, and stands first
+    /// in its route's queue, at this key.
     Returning((u32, u64)),
     /// Belongs to a session that has begun, and waits until then for an application that does not
     /// answer.
@@ -37,20 +37,19 @@ pub(crate) struct Request {
     /// Its place in line, and the session that this place begins, if it came with one.
     pub(crate) position: Option<Position>,
     pub(crate) begins: Option<SessionId>,
-    /// Whether it is no visit of a page, and to be told of no place.
+    /// Whether it is no visit of a page, and must not be shown a place.
     pub(crate) without_line: bool,
-    /// Whether it asks for nothing but that its session begins.
+    /// Whether it asks only for its session to begin.
     pub(crate) enters: bool,
     pub(crate) leased: bool,
     pub(crate) ends_session: bool,
     /// Whether it goes beyond what one visitor asks for.
     pub(crate) beyond: bool,
-    /// Whether it has waited for too long to be answered in time, and goes behind those who have
-    /// not.
+    /// Whether it has waited too long to be answered in time, and goes behind those that have not.
     pub(crate) late: bool,
     pub(crate) arrived: Instant,
     pub(crate) stage: Stage,
-    /// How long the application has been at it so far, where it is paused.
+    /// How long the application has worked on it so far, if it is suspended.
     pub(crate) spent: Duration,
     /// Whether it began in an application that had a core for it.
     pub(crate) alone: bool,
@@ -80,8 +79,8 @@ impl Request {
         self.session.map(|(kind, _)| kind).or(self.newcomer)
     }
 
-    /// Returns whose it is: its session, or the one its place begins. `None`: a newcomer nobody
-    /// could know again.
+    /// Returns whose it is: its session, or the one its place begins. `None`: a newcomer that could
+    /// not be recognised again.
     pub(crate) fn visitor(&self) -> Option<SessionId> {
         self.session.map(|(_, session)| session).or(self.begins)
     }
@@ -92,7 +91,7 @@ impl Request {
     }
 }
 
-/// A slab with generations: an id that was given back is never mistaken for its successor.
+/// A slab with generations: an id that was freed is never mistaken for its successor.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     entries: Vec<Entry>,

@@ -1,9 +1,9 @@
-//! Whether newcomers come so fast, right now, that the gate may close within a moment.
+//! Whether newcomers arrive so fast, right now, that the gate may close within a moment.
 //!
-//! The pace of newcomers is known after two seconds, and a rush is over the gate in a tenth of one.
-//! So newcomers are also counted in a leaky bucket that empties at the share of the law's rate that
-//! counts as near its limit. Full is half a second's worth of that rate; in the first seconds, when
-//! the rate is a guess, a second visitor right behind the first.
+//! The rate of newcomers is known after two seconds, but a rush arrives within a tenth of one. So
+//! newcomers are also counted in a leaky bucket that empties at the share of the law's rate that
+//! counts as near its limit. It is full at half a second's worth of that rate; in the first
+//! seconds, when the rate is a guess, a second visitor right behind the first.
 
 use crate::kinds::CLOSE_SHARE;
 use suimon_model::Instant;
@@ -12,8 +12,8 @@ use suimon_model::Instant;
 const NEW_SECONDS: f64 = 5.0;
 /// What counts as a rush at a new gate: more than one newcomer at a time.
 const FULL_NEW: f64 = 1.5;
-/// Seconds' worth of the law's rate that fill the bucket later, and the least that do: as many may
-/// come at once by chance.
+/// Seconds' worth of the law's rate that fill the bucket later, and the least number that does: as
+/// many may arrive at once by chance.
 const FULL_SECONDS: f64 = 0.5;
 const FULL_MIN: f64 = 4.0;
 /// Newcomers per second that a new gate takes for few, where the law knows no rate.
@@ -47,7 +47,7 @@ impl Rush {
         let full = match rate {
             _ if is_new => FULL_NEW,
             Some(rate) => (FULL_SECONDS * rate).max(FULL_MIN),
-            // Of a law that does not know its pace nothing is foreseen.
+            // For a law that does not know its rate nothing is predicted.
             None => return false,
         };
         self.level_at(now, rate) > full

@@ -1,4 +1,4 @@
-//! The sessions that were let in: where each stands, its path so far, and when it was last heard
+//! The sessions that were admitted: where each stands, its path so far, and when it was last heard
 //! of.
 
 use crate::api::{SessionEnds, SessionStatus};
@@ -8,7 +8,7 @@ use suimon_model::{Instant, KindId, RouteId, SessionId, seconds};
 
 /// A session's budget: concurrent requests (at the gates and in the application), burst, and
 /// requests per second after the burst. Requests beyond it are more than one visitor sends, and
-/// queue behind all others. So a lease that is shared by many is worth no more than one.
+/// queue behind all others. So a lease shared by many is worth no more than one.
 const PENDING_BUDGET: u32 = 8;
 /// Most concurrent requests of one session, at the gates and in the application; further ones that
 /// would have to wait are refused.
@@ -44,12 +44,11 @@ pub(crate) struct Session {
     pub(crate) requests: u32,
     pending: u32,
     heard: Instant,
-    /// Whether it is counted among those that have visits to come.
+    /// Whether it counts as a session with visits to come.
     active: bool,
     /// How long it has been silent, in stages of [`Visits`].
     stage: usize,
-    /// What the application has said of it: that its visitor pays, and that it weighs more or less
-    /// than others.
+    /// What the application has said of it: that its visitor pays, and its weight.
     pub(crate) checkout: bool,
     weighed: bool,
     /// Whether its visitor carries a lease.
@@ -61,12 +60,12 @@ pub(crate) struct Session {
     trouble: Option<RequestTrouble>,
 }
 
-/// What may come of a request instead of an answer.
+/// Outcomes of a request other than an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RequestTrouble {
     /// It failed.
     Failed,
-    /// Its client went away before.
+    /// Its client disconnected before.
     Left,
 }
 
@@ -106,8 +105,8 @@ impl Session {
         is_there
     }
 
-    /// Returns where it began, as long as it has asked once or twice and not rested in between; of
-    /// one that has asked once that is where it is.
+    /// Returns where it began, as long as it has made one or two requests and not rested in
+    /// between; after one request that is where it is.
     fn entry(&self) -> LastRoute {
         match self.path.first() {
             _ if self.from_page => LastRoute::START,
@@ -116,7 +115,8 @@ impl Session {
         }
     }
 
-    /// Takes it not to come back, if it has asked once and that was not known before.
+    /// Assumes that it will not come back, if it has made one request and that was not assumed
+    /// before.
     fn stays_away(&mut self, visits: &mut Visits) {
         let may = self.path.len() == 1 && !self.has_come_back;
         if may && !std::mem::replace(&mut self.stays_away, true) {
@@ -131,19 +131,19 @@ impl Session {
         }
     }
 
-    /// Returns whether it counts as under way of those that have come back for another page: as
+    /// Returns whether it counts as under way among those that have come back for another page: as
     /// long as little is known of it.
     fn stays(&self) -> bool {
         self.active && (2..STAYER_VISITS).contains(&self.path.len())
     }
 
-    /// Returns whether it stands in a list of the quiet.
+    /// Returns whether it is in a list of the quiet.
     fn is_quiet(&self) -> bool {
         self.active && self.pending == 0
     }
 
-    /// Returns where it stands among the idle: the list, of those that have asked once at most or
-    /// more often, and its entry there.
+    /// Returns its position among the idle: the list, of those with at most one request or with
+    /// more, and its entry there.
     fn idle_entry(&self, id: SessionId) -> (usize, IdleEntry) {
         (usize::from(self.requests > 1), (second_of(self.heard), id))
     }
@@ -152,7 +152,7 @@ impl Session {
         self.kind
     }
 
-    /// Returns whether it has as many requests under way as may wait.
+    /// Returns whether it has the maximum number of requests under way.
     pub(crate) fn is_full(&self) -> bool {
         self.pending >= PENDING_MAX
     }
@@ -177,7 +177,7 @@ pub(crate) struct Sessions {
     sessions_max: usize,
     /// When the application was back last: silence before that was not the visitors'.
     back_at: Instant,
-    /// By kind: how they ended. For show.
+    /// By kind: how they ended. For display.
     ends: Vec<SessionEnds>,
 }
 
@@ -202,15 +202,15 @@ impl Sessions {
         self.ends.get(kind.index()).copied().unwrap_or_default()
     }
 
-    /// Takes note of what came of a request of `id`; `None`: an answer.
+    /// Takes note of the outcome of a request of `id`; `None`: an answer.
     pub(crate) fn came_to(&mut self, id: SessionId, trouble: Option<RequestTrouble>) {
         if let Some(session) = self.by_id.get_mut(&id) {
             session.trouble = trouble;
         }
     }
 
-    /// Takes note that `id`, of which this gate has not let in anybody, is a session all the same:
-    /// of a gate before it.
+    /// Takes note that `id`, which this gate has not admitted, is a session all the same: of a gate
+    /// before it.
     pub(crate) fn resumes(&mut self, kind: KindId) {
         self.ends_of(kind).resumed += 1;
     }
@@ -240,7 +240,7 @@ impl Sessions {
         }
     }
 
-    /// Returns how many of `kind` were let in and are not known to have ended.
+    /// Returns how many of `kind` were admitted and are not known to have ended.
     pub(crate) fn of_kind(&self, kind: KindId) -> usize {
         self.by_kind.get(kind.index()).copied().unwrap_or(0)
     }
@@ -250,8 +250,8 @@ impl Sessions {
         self.sessions_max = sessions_max;
     }
 
-    /// Returns whether every index leads somewhere and every count, those of `visits` too, is that
-    /// of what is there.
+    /// Returns whether every index leads somewhere and every count, those of `visits` too, is
+    /// right.
     pub(crate) fn are_sound(&self, routes: usize, kinds: usize, visits: &Visits) -> bool {
         let mut by_kind = vec![0; self.by_kind.len()];
         let mut here = BTreeMap::new();
@@ -284,7 +284,7 @@ impl Sessions {
             && self.are_listed()
     }
 
-    /// Returns whether the lists by time name sessions that there are, and as they are.
+    /// Returns whether the lists by time match the sessions that exist.
     fn are_listed(&self) -> bool {
         let heard = |(at, id): &(Instant, SessionId)| self.get(*id).filter(|session| session.heard == *at);
         let is_idle = |(list, entry): (usize, &IdleEntry)| {
@@ -311,8 +311,8 @@ impl Sessions {
         self.by_id.get(&id)
     }
 
-    /// Lets `id` in. If there are too many, the longest idle session is forgotten, of those that
-    /// have asked once if these are many.
+    /// Admits `id`. If there are too many, the session idle longest is forgotten, of those with one
+    /// request if these are many.
     pub(crate) fn begin(&mut self, now: Instant, id: SessionId, kind: KindId, visits: &mut Visits) {
         self.begin_from(now, id, kind, false, visits);
     }
@@ -382,8 +382,8 @@ impl Sessions {
         }
     }
 
-    /// Takes note that the application has said what `id` weighs, and returns whether it has for
-    /// the first time.
+    /// Takes note that the application has said what `id` weighs, and returns whether that was the
+    /// first time.
     pub(crate) fn weighs(&mut self, id: SessionId) -> bool {
         self.by_id.get_mut(&id).is_some_and(|session| !std::mem::replace(&mut session.weighed, true))
     }
@@ -408,7 +408,7 @@ impl Sessions {
             (session.admitted, session.waited, session.waited_until) = (now, 0.0, now);
         }
         let within_budget = session.spends(now) && session.pending < PENDING_BUDGET;
-        // No visitor asks like that, so nothing is learned from it of what visitors do.
+        // No visitor sends requests like that, so nothing is learned from it of what visitors do.
         let is_usual = within_budget && visits.is_usual(session.kind, route, &session.path);
         if session.active {
             visits.leave(session.kind, session.place, session.stage);
@@ -426,8 +426,8 @@ impl Sessions {
         session.pending += 1;
         let is_learned = within_budget && session.path.len() < PATH_MAX;
         if is_learned {
-            // Sums of waits are rounded: of a session that has only waited, they may be the longer
-            // by a hair.
+            // Sums of waits are rounded: for a session that has only waited, they may be slightly
+            // too long.
             let without_waits = (now.secs_since(session.admitted) - session.waited).max(0.0);
             session.path.push((route, without_waits as f32));
             match session.path.as_slice() {
@@ -442,7 +442,7 @@ impl Sessions {
             }
         }
         session.heard = now;
-        // What goes beyond it waits behind everybody, and nobody has to wait for it.
+        // Requests beyond it wait behind all others, and none has to wait for them.
         if is_learned {
             visits.enter(session.kind, session.place);
         } else {
@@ -480,8 +480,8 @@ impl Sessions {
         }
         let Some(session) = self.by_id.get_mut(&id) else { return };
         let idle_before = session.idle_entry(id);
-        // Of a session that was forgotten and begun again meanwhile, a request from before may be
-        // answered while it is quiet.
+        // A request from before a session was forgotten and begun again may be answered while the
+        // session is quiet.
         if session.is_quiet() {
             self.quiet[session.stage].remove(&(session.heard, id));
         }
@@ -535,8 +535,8 @@ impl Sessions {
         }
     }
 
-    /// Takes `id` out of the count and learns from its path; it may still come back. `silent`: that
-    /// is taken from its silence.
+    /// Takes `id` out of the count and learns from its path; it may still come back. `silent`: its
+    /// silence is the reason.
     fn rest(&mut self, id: SessionId, visits: &mut Visits, silent: bool) {
         let Some(session) = self.by_id.get_mut(&id).filter(|session| session.active) else { return };
         if session.stays() {

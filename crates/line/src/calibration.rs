@@ -1,21 +1,21 @@
 //! How wrong predicted waits are, as this very line has shown.
 //!
-//! *Law*. Now and then some numbers of the line are noted, with the wait that is foreseen for each.
-//! When one is called, the wait that it was is held against that: r = was / foreseen. For a wait of
-//! w seconds is told
+//! *Law*. Now and then some numbers of the line are noted, with the wait that is predicted for
+//! each. When one is called, the real wait is compared with that: r = was / predicted. For a
+//! predicted wait of w seconds the page shows
 //!
 //! ```text
 //! low  = w · q10(r) · (1 − z/√n)⁺      high = w · q90(r) · (1 + z/√n)        (1)
 //! ```
 //!
-//! over the latest r of waits that were foreseen to be at least a third as long, since an error of
-//! a minute says little of an hour; n people are ahead, and z = 0.5: whether one of few takes long
-//! is chance, whatever was learned. *Signals*: calls. *Units*: seconds, shares. *Regimes*: before
-//! errors are known, and among few of them, [`PRIOR`] stands for them: a law that still learns lets
-//! in more and more, a busy application less. *Limits*: errors of [`LATEST_MAX`] numbers are kept,
-//! some minutes' worth; a pace that changes in a way it never has is not foreseen. *Source*:
-//! measured over simulated lines that are slow and fast, steady, faster, slower and pausing:
-//! `suimon-sim`'s `waiting`.
+//! over the latest r of waits that were predicted to be at least a third as long, since an error of
+//! a minute says little of an hour; n people are ahead, and z = 0.5: among few people it is chance
+//! whether one takes long, whatever was learned. *Signals*: calls. *Units*: seconds, shares.
+//! *Regimes*: before errors are known, and among few of them, [`PRIOR`] stands for them: a law that
+//! still learns admits more and more, a busy application less. *Limits*: errors of [`LATEST_MAX`]
+//! numbers are kept, some minutes' worth; a rate that changes in a way it never did before is not
+//! predicted. *Source*: measured over simulated lines that are slow and fast, steady, faster,
+//! slower and pausing: `suimon-sim`'s `waiting`.
 
 use std::collections::VecDeque;
 use suimon_model::{Duration, Instant};
@@ -25,8 +25,7 @@ const EVERY: Duration = Duration::from_secs(5);
 const NOTED_MAX: usize = 128;
 /// Errors that are kept.
 const LATEST_MAX: usize = 48;
-/// Where no error is known: what waits may be of what was foreseen, at the least and at the most,
-/// ...
+/// Where no error is known: real waits as shares of the predicted ones, at least and at most, ...
 const PRIOR: (f64, f64) = (0.6, 1.5);
 /// ... worth this many errors at either end.
 const PRIOR_WEIGHT: usize = 2;
@@ -82,7 +81,7 @@ impl Calibration {
         Some([0.25, 0.5, 1.0][self.turn as usize])
     }
 
-    /// Notes a number, and the wait that is foreseen for it, seconds.
+    /// Notes a number, and the wait that is predicted for it, seconds.
     pub(crate) fn note(&mut self, now: Instant, number: u64, foreseen: f64) {
         if foreseen >= 1.0 && self.noted.len() < NOTED_MAX {
             self.noted.push(Noted { number, at: now, foreseen });
@@ -113,7 +112,7 @@ impl Calibration {
         self.noted.clear();
     }
 
-    /// Returns (1) for a wait that is foreseen to be `wait` seconds behind `ahead` people.
+    /// Returns (1) for a wait that is predicted to be `wait` seconds behind `ahead` people.
     pub(crate) fn range(&self, wait: f64, ahead: f64) -> (f64, f64) {
         let (low, high) = self.factors.get(class_of(wait)).copied().unwrap_or(PRIOR);
         let chance = CHANCE / ahead.max(1.0).sqrt();

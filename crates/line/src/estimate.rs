@@ -8,7 +8,7 @@
 //! high = P/μ                   (2)      nobody gives up any more
 //! ```
 //!
-//! *Signals*: μ from claims while somebody waits, or else what the session law would let in; λ from
+//! *Signals*: μ from claims while visitors wait, or else what the session law would admit; λ from
 //! those heard of a period ago and not since, less those who came back; P less those who have gone
 //! and are still counted. *Units*: people, seconds. *Limits*: μ forgets in [`PACE_SECONDS`], λ in
 //! some three periods. *Source*: measured over simulated crowds, (2) alone is 12 to 41 % too long
@@ -22,18 +22,18 @@ const PACE_SECONDS: f64 = 20.0;
 const PACE_KNOWN: f64 = 10.0;
 /// Weight of the newest period in λ.
 const LEAVING_WEIGHT: f64 = 0.3;
-/// The slowest pace there is, a second: a wait has an end.
+/// The slowest rate assumed, per second: a wait has an end.
 const PACE_MIN: f64 = 1e-4;
 
-/// What is known of the pace of the line.
+/// What is known of the rate of the line.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Estimate {
-    /// Claims a second, and over how many seconds they were counted.
+    /// Claims per second, and over how many seconds they were counted.
     claims: f64,
     counted: f64,
-    /// What the session law would let in, a second.
+    /// What the session law would admit, per second.
     allowed: f64,
-    /// λ, a second, and the periods it was learned from.
+    /// λ, per second, and the periods it was learned from.
     leaving: f64,
     periods: u32,
 }
@@ -46,7 +46,7 @@ impl Estimate {
         Estimate { leaving, periods: u32::from(leaving > 0.0), ..Estimate::default() }
     }
 
-    /// Folds in `claims` of the last `seconds`, in which somebody waited, or nobody did.
+    /// Folds in `claims` of the last `seconds`, in which visitors waited, or none did.
     pub(crate) fn pace(&mut self, claims: u64, seconds: f64, waited: bool, allowed: f64) {
         self.allowed = allowed;
         if !waited || seconds <= 0.0 {
@@ -96,13 +96,13 @@ impl Estimate {
         ahead as f64 * exp(-self.leaving * unheard)
     }
 
-    /// Returns (1) and (2) for `ahead`, where a lane has this `share` of what begins, seconds.
+    /// Returns (1) and (2) for `ahead`, where a lane has this `share` of the admissions, seconds.
     pub(crate) fn wait(&self, ahead: f64, share: f64) -> (f64, f64) {
         self.at(ahead, self.per_second() * share)
     }
 
-    /// Returns (1) if as many begin as the session law `allowed`, seconds: what claims say is too
-    /// slow where they lack people who come.
+    /// Returns (1) for the rate that the session law `allowed`, seconds: the rate of claims is too
+    /// low where there were too few people to claim.
     pub(crate) fn soonest(&self, ahead: f64, share: f64, allowed: f64) -> f64 {
         self.at(ahead, self.per_second().max(allowed) * share).0
     }

@@ -3,16 +3,17 @@
 /// How many lanes there are.
 pub const LANES: usize = 4;
 
-/// A line of its own beside the others. Lanes share what begins by weight, see [`crate::Shares`].
+/// A line of its own beside the others. Lanes share the admissions by weight, see
+/// [`crate::Shares`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Lane {
-    /// Visitors who had been let in and lost it through no fault of their own.
+    /// Visitors who had been admitted and lost it through no fault of their own.
     Restored,
     /// Visitors with an invitation signed by the operator.
     Invited,
     /// Everybody.
     Normal,
-    /// Search engines: slowly, but ever.
+    /// Search engines: slowly, but always.
     Crawlers,
 }
 

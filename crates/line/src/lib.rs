@@ -1,5 +1,5 @@
 //! The waiting room's line: who waits for admission, in which order, who is called, and what the
-//! others are told.
+//! others are shown.
 //!
 //! A newcomer who cannot begin at once draws a [`Position`]: a number of a lane, from one counter.
 //! Nothing is kept of a visitor but six bits per place. A place is *provisional* until its first
@@ -21,7 +21,7 @@
 //! assert!(wait.low < seconds(49.5) && wait.high > seconds(49.5), "of what nobody has shown yet a wide range is told");
 //! ```
 //!
-//! Who of the called begins when is not decided here: each takes its turn at the session gate,
+//! When each called visitor begins is not decided here: each takes its turn at the session gate,
 //! which learns of claims, not of calls.
 
 mod calibration;

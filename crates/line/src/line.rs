@@ -34,7 +34,7 @@ const POLL_MAX: f64 = 60.0;
 /// the call late is overtaken.
 const POLL_NEAR: f64 = 30.0;
 const POLL_NEAR_SHARE: f64 = 0.5;
-/// Those whose turn is far do not all come at once.
+/// Those whose turn is far off do not all come at once.
 const POLL_JITTER: f64 = 0.1;
 /// After an opening, the polls of all who waited for it are spread over this many seconds.
 const POLL_SPREAD: f64 = 10.0;
@@ -69,10 +69,10 @@ suimon_model::saved_struct!(Params { weights });
 pub enum LineStatus {
     /// It moves.
     Moving,
-    /// It takes numbers and does not move before this moment, when lots decide about the numbers
-    /// taken till then.
+    /// It takes numbers and does not move before this moment, when the numbers taken until then are
+    /// ordered by lot.
     Opening(Instant),
-    /// Its operator has stopped it.
+    /// Its operator has paused it.
     Paused,
     /// There is nothing to wait for any more.
     Closed,
@@ -87,10 +87,10 @@ pub enum Command {
     Pause,
     /// Move, whatever was said before.
     Move,
-    /// There is nothing to wait for any more: everybody is told so, and no number is drawn.
+    /// There is nothing to wait for any more: all visitors are told so, and no number is drawn.
     Close,
-    /// Take numbers and let nobody in before `at`. With `lots`, their seed, it is then decided by
-    /// lot in which order those come who are there.
+    /// Take numbers and admit nobody before `at`. With `lots`, their seed, the order of those who
+    /// are there is then drawn by lot.
     OpenAt {
         /// When it opens.
         at: Instant,
@@ -101,7 +101,7 @@ pub enum Command {
 
 suimon_model::saved_enum!(Command { 0 = Pause, 1 = Move, 2 = Close, 3 = OpenAt { at, lots } });
 
-/// What is to be told to the holder of a place.
+/// The status of the holder of a place.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum PositionStatus {
     /// They are called: those of the called who are at the gate begin as the session gate decides,
@@ -111,7 +111,7 @@ pub enum PositionStatus {
     Waiting(Wait),
     /// The line opens at this moment; times are unknown.
     Opening(Instant, Wait),
-    /// Its operator has stopped the line; times are unknown.
+    /// Its operator has paused the line; times are unknown.
     Paused(Wait),
     /// The application does not answer, and nobody is admitted until it does, called or not; times
     /// are unknown. Nobody is ahead of a called visitor.
@@ -132,12 +132,11 @@ impl PositionStatus {
 pub struct Wait {
     /// People present ahead.
     pub ahead: u64,
-    /// The time left if people go on giving up as they did, and if nobody does. Zero where they are
-    /// unknown.
+    /// The time left if people go on giving up as they did, and if nobody does. Zero where unknown.
     pub low: Duration,
     /// See `low`.
     pub high: Duration,
-    /// When to ask again.
+    /// When to poll again.
     pub poll_after: Duration,
 }
 
@@ -146,7 +145,8 @@ pub struct Wait {
 pub struct View {
     /// Whether it moves.
     pub state: LineStatus,
-    /// Whether it stands still as the application does not answer, whatever its operator has said.
+    /// Whether it stands still because the application does not answer, whatever its operator has
+    /// said.
     pub away: bool,
     /// Numbers drawn, called and claimed since the line began, all lanes.
     pub drawn: u64,
@@ -197,15 +197,15 @@ impl SavedLine {
 pub struct SavedLane {
     /// The next number.
     pub next: u64,
-    /// The first that is not called.
+    /// The first number that is not called.
     pub called: u64,
     /// Numbers that were called and whose visitors are still on the way, as far as is known; at
     /// most [`SavedLane::COMING_MAX`].
     pub coming: Vec<u64>,
-    /// Who of those not called is there, as far as is known: runs of numbers, each with its first
-    /// and the one behind its last; at most [`SavedLane::THERE_MAX`].
+    /// Those present and not called, as far as is known: runs of numbers, each with its first and
+    /// the one behind its last; at most [`SavedLane::THERE_MAX`].
     pub there: Vec<(u64, u64)>,
-    /// From this number on they have just drawn and were not heard of again.
+    /// From this number on, visitors have just drawn and have not polled yet.
     pub settled: u64,
     /// Runs of numbers that are not called and that nobody holds, as far as is known; at most
     /// [`SavedLane::NOBODYS_MAX`].
@@ -215,20 +215,20 @@ pub struct SavedLane {
 }
 
 impl SavedLane {
-    /// The most numbers that are told to be on the way.
+    /// The most numbers that are saved as on the way.
     pub const COMING_MAX: usize = 10_000;
-    /// The most runs of people who are there. Of more than these the shortest gaps are closed: some
-    /// who have gone are then taken to be there.
+    /// The most runs of present visitors. Beyond that the shortest gaps are closed: some who have
+    /// gone are then taken to be present.
     pub const THERE_MAX: usize = 4096;
-    /// The longest gap that is closed so. A run of numbers that nobody holds must be longer.
+    /// The longest gap that is closed like this. A run of numbers that nobody holds must be longer.
     pub const GAP_MAX: u64 = 4096;
     /// The most numbers from the first that is on the way to the last that may be drawn.
     pub const SPAN_MAX: u64 = 4 * NUMBERS_MAX;
-    /// The most runs of numbers that nobody holds; past it the last two are told as one.
+    /// The most runs of numbers that nobody holds; beyond that the last two are saved as one.
     pub const NOBODYS_MAX: usize = 256;
 
-    /// Returns whether a line can go on from here: numbers are in order, and no more than there may
-    /// be at once.
+    /// Returns whether a line can go on from here: numbers are in order, and no more than the
+    /// maximum at once.
     pub fn is_sound(&self) -> bool {
         let first = self.coming.iter().copied().min().unwrap_or(self.called).min(self.called);
         self.called <= self.next
@@ -254,7 +254,7 @@ pub struct Line {
     lots: Option<[u64; 2]>,
     lotteries: Vec<Lottery>,
     estimate: Estimate,
-    /// Errors of what was told in the normal lane.
+    /// Errors of predicted waits in the normal lane.
     calibration: Calibration,
     /// Sessions per second that the session law would admit.
     rate: f64,
@@ -297,7 +297,7 @@ suimon_model::saved_struct!(
 );
 
 impl Line {
-    /// Returns a line in which nobody is.
+    /// Returns an empty line.
     pub fn new(params: Params, now: Instant) -> Self {
         Line {
             params,
@@ -365,8 +365,8 @@ impl Line {
         Some(position)
     }
 
-    /// Takes note that the holder of `position` is at the gate, and returns what to tell them if
-    /// they are not let in.
+    /// Takes note that the holder of `position` is at the gate, and returns the status to show if
+    /// they are not admitted.
     pub fn check_in(&mut self, now: Instant, position: Position) -> PositionStatus {
         let standing = self.contact(now, position);
         if standing.is_called() {
@@ -376,8 +376,8 @@ impl Line {
         standing
     }
 
-    /// Takes note that the holder of `position` asks, and returns what to tell them. A number that
-    /// was never drawn is taken for the last one.
+    /// Takes note of a poll of the holder of `position`, and returns the status to show. A number
+    /// that was never drawn is taken for the last one.
     pub fn contact(&mut self, now: Instant, position: Position) -> PositionStatus {
         let (_, rank) = self.rank(position);
         let numbers = &mut self.lanes[position.lane.index()];
@@ -395,7 +395,7 @@ impl Line {
         self.standing(now, position)
     }
 
-    /// Returns what to tell the holder of `position`.
+    /// Returns the status to show the holder of `position`.
     pub fn standing(&self, now: Instant, position: Position) -> PositionStatus {
         if self.state == LineStatus::Closed {
             return PositionStatus::Closed;
@@ -411,7 +411,7 @@ impl Line {
             |left: f64| Wait { ahead, low: Duration::ZERO, high: Duration::ZERO, poll_after: seconds(left) };
         match self.state {
             LineStatus::Opening(at) => {
-                // Not all at the same moment; those who come first are called some seconds ahead.
+                // Not all at the same moment; those at the head are called some seconds ahead.
                 let left = at.secs_since(now) + POLL_SPREAD * spread(position.number);
                 PositionStatus::Opening(at, idle(left.clamp(POLL_MIN, POLL_IDLE)))
             }
@@ -436,7 +436,7 @@ impl Line {
         }
     }
 
-    /// Returns what is left for `position`, which is called: until those called before it have
+    /// Returns the time left for `position`, which is called: until those called before it have
     /// begun, and until one more has.
     fn left_at_the_gate(&self, position: Position) -> Wait {
         let ahead = self.expected_before(position);
@@ -490,8 +490,8 @@ impl Line {
         let waited = self.has_waiters();
         let claims = self.claims - std::mem::replace(&mut self.claims_seen, self.claims);
         let passed = now.secs_since(self.ticked);
-        // While the application is away nothing is learned of the pace, and what was known is not
-        // forgotten. Nor is anything while those in front come back.
+        // While the application is down nothing is learned of the rate, and what was known is not
+        // forgotten. Nor is anything learned while those in front come back.
         if !self.away {
             let tells = waited && self.is_moving() && now >= self.gathers_until;
             self.estimate.pace(claims, passed, tells, rate.unwrap_or_default());
@@ -540,7 +540,7 @@ impl Line {
         }
     }
 
-    /// Does what its operator says.
+    /// Executes a command of its operator.
     pub fn command(&mut self, command: Command) {
         self.calibration.interrupt();
         match command {
@@ -558,11 +558,10 @@ impl Line {
         self.call();
     }
 
-    /// Decides by lot in which order those come who have drawn a number in the normal lane and were
-    /// not called.
+    /// Draws by lot the order of those who have a number in the normal lane and were not called.
     fn draw_lots(&mut self, seed: [u64; 2]) {
         let numbers = &mut self.lanes[Lane::Normal.index()];
-        // An order that was drawn is not drawn again before all of it was called.
+        // An order that was drawn is not drawn again before all of it has been called.
         if self.lotteries.last().is_some_and(|lottery| lottery.range().1 > numbers.called) {
             return;
         }
@@ -584,7 +583,7 @@ impl Line {
         (position.lane, self.lotteries.iter().fold(position.number, |number, lottery| lottery.rank(number)))
     }
 
-    /// Returns whether lots have decided about numbers that are still to be called.
+    /// Returns whether numbers ordered by lot are still to be called.
     pub fn has_lots_to_call(&self) -> bool {
         let called = self.lanes[Lane::Normal.index()].called;
         self.lotteries.last().is_some_and(|lottery| lottery.range().1 > called)
@@ -618,7 +617,7 @@ impl Line {
         self.lanes[lane.index()].expected(rank).round() as u64
     }
 
-    /// Returns how many of those called are at the gate or expected there, but for those behind
+    /// Returns how many of those called are at the gate or expected there, except those behind
     /// `position` in its lane.
     pub fn expected_beside(&self, position: Position) -> u64 {
         let others = Lane::ALL.into_iter().filter(|lane| *lane != position.lane);
@@ -686,8 +685,8 @@ impl Line {
     }
 
     /// Returns how long those who have gone are still counted, on average, seconds: till the end of
-    /// the period after the one they were last heard of in, and they went half of the longest time
-    /// between two questions after that.
+    /// the period after the one of their last poll; they left half of the longest poll interval
+    /// after that poll.
     fn unheard(&self, now: Instant) -> f64 {
         let period = PERIOD.as_secs_f64();
         2.0 * period - self.period_ends.secs_since(now).clamp(0.0, period) - POLL_MAX / 2.0
@@ -717,7 +716,7 @@ fn lead(hold: f64) -> f64 {
     POLL_MIN + ENTERING.as_secs_f64() + HELD_SHARE * hold
 }
 
-/// Returns seconds until the holder of `number` is to ask again, with `left` seconds to go, `lead`
+/// Returns seconds until the holder of `number` is to poll again, with `left` seconds to go, `lead`
 /// seconds after its call.
 fn poll_after(left: f64, lead: f64, number: u64) -> f64 {
     if left < POLL_NEAR {
@@ -728,7 +727,7 @@ fn poll_after(left: f64, lead: f64, number: u64) -> f64 {
         * (1.0 + POLL_JITTER * (2.0 * spread(number) - 1.0))
 }
 
-/// Returns something from 0 to 1 that is another for neighbours, so that nothing random is needed.
+/// Returns a value from 0 to 1 that differs between neighbours, so that no random number is needed.
 fn spread(number: u64) -> f64 {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / f64::from(1 << 24)
 }

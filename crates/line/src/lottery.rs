@@ -30,7 +30,7 @@ impl Lottery {
         self.seed
     }
 
-    /// Returns the first number of those that are permuted, and the first behind them.
+    /// Returns the first number that is permuted, and the first behind them.
     pub fn range(&self) -> (u64, u64) {
         (self.from, self.to)
     }
@@ -61,7 +61,7 @@ impl Lottery {
         left << half | right
     }
 
-    /// Returns a number that tells nothing of `half` without the seed: three rounds of a 64-bit
+    /// Returns a number that reveals nothing of `half` without the seed: three rounds of a 64-bit
     /// finaliser, a part of the seed folded in after each.
     fn scramble(&self, round: u64, half: u64) -> u64 {
         let mut word = half ^ self.seed[0].wrapping_add(round.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -20,7 +20,7 @@ const MARKS_MAX: usize = 16;
 const CALLS_KNOWN: f64 = 200.0;
 /// Prior of the show-up ratio: this many calls, all of which came.
 const CALLS_BELIEVED: f64 = 20.0;
-/// The least share of those called that is taken to come.
+/// The least share of those called that is assumed to come.
 const SHOW_MIN: f64 = 0.05;
 /// Numbers kept at once in a lane. Newcomers beyond that get none.
 pub(crate) const NUMBERS_MAX: u64 = 1 << 24;
@@ -37,7 +37,7 @@ pub(crate) struct Numbers {
     /// The first recently called number: holders of earlier ones who have not come are no longer
     /// waited for.
     pub(crate) late: u64,
-    /// Times past, the oldest first.
+    /// Past times, the oldest first.
     marks: VecDeque<Mark>,
     pub(crate) presence: Presence,
     /// Runs of numbers that nobody holds, as far as is known, and are not called; and how many such
@@ -91,7 +91,7 @@ suimon_model::saved_struct!(
     }
 );
 
-/// How far a lane was at a time past.
+/// How far a lane was at a past time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Mark {
     at: Instant,
@@ -102,7 +102,7 @@ struct Mark {
 
 suimon_model::saved_struct!(Mark { at, next, called, asked });
 
-/// Numbers `from .. to`, whose holders are taken to be there `until` then without a word of them.
+/// Numbers `from .. to`, whose holders are taken to be present `until` then without a poll.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Unconfirmed {
     from: u64,
@@ -175,7 +175,7 @@ impl Numbers {
         }
     }
 
-    /// Takes note that somebody has come with `number`: it is not nobody's.
+    /// Takes note that a visitor has come with `number`: it is held after all.
     pub(crate) fn is_held(&mut self, number: u64) {
         let Some(index) = self.nobodys.iter().position(|(from, to)| (*from..*to).contains(&number)) else {
             return;
@@ -194,7 +194,7 @@ impl Numbers {
         }
     }
 
-    /// Counts those runs apart that calling has passed.
+    /// Counts apart the runs that calling has passed.
     fn pass_nobodys(&mut self) {
         while let Some((from, to)) = self.nobodys.front().copied()
             && to <= self.called
@@ -247,10 +247,11 @@ impl Numbers {
     /// Gives those who were not called other numbers among theirs.
     pub(crate) fn reorder(&mut self, to: impl Fn(u64) -> u64) {
         self.presence = self.presence.renumbered(self.called, self.next, to);
-        // In the new order those heard of once are everywhere.
+        // In the new order, those with one poll are spread everywhere.
         self.settled = self.next;
         self.unconfirmed = None;
-        // So are those nobody holds: taken to come last, they are counted once all are called.
+        // So are numbers that nobody holds: they are assumed to come last, and counted once all are
+        // called.
         let nobodys: u64 = self.nobodys.drain(..).map(|(from, to)| to - from).sum();
         if nobodys > 0 {
             self.nobodys.push_back((self.next - nobodys, self.next));
@@ -328,7 +329,7 @@ fn runs(numbers: impl Iterator<Item = u64>, gap: u64, runs_max: usize) -> Vec<(u
     runs
 }
 
-/// Returns whether these are runs one behind the other, none longer than what lies below `end`.
+/// Returns whether these are runs one behind the other, none reaching beyond `end`.
 pub(crate) fn runs_are_sound(runs: impl Iterator<Item = (u64, u64)>, end: u64) -> bool {
     let mut last = 0;
     runs.into_iter().all(|(from, to)| {

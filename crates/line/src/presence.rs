@@ -1,5 +1,5 @@
-//! Who is present: six bits a number and a count for each block of numbers, and no record of
-//! anybody.
+//! Who is present: six bits per number and a count for each block of numbers, and no record of any
+//! visitor.
 //!
 //! A number is *present* once it was heard of in this period or in the one before, until it is
 //! claimed. How many are present ahead of a number is a sum over the blocks before it and a look
@@ -52,7 +52,7 @@ struct Block {
     /// Heard of since it was called, and claimed.
     came: [u64; WORDS],
     claimed: [u64; WORDS],
-    /// At the gate, in this span of knocks and in the one before.
+    /// At the gate, in this span of check-ins and in the one before.
     check_ins: [u64; WORDS],
     check_ins_before: [u64; WORDS],
 }
@@ -85,12 +85,12 @@ impl Block {
     }
 }
 
-/// What a period has brought.
+/// The result of a period.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct PeriodCounts {
-    /// Who was heard of in the period before, and has not begun.
+    /// Visitors who polled in the period before, and have not begun.
     pub(crate) heard: u64,
-    /// Who of them was not heard of in this one.
+    /// How many of them did not poll in this one.
     pub(crate) lost: u64,
 }
 
@@ -121,7 +121,7 @@ impl Presence {
         self.present += u64::from(is_new);
     }
 
-    /// Takes those in `from .. to` who were not heard of in this period to be present no more.
+    /// Marks those in `from .. to` who did not poll in this period as no longer present.
     pub(crate) fn doubt(&mut self, from: u64, to: u64) {
         for (index, (block, count)) in self.blocks.iter_mut().zip(&mut self.counts).enumerate() {
             let first = (self.dropped + index as u64) * BLOCK;
@@ -202,8 +202,8 @@ impl Presence {
         self.before(number, |count| count.present, Block::word)
     }
 
-    /// Returns how many numbers in `from .. to` were not claimed. What is no longer kept counts as
-    /// claimed, what never was as not.
+    /// Returns how many numbers in `from .. to` were not claimed. Numbers no longer kept count as
+    /// claimed, numbers never kept as not.
     pub(crate) fn unclaimed(&self, from: u64, to: u64) -> u64 {
         let claimed = |number| self.before(number, |count| count.claimed, |block, word| block.claimed[word]);
         let from = from.max(self.first());

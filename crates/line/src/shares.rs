@@ -1,10 +1,10 @@
-//! Whose turn it is among lanes.
+//! Which lane has the next turn.
 //!
-//! *Law*. Stride scheduling (Waldspurger & Weihl, 1995): each lane has a pass, next is the lane
-//! with the least pass among those where somebody is, and its pass then grows by 1/weight. Over
-//! time lanes with people in them get turns in proportion to their weights, and each of them its
-//! share of all weights at the least: that is the floor of the normal lane. A lane that was empty
-//! begins where the others are, so nothing is saved up.
+//! *Law*. Stride scheduling (Waldspurger & Weihl, 1995): each lane has a pass, next is the
+//! non-empty lane with the least pass, and its pass then grows by 1/weight. Over time lanes with
+//! people in them get turns in proportion to their weights, and each of them its share of all
+//! weights at least: that is the floor of the normal lane. A lane that was empty begins where the
+//! others are, so nothing is saved up.
 
 use crate::lane::{LANES, Lane};
 
@@ -25,20 +25,20 @@ impl Shares {
         Shares { weights, virtual_times: [0.0; LANES], reached: 0.0 }
     }
 
-    /// Returns the lane whose turn it is among those of which `has` says that somebody is there.
+    /// Returns the lane whose turn it is among those that are not empty by `has`.
     pub fn next(&self, has: impl Fn(Lane) -> bool) -> Option<Lane> {
         let there = Lane::ALL.into_iter().filter(|lane| has(*lane));
         there.min_by(|a, b| self.virtual_time(*a).total_cmp(&self.virtual_time(*b)))
     }
 
-    /// Takes note that somebody of `lane` had a turn.
+    /// Takes note that a visitor of `lane` had a turn.
     pub fn took(&mut self, lane: Lane) {
         self.reached = self.virtual_time(lane);
         self.virtual_times[lane.index()] = self.reached + 1.0 / self.weights[lane.index()];
     }
 
-    /// Returns the share of turns of `lane` where `has` says who else is there; 0 if it is not
-    /// there itself.
+    /// Returns the share of turns of `lane` where `has` says which others are not empty; 0 if it is
+    /// empty itself.
     pub fn share(&self, lane: Lane, has: impl Fn(Lane) -> bool) -> f64 {
         let weight = |lane: &Lane| self.weights[lane.index()];
         let all: f64 = Lane::ALL.iter().filter(|lane| has(**lane)).map(weight).sum();

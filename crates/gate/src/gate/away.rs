@@ -1,5 +1,5 @@
-//! An application that does not answer: nobody is let into it, and what belongs to a session that
-//! has begun waits for it to come back.
+//! An application that does not answer: nobody is admitted, and requests of sessions that have
+//! begun wait for it to come back.
 
 use super::Gate;
 use crate::requests::{Request, Requests, Stage};
@@ -18,7 +18,7 @@ pub(super) const AWAITED_MAX: f64 = 10.0;
 /// ... and for no more than this share of its visitor's patience.
 const AWAITED_SHARE: f64 = 0.7;
 
-/// Whether the application does not answer, and who waits for it.
+/// Whether the application does not answer, and the requests that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     /// Since when it does not.
@@ -157,7 +157,7 @@ impl Gate {
         self.away.wait(id, session);
     }
 
-    /// Tells those the truth who have waited for the application for as long as is worth it.
+    /// Gives an error to requests that have waited for the application as long as they may.
     pub(super) fn expire_awaiting(&mut self, now: Instant) {
         let requests = &self.requests;
         let is_over = |id: &RequestId| {

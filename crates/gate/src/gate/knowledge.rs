@@ -28,12 +28,12 @@ impl Gate {
     }
 
     /// Begins with what another gate knew, `age` ago. To be called when the routes and kinds it
-    /// speaks of are declared, and before any request; what it says of others is left out, and so
-    /// is whatever cannot be.
+    /// names are declared, and before any request; what it says of others is left out, and so are
+    /// impossible values.
     ///
-    /// Nothing recalled is more than a beginning: averages count for few observations, fewer with
-    /// age; limits are where the search starts; a capacity holds until one is measured, and grows
-    /// while it holds newcomers back from slots that are free.
+    /// Nothing recalled is more than a starting point: averages count for few observations, fewer
+    /// with age; limits are where the search starts; a capacity holds until one is measured, and
+    /// grows while it holds newcomers back from free slots.
     pub fn recall(&mut self, now: Instant, knowledge: &Knowledge, age: Duration) {
         debug_assert!(
             self.requests.iter().next().is_none(),
@@ -56,7 +56,7 @@ impl Gate {
         self.look_at_routes(now);
     }
 
-    /// Holds what was recalled of capacities against what is seen, and forgets it where one was
+    /// Compares recalled capacities with what is seen, and forgets those of routes where one was
     /// measured.
     pub(super) fn doubt_recalled(&mut self, now: Instant) {
         if self.routes.iter().all(|route| route.recalled.is_none()) {

@@ -7,7 +7,7 @@ use crate::learned::{Learned, LearnedKind, LearnedRoute, LearnedTransitions, Ser
 use suimon_control::{DecayingHistogram, LastRoute, Moments};
 use suimon_model::{KindId, RouteId};
 
-/// Shares below this are left out: what was seen once and long ago.
+/// Shares below this are left out: they were seen once and long ago.
 const SHARE_MIN: f64 = 1e-3;
 
 impl Gate {
@@ -65,7 +65,7 @@ fn took(times: &Moments) -> Option<ServiceTimeStats> {
     Some(ServiceTimeStats { count: times.count(), mean, variation: times.variation() })
 }
 
-/// Returns what is to be said of these times, if there are any.
+/// Returns what is known of these times, if there are any.
 fn think(times: &DecayingHistogram) -> Option<Think> {
     let (mean, variation) = times.mean_and_variation()?;
     let quantiles = Think::QUANTILES.map(|q| times.quantile(q).unwrap_or(mean));

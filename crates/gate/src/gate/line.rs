@@ -5,9 +5,9 @@ use suimon_line::{Command, Line, Position, PositionStatus, SavedLine};
 use suimon_model::{Instant, KindId};
 
 impl Gate {
-    /// Takes note that the holder of `position` asks how it stands, and returns that. Nobody is let
-    /// in by it. `None`: there is nothing to wait for, as the kind has no line, or the place has
-    /// begun its session.
+    /// Takes note of a poll of the holder of `position`, and returns the status. Nobody is admitted
+    /// by it. `None`: there is nothing to wait for, as the kind has no line, or the place has begun
+    /// its session.
     pub fn handle_contact(
         &mut self,
         now: Instant,
@@ -30,7 +30,8 @@ impl Gate {
         if !line.is_moving() {
             self.pressed_until = now + PRESSURE;
         }
-        // Whatever is not let in is kept waiting, from now on and not from the next tick on.
+        // Everything that is not admitted is kept waiting, from now on and not from the next tick
+        // on.
         self.kinds[kind.index()].look_at_line();
         self.admit_from_lines(now);
         self.publish();

@@ -14,20 +14,20 @@ use suimon_model::{Instant, Reason, RequestId, RouteId, SessionId};
 
 /// Where a request stands in its route's queue; 0 is behind all others.
 const PRIORITY: u32 = 1;
-/// Times the mean time in the application that a visitor must still be ready to wait to be answered
-/// in time: most take no longer.
+/// A visitor must still be ready to wait for this many times the mean time in the application to be
+/// answered in time: most requests take no longer.
 const IN_TIME: f64 = 1.5;
 /// The least weight of the newest time in the application, in the times that are reported.
 const TOOK_WEIGHT: f64 = 0.01;
 
-/// A route: who waits for it, who is inside, and what is seen of both.
+/// A route: its queue, its requests in the application, and what is measured of both.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) mode: RouteMode,
     pub(super) queue: Queue,
     pub(super) in_flight: usize,
     pub(super) orphaned: usize,
-    /// Beside those in flight, those whose clients are waited for.
+    /// Beside those in flight, suspended requests.
     pub(super) paused: usize,
     pub(super) capacity: Capacity,
     pub(super) forecast: Forecast,
@@ -44,7 +44,7 @@ pub(super) struct Route {
     /// When something ended last, if anything has.
     pub(super) ended_at: Option<Instant>,
     pub(super) view_service: f64,
-    /// Views on end that showed pressure.
+    /// Consecutive views that showed pressure.
     pub(super) pressed_views: u32,
     /// Seconds in the application, of all that made progress, and of those that had a core of their
     /// own.
@@ -53,8 +53,8 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// Returns completions a second, as far as is known: where there were none just now, no more
-    /// than one since the last.
+    /// Returns completions per second, as far as is known: where there were none just now, at most
+    /// one since the last.
     pub(super) fn rate(&self, now: Instant) -> f64 {
         if self.view_rate > 0.0 {
             return self.view_rate;
@@ -62,7 +62,7 @@ impl Route {
         self.ended_at.map_or(0.0, |at| 1.0 / now.secs_since(at).max(VIEW_SECONDS))
     }
 
-    /// Returns a route nobody has asked for, as `meter` has just begun to measure it.
+    /// Returns a route without any request, as `meter` has just begun to measure it.
     pub(super) fn new(mode: RouteMode, meter: &Meter, now: Instant) -> Self {
         Route {
             mode,
@@ -96,8 +96,8 @@ fn is_late(now: Instant, request: &Request, kinds: &[KindGate], service: f64) ->
 }
 
 impl Gate {
-    /// Takes a request of a session to its route; only where more of that session are under way
-    /// than any visitor has, and it would have to wait, it is refused.
+    /// Takes a request of a session to its route. It is refused only if the session has more
+    /// requests under way than any visitor has, and it would have to wait.
     pub(super) fn enter_as_member(&mut self, now: Instant, id: RequestId, session: SessionId) {
         let route = self.requests.get(id).expect("a request is in the table until it ends").route;
         let has_to_wait =
@@ -129,7 +129,7 @@ impl Gate {
         let entry = self.requests.get_mut(id).expect("a request is in the table until it ends");
         entry.beyond = is_beyond;
         if starts_now {
-            // What the queue would come to, without its trees.
+            // The size of the queue, without its trees.
             if !is_beyond && self.law.demotes_late_requests() {
                 let service = self.law.service(request.route).unwrap_or(0.0);
                 entry.late = is_late(now, entry, &self.kinds, service);
@@ -213,26 +213,26 @@ impl Gate {
         self.in_flight <= self.params.cores as usize
     }
 
-    /// Returns whether a request, that waits at its route or has just started, was to let those who
-    /// came after it go first, as it could hardly be answered in time any more.
+    /// Returns whether a request, that waits at its route or has just started, had to let later
+    /// ones go first, as it could hardly be answered in time any more.
     pub fn is_late(&self, request: RequestId) -> bool {
         self.requests.get(request).is_some_and(|request| request.late)
     }
 
-    /// Returns whether a request, that waits at its route or has just started, was to let everybody
-    /// else go first, as its session asks for more than one visitor does.
+    /// Returns whether a request, that waits at its route or has just started, had to let all
+    /// others go first, as its session asks for more than one visitor does.
     pub fn is_beyond(&self, request: RequestId) -> bool {
         self.requests.get(request).is_some_and(|request| request.beyond)
     }
 
-    /// Returns whether one more at `route` would wait for longer than anybody stays. Never asked
-    /// for members: they are not refused.
+    /// Returns whether one more at `route` would wait for longer than any visitor stays. Never
+    /// called for sessions that have begun: they are not refused.
     pub(super) fn route_hopeless(&self, route: RouteId) -> bool {
         self.is_full()
             || self.time_to_serve(route).is_some_and(|wait| wait > self.params.patience.as_secs_f64())
     }
 
-    /// Returns whether as many wait as may. What goes beyond a session's budget keeps nobody else
+    /// Returns whether the maximum number waits. Requests beyond a session's budget keep no others
     /// out.
     pub(super) fn is_full(&self) -> bool {
         let max = self.params.waiting_max;

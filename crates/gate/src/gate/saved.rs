@@ -1,8 +1,8 @@
-//! The gate put away as bytes, and brought back.
+//! The gate saved as bytes, and restored.
 //!
-//! What is saved is everything a later decision can rest on. Left out are the decision records kept
-//! for show, and what is counted for show alone: a gate that was brought back shows none of before,
-//! and decides alike.
+//! Everything that a later decision can rest on is saved. Left out are the decision records kept
+//! for display, and counts for display alone: a restored gate shows none of before, and decides
+//! alike.
 
 use super::Gate;
 use super::route_gate::Route;
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use suimon_model::persist::{Broken, Persist, Reader, Unsavable, Writer};
 use suimon_model::{KindId, RequestId, RouteId};
 
-/// What a session takes, about, with some of its path.
+/// About what a session takes, with some of its path.
 const SESSION_BYTES: usize = 128;
 
 suimon_model::saved_struct!(Route {
@@ -42,7 +42,7 @@ impl Gate {
     /// nothing more to give.
     ///
     /// # Errors
-    /// Returns [`Unsavable`] if a law is in force that does not say how it is saved.
+    /// Returns [`Unsavable`] if a law in force cannot be saved.
     pub fn save(&self) -> Result<Vec<u8>, Unsavable> {
         debug_assert!(self.outputs.is_empty() && self.fresh.is_empty(), "outputs would be lost");
         // Room for about what it takes, as it is written under a shell's lock.
@@ -128,8 +128,8 @@ impl Gate {
         self.requests.iter().map(inside).collect()
     }
 
-    /// Returns what in a gate that strangers' bytes describe cannot be: every index must lead
-    /// somewhere, and every count be that of what is there.
+    /// Returns what is impossible in a gate that strangers' bytes describe: every index must lead
+    /// somewhere, and every count must be right.
     fn contradiction(&self) -> Option<&'static str> {
         let (routes, kinds) = (self.routes.len(), self.kinds.len());
         if [self.meters.len(), self.inputs.len()] != [routes; 2] || !self.visits.fits(routes, kinds) {

@@ -18,9 +18,9 @@ const CLOSE_HELD: Duration = Duration::from_secs(10);
 /// What a newcomer has of the line.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Claim {
-    /// Nothing, and it is to draw no place.
+    /// Nothing, and it may draw no place.
     None,
-    /// Nothing yet, and it is to draw a place in this lane.
+    /// Nothing yet, and it may draw a place in this lane.
     Draws(Lane),
     /// This place, and whether it may draw another if that is over.
     Holds(Position, bool),
@@ -100,7 +100,7 @@ impl Gate {
     pub(super) fn enter_only(&mut self, now: Instant, id: RequestId, kind_id: KindId, position: Position) {
         let begins = self.requests.get(id).and_then(|request| request.begins);
         if let Some(session) = begins.filter(|session| self.sessions.get(*session).is_some()) {
-            // In another tab it has begun already.
+            // Another tab has begun it already.
             return self.has_begun(now, id, kind_id, session);
         }
         let kind = &self.kinds[kind_id.index()];
@@ -154,17 +154,17 @@ impl Gate {
         };
         let standing = line.standing(now, position);
         let key = line.rank(position);
-        // More than can begin while they are held would only be sent away again and come back
-        // behind others.
+        // If more were held than can begin meanwhile, they would only be sent away again and come
+        // back behind others.
         let has_room = kind.held.len() < line.held_at_once() || kind.held.is_passed_by(key);
-        // In another tab of the same browser it is held already.
+        // Another tab of the same browser holds it already.
         let is_held = kind.held.at(key).is_some();
-        // Nor does somebody who has just come overtake those called before who are on the way from
-        // their page, ...
+        // Nor does a newcomer who has just arrived overtake those called before who are on the way
+        // from their page, ...
         let is_from_page = matches!(claim, Claim::Holds(..));
         let overtakes = !is_from_page && line.expected_before(position) > kind.held.before(key) as u64;
         let is_turn = standing.is_called() && may_be_held && has_room;
-        // ... unless it takes nothing from them: else each newcomer would be on the way for the
+        // ... unless that takes nothing from them: else each newcomer would be on the way for the
         // next one, and the line would never end.
         let is_turn = is_turn && (!overtakes || self.delays_nobody(now, kind_id, id, position));
         let kind = &mut self.kinds[kind_id.index()];
@@ -264,7 +264,7 @@ impl Gate {
     /// over all kinds first.
     pub(super) fn admit_from_lines(&mut self, now: Instant) {
         let mut blocked = vec![];
-        // Who would be next may have gone, or lets others go first.
+        // The next one may have gone, or lets others go first.
         self.kinds.iter_mut().for_each(|kind| kind.next = None);
         loop {
             let heads = self.kinds.iter().filter(|kind| kind.admits() && !blocked.contains(&kind.id));
@@ -316,7 +316,7 @@ impl Gate {
         state.law.may_admit(now, &inputs)
     }
 
-    /// Returns what the law of `kind` is told.
+    /// Returns the inputs of the law of `kind`.
     pub(super) fn inputs_of(&self, kind: KindId) -> AdmissionInputs<'_> {
         let state = &self.kinds[kind.index()];
         AdmissionInputs {
@@ -330,7 +330,7 @@ impl Gate {
         }
     }
 
-    /// Notices lines; refuses newcomers that have been held for much longer than was foreseen: an
+    /// Notices lines; refuses newcomers that have been held for much longer than was predicted: an
     /// honest answer before they give up.
     pub(super) fn expire(&mut self, now: Instant) {
         for index in 0..self.kinds.len() {
@@ -349,7 +349,7 @@ impl Gate {
         }
     }
 
-    /// Answers those whose turn is far, of the newcomers that were held as long as nothing was
+    /// Answers those whose turn is far off, of the newcomers that were held while nothing was
     /// known.
     pub(super) fn look_again_at_held(&mut self, now: Instant) {
         for index in 0..self.kinds.len() {
@@ -370,8 +370,8 @@ impl Gate {
         }
     }
 
-    /// Answers a newcomer that was held as long as is good for a connection: with its place, where
-    /// it has one.
+    /// Answers a newcomer that was held for as long as a connection should be: with its place,
+    /// where it has one.
     fn held_too_long(&mut self, now: Instant, id: RequestId, kind: KindId) {
         let entry = self.requests.get(id).copied();
         match (&mut self.kinds[kind.index()].line, entry.and_then(|request| request.position)) {

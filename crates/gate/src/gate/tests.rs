@@ -415,7 +415,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Checks that a session which ended was let in before, and ended once. Of a gate that was
+    /// Checks that a session which ended was admitted before, and ended once. Of a gate that was
     /// brought back it is not known what was before.
     fn check_sessions(&self) -> Result<(), TestCaseError> {
         for kind in self.gate.snapshot(self.now).kinds {

@@ -1,4 +1,4 @@
-//! The tick: what is driven by the time and by no request.
+//! The tick: what time drives and no request.
 
 use super::{Gate, PRESSURE};
 use crate::api::RouteMode;
@@ -9,13 +9,13 @@ use suimon_model::{Instant, RouteId};
 
 /// Rates shown are taken over this long.
 pub(super) const VIEW_SECONDS: f64 = 2.0;
-/// Share of the time somebody must wait at a route, and for how many views on end, for that to be
-/// pressure.
+/// Share of the time that requests must wait at a route, and for how many consecutive views, for
+/// that to be pressure.
 const PRESSURE_SHARE: f64 = 0.8;
 const PRESSURE_VIEWS: u32 = 5;
-/// Share of a tick during which somebody must wait at a route for it to count.
+/// Share of a tick during which requests must wait at a route for it to count.
 const WAITED_SHARE: f64 = 0.25;
-/// Newcomers per second added to those of each kind, so that one of which nobody has come yet has a
+/// Newcomers per second added to those of each kind, so that one without any newcomer yet has a
 /// share.
 const CAME_LEAST: f64 = 0.01;
 
@@ -53,7 +53,7 @@ impl Gate {
                 active: self.sessions.of_kind(state.id),
                 entry: suimon_control::LastRoute::START,
             };
-            // Of an application that does not answer a law could learn only what is not so.
+            // From an application that does not answer a law could only learn wrong things.
             if !self.away.is_on() {
                 state.law.on_tick(now, &inputs, &mut self.fresh);
             }
@@ -69,7 +69,7 @@ impl Gate {
     }
 
     /// Shows when newcomers begin to wait, and when they wait no more, under a law that goes by the
-    /// number of sessions: it decides nothing that could be shown.
+    /// number of sessions: it makes no decisions that could be shown.
     fn tell_of_full_kinds(&mut self, now: Instant) {
         for index in 0..self.kinds.len() {
             let active = self.sessions.of_kind(self.kinds[index].id);
@@ -79,8 +79,8 @@ impl Gate {
         }
     }
 
-    /// Tells those who learn patience how old the requests are whose clients still wait. Looks at
-    /// every request in the gate, at most once a second, and only where some client has left.
+    /// Tells the learners of patience how old the requests are whose clients still wait. Looks at
+    /// every request in the gate, at most once per second, and only where some client has left.
     fn tell_who_waits(&mut self, now: Instant) {
         if !self.kinds.iter().any(|kind| kind.learner.asks_who_waits(now)) {
             return;
@@ -93,7 +93,7 @@ impl Gate {
         }
     }
 
-    /// Takes in what each route can do and shows; notices pressure.
+    /// Takes in the capacity and load of each route; notices pressure.
     pub(super) fn look_at_routes(&mut self, now: Instant) {
         for (index, route) in self.routes.iter_mut().enumerate() {
             let meter = &self.meters[index];
@@ -108,8 +108,8 @@ impl Gate {
                 route.waited_at = Some(now);
             }
             let held = matches!(route.mode, RouteMode::Enforce | RouteMode::Fixed(_));
-            // How fast it goes on, and what it can do, is not known where others than those seen
-            // are inside.
+            // How fast it goes on, and what it can do, is unknown where the requests in flight are
+            // of another sort than those seen.
             let is_unlike = self.law.is_unlike(now, id);
             let capacity = route.capacity_per_second().filter(|_| held && !is_unlike);
             self.inputs[index] = RouteInputs {
@@ -136,7 +136,7 @@ impl Gate {
         }
     }
 
-    /// Takes in how the kinds share what there is.
+    /// Takes in the shares of the kinds.
     fn look_at_kinds(&mut self) {
         let came = |kind: &KindGate| kind.came.per_second().unwrap_or(0.0) + CAME_LEAST;
         let all: f64 = self.kinds.iter().map(came).sum();
@@ -148,7 +148,7 @@ impl Gate {
         self.kind_inputs.extend(self.kinds.iter().map(of));
     }
 
-    /// Holds what was foreseen at each route against what people wait there now.
+    /// Compares what was predicted at each route with what people wait there now.
     fn judge_forecasts(&mut self, now: Instant) {
         let inputs = AdmissionInputs {
             visits: &self.visits,

@@ -17,7 +17,7 @@ fn draw(line: &mut Line, count: u64) -> Vec<Position> {
     (0..count).map(|_| line.draw(Lane::Normal).expect("there is room")).collect()
 }
 
-/// Lets time pass from `from` to `to`, four ticks a second.
+/// Lets time pass from `from` to `to`, four ticks per second.
 fn pass(line: &mut Line, from: f64, to: f64, rate: f64) {
     let mut now = from;
     while now < to {
@@ -134,7 +134,7 @@ fn what_is_told_holds_people_going_on_to_give_up_and_nobody_giving_up() {
     let mut line = line();
     let places = draw(&mut line, 2000);
     places.iter().for_each(|position| _ = line.contact(second(0.0), *position));
-    // Two begin a second, and a tenth of the others gives up each period, the last first.
+    // Two begin per second, and a tenth of the others gives up each period, the last first.
     let (mut next, mut left) = (0, 2000.0_f64);
     for at in 0..300 {
         pass(&mut line, f64::from(at), f64::from(at) + 1.0, 2.0);
@@ -470,7 +470,7 @@ proptest! {
                         prop_assert_eq!(is_called, line.is_moving() && position.number < called);
                     }
                 }
-                // Only who was called is let in by a gate.
+                // Only who was called is admitted by a gate.
                 Step::Claim(index) => {
                     let called = line.saved().lanes[Lane::Normal.index()].called;
                     if let Some(position) = pick(index).filter(|position| position.number < called) {

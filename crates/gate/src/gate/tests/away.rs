@@ -168,7 +168,7 @@ fn a_minute_without_an_application_calls_nobody_and_the_first_is_in_within_two_s
 
 #[test]
 fn whoever_came_while_it_was_away_does_not_begin_all_at_once() {
-    // The law knows of no bound, and one a second began before.
+    // The law knows of no bound, and one per second began before.
     let now = at(0.0);
     let params = Params { session_law: SessionLawKind::Open, ..Params::default() };
     let mut gate = Gate::new(params, now);

@@ -127,7 +127,7 @@ fn rate_seen_beside_polls(is_mixed: bool) -> f64 {
 #[test]
 fn whoever_waits_at_a_shared_route_for_somebody_of_another_sort_holds_no_newcomer_back() {
     // At a rate that says nothing of them it would take many seconds until all have begun, and
-    // until then nobody else would be let in.
+    // until then nobody else would be admitted.
     assert!(rate_seen_beside_polls(true) == 0.0);
     assert!(rate_seen_beside_polls(false) > 0.0);
 }

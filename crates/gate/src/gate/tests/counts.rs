@@ -95,7 +95,7 @@ fn where_somebody_waits_in_line_the_gate_is_not_open() {
 
 #[test]
 fn a_newcomer_of_now_is_told_more_than_those_who_are_held_wait() {
-    // Two begin a second; forty did, so that the line knows the pace.
+    // Two begin per second; forty did, so that the line knows the pace.
     let (mut gate, route, kind) = super::lines::lined(super::lines::Metered::new(40, 2.0));
     for _ in 0..40 {
         begins(&mut gate, at(0.0), route, kind);

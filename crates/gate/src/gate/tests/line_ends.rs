@@ -17,7 +17,7 @@ struct Site {
     now: f64,
     next: f64,
     newcomer: Option<RequestId>,
-    /// When each newcomer came, and whether it was let in at once.
+    /// When each newcomer came, and whether it was admitted at once.
     came: Vec<(f64, bool)>,
     pages: Vec<(f64, Position)>,
     placed: BTreeMap<RequestId, Position>,
@@ -115,7 +115,7 @@ impl Site {
         }
     }
 
-    /// Returns how many came after `from`, and how many of them were let in at once.
+    /// Returns how many came after `from`, and how many of them were admitted at once.
     fn after(&self, from: f64) -> (usize, usize) {
         let after = || self.came.iter().filter(|(came, _)| *came > from);
         (after().count(), after().filter(|(_, at_once)| *at_once).count())

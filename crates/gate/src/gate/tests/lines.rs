@@ -118,7 +118,7 @@ fn whoever_is_to_draw_no_place_is_told_of_none_however_long_it_was_held() {
 
 #[test]
 fn no_more_are_held_than_begin_while_one_is_but_whoever_came_before_them_is() {
-    // Six begin a second, and each is held for a second; forty have begun, so that the law is
+    // Six begin per second, and each is held for a second; forty have begun, so that the law is
     // believed.
     let (mut gate, route, kind) = lined(Metered::new(40, 6.0));
     let asks = |session| Arrival { route, session: Some(session) };
