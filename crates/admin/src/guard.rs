@@ -1,5 +1,5 @@
-//! Who may ask, and who may change something: only by a name that is ours, and no page from
-//! elsewhere.
+//! Who may read, and who may change something: only under a host name that is ours, and no page
+//! from elsewhere.
 
 use crate::names;
 use axum::extract::{Request, State};
@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Passes on what may be answered, and marks every answer as not to be stored or guessed at.
+/// Passes on allowed requests, and marks every answer as not to be stored or guessed at.
 pub(crate) async fn guard(State(hosts): State<Arc<[String]>>, request: Request, next: Next) -> Response {
     let changes = request.uri().path() == names::WAITING_ROOM_PATH && request.method() == Method::POST;
     let mut response = if !changes && !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -31,8 +31,8 @@ pub(crate) async fn guard(State(hosts): State<Arc<[String]>>, request: Request, 
     response
 }
 
-/// Returns whether a request was sent by no browser's page: pages name where they are from, and may
-/// not send this type elsewhere unasked.
+/// Returns whether a request was sent by no browser's page: pages name their origin, and may not
+/// send this type elsewhere without permission.
 fn is_from_a_tool(headers: &HeaderMap) -> bool {
     let is_json =
         headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes() == b"application/json");
@@ -50,8 +50,8 @@ fn host_of<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
     }
 }
 
-/// Returns whether a host is an address, localhost, or one of `hosts`. Names are what a stranger
-/// could point here.
+/// Returns whether a host is an address, localhost, or one of `hosts`. A stranger could point other
+/// names here.
 fn is_known(host: Option<&str>, hosts: &[String]) -> bool {
     let Some(authority) = host.and_then(|host| host.parse::<Authority>().ok()) else { return false };
     // Neither a user before the host, nor anything but a port behind it.

@@ -1,4 +1,4 @@
-//! What was learned, as `/api/learned` tells it and `suimon sim --from` reads it.
+//! What was learned, as `/api/learned` shows it and `suimon sim --from` reads it.
 //!
 //! These structs are the wire's own, as those of `/api/state` are. Routes are named; shares are of
 //! one.
@@ -18,14 +18,14 @@ use suimon_proxy::LearnedView;
 pub struct Learned {
     /// Version of the gateway.
     pub version: String,
-    /// Time since the start, seconds.
+    /// Processor cores the application is assumed to have, all nodes together.
     pub uptime_seconds: f64,
     /// Processor cores the application is thought to have, all nodes together.
     pub cores: u32,
     /// Nodes of the application.
     pub nodes: usize,
-    /// Time between an answer and the session's next request, of all kinds together; absent: nobody
-    /// came back yet.
+    /// Time between an answer and the session's next request, of all kinds together; absent: no
+    /// session came back yet.
     pub think: Option<LearnedThink>,
     /// Every kind of session.
     pub kinds: Vec<LearnedKind>,
@@ -63,24 +63,24 @@ pub struct LearnedKind {
     pub begins: Vec<String>,
     /// Requests that end one, as set.
     pub ends: Vec<String>,
-    /// `enforce` if newcomers are held back when there is need; else `observe` or `off`.
+    /// `enforce` if newcomers are held back when necessary; else `observe` or `off`.
     pub mode: String,
     /// Sessions that ended and were learned from, whether they said so or fell silent.
     pub ended: u64,
-    /// Newcomers a second in the last minutes, refused ones and those who came again included;
+    /// Newcomers per second in the last minutes, including refused ones and those who came again;
     /// absent in the first seconds.
     pub newcomers_per_second: Option<f64>,
-    /// Sessions let in a second in the last minutes.
+    /// Sessions admitted per second in the last minutes.
     pub admitted_per_second: Option<f64>,
     /// Newcomers refused since the start.
     pub refused: u64,
-    /// How long visitors are taken to wait.
+    /// How long visitors are assumed to wait.
     pub patience_seconds: Option<f64>,
     /// `declared`, `learned`, `recalled` (from another run) or `assumed`.
     pub patience_source: String,
     /// Visits a session makes in all, by route.
     pub visits: Vec<LearnedVisits>,
-    /// Where a session can stand, and what comes next.
+    /// Where a session can be, and what comes next.
     pub places: Vec<LearnedTransitions>,
 }
 
@@ -93,11 +93,11 @@ pub struct LearnedVisits {
     pub visits: f64,
 }
 
-/// What comes next where a session stands. The shares of all that came next and of those that ended
-/// make one.
+/// What comes next at a place of a session. The shares of all next routes and of sessions that
+/// ended add up to one.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LearnedTransitions {
-    /// The route it asked for last; absent: it has not asked yet.
+    /// The route of its last request; absent: it has made none yet.
     pub after: Option<String>,
     /// How often a session stood here.
     pub seen: u64,
@@ -125,14 +125,14 @@ pub struct LearnedRoute {
     pub mode: String,
     /// Requests that may be in the application at once; absent: no limit is held.
     pub limit: Option<u32>,
-    /// Time in the application, lately, of whatever did not fail.
+    /// Recent time in the application, of all requests that did not fail.
     pub service: Option<LearnedTimes>,
     /// The same of those that had a core of their own when they began and when they ended: what a
     /// request takes by itself.
     pub service_alone: Option<LearnedTimes>,
     /// Share that failed, since the start.
     pub errors: f64,
-    /// Completions a second when it had all it could take; absent: it never had.
+    /// Completions per second under full load; absent: it never had that.
     pub capacity_per_second: Option<f64>,
 }
 

@@ -46,7 +46,7 @@ use std::time::Duration;
 use suimon_proxy::UpstreamNodeView;
 use suimon_proxy::{LearnedView, LineCommand, LineError, LineReport, View};
 
-/// Where the numbers come from.
+/// The source of the numbers.
 pub trait Source: Send + Sync + 'static {
     /// Returns everything that can be seen of the proxy now.
     fn view(&self) -> View;

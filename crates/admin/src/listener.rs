@@ -20,8 +20,8 @@ use tokio::time::{Instant, Sleep};
 /// here.
 pub const CONNECTIONS_MAX: usize = 64;
 
-/// How long a connection may go without a byte of an answer: all are given at once, so it is idle,
-/// sends half a head, or takes nothing.
+/// How long a connection may go without a byte of an answer: answers are sent at once, so it is
+/// idle, sends half a head, or takes nothing.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Accepts, and displaces where [`CONNECTIONS_MAX`] connections are open.

@@ -196,7 +196,7 @@ fn lines(out: &mut Exposition, view: &View) {
     each(names::LINE_MOVING, |line| flag(line.state == suimon_line::LineStatus::Moving));
 }
 
-/// Writes waits in line, as they were told and as they were.
+/// Writes waits in line, predicted and real.
 fn line_waits(out: &mut Exposition, view: &View) {
     let mut each = |metric: Metric, times: fn(&LineCounts) -> &Times| {
         let mut family = out.family(metric);

@@ -9,9 +9,9 @@ pub(crate) const METRICS_PATH: &str = "/metrics";
 pub const STATE_PATH: &str = "/api/state";
 /// Where [`crate::Learned`] is answered.
 pub const LEARNED_PATH: &str = "/api/learned";
-/// Where the lines are answered, and told what their operator says.
+/// Where the lines are shown, and commanded by their operator.
 pub const WAITING_ROOM_PATH: &str = "/api/waiting-room";
-/// Where it is answered that the process lives, ...
+/// Where the process answers that it lives, ...
 pub(crate) const HEALTH_PATH: &str = "/healthz";
 /// ... and that new visitors should be sent here.
 pub(crate) const READY_PATH: &str = "/readyz";

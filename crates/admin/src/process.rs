@@ -1,4 +1,4 @@
-//! What the process uses, as the kernel tells it. Where there is no /proc, nothing is told.
+//! What the process uses, as reported by the kernel. Without /proc there is nothing.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ pub(crate) struct Usage {
     pub(crate) open_files: usize,
 }
 
-/// Returns what the process uses, or `None` where the kernel does not tell.
+/// Returns what the process uses, or `None` where the kernel does not report it.
 pub(crate) fn usage() -> Option<Usage> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let (user, system) = cpu_ticks(&stat)?;
@@ -22,7 +22,7 @@ pub(crate) fn usage() -> Option<Usage> {
     })
 }
 
-/// The kernel tells processor time of all threads, living and ended, in hundredths of a second
+/// The kernel reports processor time of all threads, living and ended, in hundredths of a second
 /// (USER_HZ, fixed by its interface).
 const TICKS_A_SECOND: f64 = 100.0;
 

@@ -1,4 +1,4 @@
-//! What is answered where.
+//! The paths and their answers.
 
 use crate::Source;
 use crate::guard::guard;
@@ -61,7 +61,7 @@ struct Shown {
     memory: Arc<Mutex<History>>,
 }
 
-/// What was before, as far as it is needed to tell how things stand.
+/// Earlier values, as far as the verdict needs them.
 #[derive(Default)]
 struct History {
     windows: Windows,
@@ -69,7 +69,7 @@ struct History {
 }
 
 impl Shown {
-    /// Takes note of how things stand, each second.
+    /// Takes note of the state, each second.
     async fn watch(self) {
         let mut ticks = tokio::time::interval(Duration::from_secs_f64(EVERY_S));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -1,4 +1,4 @@
-//! Everything at one moment, as `/api/state` tells it and `suimon status` reads it.
+//! Everything at one moment, as `/api/state` shows it and `suimon status` reads it.
 //!
 //! These structs are the wire's own: names here stay while those inside may change.
 
@@ -25,7 +25,7 @@ pub struct State {
     pub now: f64,
     /// See `now`.
     pub started_at: f64,
-    /// How things stand, in one sentence.
+    /// The verdict, in one sentence.
     pub verdict: Verdict,
     /// Time since the start, seconds.
     pub uptime_seconds: f64,
@@ -46,9 +46,9 @@ pub struct State {
     pub kinds: Vec<KindState>,
     /// Every gated route.
     pub routes: Vec<RouteState>,
-    /// Everything that passes without a slot, together.
+    /// All ungated requests together.
     pub ungated: RouteState,
-    /// Seconds that the times of routes are of.
+    /// Seconds that the times of routes cover.
     pub route_times_of_seconds: f64,
     /// Every node of the application.
     pub nodes: Vec<NodeState>,
@@ -91,19 +91,19 @@ pub struct Totals {
     pub queued: usize,
     /// Requests in the application.
     pub in_flight: usize,
-    /// Beside these, requests that wait for their clients in the middle of a body, and have no
-    /// slot.
+    /// Beside these, suspended requests: they wait for their clients in the middle of a body,
+    /// without a slot.
     #[serde(default)]
     pub paused: usize,
     /// Sessions under way.
     pub sessions_active: usize,
-    /// Sessions let in and not known to have ended, the silent ones included.
+    /// Sessions admitted and not known to have ended, the silent ones included.
     pub sessions_remembered: usize,
     /// Newcomers and requests sent away without a place.
     pub refused: u64,
     /// Answers that showed a place in line.
     pub waiting_pages: u64,
-    /// Questions of waiting pages how their place stands.
+    /// Polls: requests of waiting pages for the status of their place.
     pub polls: u64,
     /// Clients that left while held or queued.
     pub gone_while_waiting: u64,
@@ -138,14 +138,14 @@ pub struct KindState {
     pub name: String,
     /// Whether newcomers pass without being held back.
     pub open: bool,
-    /// What happens to the next newcomer: `open`, `paced` (one after another), `full` (as many
-    /// sessions as may be), `shut`, or `observe` or `off`, where nobody is held back.
+    /// What happens to the next newcomer: `open`, `paced` (one after another), `full` (the maximum
+    /// number of sessions), `shut`, or `observe` or `off`, where nobody is held back.
     pub gate: String,
     /// The session law: `flow`, `seed`, `static` or `open`.
     pub law: String,
-    /// Sessions that may be at once, where the law goes by their number.
+    /// The maximum number of sessions, where the law goes by their number.
     pub sessions_max: Option<u32>,
-    /// Seconds between two session starts; 0 while open; absent: nobody is let in.
+    /// Seconds between two session starts; 0 while open; absent: nobody is admitted.
     pub interval_seconds: Option<f64>,
     /// Newcomers held at the gate: their requests are kept open.
     pub held: usize,
@@ -153,19 +153,19 @@ pub struct KindState {
     pub in_line: Option<u64>,
     /// Sessions under way.
     pub active: usize,
-    /// Sessions let in and not known to have ended, the silent ones included.
+    /// Sessions admitted and not known to have ended, the silent ones included.
     pub remembered: usize,
-    /// Newcomers since the start, whatever became of them.
+    /// Newcomers since the start, whatever their outcome.
     pub came: u64,
-    /// Sessions let in since the start.
+    /// Sessions admitted since the start.
     pub admitted: u64,
     /// Sessions ended since the start as the application said.
     pub finished: u64,
-    /// Sessions of which nothing more came after an answer.
+    /// Sessions without a request after an answer.
     pub silent: u64,
     /// Sessions whose visitors left before an answer came.
     pub left: u64,
-    /// Sessions of which nothing more came after an error.
+    /// Sessions without a request after an error.
     pub failed: u64,
     /// Sessions that went on though taken to have ended, or from before a restart.
     pub resumed: u64,
@@ -173,20 +173,20 @@ pub struct KindState {
     pub refused: u64,
     /// Answers that showed a place in line since the start.
     pub waiting_pages: u64,
-    /// Questions of waiting pages since the start.
+    /// Polls of waiting pages since the start.
     pub polls: u64,
     /// The same per second, measured over the last ten seconds ...
     pub last_10s: Rates,
     /// ... and over the last minute.
     pub last_minute: Rates,
-    /// Sessions per second that the law plans to let in; absent where it does not know, or lets
-    /// everybody in.
+    /// Sessions per second that the law plans to admit; absent where it does not know, or admits
+    /// everybody.
     pub planned_per_second: Option<f64>,
     /// How long people wait to get in.
     pub wait: WaitState,
     /// The line; absent where there is none.
     pub line: Option<LineState>,
-    /// How long visitors are taken to wait.
+    /// How long visitors are assumed to wait.
     pub patience_seconds: Option<f64>,
     /// `declared`, `learned`, `recalled` (from another run) or `assumed`.
     pub patience_source: String,
@@ -199,7 +199,7 @@ pub struct Rates {
     pub seconds: f64,
     /// Newcomers.
     pub came: f64,
-    /// Sessions let in.
+    /// Sessions admitted.
     pub admitted: f64,
     /// Sessions that ended as the application said, ...
     pub finished: f64,
@@ -213,7 +213,7 @@ pub struct Rates {
     pub refused: f64,
     /// Answers that showed a place.
     pub waiting_pages: f64,
-    /// Questions of waiting pages.
+    /// Polls of waiting pages.
     pub polls: f64,
 }
 
@@ -224,9 +224,9 @@ pub struct WaitState {
     pub low_seconds: Option<f64>,
     /// The same at the most.
     pub high_seconds: Option<f64>,
-    /// What somebody who is held at the gate waits; absent: without end.
+    /// How long a newcomer who is held at the gate waits; absent: without end.
     pub held_seconds: Option<f64>,
-    /// What those waited in line who got in lately: how many, ...
+    /// Waits in line of visitors recently admitted: how many, ...
     pub waited_count: u64,
     /// ... over this many seconds, ...
     pub waited_of_seconds: f64,
@@ -247,17 +247,17 @@ pub struct RouteState {
     pub limit: Option<u32>,
     /// Requests in the application.
     pub in_flight: usize,
-    /// Of these, requests whose client has gone.
+    /// Of these, requests whose client has disconnected.
     pub ghosts: usize,
-    /// Beside these, requests that wait for their clients in the middle of a body, and have no
-    /// slot.
+    /// Beside these, suspended requests: they wait for their clients in the middle of a body,
+    /// without a slot.
     #[serde(default)]
     pub paused: usize,
     /// Requests queued for a slot.
     pub queued: usize,
-    /// Completions a second, lately.
+    /// Recent completions per second.
     pub rate: f64,
-    /// Mean time in the application, lately, seconds.
+    /// Recent mean time in the application, seconds.
     pub service_seconds: f64,
     /// Requests that came, since the start.
     pub offered: u64,
@@ -344,7 +344,7 @@ pub struct DecisionState {
     pub explanation: String,
     /// The numbers it rests on.
     pub signals: BTreeMap<String, Option<f64>>,
-    /// The route for whose sake it was made, where a signal names one by its number.
+    /// The route that caused it, where a signal names one by its number.
     pub for_route: Option<String>,
 }
 
@@ -402,7 +402,7 @@ impl State {
     }
 }
 
-/// Returns how things stand now.
+/// Returns the state now.
 pub(crate) fn verdict_of(source: &dyn Source, view: &View, windows: &Windows) -> Verdict {
     let kinds = kinds(source, view, windows);
     let nodes: Vec<NodeState> = source.nodes().iter().map(node_state).collect();
@@ -521,7 +521,7 @@ fn totals(view: &View, kinds: &[KindState]) -> Totals {
     }
 }
 
-/// Returns all but what the windows tell.
+/// Returns everything except what the windows provide.
 fn kind_state(name: &str, kind: &KindView, line: &LineCounts) -> KindState {
     let wait = wait_of_newcomer(kind);
     KindState {
@@ -625,7 +625,7 @@ fn decision_state(view: &View, id: u64, started_at: f64, record: &Record) -> Dec
     }
 }
 
-/// A number that none has is of a share of the first, `other`.
+/// A number that none has belongs to a share of the first, `other`.
 fn route_name(view: &View, id: RouteId) -> String {
     let named = view.routes.iter().find(|route| route.id == Some(id)).or(view.routes.first());
     named.map_or_else(String::new, |route| route.name.clone())
@@ -636,7 +636,7 @@ fn percentiles(times: &Times) -> Percentiles {
     Percentiles { count: times.count(), p50: quantile(0.5), p99: quantile(0.99) }
 }
 
-/// Returns the number if it is one: JSON has no others.
+/// Returns the number if it is finite: JSON has no others.
 pub(crate) fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }

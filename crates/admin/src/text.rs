@@ -24,7 +24,7 @@ pub(crate) enum MetricKind {
     Histogram,
 }
 
-/// Names and values that tell the numbers of a family apart.
+/// Names and values that distinguish the numbers of a family.
 pub(crate) type Labels<'a> = &'a [(&'static str, &'a str)];
 
 /// The text as it grows.

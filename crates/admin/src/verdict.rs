@@ -1,5 +1,5 @@
-//! How things stand, in one sentence: made here once, and shown alike by `suimon status`, in
-//! `/api/state` and wherever else people look.
+//! The verdict in one sentence: made here once, and shown alike by `suimon status`, in `/api/state`
+//! and everywhere else.
 
 use crate::state::{KindState, NodeState, Totals};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ const FAILED_SHARE: f64 = 0.05;
 /// How things stand.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Verdict {
-    /// `ok`, `busy` (somebody waits, as is meant), `warning` or `critical`.
+    /// `ok`, `busy` (requests wait, as they should), `warning` or `critical`.
     pub level: String,
     /// One word: `idle`, `open`, `holding`, `line`, `full`, `paused`, `opening`, `closed`,
     /// `degraded`, `down` or `draining`.
@@ -23,7 +23,7 @@ pub struct Verdict {
     pub since: f64,
 }
 
-/// Remembers since when it is so.
+/// Remembers since when it holds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SituationClock {
     situation: String,
@@ -41,7 +41,7 @@ impl SituationClock {
     }
 }
 
-/// Returns how things stand.
+/// Returns the verdict.
 pub(crate) fn of(is_draining: bool, totals: &Totals, kinds: &[KindState], nodes: &[NodeState]) -> Verdict {
     let up = nodes.iter().filter(|node| node.status == "up").count();
     let inside = count(totals.sessions_active as u64, "active session", "active sessions");
@@ -82,7 +82,7 @@ pub(crate) fn of(is_draining: bool, totals: &Totals, kinds: &[KindState], nodes:
     }
 }
 
-/// Returns how it goes while it goes.
+/// Returns the verdict while the gateway works normally.
 fn flowing(totals: &Totals, kinds: &[KindState], inside: &str) -> (&'static str, &'static str, String) {
     let busiest = kinds.iter().max_by_key(|kind| kind.in_line.unwrap_or(0));
     if let Some(kind) = busiest.filter(|kind| kind.in_line.unwrap_or(0) > kind.held as u64) {
@@ -113,7 +113,7 @@ fn flowing(totals: &Totals, kinds: &[KindState], inside: &str) -> (&'static str,
     ("ok", "open", format!("Everyone is admitted at once; {inside}."))
 }
 
-/// Returns what is to be said of sessions that came to a bad end within the last minute.
+/// Returns a sentence about sessions that ended badly within the last minute.
 fn lost(kinds: &[KindState]) -> Option<String> {
     let sum = |of: fn(&KindState) -> f64| kinds.iter().map(|kind| of(kind) * kind.last_minute.seconds).sum();
     let failed: f64 = sum(|kind| kind.last_minute.failed);
@@ -144,7 +144,7 @@ fn count(number: u64, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
-/// Returns a wait from one time to another, as people say it.
+/// Returns a wait from one time to another, in everyday words.
 pub(crate) fn range(low: f64, high: f64) -> String {
     if high < 90.0 {
         return format!("{:.0}\u{2013}{:.0} s", low.floor(), high.ceil());

@@ -1,4 +1,4 @@
-//! The waiting room's lines as JSON, and what an operator may say to them.
+//! The waiting room's lines as JSON, and the commands of an operator to them.
 
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
@@ -9,7 +9,8 @@ pub const INVITES_MAX: usize = 10_000;
 
 /// A line opens within this time from now, ten years, ...
 const OPENS_WITHIN: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
-/// ... or at a time that was to come when it was said, and is over by so little.
+/// ... or at a time that was still to come when the command was given, and is over by no more than
+/// this.
 const OPENS_LATE: Duration = Duration::from_secs(60);
 
 /// One line.
@@ -26,7 +27,7 @@ pub struct LineState {
     /// SHA-256 of the seed by which lots are drawn at its opening, or were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed_sha256: Option<String>,
-    /// What is said to all who wait.
+    /// The message to all waiting visitors.
     pub message: String,
     /// Numbers drawn, called and claimed since the line began.
     pub drawn: u64,
@@ -36,7 +37,7 @@ pub struct LineState {
     pub claimed: u64,
     /// People present now.
     pub present: u64,
-    /// Numbers drawn whose holders are not heard of any more, and have not begun a session.
+    /// Numbers drawn whose holders no longer poll, and have not begun a session.
     #[serde(default)]
     pub gave_up: u64,
     /// Recently issued tickets without a poll yet.
@@ -45,7 +46,7 @@ pub struct LineState {
     pub expected: u64,
     /// Of those recently called and expected, the share that came.
     pub shown_up: f64,
-    /// Sessions begun a second.
+    /// Sessions begun per second.
     pub per_second: f64,
     /// Share of those waiting that gives up each second.
     pub leaving_per_second: f64,
@@ -85,18 +86,18 @@ fn state_name(view: &suimon_line::View) -> &'static str {
     }
 }
 
-/// What an operator says.
+/// A command of an operator.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LineRequest {
     /// The kind of session; absent: every line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// What it is to do.
+    /// The command.
     #[serde(flatten)]
     pub order: LineOrder,
 }
 
-/// What a line is to do.
+/// A command to a line.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum LineOrder {
@@ -104,10 +105,10 @@ pub enum LineOrder {
     Pause,
     /// Move.
     Resume,
-    /// Tell everybody that there is nothing to wait for any more.
+    /// Tell all visitors that there is nothing to wait for any more.
     Close,
-    /// Take numbers and let nobody in before `at`, seconds since 1970; with `by_lot`, lots then
-    /// decide about the order.
+    /// Take numbers and admit nobody before `at`, seconds since 1970; with `by_lot`, the order is
+    /// then drawn by lot.
     Open {
         /// When it opens.
         at: f64,
@@ -115,7 +116,7 @@ pub enum LineOrder {
         #[serde(default)]
         by_lot: bool,
     },
-    /// Say this to all who wait.
+    /// Show this message to all waiting visitors.
     Say {
         /// The words.
         message: String,
@@ -130,10 +131,10 @@ pub enum LineOrder {
 }
 
 impl LineOrder {
-    /// Returns what the line is to be told, `now`; `None`: it is not for the line.
+    /// Returns the command to the line, `now`; `None`: it is not for the line.
     ///
     /// # Errors
-    /// A sentence, if it opens in the past, or at no time that there is.
+    /// A sentence, if it opens in the past, or at an impossible time.
     pub(crate) fn command(&self, now: SystemTime) -> Result<Option<LineCommand>, String> {
         Ok(Some(match self {
             LineOrder::Pause => LineCommand::Pause,
@@ -151,7 +152,7 @@ fn opening(at: f64, now: SystemTime) -> Result<SystemTime, String> {
     let since_1970 = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let earliest = since_1970(now).saturating_sub(OPENS_LATE);
     let latest = since_1970(now) + OPENS_WITHIN;
-    // Beyond these comparisons it is a number that a time can be made of.
+    // After these comparisons it is a number that a time can be made of.
     if at >= earliest.as_secs_f64() && at <= latest.as_secs_f64() {
         return Ok(SystemTime::UNIX_EPOCH + Duration::from_secs_f64(at));
     }
@@ -163,7 +164,7 @@ fn opening(at: f64, now: SystemTime) -> Result<SystemTime, String> {
     ))
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct LineAnswer {
     /// The lines, as they stand now.

@@ -1,7 +1,7 @@
-//! The last seconds and minutes: what counters since the start cannot tell.
+//! The last seconds and minutes, which counters since the start cannot show.
 //!
-//! Marks of the counters are kept, taken about once a second; what happened in a window is what was
-//! counted since the mark at its beginning. Nothing is paid for it on the path of a request.
+//! Marks of the counters are kept, taken about once per second; what happened in a window is the
+//! difference to the mark at its beginning. The path of a request pays nothing for it.
 
 use std::collections::VecDeque;
 use suimon_gate::KindView;
@@ -13,8 +13,8 @@ const KIND_MARKS_MAX: usize = 62;
 /// The windows in which kinds are counted, seconds.
 pub(crate) const SHORT_S: f64 = 10.0;
 pub(crate) const LONG_S: f64 = 60.0;
-/// Seconds between two marks of the lines' waits, and how many are kept: those who got in within
-/// five minutes.
+/// Seconds between two marks of the lines' waits, and how many are kept: those admitted within five
+/// minutes.
 const WAIT_MARKS_S: f64 = 30.0;
 const WAIT_MARKS_MAX: usize = 12;
 /// Seconds between two marks of the routes' times, of which two are kept: half a minute to a
@@ -26,7 +26,7 @@ const ROUTE_MARKS_S: f64 = 30.0;
 pub(crate) struct Windows {
     kinds: VecDeque<Mark<Vec<KindTotals>>>,
     waits: VecDeque<Mark<Vec<LineCounts>>>,
-    /// What is ungated first.
+    /// Ungated requests first.
     routes: VecDeque<Mark<Vec<RouteTimes>>>,
 }
 
@@ -149,7 +149,7 @@ impl Windows {
         }
     }
 
-    /// Returns the seconds that [`Windows::route_times`] are of.
+    /// Returns the seconds that [`Windows::route_times`] covers.
     pub(crate) fn route_seconds(&self, view: &View) -> f64 {
         oldest(&self.routes, view).1
     }

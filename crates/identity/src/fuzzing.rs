@@ -1,8 +1,8 @@
-//! What must hold of whatever reads bytes of strangers, for a fuzzer to break: `fuzz/` feeds these,
+//! What must hold of code that reads strangers' bytes, for a fuzzer to break: `fuzz/` feeds these,
 //! and the tests here replay what it has found.
 //!
-//! Each function takes any bytes and panics if something does not hold. It is there under the
-//! fuzzer and in tests only.
+//! Each function takes any bytes and panics if something does not hold. They exist under the fuzzer
+//! and in tests only.
 
 use crate::identify::{Identifier, strip_own_cookies};
 use crate::keys::Keys;
@@ -17,9 +17,9 @@ static IDENTIFIER: LazyLock<Identifier> = LazyLock::new(|| {
     Identifier::new(&Sessions::default(), leases.expect("one name"), 1000, [7; 32])
 });
 
-/// No cookie of a stranger's proves anything, none of ours reaches the application, and none is
-/// learned without end. Each line is a header: cookies of the request those that begin with `c`, of
-/// the answer the others.
+/// No cookie of a stranger's proves anything, none of ours reaches the application, and learning is
+/// bounded. Each line is a header: cookies of the request those that begin with `c`, of the answer
+/// the others.
 pub fn cookies(bytes: &[u8]) {
     let (mut request, mut answer) = (HeaderMap::new(), HeaderMap::new());
     for line in bytes.split(|byte| *byte == b'\n').take(50) {
@@ -41,8 +41,8 @@ pub fn cookies(bytes: &[u8]) {
 static MINT: LazyLock<Mint> =
     LazyLock::new(|| Mint::new(&Keys::fresh().expect("random bytes"), &["visit"]).expect("one name"));
 
-/// Nothing is taken for a ticket, a lease or an invitation that is none; of a true one no byte may
-/// be another.
+/// Nothing is taken for a ticket, a lease or an invitation that is none; a true one is accepted
+/// with no byte changed.
 pub fn forged(bytes: &[u8]) {
     for kept in SignedItem::ALL {
         assert!(!MINT.takes(kept, bytes), "{kept:?}");

@@ -1,7 +1,7 @@
-//! A bounded map that keeps what is in use.
+//! A bounded map that keeps entries in use.
 //!
 //! Two generations: when the young one is full it becomes the old one, and the old one is
-//! forgotten. What is asked for moves back into the young one.
+//! forgotten. Entries that are looked up move back into the young one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
@@ -16,7 +16,7 @@ pub(crate) struct Generations<K, V, S> {
 }
 
 impl<K: Eq + Hash + Copy, V, S: BuildHasher + Default> Generations<K, V, S> {
-    /// Returns the map of at most `max` entries, two at the least, with nothing in it.
+    /// Returns the map of at most `max` entries, two at least, with nothing in it.
     pub(crate) fn new(max: usize) -> Self {
         Generations { young: HashMap::default(), old: HashMap::default(), max: (max / 2).max(1) }
     }

@@ -1,4 +1,5 @@
-//! Who a request comes from: a session that was let in, somebody who would begin one, or neither.
+//! Who a request comes from: a session that was admitted, a visitor who would begin one, or
+//! neither.
 //!
 //! Proof of a session is our lease. Before the gate has ever closed nobody carries one, so the
 //! application's own session cookie serves as well, once we have seen it on an admitted request or
@@ -38,16 +39,16 @@ use suimon_routes::{Pattern, Readings};
 /// Good leases and good tickets kept of one request, each of another kind.
 const LEASES_MAX: usize = 4;
 const TICKETS_MAX: usize = 4;
-/// Signatures checked in one request, of cookies that look like ours: nobody keeps us busy with
+/// Signatures checked in one request, of cookies that look like ours: nobody can keep us busy with
 /// forged ones.
 const CHECKS_MAX: usize = 16;
 /// Application cookies looked at in one request.
 const COOKIES_MAX: usize = 4;
 
-/// The shortest value by which a declared cookie tells one visitor from all others.
+/// The shortest value by which a declared cookie identifies a visitor.
 const DECLARED_VALUE_MIN: usize = 8;
 
-/// Tells sessions from strangers.
+/// Distinguishes sessions from strangers.
 #[derive(Debug)]
 pub struct Identifier {
     kinds: Vec<KindRules>,
@@ -100,11 +101,12 @@ pub struct Credentials<'a> {
 pub struct Visitor {
     /// Leases of ours.
     leases: [Option<Lease>; LEASES_MAX],
-    /// Whether there is a cookie by the lease's name, good or not, to be kept from the application.
+    /// Whether there is a cookie with the lease's name, valid or not, to be kept from the
+    /// application.
     pub has_lease_cookie: bool,
     /// Good tickets, each of another line.
     tickets: Vec<Ticket>,
-    /// Whether there is a cookie by the name of a ticket, good or not.
+    /// Whether there is a cookie with the name of a ticket, valid or not.
     pub has_ticket_cookie: bool,
     /// A good pass.
     pub pass: Option<Pass>,
@@ -135,7 +137,7 @@ impl Visitor {
         proofs.find(|proof| kind.is_none_or(|kind| proof.kind == kind))
     }
 
-    /// Adds a lease; of two for the same kind the first counts that stands.
+    /// Adds a lease; of two for the same kind the first valid one counts.
     fn add_lease(&mut self, lease: Lease) {
         let is_same =
             |other: &&mut Option<Lease>| other.is_some_and(|other| other.proof.kind == lease.proof.kind);
@@ -161,8 +163,8 @@ impl Visitor {
         self.app.iter().any(Option::is_some)
     }
 
-    /// Returns a visitor of whom nobody has to know who it is: only whether a cookie of ours is to
-    /// be kept from the application.
+    /// Returns a visitor who need not be identified: only whether a cookie of ours is to be kept
+    /// from the application.
     pub fn unread(headers: &HeaderMap) -> Visitor {
         let lines = headers.get_all(COOKIE).into_iter();
         let has_own_cookie = lines.flat_map(|line| cookies(line.as_bytes())).any(|(name, _)| is_own(name));
@@ -314,7 +316,7 @@ impl Identifier {
         })
     }
 
-    /// Returns the client of a request that belongs to no session as far as its cookies say, unless
+    /// Returns the client of a request that belongs to no session according to its cookies, unless
     /// it waits in line.
     pub fn client(
         &self,
@@ -344,7 +346,7 @@ impl Identifier {
         })
     }
 
-    /// Returns how a request belongs to a session it was found to be of, by something else than a
+    /// Returns how a request belongs to a session it was found to be of, by something other than a
     /// cookie; `None`: that one has ended. `now` is in seconds since 1970.
     pub fn recalled(
         &self,
@@ -360,7 +362,7 @@ impl Identifier {
 
     /// Returns the kind of session that a request of a newcomer begins.
     pub fn kind(&self, method: &Method, path: &str) -> Option<KindId> {
-        // Where any request begins one, nobody has to read it.
+        // Where any request begins a session, no pattern has to be read.
         let path = LazyCell::new(|| Readings::of(path));
         let begins = |kind: &KindRules| {
             kind.begins.is_empty() || kind.begins.iter().any(|pattern| pattern.may_match(method, &path))
@@ -368,7 +370,7 @@ impl Identifier {
         self.kinds.iter().position(begins).map(|kind| KindId(kind as u32))
     }
 
-    /// Remembers that the cookies a request came with belong to the session it was let in as.
+    /// Remembers that the cookies a request came with belong to the session it was admitted as.
     pub fn learn_request(&self, visitor: &Visitor, session: (KindId, SessionId)) {
         for key in visitor.app.iter().flatten() {
             self.known.insert(*key, session);
@@ -407,8 +409,8 @@ impl Identifier {
         is_known
     }
 
-    /// Takes note that a session has ended: its cookies are good for nothing more, and soon its
-    /// lease is not. `now` is in seconds since 1970.
+    /// Takes note that a session has ended: its cookies are no longer good for anything, and soon
+    /// its lease is not. `now` is in seconds since 1970.
     pub fn end(&self, session: SessionId, now: u32) {
         self.known.end(session, now);
     }
@@ -421,8 +423,8 @@ impl Identifier {
 
     fn member(&self, own: OwnSession, method: &Method, path: &str) -> Membership {
         let OwnSession { kind, session, leased, is_ending } = own;
-        // One that has ended begins again for what was asked for at the same time, and ends with
-        // that.
+        // A session that has ended begins again for requests of the same moment, and ends with
+        // them.
         let ends = is_ending || self.is_end(kind, method, path);
         Membership::Member { kind, session, leased, ends }
     }

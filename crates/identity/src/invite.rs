@@ -23,7 +23,7 @@ const BYTES: usize = 32;
 const VERSION: u8 = 1;
 /// Its name in the query of a link.
 pub const PARAMETER: &str = "suimon-invite";
-/// Invitations known to be used, of those that are still good; beyond that none is taken.
+/// Invitations known to be used, of those that are still good; beyond that none is accepted.
 const USED_MAX: usize = 100_000;
 
 /// Writes and reads invitations.

@@ -37,9 +37,9 @@ pub struct Key {
 pub enum KeysError {
     /// The file could not be read or made.
     Io(PathBuf, io::Error),
-    /// Others than its owner may read the file; its mode.
+    /// Users other than its owner may read the file; its mode.
     Readable(PathBuf, u32),
-    /// A line, counted from 1, is not as it should be, and in what way.
+    /// A line, counted from 1, is wrong, and in what way.
     Line(PathBuf, usize, &'static str),
     /// It is no file of keys, and in what way.
     Foreign(PathBuf, &'static str),
@@ -63,8 +63,8 @@ impl Keys {
         }
     }
 
-    /// Looks whether [`Keys::open`] could give keys, and makes nothing: a file that is not there is
-    /// to be made at the start.
+    /// Checks whether [`Keys::open`] could give keys, and creates nothing: a file that is missing
+    /// is created at the start.
     ///
     /// # Errors
     /// See [`KeysError`].
@@ -156,11 +156,11 @@ impl Keys {
             let _ = write!(text, "{byte:02x}");
         }
         text.push('\n');
-        // Complete before it bears the name: two gateways that start together agree on the one that
+        // Complete before it gets its name: two gateways that start together agree on the one that
         // came first.
         let unfinished = with_ending(path, &std::process::id().to_string());
-        // Of a process of the same id that ended before it was done; in a container every one has
-        // the same.
+        // Left by a process of the same id that ended before it was done; in a container every one
+        // has the same.
         let _ = fs::remove_file(&unfinished);
         let mut file =
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished).map_err(io)?;
@@ -177,12 +177,12 @@ impl Keys {
     }
 }
 
-/// Gives a complete file the name that it is to have, unless there is one of that name.
+/// Gives a complete file its final name, unless there is one of that name.
 fn name(complete: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(complete, path) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // The volume knows no links.
+        // The volume does not support links.
         Err(_) => name_without_link(complete, path),
     }
 }
@@ -198,8 +198,8 @@ fn name_without_link(complete: &Path, path: &Path) -> io::Result<()> {
     ) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::EXIST) => Err(io::ErrorKind::AlreadyExists.into()),
-        // Nor that. Then only two gateways that start for the first time in the same moment could
-        // take each other's place.
+        // Not supported either. Then only two gateways that start for the first time in the same
+        // moment could take each other's place.
         Err(_) if path.symlink_metadata().is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
         Err(_) => fs::rename(complete, path),
     }
@@ -229,7 +229,7 @@ fn parse(line: &str) -> Result<Key, &'static str> {
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Secrets do not belong into logs.
+        // Secrets do not belong in logs.
         f.debug_list().entries(self.keys.iter().map(|key| key.id)).finish()
     }
 }

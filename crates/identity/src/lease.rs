@@ -1,4 +1,4 @@
-//! The lease: a signed cookie that says "this session was let in".
+//! The lease: a signed cookie that says "this session was admitted".
 //!
 //! Fixed width, sealed (see [`crate::sealed`]): 43 characters for 32 bytes.
 //!
@@ -13,10 +13,10 @@
 //!
 //! It proves admission and nothing else. A thief of one skips the line; it opens no account.
 //!
-//! A lease *stands* by itself for its life on either side of the moment it was issued at: before
-//! it, since a clock that was ahead may have been set right meanwhile. One of before the last
+//! A lease *stands* by itself for its life before and after the moment it was issued: before it,
+//! since a clock that was ahead may have been corrected meanwhile. A lease from before the last
 //! opening of its line does not. A lease that does not stand still names its session, and is good
-//! as long as the gate has that.
+//! as long as the gate has that session.
 
 use crate::keys::Keys;
 use crate::sealed::{self, Seal};
@@ -83,7 +83,7 @@ impl Leases {
         Ok(Leases { seal: Seal::of_leases(keys), life, tags, after })
     }
 
-    /// Returns what tells each kind's leases and tickets from those of the others.
+    /// Returns what distinguishes each kind's leases and tickets from those of the others.
     pub fn tags(&self) -> Vec<[u8; 2]> {
         self.tags.clone()
     }

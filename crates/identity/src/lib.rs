@@ -1,10 +1,10 @@
-//! Who a request comes from: a session that was let in, somebody who waits, somebody who would
-//! begin one, or neither.
+//! Who a request comes from: a session that was admitted, a visitor in line, a visitor who would
+//! begin a session, or neither.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`identify`] | what a request's cookies say, and which session it is of |
-//! | [`memory`] | clients that no cookie tells from others, for some minutes |
+//! | [`memory`] | clients that no cookie identifies, for some minutes |
 //! | [`lease`] | the cookie that proves a session |
 //! | [`ticket`] | a place in line, as its visitor keeps it |
 //! | [`passes`] | what the application says of a visitor who may draw a number |

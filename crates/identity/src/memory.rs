@@ -1,12 +1,12 @@
-//! A short memory of clients: who was served without a lease, and has no cookie by which they are
-//! known.
+//! A short memory of clients that were served without a lease, and have no cookie that identifies
+//! them.
 //!
 //! Below capacity nobody gets a cookie of ours. Where the application sets none either, or sets it
-//! late, those inside are known by nothing when the gate closes, and would be taken for newcomers.
-//! So what tells them apart without a cookie is remembered for a while:
+//! late, nothing identifies admitted visitors when the gate closes, and they would be taken for
+//! newcomers. So what identifies them without a cookie is remembered for a while:
 //!
-//! - **the connection** they came by : proof as long as it is open, and as long as no second
-//!   browser comes by it, as behind a balancer;
+//! - **the connection** they used: proof as long as it is open, and as long as no second browser
+//!   uses it, as behind a balancer;
 //! - **their address and browser**, as a keyed hash of address, `User-Agent` and `Accept-Language`:
 //!   no proof. Many may share them, behind the router of a school or the gateway of a carrier.
 //!
@@ -24,11 +24,11 @@
 //! they come from a page of the site, which strangers' do not unless they lie, are counted apart.
 //!
 //! While nobody has to wait the memory makes one session of the requests of one visitor, so that
-//! sessions are counted and not requests. Mistaken for one, two visitors would be a crowd that the
-//! gate does not see, so it is done only where it is plain: on the same connection; from a page of
-//! the site; or, by address and browser, one request after another, where no connection of the
-//! former is open; and slowly, where the address is a private one, which may be that of a balancer
-//! nobody has named.
+//! sessions are counted and not requests. If two visitors were mistaken for one, the gate would not
+//! see a crowd, so this is done only in clear cases: on the same connection; from a page of the
+//! site; or, by address and browser, one request after another, where no connection of the former
+//! is open; and slowly, where the address is a private one, which may be that of a balancer that is
+//! not configured.
 
 use crate::generations::Generations;
 use std::hash::RandomState;
@@ -39,16 +39,16 @@ use suimon_model::{Duration, Instant, KindId, SessionId};
 /// Entries, and sessions that one leads to; the oldest are forgotten.
 const CLIENTS_MAX: usize = 50_000;
 const SESSIONS_MAX: usize = 8;
-/// Visitors that may have been served as one session, at the most.
+/// Visitors that may have been served as one session, at most.
 const OWED_MAX: u32 = 8;
 /// How many other clients with the same address and browser may be taken for a visitor before the
 /// entry is used up: a family shares a router, and sometimes a browser.
 const SPARE: u32 = 2;
-/// An entry lives for this long after it was last of use.
+/// An entry lives for this long after it was last used.
 const LIFE: Duration = Duration::from_secs(600);
 /// Times an entry answers at once: as many requests as one visitor has under way ...
 const BURST: f64 = 8.0;
-/// ... and a second after that: while nobody has to wait, and under pressure; ...
+/// ... and per second after that: while nobody has to wait, and under pressure; ...
 const CALM: f64 = 5.0;
 const PRESSED: f64 = 0.2;
 /// ... where the address may be a balancer's, this many, each at least the time below after the one
@@ -58,7 +58,7 @@ const SHARED_AFTER: Duration = Duration::from_millis(200);
 /// ... and under pressure those that come from a page of the site.
 const PRESSED_EVIDENT: f64 = 1.0;
 
-/// A client that nothing but itself tells from others.
+/// A client that nothing but its address and browser identifies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Client {
     /// The keyed hash of address and browser.
@@ -76,15 +76,15 @@ pub struct Client {
 #[derive(Debug)]
 pub struct ClientMemory<C> {
     entries: Generations<u64, Entry<C>, RandomState>,
-    /// Of sessions whose visitors were given a cookie of the application's and have not come with
-    /// it yet: where they are remembered.
+    /// Where sessions are remembered whose visitors were given a cookie of the application's and
+    /// have not come with it yet.
     given: Generations<SessionId, u64, RandomState>,
 }
 
 /// How a client that was served is to be recognised next time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owed {
-    /// It has nothing else to be known by.
+    /// Nothing else identifies it.
     All,
     /// It was given a lease, and is remembered in case that it keeps no cookies.
     Nothing,
@@ -102,7 +102,7 @@ struct Entry<C> {
     evident: f64,
     others: f64,
     at: Instant,
-    /// When it was last of use.
+    /// When it was last used.
     used: Instant,
 }
 
@@ -110,7 +110,7 @@ struct Entry<C> {
 struct Remembered<C> {
     kind: KindId,
     session: SessionId,
-    /// The connection it came by, if that is its visitor's own.
+    /// The connection it used, if that is its visitor's own.
     connection: Option<Weak<C>>,
     /// Visitors, as far as can be told, who were served as this session without a lease and have
     /// not come for one, and [`SPARE`].
@@ -214,8 +214,8 @@ impl<C> ClientMemory<C> {
             return None;
         }
         let is_his = |it: &Remembered<C>| match (client.is_evident, is_pressed) {
-            // It makes one session of a robot's requests, and is no way in: most keep their
-            // cookies.
+            // This makes one session of a robot's requests, and is no way in: most visitors keep
+            // their cookies.
             _ if it.until_cookie && (is_pressed || is_guess) => false,
             (true, _) => true,
             // A visitor with an open connection is known by that.
@@ -229,7 +229,7 @@ impl<C> ClientMemory<C> {
         }
         entry.used = now;
         let found = (entry.sessions[at].kind, entry.sessions[at].session);
-        // Where several have begun, no one of them is everybody's.
+        // Where several have begun, none of them is everybody's.
         let mut it = entry.sessions.remove(at);
         if is_pressed {
             it.owed = it.owed.saturating_sub(1);

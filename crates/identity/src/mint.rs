@@ -16,7 +16,7 @@ const LIFE: u32 = 86_400;
 pub enum SignedItem {
     /// A place in line.
     Ticket,
-    /// A session that was let in.
+    /// A session that was admitted.
     Lease,
     /// A place in a lane of its own, as it stands in a link.
     Invitation,
@@ -27,7 +27,7 @@ impl SignedItem {
     pub const ALL: [SignedItem; 3] = [SignedItem::Ticket, SignedItem::Lease, SignedItem::Invitation];
 }
 
-/// Makes true ones, and says of any text whether it is taken for one. All happens at one moment.
+/// Makes true ones, and says of any text whether it is accepted as one. All happens at one moment.
 #[derive(Debug)]
 pub struct Mint {
     tickets: Tickets,
@@ -41,7 +41,7 @@ impl Mint {
     pub const NOW: u32 = 1_800_000_000;
 
     /// Returns the mint of a gateway with these keys and with sessions of these kinds. Two names
-    /// that cannot be told apart in leases are returned as an error.
+    /// that leases cannot distinguish are returned as an error.
     ///
     /// # Errors
     /// If two names have the same tag.
@@ -91,7 +91,7 @@ impl Mint {
         String::from_utf8(text).expect("base64url is ASCII")
     }
 
-    /// Returns whether `text` is taken for a true one, of whatever kind.
+    /// Returns whether `text` is accepted as a true one, of whatever kind.
     pub fn takes(&self, kept: SignedItem, text: &[u8]) -> bool {
         match kept {
             SignedItem::Ticket => self.tickets.read(text, Self::NOW).is_some(),

@@ -7,11 +7,11 @@ pub const PLACE: HeaderName = HeaderName::from_static("suimon-place");
 
 /// The language that a visitor has chosen.
 pub const LANGUAGE_COOKIE: &str = "suimon-language";
-/// That the page is not to look again by itself.
+/// That the page must not poll by itself.
 pub const REFRESH_COOKIE: &str = "suimon-refresh";
-/// For a moment: that a code was none.
+/// For a moment: that a code was wrong.
 pub const CODE_COOKIE: &str = "suimon-code";
-/// How often a page has tried again by itself.
+/// How often a page has been retried automatically.
 pub const TRIES_COOKIE: &str = "suimon-tries";
-/// The cookies by which a visitor's choices are known.
+/// The cookies that keep a visitor's choices.
 pub const CHOICE_COOKIES: [&str; 4] = [LANGUAGE_COOKIE, REFRESH_COOKIE, CODE_COOKIE, TRIES_COOKIE];

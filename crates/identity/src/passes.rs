@@ -77,7 +77,7 @@ type PlaceOf = (u32, Option<Position>, u32);
 #[derive(Debug)]
 pub struct Passes {
     seal: Seal,
-    /// Where they are to be had.
+    /// The page that gives them.
     page: String,
     for_everybody: bool,
     account_life: u32,
@@ -86,8 +86,7 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// Returns passes that are to be had at `page`; those of accounts are good for `account_life`
-    /// seconds.
+    /// Returns passes that `page` gives; those of accounts are good for `account_life` seconds.
     pub fn new(keys: &Keys, page: &str, for_everybody: bool, account_life: u32) -> Passes {
         Passes {
             seal: Seal::new("suimon pass 1", keys),
@@ -100,12 +99,12 @@ impl Passes {
     }
 
     /// Returns whether nobody draws a number without one while others wait. Otherwise only networks
-    /// that have drawn many are asked for one.
+    /// that have drawn many need one.
     pub fn for_everybody(&self) -> bool {
         self.for_everybody
     }
 
-    /// Returns whether the application's word counts in an answer to this path.
+    /// Returns whether the application's pass header counts in an answer to this path.
     pub fn is_page(&self, path: &str) -> bool {
         path == self.page || (self.page.ends_with('/') && path.starts_with(&self.page))
     }
@@ -117,7 +116,7 @@ impl Passes {
         format!("{}?back={back}", self.page)
     }
 
-    /// Returns the `Set-Cookie` of the pass that the application's word stands for; `None`: the
+    /// Returns the `Set-Cookie` of the pass that the application's header stands for; `None`: the
     /// system gives no random bytes.
     pub fn issue(&self, word: &PassGrant, now: u32, secure: bool) -> Option<HeaderValue> {
         let mut bytes = [0; BYTES];
@@ -160,7 +159,7 @@ impl Passes {
     }
 
     /// Uses a pass for a place in the line of `kind` and `epoch`, and returns what it is good for.
-    /// Whatever number is drawn then is to be told to [`Passes::note`].
+    /// A number drawn then must be reported to [`Passes::note`].
     pub fn take(&self, pass: Pass, kind: KindId, epoch: u32, now: u32) -> PassUse {
         match pass {
             Pass::Once(number) => {

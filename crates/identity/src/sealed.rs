@@ -1,9 +1,9 @@
-//! Fixed-width records that a visitor keeps for us and cannot change: bytes, a keyed BLAKE3 of them
-//! cut to 128 bits, all in base64url without padding.
+//! Fixed-width records that a visitor keeps for us and cannot change: bytes and a keyed BLAKE3 of
+//! them cut to 128 bits, all in base64url without padding.
 //!
 //! Widths are fixed and nothing is joined from texts, so there is one way to read a record and one
-//! text for each. The key is derived from the file's for each purpose: what is signed for one is
-//! nothing for another.
+//! text for each. The key is derived from the file's for each purpose: what is signed for one
+//! purpose is invalid for another.
 
 use crate::keys::{Key, Keys};
 use bytes::Bytes;
@@ -21,7 +21,7 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// Returns the seal of a purpose, told apart from all others by these words.
+    /// Returns the seal of a purpose; these words distinguish it from all others.
     pub fn new(purpose: &str, keys: &Keys) -> Self {
         Seal { keys: keys.derived(purpose) }
     }
@@ -52,7 +52,7 @@ impl Seal {
         self.keys.find(signed[1]).is_some_and(|key| equal_in_constant_time(&self.mac(key, signed), mac))
     }
 
-    /// Returns eight bytes that nobody without the keys can foretell and that are the same for the
+    /// Returns eight bytes that nobody without the keys can predict and that are the same for the
     /// same `words`.
     pub fn number(&self, words: &[u8]) -> u64 {
         // Not by the key that signs: after a rotation the number is still the same, until the

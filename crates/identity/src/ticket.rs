@@ -1,5 +1,5 @@
-//! The ticket: a signed cookie that says which place in line somebody holds, and what they were
-//! told.
+//! The ticket: a signed cookie that says which place in line a visitor holds, and what they were
+//! shown.
 //!
 //! Fixed width, sealed (see [`crate::sealed`]): 71 characters for 53 bytes.
 //!
@@ -13,15 +13,15 @@
 //! | 2 | which start of the gateway gave the number: after a crash a number may be given again, the session it begins never |
 //! | 6 | number |
 //! | 4 | seconds since 1970 it was drawn at |
-//! | 4 | seconds since 1970 its holder was last heard of |
-//! | 2 | seconds until they were to come again |
-//! | 4 | the fewest people ahead they were told of |
-//! | 4 | seconds since 1970 they were told it would be their turn by |
+//! | 4 | seconds since 1970 of its holder's last poll |
+//! | 2 | seconds until the next poll was due |
+//! | 4 | the fewest people ahead they were shown |
+//! | 4 | seconds since 1970 by which they were told it would be their turn |
 //! | 2 | how often the place has gone to another device |
 //! | 16 | signature |
 //!
-//! All that is known of one who waits is in here and nothing of it anywhere else. It says nothing
-//! of who they are.
+//! All that is known of a waiting visitor is in here and nowhere else. It says nothing of who they
+//! are.
 
 use crate::keys::Keys;
 use crate::sealed::{self, MAC, Seal};
@@ -54,13 +54,13 @@ pub struct Ticket {
     pub start: u16,
     /// When it was drawn.
     pub drawn: u32,
-    /// When its holder was last heard of.
+    /// When its holder polled last.
     pub heard: u32,
     /// Seconds.
     pub again_after: u16,
-    /// The fewest people ahead that its holder was told of.
+    /// The fewest people ahead that its holder was shown.
     pub fewest_ahead: u32,
-    /// When its turn was to come at the latest, as its holder was told.
+    /// The latest time of its turn, as its holder was told.
     pub turn_by: u32,
     /// How often the place has gone to another device.
     pub moved: u16,
@@ -82,8 +82,8 @@ impl Ticket {
 }
 
 impl Tickets {
-    /// Returns tickets of the kinds with these tags, good for `life` seconds after their holder was
-    /// last heard of; a turn is held for `hold` seconds.
+    /// Returns tickets of the kinds with these tags, good for `life` seconds after their holder's
+    /// last poll; a turn is held for `hold` seconds.
     pub fn new(keys: &Keys, life: u32, hold: u32, tags: Vec<[u8; 2]>) -> Self {
         Tickets { seal: Seal::new("suimon ticket 1", keys), life, hold, tags }
     }

@@ -1,8 +1,8 @@
-//! What must hold of whatever reads bytes of strangers, for a fuzzer to break: `fuzz/` feeds these,
+//! What must hold of code that reads strangers' bytes, for a fuzzer to break: `fuzz/` feeds these,
 //! and the tests here replay what it has found.
 //!
-//! Each function takes any bytes and panics if something does not hold. It is there under the
-//! fuzzer and in tests only.
+//! Each function takes any bytes and panics if something does not hold. They exist under the fuzzer
+//! and in tests only.
 
 use crate::lines::Stored;
 use crate::remembered::Remembered;
@@ -11,7 +11,7 @@ use suimon_model::Instant;
 /// Seconds since 1970 of a file that is read.
 const NOW: u32 = 1_800_000_000;
 
-/// A file of what was learned that is read is written as one that says the same.
+/// A learned file that can be read is written as one with the same content.
 pub fn learned(bytes: &[u8]) {
     let Ok(remembered) = Remembered::parse(bytes) else { return };
     let text = remembered.text();
@@ -19,7 +19,7 @@ pub fn learned(bytes: &[u8]) {
     assert_eq!(again.text(), text);
 }
 
-/// A file of lines that is read is written as one that says the same.
+/// A file of lines that can be read is written as one with the same content.
 pub fn line_file(bytes: &[u8]) {
     let now = (NOW, Instant::ORIGIN);
     let Ok(stored) = Stored::parse(bytes, now) else { return };

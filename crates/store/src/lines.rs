@@ -1,5 +1,5 @@
-//! What of the lines survives a restart: a small file, written each second that something changed,
-//! whole or not at all.
+//! What of the lines survives a restart: a small file, written every second in which something
+//! changed, whole or not at all.
 //!
 //! Numbers may be drawn between the last write and a crash. So the file says how many those may be,
 //! and a line that starts from it goes on behind them: no number is drawn twice, and nobody loses
@@ -15,10 +15,10 @@ use std::{error, fmt};
 use suimon_line::{LANES, LineStatus, Lottery, SavedLane, SavedLine};
 use suimon_model::{Instant, seconds};
 
-/// What the file says it is.
+/// The file's identification.
 const WHAT: &str = "suimon waiting room, 1";
-/// The longest file that is read, and written: what would be longer is written without who is
-/// there.
+/// The longest file that is read, and written: a longer one is written without the visitors
+/// present.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// The lines in the file.
@@ -35,11 +35,11 @@ pub struct StoredLine {
     pub kind: String,
     /// Which line it is.
     pub of: LineEpoch,
-    /// What the line says of itself.
+    /// The state of the line.
     pub saved: SavedLine,
-    /// So many numbers may have been drawn since it was written.
+    /// The maximum of numbers drawn since it was written.
     pub skipped: u64,
-    /// What the operator has said to all who wait, if anything, in place of what the settings say.
+    /// The operator's message to all waiting visitors, if any, in place of the one in the settings.
     pub said: Option<String>,
     /// Until when leases were ended by its opening, seconds since 1970; 0: none were.
     pub leases_ended: u32,
@@ -59,17 +59,17 @@ pub struct LineEpoch {
 pub enum StoredError {
     /// It cannot be read.
     Io(PathBuf, io::Error),
-    /// It cannot be used, what is wrong with it, and why it cannot be set aside.
+    /// It cannot be used: what is wrong with it, and why it cannot be set aside.
     InTheWay(PathBuf, &'static str, io::Error),
 }
 
 impl Stored {
-    /// Returns what the file says; nothing, if there is none, or none that can be used: that is set
-    /// aside. `now`: the time, since 1970 and by the gate's clock.
+    /// Returns the content of the file; nothing, if there is none, or none that can be used: that
+    /// is set aside. `now`: the time, since 1970 and by the gate's clock.
     pub fn read(path: &Path, now: (u32, Instant)) -> Result<Stored, StoredError> {
         let io = |error| StoredError::Io(path.to_owned(), error);
         let mut text = Vec::new();
-        // One byte more than is allowed tells that it is too long.
+        // One byte more than is allowed shows that it is too long.
         match File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::default()),
             Err(error) => return Err(io(error)),
@@ -130,7 +130,7 @@ impl Stored {
 }
 
 impl StoredLine {
-    /// Returns it without who is there.
+    /// Returns it without the visitors present.
     fn bare(&self) -> StoredLine {
         let mut bare = self.clone();
         for lane in &mut bare.saved.lanes {

@@ -1,9 +1,9 @@
 //! Writes what happens to the gate, for replay: the part under the gate's lock.
 //!
-//! Each call is put into a block in memory; a full block, or after a second what there is of one,
-//! goes over a bounded channel to a thread that writes it. Nobody here ever waits for the disk: if
-//! it cannot keep up the recording ends, with a mark of it in the file, since one with a hole would
-//! be worth nothing.
+//! Each call is put into a block in memory; a full block, or after a second a partial one, goes
+//! over a bounded channel to a thread that writes it. Nobody here ever waits for the disk: if it
+//! cannot keep up the recording ends, with a mark in the file, since a recording with a gap would
+//! be worthless.
 
 mod store;
 
@@ -22,7 +22,7 @@ use suimon_record::{BLOCK_BYTES_MAX, BLOCK_FULL, Encoder, Event, Header, Segment
 
 /// Blocks on their way to the disk: about four megabytes, seconds of the busiest gateway.
 const BLOCKS_MAX: usize = 64;
-/// What was recorded is handed on after this long at the latest.
+/// Recorded calls are handed on after this long at the latest.
 const HAND_ON_AFTER: Duration = Duration::from_secs(1);
 /// Files that one recording is spread over, so that the oldest eighth can be given up.
 const SEGMENTS: u64 = 8;
@@ -56,7 +56,7 @@ pub enum RecordError {
 pub struct Recorder {
     encoder: Encoder,
     handed_on: Instant,
-    /// What the next segment says of itself, but for its state and names.
+    /// What the next segment says of itself, except for its state and names.
     header: Header,
     /// When the gate's clock was at its origin, since 1970.
     origin: Duration,
@@ -66,7 +66,7 @@ pub struct Recorder {
     blocks: SyncSender<Message>,
     /// Buffers that were written, to be filled again.
     spare: Receiver<Vec<u8>>,
-    /// How it ended, for the thread to write when nobody sends any more.
+    /// How it ended, for the thread to write when there are no more senders.
     ending: Arc<AtomicU8>,
     thread: JoinHandle<()>,
 }
@@ -172,7 +172,7 @@ impl Recorder {
     /// Ends it in good order: waits until all there is to write is written. `trace` is the gate's.
     pub fn end(mut self, trace: TraceHash) {
         let content = self.seal(trace);
-        // A thread that is gone has said why.
+        // A thread that is gone has logged why.
         let _ = self.blocks.send(Message::Events(content));
         let Recorder { blocks, thread, .. } = self;
         drop(blocks);

@@ -46,7 +46,7 @@ pub struct Remembered {
 pub struct RememberedRoute {
     /// `GET /items/{id}`, or `other`.
     pub name: String,
-    /// When it was last asked for, as far as is known; seconds since 1970.
+    /// When its last request came, as far as is known; seconds since 1970.
     pub asked: u64,
     /// What is known of it.
     pub known: KnownRoute,
@@ -105,14 +105,14 @@ pub struct DemandMemory {
     asked: HashMap<String, RouteDemand>,
 }
 
-/// How a route has been asked for.
+/// The requests of a route so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct RouteDemand {
     /// Requests at the last look.
     came: u64,
     /// When the last one was seen to have come.
     last: u64,
-    /// Whether it has proved to be more than somebody's whim, now or in another run.
+    /// Whether it has had enough requests to be worth remembering, now or in another run.
     is_proved: bool,
 }
 
@@ -124,8 +124,8 @@ impl DemandMemory {
         DemandMemory { asked: routes.iter().map(|route| (route.name.clone(), asked(route))).collect() }
     }
 
-    /// Takes note of what was asked for since the last look, and returns what is worth remembering.
-    /// `declared`: how many routes, from the first, are there whether anybody asks for them or not.
+    /// Takes note of requests since the last look, and returns what is worth remembering.
+    /// `declared`: how many routes, from the first, exist whether they are requested or not.
     pub fn remember(
         &mut self,
         knowledge: Knowledge,
@@ -173,8 +173,8 @@ impl DemandMemory {
     }
 }
 
-/// Returns the places as they are where routes are numbered so; what has no number there is left
-/// out.
+/// Returns the places as they are where routes have these numbers; places without a number there
+/// are left out.
 fn renumber(places: &[VisitsAfter], numbers: &[Option<RouteId>]) -> Vec<VisitsAfter> {
     let number = |route: RouteId| numbers.get(route.index()).copied().flatten();
     let list = |values: &[(RouteId, f64)]| {

@@ -14,7 +14,7 @@ pub const BROKEN_MAX: usize = 3;
 /// content or the new, also after a power failure.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = with_ending(path, &std::process::id().to_string());
-    // Of a process of the same id that ended while it wrote, as in a container every one has.
+    // Left by a process of the same id that ended while it wrote, as in a container every one has.
     let _ = fs::remove_file(&unfinished);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished);
     let written = file.and_then(|mut file| {
@@ -31,8 +31,8 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 pub fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match File::open(folder).and_then(|folder| folder.sync_all()) {
-        // Some file systems know no such thing; and who may write in a folder need not be allowed
-        // to read it.
+        // Some file systems do not support this; and a user who may write in a folder need not be
+        // allowed to read it.
         Err(error)
             if matches!(
                 error.kind(),
@@ -53,7 +53,7 @@ pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
         _ => with_ending(path, &format!("broken-{}", index + 1)),
     };
     let written = |path: &PathBuf| fs::symlink_metadata(path).and_then(|there| there.modified()).ok();
-    // One that is not there was written before all others.
+    // One that is missing counts as written before all others.
     let aside = (0..BROKEN_MAX).map(name).min_by_key(written).expect("there is a name");
     fs::rename(path, &aside)?;
     Ok(aside)
@@ -67,8 +67,8 @@ pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(longer)
 }
 
-/// The order of writings: one that is still under way when another begins, as may be at the end,
-/// must not come after it.
+/// The order of writes: one that is still under way when another begins, as may be at the end, must
+/// not come after it.
 #[derive(Debug, Default)]
 pub struct WriteOrder {
     /// How many have begun.

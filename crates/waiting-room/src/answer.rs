@@ -25,7 +25,7 @@ const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
 /// How far the bar is for the next visitor in line, per cent, where no time is known.
 const NEARLY: u32 = 95;
-/// Seconds after which a page without a place is to ask again.
+/// Seconds after which a page without a place polls again.
 const COOKIELESS_RETRY: u32 = 60;
 /// Seconds after which a client that got no place is to come again.
 pub(crate) const FULL_RETRY: u32 = 10;
@@ -50,7 +50,7 @@ impl At {
     }
 }
 
-/// What came with a request that is not let in.
+/// A body that came with a request that is not admitted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SubmittedForm {
     /// Nothing.
@@ -62,8 +62,8 @@ pub enum SubmittedForm {
 }
 
 impl WaitingRoom {
-    /// Returns the answer to a request that is not let in, and has a place. `held` is the ticket it
-    /// came with.
+    /// Returns the answer to a request that is not admitted, and has a place. `held` is the ticket
+    /// it came with.
     pub fn answer(
         &self,
         parts: &Parts,
@@ -134,7 +134,7 @@ impl WaitingRoom {
                 self.finish(response, &notice, None, at)
             }
             (b"closed" | b"full", _) => self.poll(None, None, at),
-            // It keeps no cookies, and would draw a number each time it is loaded anew.
+            // Without cookies it would draw a number each time it is reloaded.
             _ => {
                 let mut response = Response::new(String::new());
                 *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -191,7 +191,7 @@ impl WaitingRoom {
         self.finish(response, notice, None, at)
     }
 
-    /// Returns what is to be said, and the ticket that remembers it.
+    /// Returns the notice, and the ticket that remembers it.
     fn tell(
         &self,
         kind: KindId,
@@ -229,7 +229,7 @@ impl WaitingRoom {
         (notice, ticket)
     }
 
-    /// Returns what is to be said where no place can be given.
+    /// Returns the notice where no place can be given.
     fn full(&self, at: At) -> WaitNotice {
         let (notice, _) =
             WaitNotice::of(PositionStatus::Closed, LastNotice::NOTHING, at.now, |time| at.unix(time));
@@ -289,7 +289,7 @@ impl WaitingRoom {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
         headers.insert(CONTENT_SECURITY_POLICY, self.pages.policy(&extras));
         if device_wrong {
-            // It is said once.
+            // It is shown once.
             headers.append(
                 SET_COOKIE,
                 HeaderValue::from_static("suimon-code=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"),
@@ -308,7 +308,7 @@ impl WaitingRoom {
         response
     }
 
-    /// Puts on what every answer of the room carries.
+    /// Adds what every answer of the room carries.
     fn finish(
         &self,
         mut response: Response<String>,
@@ -356,7 +356,7 @@ fn progress(notice: &WaitNotice, ticket: Option<&Ticket>) -> u32 {
     u32::try_from(100 * waited / (waited + u64::from(high)).max(1)).unwrap_or(100)
 }
 
-/// Returns the host that was asked for, without its port.
+/// Returns the requested host, without its port.
 fn host_of(parts: &Parts) -> &str {
     if let Some(host) = parts.uri.host() {
         return host;

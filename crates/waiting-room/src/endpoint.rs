@@ -26,13 +26,13 @@ const CODE_LIFE: u32 = 60;
 pub enum InternalEndpoint {
     /// The language of the page is chosen.
     Language,
-    /// Whether the page looks again by itself is chosen.
+    /// Whether the page polls by itself is chosen.
     Refresh,
-    /// A code for another device is asked for.
+    /// A code for another device is requested.
     Code,
-    /// A code is given for a place.
+    /// A code is entered for a place.
     Place,
-    /// The lots that were drawn are looked at.
+    /// The lots that were drawn are requested.
     Draw,
 }
 
@@ -49,7 +49,7 @@ impl InternalEndpoint {
         }
     }
 
-    /// Returns whether what is sent to it is read.
+    /// Returns whether its request body is read.
     pub fn takes_body(self) -> bool {
         self == InternalEndpoint::Place
     }
@@ -147,7 +147,7 @@ impl WaitingRoom {
     }
 }
 
-/// Returns of each opening by lot what everybody may know, the oldest of a line first: before it
+/// Returns what everybody may know of each opening by lot, the oldest of a line first: before it
 /// the seed's hash, after it the seed and the numbers that were permuted.
 fn draws(lines: &[(String, SavedLine)]) -> Response<String> {
     let openings = lines.iter().flat_map(|(kind, saved)| {
@@ -178,7 +178,7 @@ fn empty(status: StatusCode) -> Response<String> {
 }
 
 /// Returns the way back to the page that a request came from, if that is one of this site, and else
-/// to its first.
+/// to the site's first page.
 fn back(parts: &Parts) -> Response<String> {
     let referer = parts.headers.get(REFERER).and_then(|value| value.to_str().ok());
     let from = referer.and_then(|text| text.parse::<Uri>().ok()).filter(|uri| is_host(parts, uri));

@@ -1,5 +1,5 @@
-//! The page for people where there is no page of the application's: what has happened, in their
-//! language, and what they may do. It looks as the waiting page does, and needs no script.
+//! The error page for people where the application gives no page: what has happened, in their
+//! language, and what they may do. It looks like the waiting page, and needs no script.
 
 use super::page::{ICON, Pages, source_hash};
 use super::template::{Template, Value, Values};
@@ -18,26 +18,26 @@ const RELOAD_MIN: u64 = 10;
 /// ... up to this many.
 const RELOAD_MAX: u64 = 160;
 
-/// What has happened, as visitors are told it.
+/// What has happened, in the words for visitors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorTopic {
-    /// More have come than can be served.
+    /// More visitors have come than can be served.
     Busy,
-    /// The gateway ends, and another will take its place.
+    /// The gateway is shutting down, and another will take its place.
     Restart,
     /// The application was not reached.
     Away,
-    /// It was, and nothing came back.
+    /// The application was reached, and did not answer.
     Unsure,
     /// What was sent is too large.
     Large,
-    /// The head is, which is what a browser's cookies bring about.
+    /// The head is, because of the browser's cookies.
     Cookies,
     /// The address is too long.
     Address,
-    /// What was sent did not come.
+    /// What was sent did not arrive.
     Slow,
-    /// Whatever else was wrong with it.
+    /// Anything else that was wrong with it.
     Bad,
 }
 
@@ -71,21 +71,22 @@ impl ErrorTopic {
     }
 }
 
-/// What a browser says of how it wants to be spoken to. Shares the memory of the request's head.
+/// What a browser says of the languages and forms it wants. Shares the memory of the request's
+/// head.
 #[derive(Clone, Default, Debug)]
 pub struct BrowserPreferences {
     language: Option<HeaderValue>,
     cookies: Option<HeaderValue>,
 }
 
-/// What one page says beside what has happened.
+/// What a page says beside what has happened.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorDetails<'a> {
     /// The reason's name, for people who are asked about it.
     pub code: &'a str,
     /// Seconds after which it is worth trying again, if it is.
     pub retry_seconds: Option<u64>,
-    /// Whether the same address may be asked for again: nothing was sent to it.
+    /// Whether the same address may be requested again: nothing was sent to it.
     pub may_reload: bool,
 }
 
@@ -94,7 +95,7 @@ pub struct ErrorDetails<'a> {
 pub struct ErrorPage {
     pub text: String,
     pub policy: HeaderValue,
-    /// How often this browser has been asked to try again by itself.
+    /// How often this browser has been asked to retry automatically.
     pub tries: Option<HeaderValue>,
 }
 
@@ -114,7 +115,7 @@ impl BrowserPreferences {
         }
     }
 
-    /// Returns what somebody says who reads this language.
+    /// Returns what a visitor who reads this language sends.
     pub(crate) fn language(tag: &str) -> Self {
         BrowserPreferences { language: HeaderValue::from_str(tag).ok(), cookies: None }
     }
@@ -178,8 +179,8 @@ impl Pages {
         let (template, words) = &pages.languages[speaks.index(self).min(pages.languages.len() - 1)];
         let key = trouble.key();
         let tries = speaks.cookie(TRIES_COOKIE).and_then(|tries| tries.parse().ok()).unwrap_or(0_u32);
-        // Never at once, and the less often the longer it lasts; and not for visitors who want none
-        // of it.
+        // Never at once, and the less often the longer it lasts; and not for visitors who have
+        // stopped it.
         let reload = retry_seconds
             .filter(|_| {
                 may_reload && self.has_internal_endpoints && speaks.cookie(REFRESH_COOKIE) != Some("off")

@@ -1,12 +1,12 @@
-//! What must hold of whatever reads bytes of strangers, for a fuzzer to break: `fuzz/` feeds these,
+//! What must hold of code that reads strangers' bytes, for a fuzzer to break: `fuzz/` feeds these,
 //! and the tests here replay what it has found.
 //!
-//! Each function takes any bytes and panics if something does not hold. It is there under the
-//! fuzzer and in tests only.
+//! Each function takes any bytes and panics if something does not hold. They exist under the fuzzer
+//! and in tests only.
 
 use crate::page::Form;
 
-/// A form that is kept comes back as it was.
+/// A form that is kept comes back unchanged.
 pub fn form(bytes: &[u8]) {
     let Some(form) = Form::parse(bytes) else { return };
     let again = form_urlencoded::Serializer::new(String::new()).extend_pairs(&form.fields).finish();

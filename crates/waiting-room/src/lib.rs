@@ -5,10 +5,10 @@
 //! |---|---|
 //! | `requests` | what a request is to the room: whether it draws a number, whether its form is kept |
 //! | `answer` | what is answered to it |
-//! | `notice` | what is to be said, and its form for programs |
+//! | `notice` | the content of a notice, and its form for programs |
 //! | `error` | the page where the application gives none |
 //! | `page`, `template`, `strip`, `words`, `time` | its form for people |
-//! | `look`, `preview` | what an operator says of that, and all of it to be looked at |
+//! | `look`, `preview` | an operator's settings for that, and all states to look at |
 //! | `quota` | how fast one network may draw numbers |
 //! | `moves` | short codes by which a place goes to another device |
 //! | `endpoint` | the few addresses beside the page |
@@ -60,11 +60,12 @@ use suimon_model::KindId;
 use suimon_params::{Network, PassFor, WaitingRoomParams, WaitingStatus};
 use suimon_store::lines::{LineEpoch, hex};
 
-/// Codes for another device that one network may ask for or guess at once, and a second after that.
+/// Codes for another device that one network may request or guess at once, and per second after
+/// that.
 const CODES_BURST: u32 = 20;
 const CODES_PER_SECOND: f64 = 0.2;
-/// Times that one ticket may ask at once, and a second after that: twice as often as the page of
-/// several tabs does.
+/// Polls of one ticket at once, and per second after that: twice as often as the page of several
+/// tabs polls.
 const POLLS_BURST: u32 = 8;
 const POLLS_PER_SECOND: f64 = 1.0;
 /// Visitors who may draw a number only once the line opens are told to come then, but within this
@@ -78,7 +79,7 @@ pub struct WaitingRoom {
     pages: Arc<Pages>,
     status: WaitingStatus,
     hides_numbers: bool,
-    /// What the settings say to all who wait.
+    /// The message in the settings to all waiting visitors.
     message: String,
     /// Whose visitors have a lane of their own.
     crawlers: Vec<Network>,
@@ -96,22 +97,22 @@ struct State {
     quota: Quota,
     /// Numbers drawn for an opening.
     opening_quota: OpeningQuota,
-    /// How often one ticket may ask, whatever it says itself of when it was last heard of.
+    /// Limits polls of one ticket, whatever it says itself of its last poll.
     polls: Quota,
     /// Codes asked for and codes guessed.
     codes_quota: Quota,
     moves: Moves,
     invites: Invites,
-    /// Where the application is to say who may draw a number.
+    /// Where the application decides who may draw a number.
     passes: Option<Passes>,
     /// Places of lines that were lost, given again.
     redeemed: Mutex<HashSet<(KindId, u32, u16, Position)>>,
 }
 
-/// What the operator of a line has made known to all who wait there.
+/// What the operator of a line has announced to all who wait there.
 #[derive(Clone, Debug, Default)]
 struct OperatorNotice {
-    /// What they have said while it ran; `None`: what the settings say holds.
+    /// The message set while it ran; `None`: that of the settings holds.
     said: Option<String>,
     /// The hash of the seed by which lots are drawn at its opening, or were; empty if there is
     /// none.
@@ -144,12 +145,12 @@ pub enum LineClaim {
     Later(u32),
     /// It may draw a number with a pass of the application's.
     NeedsPass,
-    /// It is no visit of a page: it draws none.
+    /// It is not a visit of a page: it draws none.
     WithoutLine,
 }
 
 impl WaitingRoom {
-    /// Returns the room of the `lines`, by kind; `tags` tell their tickets apart, and `pages` are
+    /// Returns the room of the `lines`, by kind; `tags` distinguish their tickets, and `pages` are
     /// what people see.
     pub fn new(
         params: &WaitingRoomParams,
@@ -216,7 +217,7 @@ impl WaitingRoom {
         self.state.lines.get(kind.index()).copied().flatten()
     }
 
-    /// Returns the ticket, if it is a place in the line that there is.
+    /// Returns the ticket, if it is a place in the present line.
     pub fn place_of(&self, ticket: Option<Ticket>) -> Option<Ticket> {
         let is_of_now =
             |ticket: &Ticket| self.line(ticket.kind).is_some_and(|line| line.epoch == ticket.epoch);
@@ -286,8 +287,8 @@ impl WaitingRoom {
         self.state.opening_quota.is_full((kind, opens.at), client).then(|| opens.retry_after())
     }
 
-    /// Returns whether the holder of a ticket asks again sooner than anybody needs to, or comes
-    /// with an old one again and again.
+    /// Returns whether the holder of a ticket polls sooner than anybody needs to, or comes with an
+    /// old one again and again.
     pub fn asks_too_early(&self, ticket: &Ticket, now: u32) -> bool {
         let Ticket { kind, epoch, position, .. } = ticket;
         is_too_early(ticket, now)
@@ -308,25 +309,25 @@ impl WaitingRoom {
         }
     }
 
-    /// Takes note that the place of a line that was lost is given again, and returns whether it is
-    /// for the first time.
+    /// Takes note that the place of a line that was lost is given again, and returns whether that
+    /// is the first time.
     fn redeem(&self, ticket: &Ticket) -> bool {
         let mut redeemed = self.state.redeemed.lock().unwrap_or_else(PoisonError::into_inner);
         redeemed.len() < REDEEMED_MAX
             && redeemed.insert((ticket.kind, ticket.epoch, ticket.start, ticket.position))
     }
 
-    /// Says `message` to all who wait in the line of `kind`.
+    /// Shows `message` to all who wait in the line of `kind`.
     pub fn say(&self, kind: KindId, message: &str) {
         self.announce(kind, |own| own.said = Some(message.to_owned()));
     }
 
-    /// Returns what is said to all who wait in the line of `kind`.
+    /// Returns the message to all who wait in the line of `kind`.
     pub fn said(&self, kind: KindId) -> String {
         self.said_by_operator(kind).unwrap_or_else(|| self.message.clone())
     }
 
-    /// Returns what was said to them while it ran, here or before a restart.
+    /// Returns the message that was set while it ran, here or before a restart.
     pub fn said_by_operator(&self, kind: KindId) -> Option<String> {
         self.announced(kind, |own| own.said.clone())
     }

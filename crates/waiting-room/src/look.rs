@@ -1,4 +1,5 @@
-//! What an operator says of the waiting page: a name, a logo, colours, a template in place of ours.
+//! An operator's settings for the waiting page: a name, a logo, colours, a template in place of
+//! ours.
 
 use super::{moves, page};
 use std::fs::File;
@@ -9,7 +10,7 @@ use suimon_params::WaitingRoomParams;
 /// The longest template, in bytes.
 const TEMPLATE_BYTES_MAX: u64 = 1 << 20;
 
-/// How the page looks, as far as an operator says so.
+/// The look of the page, as far as the operator defines it.
 #[derive(Clone, Debug)]
 pub struct Appearance {
     pub name: String,
@@ -35,7 +36,7 @@ impl Default for Appearance {
 }
 
 impl Appearance {
-    /// Returns what the settings say, with the template they name.
+    /// Returns the look in the settings, with the template they name.
     pub(crate) fn of(params: &WaitingRoomParams, template: Option<String>) -> Appearance {
         Appearance {
             name: params.name.clone(),
@@ -51,7 +52,7 @@ impl Appearance {
     pub(crate) fn style(&self) -> String {
         let mut out = String::new();
         if let Some((light, dark)) = &self.colours {
-            // The far wave and the sun are of that colour, too; what text stands on is not.
+            // The far wave and the sun have that colour, too; the background of text does not.
             out.push_str(&format!(
                 ":root{{--accent:{light};--accent-dark:{dark};--far:color-mix(in oklab,var(--water) 20%,var(--deep));--sun:color-mix(in oklab,var(--water) 12%,var(--sky))}}"
             ));
@@ -62,9 +63,9 @@ impl Appearance {
         out
     }
 
-    /// Returns a text with what it says of the site put in.
+    /// Returns a text with the site's values filled in.
     pub(crate) fn fill(&self, text: &str) -> String {
-        // Without a name, the site's is that of the host each visitor asked for.
+        // Without a name, the site is named after the host that each visitor requested.
         let text = if self.name.is_empty() { text.to_owned() } else { text.replace(page::SITE, &self.name) };
         text.replace("{hold}", &self.hold_minutes.to_string())
             .replace("{keep}", &self.keep_hours.to_string())

@@ -1,5 +1,5 @@
 //! Short codes by which a place goes to another device. It moves: the ticket it leaves behind is
-//! good for nothing any more.
+//! worthless from then on.
 //!
 //! Kept in memory and no longer than needed. After a restart a code is lost, and a ticket left
 //! behind counts again; as a place begins one session, no matter which client presents it and how
@@ -20,12 +20,12 @@ const LIFE: Duration = Duration::from_secs(60 * LIFE_MINUTES);
 /// forgotten.
 const CODES_MAX: usize = 10_000;
 const MOVED_MAX: usize = 100_000;
-/// Letters of a code: such as are not taken for one another. 40 bits: with all codes in use, one
-/// guess in a hundred million finds one.
+/// Letters of a code: only those that cannot be confused. 40 bits: with all codes in use, one guess
+/// in a hundred million finds one.
 const LETTERS: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 const LENGTH: usize = 8;
 
-/// What a place is known by: kind, epoch of the line, place.
+/// The key of a place: kind, epoch of the line, place.
 type Key = (KindId, u32, Position);
 
 /// Codes given out, and places moved.
@@ -47,8 +47,8 @@ impl Moves {
         Moves { inner: Mutex::default() }
     }
 
-    /// Returns a fresh code for the place of `ticket`, as it is shown; the one before is good no
-    /// more. `None`: the system gives no random bytes, or too many codes are out.
+    /// Returns a fresh code for the place of `ticket`, as it is shown; the one before is no longer
+    /// valid. `None`: the system gives no random bytes, or too many codes are in use.
     pub(crate) fn give(&self, ticket: &Ticket) -> Option<String> {
         let mut bytes = [0; LENGTH];
         keys::fill_random(&mut bytes).ok()?;

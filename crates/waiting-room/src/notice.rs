@@ -1,4 +1,4 @@
-//! What is to be said to one visitor, before it has a form: the page says it in words, its twin in
+//! The notice to one visitor, before it has a form: the page puts it into words, its twin into
 //! JSON.
 
 use serde_json::{Map, Value};
@@ -7,13 +7,13 @@ use suimon_line::{PositionStatus, Wait};
 
 /// A wait of at most this many seconds is nearly over.
 const SOON: u32 = 30;
-/// A visitor is told that it is slower than before if the turn comes by this share of the wait
-/// later, ...
+/// A visitor is told that the line is slower than before if the turn comes later by this share of
+/// the wait, ...
 const SLOWER: f64 = 0.25;
 /// ... and not within this many seconds of the first time that was shown: that one is a guess.
 const SLOWER_AFTER: u32 = 30;
-/// Seconds for which the page says that it is its visitor's turn before it lets them in: time to
-/// read it. Their session has begun by then.
+/// How long the page announces its visitor's turn before it lets them in, seconds: time to read it.
+/// Their session has begun by then.
 const SHOWN: u32 = 2;
 /// Seconds after which a called visitor who was not held at the gate is to come again.
 const NEXT_RETRY: u32 = 3;
@@ -65,35 +65,35 @@ impl NoticeState {
     }
 }
 
-/// What is said. Times of day are seconds since 1970.
+/// The notice. Times of day are seconds since 1970.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WaitNotice {
     pub state: NoticeState,
     /// The number drawn, counted from 1.
     pub position: Option<u64>,
-    /// People present ahead, never more than was told before.
+    /// People present ahead, never more than shown before.
     pub ahead: Option<u64>,
     /// The time left, from and to, seconds.
     pub eta: Option<(u32, u32)>,
-    /// Whether the turn comes later than was told.
+    /// Whether the turn comes later than predicted before.
     pub is_slower: bool,
     pub poll_after: u32,
     pub updated_at: u32,
     /// When the line opens, and until when the turn or the place is held.
     pub opens_at: Option<u32>,
     pub expires_at: Option<u32>,
-    /// Where a pass is to be had, with which a number may be drawn.
+    /// Where to get a pass, with which a number may be drawn.
     pub pass_url: Option<String>,
     /// The operator's words.
     pub message: String,
 }
 
-/// What was told before.
+/// What was shown before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LastNotice {
     /// The fewest people ahead.
     pub fewest_ahead: u32,
-    /// The turn was to come by this time at the latest; 0: nothing was told.
+    /// The latest time of the turn as shown; 0: nothing was shown.
     pub turn_by: u32,
     /// When the number was drawn.
     pub drawn: u32,
@@ -105,8 +105,8 @@ impl LastNotice {
 }
 
 impl WaitNotice {
-    /// Returns what is to be said of `standing` at `now`, and what is to be remembered of it.
-    /// `time_of` turns the gate's time into seconds since 1970.
+    /// Returns the notice of `standing` at `now`, and what to remember of it. `time_of` turns the
+    /// gate's time into seconds since 1970.
     pub fn of(
         standing: PositionStatus,
         before: LastNotice,
@@ -158,7 +158,7 @@ impl WaitNotice {
         let low = u32::try_from(wait.low.as_secs()).unwrap_or(u32::MAX);
         let high = whole_seconds(wait.high).max(low);
         if high == 0 && wait.ahead > 0 {
-            // Nobody can tell yet.
+            // It is not known yet.
             self.state = NoticeState::Waiting;
             self.note_ahead(wait.ahead, after);
             self.poll_after = whole_seconds(wait.poll_after);

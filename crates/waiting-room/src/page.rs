@@ -28,8 +28,8 @@ pub struct Pages {
     languages: Vec<Language>,
     tags: Vec<&'static str>,
     site: String,
-    /// What browsers are told to let the page do, and the same where it holds a form that is sent
-    /// on: the application may answer that with a redirect elsewhere.
+    /// The page's content security policy, and the same where it holds a form that is sent on: the
+    /// application may answer that with a redirect elsewhere.
     policy: HeaderValue,
     policy_with_form: HeaderValue,
     pub(crate) errors: ErrorPages,
@@ -47,10 +47,10 @@ struct Language {
     naming: Vec<(String, String)>,
 }
 
-/// What a page says beside how things stand.
+/// What a page says beside the status.
 #[derive(Clone, Debug, Default)]
 pub struct PageDetails<'a> {
-    /// The host that was asked for, and path and query of the page.
+    /// The requested host, and path and query of the page.
     pub host: &'a str,
     /// See `host`.
     pub url: &'a str,
@@ -60,11 +60,11 @@ pub struct PageDetails<'a> {
     pub form: Option<&'a Form>,
     /// Whether something was sent that is not kept.
     pub form_lost: bool,
-    /// Whether the page may look again by itself where there is no script.
+    /// Whether the page may reload by itself where there is no script.
     pub refresh: bool,
-    /// A code that was asked for without a script.
+    /// A code that was requested without a script.
     pub device_code: &'a str,
-    /// Whether the code that was given is none, or none any more.
+    /// Whether the entered code is wrong, or no longer valid.
     pub device_wrong: bool,
     /// The hash of the seed by which lots are drawn at the opening, hexadecimal.
     pub seed_hash: &'a str,
@@ -72,7 +72,7 @@ pub struct PageDetails<'a> {
     pub retry_after: u32,
 }
 
-/// A form that was sent and could not be let in.
+/// A form that was sent and could not be admitted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Form {
     /// Its fields, in their order.
@@ -80,8 +80,8 @@ pub struct Form {
 }
 
 impl Pages {
-    /// Returns the pages of a site, as its operator says it looks; `template` in place of our
-    /// waiting page.
+    /// Returns the pages of a site with the operator's look; `template` in place of our waiting
+    /// page.
     pub fn of(params: &WaitingRoomParams, template: Option<String>, has_internal_endpoints: bool) -> Pages {
         Pages::new(&Appearance::of(params, template), has_internal_endpoints)
     }
@@ -109,7 +109,7 @@ impl Pages {
                 ("style", Value::raw(style.as_str())),
                 ("script", Value::raw(script.as_str())),
                 ("colours", Value::raw(colours.as_str())),
-                // The operator's picture stands for the site, ours for nobody's.
+                // The operator's picture stands for the site; ours stands for none.
                 ("icon", look.logo.as_deref().map_or(Value::raw(ICON), Value::text)),
                 ("logo", Value::text(look.logo.as_deref().unwrap_or_default())),
                 ("languages", Value::List(listed.collect())),
@@ -162,7 +162,7 @@ impl Pages {
             .position(|language| language.words.tag.eq_ignore_ascii_case(name) || language.words.name == name)
     }
 
-    /// Returns what browsers are to be told to let the page do.
+    /// Returns the page's content security policy.
     pub fn policy(&self, extras: &PageDetails<'_>) -> HeaderValue {
         if extras.form.is_some() { self.policy_with_form.clone() } else { self.policy.clone() }
     }
@@ -183,7 +183,7 @@ impl Pages {
                     (big, sub) = (time::clock(at), time::day(at));
                     brief.clone_from(&big);
                 }
-                // Without lots people come in as they came.
+                // Without lots people are admitted in the order they came.
                 if extras.seed_hash.is_empty() {
                     lead =
                         words.page.get("opening_in_turn").and_then(serde_json::Value::as_str).unwrap_or(lead);
@@ -263,8 +263,8 @@ impl Pages {
 const FIELDS_MAX: usize = 500;
 
 impl Form {
-    /// Returns the form that was sent as `application/x-www-form-urlencoded`; `None`: it is not one
-    /// that sending again would bring back as it was.
+    /// Returns the form that was sent as `application/x-www-form-urlencoded`; `None`: sending it
+    /// again would not reproduce it.
     pub fn parse(sent: &[u8]) -> Option<Form> {
         let fields: Vec<(String, String)> =
             form_urlencoded::parse(sent).into_owned().take(FIELDS_MAX + 1).collect();
@@ -288,7 +288,7 @@ impl Form {
     }
 }
 
-/// Returns what the script says in other states than this one, as JSON that can stand inside of
+/// Returns the script's texts for states other than this one, as JSON that can stand inside of
 /// `<script>`.
 fn for_script(words: &Texts, state: &str) -> String {
     let mut others = words.script.clone();
@@ -296,8 +296,8 @@ fn for_script(words: &Texts, state: &str) -> String {
     serde_json::Value::Object(others).to_string().replace('<', "\\u003c")
 }
 
-/// Returns the script's words, with the site's name in them, and how things stand when the page is
-/// written, so that it need not ask first.
+/// Returns the script's words, with the site's name in them, and the status when the page is
+/// written, so that it need not poll first.
 fn with_now(words: &str, notice: &WaitNotice, site: &str) -> String {
     let site = serde_json::Value::from(site).to_string().replace('<', "\\u003c");
     // Within a text, whose quotes are there.
@@ -318,8 +318,8 @@ pub(crate) fn source_hash(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As much as a page may have: with its head it comes with the first ten packets, which a
-    /// server sends without waiting for a word of the client's.
+    /// The maximum size of a page: with its head it comes with the first ten packets, which a
+    /// server sends without waiting for an acknowledgement.
     const BYTES_MAX: usize = 14_000;
 
     fn notice(state: NoticeState) -> WaitNotice {

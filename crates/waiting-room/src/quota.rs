@@ -1,9 +1,10 @@
 //! How fast one network may draw numbers, and how many it may draw for an opening: a farm of
-//! browsers gets its numbers later, and nobody is kept out. And how often one ticket may ask.
+//! browsers gets its numbers later, and no visitor is kept out. It also limits the polls of one
+//! ticket.
 //!
 //! Token buckets, of networks: /24 of IPv4 and /56 of IPv6. They are kept in a table of fixed size,
-//! by hash: who shares a bucket with a farm by chance is slowed down, too, and the hash is under a
-//! key, so that nobody can aim.
+//! by hash: a network that shares a bucket with a farm by chance is slowed down, too, and the hash
+//! is under a key, so that nobody can aim.
 
 use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::net::IpAddr;
@@ -14,7 +15,7 @@ use suimon_model::KindId;
 
 /// Buckets of networks; networks beyond share.
 pub(crate) const NETWORKS: usize = 4096;
-/// Buckets of tickets: a million who wait ask for less of each than it gives.
+/// Buckets of tickets: a million waiting visitors poll less than their buckets allow.
 pub(crate) const TICKETS: usize = 65_536;
 
 /// The buckets.
@@ -50,7 +51,7 @@ impl Quota {
 
     /// Takes one for the network of `address`, if there is one.
     pub(crate) fn takes(&self, address: IpAddr) -> bool {
-        // A balancer of ours that nobody has named stands for all visitors.
+        // A balancer of ours that is not configured stands for all visitors.
         if is_private(address) {
             return true;
         }
@@ -120,7 +121,7 @@ impl OpeningQuota {
     }
 }
 
-/// Returns the network an address is of: what one subscriber, or a few, have.
+/// Returns the network of an address: what one subscriber, or a few, have.
 fn network(address: IpAddr) -> u64 {
     match address.to_canonical() {
         IpAddr::V4(v4) => u64::from(u32::from(v4) >> 8),

@@ -1,5 +1,5 @@
-//! What a request is to the waiting room, as its head tells: whether it draws a number, whether its
-//! form is kept, who sent it.
+//! What a request is to the waiting room, judged by its head: whether it draws a number, whether
+//! its form is kept, who sent it.
 
 use super::answer::EARLIEST;
 use super::endpoint::InternalEndpoint;
@@ -9,9 +9,10 @@ use http::{Method, Uri};
 use suimon_identity::ticket::Ticket;
 use suimon_message::accept::Form as AnswerForm;
 
-/// A request with this header asks how its place stands, and for nothing of the application's.
+/// A request with this header is a poll: it asks for the status of a place, and for nothing of the
+/// application's.
 pub const POLL: HeaderName = HeaderName::from_static("suimon-poll");
-/// What that header says where the holder of a called place asks to begin: it is held at the gate
+/// The header's value where the holder of a called place asks to begin: it is held at the gate
 /// until the session has begun.
 const ENTER: &[u8] = b"enter";
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -20,15 +21,14 @@ const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
 const PURPOSE: HeaderName = HeaderName::from_static("purpose");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Returns whether a request is for the waiting room itself: it asks how a place stands, or is for
-/// an address beside the page.
+/// Returns whether a request is for the waiting room itself: a poll, or for an address beside the
+/// page.
 pub fn is_for_it(parts: &Parts) -> bool {
     parts.headers.contains_key(POLL) || InternalEndpoint::of(parts.uri.path()).is_some()
 }
 
-/// Returns whether a request may draw a number: it is the visit of a page, or a program's that asks
-/// for JSON by name. Pictures, scripts and what a browser fetches before anybody wants it draw
-/// none.
+/// Returns whether a request may draw a number: it is the visit of a page, or of a program that
+/// asks for JSON explicitly. Pictures, scripts and prefetches draw none.
 pub fn draws(parts: &Parts) -> bool {
     if !matches!(parts.method, Method::GET | Method::POST) {
         return false;
@@ -42,14 +42,14 @@ pub fn draws(parts: &Parts) -> bool {
     if is(&SEC_PURPOSE, "prefetch") || is(&PURPOSE, "prefetch") {
         return false;
     }
-    // From elsewhere the ticket does not come along, and a new one would take its place.
+    // From elsewhere the ticket is not sent, and a new one would take its place.
     if parts.method == Method::POST && !is_from_here(parts) {
         return false;
     }
     let form = AnswerForm::of(headers);
     let is_visit = headers.get(&SEC_FETCH_MODE).map(|mode| mode.as_bytes().eq_ignore_ascii_case(b"navigate"));
     match is_visit {
-        // A page in a frame has nobody in front of it who would wait there.
+        // A page in a frame has no visitor in front of it who would wait there.
         Some(true) => {
             headers.get(&SEC_FETCH_DEST).is_none_or(|what| what.as_bytes().eq_ignore_ascii_case(b"document"))
         }
@@ -73,7 +73,7 @@ pub fn asks_to_begin(parts: &Parts) -> bool {
     parts.headers.get(&POLL).is_some_and(|value| value.as_bytes() == ENTER)
 }
 
-/// Returns whether the holder of a ticket asks again sooner than anybody needs to.
+/// Returns whether the holder of a ticket polls sooner than anybody needs to.
 pub(crate) fn is_too_early(ticket: &Ticket, now: u32) -> bool {
     now >= ticket.heard && now - ticket.heard < EARLIEST && ticket.again_after > 0
 }

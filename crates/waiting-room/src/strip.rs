@@ -1,12 +1,12 @@
-//! The sources of the waiting page without what only their readers need. Done once, when the
-//! process starts.
+//! The sources of the waiting page without comments and other parts for readers. Done once, when
+//! the process starts.
 //!
 //! The rules hold for these sources, not for any: in the script a semicolon ends every statement,
 //! comments have lines of their own, and double quotes are around whole strings.
 
 use std::collections::{HashMap, HashSet};
 
-/// Marks around which spaces say nothing.
+/// Marks around which spaces have no meaning.
 const CSS_MARKS: &str = "{};,>";
 const JS_MARKS: &str = "=+-*/%<>?:;,(){}[]&|!";
 /// A line of the script that ends in one of these goes on in the next.
@@ -17,13 +17,13 @@ const JS_OPEN: &str = ";{,}(|+";
 const OWN_NAMES: &str = "words high answer turn reply pressed locale fewest sound heard show passed misses left least channel rest name title others first \
     enters enter crowd began text step part store shown opens later going fresh clock ahead root asks tabs asked tone seconds timer short press early chime waited \
     unit told said range gone gain from event calm call";
-/// Line ends before these say nothing either.
+/// Line ends before these have no meaning either.
 const BLOCKS: [&str; 23] = [
     "html", "meta", "title", "link", "style", "script", "noscript", "header", "main", "div", "p", "h1", "h2",
     "form", "select", "ul", "li", "details", "summary", "svg", "progress", "body", "head",
 ];
 
-/// Returns a style sheet without comments and spaces that say nothing.
+/// Returns a style sheet without comments and meaningless spaces.
 pub(crate) fn css(text: &str) -> String {
     let mut bare = String::new();
     let mut rest = text;
@@ -53,8 +53,8 @@ pub(crate) fn css(text: &str) -> String {
     out.replace(";}", "}").trim().to_owned()
 }
 
-/// Returns a script without comment lines, indentation, spaces and line ends that say nothing, and
-/// with letters for its own names.
+/// Returns a script without comment lines, indentation, meaningless spaces and line ends, and with
+/// letters for its own names.
 pub(crate) fn js(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")) {
@@ -116,7 +116,7 @@ pub(crate) fn html(text: &str) -> String {
 fn tighten(text: &str, marks: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars();
-    // So many letters at the end of `out` are spaces that may go.
+    // This many characters at the end of `out` are spaces that may go.
     let mut spaces = 0;
     while let Some(letter) = letters.next() {
         match letter {
@@ -187,7 +187,7 @@ fn is_plain(value: &str) -> bool {
         && value.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
 }
 
-/// Returns whether the last line holds nothing but marks of sections, whose line end is nobody's.
+/// Returns whether the last line holds only marks of sections, whose line end belongs to nothing.
 fn ends_with_lone_mark(out: &str) -> bool {
     let last = out.rsplit('\n').next().unwrap_or_default();
     last.starts_with("{{")

@@ -1,14 +1,14 @@
 //! A page with places for values: `{{name}}`, and `{{#name}} … {{/name}}` for what is shown only
 //! where there is a value.
 //!
-//! Values are put into a template that was taken apart before, so nobody's text can hold a place.
-//! Texts are escaped; what is ours already is said to be [`Value::Raw`].
+//! Values are put into a template that was parsed before, so no value can contain a place. Texts
+//! are escaped; HTML of ours is marked as [`Value::Raw`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// A template taken apart.
+/// A parsed template.
 #[derive(Clone, Debug)]
 pub(crate) struct Template(Vec<Piece>);
 
@@ -36,7 +36,7 @@ pub(crate) enum Value<'a> {
 pub(crate) type Values<'a> = HashMap<&'a str, Value<'a>>;
 
 impl Template {
-    /// Takes `text` apart. A section that is not closed, or closed wrongly, ends with the text.
+    /// Parses `text`. A section that is not closed, or closed wrongly, ends with the text.
     pub(crate) fn new(text: &str) -> Template {
         Template::until(&mut &*text, "")
     }
@@ -96,7 +96,7 @@ impl Template {
         Template(pieces)
     }
 
-    /// Returns the page with these values; what has none is left out.
+    /// Returns the page with these values; places without one are left out.
     pub(crate) fn fill(&self, values: &Values<'_>) -> String {
         let mut out = String::with_capacity(16 << 10);
         self.write(values, &mut out);
@@ -167,7 +167,7 @@ pub(crate) fn escape(text: &str, out: &mut String) {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // A NUL is nothing that HTML can hold.
+            // HTML cannot hold a NUL.
             '\0' => {
                 let _ = write!(out, "{}", char::REPLACEMENT_CHARACTER);
             }

@@ -3,9 +3,9 @@
 use super::template::escape;
 use serde_json::{Map, Value};
 
-/// The languages' files: their tags, and what is in them. English, which is for all who ask for
-/// another, is the first; the more general before the more special. A new language is a file beside
-/// these, and its row here.
+/// The languages' files: their tags, and what is in them. English, the fallback for all others, is
+/// the first; the more general before the more special. A new language is a file beside these, and
+/// its row here.
 const FILES: &[(&str, &str)] = &[
     ("en", include_str!("../pages/languages/en.json")),
     ("ja", include_str!("../pages/languages/ja.json")),
@@ -29,9 +29,9 @@ const FILES: &[(&str, &str)] = &[
     ("zh-Hant", include_str!("../pages/languages/zh-Hant.json")),
 ];
 
-/// Longer waits are told in hours, seconds.
+/// Longer waits are shown in hours, seconds.
 const HOURS_ABOVE: u32 = 5400;
-/// Up to here minutes are told one by one, above by fives, seconds.
+/// Up to here minutes are shown one by one, above by fives, seconds.
 const FIVES_ABOVE: u32 = 900;
 
 /// One language.
@@ -39,17 +39,17 @@ const FIVES_ABOVE: u32 = 900;
 pub(crate) struct Texts {
     /// Its tag (RFC 5646).
     pub tag: &'static str,
-    /// What it calls itself.
+    /// Its own name for itself.
     pub name: String,
     pub(crate) is_rtl: bool,
     thousands: String,
     thousands_from: u64,
     decimal: String,
-    /// What the page's script says, too.
+    /// Texts that the page's script uses, too.
     pub(crate) script: Map<String, Value>,
-    /// What only the page says.
+    /// Texts of the page only.
     pub(crate) page: Map<String, Value>,
-    /// What is said where the application gives no page.
+    /// Texts where the application gives no page.
     error: Map<String, Value>,
 }
 
@@ -87,14 +87,14 @@ impl Texts {
         self.script.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Returns what is said for `key` where the application gives no page: of texts in two parts,
-    /// the one of this index.
+    /// Returns the text for `key` where the application gives no page: of texts in two parts, the
+    /// one of this index.
     pub(crate) fn error(&self, key: &str, index: usize) -> &str {
         let text = self.error.get(key);
         text.and_then(|text| text.get(index).unwrap_or(text).as_str()).unwrap_or_default()
     }
 
-    /// Returns what a state is called, and the line below.
+    /// Returns the name of a state, and the line below.
     pub(crate) fn state(&self, state: &str) -> (&str, &str) {
         let words = self.script.get(state).or_else(|| self.page.get(state));
         let at = |index| words.and_then(|pair| pair.get(index)).and_then(Value::as_str).unwrap_or_default();
@@ -117,7 +117,7 @@ impl Texts {
         out
     }
 
-    /// Returns how a wait between `low` and `high` seconds is told: on the page, and in its title.
+    /// Returns how a wait between `low` and `high` seconds is shown: on the page, and in its title.
     /// The page's script has the same rule.
     pub(crate) fn wait(&self, low: u32, high: u32) -> (String, String) {
         let (from, to) = rounded(low, high);
@@ -139,10 +139,10 @@ impl Texts {
     }
 }
 
-/// Returns a wait between `low` and `high` seconds as it is told, seconds.
+/// Returns a wait between `low` and `high` seconds as it is shown, seconds.
 ///
-/// Minutes up to 15, fives up to 90, then half hours; the lower end down, the upper one up, so that
-/// what is said is never narrower than what is known.
+/// Minutes up to 15, fives up to 90, then half hours; the lower end is rounded down, the upper one
+/// up, so that the range shown is never narrower than the known one.
 pub(crate) fn rounded(low: u32, high: u32) -> (u32, u32) {
     let step = match high {
         high if high > HOURS_ABOVE => 1800,

@@ -1,4 +1,4 @@
-//! Times of day, as the waiting page and its twin tell them: in UTC. The page's script turns them
+//! Times of day, as the waiting page and its twin show them: in UTC. The page's script turns them
 //! into the visitor's own.
 
 use std::time::{Duration, SystemTime};

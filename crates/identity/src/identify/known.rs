@@ -19,9 +19,9 @@ const OTHERS_MAX: u8 = 3;
 /// Which session an application's cookie belongs to, and which sessions have ended. Holds hashes
 /// under a key of this process, never the cookies.
 ///
-/// One cookie may belong to a session of each kind. Those by which a visitor came back are kept
+/// One cookie may belong to a session of each kind. Cookies by which a visitor came back are kept
 /// apart from those that were only learned: however many newcomers come, and however many cookies
-/// one of them brings, those inside stay known.
+/// one of them brings, admitted visitors stay known.
 #[derive(Debug)]
 pub(super) struct CookieSessions {
     secret: [u8; 32],
@@ -45,20 +45,20 @@ struct Alias {
     others: u8,
 }
 
-/// How a session stands that the application may have ended.
+/// The state of a session that the application may have ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SessionEnd {
     /// It has not.
     None,
-    /// Just now: what was asked for at the same time may still come.
+    /// Just now: requests of the same moment may still come.
     JustNow,
     /// It is over.
     Over,
 }
 
 impl CookieSessions {
-    /// Returns what knows nothing yet. `max`: cookies that are kept of those that were learned,
-    /// cookies of those by which somebody came back, and sessions that have ended.
+    /// Returns a memory that knows nothing yet. `max`: the maximum of learned cookies, of cookies
+    /// by which visitors came back, and of ended sessions, each.
     pub(super) fn new(max: usize, secret: [u8; 32]) -> Self {
         let inner = Inner {
             learned: Generations::new(max),
@@ -127,7 +127,7 @@ impl CookieSessions {
         let mut inner = self.lock();
         inner.free(key);
         match inner.find(key) {
-            // Whose it was first stays known by it, until it is everybody's.
+            // The visitor who had it first stays known by it, until it is everybody's.
             Some(alias) if alias.session != session => {
                 alias.others = alias.others.saturating_add(1);
                 false
@@ -140,17 +140,17 @@ impl CookieSessions {
         }
     }
 
-    /// Takes note that the application has ended a session: its cookies, whichever there are, open
-    /// nothing from now on, and its lease soon does not.
+    /// Takes note that the application has ended a session: its cookies admit nobody from now on,
+    /// and its lease soon does not.
     pub(super) fn end(&self, session: SessionId, now: u32) {
         let mut inner = self.lock();
-        // What is asked for in the moment that its lease is still good for does not prolong it.
+        // Requests in the moment that its lease is still good for do not prolong it.
         if inner.ended.find(session).is_none() {
             inner.ended.insert(session, now);
         }
     }
 
-    /// Returns how a session stands that the application may have ended.
+    /// Returns the state of a session that the application may have ended.
     pub(super) fn end_of(&self, session: SessionId, now: u32) -> SessionEnd {
         match self.lock().ended.find(session) {
             None => SessionEnd::None,

@@ -1,11 +1,11 @@
-//! Which of the application's cookies tell one visitor from all others.
+//! Which of the application's cookies identify a visitor.
 //!
-//! One that is declared does. So does one whose name says so, whatever hash it ends in, if its
-//! value is none that everybody could have. The rest are known by what they do: a cookie that
-//! scripts cannot read (`HttpOnly`), with a long and random value, of which three sessions in a row
-//! were given values of their own. As soon as two sessions are given the same value by a name that
-//! is being looked at, it is that of a setting, and never looked at again. Names are few and are
-//! remembered without the hash.
+//! A declared one does. So does one whose name says so, whatever hash it ends in, unless everybody
+//! could have its value. The rest are known by their behaviour: a cookie that scripts cannot read
+//! (`HttpOnly`), with a long and random value, of which three sessions in a row were given values
+//! of their own. As soon as two sessions are given the same value under a name that is being
+//! observed, it is that of a setting, and never observed again. Names are few and are remembered
+//! without the hash.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use suimon_model::SessionId;
@@ -14,19 +14,19 @@ use suimon_model::SessionId;
 /// laravel_session, `_shop_key`, ... Compared without regard to case.
 const TELLING_PARTS: [&[u8]; 3] = [b"sess", b"cfid", b"cakephp"];
 const TELLING_ENDS: [&[u8]; 3] = [b"sid", b"_key", b"symfony"];
-/// The shortest value that can tell one visitor from all others, by a telling name and by any;
-/// `sess=1` cannot.
+/// The shortest value that can identify a visitor, under a telling name and under any; `sess=1`
+/// cannot.
 const VALUE_MIN: usize = 12;
 const VALUE_MIN_ANY: usize = 16;
 /// The shortest end of a name that is a hash.
 const HASH_MIN: usize = 6;
-/// Names that are found to be of session cookies, and names that are looked at, at the most.
+/// Names found to be of session cookies, and names under observation, at most.
 const FOUND_MAX: usize = 8;
 const LOOKED_AT_MAX: usize = 32;
 /// Sessions that must have been given values of their own.
 const OWN_VALUES: usize = 3;
 
-/// Names of cookies, and what is found out about them.
+/// Names of cookies, and what is known of them.
 #[derive(Debug)]
 pub(super) struct CookieNames {
     /// Those that were found. Filled from the front, so that requests read them without a lock.
@@ -44,13 +44,13 @@ struct LookedAt {
 }
 
 impl CookieNames {
-    /// Returns what knows no name yet.
+    /// Returns a memory that knows no name yet.
     pub(super) fn new() -> CookieNames {
         CookieNames { found: Default::default(), looked_at: Mutex::default() }
     }
 
-    /// Returns whether a cookie of this name and value, in a request or in an answer, tells its
-    /// visitor from others.
+    /// Returns whether a cookie of this name and value, in a request or in an answer, identifies
+    /// its visitor.
     pub(super) fn tell(&self, name: &[u8], value: &[u8]) -> bool {
         if value.len() < VALUE_MIN || !is_random(value) {
             return false;
@@ -64,7 +64,7 @@ impl CookieNames {
         value.len() >= VALUE_MIN_ANY && found.any(|found| **found == *stem)
     }
 
-    /// Looks at a cookie that an answer gives to `session` and that [`CookieNames::tell`] does not
+    /// Observes a cookie that an answer gives to `session` and that [`CookieNames::tell`] does not
     /// know. `key` is the keyed hash of its name and value. Returns whether it may be that of a
     /// session, so that its value is worth remembering.
     pub(super) fn look_at(&self, name: &[u8], value: &[u8], key: u128, session: SessionId) -> bool {
@@ -100,7 +100,7 @@ impl CookieNames {
     }
 }
 
-/// Returns whether an answer's `Set-Cookie` takes a cookie away rather than giving one. `now` is in
+/// Returns whether an answer's `Set-Cookie` deletes a cookie rather than setting one. `now` is in
 /// seconds since 1970.
 pub(super) fn is_withdrawn(line: &[u8], value: &[u8], now: impl FnOnce() -> u32) -> bool {
     if value.is_empty() || value == b"deleted" {
@@ -112,7 +112,7 @@ pub(super) fn is_withdrawn(line: &[u8], value: &[u8], now: impl FnOnce() -> u32)
         return age == b"0" || age.first() == Some(&b'-');
     }
     let Some((_, expires)) = attributes().find(|(name, _)| is(name, b"expires")) else { return false };
-    // By the year alone: what takes a cookie away says 1970, or a year ago.
+    // By the year alone: a deletion says 1970, or a year ago.
     let words = expires.split(|byte| matches!(byte, b' ' | b'-'));
     let year =
         words.filter(|word| word.len() == 4).find_map(|word| std::str::from_utf8(word).ok()?.parse().ok());
@@ -124,8 +124,8 @@ pub(super) fn is_http_only(line: &[u8]) -> bool {
     line.split(|byte| *byte == b';').any(|part| part.trim_ascii().eq_ignore_ascii_case(b"httponly"))
 }
 
-/// Returns whether a value looks drawn by chance rather than written by somebody:
-/// `not-logged-in-yet` and `accepted-v2` do not.
+/// Returns whether a value looks random rather than written by a person: `not-logged-in-yet` and
+/// `accepted-v2` do not.
 fn is_random(value: &[u8]) -> bool {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let is_mixed = || value.iter().any(u8::is_ascii_uppercase) && value.iter().any(u8::is_ascii_lowercase);

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use suimon_params::Recording;
 use suimon_record::{BLOCK_BYTES_MAX, Header, SegmentEnd};
 
-/// What is written is on the disk after this long at the latest, as long as something is written.
+/// Written data is synced to the disk after this long at the latest, as long as more is written.
 const SYNC_AFTER: Duration = Duration::from_secs(1);
 
-/// What the thread is told.
+/// A message to the thread.
 #[derive(Debug)]
 pub(super) enum Message {
     /// The content of a block.
@@ -106,8 +106,8 @@ impl Store {
         self.file = None;
         self.make_room()?;
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.path)?;
-        // Nobody else can have a file that was made a moment ago, but for one who looks at the very
-        // same moment.
+        // No other process can have a file that was created a moment ago, except one that looks at
+        // the very same moment.
         file.try_lock().map_err(io::Error::from)?;
         self.file = Some(file);
         self.whole = 0;
@@ -171,8 +171,8 @@ impl Store {
     }
 }
 
-/// Writes what it is sent until nobody sends any more, and then how it ended. `used` takes back the
-/// buffers.
+/// Writes what it is sent until there are no more senders, and then how it ended. `used` takes back
+/// the buffers.
 pub(super) fn write(
     mut store: Store,
     messages: &Receiver<Message>,
@@ -191,7 +191,7 @@ pub(super) fn write(
             return;
         }
         if let Message::Events(buffer) = message {
-            // A buffer too many is one that is freed.
+            // A surplus buffer is freed.
             let _ = used.try_send(buffer);
         }
     }

@@ -23,14 +23,14 @@ const LINE_MAX: u64 = 256;
 /// What the names of files that cannot be used end in.
 pub(super) const KEPT_ASIDE: [&str; 3] = ["damaged", "newer", "foreign"];
 
-/// What there is at the start.
+/// What is found at the start.
 #[derive(Debug)]
 pub enum LoadResult {
     /// No file.
     Nothing,
     /// What a gateway of the same site has learned.
     Ours(Box<Remembered>),
-    /// A file that cannot be used. It is out of the way.
+    /// A file that cannot be used. It has been moved away.
     SetAside {
         /// What is wrong, as a sentence.
         why: String,
@@ -44,13 +44,13 @@ pub enum LoadResult {
     },
 }
 
-/// What became of a writing.
+/// The result of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WriteResult {
     /// It is on the disk.
     #[default]
     Done,
-    /// The file is a gateway's that started later, or that is of a newer version.
+    /// The file belongs to a gateway that started later, or that is of a newer version.
     BelongsToANewer,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Unusable {
 struct FirstLine {
     version: u64,
     started: u64,
-    /// Whatever the version says behind that.
+    /// The rest; its meaning depends on the version.
     rest: String,
 }
 
@@ -125,7 +125,7 @@ fn checksum(said: &str, text: &[u8]) -> String {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = vec![];
-    // One byte more than is allowed tells that it is too long.
+    // One byte more than is allowed shows that it is too long.
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut content)?;
     Ok(content)
 }
@@ -136,7 +136,7 @@ fn first_line_of(path: &Path) -> Option<FirstLine> {
     FirstLine::of(&beginning).map(|(line, _)| line)
 }
 
-/// Returns what a file's content says, if every byte of it is as it was written.
+/// Returns the content of a file, if every byte of it is as it was written.
 pub(super) fn parse(content: &[u8]) -> Result<Remembered, Unusable> {
     let damaged = |why: &str| Unusable { why: why.to_owned(), ending: KEPT_ASIDE[0] };
     if content.len() as u64 > BYTES_MAX {
