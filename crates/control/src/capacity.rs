@@ -1,4 +1,4 @@
-//! X: how much a route completes when it has all it can take.
+//! X: how much a route completes under full load.
 //!
 //! *Law*: the mean of the throughput over saturated windows, those in which somebody waited for
 //! more than 90 % of the time, the newest weighing 1 − e^(−length / 20 s). Where nobody waited
@@ -25,11 +25,12 @@ const SECONDS_MIN: f64 = 2.0;
 const COMPLETIONS_MIN: u64 = 8;
 /// Share of the time somebody must have waited for the window to show what the route can do.
 const SATURATED: f64 = 0.9;
-/// Seconds of saturated windows after which what was before weighs e times less.
+/// Seconds of saturated windows after which the weight of earlier ones has fallen by a factor of e.
 const MEMORY: f64 = 20.0;
-/// Standard errors by which an unsaturated window must do better to count.
+/// Standard errors by which an unsaturated window must exceed X to count.
 const BETTER: f64 = 2.0;
-/// Saturated windows needed for what they did to be told, and the least weight of the newest.
+/// Saturated windows needed before their throughput is reported, and the least weight of the
+/// newest.
 const SATURATED_WINDOWS_MIN: u64 = 4;
 const SATURATED_WEIGHT: f64 = 0.05;
 
@@ -80,7 +81,7 @@ impl Measured {
 }
 
 impl Capacity {
-    /// Returns what is known where `meter` stands at `now`: nothing.
+    /// Returns a capacity of which nothing is known, where `meter` stands at `now`.
     pub fn new(now: Instant, meter: &Meter) -> Self {
         let begin = meter.read(now);
         Capacity {
@@ -94,8 +95,8 @@ impl Capacity {
     }
 
     /// Looks at the meter; folds in a window when one is complete. `unsettled`: the route runs at a
-    /// limit under trial or one that is still being raised; what is done then counts for what it
-    /// did, not for X.
+    /// limit under trial or one that is still being raised; its throughput then counts for
+    /// [`Capacity::saturated`], not for X.
     pub fn tick(&mut self, now: Instant, meter: &Meter, unsettled: bool) {
         if let Some(window) = complete(&mut self.begin_all, now, meter, COMPLETIONS_MIN)
             && is_saturated(&window)
@@ -139,7 +140,7 @@ impl Capacity {
     }
 
     /// Returns completions per second over the saturated windows alone, trials included, once there
-    /// were a few: what the route really did when it had all it could take.
+    /// were a few: what the route really did under full load.
     pub fn saturated(&self) -> Option<f64> {
         self.saturated.get().filter(|_| self.saturated.count() >= SATURATED_WINDOWS_MIN)
     }

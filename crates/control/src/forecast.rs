@@ -1,18 +1,18 @@
-//! How far a forecast of waiting is to be believed: it is held against what people later waited.
+//! How far a forecast of waiting is believed: it is compared with what requests later waited.
 //!
-//! *Law*. f(t) is the wait foreseen at t for a request that arrives at the route δ later, w(t) what
-//! requests wait there at t. Then
+//! *Law*. f(t) is the wait predicted at t for a request that arrives at the route δ later, w(t)
+//! what requests wait there at t. Then
 //!
 //! ```text
 //! error(t) = max(f(t − δ), 0) − w(t)         bias = mean error, newest weight 1 − e^(−Δt / max(δ, 2 s)), within 0 … 4 δ        (1)
 //! ```
 //!
-//! and f − bias is believed. A forecast that proves wrong loses its say within about one δ of being
-//! proved wrong; one that foresees a flood which is still on its way keeps it as far as δ is right,
-//! as it is compared with that flood and not with the calm before. It may be more than δ: where
-//! sessions differ much, δ is known to no better than a factor of two or three, and f is R/X less
-//! δ. *Units*: seconds. *Limits*: at most [`PAST_MAX`] forecasts are remembered, evenly spread over
-//! δ. *Source*: ours.
+//! and f − bias is believed. A forecast that proves wrong loses its influence within about one δ of
+//! being proved wrong; one that predicts a flood which is still on its way keeps it as far as δ is
+//! right, as it is compared with that flood and not with the calm before. The bias may be more than
+//! δ: where sessions differ much, δ is known to no better than a factor of two or three, and f is
+//! R/X less δ. *Units*: seconds. *Limits*: at most [`PAST_MAX`] forecasts are remembered, evenly
+//! spread over δ. *Source*: ours.
 
 use std::collections::VecDeque;
 use suimon_model::Instant;
@@ -20,12 +20,12 @@ use suimon_model::real::exp;
 
 /// Forecasts remembered.
 const PAST_MAX: usize = 64;
-/// The most that bias is, times δ: what is beyond it is no error of δ.
+/// The largest bias, times δ: what is beyond it is no error of δ.
 const BIAS_MAX: f64 = 4.0;
 /// The least time constant of (1), seconds.
 const MEMORY_MIN: f64 = 2.0;
 
-/// Forecasts for one route, and what came of them.
+/// Forecasts for one route, and their outcomes.
 #[derive(Clone, Debug, Default)]
 pub struct Forecast {
     past: VecDeque<(Instant, f64)>,
@@ -36,8 +36,8 @@ pub struct Forecast {
 suimon_model::saved_struct!(Forecast { past, bias, ticked }, |it: &Forecast| it.past.len() <= PAST_MAX);
 
 impl Forecast {
-    /// Takes note of what is `foreseen` now for those who come `delay` seconds later, and of what
-    /// people wait now; both in seconds.
+    /// Takes note of what is `foreseen` now for requests that come `delay` seconds later, and of
+    /// what requests wait now; both in seconds.
     pub fn tick(&mut self, now: Instant, foreseen: f64, waited: f64, delay: f64) {
         let passed = now.secs_since(self.ticked).min(1.0);
         self.ticked = now;
@@ -73,7 +73,7 @@ mod tests {
 
     const TICK: f64 = 0.25;
 
-    /// Plays `secs` from the origin on; `at` returns what is foreseen and what is waited. Returns
+    /// Plays `secs` from the origin on; `at` returns what is predicted and what is waited. Returns
     /// the bias at every tick.
     fn play(
         forecast: &mut Forecast,

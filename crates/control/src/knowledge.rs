@@ -1,8 +1,8 @@
-//! What a gate knows that is still worth something in another process: neutral values, which laws
-//! and statistics give and take.
+//! What a gate knows that is still useful in another process: neutral values, which laws and
+//! statistics give and take.
 //!
 //! A law hands out a [`RouteKnowledge`] and takes one back; what it keeps inside is its own. So the
-//! knowledge of one version of a law, or of another law, is of use to the next.
+//! knowledge of one version of a law, or of another law, is useful to the next.
 //!
 //! *Law*. Knowledge of age a, from another run, is believed by the share
 //!
@@ -12,18 +12,18 @@
 //! m' = m₀ · (m / m₀) ^ t             where the search for a limit starts; m₀ where it starts with nothing known   (3)
 //! ```
 //!
-//! By (2) as many new observations as n' have as much to say as all that came before, so a site
-//! that has changed is known anew soon.
+//! By (2), n' new observations count as much as all that came before, so a site that has changed is
+//! soon known anew.
 
 use crate::visits::STAGES;
 use suimon_model::real::pow;
 use suimon_model::{Duration, RouteId};
 
-/// After this long, what is known is believed half.
+/// After this long, knowledge is believed half.
 const HALF_LIFE: Duration = Duration::from_secs(24 * 3600);
 /// Observations that a recalled average counts for, at most, ...
 pub(crate) const OBSERVATIONS_MAX: u64 = 20;
-/// ... and those of a whole distribution, whose tail is made of few.
+/// ... and those of a whole distribution, whose tail rests on few.
 pub(crate) const VALUES_MAX: u64 = 100;
 
 /// How far knowledge of another run is believed.
@@ -84,10 +84,10 @@ pub struct RouteKnowledge {
     pub share: Option<f64>,
 }
 
-/// What a session law knows beyond what [`crate::Visits`] and the routes tell it.
+/// What a session law knows beyond [`crate::Visits`] and the routes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SessionKnowledge {
-    /// Sessions per second that it let in when enough came.
+    /// Sessions per second that it admitted when enough came.
     pub rate: f64,
 }
 
@@ -113,12 +113,12 @@ pub struct RouteVisits {
     pub rank: f64,
 }
 
-/// What is known of sessions that stand at one place.
+/// What is known of sessions at one place.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct VisitsAfter {
-    /// The route they asked for last; `None`: they have not asked yet.
+    /// The route of their last request; `None`: they have made none yet.
     pub after: Option<RouteId>,
-    /// How often one stood there.
+    /// How often a session was there.
     pub seen: u64,
     /// Mean visits still to come. Routes left out: none.
     pub further: Vec<(RouteId, f64)>,
@@ -128,12 +128,12 @@ pub struct VisitsAfter {
     pub returned: [KnownMean; STAGES],
 }
 
-/// How values are spread.
+/// A distribution of values.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct KnownDistribution {
     /// How many there were.
     pub count: u64,
-    /// KnownDistribution, and the share of all that are about as large. Shares sum to 1.
+    /// Values, and the share of all that are about as large. Shares sum to 1.
     pub shares: Vec<(f64, f64)>,
 }
 

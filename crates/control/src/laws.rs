@@ -13,8 +13,8 @@ use crate::session_paper::PaperSessions;
 use suimon_model::persist::{Broken, Persist, Reader};
 use suimon_model::{Duration, Instant, KindId};
 
-/// A row: variant (and the value it holds, if any), its number in recordings, its word, what it
-/// means; the law, and how it is built.
+/// A row: variant (and the value it holds, if any), its number in recordings, its word, its
+/// meaning; the law, and how it is built.
 macro_rules! laws {
     (
         $(#[$doc:meta])*
@@ -68,11 +68,11 @@ laws! {
 }
 
 laws! {
-    /// How sessions are let in.
+    /// How sessions are admitted.
     pub enum SessionLawKind: SessionLaw, fits(kind: KindId, routes: usize), build kind: KindId, cores: u32, now: Instant;
 
     /// Flow control by the visits that admitted sessions still have to make.
-    Flow = 0, "flow", "by the work that sessions already let in still have to bring",
+    Flow = 0, "flow", "by the work that admitted sessions still have to bring",
         Flow = Flow::new(kind, cores, now);
     /// The paper's threshold rule on the mean route queue.
     Paper(params: PaperSessionParams) = 1, "paper", "the paper's rule on the mean route queue",
@@ -80,7 +80,7 @@ laws! {
     /// A fixed number of sessions at once; the rest is refused.
     Static(sessions: u32) = 2, "static", "at most gate.static_sessions at once",
         StaticSessions = StaticSessions { sessions };
-    /// Everybody is let in; only the routes' gates hold.
+    /// Everybody is admitted; only the route gates hold.
     Open = 3, "open", "everybody, only routes are gated",
         OpenGate = OpenGate;
 }

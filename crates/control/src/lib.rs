@@ -1,4 +1,4 @@
-//! Windows, statistics and the control laws, one file a law.
+//! Windows, statistics and the control laws, one file per law.
 //!
 //! A law is told what happened and when; it answers with limits, intervals and the records of its
 //! decisions. It knows nothing of sessions' identities, HTTP or queues beyond their lengths.
@@ -6,8 +6,8 @@
 //! - [`Meter`], [`Window`]: what happened on a route between two moments.
 //! - [`Visits`], [`Capacity`], [`Patience`]: signals learned from what happened.
 //! - [`RouteLaw`]: a limit for each route: [`Paired`] (ours) or [`PaperRoutes`] (the paper's).
-//! - [`RouteKnowledge`], [`VisitsKnowledge`]: what of it another process can begin with, as far as
-//!   it is to be believed ([`Trust`]).
+//! - [`RouteKnowledge`], [`VisitsKnowledge`]: what another process can begin with, as far as it is
+//!   believed ([`Trust`]).
 //! - [`SessionLaw`]: when a session may begin: [`Flow`] (ours) or [`PaperSessions`] (the paper's).
 
 mod capacity;

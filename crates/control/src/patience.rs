@@ -1,4 +1,4 @@
-//! How long visitors wait for one answer, learned from those who left.
+//! How long visitors wait for one answer, learned from those that left.
 //!
 //! *Law*. Patience is the age by which 10 % of the clients that wait longer than [`AGE_MIN`] would
 //! have left, if none were answered:
@@ -17,9 +17,9 @@
 //! is σ below and σ above −ln 0.9.
 //!
 //! *Signals*: for each request its age when it ended and whether the client left; at each refresh
-//! the ages of the requests that still wait. Those belong to the risk set: in a rush the first to
-//! end are the ones who leave. Out come the patience, its standard error, the leavers it rests on
-//! and when it was learned ([`PatienceEstimate`]). *Units*: seconds.
+//! the ages of the requests that still wait. Those belong to the risk set: in a rush the first
+//! requests to end are those of clients that leave. The result is the patience, its standard error,
+//! the leavers it rests on and when it was learned ([`PatienceEstimate`]). *Units*: seconds.
 //!
 //! *Which leavers count*. The risk set begins at [`AGE_MIN`]. A client that leaves earlier has
 //! pressed stop, clicked twice or typed on, and has not waited; a request that is answered earlier
@@ -31,7 +31,7 @@
 //! *Memory*. Each age class forgets by the observations that reach it: nothing before it has
 //! [`MEMORY_COUNT`], then e-fold after as many more or [`MEMORY_SECONDS`], whichever takes longer.
 //! Ten thousand quick answers per second displace nothing that is known about slow ones. The time
-//! keeps a rush together, whose leavers end before those who are answered. Where hardly anybody
+//! keeps a rush together, in which leavers end before answered requests. Where hardly anybody
 //! leaves any more, fewer than [`FADES_BELOW`] in some ten minutes, everything halves each
 //! [`FADES_BY_HALF`], until too little is left to conclude from: on a quick site nobody waits for
 //! long enough to correct what was learned once.
@@ -41,13 +41,13 @@
 //! standard error near 0.9 would be 0.05. Fewer than [`LEAVERS_MIN`] leavers up to (3): nothing is
 //! learned; half as many keep what is known. Leavers of fewer than [`MOMENTS_MIN`] effective
 //! moments, (Σ n)² / Σ n² over refreshes with n leavers each: connections were cut all at once, or
-//! one burst left, and the last value stands. S stays above 0.9: visitors are more patient than
-//! anybody had to be, and the assumed value stands.
+//! one burst left, and the last value stands. S stays above 0.9: visitors are more patient than was
+//! needed, and the assumed value stands.
 //!
 //! *Bias and spread*, as shares of the truth (`patience/tests.rs`; answers of 0.1 to 5 s, more than
 //! 1000 requests older than 0.5 s):
 //!
-//! | patience | bias | spread | error told |
+//! | patience | bias | spread | error reported |
 //! |---|---|---|---|
 //! | exponential, mean 20 s (2.6 s by (3)) | +1 % | 10 % | 10 % |
 //! | lognormal, median 4 s (1.85 s) | 0 % | 4 % | 4 % |
@@ -59,15 +59,16 @@
 //!
 //! When a patience of 10 s becomes 3 s, some 350 requests teach it within 20 %; from 3 to 10 s it
 //! takes some 870. Twelve aborts at 1 s move a patience of 1.85 s by −9 %, among 2000 requests.
-//! While 2000 wait who all came within ten seconds, a patience of 14.4 s is told as 13.1 to 16.6 s.
+//! While 2000 wait that all came within ten seconds, a patience of 14.4 s is reported as 13.1 to
+//! 16.6 s.
 //!
 //! *Limits*. Patience counted from the click is overstated by up to [`AGE_MIN`] where visitors
-//! leave at a constant rate from the beginning. A patience that all visitors share is told within 5
-//! %, the width of an age class. In a long rush leavers are forgotten while those who wait count in
-//! full: patience is overstated by some 15 %. Age classes are learned at different times: what is
-//! known about long waits may be from the last overload. A robot that comes as a new visitor for
-//! every request, aborts more than 10 % of all that become so old, and does so at several moments,
-//! is believed. The error supposes that visitors decide independently.
+//! leave at a constant rate from the beginning. A patience that all visitors share is found within
+//! 5 %, the width of an age class. In a long rush leavers are forgotten while those who wait count
+//! in full: patience is overstated by some 15 %. Age classes are learned at different times: what
+//! is known about long waits may be from the last overload. A robot that comes as a new visitor for
+//! every request, aborts more than 10 % of all that reach that age, and does so at several moments,
+//! is believed. The error assumes that visitors decide independently.
 //!
 //! *Source*: Kaplan & Meier 1958; (4): Aalen 1978; its use for quantiles: Brookmeyer & Crowley
 //! 1982. The choice of the 10th percentile, the memory and the bounds are ours.
@@ -75,7 +76,8 @@
 use suimon_model::Instant;
 use suimon_model::real::{exp, ln};
 
-/// Age at which waiting begins, seconds: nobody who leaves earlier does so for having waited.
+/// Age at which waiting begins, seconds: a client that leaves earlier does not do so because of
+/// waiting.
 const AGE_MIN: f64 = 0.5;
 /// Age classes, each this many times as wide as the one before: from [`AGE_MIN`] to some nine
 /// minutes. What is older counts in the last, which is never read.
@@ -96,7 +98,7 @@ const MEMORY_COUNT: f64 = 300.0;
 const MEMORY_SECONDS: f64 = 60.0;
 /// The same for the moments, in leavers.
 const MEMORY_LEAVERS: f64 = 64.0;
-/// Visitors that left last, who count once.
+/// Number of most recent leavers, each of whom counts once.
 const VISITORS_MAX: usize = 64;
 /// Where fewer than this have left, each leaver's weight falling by a factor of e in the seconds
 /// below, what is known halves ...
@@ -132,7 +134,7 @@ pub struct Patience {
     /// Leavers, and the sum of squares of the leavers of one period.
     leavers: f64,
     leavers_squared: f64,
-    /// The last visitors that left; `next` makes kept_share.
+    /// The last visitors that left; the one at `next` makes room.
     visitors: Vec<u64>,
     next: usize,
     concluded: Instant,
@@ -226,8 +228,8 @@ impl Patience {
         false
     }
 
-    /// Returns whether `refresh` has something to conclude at `now`, for which it must know who
-    /// still waits: see [`Patience::fold_waiting`].
+    /// Returns whether `refresh` has something to conclude at `now`, for which it must know the
+    /// requests that still wait: see [`Patience::fold_waiting`].
     pub fn asks_who_waits(&self, now: Instant) -> bool {
         self.is_due(now) && (self.just_left > 0 || self.leavers > 0.0)
     }
@@ -301,7 +303,7 @@ impl Patience {
 
     /// Moves the observations of the last `passed` seconds into the memory.
     fn remember(&mut self, passed: f64) {
-        // What the old weighs beside `new`: all of it as long as there is room for both.
+        // The weight of the old beside `new`: all of it as long as there is room for both.
         let kept = |old: f64, new: f64, memory: f64| {
             let kept_share = ((memory - new) / old).clamp(0.0, 1.0);
             kept_share.max(exp(-(new / memory).min(passed / MEMORY_SECONDS)))
@@ -328,7 +330,7 @@ impl Patience {
 
     /// Returns what (1) to (4) say, or `None` if S is not known to fall to 0.9.
     fn estimate(&self, now: Instant) -> Option<PatienceEstimate> {
-        // What is known once is not lost again for a leaver more or less.
+        // What is known once is not lost again for one leaver more or less.
         let leavers_min = if self.learned.is_some() { LEAVERS_MIN / 2.0 } else { LEAVERS_MIN };
         let curve = self.curve();
         let target = -ln(SURVIVAL);
@@ -340,7 +342,7 @@ impl Patience {
         let seconds = age_at(&curve, target)?;
         let sigma = curve[index].variance.sqrt();
         let low = age_at(&curve, target - sigma).unwrap_or(AGE_MIN);
-        // Where S is not known so far, leaving is taken to go on at the same rate.
+        // Where S is not known so far, leaving is assumed to go on at the same rate.
         let high = age_at(&curve, target + sigma).unwrap_or(seconds * (1.0 + sigma / target));
         let resolution = seconds * (RATIO - 1.0);
         Some(PatienceEstimate {

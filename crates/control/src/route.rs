@@ -20,21 +20,21 @@ pub struct RequestEnd {
 
 /// A rule that finds a limit for each route of a host.
 ///
-/// Routes are told apart by their [`RouteId`], which counts up from 0 in the order of
+/// Routes are identified by their [`RouteId`], which counts up from 0 in the order of
 /// [`RouteLaw::add_route`].
 pub trait RouteLaw: std::fmt::Debug + Send {
-    /// Adds a route. `fixed`: its limit is given and not to be learned.
+    /// Adds a route. `fixed`: its limit is given and not learned.
     fn add_route(&mut self, now: Instant, fixed: Option<u32>);
 
-    /// Forgets all it knows of `route`, at which nobody is: another route has its number from now
-    /// on. `fixed`: as in [`RouteLaw::add_route`]. `meter`: that of the number, which goes on.
+    /// Forgets all it knows of `route`, which has no requests: another route has its number from
+    /// now on. `fixed`: as in [`RouteLaw::add_route`]. `meter`: that of the number, which goes on.
     fn renew_route(&mut self, now: Instant, route: RouteId, fixed: Option<u32>, meter: &Meter);
 
     /// Marks `route` as shared by all paths without a route of their own: past requests there say
     /// little about future ones. Called right after [`RouteLaw::add_route`].
     fn mix(&mut self, _route: RouteId) {}
 
-    /// Returns whether `route` is so shared, as far as the law cares.
+    /// Returns whether `route` is shared like that, as far as the law cares.
     fn is_mixed(&self, _route: RouteId) -> bool {
         false
     }
@@ -51,7 +51,7 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Returns the mean seconds in the application, if any request has ended there.
     fn service(&self, route: RouteId) -> Option<f64>;
 
-    /// Returns the processor seconds that a request takes at the most, as far as is known.
+    /// Returns the processor seconds that a request takes at most, as far as is known.
     fn work(&self, route: RouteId) -> Option<f64> {
         self.service(route)
     }
@@ -65,8 +65,7 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// Takes note that `request` went to the application.
     fn on_start(&mut self, _now: Instant, _route: RouteId, _request: RequestId, _meters: &[Meter]) {}
 
-    /// Takes note that `request` waits for its client and is none of the application's for now. It
-    /// starts again, or ends.
+    /// Takes note that `request` waits for its client and is suspended. It starts again, or ends.
     fn on_suspend(&mut self, _route: RouteId, _request: RequestId) {}
 
     /// Sets the patience of the visitors, seconds.
@@ -79,7 +78,7 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     }
 
     /// Sets the route because of which newcomers are held back, if any: they are demand for it
-    /// although nobody waits there.
+    /// although no request waits there.
     fn set_wanted(&mut self, _route: Option<RouteId>) {}
 
     /// Returns the route under trial, where the rule tries one at a time.
@@ -89,19 +88,19 @@ pub trait RouteLaw: std::fmt::Debug + Send {
 
     /// Returns whether the limit in force at `route` is the one the rule believes in, and shown to
     /// matter: neither one on trial nor one that is raised as soon as more is asked for. Only then
-    /// what the route completes is what it can.
+    /// the route's throughput is its capacity.
     fn is_settled(&self, _route: RouteId) -> bool {
         true
     }
 
-    /// Returns what it knows of `route` that another process can begin with, if anything.
+    /// Returns the knowledge of `route` that another process can begin with, if any.
     fn knowledge(&self, _route: RouteId) -> Option<RouteKnowledge> {
         None
     }
 
-    /// Begins with what was known of `route`, as far as it is to be believed; a limit known is
-    /// where the search starts, and all that is recalled gives way to what is measured. Called
-    /// right after [`RouteLaw::add_route`], before any request.
+    /// Begins with what was known of `route`, as far as it is believed; a known limit is where the
+    /// search starts, and all that is recalled gives way to measurements. Called right after
+    /// [`RouteLaw::add_route`], before any request.
     fn recall(&mut self, _route: RouteId, _known: &RouteKnowledge, _trust: Trust) {}
 
     /// Returns whether it is for this number of `routes`: what was saved may be of others.
@@ -113,7 +112,7 @@ pub trait RouteLaw: std::fmt::Debug + Send {
     /// [`Persist`](suimon_model::persist::Persist).
     ///
     /// # Errors
-    /// Returns [`Unsavable`] where a rule does not say how: one of a program that tries its own.
+    /// Returns [`Unsavable`] where a rule cannot be saved: one of a program that tries its own.
     fn save(&self, _out: &mut Writer) -> Result<(), Unsavable> {
         Err(Unsavable)
     }

@@ -16,14 +16,14 @@
 //! m' replaces m when d is above z·se; when nothing can be told after
 //! [`PAIRS_MAX`](route::PAIRS_MAX) pairs, the lower of the two stays (the higher, where requests
 //! are quick: below [`QUICK`]). *Signals*: starts and ends of requests; a route is *binding* while
-//! somebody waits and every slot is used, and only then is anything learned. *Units*: seconds,
-//! requests, natural logarithms. *Regimes*: **fast-up** while most of the gain is real; **trial**
-//! (windows A B B A …, each after a settle phase in which everything started under the other limit
-//! leaves); **hold** after two failures at the smallest step; **drift** ends a hold; **brake** when
-//! requests stay far too long; **room** for long pages by the time, or taken from them; what was
-//! much worse is not tried again for a while; **headroom** for routes too light to be probed; idle:
-//! nothing. *Limits*: one route is probed at a time on the whole host, so no route mistakes
-//! another's change for its own effect. The ceiling is [`BANDWIDTH_DELAY`] bandwidth-delay
+//! requests wait and every slot is used, and only then the law learns. *Units*: seconds, requests,
+//! natural logarithms. *Regimes*: **fast-up** while most of the gain is real; **trial** (windows A
+//! B B A …, each after a settle phase in which everything started under the other limit leaves);
+//! **hold** after two failures at the smallest step; **drift** ends a hold; **backoff** when
+//! requests stay far too long; **room** given to long pages by time, or taken from them; limits
+//! that were much worse are not tried again for a while; **headroom** for routes too light to be
+//! probed; idle: nothing. *Limits*: one route is probed at a time on the whole host, so no route
+//! mistakes another's change for its own effect. The ceiling is [`BANDWIDTH_DELAY`] bandwidth-delay
 //! products. *Source*: Progress-based Regulation (Douceur & Bolosky, SOSP '99) as the paper uses
 //! it; the pairing, the token and (2) are ours: `docs/laws/route.md`.
 
@@ -51,7 +51,7 @@ const LIMIT_MAX: u32 = 1 << 16;
 const BIAS: f64 = 0.07;
 /// z: standard errors that decide.
 const SIGNIFICANCE: f64 = 1.0;
-/// z on the first pair, which has seen least.
+/// z on the first pair, which rests on least.
 const SIGNIFICANCE_FIRST: f64 = 2.0;
 /// Share of the host's work below which a route's effect cannot be measured.
 const SHARE_MIN: f64 = 0.10;
@@ -63,24 +63,24 @@ const QUICK: f64 = 0.002;
 /// Slowdown of short pages on other routes, relative to little company, up to which the cohorts of
 /// a long page may still raise its limit.
 const CALM: f64 = 2.0;
-/// Beyond this many a core the limit of a long page rises more slowly: most need less, and the more
-/// there are, the longer it takes until what was too much is over.
+/// Beyond this many per core the limit of a long page rises more slowly: most need less, and the
+/// more there are, the longer it takes until the effect of too high a limit is over.
 const FAR: f64 = 16.0;
 /// Its growth there.
 const RAISE_GROWTH_FAR: f64 = 1.4;
-/// Service time from which a page is long, seconds: its ends come too late to be asked by the
-/// dozen.
+/// Service time from which a page is long, seconds: its ends come too late to wait for a dozen of
+/// them.
 const LONG: f64 = 1.0;
-/// Share of a window or tick during which somebody must wait for it to be binding.
+/// Share of a window or tick during which requests must wait for it to be binding.
 const BINDING: f64 = 0.9;
 /// The same of quick requests, which come and go in bursts.
 const BINDING_QUICK: f64 = 0.5;
 /// A route is probed once it has been binding for this share ...
 const PRESSURE_MIN: f64 = 0.6;
-/// ... of about this many seconds: a busy moment below capacity is no reason to disturb anybody.
+/// ... of about this many seconds: a busy moment below capacity is no reason for a trial.
 const PRESSURE_SECONDS: f64 = 10.0;
-/// Below this nobody has waited for more than twice as long: a trial there would keep the others
-/// from theirs.
+/// Below this no request has waited for more than twice as long: a trial there would keep the
+/// others from theirs.
 const PRESSURE_LEFT: f64 = 0.1;
 /// A trial also ends at a route at which nobody has waited for this many seconds and for the number
 /// of service times below.
@@ -96,15 +96,15 @@ pub struct Paired {
     cores: u32,
     patience: f64,
     routes: Vec<Route>,
-    /// Until when the application is taken to have fewer cores than told.
+    /// Until when the application is assumed to have fewer cores than configured.
     doubted_until: Option<Instant>,
     /// Requests in the application, all routes together, by the share of a core that each can ask
     /// for, in parts of [`WHOLE`].
     inside: u64,
     trial: Option<Trial>,
-    /// The route for whose sake newcomers are held back.
+    /// The route because of which newcomers are held back.
     wanted: Option<RouteId>,
-    /// When the strain was looked at last.
+    /// When the strain was measured last.
     strain_at: Instant,
     share_begin: Vec<Reading>,
     last_tick: Vec<Reading>,
@@ -124,7 +124,7 @@ suimon_model::saved_struct!(Paired {
 });
 
 impl Paired {
-    /// Returns the law for an application thought to have `cores` cores, with nothing known.
+    /// Returns the law for an application assumed to have `cores` cores, with nothing known.
     pub fn new(cores: u32) -> Self {
         let cores = cores.max(1);
         Paired {
@@ -189,8 +189,8 @@ impl RouteLaw for Paired {
         self.routes[route.index()].service.get()
     }
 
-    /// What takes no longer in company of four times the cores uses no more than a quarter of a
-    /// core.
+    /// A page that takes no longer in company of four times the cores uses no more than a quarter
+    /// of a core.
     fn work(&self, route: RouteId) -> Option<f64> {
         let times = &self.routes[route.index()].times;
         times.alone().map(|alone| alone * times.computes(self.trusted_cores()))
@@ -260,8 +260,7 @@ impl RouteLaw for Paired {
                 route.waited_at = now;
             }
             let is_waited_for = full && meters[index].waiting() > 0;
-            // Quick requests come and go in bursts: how it stands between two of them tells
-            // nothing.
+            // Quick requests come and go in bursts: the state between two of them says nothing.
             let is_quick = window.mean_service().is_some_and(|mean| mean < QUICK);
             let share = if is_quick { BINDING_QUICK } else { BINDING };
             let binding = (is_waited_for || is_quick) && window.queued_share() >= share;
@@ -333,8 +332,8 @@ impl Paired {
         if let Some(elasticity) = elasticity {
             signals = signals.with("elasticity", elasticity);
         }
-        // With nothing to compare with, what takes this much longer than it can is no sign that
-        // more would be better.
+        // With nothing to compare with, a page that takes this much longer than it can is no sign
+        // that a higher limit would be better.
         let unfounded = elasticity.is_none()
             && state.limit > trusted
             && mean > INFLATED * state.times.alone().unwrap_or(f64::INFINITY);
@@ -350,8 +349,8 @@ impl Paired {
                 let limit = if is_far { far } else { limit };
                 let limit = limit.min(state.highest(now, LIMIT_MAX).max(state.limit));
                 if limit == state.limit && !is_long {
-                    // Whatever is higher was much worse, or was braked, a moment ago: trials tell
-                    // the rest, and X can be measured meanwhile.
+                    // All higher limits were much worse, or backed off, a moment ago: trials find
+                    // out the rest, and X can be measured meanwhile.
                     state.slow_start = None;
                     return;
                 }
@@ -380,7 +379,7 @@ impl Paired {
         let route = &mut self.routes[id.index()];
         let Some(reference) = &mut route.reference else { return };
         if probed.is_some() || now >= route.cooldown_until {
-            // A probe elsewhere moves this route's numbers too; look again from its end.
+            // A probe elsewhere changes this route's numbers too; look again after its end.
             reference.begin = meters.iter().map(|meter| meter.read(now)).collect();
             return;
         }
@@ -420,8 +419,8 @@ impl Paired {
         self.drop_trial(now, id, out);
     }
 
-    /// Ends a trial that cannot be judged. What more room brings cannot be seen as long as
-    /// newcomers are held back for the lack of it: then it is given.
+    /// Ends a trial that cannot be judged. The effect of a higher limit cannot be seen as long as
+    /// newcomers are held back for the lack of it: then it is granted.
     fn drop_trial(&mut self, now: Instant, id: RouteId, out: &mut Vec<Record>) {
         let base = self.routes[id.index()].base;
         let probe = self.trial.take().map_or(base, |trial| trial.limit_of(Arm::Probe));
@@ -449,7 +448,7 @@ impl Paired {
             (0..self.routes.len()).filter(|index| ready(&self.routes[*index])).collect();
         candidates.sort_by(|a, b| turn(&self.routes[*b]).total_cmp(&turn(&self.routes[*a])));
         let trusted = self.trusted_cores();
-        // One that has nothing worth trying keeps nobody else from it.
+        // A route that has nothing worth trying keeps no other from its trial.
         let found = candidates.into_iter().find_map(|index| {
             let ceiling = self.ceiling(RouteId(index as u32));
             Some((index, self.routes[index].next_probe(now, ceiling, trusted)?))
@@ -485,7 +484,7 @@ impl Paired {
         };
         route.variation.fold(window.variation);
         if let Some(difference) = window.same_arm_difference {
-            // A change of what is served is no noise; taken for it, no change would ever be
+            // A change of the load is no noise; if it were taken for noise, no change would ever be
             // noticed.
             let difference = difference.abs().min(route.drift(window.ends));
             route.noise.fold(difference * difference * window.ends / 2.0);
@@ -528,8 +527,8 @@ impl Paired {
         };
         let log_useful = if verdict.accepted { verdict.log_useful_probe } else { verdict.log_useful_base };
         match &mut route.reference {
-            // What it was before is what a change is told by: one that has just begun must not be
-            // forgotten.
+            // A change is detected against the state before it, which must not be forgotten when
+            // one has just begun.
             Some(reference) if route.drifts > 0 && !verdict.accepted => reference.begin = begin,
             _ => {
                 route.reference = Some(Reference { log_useful, weights, begin });

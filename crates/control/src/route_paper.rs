@@ -9,9 +9,9 @@
 //!
 //! *Signals*: completions of the route alone. *Units*: completions per second. *Limits*: 1 to
 //! [`LIMIT_MAX`]. *Regimes*: a period in which nothing was in the application decides nothing;
-//! otherwise the rule does not ask whether the limit was what held throughput back, as the paper's
-//! does not. *Source*: Matsunuma et al. 2006, §3.1 and §3.3 (direction and step; "statistics over
-//! past measurements"). The paper leaves T, the initial limit and the statistic open; ours are in
+//! otherwise the rule, like the paper's, does not ask whether the limit was what held throughput
+//! back. *Source*: Matsunuma et al. 2006, §3.1 and §3.3 (direction and step; "statistics over past
+//! measurements"). The paper leaves T, the initial limit and the statistic open; ours are in
 //! [`PaperRouteParams`] and (1).
 
 use crate::laws::PaperRouteParams;

@@ -9,19 +9,19 @@
 //! S_now                                   mean of recent requests, newest weight 10 %                      (3)
 //! ```
 //!
-//! In n each of its own route counts whole, as those may be in each other's way, and each of
-//! another as the share of a core that it can ask for at the most, so that a hundred long polls are
-//! no crowd for a short page:
+//! In n each request of its own route counts whole, as those may disturb each other, and each of
+//! another as the share of a core that it can ask for at most, so that a hundred long polls are no
+//! crowd for a short page:
 //!
 //! ```text
 //! u = min(1, cores / at_ease)       at_ease: the largest company that hardly slows it                      (4)
 //! ```
 //!
 //! A page that computes takes longer in company; a page that waits for others does not. (3) beside
-//! (2) tells them apart from nothing but the natural variation of what is in flight: no limit needs
-//! to be tried for it. *Units*: seconds. *Limits*: (2) is the mean of what was seen, not its least,
-//! so it has no bias with uneven requests; where nobody was ever alone it is what the smallest
-//! company seen took, which is too much. *Source*: ours.
+//! (2) distinguishes them by the natural variation of the number in flight alone: no limit needs to
+//! be tried for it. *Units*: seconds. *Limits*: (2) is the mean of what was seen, not its least, so
+//! it has no bias with uneven requests; where no request was ever alone it is the time in the
+//! smallest company seen, which is too much. *Source*: ours.
 
 use crate::statistics::Average;
 
@@ -37,7 +37,7 @@ const LOW_MIN: u64 = 8;
 const AT_EASE: f64 = 1.3;
 /// Times a company that is several times as large.
 const SEVERAL: u32 = 4;
-/// Requests that (3), or a class, rests on at the least.
+/// Requests that (3), or a class, rests on at least.
 const RECENT_MIN: u64 = 4;
 
 /// Service times of one route.
@@ -107,15 +107,15 @@ impl ServiceTimes {
         self.classes[..=class].iter().map(Average::count).sum::<u64>() >= LOW_MIN
     }
 
-    /// Returns whether S0 can be believed: it is what requests took where each had a core of its
-    /// own, or they took no longer in several times that company.
+    /// Returns whether S0 can be believed: each request had a core of its own, or took no longer in
+    /// several times that company.
     pub fn is_founded(&self, cores: u32) -> bool {
         let least = || self.classes.iter().position(|class| class.count() >= RECENT_MIN);
         self.was_alone(cores) || least().is_some_and(|least| self.at_ease() >= SEVERAL << least)
     }
 
     /// Returns whether requests took hardly longer in the company of several times as many as there
-    /// are cores: the processor is not what they take.
+    /// are cores: they do not use the processor much.
     pub fn waits(&self, cores: u32) -> bool {
         self.at_ease() >= SEVERAL.saturating_mul(cores)
     }
@@ -125,7 +125,7 @@ impl ServiceTimes {
         self.recent.get()
     }
 
-    /// Forgets everything: the application has become another.
+    /// Forgets everything: the application has changed.
     pub fn forget(&mut self) {
         *self = ServiceTimes::default();
     }

@@ -1,12 +1,12 @@
 //! Session laws as the gate sees them: may a newcomer begin now, and if not, when. Each law has a
-//! file of its own, but for the two that decide nothing.
+//! file of its own, except for the two that decide nothing.
 
 use crate::knowledge::{SessionKnowledge, Trust};
 use crate::visits::{LastRoute, Visits};
 use suimon_model::persist::{Broken, Persist, Reader, Unsavable, Writer};
 use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, seconds};
 
-/// Tokens closer to one than this are one: the clock has a grain.
+/// Tokens closer to one than this are one: the clock has a resolution.
 pub(crate) const TOKEN_GRAIN: f64 = 1e-6;
 /// Called visitors arrive spread over at least this many seconds: no page polls more often than
 /// that.
@@ -15,7 +15,7 @@ const COMING: f64 = 2.0;
 /// What a session law may look at.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionInputs<'a> {
-    /// What sessions still have to come.
+    /// Visits that sessions still have to make.
     pub visits: &'a Visits,
     /// By [`suimon_model::RouteId`].
     pub routes: &'a [RouteInputs],
@@ -25,7 +25,7 @@ pub struct AdmissionInputs<'a> {
     pub patience: f64,
     /// Newcomers of the kind waiting to begin.
     pub waiting: usize,
-    /// Sessions of the kind let in and not known to have ended.
+    /// Sessions of the kind admitted and not known to have ended.
     pub active: usize,
     /// Where the session in question begins: at the route of its first request, or at
     /// [`LastRoute::START`] if it comes from the waiting page.
@@ -46,17 +46,17 @@ impl AdmissionInputs<'_> {
 /// One route, as far as admission is concerned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RouteInputs {
-    /// X: completions per second it can do; `None` where nothing is known or nothing is held back.
+    /// X: completions per second it can do; `None` where nothing is known, or nothing is held back.
     pub capacity: Option<f64>,
-    /// Seconds since it was seen to have all it could take.
+    /// Seconds since it was last seen under full load.
     pub capacity_age: f64,
     /// Mean seconds in the application.
     pub service: Option<f64>,
-    /// Processor seconds that a request takes at the most, as far as is known.
+    /// Processor seconds that a request takes at most, as far as is known.
     pub work: Option<f64>,
     /// Requests waiting.
     pub waiting: usize,
-    /// Seconds since anybody waited there for a good part of a tick.
+    /// Seconds since a request last waited there for a good part of a tick.
     pub idle: f64,
     /// Recent completions per second.
     pub rate: f64,
@@ -66,7 +66,7 @@ pub struct RouteInputs {
 
 suimon_model::saved_struct!(RouteInputs { capacity, capacity_age, service, work, waiting, idle, rate, bias });
 
-/// One kind of session, as far as those of other kinds are concerned.
+/// One kind of session, as the other kinds see it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KindInputs {
     /// Newcomers per second, as a share of those of all kinds.
@@ -86,7 +86,7 @@ pub enum AdmissionDecision {
     NotBefore(Instant),
     /// Not until something changes.
     Held(Reason),
-    /// No, and it is not to wait either.
+    /// No, and it need not wait either.
     Refuse,
 }
 
@@ -107,10 +107,10 @@ pub trait SessionLaw: std::fmt::Debug + Send {
     /// Takes note that a session that began is worth `weight` others, at least 1.
     fn weighs(&mut self, _weight: u32) {}
 
-    /// Does what is due every 250 ms or so; shows what was decided.
+    /// Does what is due every 250 ms or so; records decisions.
     fn on_tick(&mut self, _now: Instant, _outlook: &AdmissionInputs<'_>, _out: &mut Vec<Record>) {}
 
-    /// Returns the wait foreseen for a newcomer with `ahead` others before it.
+    /// Returns the wait predicted for a newcomer with `ahead` others before it.
     fn predicted_wait(&self, now: Instant, ahead: usize) -> Duration;
 
     /// Returns the admission interval in seconds; 0 while open.
@@ -118,8 +118,8 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         0.0
     }
 
-    /// Returns sessions per second that this law would let in if enough came, if it knows; infinite
-    /// if it lets in everybody.
+    /// Returns sessions per second that this law would admit if enough came, if it knows; infinite
+    /// if it admits everybody.
     fn rate(&self) -> Option<f64> {
         None
     }
@@ -129,23 +129,23 @@ pub trait SessionLaw: std::fmt::Debug + Send {
         false
     }
 
-    /// Returns how many sessions it lets be at once, if it goes by their number.
+    /// Returns the maximum number of sessions, if it goes by their number.
     fn sessions_max(&self) -> Option<u32> {
         None
     }
 
-    /// Returns the route for whose sake newcomers are held back, if there is one.
+    /// Returns the route because of which newcomers are held back, if there is one.
     fn holds_for(&self) -> Option<RouteId> {
         None
     }
 
-    /// Returns what it knows, beyond what [`Visits`] and the routes tell it, that another process
-    /// can begin with, if anything.
+    /// Returns the knowledge, beyond [`Visits`] and the routes, that another process can begin
+    /// with, if any.
     fn knowledge(&self) -> Option<SessionKnowledge> {
         None
     }
 
-    /// Begins with what was known, as far as it is to be believed. Called right after it was built,
+    /// Begins with what was known, as far as it is believed. Called right after it was built,
     /// before any newcomer.
     fn recall(&mut self, _known: &SessionKnowledge, _trust: Trust) {}
 
@@ -158,7 +158,7 @@ pub trait SessionLaw: std::fmt::Debug + Send {
     /// Appends all that the rule knows, to be loaded as its [`Persist`].
     ///
     /// # Errors
-    /// Returns [`Unsavable`] where a rule does not say how: one of a program that tries its own.
+    /// Returns [`Unsavable`] where a rule cannot be saved: one of a program that tries its own.
     fn save(&self, _out: &mut Writer) -> Result<(), Unsavable> {
         Err(Unsavable)
     }
@@ -200,7 +200,7 @@ impl SessionLaw for StaticSessions {
     }
 }
 
-/// Everybody is let in.
+/// Everybody is admitted.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenGate;
 

@@ -16,26 +16,26 @@
 //! ```
 //!
 //! *Signals*: R, δ, F from [`Visits`]; X, S and bias by route. *Units*: seconds, visits, sessions
-//! per second. *A forecast earns its say*: (2) speaks for a route only while X is known from less
-//! than [`STALE`] ago and people have waited there within δ + S; what remains of a forecast that
-//! proved wrong is taken off as bias ([`crate::Forecast`]). *Regimes*: **open**: nobody waits and
-//! (2), (3) hold; **overloaded**: (2) holds newcomers back, (3) only smooths; **not sure**: tokens
-//! run out while nobody waits for what they are counted for; then the pace doubles each δ until
-//! somebody does. **Cold start**: as long as few sessions have ended, one is taken to cost what
-//! [`COLD_VISITS`] mean requests do, and no more may be begun than would keep the machine busy for
-//! [`COLD_WAIT`] of the patience, and then one by one at a rate that grows by 5 % per second while
-//! tokens and not (2) is what holds, and by 10 % while no route is short; where visitors do not
-//! come back for a second page, and no route is short but for those where nothing ends, nobody is
-//! held at all. Where a mean request of those that come back costs much more than one of all, only
-//! theirs count. Where most sessions come for one page, a newcomer takes as much of a token as the
-//! share of those that came back who began where it begins, and its first page beside, and the law
-//! is **wary**: as long as no X is known tokens come more slowly, and those inside may wait for
-//! less. **Never full**: where it is known what sessions do and no X is, the cost of a session's
-//! own requests takes the place of the guess, and at least [`FREELY`] times as many may begin as
-//! did while nobody waited. *Limits*: R is a count of things that exist, X a measurement; an X that
-//! is not known holds nobody back by (2), but (4) takes it for no more than [`CROWDED`] times what
-//! the route does while people wait there for longer than W*. *Source*: constant work in process as
-//! in production control; `docs/laws/session.md`.
+//! per second. *A forecast earns its influence*: (2) applies to a route only while X was measured
+//! less than [`STALE`] ago and requests have waited there within δ + S; the error of a forecast
+//! that proved wrong is taken off as bias ([`crate::Forecast`]). *Regimes*: **open**: nobody waits
+//! and (2), (3) hold; **overloaded**: (2) holds newcomers back, (3) only smooths; **not sure**:
+//! tokens run out while no request waits at the route they are counted for; then the pace doubles
+//! each δ until one does. **Cold start**: as long as few sessions have ended, one is taken to cost
+//! what [`COLD_VISITS`] mean requests do, and no more may be begun than would keep the machine busy
+//! for [`COLD_WAIT`] of the patience, and then one by one at a rate that grows by 5 % per second
+//! while tokens and not (2) hold newcomers, and by 10 % while no route is short; where visitors do
+//! not come back for a second page, and no route is short except those where nothing ends, nobody
+//! is held at all. Where the mean request of returning sessions costs much more than that of all,
+//! only theirs count. Where most sessions come for one page, a newcomer takes the fraction of a
+//! token that equals the share of returning sessions among those begun at the same place, plus its
+//! first page, and the law is **wary**: as long as no X is known tokens come more slowly, and
+//! admitted visitors may wait for less time. **Never full**: where it is known what sessions do and
+//! no X is known, the cost of a session's own requests replaces the guess, and at least [`FREELY`]
+//! times as many may begin as did while nobody waited. *Limits*: R is a count of things that exist,
+//! X a measurement; an X that is not known holds nobody back by (2), but (4) assumes it to be at
+//! most [`CROWDED`] times the route's throughput while requests wait there for longer than W*.
+//! *Source*: constant work in process as in production control; `docs/laws/session.md`.
 
 use crate::session::{
     AdmissionDecision, AdmissionInputs, SessionLaw, TOKEN_GRAIN, interval_record, is_token_spare, wait_behind,
@@ -52,12 +52,12 @@ use suimon_model::{Duration, Instant, KindId, Reason, Record, RouteId, Signals, 
 const WAIT_GRAIN: f64 = 1e-6;
 /// How much faster than the rate tokens come: (3) smooths, (2) limits.
 const PACE: f64 = 1.3;
-/// The same while it is wary, and no X known: what those who stay will ask for is yet to be seen.
+/// The same while it is wary, and no X known: the demand of visitors who stay is not known yet.
 const WARY_PACE: f64 = 0.4;
 /// The largest share of the patience that may be spent waiting at one route.
 const WAIT_SHARE: f64 = 0.10;
-/// Tokens kept: as many as would wait this many times W* if they all began at once, and no fewer
-/// than a few. Below capacity chance alone must not empty them.
+/// Tokens kept: as many as would wait this many times W* if they all began at once, and at least a
+/// few. Below capacity chance alone must not empty them.
 const BURST: f64 = 2.0;
 const BURST_MIN: f64 = 4.0;
 /// Waits below this are of no concern, seconds.
@@ -66,7 +66,7 @@ const WAIT_MIN: f64 = 0.5;
 const WAIT_SERVICES: f64 = 4.0;
 /// An X that was measured longer ago than this, seconds, holds nobody back by (2).
 const STALE: f64 = 60.0;
-/// A route at which nobody has waited for δ + S and this many seconds holds nobody back by (2).
+/// A route at which no request has waited for δ + S and this many seconds holds nobody back by (2).
 const IDLE_MIN: f64 = 1.0;
 /// A page that takes this many seconds is long.
 const LONG: f64 = 1.0;
@@ -92,22 +92,22 @@ const PRICE_WEIGHT: f64 = 0.05;
 /// Share of the patience for which sessions begun at once may keep the machine busy before anything
 /// is known.
 const COLD_WAIT: f64 = 0.2;
-/// Returns per session below which visitors are taken to come for one page, once this many seconds
-/// have passed.
+/// Returns per session below which visitors are assumed to come for one page, once this many
+/// seconds have passed.
 const RETURNS_FEW: f64 = 0.3;
 const RETURNS_AFTER: f64 = 5.0;
 /// At least this share of the sessions under way must have been answered before a route at which
 /// nothing is completed counts as one of long polls.
 const ANSWERED_SHARE: f64 = 1.0 / 3.0;
-/// A route at which somebody waited this many seconds ago is short of slots.
+/// A route at which a request waited this many seconds ago is short of slots.
 const SHORT: f64 = 2.0;
-/// Share of the patience that those inside may wait at one route before nobody else is let in: at a
-/// page that is not long, while it is wary, as others may be on their way there, ...
+/// Share of the patience that admitted visitors may wait at one route before nobody else is
+/// admitted: at a page that is not long, while it is wary, as others may be on their way there, ...
 const INSIDE_WARY: f64 = 0.05;
-/// ... where no forecast speaks for it, ...
+/// ... where (2) does not apply, ...
 const INSIDE_UNKNOWN: f64 = 0.2;
-/// ... and where one does, which is to be left to it: to hold everybody for a queue that is there
-/// now makes a hole in the pipe, δ later.
+/// ... and where it does, as that should decide: holding everybody because of the present queue
+/// makes a gap in the pipe, δ later.
 const INSIDE_KNOWN: f64 = 0.5;
 /// If X is unknown and people wait at a route for longer than W*: its capacity is assumed to be
 /// this multiple of its throughput. With a smaller factor, a limit that is being raised would lack
@@ -120,10 +120,10 @@ const SLOW: f64 = 0.15;
 const ENDED_MIN: u64 = 3;
 /// Visits per session below which a route does not count.
 const VISITS_MIN: f64 = 0.01;
-/// Visits to come below which (2) does not speak: one admission more or less is the whole
+/// Visits to come below which (2) does not apply: one admission more or less is the whole
 /// difference.
 const REMAINING_MIN: f64 = 2.0;
-/// Admissions the achieved rate is taken over, and the fewest that show one.
+/// Admissions over which the achieved rate is taken, and the fewest that show one.
 const ACHIEVED_MAX: usize = 40;
 const ACHIEVED_MIN: usize = 8;
 /// If no route was ever full: highest admission rate, as a multiple of the rate measured while
@@ -145,15 +145,16 @@ pub struct Flow {
     is_wary: bool,
     /// Growth so far of a rate that rests on what sessions cost.
     growth: f64,
-    /// How many times the pace is tried that X allows.
+    /// The multiple of the pace that X allows which is tried now.
     probe: f64,
     rate: f64,
     depth: f64,
     /// The most tokens there was headroom for so far, while cold.
     deepest: f64,
-    /// Whether cheap requests of others have hidden what those cost who stay, since it is cold.
+    /// Whether, since it is cold, cheap requests of others have hidden the cost of visitors who
+    /// stay.
     was_hidden: bool,
-    /// Since it is cold: tokens that came by and by, whether there was headroom for them or not,
+    /// Since it is cold: tokens that came over time, whether there was headroom for them or not,
     /// and sessions that had come back before.
     gained: f64,
     returned_before: u64,
@@ -165,7 +166,7 @@ pub struct Flow {
     begun_freely: f64,
     bottleneck: Option<RouteId>,
     held_by_pace: bool,
-    /// The route for whose sake newcomers are held back.
+    /// The route because of which newcomers are held back.
     holds_for: Option<RouteId>,
     busy_since: Option<Instant>,
     /// When the first session began.
@@ -270,13 +271,13 @@ impl SessionLaw for Flow {
     }
 
     fn has_enough_for(&self, inputs: &AdmissionInputs<'_>, others: u64) -> bool {
-        // Where nobody is held for a token, it was let in without one.
+        // Where nobody is held for a token, it was admitted without one.
         let has_tokens = self.tokens < self.price(inputs.entry) - TOKEN_GRAIN
             || is_token_spare(self.tokens, self.depth, self.pace() * self.rate, others);
         has_tokens && others < headroom(self.kind, inputs) as u64
     }
 
-    /// Tokens are owed for what was let in as one.
+    /// Tokens are owed for what was admitted as one.
     fn weighs(&mut self, weight: u32) {
         self.tokens -= f64::from(weight.saturating_sub(1));
     }
@@ -322,7 +323,7 @@ impl SessionLaw for Flow {
         self.holds_for
     }
 
-    /// Of those who come from the waiting page.
+    /// Of newcomers from the waiting page.
     fn rate(&self) -> Option<f64> {
         Some(self.rate / self.price(LastRoute::START))
     }
@@ -337,8 +338,8 @@ impl SessionLaw for Flow {
 }
 
 impl Flow {
-    /// Returns sessions per second to expect while there is a line: the rate, or what was really
-    /// achieved if that is less.
+    /// Returns sessions per second to expect while there is a line: the rate, or the achieved rate
+    /// if that is lower.
     fn expected_rate(&self, now: Instant) -> f64 {
         let achieved = self.busy_since.and_then(|since| {
             let oldest = self.admissions.iter().find(|at| **at >= since)?;
@@ -357,7 +358,7 @@ impl Flow {
         self.tokens_at = self.tokens_at.max(now);
     }
 
-    /// Returns how many times as fast as the rate tokens come.
+    /// Returns the factor by which tokens come faster than the rate.
     fn pace(&self) -> f64 {
         if self.is_wary && self.bottleneck.is_none() { WARY_PACE } else { PACE }
     }
@@ -371,7 +372,7 @@ impl Flow {
         }
     }
 
-    /// Takes in what the signals say: rate, bottleneck and depth.
+    /// Takes in the signals: rate, bottleneck and depth.
     fn follow(&mut self, inputs: &AdmissionInputs<'_>) {
         let was_cold = self.is_cold;
         self.is_cold = inputs.visits.ended(self.kind) < ENDED_MIN || inputs.visits.is_young(self.kind);
@@ -405,8 +406,8 @@ impl Flow {
         if depth <= 0.0 {
             self.tokens = self.depth;
         }
-        // A token spent stays spent when there is room for more. The guessed cost moves with each
-        // request: only room beyond the most it ever gave brings tokens.
+        // A spent token stays spent when there is room for more. The guessed cost moves with each
+        // request: tokens are added only when it allows more than it ever did.
         if self.is_cold && depth > 0.0 {
             self.tokens += (self.depth - self.deepest).max(0.0);
         }
@@ -415,7 +416,7 @@ impl Flow {
         }
         self.tokens = self.tokens.min(self.depth);
         if self.is_cold && self.was_hidden {
-            // Those who stay took too few tokens until that was seen: no more of them are to have
+            // Visitors who stay took too few tokens until that was seen: no more of them may have
             // begun than there were tokens for.
             let have = (inputs.visits.returned(self.kind) - self.returned_before) as f64;
             let stay = have + inputs.visits.will_come_back(self.kind);
@@ -436,15 +437,15 @@ impl Flow {
         self.prices.get(entry.index()).copied().unwrap_or(1.0)
     }
 
-    /// Returns the share of `cost` that a session which begins at `entry` is taken to cost: as
-    /// likely as it comes back it costs all of it, and its first page in any case.
+    /// Returns the share of `cost` that a session which begins at `entry` is assumed to cost: the
+    /// whole cost times the probability that it comes back, and its first page in any case.
     fn cold_price(&self, inputs: &AdmissionInputs<'_>, entry: LastRoute, cost: f64) -> f64 {
         let work = entry.route().and_then(|route| inputs.routes[route.index()].work);
         let first = work.map_or(1.0 / COLD_VISITS, |work| work / cost);
         inputs.visits.comes_back_share(self.kind, entry).map_or(1.0, |share| (share + first).min(1.0))
     }
 
-    /// Tries a higher pace while tokens hold newcomers back for a route at which nobody waits.
+    /// Tries a higher pace while tokens hold newcomers back for a route at which no request waits.
     fn try_more(&mut self, passed: f64, held_by_pace: bool, inputs: &AdmissionInputs<'_>) {
         let Some(route) = self.bottleneck else {
             self.probe = 1.0;
@@ -479,7 +480,7 @@ impl Flow {
         inputs.visits.answered_share() > ANSWERED_SHARE && !inputs.visits.routes().any(is_short)
     }
 
-    /// Returns core-seconds that a session is taken to cost before sessions have ended.
+    /// Returns core-seconds that a session is assumed to cost before sessions have ended.
     fn cold_cost(&mut self, inputs: &AdmissionInputs<'_>) -> f64 {
         let visits = inputs.visits;
         let mean = |weight: &dyn Fn(RouteId) -> f64, least: f64| {
@@ -498,9 +499,9 @@ impl Flow {
         work.map_or(COLD_COST.1, |work| (COLD_VISITS * work).clamp(COLD_COST.0, COLD_COST.1))
     }
 
-    /// Returns rate and depth where it is known what sessions do, and no X, as no route was ever
-    /// full: a session costs the requests it makes, and more may begin than did while nobody
-    /// waited. All may where nothing is known of what a request costs.
+    /// Returns rate and depth where it is known what sessions do, and there is no X, as no route
+    /// was ever full: a session costs the requests it makes, and more may begin than did while
+    /// nobody waited. All may begin where nothing is known of the cost of a request.
     fn never_full(&self, inputs: &AdmissionInputs<'_>) -> (f64, f64) {
         let (mut work, mut priced, mut all) = (0.0, 0.0, 0.0);
         for (id, route) in inputs.visits.routes().zip(inputs.routes) {
@@ -531,7 +532,7 @@ impl Flow {
             let all: f64 = kinds().map(|(kind, it)| it.share * inputs.visits.per_session(kind, route)).sum();
             let share = inputs.kinds.get(self.kind.index()).map_or(1.0, |kind| kind.share);
             let of_all = share * capacity / all.max(VISITS_MIN * share);
-            // What the other kinds do not ask for is there for this one.
+            // What the other kinds do not use is available to this one.
             let others: f64 = kinds()
                 .filter(|(kind, _)| *kind != self.kind)
                 .map(|(kind, it)| it.begun * inputs.visits.per_session(kind, route))
@@ -570,11 +571,11 @@ impl Flow {
     }
 }
 
-/// Returns the route at which (2) is exceeded most, by the seconds of it.
+/// Returns the route at which (2) is exceeded most, in seconds.
 fn exceeded(inputs: &AdmissionInputs<'_>, is_wary: bool) -> Option<RouteId> {
     let excess = inputs.visits.routes().filter_map(|route| {
         let there = &inputs.routes[route.index()];
-        // Whatever is known or foreseen: those inside come first.
+        // Whatever is known or predicted: admitted visitors come first.
         let wait = there.waiting as f64 / there.rate;
         let share = match there.capacity_age > STALE {
             true if is_wary && there.service.is_some_and(|service| service < LONG) => INSIDE_WARY,
@@ -615,11 +616,11 @@ fn headroom(kind: KindId, inputs: &AdmissionInputs<'_>) -> f64 {
     headrooms.fold(f64::INFINITY, f64::min).max(0.0)
 }
 
-/// Returns whether nobody has waited at `route` for as long as it takes to come there and through
-/// it: those whom a forecast held back meanwhile would have been there by now. (Over the service
-/// time alone the pipe to a page twelve seconds away fills without a forecast, and admissions
-/// swing.) X of a long page is known from few windows, and to wait for δ besides would be minutes:
-/// there its own service time is enough.
+/// Returns whether no request has waited at `route` for as long as it takes to come there and
+/// through it: visitors whom a forecast held back meanwhile would have been there by now. (Over the
+/// service time alone the pipe to a page twelve seconds away fills without a forecast, and
+/// admissions oscillate.) X of a long page is known from few windows, and to wait for δ as well
+/// would take minutes: there its own service time is enough.
 fn is_idle(inputs: &AdmissionInputs<'_>, route: RouteId) -> bool {
     let there = &inputs.routes[route.index()];
     let service = there.service.unwrap_or(0.0);
@@ -632,9 +633,9 @@ fn is_calm(inputs: &AdmissionInputs<'_>) -> bool {
     inputs.routes.iter().all(|route| route.idle > SHORT)
 }
 
-/// Returns X of (4): as it is known, or else what a route with a crowd before it is taken to be
-/// able to. A wait of no more than the page itself is no crowd: what a higher limit brings to a
-/// long page has not been completed yet.
+/// Returns X of (4): as it is known, or else the assumed capacity of a route with a crowd in front
+/// of it. A wait of no more than the page itself is no crowd: requests under a higher limit of a
+/// long page have not been completed yet.
 fn believed_capacity(inputs: &AdmissionInputs<'_>, route: RouteId) -> Option<f64> {
     let there = &inputs.routes[route.index()];
     let wait = there.waiting as f64 / there.rate;

@@ -1,4 +1,4 @@
-//! The few statistics the laws need, and those who ask what was learned.
+//! The few statistics that the laws and the reports need.
 
 mod knowledge;
 
@@ -58,7 +58,7 @@ pub struct Moments {
 suimon_model::saved_struct!(Moments { mean, square });
 
 impl Moments {
-    /// Returns what is known of no value. `floor` as in [`Average::new`].
+    /// Returns one without any value. `floor` as in [`Average::new`].
     pub const fn new(floor: f64) -> Self {
         Moments { mean: Average::new(floor), square: Average::new(floor) }
     }
@@ -105,7 +105,7 @@ impl RateMeter {
     /// The least weight of the newest window: about two minutes are remembered.
     const WEIGHT_MIN: f64 = 0.03;
 
-    /// Returns what is known at `now`: nothing.
+    /// Returns one that begins at `now`, of which nothing is known.
     pub const fn new(now: Instant) -> Self {
         RateMeter { since: now, count: 0, rate: Average::new(RateMeter::WEIGHT_MIN) }
     }
@@ -124,13 +124,13 @@ impl RateMeter {
         }
     }
 
-    /// Returns how often a second, or `None` as long as no window is over.
+    /// Returns how often per second, or `None` as long as no window is over.
     pub fn per_second(&self) -> Option<f64> {
         self.rate.get()
     }
 }
 
-/// How values from a millisecond to hours are spread, slowly forgetting: a histogram of
+/// A distribution of values from a millisecond to hours, slowly forgetting: a histogram of
 /// [`DecayingHistogram::BUCKETS`] buckets, each [`DecayingHistogram::RATIO`] times as wide as the
 /// one before.
 ///
@@ -141,7 +141,7 @@ pub struct DecayingHistogram {
     weights: Vec<f64>,
     total: f64,
     count: u64,
-    /// What the newest value weighs; it grows where the old would have to shrink.
+    /// The weight of the newest value; it grows where the old ones would have to shrink.
     newest: f64,
 }
 
@@ -178,7 +178,7 @@ impl DecayingHistogram {
         let mut last = None;
         for weight in &self.weights {
             if *weight > 0.0 {
-                // Within a bucket values are taken to lie evenly.
+                // Values are assumed to lie evenly within a bucket.
                 let share = (left / weight).clamp(0.0, 1.0);
                 last = Some(low * (1.0 + share * (Self::RATIO - 1.0)));
                 if left <= *weight {
@@ -191,8 +191,8 @@ impl DecayingHistogram {
         last
     }
 
-    /// Returns mean and coefficient of variation, each bucket's values taken to lie in its middle,
-    /// or `None` if nothing was folded in.
+    /// Returns mean and coefficient of variation, each bucket's values assumed to lie in its
+    /// middle, or `None` if nothing was folded in.
     pub fn mean_and_variation(&self) -> Option<(f64, f64)> {
         let (mut low, mut sum, mut squares) = (Self::LEAST, 0.0, 0.0);
         for weight in &self.weights {

@@ -13,9 +13,9 @@
 //!
 //! A session that is silent for longer than most visitors think is likely to have ended, and its
 //! visits are likely not to come: silence has [`STAGES`] stages, each as long as a quantile of the
-//! think times. h[k], the share of those that came to stage k and came back in it, is learned for
-//! each place at the end of each stage; waiting for the end of all silence would teach the returns
-//! first and the rest a minute later.
+//! think times. h[k], the share of sessions in stage k that came back in it, is learned for each
+//! place at the end of each stage; if it waited for the end of all silence, the returns would be
+//! learned first and the rest a minute later.
 //!
 //! No law uses (5): it is for the export of visitor behaviour (`suimon sim --from`).
 //!
@@ -26,7 +26,7 @@
 //! one: by Little's law R/X = δ + S + v · wait then holds exactly, v being [`Visits::rank`], also
 //! for routes that a session visits many times. *Limits*: [`PATH_MAX`] visits of a session are
 //! learned from, and of those to one route no more than twice the usual (`usual.rs`), so that a few
-//! robots do not make sessions look dear. An average weighs a new session with max(3 %, 1/n).
+//! robots do not make sessions look expensive. An average weighs a new session with max(3 %, 1/n).
 
 mod knowledge;
 mod usual;
@@ -43,7 +43,7 @@ const WEIGHT_MIN: f64 = 0.03;
 const THINKS_MIN: u64 = 20;
 /// Silence that ends a session as long as too few think times are known, seconds.
 const SILENCE_UNKNOWN: f64 = 10.0;
-/// Silence that ends a session at the least, seconds.
+/// Silence that ends a session at least, seconds.
 const SILENCE_MIN: f64 = 2.0;
 /// Stages of silence before that.
 pub const STAGES: usize = 5;
@@ -56,32 +56,32 @@ const STAGE_SHARES: [f64; STAGES - 1] = [0.2, 0.4, 0.6, 0.8];
 const RETURN_WEIGHT: f64 = 0.01;
 const RETURNS_MIN: u64 = 8;
 
-/// Sessions of a kind are young until this many times as many have ended as are under way, also of
-/// those that came back alone.
+/// Sessions of a kind are young until this many times as many have ended as are under way, also
+/// counting only those that came back.
 const YOUNG: f64 = 2.0;
 
 /// A session that has come back counts as under way until it has made this many visits: these say
 /// as much of it as its end would, and a session that never ends would never say anything.
 pub const STAYER_VISITS: usize = 32;
-/// Visits of one such session that say what those of all of them cost: of one that makes many, no
+/// Visits of one such session that count towards the cost of all: of a session that makes many, no
 /// more count than of others.
 pub const STAYER_SHARE: usize = 15;
 
-/// Sessions of which it must be known whether they came back before something is said of most, ...
+/// Sessions of which it must be known whether they came back before anything is said of most, ...
 const ENTERED_MIN: u64 = 20;
 /// ... and this many that began at one place, before anything is said of them.
 const ENTERED_THERE_MIN: u64 = 8;
-/// Weight of those of whom it is not known, as of ones who did not come back.
+/// Weight of sessions of which that is unknown, as of ones that did not come back.
 const OPEN_SHARE: f64 = 0.5;
 /// Sessions begun at one place after which each counts half, and at all places: a quarter of a
-/// minute in which nobody is answered makes nobody a visitor of one page.
+/// minute without answers makes nobody a visitor of one page.
 const ENTERED_REMEMBERED: u64 = 256;
 const ENTERED_REMEMBERED_ALL: u64 = 512;
 /// Quantile of the time before a second page: sessions that are silent for longer hardly ever come
 /// back.
 const AWAY_QUANTILE: f64 = 0.8;
 
-/// Where a session stands: before its first request, or at the route it asked for last.
+/// Where a session is: before its first request, or at the route of its last one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct LastRoute(u32);
 
@@ -96,10 +96,10 @@ impl suimon_model::persist::Persist for LastRoute {
 }
 
 impl LastRoute {
-    /// Let in, nothing asked yet.
+    /// Admitted, no request yet.
     pub const START: LastRoute = LastRoute(0);
 
-    /// Returns the place of a session that asked for `route` last.
+    /// Returns the place of a session whose last request was for `route`.
     pub const fn at(route: RouteId) -> LastRoute {
         LastRoute(route.0 + 1)
     }
@@ -119,7 +119,7 @@ impl LastRoute {
 }
 
 /// One visit of a session's path: the route, and seconds from the session's admission to the
-/// request, those left out that it waited at gates.
+/// request, without waits at gates.
 pub type Visit = (RouteId, f32);
 
 /// Expected and counted visits, all kinds and routes.
@@ -135,7 +135,7 @@ pub struct Visits {
     /// Of (3), over ended sessions of all kinds: summed offsets, and visits, per session.
     offsets: Vec<Average>,
     visits: Vec<Average>,
-    /// Of which visit there it is, summed: 1 + 2 + … + n.
+    /// The ordinal numbers of visits there, summed: 1 + 2 + … + n.
     ranks: Vec<Average>,
     thinks: DecayingHistogram,
     /// Of those, the ones before a second page.
@@ -216,9 +216,9 @@ suimon_model::saved_struct!(KindVisits {
 });
 
 impl KindVisits {
-    /// Returns whether those that ended are too few beside those under way to stand for all:
-    /// the first to end are those that end soon. A flood of sessions of one page says nothing of
-    /// those that stay.
+    /// Returns whether those that ended are too few beside those under way to stand for all: the
+    /// first to end are the short ones. A flood of sessions of one page says nothing of those that
+    /// stay.
     fn is_young(&self) -> bool {
         let are_few = |ended: u64, under_way: f64| (ended as f64) < YOUNG * under_way;
         let all_are_few = are_few(self.rows[0].ended, self.under_way);
@@ -227,14 +227,14 @@ impl KindVisits {
         !self.recalled && (all_are_few || stayers_are_few())
     }
 
-    /// Returns whether most sessions, as far as it is known of them, come for one page.
+    /// Returns whether most sessions, as far as is known, come for one page.
     fn mostly_passes_by(&self) -> bool {
         let ReturnCounts { known, came_back, .. } = self.entered;
         known >= ENTERED_MIN && 2 * came_back < known
     }
 
-    /// Takes note of a session that began at `entry`: whether it came back, and that that is
-    /// `news`, or else another thing was known of it before.
+    /// Takes note of a session that began at `entry`: whether it came back; `news`: nothing was
+    /// assumed of it before.
     fn note_entered(&mut self, entry: LastRoute, news: bool, came_back: bool) {
         self.entered.note(news, came_back, ENTERED_REMEMBERED_ALL);
         self.rows[entry.0 as usize].entered.note(news, came_back, ENTERED_REMEMBERED);
@@ -255,8 +255,8 @@ struct Transitions {
     entered: ReturnCounts,
 }
 
-/// Sessions that began at one place: how many may still come back for another page, for how many it
-/// is decided, and how many of those came back.
+/// Sessions that began at one place: how many may still come back for another page, how many are
+/// decided, and how many of those came back.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReturnCounts {
     open: u64,
@@ -274,8 +274,8 @@ impl ReturnCounts {
         }
     }
 
-    /// Returns how many of those of whom it is not known yet will come back, to judge by the
-    /// others. Of these themselves half count as if they did not: they have not so far.
+    /// Returns how many undecided sessions will come back, judged by the others. Half of the
+    /// undecided count as if they did not: they have not so far.
     fn will_come_back(&self) -> f64 {
         let open = self.open as f64;
         open * self.came_back as f64 / (self.known as f64 + OPEN_SHARE * open).max(1.0)
@@ -307,7 +307,7 @@ impl Transitions {
         if all > 0.0 { (self.comes_back(stage) / all).min(1.0) } else { 0.0 }
     }
 
-    /// Returns P of (4): the share of those that come to `stage` of silence and come back.
+    /// Returns P of (4): the share of sessions in `stage` of silence that come back.
     ///
     /// The end of the last stage is far off at first. Until it has been seen, visitors who come
     /// back are taken to think as long as all visitors do, and the rest, known from the first
@@ -359,7 +359,7 @@ impl Visits {
     }
 
     /// Forgets what is known of visits to `route`, which is another one from now on. Sessions that
-    /// stand there go on standing there.
+    /// are there stay there.
     pub fn renew_route(&mut self, route: RouteId) {
         let index = route.index();
         self.to_come[index] = 0.0;
@@ -408,8 +408,8 @@ impl Visits {
         self.enter(kind, LastRoute::START);
     }
 
-    /// Takes note that a session taken to have ended goes on: what it does from now on counts as
-    /// one of its own.
+    /// Takes note that a session taken to have ended goes on: its requests from now on count as a
+    /// session of its own.
     pub fn begins_again(&mut self, kind: KindId) {
         self.kinds[kind.index()].begun += 1;
     }
@@ -458,14 +458,14 @@ impl Visits {
         row.returned[stage].fold(false);
     }
 
-    /// Takes note of how a silence at `place` ended that had come to `stage`: whether the visitor
+    /// Takes note of the end of a silence at `place` that had come to `stage`: whether the visitor
     /// came back.
     pub fn silence_over(&mut self, kind: KindId, place: LastRoute, stage: usize, came_back: bool) {
         self.kinds[kind.index()].rows[place.0 as usize].returned[stage].fold(came_back);
     }
 
-    /// Takes note that a session of `kind` asks for its first page, having begun at `entry`. What
-    /// follows of it is [`Visits::comes_back`], [`Visits::stays_away`], or the one after the other.
+    /// Takes note that a session of `kind` asks for its first page, having begun at `entry`.
+    /// [`Visits::comes_back`], [`Visits::stays_away`], or one after the other follow.
     pub fn begins_at(&mut self, kind: KindId, entry: LastRoute) {
         let kind = &mut self.kinds[kind.index()];
         kind.entered.open += 1;
@@ -486,7 +486,7 @@ impl Visits {
         self.kinds[kind.index()].note_entered(entry, true, false);
     }
 
-    /// Counts in, of those that have come back, a session of `kind` with this `path` so far.
+    /// Counts in a session of `kind` that has come back, with this `path` so far.
     pub fn returned_enters(&mut self, kind: KindId, path: [RouteId; 2]) {
         self.kinds[kind.index()].returned_under_way += 1;
         path.iter().for_each(|route| self.goes_on(kind, *route));
@@ -497,8 +497,7 @@ impl Visits {
         self.kinds[kind.index()].made_by_returned[route.index()] += 1.0;
     }
 
-    /// Counts out, of those that have come back, a session of `kind`; `ended`: it stands for
-    /// others.
+    /// Counts out a session of `kind` that has come back; `ended`: it stands for others.
     pub fn returned_leaves(&mut self, kind: KindId, ended: bool) {
         let kind = &mut self.kinds[kind.index()];
         kind.returned_under_way = kind.returned_under_way.saturating_sub(1);
@@ -549,7 +548,7 @@ impl Visits {
     fn learn(&mut self, kind: KindId, path: &[Visit]) {
         let weight = |n: u64| WEIGHT_MIN.max(1.0 / n as f64);
         let rows = &mut self.kinds[kind.index()].rows;
-        // What lies ahead is what lies behind when walking backwards.
+        // Walking backwards, what lies ahead is what lies behind.
         let mut ahead = vec![0.0; self.routes];
         for step in (0..=path.len()).rev() {
             let place = if step == 0 { LastRoute::START } else { LastRoute::at(path[step - 1].0) };
@@ -576,7 +575,7 @@ impl Visits {
         }
     }
 
-    /// Counts (2) anew, now that (1) has changed under the sessions. For the tick, not for a
+    /// Recomputes (2), now that (1) has changed under the sessions. For the tick, not for a
     /// request.
     pub fn refresh(&mut self) {
         self.stage_ends = Some(self.stage_ends());
@@ -613,16 +612,16 @@ impl Visits {
         std::array::from_fn(stage)
     }
 
-    /// Returns R: visits to `route` that sessions already let in still have to make.
+    /// Returns R: visits to `route` that sessions already admitted still have to make.
     pub fn remaining(&self, route: RouteId) -> f64 {
         self.to_come[route.index()] + f64::from(self.at_route[route.index()])
     }
 
     /// Returns F[START]: visits to `route` that a session of `kind` makes in all.
     ///
-    /// As long as few sessions have ended beside those under way, F of those that ended is that of
-    /// the short ones. Then it is taken over all that began: what they have done, and what those
-    /// under way still have to do.
+    /// As long as few sessions have ended beside those under way, F of those that ended is F of
+    /// short ones. Then it is taken over all sessions begun: the visits they have made, and those
+    /// that the ones under way still have to make.
     pub fn per_session(&self, kind: KindId, route: RouteId) -> f64 {
         let kind = &self.kinds[kind.index()];
         if kind.begun > 0 && kind.is_young() {
@@ -645,14 +644,14 @@ impl Visits {
         if kind.begun > 0 { (visits / kind.begun as f64 - 1.0).max(0.0) } else { 0.0 }
     }
 
-    /// Returns whether most sessions of `kind`, as far as it is known of them, come for one
-    /// page: what is seen of all says little of those that stay.
+    /// Returns whether most sessions of `kind`, as far as is known, come for one page: then numbers
+    /// of all sessions say little of those that stay.
     pub fn mostly_passes_by(&self, kind: KindId) -> bool {
         self.kinds[kind.index()].mostly_passes_by()
     }
 
-    /// Returns the share of sessions begun at `entry` that come back for another page, counting
-    /// one more that does; `None` as long as of none it is known.
+    /// Returns the share of sessions begun at `entry` that come back for another page, counting one
+    /// more that does; `None` as long as it is known of none.
     pub fn comes_back_share(&self, kind: KindId, entry: LastRoute) -> Option<f64> {
         let ReturnCounts { known, came_back, .. } =
             self.kinds[kind.index()].rows.get(entry.0 as usize)?.entered;
@@ -689,8 +688,8 @@ impl Visits {
         self.kinds[kind.index()].returned_under_way
     }
 
-    /// Returns how many sessions of `kind` will come back of whom that is not known yet, to
-    /// judge by those who began where they did.
+    /// Returns how many undecided sessions of `kind` will come back, judged by those that began at
+    /// the same places.
     pub fn will_come_back(&self, kind: KindId) -> f64 {
         self.kinds[kind.index()].rows.iter().map(|row| row.entered.will_come_back()).sum()
     }
@@ -769,8 +768,8 @@ impl Visits {
         self.silence_after(STAGES - 1)
     }
 
-    /// Returns the silence that ends `stage`, seconds; the last ends the session. Works out
-    /// nothing anew: see [`Visits::refresh`].
+    /// Returns the silence that ends `stage`, seconds; the last ends the session. Computes nothing:
+    /// see [`Visits::refresh`].
     pub fn silence_after(&self, stage: usize) -> f64 {
         self.stage_ends.map_or_else(|| self.stage_ends()[stage], |ends| ends[stage])
     }

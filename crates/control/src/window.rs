@@ -30,7 +30,7 @@ pub struct Reading {
     pub service_seconds: f64,
     /// Requests in the application, integrated over time.
     pub in_flight_seconds: f64,
-    /// Seconds during which somebody waited.
+    /// Seconds during which requests waited.
     pub queued_seconds: f64,
 }
 
@@ -132,9 +132,9 @@ impl Window {
         if self.seconds > 0.0 { self.progressed as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Returns progress per second with what was under way: `before` and `after` are the ages, in
-    /// seconds, of what was in the application at the beginning and at the end, and each is done by
-    /// its age ÷ the mean service time.
+    /// Returns progress per second with unfinished work: `before` and `after` are the ages, in
+    /// seconds, of what was in the application at the beginning and at the end, and each counts as
+    /// done by its age ÷ the mean service time.
     pub fn throughput_with_parts(
         &self,
         before: impl Iterator<Item = f64>,
@@ -161,7 +161,7 @@ impl Window {
         if self.seconds > 0.0 { self.in_flight_seconds / self.seconds } else { 0.0 }
     }
 
-    /// Returns the share of the time during which somebody waited, 0 to 1.
+    /// Returns the share of the time during which requests waited, 0 to 1.
     pub fn queued_share(&self) -> f64 {
         if self.seconds > 0.0 { (self.queued_seconds / self.seconds).clamp(0.0, 1.0) } else { 0.0 }
     }

@@ -17,7 +17,7 @@ pub const VERSION: u16 = 16;
 pub(crate) const PREFIX: usize = MAGIC.len() + 2;
 /// The longest content of a block.
 pub const BLOCK_BYTES_MAX: usize = 256 << 10;
-/// BlockKind, length, checksum.
+/// Kind, length, checksum.
 pub(crate) const FRAME: usize = 9;
 
 /// What a block holds.

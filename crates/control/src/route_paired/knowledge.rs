@@ -6,7 +6,7 @@ use super::{LIMIT_MAX, Paired};
 use crate::knowledge::{RouteKnowledge, Trust};
 use suimon_model::RouteId;
 
-/// A search that had ended is not begun anew while what it found is believed by this share.
+/// A search that had ended does not begin anew while its result is believed by this share.
 const BELIEVED: f64 = 0.5;
 
 impl Paired {

@@ -1,4 +1,4 @@
-//! What is known of one route, and what it makes of a trial.
+//! What is known of one route, and what it concludes from a trial.
 
 use super::LONG;
 use super::shares::WHOLE;
@@ -18,29 +18,29 @@ pub(super) const PAIRS_MAX: usize = 4;
 const PAIRS_CAP: usize = 16;
 /// The largest step of ln m.
 pub(super) const STEP_MAX: f64 = std::f64::consts::LN_2;
-/// The same of a long page, ln 1.25: what was too much is over only when those who came then have
-/// left.
+/// The same of a long page, ln 1.25: the effect of too high a limit is over only when the requests
+/// that came then have left.
 const STEP_MAX_LONG: f64 = 0.223_143_551_314_209_76;
 /// The smallest step of ln m: ln 1.15.
 const STEP_MIN: f64 = 0.139_761_942_375_158_7;
 /// Noise of ln U per √end where all requests are alike; before any noise was measured, their
 /// variation is added to it.
 const NOISE_LEAST: f64 = 0.3;
-/// The fewest requests of a route that tell its strain, and the most that count; and the most
+/// The fewest requests of a route that show its strain, and the most that count; and the most
 /// strain that is believed of one route.
 const WITNESSES: (f64, f64) = (3.0, 8.0);
 const STRAIN_MAX: f64 = 20.0;
-/// Requests tell what they take in little company up to the class of this company at the least: on
-/// one core hardly any is ever all alone.
+/// Requests show what they take in little company up to the class of this company at least: on one
+/// core hardly any is ever all alone.
 const COMPANY_MIN: u32 = 2;
-/// Share of the limit that must be in use for it to be what is too high.
+/// Share of the limit that must be in use for the limit to be what is too high.
 const IN_USE: f64 = 0.75;
-/// Requests in the application whose ages tell how long they stay, before any end does.
+/// Requests in the application whose ages show how long they stay, before any ends.
 const AGES_MIN: usize = 16;
 /// Holds begin at this many seconds and double up to [`COOLDOWN_MAX`].
 const COOLDOWN_MIN: f64 = 4.0;
 const COOLDOWN_MAX: f64 = 30.0;
-/// Loss of ln U that need not be suffered again ...
+/// Loss of ln U that need not be repeated ...
 const MUCH_WORSE: f64 = 0.15;
 /// ... for this long, seconds, or for the multiple below of what a request takes if that is longer,
 /// ...
@@ -90,7 +90,7 @@ pub(super) struct Route {
     pub(super) weight: u64,
     pub(super) service_min: f64,
     pub(super) rate_max: f64,
-    /// Progress a second over the last views.
+    /// Progress per second over the last views.
     pub(super) rate: f64,
     pub(super) slow_start: Option<SlowStart>,
     /// ln U at the base limit, with the weights it was taken with.
@@ -100,13 +100,13 @@ pub(super) struct Route {
     /// How often its share was measured.
     pub(super) share_looks: u32,
     pub(super) binding_ticks: u32,
-    /// Since when every slot is in use and somebody waits at the limit in force.
+    /// Since when every slot has been in use and requests have waited at the limit in force.
     pub(super) full_since: Option<Instant>,
     /// When a very long page is searched upward again, and how long it is then left alone.
     pub(super) retry_at: Instant,
     pub(super) retry_seconds: f64,
-    /// When its strain was looked at, what it was at the other routes, and how often one after the
-    /// other that was a thrash.
+    /// When its strain was measured, what it was at the other routes, and how often in a row that
+    /// was a thrash.
     pub(super) strain_begin: Reading,
     pub(super) strain_own: Option<StrainReading>,
     pub(super) ease_elsewhere: Option<f64>,
@@ -115,11 +115,11 @@ pub(super) struct Route {
     /// Share of the last seconds in which the route was binding.
     pub(super) pressure: f64,
     pub(super) backoff_until: Instant,
-    /// When somebody was last seen waiting.
+    /// When a request was last seen waiting.
     pub(super) waited_at: Instant,
     /// When a request of it was last answered.
     pub(super) answered_at: Option<Instant>,
-    /// When the brake looked last, and how many were in the application then.
+    /// When backoff last checked, and how many were in the application then.
     stay_begin: Reading,
     stay_in_flight: u32,
     pub(super) in_service: BTreeMap<RequestId, InService>,
@@ -181,12 +181,12 @@ suimon_model::saved_struct!(Route {
     in_service,
 });
 
-/// What the requests of a route tell of the others.
+/// What the requests of a route say of the others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StrainReading {
     /// How many times as long they take as in little company.
     pub(super) strain: f64,
-    /// How much that tells.
+    /// The weight of that evidence.
     pub(super) weight: f64,
     /// Whether in little company each had a core of its own.
     pub(super) founded: bool,
@@ -336,7 +336,7 @@ impl Route {
         self.mark_known_bad_for(now, limit, KNOWN_BAD_SERVICES);
     }
 
-    /// Takes note that `limit` was much too much, for whatever reason: no trial has shown that it
+    /// Takes note that `limit` was far too high, for whatever reason: no trial has shown that it
     /// was the limit.
     pub(super) fn mark_backed_off(&mut self, now: Instant, limit: u32) {
         self.mark_known_bad_for(now, limit, BACKED_OFF_SERVICES);
@@ -376,7 +376,7 @@ impl Route {
         true
     }
 
-    /// Takes note of a trial that was won, or lost: how far and where the next step goes, and
+    /// Takes note of a trial that was won, or lost: the size and direction of the next step, and
     /// whether to rest first.
     pub(super) fn learn(&mut self, now: Instant, verdict: TrialResult) {
         let TrialResult { probe, accepted, decided, difference, .. } = verdict;
@@ -418,8 +418,8 @@ impl Route {
     }
 
     /// Returns seconds that requests stay in the application, if it is more than `allowed`: in the
-    /// allowed time fewer have ended than were there at its beginning. Ages would tell of
-    /// stragglers, where the system shares unevenly, and not of the rest.
+    /// allowed time fewer have ended than were there at its beginning. Ages would only show
+    /// stragglers, where the system shares unevenly, and not the rest.
     pub(super) fn stays_too_long(&mut self, now: Instant, meter: &Meter, allowed: f64) -> Option<f64> {
         let window = meter.since(&self.stay_begin, now);
         // Where less than the next lower limit is in use, lowering it changes nothing.
@@ -438,8 +438,8 @@ impl Route {
         (!filling && is_in_use && there > IN_USE * f64::from(self.limit) && stay > allowed).then_some(stay)
     }
 
-    /// Returns how many times as long requests took in the window as in little company, and how
-    /// much that tells; `None` where it tells nothing. Long pages are no witnesses: they tell too
+    /// Returns how many times as long requests took in the window as in little company, and the
+    /// weight of that; `None` where it says nothing. Long pages are no witnesses: they report too
     /// late, and most of what they take may be waiting.
     pub(super) fn strain(&self, now: Instant, window: &Window, cores: u32) -> Option<StrainReading> {
         let alone = self.times.alone().filter(|alone| (1e-6..LONG).contains(alone))?;
@@ -448,7 +448,7 @@ impl Route {
         if witnesses < WITNESSES.0 || self.is_unlike(now) {
             return None;
         }
-        // Where nothing ends any more, those who are still there tell.
+        // Where nothing ends any more, the requests still there are the evidence.
         let ages: f64 = self.in_service.values().map(|inside| now.secs_since(inside.since)).sum();
         let age = ages / self.in_service.len().max(1) as f64;
         let took = window.mean_service().map_or(age, |mean| mean.max(age));
@@ -466,14 +466,14 @@ impl Route {
         by_itself.or(self.times.recent()).is_none_or(|seconds| seconds >= LONG)
     }
 
-    /// Begins the brake's window anew.
+    /// Restarts backoff's window.
     pub(super) fn reset_residence_window(&mut self, now: Instant, meter: &Meter) {
         self.stay_begin = meter.read(now);
         self.stay_in_flight = meter.in_flight() as u32;
     }
 
     /// Returns the median age of the requests in the application, seconds, where they are many: of
-    /// a few it tells of stragglers alone.
+    /// a few it only shows stragglers.
     fn median_age(&self, now: Instant) -> Option<f64> {
         let mut ages: Vec<f64> =
             self.in_service.values().map(|inside| now.secs_since(inside.since)).collect();
@@ -484,7 +484,7 @@ impl Route {
         Some(*ages.select_nth_unstable_by(middle, f64::total_cmp).1)
     }
 
-    /// Puts a limit in force and tells it, unless it is the same and nothing was decided.
+    /// Puts a limit in force and records it, unless it is the same and nothing was decided.
     pub(super) fn publish(
         &mut self,
         now: Instant,

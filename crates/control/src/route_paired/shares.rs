@@ -10,18 +10,18 @@ use suimon_model::{Instant, RouteId};
 const RATE_KEPT: f64 = 0.995;
 /// ... and how the best service time grows.
 const SERVICE_GROWS: f64 = 1.002;
-/// A route that takes this many times as long as its best and its whole limit, one after the other,
-/// would explain, ...
+/// A route that takes this many times what its best time and its full limit, one request after the
+/// other, would explain, ...
 const SLOWER: f64 = 2.5;
-/// ... while the others take less than this times theirs, has not been thrashed: what it waits for
-/// has become slower.
+/// ... while the others take less than this times theirs, is not thrashing: what it waits for has
+/// become slower.
 const UNMOVED: f64 = 1.3;
 /// Time over which the routes' shares of the work are measured, seconds.
 const SHARE_SECONDS: f64 = 2.0;
-/// A route younger than this, seconds, is looked at the next time.
+/// A route younger than this, seconds, is measured the next time.
 const SHARE_YOUNG: f64 = 1.0;
 /// Weight of the newest such time: a slow route may end nothing for several of them, and is not
-/// light for that.
+/// light for that reason.
 pub(super) const SHARE_WEIGHT: f64 = 0.1;
 
 /// A request that asks for a whole core, in the parts that company is counted in: sums of whole
@@ -29,8 +29,8 @@ pub(super) const SHARE_WEIGHT: f64 = 0.1;
 pub(super) const WHOLE: u64 = 1 << 16;
 
 impl Paired {
-    /// Returns what company `route` has in the application: all of its own, which may well be in
-    /// each other's way, and of the others each by the share of a core that it can ask for.
+    /// Returns the company of `route` in the application: all of its own requests, which may well
+    /// disturb each other, and of the others each by the share of a core that it can ask for.
     pub(super) fn company(&self, route: RouteId) -> f64 {
         let route = &self.routes[route.index()];
         let own = route.in_service.len() as u64;
@@ -43,8 +43,8 @@ impl Paired {
         self.inside as f64 / WHOLE as f64
     }
 
-    /// Weighs anew what requests of each route can ask for. Where the cores are doubted each is
-    /// taken to compute.
+    /// Updates what requests of each route can ask for. Where the cores are doubted each is assumed
+    /// to compute.
     pub(super) fn weigh(&mut self) {
         let cores = self.trusted_cores();
         let is_doubted = self.doubted_until.is_some();
@@ -73,8 +73,8 @@ impl Paired {
                 continue;
             }
             self.share_begin[index] = meters[index].read(now);
-            // Of what nobody asks for, or was never answered, there is nothing to measure: it is no
-            // light route for that.
+            // For a route without requests, or never answered, there is nothing to measure: it is
+            // not light for that reason.
             let is_asked = window.progressed + window.failed > 0 || meters[index].in_flight() > 0;
             is_measured[index] = is_asked && route.service.get().is_some();
             rates[index] = window.throughput();
@@ -93,7 +93,7 @@ impl Paired {
         for (index, route) in self.routes.iter_mut().enumerate() {
             let mut weight = SHARE_WEIGHT;
             if is_measured[index] {
-                // The mean of all looks at first: nothing that was guessed takes part in it.
+                // The mean of all measurements at first: nothing guessed takes part in it.
                 route.share_looks = route.share_looks.saturating_add(1);
                 weight = weight.max(1.0 / f64::from(route.share_looks));
                 if total > 0.0 {
@@ -112,7 +112,7 @@ impl Paired {
             if !is_slower {
                 continue;
             }
-            // A long page is no witness: whatever the processor does is lost in what it waits for.
+            // A long page is no witness: its waiting hides the effect of the processor.
             let is_witness = |other: usize| other != index && self.routes[other].service_min < LONG;
             let mut others = inflation
                 .iter()

@@ -7,10 +7,10 @@
 //! e = d ln X / d ln m = 1 − ln(S'/S) / ln(m'/m)                                           (1)
 //! ```
 //!
-//! 1 where nobody gets in another's way, 0 where more at once only wait for each other inside. No
-//! best service time is needed: each limit is compared with the one before it. For quick requests,
-//! which take longer in company on any machine that is busy, only a rate that falls speaks against
-//! more.
+//! 1 where requests do not disturb each other, 0 where additional requests only wait for each other
+//! inside. No best service time is needed: each limit is compared with the one before it. For quick
+//! requests, which take longer in company on any machine that is busy, only a falling rate is
+//! evidence against a higher limit.
 
 use super::QUICK;
 use crate::window::{Meter, Reading};
@@ -22,10 +22,10 @@ use suimon_model::{Instant, RequestId};
 const GAIN_MIN: f64 = 0.3;
 /// ... and below which the limit before was as good.
 const GAIN_NONE: f64 = 0.15;
-/// e above which it was not the limit: more at once cannot do more than as many times as much.
+/// e above which it was not the limit: n times as many at once cannot do more than n times as much.
 /// Something else has changed.
 const GAIN_MAX: f64 = 1.2;
-/// e below which more at once does less.
+/// e below which a higher limit does less.
 const LOSS: f64 = -0.2;
 /// Growth of the limit.
 const STEP: f64 = 1.5;
@@ -39,8 +39,8 @@ const LONG_ERROR: f64 = 0.2;
 const COHORTS_MAX: u32 = 4;
 /// e from which one cohort is enough: company has cost nothing that matters.
 const GAIN_CLEAR: f64 = 0.85;
-/// Where there is no lower limit to compare with: times as long as in little company that is as
-/// long, and that is longer.
+/// Where there is no lower limit to compare with: multiples of the time in little company that
+/// count as equal, and as longer.
 const ALIKE: f64 = 1.1;
 const SLOWER_ALONE: f64 = 1.3;
 /// The fewest ends of a window; more at higher limits, ...
@@ -51,12 +51,12 @@ const ENDS_UNEVEN: f64 = 25.0;
 const ENDS_MAX: u32 = 60;
 /// Standard errors that decide.
 const SURE: f64 = 0.5;
-/// The least length of a window, seconds: of quick requests a handful is over before it tells
+/// The least length of a window, seconds: a handful of quick requests is over before it shows
 /// anything.
 const SECONDS_MIN: f64 = 0.02;
-/// Share of a window during which somebody must wait for more to be wanted.
+/// Share of a window during which requests must wait for a higher limit to be wanted.
 const WANTED: f64 = 0.5;
-/// A window in which somebody waits for this share of it shows what the limit brings.
+/// A window in which requests wait for this share of it shows the effect of the limit.
 const BINDING: f64 = 0.9;
 /// It is slower if its rate is below this share of the best; ...
 const RATE_KEPT: f64 = 0.9;
@@ -67,19 +67,19 @@ const SLOWED_MAX: u32 = 5;
 #[derive(Clone, Debug)]
 pub(super) struct SlowStart {
     begin: Reading,
-    /// Of long pages: the requests that are looked at.
+    /// Of long pages: the cohort that is measured.
     cohort: Cohort,
-    /// Cohorts that were looked at here.
+    /// Cohorts measured at this limit.
     looks: u32,
     /// Ends that count as progress, in this window; errors are no speed.
     ends: u32,
     service_seconds: f64,
     service_squares: f64,
-    /// What the next lower limit came to.
+    /// The result of the next lower limit.
     before: Option<Level>,
-    /// What this limit came to so far.
+    /// The result of this limit so far.
     here: Option<Level>,
-    /// Best requests a second so far.
+    /// Best requests per second so far.
     rate_best: f64,
     /// Windows in a row that were slower.
     slowed: u32,
@@ -126,7 +126,7 @@ impl Cohort {
         }
     }
 
-    /// Takes another in the place of `request`, which has left without telling what it takes.
+    /// Replaces `request`, which has left without showing what it takes, by another.
     fn on_leave(&mut self, request: RequestId) {
         if self.members.remove(&request) {
             self.taken -= 1;
@@ -178,7 +178,7 @@ impl Level {
     }
 }
 
-/// What a window came to.
+/// The result of a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowResult {
     /// Mean service time, seconds.
@@ -192,7 +192,7 @@ pub(super) struct WindowResult {
 pub(super) enum LimitStep {
     /// This limit next.
     More(u32),
-    /// As it is: nobody waits for more, or the machine stutters.
+    /// No change: no request waits for more, or the machine stutters.
     Stay,
     /// Fast-up is over, at this limit; the search goes on upward or not.
     Over { limit: u32, up: bool },
@@ -227,7 +227,7 @@ impl SlowStart {
 
     /// Takes note of an end that is progress, at `limit`, of a request that was in the application
     /// for `service` seconds. `long`: what a long page takes in little company, seconds. Returns
-    /// what its window came to, if that was its last.
+    /// the result of its window, if that was its last.
     pub(super) fn on_end(
         &mut self,
         now: Instant,
@@ -321,7 +321,7 @@ impl SlowStart {
             _ => (self.before, Level::new(limit), 1),
         };
         // While the pipe fills, its ends are still those of the limit before. Once it is full,
-        // Little's law counts those who starve too.
+        // Little's law counts starving requests too.
         let took = if looks > 1 && window.queued_share() >= BINDING && window.throughput() > 0.0 {
             window.mean_in_flight() / window.throughput()
         } else {

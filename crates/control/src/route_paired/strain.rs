@@ -1,4 +1,5 @@
-//! How much longer requests take than in little company, and whose room that is mended with.
+//! How much longer requests take than in little company, and which long pages lose room because of
+//! it.
 
 use super::route::Route;
 use super::{LONG, Paired};
@@ -7,26 +8,26 @@ use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
 
 /// What witnesses showed holds for this many seconds where there are no new ones.
 const WITNESSED_SECONDS: f64 = 10.0;
-/// How often the strain is looked at, seconds.
+/// How often the strain is measured, seconds.
 const STRAIN_SECONDS: f64 = 1.0;
 /// The machine thrashes when requests elsewhere take this many times as long as in little company,
 /// in the number of looks below, one after another, ...
 pub(super) const THRASHING: f64 = 8.0;
 pub(super) const THRASHING_LOOKS: u32 = 4;
-/// Times as long as their own company explains that short pages take where long ones are to blame,
+/// Short pages that take this many times what their own company explains are slowed by long ones,
 /// ...
 const UNEXPLAINED: f64 = 2.0;
 /// ... of which there are more than this many per core; ...
 const LONG_MIN: f64 = 16.0;
-/// ... and what such a page keeps of its room, ...
+/// ... and the share of its room that such a page keeps, ...
 const ROOM_KEPT: f64 = 0.9;
 /// ... each time this share of what it takes has passed, and after at least the seconds below.
 const ROOM_SERVICES: f64 = 0.25;
 const ROOM_SECONDS: f64 = 4.0;
 
 impl Paired {
-    /// Looks how much longer requests take at each route than in little company, and at each what
-    /// that comes to at the others.
+    /// Measures how much longer requests take at each route than in little company, and for each
+    /// route the result at the others.
     pub(super) fn measure_strain(&mut self, now: Instant, meters: &[Meter]) {
         if now.secs_since(self.strain_at) < STRAIN_SECONDS {
             return;
@@ -36,10 +37,10 @@ impl Paired {
         let strain = |(route, meter): (&mut Route, &Meter)| {
             let window = meter.since(&route.strain_begin, now);
             let seen = route.strain(now, &window, cores);
-            // Of those who share a route the last may be of another sort than the next: what they
-            // told is over with them.
+            // If several sorts share a route, the last may be of another sort than the next: what
+            // they showed is over with them.
             let is_over = route.is_mixed && (route.is_deserted(now) || route.is_unlike(now));
-            // Where few come, what was seen last holds until enough have come again.
+            // Where few come, the last measurement holds until enough have come again.
             if seen.is_some() || is_over || window.seconds > WITNESSED_SECONDS {
                 route.strain_begin = meter.read(now);
                 route.strain_own = seen;
@@ -66,10 +67,10 @@ impl Paired {
         }
     }
 
-    /// Takes some of its room from a long page for which the others take far longer, and longer
-    /// than they can have themselves to blame for.
+    /// Takes some of its room from a long page because of which others take far longer than their
+    /// own number explains.
     ///
-    /// What a long page asks of the processor comes late, and comes on. Its own time hardly tells:
+    /// A long page's load on the processor comes late, and goes on. Its own time hardly shows it:
     /// of 36 s that it waits for others, a second more on the processor is lost in the noise, while
     /// pages of 30 ms take 30 times as long.
     pub(super) fn make_room(&mut self, now: Instant, id: RouteId, meters: &[Meter], out: &mut Vec<Record>) {

@@ -8,24 +8,24 @@ use suimon_model::{Instant, RequestId, RouteId};
 
 /// The fewest requests of a window's cohort.
 const COHORT_MIN: usize = 10;
-/// The most; only routes of thousands a second come near.
+/// The most; only routes of thousands per second come near.
 const COHORT_MAX: usize = 4096;
 /// The least time over which a cohort is gathered, seconds.
 const GATHER_SECONDS: f64 = 0.2;
 /// Mean service times after which a settle phase ends, even if requests are left.
 const SETTLE_SERVICES: f64 = 3.0;
-/// A window ends without its stragglers, one in this many of its cohort at the most, ...
+/// A window ends without its stragglers, one in this many of its cohort at most, ...
 const STRAGGLERS: usize = 10;
 /// ... once it has lasted this many times as long as all others took.
 const STRAGGLING: f64 = 1.5;
-/// Share of a window during which somebody must wait for it to count.
+/// Share of a window during which requests must wait for it to count.
 const BINDING: f64 = 0.5;
 /// Windows in a row that may be spoiled before the trial is given up.
 const SPOILED_MAX: u32 = 3;
 /// A window at the tried limit that takes this many times as long as the base needed for as many is
-/// not worth its end.
+/// ended early.
 const FUTILE: f64 = 2.0;
-/// What a pair remembered from the previous trial of the same two limits weighs.
+/// The weight of a pair remembered from the previous trial of the same two limits.
 const MEMORY: f64 = 0.5;
 
 /// Which of the two limits a window runs at.
@@ -85,7 +85,7 @@ struct Cohort {
     ages: Vec<f64>,
     taken: usize,
     outstanding: BTreeSet<RequestId>,
-    /// Seconds from the beginning until nobody but stragglers was missing.
+    /// Seconds from the beginning until only stragglers were missing.
     mostly_back: Option<f64>,
     service_seconds: f64,
     /// Of the squares of service times.
@@ -115,7 +115,7 @@ struct MeasuredWindow {
 
 suimon_model::saved_struct!(MeasuredWindow { arm, log_useful, log_done, ends });
 
-/// What became of a window.
+/// The outcome of a window.
 #[derive(Clone, Debug)]
 pub(super) enum WindowEnd {
     Window(Window),
@@ -138,7 +138,7 @@ pub(super) struct Window {
     pub(super) same_arm_difference: Option<f64>,
 }
 
-/// What a trial came to.
+/// The outcome of a trial.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrialResult {
     pub(super) base: u32,
@@ -260,7 +260,7 @@ impl Trial {
         SETTLE_SERVICES * service * (f64::from(self.probe) / f64::from(self.base)).max(1.0)
     }
 
-    /// Takes another in the place of `request`, which has left without telling what it takes.
+    /// Replaces `request`, which has left without showing what it takes, by another.
     pub(super) fn on_leave(&mut self, request: RequestId) {
         match &mut self.phase {
             Phase::Settling(old) => {
@@ -333,8 +333,8 @@ impl Trial {
     /// other verdict is possible. Deep in the thrash region a window may not end at all, and every
     /// request suffers meanwhile.
     ///
-    /// It has the error of any other: of ten requests as uneven as they take long, one window in
-    /// six lasts that long by chance. `noise` and `share` as in [`Trial::verdict`].
+    /// It errs like any other: of ten requests as uneven as they take long, one window in six lasts
+    /// that long by chance. `noise` and `share` as in [`Trial::verdict`].
     pub(super) fn futile(
         &self,
         now: Instant,
@@ -347,7 +347,7 @@ impl Trial {
         };
         let own = self.route.index();
         if meters[own].since(&readings[own], now).queued_share() < BINDING {
-            // It is not the limit that is slow: too few come.
+            // The limit is not what is slow: too few requests come.
             return None;
         }
         let expected = self.base_pace * (*taken).max(self.cohort_size) as f64;
@@ -368,7 +368,7 @@ impl Trial {
             log_useful_base: done,
             log_useful_probe: done + raw,
             raw,
-            // In the next trial only windows of the base weigh: of this one the end was not seen.
+            // In the next trial only windows of the base count: the end of this one was not seen.
             ends: base_ends,
         })
     }
@@ -440,8 +440,8 @@ impl Trial {
         (count > 0).then(|| of_arm().map(|done| done.log_done).sum::<f64>() / count as f64)
     }
 
-    /// Returns progress per second by route, with chance taken out: where nobody waits a rate is
-    /// what is asked for, no matter the limit here, so it counts as it was when the trial began.
+    /// Returns progress per second by route, with chance taken out: where no request waits the rate
+    /// is the demand, whatever the limit here, so it counts as it was when the trial began.
     fn unmoved(&self, rates: &[f64], begin: &[Reading], meters: &[Meter], now: Instant) -> Vec<f64> {
         let of = |(index, rate): (usize, &f64)| {
             let binding = meters[index].since(&begin[index], now).queued_share() >= BINDING;
@@ -463,7 +463,7 @@ impl Trial {
 }
 
 impl Cohort {
-    /// Returns whether everybody is back, or nobody but stragglers is missing and has been for
+    /// Returns whether all requests are back, or only stragglers are missing and have been for
     /// long.
     fn is_back(&mut self, now: Instant, size: usize) -> bool {
         let Some((begin, _)) = &self.begin else { return false };

@@ -8,9 +8,9 @@ use crate::route::RouteLaw;
 use crate::window::Meter;
 use suimon_model::{Instant, Reason, Record, RouteId, Signals, seconds};
 
-/// A full route is given more room after this many seconds at the least, ...
+/// A full route is raised after this many seconds at least, ...
 const RAISE_SECONDS: f64 = 0.5;
-/// ... or this many where the others are to be looked at meanwhile, ...
+/// ... or this many where the others are to be measured meanwhile, ...
 const RAISE_LOOKED: f64 = 2.0;
 /// ... while they take less than this many times as long as in little company; ...
 const AT_EASE: f64 = 1.5;
@@ -25,18 +25,18 @@ const RETRY_MAX: f64 = 600.0;
 /// ... as long as it takes no more than this many times what it takes in little company.
 const ITSELF: f64 = 1.3;
 /// A limit above this many times the largest company in which the page was seen to take no longer
-/// is not raised for that: what a higher one does is told one service time late.
+/// is not raised like that: the effect of a higher one shows one service time late.
 const FAR_SEEN: u32 = 3;
 /// After this many seconds without an answer, and with no request in flight, a route has no request
 /// that could suffer.
 const QUIET_SECONDS: f64 = 1.0;
-/// Growth of the limit of a full route that is given more room by the time.
+/// Growth of the limit of a full route that is raised by time.
 const RAISE_GROWTH: f64 = 2.0;
-/// The same once its search is over: it is near what is best, and too much takes minutes to be seen
-/// and to be over.
+/// The same once its search is over: it is near the best limit, and too high a limit takes minutes
+/// to show and to be over.
 const RETRY_GROWTH: f64 = 1.25;
 
-/// What is around a route that asks for room.
+/// The situation of a route that asks for room.
 #[derive(Clone, Copy, Debug)]
 struct Surroundings {
     /// Nothing has ended at any other route; or nothing recently, where the requests seen there say
@@ -49,11 +49,11 @@ struct Surroundings {
 }
 
 impl Paired {
-    /// Gives a full route more room by the time alone: one of which nothing has ended yet, as the
-    /// first visitors of a page of twelve seconds would else wait for twelve seconds to be told
-    /// that they need not have; and a long page that is known to take no longer in company, whose
+    /// Raises a full route by time alone: one of which nothing has ended yet, as the first visitors
+    /// of a page of twelve seconds would otherwise wait for twelve seconds only to show that they
+    /// need not have waited; and a long page that is known to take no longer in company, whose
     /// search was ended by something else. A trial of its own is not disturbed: it may be about to
-    /// show that there is too much room already.
+    /// show that the limit is too high already.
     pub(super) fn raise(
         &mut self,
         now: Instant,
@@ -71,8 +71,8 @@ impl Paired {
         let around = Surroundings { is_only, is_roomy: self.company(id) <= f64::from(cores), cores };
         let is_probed = self.probing() == Some(id);
         let route = &mut self.routes[id.index()];
-        // What the brake has just taken is not given back while those are still there for whom it
-        // was too much.
+        // What backoff has just taken is not given back while the requests are still there for
+        // which it was too much.
         let is_braked = now < route.backoff_until || meter.in_flight() > route.limit as usize;
         if !binding || is_probed || is_braked {
             route.full_since = None;
@@ -83,7 +83,7 @@ impl Paired {
         if !route.is_due(now, full, around) {
             return;
         }
-        // Whether it hurts is told by others, or by nothing but that nobody else is there.
+        // Only the others show whether it hurts, or the fact that there are no others.
         let is_told = route.strain_elsewhere.is_some() || around.is_only || around.is_roomy;
         let is_far = f64::from(route.limit) >= FAR * f64::from(cores);
         let growth = match route.slow_start {
@@ -97,7 +97,7 @@ impl Paired {
             return;
         }
         route.full_since = Some(now);
-        // A search that is over begins anew where the others tell what it does to them; else it
+        // A search that is over begins anew where the others show what it does to them; else it
         // goes on in steps of a quarter.
         if route.slow_start.is_none() && route.strain_elsewhere.is_some() {
             route.forget_long_rest(now);
@@ -119,8 +119,8 @@ impl Paired {
             if !light || is_braked || route.binding_ticks < 4 || self.probing() == Some(id) {
                 continue;
             }
-            // Of quick requests as many as are done in 2 ms: they come in bursts, and to hold one
-            // costs more than it spares.
+            // For quick requests as many as are done in 2 ms: they come in bursts, and queueing one
+            // costs more than it saves.
             let service = route.service.get().unwrap_or(0.0);
             let useful = route.rate_max * (1.5 * service).max(QUICK);
             let most = route.highest(now, self.ceiling(id)).min(useful.ceil() as u32 + 1);
@@ -135,8 +135,8 @@ impl Paired {
 }
 
 impl Route {
-    /// Returns whether it is given room by the time and not by trials: of a very long page they
-    /// would take minutes, and hold its limit meanwhile.
+    /// Returns whether it is raised by time and not by trials: for a very long page trials would
+    /// take minutes, and hold its limit meanwhile.
     pub(super) fn is_raised(&self, cores: u32) -> bool {
         self.times.alone().is_some_and(|alone| alone >= VERY_LONG)
             && self.times.is_founded(cores)
@@ -150,8 +150,8 @@ impl Route {
         self.in_service.is_empty() && self.answered_at.is_none_or(is_quiet)
     }
 
-    /// Takes note that its search upward begins once more. If nobody asked for it in a long time,
-    /// what ended the last one is long ago.
+    /// Takes note that its search upward begins once more. If there was no request for a long time,
+    /// the reason that ended the last one is long past.
     pub(super) fn forget_long_rest(&mut self, now: Instant) {
         if now > self.retry_at + seconds(self.retry_seconds) {
             self.retry_seconds = RETRY_MIN;
@@ -165,14 +165,14 @@ impl Route {
         self.retry_seconds = (2.0 * self.retry_seconds).min(RETRY_MAX);
     }
 
-    /// Returns whether a route that has been full for `seconds` is given more room by the time.
+    /// Returns whether a route that has been full for `seconds` is raised by time.
     fn is_due(&self, now: Instant, seconds: f64, around: Surroundings) -> bool {
         if self.strain_of_others().is_some_and(|strain| strain >= AT_EASE) {
             return false;
         }
         let others = self.strain_elsewhere.is_some();
-        // The others take no longer than in the least company they had: that more would not hurt is
-        // likely, and soon seen where it does.
+        // The others take no longer than in the least company they had: more will probably not
+        // hurt, and it shows soon if it does.
         let others_likely = self.ease_elsewhere.is_some_and(|strain| strain < AT_EASE);
         let is_unlike = self.is_unlike(now);
         match self.times.alone().filter(|_| !is_unlike) {
@@ -211,8 +211,8 @@ impl Route {
         self.strain_of_others().is_none_or(|strain| strain < AT_EASE)
     }
 
-    /// Returns the most that the others say of the application. Those who were never alone take too
-    /// much for what they take by themselves, and so too little for strain.
+    /// Returns the most that the others say of the application. Pages that were never alone have
+    /// too large a time in little company, and so show too little strain.
     fn strain_of_others(&self) -> Option<f64> {
         let both = [self.strain_elsewhere, self.ease_elsewhere];
         both.into_iter().flatten().max_by(f64::total_cmp)

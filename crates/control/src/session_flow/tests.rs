@@ -8,8 +8,8 @@ const SHOP: KindId = KindId(0);
 const SEARCH: RouteId = RouteId(0);
 const ONE: [KindInputs; 1] = [KindInputs { share: 1.0, begun: 0.0 }];
 
-/// A route that does 4 a second of 0.4 s each, as was seen just now, and at which somebody has just
-/// waited.
+/// A route that does 4 per second of 0.4 s each, as was seen just now, and at which somebody has
+/// just waited.
 fn saturated() -> RouteInputs {
     RouteInputs {
         capacity: Some(4.0),
@@ -158,7 +158,7 @@ fn a_guess_that_goes_up_and_down_gives_its_tokens_once() {
             admitted.count()
         })
         .sum();
-    // 0.2 · 60 s on 2 cores at 15 · 0.02 s a session.
+    // 0.2 · 60 s on 2 cores at 15 · 0.02 s per session.
     assert!((80..=81).contains(&begun), "{begun}");
 }
 
@@ -241,7 +241,8 @@ fn a_cold_start_begins_with_what_patience_bears_and_then_grows_slowly() {
             admitted += 1;
         }
     }
-    // A fifth of 60 s of two cores, at a core-second each, and then two to three a second for 10 s.
+    // A fifth of 60 s of two cores, at a core-second each, and then two to three per second for 10
+    // s.
     assert!((50..=66).contains(&admitted), "{admitted}");
     assert_eq!(out.first().map(|record| record.reason), Some(Reason::ColdStart));
 }
@@ -256,7 +257,7 @@ fn where_people_come_for_one_page_and_no_route_is_short_nobody_is_held() {
     for tenth in 0..3000 {
         let now = second(f64::from(tenth) * 0.01);
         flow.on_tick(now, &inputs(&visits, &routes, 0), &mut vec![]);
-        // Ten a second would be five times what the cold start lets in.
+        // Ten per second would be five times what the cold start admits.
         if tenth % 10 == 0 && tenth > 600 {
             assert_eq!(flow.may_admit(now, &inputs(&visits, &routes, 0)), AdmissionDecision::Now, "{tenth}");
         }
@@ -353,7 +354,7 @@ fn beside_passers(passers: u32) -> (Visits, LastRoute, LastRoute) {
     (visits, nothing, login)
 }
 
-/// Two kinds of pages, of 39 and of 1 ms, and the route that `passers` a second ask for once.
+/// Two kinds of pages, of 39 and of 1 ms, and the route that `passers` per second ask for once.
 fn beside(passers: u32) -> [RouteInputs; 3] {
     let cheap = RouteInputs { work: Some(0.001), rate: 1.0, idle: f64::INFINITY, ..RouteInputs::default() };
     let dear = RouteInputs { work: Some(0.039), ..cheap };
@@ -366,7 +367,7 @@ fn those_who_stay_pay_for_what_they_took_before_they_were_seen() {
     let (mut visits, _, _) = beside_passers(0);
     (0..400).for_each(|_| visits.enter(SHOP, nothing));
     let mut flow = Flow::new(SHOP, 2, second(0.0));
-    // Nothing says so yet: 1.3 ms a request, some 1,200 at once.
+    // Nothing says so yet: 1.3 ms per request, some 1,200 at once.
     let routes = beside(400);
     flow.on_tick(second(0.0), &inputs(&unknown(), &routes, 5000), &mut vec![]);
     (0..120).for_each(|_| flow.admitted(second(0.0), login));
@@ -471,7 +472,7 @@ fn below_capacity_nobody_waits_and_the_interval_is_zero() {
 #[test]
 fn whoever_is_told_a_time_is_never_told_now() {
     let (mut visits, mut routes) = (learned(), [saturated()]);
-    // One session in fifty searches: sessions may begin by the ten thousand a second.
+    // One session in fifty searches: sessions may begin by the ten thousand per second.
     (0..400).for_each(|n| visits.teach(SHOP, if n % 50 == 0 { &[(SEARCH, 12.0)] } else { &[] }));
     routes[0].capacity = Some(1e4);
     let mut flow = Flow::new(SHOP, 2, second(0.0));
@@ -505,12 +506,12 @@ fn a_crowd_at_a_site_that_was_never_full_begins_one_by_one() {
     let ten_a_second = [KindInputs { share: 1.0, begun: 10.0 }];
     let calm = AdmissionInputs { kinds: &ten_a_second, ..inputs(&visits, &routes, 0) };
     flow.on_tick(second(0.0), &calm, &mut vec![]);
-    // Two cores do 5 sessions a second of one search each; 10 began while nobody waited. So 3 · 10
-    // may, and 0.2 · 60 s of them at once.
+    // Two cores do 5 sessions per second of one search each; 10 began while nobody waited. So 3 ·
+    // 10 may, and 0.2 · 60 s of them at once.
     assert_eq!(flow.rate(), Some(30.0));
     let admitted = play(&mut flow, &mut visits, &routes, 0..1);
     assert_eq!(admitted, 360, "of any number");
-    // Then 1.3 · 30 a second, and the rate grows while they are what holds.
+    // Then 1.3 · 30 per second, and the rate grows while they are what holds.
     let admitted = play(&mut flow, &mut visits, &routes, 1..5);
     assert!((39..=45).contains(&admitted), "{admitted}");
 }

@@ -4,13 +4,13 @@ use super::{ReturnShare, STAGES, Transitions, Visits};
 use crate::knowledge::{KnownMean, OBSERVATIONS_MAX, RouteVisits, Trust, VisitsAfter, VisitsKnowledge};
 use suimon_model::RouteId;
 
-/// Fewer visits than this, or a smaller share, is none.
+/// Fewer visits than this, or a smaller share, count as none.
 const LEAST: f64 = 1e-3;
 /// The most that is believed of a delay, seconds, and of visits to come or made.
 const DELAY_MAX: f64 = 3600.0;
 const VISITS_MAX: f64 = 1000.0;
 
-/// Returns `value` within `least` and `most`; what is no number is the least.
+/// Returns `value` within `least` and `most`; NaN becomes the least.
 fn bounded(value: f64, least: f64, most: f64) -> f64 {
     if value.is_nan() { least } else { value.clamp(least, most) }
 }
@@ -28,8 +28,8 @@ impl Visits {
         }
     }
 
-    /// Begins with what is left of `known`. To be called when all routes and kinds were added and
-    /// no session has begun; what is known of other routes and kinds is left out.
+    /// Begins with what is left of `known`. To be called when all routes and kinds have been added
+    /// and no session has begun; knowledge of other routes and kinds is left out.
     pub fn recall(&mut self, known: &VisitsKnowledge, trust: Trust) {
         for (index, route) in known.routes.iter().enumerate().take(self.routes) {
             let of = |value: f64| KnownMean { value: value * route.visits.value, ..route.visits };

@@ -1,11 +1,11 @@
-//! How many visits to a route are usual for one session: what goes beyond is a robot's, and teaches
-//! nothing.
+//! How many visits to a route are usual for one session: more are a robot's, and nothing is learned
+//! from them.
 //!
 //! *Law*. Of the sessions of a kind that ended lately, at most the share [`UNUSUAL`] makes more
-//! visits to a route than the bound u; twice as many as u are learned from, at least
+//! visits to a route than the bound u; up to twice u visits are learned from, at least
 //! [`LEARNED_LEAST`]. So a twentieth of all sessions teaches next to nothing however many requests
-//! each of them makes, and what a tenth of them does is learned in full, as is a heavy tail of
-//! honest sessions.
+//! each of them makes, and the behaviour of a tenth of them is learned in full, as is a heavy tail
+//! of honest sessions.
 //!
 //! *Signals*: the visits to each route, of each session that ended. *Memory*: [`REMEMBERED`]
 //! sessions to twice as many. As long as these are few, so is the share of one of them, and it is

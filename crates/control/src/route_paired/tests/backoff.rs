@@ -1,4 +1,4 @@
-//! When the brake is pulled, what it takes, and what it makes the law doubt.
+//! When backoff cuts the limit, what it takes, and what it makes the law doubt.
 
 use super::*;
 use crate::route_paired::backoff::BACKOFF_FLOOR;
@@ -88,7 +88,7 @@ fn an_application_that_hangs_is_not_given_back_what_the_brake_has_taken() {
         law.on_start(Instant::ORIGIN, ROUTE, RequestId(id), std::slice::from_ref(&meter));
     }
     meter.load(Instant::ORIGIN, 64, 10);
-    // The brake has just been pulled at 64.
+    // Backoff has just been made at 64.
     (law.routes[0].base, law.routes[0].limit) = (32, 32);
     law.routes[0].full_since = Some(Instant::ORIGIN);
     for quarter in 1..=4 * 300 {
@@ -98,7 +98,7 @@ fn an_application_that_hangs_is_not_given_back_what_the_brake_has_taken() {
     }
 }
 
-/// Pulls the brake where `inside` requests are in an application told to have 32 cores, of which
+/// Makes a backoff where `inside` requests are in an application told to have 32 cores, of which
 /// `ended` have ended meanwhile; returns the law, and the record of it.
 fn braked_at(inside: u32, ended: u32) -> (Paired, Record) {
     let mut law = Paired::new(32);

@@ -6,7 +6,7 @@ use suimon_model::real::{exp, ln};
 /// Limits compared; their cohorts are of 10 and 12 requests.
 const BASE: u32 = 5;
 const PROBE: u32 = 6;
-/// Useful work a second at the base; a window then takes about a second.
+/// Useful work per second at the base; a window then takes about a second.
 const RATE: f64 = 10.0;
 /// c of formula (4) where service times vary by half of their mean.
 const NOISE: f64 = 0.6;
